@@ -1,0 +1,42 @@
+"""Where the product keeps its data: one folder and one database, both named by the environment."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Resolved once per call, so that tests and several homes on one machine do not mix."""
+
+    home: Path
+    """Everything we write lives below it (``AUDITOR_HOME``, default ``~/.auditor``)."""
+    database_url: str
+    """SQLAlchemy URL of the catalog (``AUDITOR_DATABASE_URL``, default SQLite below ``home``)."""
+
+    @property
+    def datasets(self) -> Path:
+        """One folder a dataset: the decoded image cache and extracted files."""
+        return self.home / "datasets"
+
+    @property
+    def audits(self) -> Path:
+        """One folder an audit: checkpoints, arrays and logs."""
+        return self.home / "audits"
+
+    def dataset_folder(self, dataset_id: int) -> Path:
+        """Folder of one dataset's arrays."""
+        return self.datasets / str(dataset_id)
+
+    def audit_folder(self, audit_id: int) -> Path:
+        """Folder of one audit's arrays, checkpoints and log."""
+        return self.audits / str(audit_id)
+
+
+def settings() -> Settings:
+    """Read the environment: ``AUDITOR_HOME`` and ``AUDITOR_DATABASE_URL``."""
+    home = Path(os.environ.get("AUDITOR_HOME") or Path.home() / ".auditor").expanduser().resolve()
+    url = os.environ.get("AUDITOR_DATABASE_URL") or f"sqlite:///{home / 'catalog.db'}"
+    return Settings(home=home, database_url=url)

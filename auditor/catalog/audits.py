@@ -1,0 +1,150 @@
+"""Queries on audits, their engine runs and their epochs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psutil
+from sqlalchemy import delete
+from sqlmodel import Session, select
+
+from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable, EpochTable, now
+from auditor.errors import NotFoundError
+
+HEARTBEAT_S = 2.0
+"""How often a running audit says that it lives."""
+SILENCE_S = 30.0
+"""A running audit that was silent for longer, and whose process is gone, is dead."""
+
+
+def create(session: Session, audit: AuditTable, runs: list[EngineRunTable]) -> int:
+    """Add an audit with its engine runs; returns its id."""
+    session.add(audit)
+    session.flush()
+    assert audit.id is not None
+    for position, run in enumerate(runs):
+        run.audit_id, run.position = audit.id, position
+        session.add(run)
+    return audit.id
+
+
+def get(session: Session, audit_id: int) -> AuditTable:
+    """The audit of that number.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    found = session.get(AuditTable, audit_id)
+    if found is None:
+        raise NotFoundError(f"There is no audit {audit_id}; `auditor status NAME` lists a dataset's audits.")
+    return found
+
+
+def of_dataset(session: Session, dataset_id: int) -> list[AuditTable]:
+    """All audits of a dataset, the newest first."""
+    statement = select(AuditTable).where(AuditTable.dataset_id == dataset_id)
+    return list(session.exec(statement.order_by(AuditTable.id.desc())))
+
+
+def latest_finished(session: Session, dataset_id: int) -> AuditTable | None:
+    """The newest audit that has scores, or None."""
+    return next((audit for audit in of_dataset(session, dataset_id) if audit.status == "finished"), None)
+
+
+def require_finished(session: Session, dataset: DatasetTable) -> AuditTable:
+    """The newest audit that has scores.
+
+    Raises:
+        NotFoundError: no audit of this dataset has finished; the text says how to run one.
+    """
+    assert dataset.id is not None
+    found = latest_finished(session, dataset.id)
+    if found is None:
+        raise NotFoundError(
+            f"Dataset {dataset.name!r} has no finished audit yet; run `auditor audit {dataset.name}`."
+        )
+    return found
+
+
+def runs(session: Session, audit_id: int) -> list[EngineRunTable]:
+    """The engine runs of an audit in their order."""
+    statement = select(EngineRunTable).where(EngineRunTable.audit_id == audit_id)
+    return list(session.exec(statement.order_by(EngineRunTable.position)))
+
+
+def run(session: Session, audit_id: int, engine: str) -> EngineRunTable:
+    """One engine run.
+
+    Raises:
+        NotFoundError: that engine is not part of the audit.
+    """
+    found = session.get(EngineRunTable, (audit_id, engine))
+    if found is None:
+        raise NotFoundError(f"Audit {audit_id} has no engine {engine!r}.")
+    return found
+
+
+def epochs(session: Session, audit_id: int, engine: str | None = None) -> list[EpochTable]:
+    """Epoch records in the order of training, of one engine or of all."""
+    statement = select(EpochTable).where(EpochTable.audit_id == audit_id)
+    if engine is not None:
+        statement = statement.where(EpochTable.engine == engine)
+    return list(session.exec(statement.order_by(EpochTable.engine, EpochTable.progress, EpochTable.epoch)))
+
+
+def record_epoch(session: Session, epoch: EpochTable) -> None:
+    """Add or replace one epoch record (a resumed run may repeat the epoch it was killed in)."""
+    session.merge(epoch)
+
+
+def forget_epochs(session: Session, audit_id: int, engine: str) -> None:
+    """Drop an engine's epoch records before it starts from nothing."""
+    session.execute(delete(EpochTable).where(EpochTable.audit_id == audit_id, EpochTable.engine == engine))
+
+
+def beat(session: Session, audit_id: int) -> bool:
+    """Say that the audit lives; returns whether somebody asked to cancel it."""
+    audit = get(session, audit_id)
+    audit.heartbeat_at = now()
+    session.add(audit)
+    return audit.cancel_requested
+
+
+def state(audit: AuditTable) -> str:
+    """What a person should be told: the status, or ``dead`` where a running audit has no process any more."""
+    if audit.status not in ("running", "queued"):
+        return audit.status
+    if audit.pid is not None and not process_lives(audit.pid, audit.process_started):
+        return "dead"
+    last_sign = audit.heartbeat_at or audit.created_at
+    silent = datetime.now(tz=UTC) - last_sign > timedelta(seconds=SILENCE_S)
+    return "dead" if audit.pid is None and silent else audit.status
+
+
+def process_lives(pid: int, started: float | None) -> bool:
+    """Whether the process of that number still is the one that started at ``started``."""
+    try:
+        process = psutil.Process(pid)
+        same = started is None or abs(process.create_time() - started) < 2
+        return same and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def seconds_left(run: EngineRunTable) -> float | None:
+    """Estimate from the share that is done; None before the first epoch."""
+    if run.status == "finished":
+        return 0.0
+    if run.progress <= 0:
+        return None
+    return run.seconds * (1 - run.progress) / run.progress
+
+
+def set_status(session: Session, audit_id: int, status: str, **values: Any) -> None:
+    """Change the audit's status and any other column of it."""
+    audit = get(session, audit_id)
+    audit.status = status
+    for name, value in values.items():
+        setattr(audit, name, value)
+    session.add(audit)

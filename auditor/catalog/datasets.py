@@ -1,0 +1,182 @@
+"""Queries on datasets and their samples."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sqlalchemy import delete, func, insert
+from sqlmodel import Session, select
+
+from auditor.catalog.models import (
+    AuditTable,
+    DatasetTable,
+    DecisionTable,
+    DrawTable,
+    EngineRunTable,
+    EpochTable,
+    ReviewTable,
+    SampleTable,
+    ScoreTable,
+    VerdictTable,
+)
+from auditor.errors import NotFoundError
+
+ROWS_A_STATEMENT = 5_000
+
+
+def create(session: Session, dataset: DatasetTable, samples: Iterable[Mapping[str, Any]]) -> int:
+    """Register a dataset and all of its samples in the caller's transaction.
+
+    ``samples`` are mappings of ``SampleTable``'s columns without ``dataset_id``, consumed in batches.
+    Returns the new dataset's id.
+    """
+    session.add(dataset)
+    session.flush()
+    assert dataset.id is not None
+    for rows in _batched(samples):
+        session.execute(insert(SampleTable), [{**row, "dataset_id": dataset.id} for row in rows])
+    return dataset.id
+
+
+def get(session: Session, name: str) -> DatasetTable:
+    """The dataset of that name.
+
+    Raises:
+        NotFoundError: there is none; the text names the nearest spelling.
+    """
+    found = session.exec(select(DatasetTable).where(DatasetTable.name == name)).first()
+    if found is None:
+        names = [row.name for row in list_all(session)]
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else "`auditor status` lists what is there."
+        raise NotFoundError(f"There is no dataset {name!r}; {hint}")
+    return found
+
+
+def exists(session: Session, name: str) -> bool:
+    """Whether a dataset of that name is registered."""
+    return session.exec(select(DatasetTable.id).where(DatasetTable.name == name)).first() is not None
+
+
+def list_all(session: Session) -> list[DatasetTable]:
+    """Every dataset, the newest first."""
+    return list(session.exec(select(DatasetTable).order_by(DatasetTable.created_at.desc())))
+
+
+def remove(session: Session, dataset_id: int) -> None:
+    """Delete a dataset with its audits, reviews and verdicts."""
+    audits = select(AuditTable.id).where(AuditTable.dataset_id == dataset_id)
+    for table in (ScoreTable, EpochTable, EngineRunTable):
+        session.execute(delete(table).where(table.audit_id.in_(audits)))
+    for owned in (AuditTable, DecisionTable, ReviewTable, VerdictTable, DrawTable, SampleTable):
+        session.execute(delete(owned).where(owned.dataset_id == dataset_id))
+    session.execute(delete(DatasetTable).where(DatasetTable.id == dataset_id))
+
+
+def given_labels(session: Session, dataset_id: int) -> NDArray[np.int64]:
+    """(N,) int64 in sample order; -1 = unlabeled."""
+    return _column(session, dataset_id, SampleTable.given_label, np.int64)
+
+
+def trusted_in_source(session: Session, dataset_id: int) -> NDArray[np.bool_]:
+    """(N,) bool: the source marked the label as confirmed."""
+    return _column(session, dataset_id, SampleTable.trusted, np.bool_)
+
+
+def sample(session: Session, dataset_id: int, sample_id: int) -> SampleTable:
+    """One sample.
+
+    Raises:
+        NotFoundError: no such sample.
+    """
+    found = session.get(SampleTable, (dataset_id, sample_id))
+    if found is None:
+        raise NotFoundError(f"Dataset {dataset_id} has no sample {sample_id}.")
+    return found
+
+
+def samples(session: Session, dataset_id: int, sample_ids: Sequence[int]) -> list[SampleTable]:
+    """The named samples, in the order asked for; unknown ids are left out."""
+    found: dict[int, SampleTable] = {}
+    for ids in _batched(sample_ids, 900):
+        rows = session.exec(
+            select(SampleTable).where(
+                SampleTable.dataset_id == dataset_id,
+                SampleTable.sample_id.in_(list(ids)),
+            )
+        )
+        found |= {row.sample_id: row for row in rows}
+    return [found[sample_id] for sample_id in sample_ids if sample_id in found]
+
+
+def iterate_samples(session: Session, dataset_id: int) -> Iterable[SampleTable]:
+    """All samples in order, streamed."""
+    statement = (
+        select(SampleTable)
+        .where(SampleTable.dataset_id == dataset_id)
+        .order_by(SampleTable.sample_id)
+        .execution_options(yield_per=ROWS_A_STATEMENT)
+    )
+    yield from session.exec(statement)
+
+
+def sample_ids_by_path(session: Session, dataset_id: int) -> dict[str, int]:
+    """filepath -> sample_id of the whole dataset."""
+    rows = session.exec(
+        select(SampleTable.filepath, SampleTable.sample_id).where(SampleTable.dataset_id == dataset_id)
+    )
+    return dict(rows.all())
+
+
+def class_counts(session: Session, dataset_id: int) -> dict[int, int]:
+    """Samples by given label; -1 counts the unlabeled."""
+    rows = session.exec(
+        select(SampleTable.given_label, func.count())
+        .where(SampleTable.dataset_id == dataset_id)
+        .group_by(SampleTable.given_label)
+    )
+    return {int(label): int(count) for label, count in rows.all()}
+
+
+def duplicates(session: Session, dataset_id: int) -> pd.DataFrame:
+    """Samples that share their picture: sample_id, filepath, given_label, duplicate_group, duplicate_kind."""
+    columns = (
+        SampleTable.sample_id,
+        SampleTable.filepath,
+        SampleTable.given_label,
+        SampleTable.duplicate_group,
+        SampleTable.duplicate_kind,
+    )
+    rows = session.execute(
+        select(*columns)
+        .where(SampleTable.dataset_id == dataset_id, SampleTable.duplicate_group.is_not(None))
+        .order_by(SampleTable.duplicate_group, SampleTable.sample_id)
+    )
+    return pd.DataFrame(rows.all(), columns=[column.key for column in columns])
+
+
+def conflicts(session: Session, dataset_id: int) -> pd.DataFrame:
+    """Duplicates whose given labels differ: at least one label of each group is certainly wrong."""
+    table = duplicates(session, dataset_id)
+    labeled = table[table.given_label >= 0]
+    differing = labeled.groupby("duplicate_group").given_label.nunique()
+    return labeled[labeled.duplicate_group.isin(differing.index[differing > 1])].reset_index(drop=True)
+
+
+def _column(session: Session, dataset_id: int, column: Any, dtype: Any) -> Any:
+    rows = session.execute(
+        select(column).where(SampleTable.dataset_id == dataset_id).order_by(SampleTable.sample_id)
+    )
+    return np.fromiter((value for (value,) in rows), dtype=dtype)
+
+
+def _batched(rows: Iterable[Any], size: int = ROWS_A_STATEMENT) -> Iterable[Sequence[Any]]:
+    iterator = iter(rows)
+    while batch := list(itertools.islice(iterator, size)):
+        yield batch

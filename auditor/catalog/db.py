@@ -1,0 +1,92 @@
+"""One database engine per URL, sessions, and the schema."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import Engine, event
+from sqlalchemy.exc import OperationalError
+from sqlmodel import Session, SQLModel, create_engine
+
+from auditor.catalog import models
+from auditor.errors import AuditorError
+from auditor.settings import settings
+
+WRITE_WAIT_S = 30
+"""How long a writer waits for another one before it gives up."""
+
+assert models.SQLModel is SQLModel  # importing the models registers every table
+
+
+@contextmanager
+def session() -> Iterator[Session]:
+    """A session on the catalog of the current settings; commits on success, rolls back on any error.
+
+    Raises:
+        AuditorError: the database cannot be opened or written (locked, full disk, no rights).
+    """
+    try:
+        with Session(_engine(settings().database_url), expire_on_commit=False) as open_session:
+            try:
+                yield open_session
+                open_session.commit()
+            except BaseException:
+                open_session.rollback()
+                raise
+    except OperationalError as error:
+        raise AuditorError(_explained(error)) from error
+
+
+def close_all() -> None:
+    """Close every pooled connection, for example before a fork or when a test's home goes away."""
+    _engine_cached.cache_clear()
+
+
+def _engine(url: str) -> Engine:
+    home = settings().home
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise AuditorError(
+            f"{home} cannot be created ({error.strerror}); set AUDITOR_HOME to a folder that you may write."
+        ) from error
+    return _engine_cached(url)
+
+
+@functools.lru_cache(maxsize=8)
+def _engine_cached(url: str) -> Engine:
+    sqlite = url.startswith("sqlite")
+    engine = create_engine(url, connect_args={"timeout": WRITE_WAIT_S} if sqlite else {})
+    if sqlite:
+        event.listen(engine, "connect", _sqlite_pragmas)
+    try:
+        SQLModel.metadata.create_all(engine)
+    except OperationalError as error:
+        # Two processes may create the schema at the same moment; the second finds it there.
+        if "already exists" not in str(error):
+            raise AuditorError(_explained(error)) from error
+        SQLModel.metadata.create_all(engine)
+    return engine
+
+
+def _sqlite_pragmas(connection: Any, _record: Any) -> None:
+    cursor = connection.cursor()
+    # WAL: readers (the app) never wait for the writer (an audit), and a kill leaves a whole file.
+    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _explained(error: OperationalError) -> str:
+    text = str(error.orig)
+    remedies = {
+        "locked": "another process is writing for long; try again in a minute",
+        "full": "free some space or point AUDITOR_HOME to another disk",
+        "readonly": "make the file writable or point AUDITOR_HOME elsewhere",
+        "unable to open": "check the rights on the folder or set AUDITOR_HOME",
+    }
+    remedy = next((way for word, way in remedies.items() if word in text), "see `auditor doctor`")
+    return f"The catalog {settings().database_url} cannot be used ({text}): {remedy}."

@@ -1,0 +1,257 @@
+"""Every table of the catalog. ``sample_id`` is the sample's 0-based place in its source.
+
+A sample is known by (dataset_id, sample_id) everywhere: it is the row of the image cache, of every array that
+an audit writes and of the exported CSV. Reviews and verdicts are append-only; ``DecisionTable`` holds what
+stands now and can be rebuilt from them.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import JSON, BigInteger, Column, DateTime, Index
+from sqlalchemy.types import TypeDecorator
+from sqlmodel import Field, SQLModel
+
+
+def now() -> datetime:
+    """The current time in UTC."""
+    return datetime.now(tz=UTC)
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """A time with its zone, in SQLite too (which forgets zones)."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_result_value(self, value: datetime | None, dialect: Any) -> datetime | None:  # noqa: ARG002
+        """Read back as UTC."""
+        return value.replace(tzinfo=UTC) if value is not None and value.tzinfo is None else value
+
+
+def _utc() -> Any:
+    return Column(UtcDateTime, nullable=False, default=now)
+
+
+class DatasetTable(SQLModel, table=True):
+    """One imported image set; the row appears only when the import is complete."""
+
+    __tablename__ = "dataset"
+
+    id: int | None = Field(default=None, primary_key=True)
+    name: str = Field(unique=True, index=True)
+    created_at: datetime = Field(default_factory=now, sa_column=_utc())
+    source: str
+    """What the user named: a path, ``fiftyone:NAME`` or ``torchvision:NAME``."""
+    source_kind: str
+    """``folder``, ``table``, ``parquet``, ``zip``, ``fiftyone`` or ``torchvision``."""
+    root: str
+    """Absolute folder or file that sample locations are relative to; may be moved."""
+    num_samples: int
+    channels: int
+    height: int
+    width: int
+    """Size of the decoded image cache."""
+    class_names: list[str] = Field(sa_column=Column(JSON, nullable=False))
+    user_columns: list[str] = Field(default_factory=list, sa_column=Column(JSON, nullable=False))
+    """The user's own columns in their order; values stand in ``SampleTable.extra``."""
+    path_column: str | None = None
+    label_column: str | None = None
+    has_true_labels: bool = False
+    """Known truth was supplied; it lies beside the image cache and is never trained on."""
+    import_report: dict[str, Any] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
+
+
+class SampleTable(SQLModel, table=True):
+    """One image with its given label."""
+
+    __tablename__ = "sample"
+    __table_args__ = (Index("sample_by_given_label", "dataset_id", "given_label"),)
+
+    dataset_id: int = Field(foreign_key="dataset.id", primary_key=True)
+    sample_id: int = Field(primary_key=True)
+    filepath: str
+    """As the user gave it (relative to the root where it lies below it)."""
+    location: str
+    """How to read it again: a path below the root, a zip member or a Parquet row."""
+    given_label: int
+    """Index into ``class_names``; -1 = unlabeled."""
+    trusted: bool = False
+    """The source itself marked this label as confirmed."""
+    split: str | None = None
+    content_hash: str = ""
+    """SHA-256 of the decoded pixels, hex."""
+    perceptual_hash: int | None = Field(default=None, sa_column=Column(BigInteger, nullable=True))
+    duplicate_group: int | None = Field(default=None, index=True)
+    """Samples with the same number show the same picture."""
+    duplicate_kind: str | None = None
+    """``exact`` or ``near``."""
+    original_height: int = 0
+    original_width: int = 0
+    extra: dict[str, str] | None = Field(default=None, sa_column=Column(JSON, nullable=True))
+    """The user's own columns as text, untouched."""
+
+
+class AuditTable(SQLModel, table=True):
+    """One audit of a dataset: some engines, one consensus."""
+
+    __tablename__ = "audit"
+
+    id: int | None = Field(default=None, primary_key=True)
+    dataset_id: int = Field(foreign_key="dataset.id", index=True)
+    created_at: datetime = Field(default_factory=now, sa_column=_utc())
+    status: str = "queued"
+    """``queued``, ``running``, ``finished``, ``failed`` or ``cancelled`` (``dead``: ``audits.state``)."""
+    preset: str
+    device: str
+    seed: int
+    engines: list[str] = Field(sa_column=Column(JSON, nullable=False))
+    options: dict[str, Any] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
+    pid: int | None = None
+    process_started: float | None = None
+    """Start time of ``pid`` as the system tells it: a pid alone may have been given away again."""
+    heartbeat_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    started_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    finished_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    cancel_requested: bool = False
+    error: str | None = None
+    summary: dict[str, Any] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
+    """Whole-dataset statements of the consensus: noise rate, transition matrix, weights, warnings."""
+
+
+class EngineRunTable(SQLModel, table=True):
+    """One engine within an audit."""
+
+    __tablename__ = "engine_run"
+
+    audit_id: int = Field(foreign_key="audit.id", primary_key=True)
+    engine: str = Field(primary_key=True)
+    position: int = 0
+    status: str = "queued"
+    progress: float = 0.0
+    """Share of the engine's work that is done, 0 to 1."""
+    seconds: float = 0.0
+    """Training time so far, over all attempts."""
+    stage: str = ""
+    config: dict[str, Any] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
+    provenance: dict[str, Any] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
+    error: str | None = None
+
+
+class EpochTable(SQLModel, table=True):
+    """One epoch of one engine run: what the curves are drawn from."""
+
+    __tablename__ = "epoch"
+
+    audit_id: int = Field(foreign_key="audit.id", primary_key=True)
+    engine: str = Field(primary_key=True)
+    stage: str = Field(primary_key=True)
+    epoch: int = Field(primary_key=True)
+    num_epochs: int
+    progress: float
+    seconds: float
+    losses: dict[str, float] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
+    metrics: dict[str, float] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
+
+
+class ScoreTable(SQLModel, table=True):
+    """The consensus on one sample in one audit, ready to be paged through."""
+
+    __tablename__ = "score"
+    __table_args__ = (
+        Index("score_by_rank", "audit_id", "rank"),
+        Index("score_by_pair", "audit_id", "given_label", "suggested_label", "rank"),
+    )
+
+    audit_id: int = Field(foreign_key="audit.id", primary_key=True)
+    sample_id: int = Field(primary_key=True)
+    rank: int
+    """0 = most suspicious. Unlabeled samples stand last."""
+    given_label: int
+    """As it was when the audit ran."""
+    trust_score: float | None
+    """1 = the given label looks right, 0 = it looks wrong; None where unlabeled."""
+    error_probability: float | None
+    is_label_issue: bool
+    suggested_label: int
+    suggested_probability: float
+    agreement: int
+    """How many engines predict another label than the given one."""
+    disagreement: float
+    """Spread of the engines' trust ranks, 0 to 1."""
+
+
+class ReviewTable(SQLModel, table=True):
+    """The append-only log of what people decided. Nothing in it is ever changed or removed."""
+
+    __tablename__ = "review"
+    __table_args__ = (Index("review_by_sample", "dataset_id", "sample_id", "id"),)
+
+    id: int | None = Field(default=None, primary_key=True)
+    dataset_id: int = Field(foreign_key="dataset.id")
+    sample_id: int
+    decision: str
+    """``keep``, ``relabel``, ``exclude``, ``unsure``, ``multiple``, ``none``, ``unreadable`` or ``undo``."""
+    label: int | None = None
+    """The corrected label of ``relabel``."""
+    labels: list[int] | None = Field(default=None, sa_column=Column(JSON, nullable=True))
+    """The classes of ``multiple``."""
+    reviewer: str
+    created_at: datetime = Field(default_factory=now, sa_column=_utc())
+    source: str = "app"
+    """``app``, ``bulk``, ``csv``, ``fiftyone``, ``import``."""
+    batch: str | None = Field(default=None, index=True)
+    """Decisions taken in one step share a batch and can be undone in one."""
+    audit_id: int | None = None
+    reverts: int | None = None
+    """The review that an ``undo`` takes back."""
+    note: str | None = None
+
+
+class DecisionTable(SQLModel, table=True):
+    """What stands now for a sample: the latest review that was not undone."""
+
+    __tablename__ = "decision"
+
+    dataset_id: int = Field(foreign_key="dataset.id", primary_key=True)
+    sample_id: int = Field(primary_key=True)
+    review_id: int = Field(foreign_key="review.id")
+    decision: str
+    label: int | None = None
+    labels: list[int] | None = Field(default=None, sa_column=Column(JSON, nullable=True))
+    reviewer: str
+    created_at: datetime = Field(default_factory=now, sa_column=_utc())
+
+
+class DrawTable(SQLModel, table=True):
+    """A random sample drawn to be verified blind; its size was fixed before anybody looked."""
+
+    __tablename__ = "draw"
+
+    id: int | None = Field(default=None, primary_key=True)
+    dataset_id: int = Field(foreign_key="dataset.id", index=True)
+    created_at: datetime = Field(default_factory=now, sa_column=_utc())
+    seed: int
+    size: int
+    sample_ids: list[int] = Field(sa_column=Column(JSON, nullable=False))
+    """In drawing order; rows at even places calibrate, rows at odd places may be trusted."""
+
+
+class VerdictTable(SQLModel, table=True):
+    """The append-only log of blind verdicts on drawn samples, apart from reviews of suspects."""
+
+    __tablename__ = "verdict"
+    __table_args__ = (Index("verdict_by_sample", "dataset_id", "sample_id", "id"),)
+
+    id: int | None = Field(default=None, primary_key=True)
+    dataset_id: int = Field(foreign_key="dataset.id")
+    draw_id: int = Field(foreign_key="draw.id")
+    sample_id: int
+    label: int | None
+    """The true label as a person sees it; None = no class fits (excluded) or the verdict was taken back."""
+    decision: str
+    """``label``, ``exclude``, ``unsure`` or ``undo``."""
+    reviewer: str
+    created_at: datetime = Field(default_factory=now, sa_column=_utc())

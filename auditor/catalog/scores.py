@@ -1,0 +1,177 @@
+"""Queries on the consensus of an audit: store it, page through it, filter it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sqlalchemy import delete, func, insert
+from sqlmodel import Session, select
+
+from auditor.catalog.models import AuditTable, DecisionTable, SampleTable, ScoreTable
+
+ROWS_A_STATEMENT = 20_000
+
+
+@dataclass(frozen=True)
+class SuspectFilter:
+    """Which samples a queue of suspects shows; every field narrows it further."""
+
+    given_label: int | None = None
+    suggested_label: int | None = None
+    only_issues: bool = False
+    """Only samples above the audit's suggested cut."""
+    only_undecided: bool = False
+    only_decided: bool = False
+    min_agreement: int | None = None
+    """At least so many engines predict another label."""
+    min_disagreement: float | None = None
+    max_rank: int | None = None
+    """Only the first so many of the ranking, such as the flags of a promise."""
+    sample_ids: tuple[int, ...] | None = None
+    """Only these samples, such as a region of the map (at most some tens of thousands)."""
+
+
+def store(session: Session, audit_id: int, columns: dict[str, NDArray[Any]]) -> None:
+    """Replace the scores of an audit; ``columns`` are (N,) arrays named like ``ScoreTable``'s columns.
+
+    NaN becomes NULL.
+    """
+    session.execute(delete(ScoreTable).where(ScoreTable.audit_id == audit_id))
+    total = len(next(iter(columns.values())))
+    for start in range(0, total, ROWS_A_STATEMENT):
+        stop = min(total, start + ROWS_A_STATEMENT)
+        part = {name: _plain(values[start:stop]) for name, values in columns.items()}
+        rows = [
+            {"audit_id": audit_id, "sample_id": start + i, **dict(zip(part, row, strict=True))}
+            for i, row in enumerate(zip(*part.values(), strict=True))
+        ]
+        session.execute(insert(ScoreTable), rows)
+
+
+def page(
+    session: Session, audit: AuditTable, where: SuspectFilter, *, offset: int = 0, limit: int = 60
+) -> pd.DataFrame:
+    """One page of suspects, the most suspicious first, with paths and what stands decided.
+
+    Columns: those of ``ScoreTable`` and filepath, duplicate_group, decision, decided_label, decided_labels,
+    reviewer, decided_at.
+    """
+    statement = _filtered(audit, where, _page_columns()).order_by(ScoreTable.rank).offset(offset).limit(limit)
+    names = [column.key for column in ScoreTable.__table__.columns if column.key != "audit_id"]
+    names += [
+        "filepath",
+        "duplicate_group",
+        "decision",
+        "decided_label",
+        "decided_labels",
+        "reviewer",
+        "decided_at",
+    ]
+    return pd.DataFrame(session.execute(statement).all(), columns=names)
+
+
+def count(session: Session, audit: AuditTable, where: SuspectFilter) -> int:
+    """How many samples the filter leaves."""
+    return int(session.execute(_filtered(audit, where, [func.count()])).scalar_one())
+
+
+def pair_counts(session: Session, audit: AuditTable) -> pd.DataFrame:
+    """Label issues by class pair: given_label, suggested_label, count; the most frequent first."""
+    statement = (
+        select(ScoreTable.given_label, ScoreTable.suggested_label, func.count())
+        .where(ScoreTable.audit_id == audit.id, ScoreTable.is_label_issue)
+        .group_by(ScoreTable.given_label, ScoreTable.suggested_label)
+        .order_by(func.count().desc())
+    )
+    rows = session.execute(statement).all()
+    return pd.DataFrame(rows, columns=["given_label", "suggested_label", "count"])
+
+
+def table(session: Session, audit_id: int) -> pd.DataFrame:
+    """All scores of an audit in sample order, without paths."""
+    statement = select(*ScoreTable.__table__.columns).where(ScoreTable.audit_id == audit_id)
+    rows = session.execute(statement.order_by(ScoreTable.sample_id)).all()
+    names = [column.key for column in ScoreTable.__table__.columns]
+    return pd.DataFrame(rows, columns=names).drop(columns="audit_id")
+
+
+def of_samples(session: Session, audit_id: int, sample_ids: Sequence[int]) -> dict[int, ScoreTable]:
+    """The scores of some samples by sample_id."""
+    rows = session.exec(
+        select(ScoreTable).where(
+            ScoreTable.audit_id == audit_id,
+            ScoreTable.sample_id.in_(list(sample_ids)),
+        )
+    )
+    return {row.sample_id: row for row in rows}
+
+
+def most_trusted(session: Session, audit_id: int, label: int, limit: int) -> list[int]:
+    """sample_ids with that given label that the audit trusts most: exemplars of the class."""
+    statement = (
+        select(ScoreTable.sample_id)
+        .where(ScoreTable.audit_id == audit_id, ScoreTable.given_label == label)
+        .where(ScoreTable.trust_score.is_not(None))
+        .order_by(ScoreTable.rank.desc())
+        .limit(limit)
+    )
+    return list(session.exec(statement))
+
+
+def _page_columns() -> list[Any]:
+    score = [column for column in ScoreTable.__table__.columns if column.key != "audit_id"]
+    sample = [SampleTable.filepath, SampleTable.duplicate_group]
+    decided = [
+        DecisionTable.decision,
+        DecisionTable.label,
+        DecisionTable.labels,
+        DecisionTable.reviewer,
+        DecisionTable.created_at,
+    ]
+    return [*score, *sample, *decided]
+
+
+def _filtered(audit: AuditTable, where: SuspectFilter, columns: list[Any]) -> Any:
+    same_sample = (SampleTable.dataset_id == audit.dataset_id) & (
+        SampleTable.sample_id == ScoreTable.sample_id
+    )
+    decided = (DecisionTable.dataset_id == audit.dataset_id) & (
+        DecisionTable.sample_id == ScoreTable.sample_id
+    )
+    statement = (
+        select(*columns)
+        .select_from(ScoreTable)
+        .join(SampleTable, same_sample)
+        .outerjoin(DecisionTable, decided)
+        .where(ScoreTable.audit_id == audit.id, ScoreTable.trust_score.is_not(None))
+    )
+    if where.given_label is not None:
+        statement = statement.where(ScoreTable.given_label == where.given_label)
+    if where.suggested_label is not None:
+        statement = statement.where(ScoreTable.suggested_label == where.suggested_label)
+    if where.only_issues:
+        statement = statement.where(ScoreTable.is_label_issue)
+    if where.only_undecided:
+        statement = statement.where(DecisionTable.review_id.is_(None))
+    if where.only_decided:
+        statement = statement.where(DecisionTable.review_id.is_not(None))
+    if where.min_agreement is not None:
+        statement = statement.where(ScoreTable.agreement >= where.min_agreement)
+    if where.min_disagreement is not None:
+        statement = statement.where(ScoreTable.disagreement >= where.min_disagreement)
+    if where.max_rank is not None:
+        statement = statement.where(ScoreTable.rank < where.max_rank)
+    if where.sample_ids is not None:
+        statement = statement.where(ScoreTable.sample_id.in_(list(where.sample_ids)))
+    return statement
+
+
+def _plain(values: NDArray[Any]) -> list[Any]:
+    if np.issubdtype(values.dtype, np.floating):
+        return [None if np.isnan(value) else float(value) for value in values]
+    return list(values.tolist())

@@ -1,0 +1,50 @@
+"""Random draws and the blind verdicts on them."""
+
+from __future__ import annotations
+
+from sqlmodel import Session, select
+
+from auditor.catalog.models import DrawTable, VerdictTable
+from auditor.errors import NotFoundError
+
+
+def add_draw(session: Session, draw: DrawTable) -> int:
+    """Store a draw; returns its id."""
+    session.add(draw)
+    session.flush()
+    assert draw.id is not None
+    return draw.id
+
+
+def get_draw(session: Session, draw_id: int) -> DrawTable:
+    """The draw of that number.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    found = session.get(DrawTable, draw_id)
+    if found is None:
+        raise NotFoundError(f"There is no draw {draw_id}; `auditor verify NAME --draw 200` makes one.")
+    return found
+
+
+def draws(session: Session, dataset_id: int) -> list[DrawTable]:
+    """All draws of a dataset, the oldest first."""
+    return list(
+        session.exec(select(DrawTable).where(DrawTable.dataset_id == dataset_id).order_by(DrawTable.id))
+    )
+
+
+def add_verdict(session: Session, verdict: VerdictTable) -> None:
+    """Append one verdict."""
+    session.add(verdict)
+    session.flush()
+
+
+def verdicts(session: Session, dataset_id: int) -> dict[tuple[int, int], VerdictTable]:
+    """What stands for each (draw_id, sample_id): the latest verdict, where that is not an ``undo``."""
+    rows = session.exec(
+        select(VerdictTable).where(VerdictTable.dataset_id == dataset_id).order_by(VerdictTable.id)
+    )
+    latest = {(row.draw_id, row.sample_id): row for row in rows}
+    return {key: row for key, row in latest.items() if row.decision != "undo"}

@@ -1,0 +1,96 @@
+"""A run's state between epochs: as bytes, in memory, and recognised as belonging to this run."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from typing import Any
+
+import torch
+
+from engines.config import LoopConfig
+from engines.contract import Checkpoint, EngineInputError, TrainingData
+
+FINGERPRINT = "fingerprint"
+
+
+def serialize_state(state: dict[str, Any]) -> bytes:
+    """``state`` (dicts, lists, tensors, numbers, strings) as bytes."""
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    return buffer.getvalue()
+
+
+def deserialize_state(data: bytes) -> dict[str, Any]:
+    """The state in ``data``, tensors on the CPU. Runs no code from the bytes (``weights_only``).
+
+    Raises:
+        EngineInputError: the bytes are no state that ``serialize_state`` wrote.
+    """
+    try:
+        state = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+    except Exception as error:  # torch.load raises a dozen unrelated types on damaged bytes
+        raise EngineInputError(
+            f"the checkpoint cannot be read ({type(error).__name__}, {len(data)} bytes); "
+            "delete it to start the run over."
+        ) from error
+    if not isinstance(state, dict):
+        raise EngineInputError(
+            f"the checkpoint holds a {type(state).__name__}, not a state; delete it to start the run over."
+        )
+    return state
+
+
+class MemoryCheckpoint:
+    """Keeps the last state in memory, serialized, so that training on does not change it."""
+
+    def __init__(self) -> None:
+        self.data: bytes | None = None
+        self.num_saves = 0
+
+    def load(self) -> dict[str, Any] | None:
+        """The last saved state, or None."""
+        return None if self.data is None else deserialize_state(self.data)
+
+    def save(self, state: dict[str, Any]) -> None:
+        """Keep ``state``."""
+        self.data = serialize_state(state)
+        self.num_saves += 1
+
+
+def run_fingerprint(engine: str, config: LoopConfig, seed: int, data: TrainingData) -> str:
+    """Digest of what a checkpoint must agree on to be continued: engine, config, seed, labels and sizes.
+
+    Labels are hashed whole; of the images only shape and 16 evenly spaced samples, because a memory map may
+    be larger than memory.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(json.dumps([engine, config.as_dict(), seed], sort_keys=True).encode())
+    digest.update(repr((data.images.shape, data.num_classes)).encode())
+    digest.update(data.given_labels.tobytes())
+    digest.update(data.trusted_mask.tobytes())
+    for row in range(0, data.num_samples, max(1, data.num_samples // 16)):
+        digest.update(data.images[row].tobytes())
+    return digest.hexdigest()
+
+
+def load_state(checkpoint: Checkpoint | None, fingerprint: str) -> dict[str, Any] | None:
+    """The saved state of this very run, or None at a first start.
+
+    Raises:
+        EngineInputError: the state belongs to another engine, config, seed or dataset.
+    """
+    state = checkpoint.load() if checkpoint is not None else None
+    if state is not None and state.get(FINGERPRINT) != fingerprint:
+        raise EngineInputError(
+            "the checkpoint was written by a run with another engine, config, seed or dataset; "
+            "delete it to start over."
+        )
+    return state
+
+
+def save_state(checkpoint: Checkpoint | None, fingerprint: str, state: dict[str, Any]) -> None:
+    """Save ``state`` under this run's fingerprint; does nothing without a checkpoint."""
+    if checkpoint is not None:
+        checkpoint.save({FINGERPRINT: fingerprint, **state})

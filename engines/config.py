@@ -1,0 +1,160 @@
+"""The fields that every engine's config shares, and the optimizer and learning rate that follow from them.
+
+A config is a frozen dataclass: it is the settings table, the defaults, and what a run's provenance keeps.
+All its problems are collected and raised once, so that a user mends them in one go.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import torch
+
+from engines.contract import EngineInputError
+
+PRESETS = ("quick", "standard", "paper")
+OPTIMIZERS = ("adam", "sgd")
+SCHEDULES = ("cosine", "constant")
+AUGMENTS = ("auto", "none", "shift", "shift_flip", "crop_flip")
+MAX_VIEWS = 6
+
+COSINE_FLOOR = 0.05
+"""A cosine schedule ends at this share of the first learning rate (measured: better than 0 in short runs)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopConfig:
+    """Network, optimizer, images and precision of one training loop; engine configs inherit from it.
+
+    Raises:
+        EngineInputError: one or more fields are out of range; the text lists every one of them.
+    """
+
+    network: str = "auto"
+    """Key of ``networks.NETWORKS``, ``"auto"`` or ``"torchvision:<name>"``."""
+    weights: str | None = None
+    """Path of a state_dict file with pretrained weights for a torchvision network. Nothing is downloaded."""
+    epochs: int = 20
+    """Passes over the labeled samples, at least 1."""
+    batch_size: int = 128
+    """Samples a step, at least 2 (batch norm needs two)."""
+    learning_rate: float = 1e-3
+    """First learning rate, above 0."""
+    optimizer: str = "adam"
+    """``"adam"`` or ``"sgd"`` (momentum 0.9)."""
+    weight_decay: float = 0.0
+    """L2 penalty handed to the optimizer, at least 0."""
+    schedule: str = "cosine"
+    """``"cosine"`` (to 5 %) or ``"constant"``; an engine may accept more."""
+    augment: str = "auto"
+    """``"auto"``, ``"none"``, ``"shift"``, ``"shift_flip"`` or ``"crop_flip"``."""
+    views: int = 6
+    """Test-time views of the final pass, 1 to 6; 1 = the image as it is."""
+    precision: str = "float32"
+    """``"float32"`` or ``"bfloat16"`` (automatic mixed precision, CUDA only; ignored on the CPU)."""
+    compile: bool = False
+    """Compile the network with ``torch.compile`` (CUDA only; ignored on the CPU)."""
+    resident: str = "auto"
+    """``"yes"``: all images on the device as uint8; ``"no"``: streamed; ``"auto"``: whichever fits."""
+
+    def __post_init__(self) -> None:
+        problems = self.problems()
+        if problems:
+            raise EngineInputError(f"{type(self).__name__}: " + "; ".join(problems) + ".")
+
+    def problems(self) -> list[str]:
+        """Every field that is out of range, one line each. Subclasses extend the list with their own."""
+        found = [
+            *at_least(self, 1, "epochs"),
+            *at_least(self, 2, "batch_size"),
+            *at_least(self, 0, "weight_decay"),
+            *one_of(self, "optimizer", OPTIMIZERS),
+            *one_of(self, "schedule", self.schedules()),
+            *one_of(self, "augment", AUGMENTS),
+            *one_of(self, "precision", ("float32", "bfloat16")),
+            *one_of(self, "resident", ("auto", "yes", "no")),
+        ]
+        if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
+            found.append(f"learning_rate is {self.learning_rate}, it must be above 0")
+        if not 1 <= self.views <= MAX_VIEWS:
+            found.append(f"views is {self.views}, it must be 1 to {MAX_VIEWS}")
+        if self.weights is not None and not self.network.startswith("torchvision:"):
+            found.append(f"weights need a network 'torchvision:<name>', but network is {self.network!r}")
+        return found
+
+    @classmethod
+    def schedules(cls) -> tuple[str, ...]:
+        """Learning-rate schedules that this config accepts."""
+        return SCHEDULES
+
+    @classmethod
+    def preset(cls, name: str) -> Self:
+        """The config named ``quick``, ``standard`` or ``paper``; every engine's config overrides this."""
+        check_preset(name)
+        return cls()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Every field as plain values; ``type(self)(**config.as_dict())`` builds the config again."""
+        return asdict(self)
+
+
+def check_preset(name: str) -> None:
+    """Raise EngineInputError where ``name`` is none of the three presets."""
+    if name not in PRESETS:
+        raise EngineInputError(f"there is no preset {name!r}; choose one of {', '.join(PRESETS)}.")
+
+
+def at_least(config: object, low: float, *fields: str) -> list[str]:
+    """Problems of ``fields`` that are below ``low`` or not a number."""
+    return [
+        f"{field} is {getattr(config, field)}, it must be at least {low}"
+        for field in fields
+        if not getattr(config, field) >= low
+    ]
+
+
+def within(config: object, low: float, high: float, *fields: str) -> list[str]:
+    """Problems of ``fields`` outside [low, high] or not a number."""
+    return [
+        f"{field} is {getattr(config, field)}, it must be {low} to {high}"
+        for field in fields
+        if not low <= getattr(config, field) <= high
+    ]
+
+
+def one_of(config: object, field: str, allowed: Iterable[str]) -> list[str]:
+    """The problem of ``field`` where its value is none of ``allowed``."""
+    value, allowed = getattr(config, field), tuple(allowed)
+    return [] if value in allowed else [f"{field} is {value!r}, it must be one of {', '.join(allowed)}"]
+
+
+def make_optimizer(
+    parameters: Iterable[torch.nn.Parameter], config: LoopConfig, *, momentum: float = 0.9
+) -> torch.optim.Optimizer:
+    """Adam or SGD (with ``momentum``) as the config says, at its first learning rate."""
+    if config.optimizer == "adam":
+        return torch.optim.Adam(parameters, lr=config.learning_rate, weight_decay=config.weight_decay)
+    return torch.optim.SGD(
+        parameters, lr=config.learning_rate, momentum=momentum, weight_decay=config.weight_decay
+    )
+
+
+def learning_rate_at(config: LoopConfig, epoch: int, num_epochs: int | None = None) -> float:
+    """Learning rate of ``epoch`` (0-based); depends on the epoch alone, so a resumed run needs no state.
+
+    ``cosine``: from ``learning_rate`` at epoch 0 to 5 % of it at the last epoch; ``constant``: unchanged.
+    """
+    if config.schedule == "constant":
+        return config.learning_rate
+    last = max(1, (num_epochs or config.epochs) - 1)
+    share = 0.5 * (1 + math.cos(math.pi * min(1.0, epoch / last)))
+    return config.learning_rate * (COSINE_FLOOR + (1 - COSINE_FLOOR) * share)
+
+
+def set_learning_rate(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:
+    """Give every parameter group of ``optimizer`` this learning rate."""
+    for group in optimizer.param_groups:
+        group["lr"] = learning_rate

@@ -1,0 +1,163 @@
+"""Device, precision, compilation, random streams, timers and memory: what surrounds a training loop."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+import numpy as np
+import torch
+import torchvision
+
+from engines.contract import DeviceMemoryError, EngineInputError
+
+MEMORY_REMEDY = "use a smaller batch_size, a smaller network or image size, or resident='no' (streamed images)"
+
+
+def resolve_device(name: str) -> torch.device:
+    """The device called ``name``; ``"auto"`` is the first CUDA device where there is one, else the CPU.
+
+    Raises:
+        EngineInputError: the device is unknown or absent on this machine.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise EngineInputError(f"there is no device {name!r}; use auto, cpu, cuda or cuda:<n>.") from error
+    if device.type not in ("cpu", "cuda"):
+        raise EngineInputError(f"device {name!r} is not supported; use auto, cpu, cuda or cuda:<n>.")
+    if device.type == "cuda":
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if (device.index or 0) >= count:
+            raise EngineInputError(f"device {name!r} is not there ({count} CUDA devices); use auto or cpu.")
+    return device
+
+
+def derive_seed(seed: int, *stream: int | str) -> int:
+    """A 63-bit seed for the named stream of ``seed``; different streams are independent."""
+    digest = hashlib.blake2b(repr((int(seed), *stream)).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1
+
+
+def make_generator(
+    seed: int, *stream: int | str, device: torch.device | str = "cpu"
+) -> torch.Generator:
+    """A generator for the named stream of ``seed``, for example ``make_generator(seed, "order", epoch)``.
+
+    Streams named by epoch make a resumed run draw what an uninterrupted run draws, with nothing to save.
+    """
+    generator = torch.Generator(device=device)
+    generator.manual_seed(derive_seed(seed, *stream))
+    return generator
+
+
+@contextmanager
+def seeded_init(seed: int, *stream: int | str) -> Iterator[None]:
+    """Seed torch's global generators inside the block and restore them after.
+
+    For what torch draws from its global generator: parameter initialisation, and dropout (wrap each epoch in
+    ``seeded_init(seed, "dropout", epoch)``).
+    """
+    cuda = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
+    with torch.random.fork_rng(devices=cuda):
+        value = derive_seed(seed, *stream)
+        torch.default_generator.manual_seed(value)
+        if cuda:
+            torch.cuda.manual_seed_all(value)
+        yield
+
+
+def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:
+    """Mixed precision for ``precision == "bfloat16"`` on CUDA; does nothing anywhere else."""
+    enabled = precision == "bfloat16" and device.type == "cuda"
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=enabled)
+
+
+def compiled(network: torch.nn.Module, *, enabled: bool, device: torch.device) -> torch.nn.Module:
+    """``network`` compiled where that is asked for and the device is CUDA, else as it is.
+
+    The compiled module shares its parameters with ``network``: keep checkpoints and averages on ``network``.
+    """
+    if not (enabled and device.type == "cuda"):
+        return network
+    result: torch.nn.Module = torch.compile(network)
+    return result
+
+
+class Stopwatch:
+    """Wall time since construction or the last ``lap``."""
+
+    def __init__(self) -> None:
+        self._start = self._lap = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since construction."""
+        return time.perf_counter() - self._start
+
+    def lap(self) -> float:
+        """Seconds since the last lap (or construction); starts the next lap."""
+        now = time.perf_counter()
+        seconds, self._lap = now - self._lap, now
+        return seconds
+
+
+def peak_memory_bytes(device: torch.device) -> int:
+    """Largest memory so far: allocated by torch on CUDA, resident of this process on the CPU.
+
+    On CUDA call ``torch.cuda.reset_peak_memory_stats`` first to measure one run; the CPU's number is of the
+    whole process and cannot be reset. 0 where the system does not tell.
+    """
+    if device.type == "cuda":
+        return int(torch.cuda.max_memory_allocated(device))
+    if sys.platform == "win32":
+        return 0
+    import resource  # absent on Windows
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def versions() -> dict[str, str]:
+    """Versions that decide numbers: Python, torch, torchvision, NumPy, and CUDA where there is one."""
+    found = {
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "torchvision": str(torchvision.__version__),
+        "numpy": np.__version__,
+    }
+    if torch.cuda.is_available():
+        found["cuda"] = str(torch.version.cuda)
+        found["gpu"] = torch.cuda.get_device_name()
+    return found
+
+
+def describe_device(device: torch.device) -> str:
+    """Name for the provenance: ``"cpu"``, or the CUDA device with the name of the card."""
+    return f"{device} ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else str(device)
+
+
+@contextmanager
+def memory_errors_explained() -> Iterator[None]:
+    """Turn running out of memory into one line with the remedy. Works as a decorator too.
+
+    Raises:
+        DeviceMemoryError: torch or NumPy could not allocate inside the block.
+    """
+    try:
+        yield
+    except DeviceMemoryError:
+        raise
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        raise DeviceMemoryError(f"the device ran out of memory; {MEMORY_REMEDY}.") from error
+    except RuntimeError as error:
+        # torch's CPU allocator has no exception class of its own.
+        if "DefaultCPUAllocator" not in str(error):
+            raise
+        raise DeviceMemoryError(f"the machine ran out of memory; {MEMORY_REMEDY}.") from error

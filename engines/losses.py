@@ -1,0 +1,56 @@
+"""Losses and margins that more than one engine uses: one value per sample, reduced once by the caller.
+
+Letters: B samples, K classes. Labels are (B,) int64 in {-1, 0..K-1}; -1 is unlabeled.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+
+def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    """-log p(label) of each sample: (B, K), (B,) -> (B,), in float32 or better; 0 where unlabeled."""
+    return F.cross_entropy(_at_least_float32(logits), labels, ignore_index=-1, reduction="none")
+
+
+def soft_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """-sum_c target_c log p_c of each sample: (B, K), (B, K) -> (B,). Targets need not sum to 1."""
+    return -(targets * F.log_softmax(_at_least_float32(logits), dim=1)).sum(dim=1)
+
+
+def log_margin(logits: Tensor, labels: Tensor) -> Tensor:
+    """Given class minus the best other class: (B, K), (B,) -> (B,); high = clean.
+
+    On logits and on log-probabilities the value is the same (the normaliser cancels). NaN where unlabeled,
+    +inf where K = 1 (there is no other class).
+    """
+    logits = _at_least_float32(logits)
+    column = labels.clamp(min=0)[:, None]
+    given = logits.gather(1, column).squeeze(1)
+    best_other = logits.scatter(1, column, float("-inf")).amax(dim=1)
+    return (given - best_other).masked_fill(labels < 0, float("nan"))
+
+
+def entropy(probs: Tensor) -> Tensor:
+    """-sum_c p_c log p_c of each row: (B, K) -> (B,), in [0, log K]; 0 log 0 = 0."""
+    return torch.special.entr(_at_least_float32(probs)).sum(dim=1)
+
+
+def negative_entropy(probs: Tensor) -> Tensor:
+    """sum_c p_c log p_c of each row: (B, K) -> (B,); the penalty that spreads predictions."""
+    return -entropy(probs)
+
+
+def kl_divergence(p: Tensor, q: Tensor, *, floor: float = 1e-12) -> Tensor:
+    """KL(p || q) = sum_c p_c log(p_c / q_c) of each row: (B, K), (B, K) -> (B,), at least 0.
+
+    ``q`` is held at or above ``floor``, so that a class which q rules out costs much but not infinity.
+    """
+    return (torch.special.xlogy(p, p) - p * q.clamp(min=floor).log()).sum(dim=1)
+
+
+def _at_least_float32(values: Tensor) -> Tensor:
+    """Half precision is for matrix products; logs and sums over classes need more digits."""
+    return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values

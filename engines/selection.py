@@ -1,0 +1,62 @@
+"""Which samples of a batch have the smallest losses, and how likely a loss is one of a clean sample.
+
+Ties go to the earlier sample, so that equal losses never make a run depend on how the device sorts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.mixture import GaussianMixture
+from torch import Tensor
+
+MIXTURE_SAMPLE = 100_000
+"""Losses that the mixture is fitted on at most; the posterior is computed for all."""
+
+
+def keep_count(keep_rate: float, batch_size: int) -> int:
+    """Samples to keep: ``max(1, floor(keep_rate * batch_size))``, robust to 0.7 * 10 = 6.999...; 0 of 0."""
+    return min(batch_size, max(1, int(keep_rate * batch_size + 1e-9)))
+
+
+def select_small_loss(losses: Tensor, count: int) -> Tensor:
+    """Positions of the ``count`` smallest losses: (B,) -> (count,) int64, in rising position.
+
+    Stable: among equal losses the earlier sample is kept. NaN counts as the largest loss. Rising position
+    (not rising loss) makes keeping everything the same sum, bit for bit, as not selecting at all.
+    """
+    return torch.sort(losses, stable=True).indices[:count].sort().values
+
+
+def small_loss_mask(losses: Tensor, counts: Tensor) -> Tensor:
+    """``select_small_loss`` for a population: (M, B) losses, (M,) counts -> (M, B) bool.
+
+    Row m is True at the ``counts[m]`` smallest losses of row m, with the same ties as the plain form.
+    """
+    rank = torch.argsort(torch.argsort(losses, dim=1, stable=True), dim=1)
+    return rank < counts[:, None]
+
+
+def gmm_small_loss_probability(losses: NDArray[np.floating] | Tensor) -> NDArray[np.float64]:
+    """Posterior that a loss comes from the low-mean of two Gaussians: (N,) -> (N,) in [0, 1]; high = clean.
+
+    DivideMix's co-divide on min-max scaled losses. Where the losses cannot be split (fewer than two, or all
+    equal) every posterior is 1. NaN losses get NaN. Deterministic; fits on at most 100,000 losses.
+    """
+    values = np.asarray(losses, dtype=np.float64)
+    posterior = np.full(values.shape, np.nan)
+    known = np.isfinite(values)
+    scaled = values[known]
+    if len(scaled) == 0:
+        return posterior
+    low, high = scaled.min(), scaled.max()
+    if len(scaled) < 2 or high - low <= 1e-12 * max(1.0, abs(high)):
+        posterior[known] = 1.0
+        return posterior
+    scaled = ((scaled - low) / (high - low))[:, None]
+    step = -(-len(scaled) // MIXTURE_SAMPLE)
+    mixture = GaussianMixture(2, tol=1e-2, reg_covar=5e-4, max_iter=100, random_state=0)
+    mixture.fit(scaled[::step])
+    posterior[known] = mixture.predict_proba(scaled)[:, int(np.argmin(mixture.means_[:, 0]))]
+    return posterior

@@ -1,0 +1,169 @@
+"""Images on the device, batches in a reproducible order, augmentation of whole batches at once.
+
+Small image sets live on the device as one uint8 tensor and a batch is one indexing step; large ones stay
+in their memory map and a batch is read when it is asked for. Both give the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from engines.contract import EngineInputError
+
+STATISTICS_SAMPLE = 4096
+"""Images that the channel means are taken from at most (evenly spaced, so always the same ones)."""
+
+RESIDENT_SHARE = 0.5
+"""``resident="auto"`` keeps the images on a CUDA device where they need at most this share of free memory."""
+
+MIN_STD = 1e-2
+"""Smallest standard deviation to divide by, so that constant images stay finite."""
+
+
+class ImageStore:
+    """N images that batches are taken from by index. Never writes to the images.
+
+    Memory: N*C*H*W bytes on the device where resident, one batch where streamed. A memory map on the CPU is
+    streamed under ``"auto"``: the operating system keeps in memory what fits.
+    """
+
+    def __init__(
+        self, images: NDArray[np.uint8], device: torch.device | str, *, resident: str = "auto"
+    ) -> None:
+        self.num_samples, self.channels = len(images), images.shape[1]
+        self.image_size: tuple[int, int] = (images.shape[2], images.shape[3])
+        self.device = torch.device(device)
+        self.is_resident = resident == "yes" or (resident == "auto" and self._fits(images))
+        self._images = images
+        self._tensor: Tensor | None = None
+        if self.is_resident and self.device.type == "cuda":
+            self._tensor = self._to_device_in_chunks(images)
+        elif self.is_resident and isinstance(images, np.memmap):
+            self._images = np.array(images)
+
+    def _fits(self, images: NDArray[np.uint8]) -> bool:
+        if self.device.type != "cuda":
+            return not isinstance(images, np.memmap)
+        free, _ = torch.cuda.mem_get_info(self.device)
+        return bool(images.nbytes <= RESIDENT_SHARE * free)
+
+    def _to_device_in_chunks(self, images: NDArray[np.uint8]) -> Tensor:
+        """Copy without ever holding a second full copy in main memory."""
+        tensor = torch.empty(images.shape, dtype=torch.uint8, device=self.device)
+        for start in range(0, len(images), STATISTICS_SAMPLE):
+            chunk = np.array(images[start : start + STATISTICS_SAMPLE])
+            tensor[start : start + len(chunk)] = torch.from_numpy(chunk).to(self.device)
+        return tensor
+
+    def raw(self, index: Tensor) -> Tensor:
+        """Images at ``index`` (B,) int64 as they are: (B, C, H, W) uint8 on the device."""
+        if self._tensor is not None:
+            return self._tensor[index.to(self.device)]
+        # Reading a memory map in rising order saves seeks; the order asked for is restored after.
+        rows = index.cpu().numpy()
+        batch = torch.from_numpy(np.ascontiguousarray(self._images[rows]))
+        if self.device.type == "cuda":
+            return batch.pin_memory().to(self.device, non_blocking=True)
+        return batch
+
+    def batch(self, index: Tensor) -> Tensor:
+        """Images at ``index`` (B,) int64: (B, C, H, W) float32 in [0, 1] on the device."""
+        return self.raw(index).float().div_(255.0)
+
+    def mean_std(self) -> tuple[Tensor, Tensor]:
+        """Per-channel mean and standard deviation on the [0, 1] scale, (C,) float32 each on the device.
+
+        Taken from at most 4,096 evenly spaced images; the deviation is at least 0.01.
+        """
+        step = -(-self.num_samples // STATISTICS_SAMPLE)
+        count = torch.zeros((), dtype=torch.float64)
+        total = torch.zeros(self.channels, dtype=torch.float64)
+        squares = torch.zeros(self.channels, dtype=torch.float64)
+        for rows in torch.arange(0, self.num_samples, step).split(256):
+            # On the CPU in double, so that every device sees the same statistics.
+            values = torch.from_numpy(np.ascontiguousarray(self._images[rows.numpy()])).double() / 255.0
+            count += values.numel() / self.channels
+            total += values.sum(dim=(0, 2, 3))
+            squares += values.square().sum(dim=(0, 2, 3))
+        mean = total / count
+        std = (squares / count - mean.square()).clamp(min=0).sqrt().clamp(min=MIN_STD)
+        return mean.float().to(self.device), std.float().to(self.device)
+
+
+def standardize(images: Tensor, mean: Tensor, std: Tensor) -> Tensor:
+    """(images - mean) / std by channel: (B, C, H, W), (C,), (C,) -> (B, C, H, W)."""
+    return (images - mean[:, None, None]) / std[:, None, None]
+
+
+def resolve_augment(kind: str, channels: int, image_size: tuple[int, int]) -> str:
+    """What ``"auto"`` means: ``"crop_flip"`` for RGB, ``"shift"`` for grey (digits and scans have a side)."""
+    del image_size
+    if kind != "auto":
+        return kind
+    return "crop_flip" if channels == 3 else "shift"
+
+
+def shift_size(image_size: tuple[int, int]) -> int:
+    """Pixels of a small shift: 2 at 28 to 41 px, in proportion above, at least 1."""
+    return max(1, min(image_size) // 14)
+
+
+def augment(images: Tensor, kind: str, generator: torch.Generator) -> Tensor:
+    """Each image moved (and mirrored) by its own random amount: (B, C, H, W) -> (B, C, H, W).
+
+    ``shift``: up to ``shift_size`` pixels on both axes, the border pixel repeated. ``shift_flip``: and
+    mirrored left-right with probability 1/2. ``crop_flip``: up to 1/8 of the side (4 px at 32), the border
+    mirrored, and flipped. ``none``: unchanged. The draws come from ``generator`` (CPU), in the same number
+    for the same batch size and kind.
+    """
+    if kind == "none":
+        return images
+    if kind not in ("shift", "shift_flip", "crop_flip"):
+        raise EngineInputError(f"there is no augmentation {kind!r}; use none, shift, shift_flip or crop_flip.")
+    num, (height, width) = len(images), images.shape[2:]
+    crop = kind == "crop_flip"
+    reach_y, reach_x = (
+        (max(1, height // 8), max(1, width // 8)) if crop else (shift_size((height, width)),) * 2
+    )
+    move_y = torch.randint(-reach_y, reach_y + 1, (num, 1), generator=generator)
+    move_x = torch.randint(-reach_x, reach_x + 1, (num, 1), generator=generator)
+    rows = _inside(torch.arange(height) + move_y, height, mirror=crop)  # (B, H)
+    columns = _inside(torch.arange(width) + move_x, width, mirror=crop)  # (B, W)
+    if kind != "shift":
+        flip = torch.rand((num, 1), generator=generator) < 0.5
+        columns = torch.where(flip, width - 1 - columns, columns)
+    source = (rows[:, :, None] * width + columns[:, None, :]).reshape(num, 1, -1).to(images.device)
+    flat = images.reshape(num, images.shape[1], -1)
+    return flat.gather(2, source.expand(-1, images.shape[1], -1)).reshape(images.shape)
+
+
+def _inside(position: Tensor, size: int, *, mirror: bool) -> Tensor:
+    """Positions brought back into 0..size-1: mirrored at the border, or held at it."""
+    if mirror and size > 1:
+        position = position.abs()
+        position = (size - 1) - ((size - 1) - position).abs()
+    return position.clamp(0, size - 1)
+
+
+def epoch_batches(
+    index: Tensor, batch_size: int, generator: torch.Generator, *, drop_last: bool = False
+) -> Iterator[Tensor]:
+    """``index`` (M,) in a random order, cut into batches of ``batch_size`` int64 rows.
+
+    A remainder of one joins the batch before it, because batch norm cannot train on a single sample; with
+    ``drop_last`` an incomplete batch is left out (unless it is the only one). Give a generator that is made
+    from (seed, epoch), and a resumed run sees the batches of an uninterrupted one.
+    """
+    order = index[torch.randperm(len(index), generator=generator)]
+    batches = list(order.split(batch_size))
+    if len(batches) > 1 and drop_last and len(batches[-1]) < batch_size:
+        batches.pop()
+    if len(batches) > 1 and len(batches[-1]) == 1:
+        last = batches.pop()
+        batches[-1] = torch.cat([batches[-1], last])
+    yield from batches

@@ -15,7 +15,9 @@ import torchvision
 
 from engines.contract import DeviceMemoryError, EngineInputError
 
-MEMORY_REMEDY = "use a smaller batch_size, a smaller network or image size, or resident='no' (streamed images)"
+MEMORY_REMEDY = (
+    "use a smaller batch_size, a smaller network or image size, or resident='no' (streamed images)"
+)
 
 
 def resolve_device(name: str) -> torch.device:
@@ -45,9 +47,7 @@ def derive_seed(seed: int, *stream: int | str) -> int:
     return int.from_bytes(digest, "big") >> 1
 
 
-def make_generator(
-    seed: int, *stream: int | str, device: torch.device | str = "cpu"
-) -> torch.Generator:
+def make_generator(seed: int, *stream: int | str, device: torch.device | str = "cpu") -> torch.Generator:
     """A generator for the named stream of ``seed``, for example ``make_generator(seed, "order", epoch)``.
 
     Streams named by epoch make a resumed run draw what an uninterrupted run draws, with nothing to save.
@@ -86,8 +86,9 @@ def compiled(network: torch.nn.Module, *, enabled: bool, device: torch.device) -
     """
     if not (enabled and device.type == "cuda"):
         return network
-    result: torch.nn.Module = torch.compile(network)
-    return result
+    network_compiled = torch.compile(network)
+    assert isinstance(network_compiled, torch.nn.Module)
+    return network_compiled
 
 
 class Stopwatch:

@@ -28,7 +28,7 @@ class ExponentialAverage:
         """
         if not 0.0 <= decay <= 1.0:
             raise ValueError(f"decay is {decay}, it must be 0 to 1.")
-        averages = [parameter for parameter in self.module.parameters()]
+        averages: list[torch.Tensor] = list(self.module.parameters())
         currents = [parameter.detach() for parameter in module.parameters()]
         if averages:
             torch._foreach_lerp_(averages, currents, 1.0 - decay)

@@ -124,7 +124,9 @@ def augment(images: Tensor, kind: str, generator: torch.Generator) -> Tensor:
     if kind == "none":
         return images
     if kind not in ("shift", "shift_flip", "crop_flip"):
-        raise EngineInputError(f"there is no augmentation {kind!r}; use none, shift, shift_flip or crop_flip.")
+        raise EngineInputError(
+            f"there is no augmentation {kind!r}; use none, shift, shift_flip or crop_flip."
+        )
     num, (height, width) = len(images), images.shape[2:]
     crop = kind == "crop_flip"
     reach_y, reach_x = (

@@ -35,7 +35,7 @@ class Scores(NamedTuple):
     """(N, D), features of the unmoved image."""
 
 
-def test_views(num_views: int, *, channels: int, image_size: tuple[int, int]) -> list[tuple[int, int, bool]]:
+def view_moves(num_views: int, *, channels: int, image_size: tuple[int, int]) -> list[tuple[int, int, bool]]:
     """(shift down, shift right, mirrored) of each view; the first is the image as it is.
 
     RGB: {identity, mirrored} x circular shifts {0, +s, -s}. Grey: shifts only, because a mirrored digit or
@@ -47,10 +47,6 @@ def test_views(num_views: int, *, channels: int, image_size: tuple[int, int]) ->
     else:
         views = [(y, x, False) for y, x in ((0, 0), (s, 0), (-s, 0), (0, s), (0, -s), (s, s))]
     return views[:num_views]
-
-
-# pytest collects module attributes called test_*; this one is no test.
-test_views.__test__ = False  # type: ignore[attr-defined]
 
 
 @torch.no_grad()
@@ -70,7 +66,7 @@ def score_pass(
     """
     was_training = network.training
     network.eval()
-    shifts = test_views(views, channels=store.channels, image_size=store.image_size)
+    shifts = view_moves(views, channels=store.channels, image_size=store.image_size)
     log_probs: NDArray[np.float32] | None = None
     embeddings: NDArray[np.float32] | None = None
     for rows in torch.arange(store.num_samples).split(batch_size):
@@ -135,6 +131,7 @@ def test_time_margin(log_probs: ArrayLike, labels: ArrayLike) -> NDArray[np.floa
     return margin
 
 
+# pytest would collect it where a test imports it.
 test_time_margin.__test__ = False  # type: ignore[attr-defined]
 
 

@@ -1,0 +1,416 @@
+"""Image classifiers that return what they saw and what they say: ``forward(x) -> (features, logits)``.
+
+From a one-layer perceptron to torchvision's classifiers. ``x`` is (B, C, H, W) float32, standardised unless
+an engine's paper says otherwise; features are (B, D) with D = ``.feature_size``, logits (B, K). A network
+that cannot take images of the given size says so when it is built, and names one that can.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+import torch
+import torchvision
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from engines.contract import EngineInputError
+
+ImageSize = tuple[int, int]
+TORCHVISION = "torchvision:"
+
+
+class TrunkAndHead(nn.Module):
+    """A trunk that ends in (B, D) features and a linear head."""
+
+    def __init__(self, trunk: nn.Module, feature_size: int, num_classes: int) -> None:
+        super().__init__()
+        self.feature_size = feature_size
+        self.trunk = trunk
+        self.head = nn.Linear(feature_size, num_classes)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        features = self.trunk(x)
+        return features, self.head(features)
+
+
+class NetworkBuilder(Protocol):
+    """One row of ``NETWORKS``. ``width`` None is the published width."""
+
+    def __call__(
+        self, channels: int, image_size: ImageSize, num_classes: int, width: int | None = None
+    ) -> nn.Module: ...
+
+
+# --- Plain networks ---------------------------------------------------------------------------------------
+
+
+def _mlp(channels: int, image_size: ImageSize, num_classes: int, width: int | None = None) -> nn.Module:
+    """Flatten, ``width`` (256) ReLU units, linear head."""
+    hidden = width or 256
+    inputs = channels * image_size[0] * image_size[1]
+    trunk = nn.Sequential(nn.Flatten(), nn.Linear(inputs, hidden), nn.ReLU())
+    return TrunkAndHead(trunk, hidden, num_classes)
+
+
+def _conv_block(
+    channels_in: int, channels_out: int, activation: nn.Module, padding: int = 1
+) -> list[nn.Module]:
+    """Conv 3x3, batch norm, activation."""
+    return [
+        nn.Conv2d(channels_in, channels_out, 3, padding=padding),
+        nn.BatchNorm2d(channels_out),
+        activation,
+    ]
+
+
+def _pooled_conv(channels: int, image_size: ImageSize, num_classes: int, widths: list[int]) -> nn.Module:
+    """Conv 3x3 + batch norm + ReLU + max pool, once a width, then average pool to 2x2.
+
+    A pool is left out where it would leave less than 2 px, so that 8 px digits work too.
+    """
+    layers: list[nn.Module] = []
+    side, last = min(image_size), channels
+    for width in widths:
+        layers += _conv_block(last, width, nn.ReLU())
+        if side >= 4:
+            layers.append(nn.MaxPool2d(2))
+            side //= 2
+        last = width
+    layers += [nn.AdaptiveAvgPool2d(2), nn.Flatten()]
+    return TrunkAndHead(nn.Sequential(*layers), 4 * last, num_classes)
+
+
+def _conv3(channels: int, image_size: ImageSize, num_classes: int, width: int | None = None) -> nn.Module:
+    """Three convolutions of 24, 40 and 64 channels: the small net of our measurements on the CPU."""
+    base = width or 24
+    return _pooled_conv(channels, image_size, num_classes, [base, base * 5 // 3, base * 8 // 3])
+
+
+def _conv4(channels: int, image_size: ImageSize, num_classes: int, width: int | None = None) -> nn.Module:
+    """Four convolutions of 32, 64, 128 and 128 channels, about 245,000 weights: the larger net of P6."""
+    base = width or 32
+    return _pooled_conv(channels, image_size, num_classes, [base, base * 2, base * 4, base * 4])
+
+
+def _cnn_small(channels: int, image_size: ImageSize, num_classes: int, width: int | None = None) -> nn.Module:
+    """LeNet of S2E and Co-teaching+ on CIFAR-10; features are the 84 units before the head."""
+    del width
+    _require_side(image_size, 16, "cnn_small")
+    height, width_left = (((side - 4) // 2 - 4) // 2 for side in image_size)
+    trunk = nn.Sequential(
+        *(nn.Conv2d(channels, 6, 5), nn.ReLU(), nn.MaxPool2d(2)),
+        *(nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()),
+        *(nn.Linear(16 * height * width_left, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU()),
+    )
+    return TrunkAndHead(trunk, 84, num_classes)
+
+
+def _cnn6(channels: int, image_size: ImageSize, num_classes: int, width: int | None = None) -> nn.Module:
+    """Six convolutions of Co-teaching+ on CIFAR-100; features are the flattened last map (256 at 32 px)."""
+    del width
+    _require_side(image_size, 8, "cnn6")
+    layers: list[nn.Module] = []
+    last = channels
+    for widths in ((64, 64), (128, 128), (196, 16)):
+        for each in widths:
+            layers += _conv_block(last, each, nn.ReLU())
+            last = each
+        layers.append(nn.MaxPool2d(2))
+    layers.append(nn.Flatten())
+    size = 16 * (image_size[0] // 8) * (image_size[1] // 8)
+    return TrunkAndHead(nn.Sequential(*layers), size, num_classes)
+
+
+def _cnn9(channels: int, image_size: ImageSize, num_classes: int, width: int | None = None) -> nn.Module:
+    """Nine convolutions of the original Co-teaching, with dropout 0.25; 128 pooled features."""
+    _require_side(image_size, 28, "cnn9")
+    base = width or 128
+    layers: list[nn.Module] = []
+    last = channels
+    for each in (base, 2 * base):
+        for _ in range(3):
+            layers += _conv_block(last, each, nn.LeakyReLU(0.01))
+            last = each
+        layers += [nn.MaxPool2d(2), nn.Dropout2d(0.25)]
+    for each in (4 * base, 2 * base, base):
+        layers += _conv_block(last, each, nn.LeakyReLU(0.01), padding=0)
+        last = each
+    layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    return TrunkAndHead(nn.Sequential(*layers), base, num_classes)
+
+
+# --- UMN's 13-layer network -------------------------------------------------------------------------------
+
+
+class UMN13(nn.Module):
+    """Shared trunk (B, 512, H/4 - 2, W/4 - 2) and convolutional classifier of UMN's table 4b.
+
+    ``trunk`` and ``classifier`` are separate so that UMN's generative part can read the trunk. Input noise
+    and shift belong to the engine. Features are the 128 pooled values before the head.
+    """
+
+    def __init__(self, channels: int, num_classes: int, base: int = 128) -> None:
+        super().__init__()
+        self.feature_size = base
+        self.trunk_size = 4 * base
+        layers: list[nn.Module] = []
+        last = channels
+        for _ in range(2):
+            for _ in range(3):
+                layers += _conv_block(last, base, nn.LeakyReLU(0.1))
+                last = base
+            layers += [nn.MaxPool2d(2), nn.Dropout(0.5)]
+        layers += _conv_block(last, 4 * base, nn.LeakyReLU(0.1), padding=0)
+        self.trunk = nn.Sequential(*layers)
+        self.classifier = nn.Sequential(
+            *(nn.Conv2d(4 * base, 2 * base, 1), nn.BatchNorm2d(2 * base), nn.LeakyReLU(0.1)),
+            *(nn.Conv2d(2 * base, base, 1), nn.BatchNorm2d(base), nn.LeakyReLU(0.1)),
+            *(nn.AdaptiveAvgPool2d(1), nn.Flatten()),
+        )
+        self.head = nn.Linear(base, num_classes)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        features = self.classifier(self.trunk(x))
+        return features, self.head(features)
+
+
+def _umn13(channels: int, image_size: ImageSize, num_classes: int, width: int | None = None) -> nn.Module:
+    _require_side(image_size, 12, "umn13")
+    return UMN13(channels, num_classes, width or 128)
+
+
+# --- Residual networks ------------------------------------------------------------------------------------
+
+
+class PreActBlock(nn.Module):
+    """o = ReLU(BN(x)); conv(ReLU(BN(conv(o)))) + shortcut, a 1x1 conv of o where shapes change."""
+
+    def __init__(self, channels_in: int, channels_out: int, stride: int) -> None:
+        super().__init__()
+        self.norm1 = nn.BatchNorm2d(channels_in)
+        self.conv1 = nn.Conv2d(channels_in, channels_out, 3, stride, 1, bias=False)
+        self.norm2 = nn.BatchNorm2d(channels_out)
+        self.conv2 = nn.Conv2d(channels_out, channels_out, 3, 1, 1, bias=False)
+        self.shortcut: nn.Conv2d | None = None
+        if stride != 1 or channels_in != channels_out:
+            self.shortcut = nn.Conv2d(channels_in, channels_out, 1, stride, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        active = F.relu(self.norm1(x))
+        skip = x if self.shortcut is None else self.shortcut(active)
+        main: Tensor = self.conv2(F.relu(self.norm2(self.conv1(active))))
+        return main + skip
+
+
+def _preact_trunk(channels: int, stem: int, widths: list[int], blocks: int) -> list[nn.Module]:
+    """Stem convolution and stages of pre-activation blocks, strides 1, 2, 2, ..."""
+    layers: list[nn.Module] = [nn.Conv2d(channels, stem, 3, 1, 1, bias=False)]
+    last = stem
+    for stage, width in enumerate(widths):
+        for block in range(blocks):
+            layers.append(PreActBlock(last, width, 2 if stage > 0 and block == 0 else 1))
+            last = width
+    return layers
+
+
+def _preact_resnet18(
+    channels: int, image_size: ImageSize, num_classes: int, width: int | None = None
+) -> nn.Module:
+    """PreActResNet-18 of L2B and DivideMix: no norm or ReLU before the pooling; ``width`` 64."""
+    del image_size
+    base = width or 64
+    layers = _preact_trunk(channels, base, [base, 2 * base, 4 * base, 8 * base], blocks=2)
+    layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    return TrunkAndHead(nn.Sequential(*layers), 8 * base, num_classes)
+
+
+def _wrn22_4(channels: int, image_size: ImageSize, num_classes: int, width: int | None = None) -> nn.Module:
+    """WideResNet-22-4 of ChoiceNet: stem 16, three stages of three blocks; ``width`` is the factor 4."""
+    del image_size
+    factor = width or 4
+    layers = _preact_trunk(channels, 16, [16 * factor, 32 * factor, 64 * factor], blocks=3)
+    layers += [nn.BatchNorm2d(64 * factor), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    return TrunkAndHead(nn.Sequential(*layers), 64 * factor, num_classes)
+
+
+NETWORKS: dict[str, NetworkBuilder] = {
+    "mlp": _mlp,
+    "conv3": _conv3,
+    "conv4": _conv4,
+    "cnn_small": _cnn_small,
+    "cnn6": _cnn6,
+    "cnn9": _cnn9,
+    "umn13": _umn13,
+    "preact_resnet18": _preact_resnet18,
+    "wrn22_4": _wrn22_4,
+}
+
+
+# --- torchvision ------------------------------------------------------------------------------------------
+
+
+class TorchvisionNetwork(nn.Module):
+    """A torchvision classifier whose last linear layer is ours; grey images become three equal channels."""
+
+    def __init__(self, backbone: nn.Module, feature_size: int, num_classes: int) -> None:
+        super().__init__()
+        self.feature_size = feature_size
+        self.backbone = backbone
+        self.head = nn.Linear(feature_size, num_classes)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        features = self.backbone(x.expand(-1, 3, -1, -1) if x.shape[1] == 1 else x)
+        return features, self.head(features)
+
+
+def _torchvision_network(
+    name: str, channels: int, image_size: ImageSize, num_classes: int, weights: str | None
+) -> nn.Module:
+    backbone = _torchvision_backbone(name, image_size)
+    linear = [(path, part) for path, part in backbone.named_modules() if isinstance(part, nn.Linear)]
+    if not linear:
+        raise EngineInputError(
+            f"{TORCHVISION}{name} does not end in a linear layer; "
+            f"use another, for example {TORCHVISION}resnet18."
+        )
+    path, last = linear[-1]
+    parent, _, attribute = path.rpartition(".")
+    setattr(backbone.get_submodule(parent), attribute, nn.Identity())
+    if weights is not None:
+        _load_weights(backbone, Path(weights), path, name)
+    network = TorchvisionNetwork(backbone, last.in_features, num_classes)
+    _try_forward(network, name, channels, image_size)
+    return network
+
+
+def _torchvision_backbone(name: str, image_size: ImageSize) -> nn.Module:
+    # Only these take the image size; the two with auxiliary heads return something else while training.
+    options: dict[str, object] = {}
+    if name.startswith("vit_"):
+        options["image_size"] = image_size[0]
+    if name in ("inception_v3", "googlenet"):
+        options |= {"aux_logits": False, "init_weights": True}
+    known = torchvision.models.list_models(module=torchvision.models)
+    if name not in known:
+        raise EngineInputError(
+            f"torchvision has no classifier {name!r}; it has {', '.join(known[:4])}, ... resnet18, resnet50."
+        )
+    try:
+        backbone: nn.Module = torchvision.models.get_model(name, weights=None, **options)
+    except (ValueError, RuntimeError, AssertionError) as error:
+        raise _wrong_size(name, image_size) from error
+    return backbone
+
+
+def _load_weights(backbone: nn.Module, path: Path, head: str, name: str) -> None:
+    """Load a plain state_dict file; its own last layer is left out, everything else must fit."""
+    if not path.is_file():
+        raise EngineInputError(f"there is no weights file {path}.")
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch.load raises a dozen unrelated types on foreign files
+        raise EngineInputError(
+            f"{path} cannot be read as a plain state_dict ({type(error).__name__}); "
+            "save one with torch.save(model.state_dict(), path)."
+        ) from error
+    if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
+        raise EngineInputError(
+            f"{path} holds no plain state_dict; save one with torch.save(model.state_dict(), path)."
+        )
+    state = {
+        key: value
+        for key, value in state.items()
+        if not key.startswith((f"{head}.", "AuxLogits.", "aux1.", "aux2."))
+    }
+    try:
+        backbone.load_state_dict(state)
+    except RuntimeError as error:
+        detail = " ".join(str(error).split())[:200]
+        raise EngineInputError(f"{path} does not fit {TORCHVISION}{name}: {detail}") from error
+
+
+def _try_forward(network: TorchvisionNetwork, name: str, channels: int, image_size: ImageSize) -> None:
+    """One black image through the network: finds images that are too small before training starts."""
+    network.eval()
+    try:
+        with torch.no_grad():
+            features, _ = network(torch.zeros(1, channels, *image_size))
+        fits = features.shape == (1, network.feature_size)
+    except (RuntimeError, ValueError, AssertionError) as error:
+        raise _wrong_size(name, image_size) from error
+    if not fits:
+        raise EngineInputError(
+            f"the last linear layer of {TORCHVISION}{name} is not its output; use {TORCHVISION}resnet18."
+        )
+    network.train()
+
+
+def _wrong_size(name: str, image_size: ImageSize) -> EngineInputError:
+    return EngineInputError(
+        f"{TORCHVISION}{name} does not take images of {image_size[0]} x {image_size[1]} px; import them at "
+        f"another size (224 suits all), or use {TORCHVISION}resnet18 or conv4."
+    )
+
+
+# --- Choosing and building --------------------------------------------------------------------------------
+
+
+def _require_side(image_size: ImageSize, smallest: int, name: str) -> None:
+    if min(image_size) < smallest:
+        raise EngineInputError(
+            f"network {name} needs images of at least {smallest} px, these are "
+            f"{image_size[0]} x {image_size[1]}; use conv3 (any size), or import them larger."
+        )
+
+
+def build_network(
+    name: str,
+    *,
+    channels: int,
+    image_size: ImageSize,
+    num_classes: int,
+    weights: str | None = None,
+    width: int | None = None,
+) -> nn.Module:
+    """The network called ``name``, parameters drawn from torch's global generator (see ``seeded_init``).
+
+    ``width`` scales a network where it has a width (hidden units of ``mlp``, first channels of the
+    convolutional nets, the factor of ``wrn22_4``). ``weights`` is a state_dict file for torchvision networks.
+
+    Raises:
+        EngineInputError: unknown name, images too small for it, or weights that do not fit.
+    """
+    if name.startswith(TORCHVISION):
+        return _torchvision_network(
+            name.removeprefix(TORCHVISION), channels, image_size, num_classes, weights
+        )
+    if name not in NETWORKS:
+        raise EngineInputError(
+            f"there is no network {name!r}; use one of {', '.join(NETWORKS)} or {TORCHVISION}<name>."
+        )
+    if weights is not None:
+        raise EngineInputError(f"weights need a network {TORCHVISION}<name>, not {name!r}.")
+    return NETWORKS[name](channels, image_size, num_classes, width)
+
+
+def choose_network(channels: int, image_size: ImageSize, num_samples: int, device: torch.device | str) -> str:
+    """What ``network="auto"`` means: what this device can train on these images in reasonable time.
+
+    On the CPU conv3 up to 64 px; on CUDA conv4 for grey images up to 32 px and PreActResNet-18 up to 64 px;
+    torchvision's ResNet-18 above.
+    """
+    del num_samples
+    if max(image_size) > 64:
+        return f"{TORCHVISION}resnet18"
+    if torch.device(device).type != "cuda":
+        return "conv3"
+    return "conv4" if channels == 1 and max(image_size) <= 32 else "preact_resnet18"
+
+
+def resolve_network(
+    name: str, *, channels: int, image_size: ImageSize, num_samples: int, device: torch.device | str
+) -> str:
+    """``name``, or the choice of ``choose_network`` where it is ``"auto"``."""
+    return choose_network(channels, image_size, num_samples, device) if name == "auto" else name

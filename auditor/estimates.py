@@ -1,0 +1,372 @@
+"""How many labels are wrong, which classes they move between, and what nobody can tell from the labels.
+
+With a verified sample every statement carries an interval that covers as often as it says. Without one there
+is only a *guess*: several estimators that read the witnesses' predictions, and the range between them. On
+human noise such estimators were off by a factor of two to four in either direction, so the range is shown and
+no number of it is promised.
+
+T[i, j] = P(given = j | true = i) throughout; rows sum to 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.mixture import GaussianMixture
+
+from auditor.evidence import NO_CLASS, UNLABELED, Pooled, Verified
+from auditor.intervals import Interval, percent, rate_interval
+
+MIXTURE_POINTS = 2_000
+"""Quantiles of the margin that the mixture is fitted to: bounded work, and blind to the order of samples."""
+BLIND_POINT = 0.1
+"""Share that is shown first when no witness predicts classes; a place to start looking, not an estimate."""
+PRIOR_ROWS = 5.0
+"""Rows of the predictions' guess that each verified row of T is smoothed with."""
+MIN_CLASS_SIZE = 20
+"""Fewer samples than this in a class cannot tell right from wrong."""
+MAX_DOUBTFUL = 0.5
+"""Above this share of doubtful labels the class's own labels no longer define it."""
+TRADING_SHARE = 0.2
+"""Both directions of a pair above this share: the two classes trade places."""
+MIN_FLOW = 3
+"""Doubtful labels that a direction needs before a pair is worth naming."""
+
+
+@dataclass(frozen=True)
+class NoiseRate:
+    """Share of wrong labels among the labeled samples."""
+
+    low: float
+    point: float
+    high: float
+    kind: str
+    """``"interval"`` (from verified rows) or ``"guess"`` (a range of estimators, nothing promised)."""
+    sentence: str
+    estimators: Mapping[str, float] = field(default_factory=dict)
+    """The single guesses by name; empty with verified rows."""
+    interval: Interval | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Transition:
+    """T[i, j] = P(given = j | true = i) with a range for every cell."""
+
+    matrix: NDArray[np.float64]
+    """(K, K) rows sum to 1."""
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    kind: str
+    """``"interval"`` (each cell at 95 %) or ``"guess"``."""
+    sentence: str
+    counts: NDArray[np.int64] | None = None
+    """(K, K) verified rows by [true, given]; None for a guess."""
+
+
+@dataclass(frozen=True)
+class ErrorsLeft:
+    """What the reviews have settled and what is expected to be left."""
+
+    found: int
+    """Wrong labels that a person found, in the sample and among the suspects."""
+    low: int
+    point: int
+    high: int
+    kind: str
+    """``"interval"`` or ``"guess"``, as the noise rate it comes from."""
+    sentence: str
+
+
+@dataclass(frozen=True)
+class ClassPair:
+    """Two classes whose labels seem to be exchanged."""
+
+    first: int
+    second: int
+    first_given_second: int
+    """Doubtful labels that say ``second`` where ``first`` is suggested."""
+    second_given_first: int
+    """Doubtful labels that say ``first`` where ``second`` is suggested."""
+    first_share: float
+    """``second_given_first`` as a share of the labels that say ``first``."""
+    second_share: float
+    """``first_given_second`` as a share of the labels that say ``second``."""
+    trades_places: bool
+    """Both shares above TRADING_SHARE: labels alone cannot tell which class is which."""
+
+
+@dataclass(frozen=True)
+class ClassReport:
+    """One class as its given labels show it."""
+
+    label: int
+    num_samples: int
+    num_doubtful: int
+    expected_wrong: float
+    """Sum of error probabilities over the class's samples."""
+    interval: Interval | None
+    """Share wrong from verified rows; None without any in this class."""
+    cannot_be_judged: bool
+    why: str
+    """Why it cannot be judged; empty where it can."""
+
+
+def guess_noise_rate(pooled: Pooled | None, num_labeled: int) -> NoiseRate:
+    """Return the range of several estimators; a guess that promises nothing."""
+    if pooled is None:
+        return NoiseRate(
+            0.0,
+            BLIND_POINT,
+            1.0,
+            "guess",
+            "Nothing is known about the share of wrong labels: no witness predicts classes and no row is "
+            "verified. Verify a random sample.",
+        )
+    estimators = _noise_rate_estimators(pooled)
+    values = sorted(estimators.values())
+    low, high = values[0], values[-1]
+    point = float(np.median(values))
+    sentence = (
+        f"A guess: between {percent(low)} and {percent(high)} of {num_labeled:,} labels may be wrong "
+        f"({len(values)} estimators, none verified). Verify a random sample to know."
+    )
+    return NoiseRate(low, point, high, "guess", sentence, estimators)
+
+
+def _noise_rate_estimators(pooled: Pooled) -> dict[str, float]:
+    spoken = np.isfinite(pooled.given_probability)
+    given = pooled.given_probability[spoken].astype(np.float64)
+    other = np.nan_to_num(pooled.other_probability[spoken].astype(np.float64))
+    if not len(given):
+        return {"no predictions": BLIND_POINT}
+    joint = _calibrate_joint(pooled.confident_joint, pooled.soft_joint.sum(axis=0))
+    margin = np.log(np.clip(given, 1e-7, 1)) - np.log(np.clip(other, 1e-7, 1))
+    return {
+        "mean prediction differs": float(np.mean(other > given)),
+        "most witnesses differ": float(np.mean(2 * pooled.num_against[spoken] > pooled.num_voters)),
+        "mean probability of another class": float(1.0 - given.mean()),
+        "confident joint": float(1.0 - np.trace(joint) / max(joint.sum(), 1e-12)),
+        "mixture of margins": _mixture_share(margin),
+    }
+
+
+def _mixture_share(margin: NDArray[np.float64]) -> float:
+    """Weight of the lower of two normal components, where it lies on the side of another class."""
+    num_points = min(MIXTURE_POINTS, len(margin))
+    points = np.quantile(margin, (np.arange(num_points) + 0.5) / num_points)
+    if len(np.unique(points)) < 10:
+        return float(np.mean(margin < 0))
+    mixture = GaussianMixture(
+        2, means_init=np.quantile(points, [[0.05], [0.75]]), reg_covar=1e-3, random_state=0
+    )
+    posterior = mixture.fit(points[:, None]).predict_proba(points[:, None])
+    lower = int(np.argmin(mixture.means_[:, 0]))
+    if mixture.means_[lower, 0] >= 0:
+        return float(np.mean(margin < 0))
+    return float(posterior[:, lower].mean())
+
+
+def noise_rate_from_verified(given_labels: NDArray[np.integer], verified: Verified) -> NoiseRate:
+    """Return the share wrong among all labeled samples with its interval; every random row counts."""
+    num_labeled = int(np.count_nonzero(given_labels != UNLABELED))
+    num_wrong = int(verified.is_wrong(given_labels).sum())
+    num_unsure = int(verified.is_unsure.sum())
+    interval = rate_interval(
+        num_wrong,
+        verified.size,
+        num_unsure=num_unsure,
+        population=num_labeled,
+        is_watched=verified.is_watched,
+    )
+    decided = verified.size - num_unsure
+    point = num_wrong / decided if decided else 0.5 * (interval.low + interval.high)
+    unsure = f", {num_unsure} unsure" if num_unsure else ""
+    sentence = (
+        f"{num_wrong} of {verified.size} randomly drawn labels are wrong{unsure}: {percent(interval.low)} to "
+        f"{percent(interval.high)} of {num_labeled:,} ({percent(interval.level)} interval, "
+        f"{interval.kind_in_words})."
+    )
+    return NoiseRate(interval.low, point, interval.high, "interval", sentence, interval=interval)
+
+
+def guess_transition(pooled: Pooled | None, num_classes: int) -> Transition:
+    """Return T as the predictions see it; the range lies between the confident and the soft joint."""
+    if pooled is None:
+        eye = np.eye(num_classes)
+        unknown = "Nothing is known: no witness predicts classes."
+        return Transition(eye, np.zeros_like(eye), np.ones_like(eye), "guess", unknown)
+    sizes = pooled.soft_joint.sum(axis=0)
+    confident = _normalize_rows(_calibrate_joint(pooled.confident_joint, sizes))
+    soft = _normalize_rows(pooled.soft_joint)
+    return Transition(
+        matrix=confident,
+        low=np.minimum(confident, soft),
+        high=np.maximum(confident, soft),
+        kind="guess",
+        sentence="A guess from the witnesses' predictions; verify a random sample to know.",
+    )
+
+
+def transition_from_verified(
+    given_labels: NDArray[np.integer], verified: Verified, guess: Transition
+) -> Transition:
+    """Return T from verified rows, smoothed with the guess where a class has few of them.
+
+    Every cell's interval is exact for the number of verified rows of its true class and ignores the guess.
+    """
+    num_classes = len(guess.matrix)
+    true_labels = np.asarray(verified.true_labels)
+    known = true_labels > NO_CLASS
+    counts = np.zeros((num_classes, num_classes), dtype=np.int64)
+    np.add.at(counts, (true_labels[known], given_labels[verified.sample_ids][known]), 1)
+    rows = counts.sum(axis=1)
+    matrix = (counts + PRIOR_ROWS * guess.matrix) / (rows[:, None] + PRIOR_ROWS)
+    low, high = np.zeros_like(matrix), np.ones_like(matrix)
+    ranges: dict[tuple[int, int], tuple[float, float]] = {}
+    for (i, j), hits in np.ndenumerate(counts):
+        key = (int(hits), int(rows[i]))
+        if key not in ranges:
+            interval = rate_interval(*key, is_watched=verified.is_watched)
+            ranges[key] = (interval.low, interval.high)
+        low[i, j], high[i, j] = ranges[key]
+    thin = int(np.count_nonzero(rows < MIN_CLASS_SIZE))
+    sentence = f"From {int(rows.sum())} verified rows, each cell with its own 95 % interval." + (
+        f" {thin} of {num_classes} classes have fewer than {MIN_CLASS_SIZE} verified rows: their rows lean "
+        "on the predictions' guess." * (thin > 0)
+    )
+    return Transition(
+        _normalize_rows(matrix),
+        np.minimum(low, matrix),
+        np.maximum(high, matrix),
+        "interval",
+        sentence,
+        counts,
+    )
+
+
+def _calibrate_joint(joint: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scale every given label's column to its number of samples; an empty column trusts its label."""
+    filled = joint + np.diag(np.where(joint.sum(axis=0) > 0, 0.0, 1.0))
+    scaled: NDArray[np.float64] = filled / filled.sum(axis=0) * sizes
+    return scaled
+
+
+def _normalize_rows(joint: NDArray[np.float64]) -> NDArray[np.float64]:
+    sums = joint.sum(axis=1, keepdims=True)
+    empty = sums[:, 0] <= 0
+    rows: NDArray[np.float64] = np.where(sums > 0, joint, np.eye(len(joint))) / np.where(sums > 0, sums, 1.0)
+    rows[empty] = np.eye(len(joint))[empty]
+    return rows
+
+
+def errors_left(
+    noise_rate: NoiseRate, num_labeled: int, *, num_found_wrong: int, num_found_right: int
+) -> ErrorsLeft:
+    """Return how many wrong labels are expected beyond those that a person has settled.
+
+    The interval is that of the noise rate, cut to what the verdicts have made certain: at least as many
+    wrong labels as were found, at most all that nobody found right.
+
+    Args:
+        noise_rate: for the labels as given.
+        num_labeled: labeled samples.
+        num_found_wrong: labels that a person judged wrong (verified rows and reviewed suspects, each once).
+        num_found_right: labels that a person judged right.
+    """
+    ceiling = num_labeled - num_found_right
+    most = max(ceiling, num_found_wrong)
+    edges = (
+        np.floor(noise_rate.low * num_labeled + 1e-6),
+        np.round(noise_rate.point * num_labeled),
+        np.ceil(noise_rate.high * num_labeled - 1e-6),
+    )
+    low, point, high = (int(np.clip(edge, num_found_wrong, most)) - num_found_wrong for edge in edges)
+    word = "" if noise_rate.kind == "interval" else "A guess: "
+    sentence = (
+        f"{word}{num_found_wrong:,} wrong labels found so far; about {point:,} are left "
+        f"({low:,} to {high:,})."
+    )
+    return ErrorsLeft(num_found_wrong, low, point, high, noise_rate.kind, sentence)
+
+
+def trading_pairs(
+    given_labels: NDArray[np.integer],
+    suggested_labels: NDArray[np.integer],
+    is_doubtful: NDArray[np.bool_],
+    num_classes: int,
+) -> list[ClassPair]:
+    """Return the pairs of classes with doubtful labels in both directions, strongest two-way flow first."""
+    doubtful = is_doubtful & (given_labels >= 0) & (suggested_labels >= 0)
+    flow = np.zeros((num_classes, num_classes), dtype=np.int64)
+    np.add.at(flow, (given_labels[doubtful], suggested_labels[doubtful]), 1)
+    sizes = np.maximum(np.bincount(given_labels[given_labels >= 0], minlength=num_classes), 1)
+    both = np.triu(np.minimum(flow, flow.T), k=1)
+    pairs = []
+    for first, second in np.argwhere(both >= MIN_FLOW):
+        outward, back = int(flow[first, second]), int(flow[second, first])
+        shares = (outward / sizes[first], back / sizes[second])
+        pairs.append(
+            ClassPair(
+                first=int(first),
+                second=int(second),
+                first_given_second=back,
+                second_given_first=outward,
+                first_share=float(shares[0]),
+                second_share=float(shares[1]),
+                trades_places=min(shares) >= TRADING_SHARE,
+            )
+        )
+    return sorted(
+        pairs, key=lambda pair: (-min(pair.first_share, pair.second_share), pair.first, pair.second)
+    )
+
+
+def class_reports(
+    given_labels: NDArray[np.integer],
+    error_probability: NDArray[np.floating],
+    is_doubtful: NDArray[np.bool_],
+    pairs: Sequence[ClassPair],
+    class_names: Sequence[str],
+    *,
+    intervals: Sequence[Interval] | None = None,
+) -> list[ClassReport]:
+    """Return one report a class; where labels alone cannot judge it, say so instead of guessing.
+
+    Args:
+        given_labels: (N,) int, -1 unlabeled.
+        error_probability: (N,) float, NaN where unknown.
+        is_doubtful: (N,) bool, usually ``Consensus.is_doubtful``.
+        pairs: of ``trading_pairs``.
+        class_names: K names.
+        intervals: of ``per_class_intervals``, where verified rows exist.
+    """
+    num_classes = len(class_names)
+    labeled = given_labels >= 0
+    sizes = np.bincount(given_labels[labeled], minlength=num_classes)
+    doubtful = np.bincount(given_labels[labeled & is_doubtful], minlength=num_classes)
+    wrong = np.bincount(
+        given_labels[labeled], weights=np.nan_to_num(error_probability[labeled]), minlength=num_classes
+    )
+    reports = []
+    for k in range(num_classes):
+        why = _why_not_judged(k, int(sizes[k]), int(doubtful[k]), pairs, class_names)
+        seen = intervals[k] if intervals is not None and intervals[k].num_rows else None
+        reports.append(ClassReport(k, int(sizes[k]), int(doubtful[k]), float(wrong[k]), seen, bool(why), why))
+    return reports
+
+
+def _why_not_judged(
+    label: int, size: int, num_doubtful: int, pairs: Sequence[ClassPair], class_names: Sequence[str]
+) -> str:
+    if size < MIN_CLASS_SIZE:
+        return f"only {size} samples carry this label; at least {MIN_CLASS_SIZE} are needed"
+    if num_doubtful > MAX_DOUBTFUL * size:
+        return f"{percent(num_doubtful / size)} of its labels are doubtful; they no longer define the class"
+    for pair in pairs:
+        if pair.trades_places and label in (pair.first, pair.second):
+            partner = class_names[pair.second if label == pair.first else pair.first]
+            return f"it trades places with {partner!r}; the labels alone cannot tell which is which"
+    return ""

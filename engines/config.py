@@ -17,9 +17,12 @@ from engines.contract import EngineInputError
 
 PRESETS = ("quick", "standard", "paper")
 OPTIMIZERS = ("adam", "sgd")
-SCHEDULES = ("cosine", "constant")
+SCHEDULES = ("cosine", "constant", "linear_tail")
 AUGMENTS = ("auto", "none", "shift", "shift_flip", "crop_flip")
 MAX_VIEWS = 6
+
+LINEAR_TAIL_START = 0.4
+"""``linear_tail`` is constant for this share of the epochs (Co-teaching: 80 of 200)."""
 
 COSINE_FLOOR = 0.05
 """A cosine schedule ends at this share of the first learning rate (measured: better than 0 in short runs)."""
@@ -48,7 +51,7 @@ class LoopConfig:
     weight_decay: float = 0.0
     """L2 penalty handed to the optimizer, at least 0."""
     schedule: str = "cosine"
-    """``"cosine"`` (to 5 %) or ``"constant"``; an engine may accept more."""
+    """``"cosine"`` (to 5 %), ``"constant"`` or ``"linear_tail"`` (constant for 40 %, then linear to 0)."""
     augment: str = "auto"
     """``"auto"``, ``"none"``, ``"shift"``, ``"shift_flip"`` or ``"crop_flip"``."""
     views: int = 6
@@ -145,11 +148,16 @@ def make_optimizer(
 def learning_rate_at(config: LoopConfig, epoch: int, num_epochs: int | None = None) -> float:
     """Learning rate of ``epoch`` (0-based); depends on the epoch alone, so a resumed run needs no state.
 
-    ``cosine``: from ``learning_rate`` at epoch 0 to 5 % of it at the last epoch; ``constant``: unchanged.
+    ``cosine``: from ``learning_rate`` at epoch 0 to 5 % of it at the last epoch; ``constant``: unchanged;
+    ``linear_tail``: unchanged for 40 % of the epochs, then in equal steps to 0 after the last one.
     """
+    total = num_epochs or config.epochs
     if config.schedule == "constant":
         return config.learning_rate
-    last = max(1, (num_epochs or config.epochs) - 1)
+    if config.schedule == "linear_tail":
+        start = LINEAR_TAIL_START * total
+        return config.learning_rate * min(1.0, (total - epoch) / (total - start))
+    last = max(1, total - 1)
     share = 0.5 * (1 + math.cos(math.pi * min(1.0, epoch / last)))
     return config.learning_rate * (COSINE_FLOOR + (1 - COSINE_FLOOR) * share)
 

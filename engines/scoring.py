@@ -58,31 +58,60 @@ def score_pass(
     views: int = 1,
     batch_size: int = 512,
     precision: str = "float32",
+    index: Tensor | None = None,
 ) -> Scores:
-    """Run ``network`` (returning features and logits) in evaluation mode over all images of ``store``.
+    """Run ``network`` (returning features and logits) in evaluation mode over the images of ``store``.
 
-    ``mean_std`` None feeds images in [0, 1]. Deterministic; the network's mode is restored. Memory: one
-    batch on the device and the three results, N * (2K + D) * 4 bytes, on the CPU.
+    ``mean_std`` None feeds images in [0, 1]. ``index`` (M,) int64 scores those rows only, in that order.
+    Deterministic; the network's mode is restored. Memory: one batch on the device, and the three results,
+    N * (2K + D) * 4 bytes, on the CPU.
     """
+    order = torch.arange(store.num_samples) if index is None else index
     was_training = network.training
     network.eval()
     shifts = view_moves(views, channels=store.channels, image_size=store.image_size)
     log_probs: NDArray[np.float32] | None = None
     embeddings: NDArray[np.float32] | None = None
-    for rows in torch.arange(store.num_samples).split(batch_size):
-        images = store.batch(rows)
+    for start in range(0, len(order), batch_size):
+        rows = slice(start, start + batch_size)
+        images = store.batch(order[rows])
         if mean_std is not None:
             images = standardize(images, *mean_std)
         features, total = _batch_log_probs(network, images, shifts, precision)
         if log_probs is None or embeddings is None:
-            log_probs = np.empty((store.num_samples, total.shape[1]), dtype=np.float32)
-            embeddings = np.empty((store.num_samples, features.shape[1]), dtype=np.float32)
+            log_probs = np.empty((len(order), total.shape[1]), dtype=np.float32)
+            embeddings = np.empty((len(order), features.shape[1]), dtype=np.float32)
         log_probs[rows] = total.cpu().numpy()
         embeddings[rows] = features.float().cpu().numpy()
     network.train(was_training)
     assert log_probs is not None
     assert embeddings is not None
     return Scores(log_probs, normalized_probs(log_probs), embeddings)
+
+
+@torch.no_grad()
+def heldout_accuracy(
+    network: nn.Module,
+    store: ImageStore,
+    labels: Tensor,
+    mean_std: MeanStd | None,
+    *,
+    batch_size: int = 512,
+    precision: str = "float32",
+) -> float:
+    """Share of the images of ``store`` classified as ``labels`` (M,), one view, in [0, 1]."""
+    was_training = network.training
+    network.eval()
+    correct = torch.zeros((), dtype=torch.int64, device=store.device)
+    for rows in torch.arange(store.num_samples).split(batch_size):
+        images = store.batch(rows)
+        if mean_std is not None:
+            images = standardize(images, *mean_std)
+        with autocast(precision, images.device):
+            _, logits = network(images)
+        correct += (logits.argmax(dim=1) == labels[rows].to(logits.device)).sum()
+    network.train(was_training)
+    return float(correct) / store.num_samples
 
 
 def _batch_log_probs(

@@ -53,6 +53,11 @@ class Mixture:
     outer: str
     """``"sqrt"`` (paper) or ``"full"`` (code): the outer factor of (5)."""
 
+    @property
+    def target_index(self) -> Tensor | None:
+        """None: component 1 is the target for every sample."""
+        return None
+
     def means(self) -> Tensor:
         """(B, K, D) expected outputs rho_k m."""
         return self.rho[:, :, None] * self.target[:, None, :]
@@ -320,6 +325,11 @@ def label_signals(
         "rho_x": (pi * rho).sum(dim=1),
         "pi_1": pi.gather(1, at_target).squeeze(1),
     }
+
+
+def given_label_probs(log_pi: Tensor, probs: Tensor) -> Tensor:
+    """(B, D) sum_k pi_k pbar_k: the mixture's prediction of the *given* label, its noise included."""
+    return (log_pi.exp()[:, :, None] * probs).sum(dim=1)
 
 
 def normalize_rho(rho_label: Tensor, rho_min: float) -> Tensor:

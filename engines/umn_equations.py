@@ -1,0 +1,181 @@
+"""The equations of UMN: small pure functions, tensors in, one value a sample out.
+
+Numbers U3 to U12 are those of the method's derivation (``engines/umn.py`` tells the story): a stacked
+variational autoencoder x <- z_a <- (z_b, y) whose label likelihood p(given | true) is wrong with a probability
+ε of its own for every sample. Nothing here knows a network, a file or a config.
+
+Letters: B batch, K classes, d size of a latent. All functions keep the dtype of their input; logarithms of
+probabilities near one or zero are taken in a form that loses no digits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+LOG_TWO_PI = math.log(2 * math.pi)
+LOG_VARIANCE_RANGE = (-8.0, 8.0)
+"""Log-variances of every Gaussian are clipped to this; outside it exp() and its gradient are useless."""
+
+EPSILON_CEILING = 1.0 - 1e-6
+"""Highest ε when weights below zero are allowed."""
+
+
+def gaussian_entropy(log_variance: Tensor) -> Tensor:
+    """Entropy of a diagonal Gaussian (U4): E_q[-log q(z_a | x)]; (..., d) -> (...)."""
+    return 0.5 * (1.0 + LOG_TWO_PI + log_variance).sum(-1)
+
+
+def standard_normal_kl(mean: Tensor, log_variance: Tensor) -> Tensor:
+    """KL(N(mean, exp(log_variance)) || N(0, I)) (U4); (..., d), (..., d) -> (...)."""
+    return 0.5 * (mean.square() + log_variance.exp() - 1.0 - log_variance).sum(-1)
+
+
+def gaussian_log_density(value: Tensor, mean: Tensor, log_variance: Tensor) -> Tensor:
+    """log N(value; mean, exp(log_variance)) (U4); (..., d) each, broadcast -> (...)."""
+    squared = (value - mean).square() * torch.exp(-log_variance)
+    return -0.5 * (LOG_TWO_PI + log_variance + squared).sum(-1)
+
+
+def uniform_kl(log_probs: Tensor) -> Tensor:
+    """KL(q(y) || uniform) (U4) = log K + sum q log q; (B, K) log-probabilities -> (B,)."""
+    return math.log(log_probs.shape[-1]) + (log_probs.exp() * log_probs).sum(-1)
+
+
+def reconstruction_log_likelihood(target: Tensor, output: Tensor, *, kind: str, variance: float) -> Tensor:
+    """log p(x | z_a) (U5), summed over pixels.
+
+    Args:
+        target: (B, C, H, W) in [0, 1].
+        output: same shape; logits for ``"bernoulli"``, the mean for ``"gaussian"``.
+        kind: ``"bernoulli"`` or ``"gaussian"``.
+        variance: fixed variance of the Gaussian; its constant is left out, as it has no gradient.
+
+    Returns:
+        (B,) nats.
+    """
+    if kind == "bernoulli":
+        terms = -F.binary_cross_entropy_with_logits(output, target, reduction="none")
+    else:
+        terms = -(target - output).square() / (2.0 * variance)
+    return terms.flatten(1).sum(1)
+
+
+def uncertainty(guider_probs: Tensor, learner_probs: Tensor, labels: Tensor) -> Tensor:
+    """ε (U8): |p_guider(given) - p_learner(given)|, detached; (B, K), (B, K), (B,) -> (B,) in [0, 1].
+
+    Rows without a label (-1) get 0; they never reach the label term.
+    """
+    column = labels.clamp_min(0).unsqueeze(1)
+    gap = (guider_probs.detach().gather(1, column) - learner_probs.detach().gather(1, column)).abs()
+    return torch.where(labels < 0, torch.zeros_like(gap[:, 0]), gap[:, 0])
+
+
+def clamp_uncertainty(epsilon: Tensor, num_classes: int, *, floor: float, allow_negative: bool) -> Tensor:
+    """ε clipped so that its weight stays finite (U12), and at least zero unless ``allow_negative``.
+
+    The paper has no clamp, but ε is exactly 0 at the first step, where guider and learner are equal.
+    """
+    ceiling = EPSILON_CEILING if allow_negative else (num_classes - 1) / num_classes
+    return epsilon.clamp(min(floor, ceiling), ceiling)
+
+
+def uncertainty_weight(epsilon: Tensor, num_classes: int) -> Tensor:
+    """f(ε) = log((K - 1)(1 - ε) / ε) (U7): what a label of that uncertainty weighs; (B,) -> (B,)."""
+    return math.log(num_classes - 1) + torch.log1p(-epsilon) - epsilon.log()
+
+
+def label_log_likelihood(epsilon: Tensor, labels: Tensor, num_classes: int) -> Tensor:
+    """log p(given | y) for every true class y (U6); (B,), (B,) in 0..K-1 -> (B, K)."""
+    wrong = epsilon.log() - math.log(num_classes - 1)
+    right = torch.log1p(-epsilon)
+    is_given = F.one_hot(labels, num_classes).to(torch.bool)
+    return torch.where(is_given, right.unsqueeze(1), wrong.unsqueeze(1))
+
+
+def label_term(log_probs: Tensor, labels: Tensor, weight: Tensor, *, kind: str = "linear") -> Tensor:
+    """The part of the label likelihood that has a gradient (U7), zero where unlabeled.
+
+    Args:
+        log_probs: (B, K) log q(y | z_a).
+        labels: (B,) given labels, -1 where there is none.
+        weight: (B,) f(ε), or a constant for the baselines; carries no gradient.
+        kind: ``"linear"`` is the paper's f·q(given); ``"log"`` is f·log q(given), which learns faster
+            with many classes and memorises more.
+
+    Returns:
+        (B,) to be maximised.
+    """
+    given = log_probs.gather(1, labels.clamp_min(0).unsqueeze(1))[:, 0]
+    value = given.exp() if kind == "linear" else given
+    return torch.where(labels < 0, torch.zeros_like(value), weight.detach() * value)
+
+
+def sum_over_classes(
+    class_terms: Callable[[Tensor, Tensor, Tensor], Tensor],
+    z_a: Tensor,
+    log_probs: Tensor,
+    noise: Tensor,
+    *,
+    y_chunk: int,
+) -> Tensor:
+    """sum_y q(y | z_a) { log p(z_a | z_b, y) - KL(q(z_b | z_a, y) || N(0, I)) }, exactly (U3).
+
+    Classes are taken ``y_chunk`` at a time. When they do not fit in one chunk, a chunk's activations are
+    recomputed in the backward pass, so that at most ``B * y_chunk`` rows of the upper networks are alive
+    at once whatever K is.
+
+    Args:
+        class_terms: (z_a (B, d_a), noise (B, c, d_b), classes (c,)) -> (B, c), the braces above.
+        z_a: (B, d_a) one sample of the lower latent.
+        log_probs: (B, K) log q(y | z_a).
+        noise: (B, K, d_b) standard normal draws for z_b.
+        y_chunk: classes at a time, at least 1.
+
+    Returns:
+        (B,) nats.
+    """
+    num_classes = log_probs.shape[1]
+    classes = torch.arange(num_classes, device=z_a.device)
+    if num_classes <= y_chunk:
+        return (log_probs.exp() * class_terms(z_a, noise, classes)).sum(1)
+    total = torch.zeros_like(z_a[:, 0])
+    for start in range(0, num_classes, y_chunk):
+        part = slice(start, start + y_chunk)
+        terms = checkpoint(
+            class_terms,
+            z_a,
+            noise[:, part],
+            classes[part],
+            use_reentrant=False,
+            preserve_rng_state=False,
+        )
+        total = total + (log_probs[:, part].exp() * terms).sum(1)
+    return total
+
+
+def sample_gaussian(mean: Tensor, log_variance: Tensor, noise: Tensor) -> Tensor:
+    """One draw of N(mean, exp(log_variance)) from standard normal ``noise``, differentiable."""
+    return mean + torch.exp(0.5 * log_variance) * noise
+
+
+def consistency_term(learner_probs: Tensor, guider_probs: Tensor) -> Tensor:
+    """Squared distance of the two networks' predictions (U11), guider detached; (B, K) twice -> (B,)."""
+    return (learner_probs - guider_probs.detach()).square().sum(1)
+
+
+def consistency_ramp(step: int, ramp_steps: int) -> float:
+    """exp(-5 (1 - t/t_r)^2), 1 after the ramp: how much of the consistency weight applies at a step."""
+    if step >= ramp_steps:
+        return 1.0
+    return math.exp(-5.0 * (1.0 - step / ramp_steps) ** 2)
+
+
+def guider_decay(step: int, gamma: float) -> float:
+    """γ_t = min(γ, 1 - 1/(t+1)) (U9), t counted from 1: an average of everything before it is long enough."""
+    return min(gamma, 1.0 - 1.0 / (step + 1))

@@ -1,0 +1,132 @@
+"""A 2-D map of what an engine learned, and each sample's nearest neighbours in it.
+
+The map is UMAP (McInnes et al. 2018) with a fixed seed, started from PCA; ``quick`` is PCA alone. Above
+``MAX_FIT`` samples UMAP sees a seeded draw of them and the others are placed between their nearest drawn
+neighbours, so that the work stays bounded. Distances on the map are for looking, never for judging: trust
+does not use them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+from sklearn.neighbors import NearestNeighbors
+
+from auditor.errors import AuditFailedError
+
+MAX_FIT = 20_000
+"""Samples that UMAP itself sees."""
+MAX_COMPONENTS = 50
+"""Directions that PCA leaves before UMAP and neighbours."""
+NUM_NEIGHBORS = 10
+NUM_EPOCHS = 100
+MIN_FOR_UMAP = 3 * NUM_NEIGHBORS
+QUERY_ROWS = 4_096
+"""Rows whose neighbours are sought at once."""
+
+
+def map_2d(embeddings: NDArray[np.floating], *, quick: bool = False, seed: int = 42) -> NDArray[np.float32]:
+    """Return (N, 2) float32 positions; the same embeddings and seed give the same map.
+
+    Args:
+        embeddings: (N, D), finite.
+        quick: PCA alone; also used for a handful of samples, where UMAP has nothing to learn.
+        seed: of UMAP and of the draw on large sets.
+
+    Raises:
+        AuditFailedError: the embeddings are not (N, D) or not finite.
+    """
+    reduced = _reduce(embeddings)
+    if quick or len(reduced) < MIN_FOR_UMAP:
+        return _pad(reduced)
+    if len(reduced) <= MAX_FIT:
+        return _umap(reduced, seed)
+    drawn = np.sort(np.random.default_rng(seed).permutation(len(reduced))[:MAX_FIT])
+    anchors = _umap(reduced[drawn], seed)
+    positions = np.empty((len(reduced), 2), dtype=np.float32)
+    search = NearestNeighbors(n_neighbors=NUM_NEIGHBORS).fit(reduced[drawn])
+    for start in range(0, len(reduced), QUERY_ROWS):
+        distance, near = search.kneighbors(reduced[start : start + QUERY_ROWS])
+        weight = 1.0 / (distance + 1e-6)
+        weight /= weight.sum(axis=1, keepdims=True)
+        positions[start : start + QUERY_ROWS] = np.einsum("bk,bkd->bd", weight, anchors[near])
+    positions[drawn] = anchors
+    return positions
+
+
+def nearest_neighbors(
+    embeddings: NDArray[np.floating], sample_ids: NDArray[np.integer], *, num_neighbors: int = NUM_NEIGHBORS
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return the nearest samples of the given rows, nearest first, and their cosine distances.
+
+    Args:
+        embeddings: (N, D).
+        sample_ids: (m,) rows to look up; the work is m x N x D.
+        num_neighbors: k, cut to N - 1.
+
+    Returns:
+        (m, k) int64 rows, never the sample itself, and (m, k) float32 distances in [0, 2].
+
+    Raises:
+        AuditFailedError: the embeddings are not (N, D).
+    """
+    if embeddings.ndim != 2:
+        raise AuditFailedError(f"embeddings are {embeddings.shape}; neighbours need (N, D).")
+    count = min(num_neighbors, len(embeddings) - 1)
+    ids = np.asarray(sample_ids)
+    if count < 1 or not len(ids):
+        return np.empty((len(ids), 0), dtype=np.int64), np.empty((len(ids), 0), dtype=np.float32)
+    points = _unit_rows(embeddings)
+    search = NearestNeighbors(n_neighbors=count + 1, algorithm="brute", metric="euclidean").fit(points)
+    near = np.empty((len(ids), count), dtype=np.int64)
+    distances = np.empty((len(ids), count), dtype=np.float32)
+    for start in range(0, len(ids), QUERY_ROWS):
+        part = ids[start : start + QUERY_ROWS]
+        distance, found = search.kneighbors(points[part])
+        is_self = found == part[:, None]
+        # An exact duplicate may stand in front and push the sample itself off the list.
+        is_self[~is_self.any(axis=1), -1] = True
+        near[start : start + len(part)] = found[~is_self].reshape(len(part), count)
+        distances[start : start + len(part)] = (distance[~is_self] ** 2 / 2.0).reshape(len(part), count)
+    return near, distances
+
+
+def _reduce(embeddings: NDArray[np.floating]) -> NDArray[np.float32]:
+    if embeddings.ndim != 2:
+        raise AuditFailedError(f"embeddings are {embeddings.shape}; a map needs (N, D).")
+    points = np.asarray(embeddings, dtype=np.float32)
+    if not np.isfinite(points).all():
+        row = int(np.flatnonzero(~np.isfinite(points).all(axis=1))[0])
+        raise AuditFailedError(f"embedding of sample {row} is not finite; the engine's training diverged.")
+    size = min(MAX_COMPONENTS, *points.shape)
+    if len(points) < 2 or points.shape[1] < 2:
+        return points
+    reduced: NDArray[np.float32] = PCA(size, svd_solver="auto", random_state=0).fit_transform(points)
+    return reduced
+
+
+def _umap(points: NDArray[np.float32], seed: int) -> NDArray[np.float32]:
+    from umap import UMAP  # takes seconds to import, so only a process that draws a map pays
+
+    mapper = UMAP(
+        n_neighbors=NUM_NEIGHBORS,
+        n_epochs=NUM_EPOCHS,
+        init="pca" if points.shape[1] >= 2 else "random",
+        random_state=seed,
+        n_jobs=1,
+    )
+    return np.asarray(mapper.fit_transform(points), dtype=np.float32)
+
+
+def _pad(points: NDArray[np.float32]) -> NDArray[np.float32]:
+    """First two columns, zeros where there are fewer."""
+    positions = np.zeros((len(points), 2), dtype=np.float32)
+    positions[:, : min(2, points.shape[1])] = points[:, :2]
+    return positions
+
+
+def _unit_rows(embeddings: NDArray[np.floating]) -> NDArray[np.float32]:
+    points = np.array(embeddings, dtype=np.float32)
+    points /= np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-12)
+    return points

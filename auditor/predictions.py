@@ -1,0 +1,175 @@
+"""A user's own predicted probabilities as one more witness.
+
+Whoever has a model already hands in its probabilities, one column a class named as in the data set, and they
+count like an engine: trust is the log margin of the given label over the best other class. Rows may cover
+only part of the samples; the rest get no opinion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from auditor.errors import ImportRefusedError
+from auditor.evidence import SUM_TOLERANCE, UNLABELED, Witness, row_chunks
+
+PREFIX = "prob_"
+"""A class column may carry it before the class name."""
+
+
+def witness_from_probabilities(
+    pred_probs: NDArray[np.floating],
+    given_labels: NDArray[np.integer],
+    *,
+    name: str = "own model",
+    is_out_of_sample: bool = False,
+) -> Witness:
+    """Return a witness whose trust is log p(given) minus log of the best other class, read in chunks.
+
+    Args:
+        pred_probs: (N, K) rows sum to 1; a row with NaN has no opinion.
+        given_labels: (N,) int, -1 unlabeled.
+        name: how the witness is called everywhere.
+        is_out_of_sample: the model never saw these given labels.
+
+    Raises:
+        ImportRefusedError: the shape does not fit.
+    """
+    if pred_probs.ndim != 2 or len(pred_probs) != len(given_labels):
+        raise ImportRefusedError(
+            f"{name}: probabilities are {pred_probs.shape}, expected one row for each of "
+            f"{len(given_labels)} samples."
+        )
+    trust = np.full(len(given_labels), np.nan, dtype=np.float32)
+    for rows in row_chunks(len(given_labels), pred_probs.shape[1]):
+        labels = np.asarray(given_labels[rows])
+        local = np.flatnonzero(labels != UNLABELED)
+        log_probs = np.log(np.clip(np.array(pred_probs[rows], dtype=np.float32)[local], 1e-12, None))
+        at = np.arange(len(local)), labels[local]
+        given = log_probs[at].copy()
+        log_probs[at] = -np.inf
+        with np.errstate(invalid="ignore"):
+            trust[rows.start + local] = given - log_probs.max(axis=1)
+    return Witness(name=name, trust_score=trust, pred_probs=pred_probs, is_out_of_sample=is_out_of_sample)
+
+
+def witness_from_frame(
+    frame: pd.DataFrame,
+    given_labels: NDArray[np.integer],
+    class_names: Sequence[str],
+    *,
+    filepaths: Sequence[str] | None = None,
+    name: str = "own model",
+    is_out_of_sample: bool = False,
+) -> Witness:
+    """Return a witness from a table with one column a class.
+
+    Rows are matched by a column ``sample_id`` (0-based), else by ``filepath`` where ``filepaths`` are given,
+    else by their order, which then needs exactly one row a sample. Other columns are ignored.
+
+    Raises:
+        ImportRefusedError: a class column is missing or doubled, a key is unknown or doubled, or a row is no
+            distribution; names the first offending row.
+    """
+    columns = [_class_column(frame, class_name, name) for class_name in class_names]
+    target = _target_rows(frame, len(given_labels), filepaths, name)
+    values = _numbers(frame, columns, name)
+    _check_distributions(values, name)
+    pred_probs = np.full((len(given_labels), len(class_names)), np.nan, dtype=np.float32)
+    pred_probs[target] = values / values.sum(axis=1, keepdims=True)
+    return witness_from_probabilities(pred_probs, given_labels, name=name, is_out_of_sample=is_out_of_sample)
+
+
+def read_predictions(path: Path) -> pd.DataFrame:
+    """Read a table of probabilities from ``.csv``, ``.tsv`` or ``.parquet``.
+
+    Raises:
+        ImportRefusedError: the file is absent, of another kind or cannot be parsed.
+    """
+    if not path.is_file():
+        raise ImportRefusedError(f"{path} does not exist; give a .csv, .tsv or .parquet of probabilities.")
+    kind = path.suffix.lower()
+    try:
+        if kind == ".parquet":
+            return pd.read_parquet(path)
+        if kind in (".csv", ".tsv"):
+            return pd.read_csv(path, sep="\t" if kind == ".tsv" else ",", dtype={"filepath": str})
+    except (ValueError, OSError) as error:
+        raise ImportRefusedError(
+            f"{path} cannot be read as {kind[1:]}: {str(error).splitlines()[0]}"
+        ) from error
+    raise ImportRefusedError(
+        f"{path} is {kind or 'without suffix'}; give a .csv, .tsv or .parquet of probabilities."
+    )
+
+
+def _class_column(frame: pd.DataFrame, class_name: str, name: str) -> Hashable:
+    wanted = {str(class_name), f"{PREFIX}{class_name}"}
+    found = [column for column in frame.columns if str(column) in wanted]
+    if len(found) != 1:
+        problem = "has no column" if not found else f"has {len(found)} columns"
+        raise ImportRefusedError(
+            f"{name}: the table {problem} for class {class_name!r}; name one column a class, "
+            f"{class_name!r} or {PREFIX + str(class_name)!r}."
+        )
+    return found[0]
+
+
+def _target_rows(
+    frame: pd.DataFrame, num_samples: int, filepaths: Sequence[str] | None, name: str
+) -> NDArray[np.int64]:
+    if "sample_id" in frame.columns:
+        keys = pd.to_numeric(frame["sample_id"], errors="coerce").to_numpy(dtype=np.float64)
+        known = (keys >= 0) & (keys < num_samples) & (keys == np.floor(keys))
+        target = np.where(known, keys, -1).astype(np.int64)
+        shown: Sequence[object] = frame["sample_id"].tolist()
+    elif "filepath" in frame.columns and filepaths is not None:
+        target = pd.Index(filepaths).get_indexer(pd.Index(frame["filepath"])).astype(np.int64)
+        shown = frame["filepath"].tolist()
+    elif len(frame) == num_samples:
+        return np.arange(num_samples)
+    else:
+        raise ImportRefusedError(
+            f"{name}: {len(frame)} rows for {num_samples} samples; add a column sample_id or filepath to "
+            "match them."
+        )
+    unknown = np.flatnonzero(target < 0)
+    if len(unknown):
+        raise ImportRefusedError(
+            f"{name}: row {int(unknown[0])} is for {shown[int(unknown[0])]!r}, which is not in the data set "
+            f"({len(unknown)} such rows)."
+        )
+    doubled = np.flatnonzero(pd.Series(target).duplicated().to_numpy())
+    if len(doubled):
+        raise ImportRefusedError(
+            f"{name}: row {int(doubled[0])} repeats {shown[int(doubled[0])]!r} ({len(doubled)} such rows)."
+        )
+    return target
+
+
+def _numbers(frame: pd.DataFrame, columns: Sequence[Hashable], name: str) -> NDArray[np.float64]:
+    try:
+        return frame[list(columns)].to_numpy(dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise ImportRefusedError(f"{name}: a probability is not a number ({error}).") from error
+
+
+def _check_distributions(values: NDArray[np.float64], name: str) -> None:
+    broken = ~np.isfinite(values).all(axis=1)
+    if broken.any():
+        row = int(np.flatnonzero(broken)[0])
+        raise ImportRefusedError(
+            f"{name}: row {row} has an empty or infinite probability ({int(broken.sum())} such rows); drop "
+            "the rows on which the model has no opinion."
+        )
+    bad = (values < 0).any(axis=1) | (np.abs(values.sum(axis=1) - 1.0) > SUM_TOLERANCE)
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise ImportRefusedError(
+            f"{name}: row {row} sums to {values[row].sum():.4f}, its smallest value is "
+            f"{values[row].min():.4f} ({int(bad.sum())} such rows); hand in probabilities, apply softmax to scores."
+        )

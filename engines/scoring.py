@@ -153,8 +153,8 @@ def test_time_margin(log_probs: ArrayLike, labels: ArrayLike) -> NDArray[np.floa
     for start in range(0, len(values), ROWS_AT_ONCE):
         rows = slice(start, start + ROWS_AT_ONCE)
         part = log_margin(
-            torch.from_numpy(np.ascontiguousarray(values[rows])),
-            torch.from_numpy(np.ascontiguousarray(given[rows])),
+            torch.from_numpy(np.array(values[rows])),
+            torch.from_numpy(np.array(given[rows])),
         )
         margin[rows] = part.numpy()
     return margin

@@ -1,0 +1,52 @@
+"""Small real data for engine tests: scikit-learn's handwritten digits, with planted label errors."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.datasets import load_digits
+
+from engines.contract import UNLABELED, EvaluationSet, TrainingData
+from engines.noise import make_noise
+
+
+@cache
+def _digits() -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    digits = load_digits()
+    images = (digits.images * (255 / 16)).round().astype(np.uint8)[:, None]
+    return images, digits.target.astype(np.int64)
+
+
+def digits(num: int, *, side: int = 8, start: int = 0) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """``num`` real digits from row ``start``: images (num, 1, side, side) uint8 (8, 16, ... px), labels."""
+    images, labels = _digits()
+    images = images[start : start + num].repeat(side // 8, axis=2).repeat(side // 8, axis=3)
+    return images, labels[start : start + num].copy()
+
+
+def digits_data(
+    num: int = 200,
+    *,
+    side: int = 8,
+    noise: str = "sym_excl_exact",
+    noise_rate: float = 0.2,
+    num_unlabeled: int = 0,
+    num_trusted: int = 0,
+    with_evaluation: bool = False,
+    seed: int = 0,
+) -> tuple[TrainingData, NDArray[np.bool_]]:
+    """Digits with planted errors, and the mask of the wrong labels.
+
+    The first ``num_unlabeled`` rows lose their label; the next ``num_trusted`` rows keep the true one.
+    """
+    images, true_labels = digits(num, side=side)
+    noisy = make_noise(noise, true_labels, noise_rate, seed, 10)
+    given, wrong = noisy.labels, noisy.mask.copy()
+    trusted = np.zeros(num, dtype=bool)
+    trusted[num_unlabeled : num_unlabeled + num_trusted] = True
+    given[trusted], wrong[trusted] = true_labels[trusted], False
+    given[:num_unlabeled], wrong[:num_unlabeled] = UNLABELED, False
+    evaluation = EvaluationSet(*digits(100, side=side, start=1600)) if with_evaluation else None
+    return TrainingData(images, given, 10, trusted, evaluation), wrong

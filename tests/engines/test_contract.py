@@ -1,0 +1,355 @@
+"""Every engine keeps every promise of the contract: a list of checks over a list of engines, on real digits.
+
+An engine's runs are tiny and shared between the checks that can share them (``Runs``); what a check needs
+is trained when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from functools import cache, cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from engines.checkpoint import MemoryCheckpoint
+from engines.contract import (
+    MAX_SNAPSHOTS,
+    EngineInputError,
+    EngineResult,
+    EngineSpec,
+    EpochRecord,
+    TrainingCancelled,
+    TrainingData,
+)
+from engines.metrics import auroc
+from engines.registry import ENGINES
+from tests.engines.helpers import digits, digits_data
+
+SUM_ATOL = 1e-5
+"""float32 rows of ten probabilities."""
+
+TINY = {"epochs": 3, "batch_size": 64, "views": 2, "network": "mlp"}
+"""What every tiny run changes about ``quick``."""
+
+TINY_BY_ENGINE: dict[str, dict[str, Any]] = {}
+"""What an engine's tiny runs change besides, so that all of its stages are reached in three epochs."""
+
+LEARNED_AUROC = 0.85
+"""Least AUROC of trust on 400 digits with 20 % symmetric errors; chance is 0.5."""
+
+KNOWN_FAILURES: dict[tuple[str, str], str] = {}
+"""(engine, check) -> reason. Empty is the goal."""
+
+
+class Killed(BaseException):
+    """Stands for a killed process: nothing in an engine may catch it."""
+
+
+class Runs:
+    """The runs of one engine that checks share."""
+
+    def __init__(self, spec: EngineSpec) -> None:
+        self.spec = spec
+        self.config = dataclasses.replace(
+            spec.config_type.preset("quick"), **TINY, **TINY_BY_ENGINE.get(spec.name, {})
+        )
+        self.data, _ = digits_data(200, num_unlabeled=10, num_trusted=40)
+        for array in (self.data.images, self.data.given_labels, self.data.trusted_mask):
+            array.setflags(write=False)
+        self.records: list[EpochRecord] = []
+
+    def train(self, data: TrainingData | None = None, **options: Any) -> EngineResult:
+        return self.spec.train(
+            data or self.data,
+            options.pop("config", self.config),
+            seed=options.pop("seed", 3),
+            device="cpu",
+            **options,
+        )
+
+    @cached_property
+    def base(self) -> EngineResult:
+        self.records.clear()
+        return self.train(on_epoch=self.records.append)
+
+    @cached_property
+    def learned(self) -> tuple[EngineResult, NDArray[np.bool_]]:
+        """A run of ``quick`` as it is on 400 digits, and which labels are wrong."""
+        data, wrong = digits_data(400, num_trusted=60 if self.spec.uses_trusted else 0)
+        config = dataclasses.replace(self.spec.config_type.preset("quick"), network="mlp", batch_size=64)
+        return self.train(data, config=config, seed=0), wrong
+
+
+@cache
+def runs_of(engine: str) -> Runs:
+    return Runs(ENGINES[engine])
+
+
+def assert_same(one: EngineResult, other: EngineResult) -> None:
+    """Bitwise equality of everything but time and memory."""
+    for name in ("pred_probs", "trust_score", "embeddings"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+    assert set(one.signals) == set(other.signals)
+    for name, values in one.signals.items():
+        np.testing.assert_array_equal(values, other.signals[name], err_msg=name)
+    assert set(one.signal_history) == set(other.signal_history)
+    for name, values in one.signal_history.items():
+        np.testing.assert_array_equal(values, other.signal_history[name], err_msg=f"history of {name}")
+    curve = [(r.stage, r.epoch, r.num_epochs, r.progress, r.losses, r.metrics) for r in one.history]
+    assert curve == [(r.stage, r.epoch, r.num_epochs, r.progress, r.losses, r.metrics) for r in other.history]
+
+
+def assert_sound(result: EngineResult, data: TrainingData) -> None:
+    """What every result has, however odd the data."""
+    num, classes = data.num_samples, data.num_classes
+    assert result.pred_probs.shape == (num, classes)
+    assert np.isfinite(result.pred_probs).all()
+    np.testing.assert_allclose(result.pred_probs.sum(axis=1), 1.0, atol=SUM_ATOL)
+    assert result.trust_score.shape == (num,)
+    np.testing.assert_array_equal(np.isnan(result.trust_score), ~data.labeled)
+    known = result.trust_score[data.labeled]
+    assert ((known >= 0) & (known <= 1)).all()
+    assert len(result.embeddings) == num
+    assert np.isfinite(result.embeddings).all()
+
+
+# --- Checks -----------------------------------------------------------------------------------------------
+
+
+def check_shapes_dtypes_and_ranges(runs: Runs) -> None:
+    result = runs.base
+    assert_sound(result, runs.data)
+    assert result.pred_probs.dtype == result.trust_score.dtype == result.embeddings.dtype == np.float32
+    assert (result.pred_probs >= 0).all()
+    assert result.embeddings.ndim == 2
+
+
+def check_signals_match_the_spec(runs: Runs) -> None:
+    result = runs.base
+    assert set(result.signals) == set(runs.spec.signals)
+    for name, values in result.signals.items():
+        assert values.shape == (runs.data.num_samples,), name
+        assert values.dtype == np.float32, name
+        assert np.isfinite(values).any(), name
+        assert runs.spec.signals[name].high_means in ("suspect", "clean", "neither")
+
+
+def check_signal_history_is_bounded(runs: Runs) -> None:
+    history = runs.base.signal_history
+    assert history
+    assert set(history) <= set(runs.spec.signals)
+    for name, values in history.items():
+        assert values.dtype == np.float16, name
+        assert values.ndim == 2
+        assert 1 <= values.shape[0] <= MAX_SNAPSHOTS
+        assert values.shape[1] == runs.data.num_samples
+
+
+def check_epochs_are_numbered_and_progress_reaches_one(runs: Runs) -> None:
+    history = runs.base.history
+    assert [(r.stage, r.epoch) for r in runs.records] == [(r.stage, r.epoch) for r in history]
+    following: dict[str, int] = {}
+    for record in history:
+        assert record.epoch == following.get(record.stage, 0)
+        assert record.epoch < record.num_epochs
+        following[record.stage] = record.epoch + 1
+        assert record.seconds >= 0
+        assert all(np.isfinite(value) for value in record.losses.values()), record
+    progress = [record.progress for record in history]
+    assert all(0 < earlier <= later for earlier, later in pairwise(progress))
+    assert progress[-1] == pytest.approx(1.0)
+
+
+def check_provenance_rebuilds_the_config(runs: Runs) -> None:
+    provenance = runs.base.provenance
+    stored = json.loads(json.dumps(dict(provenance.config)))
+    assert runs.spec.config_type(**stored) == runs.config
+    json.dumps(dict(provenance.notes))
+    assert (provenance.engine, provenance.seed) == (runs.spec.name, 3)
+    assert provenance.versions["torch"]
+    assert provenance.seconds > 0
+
+
+def check_inputs_are_unchanged(runs: Runs) -> None:
+    fresh, _ = digits_data(200, num_unlabeled=10, num_trusted=40)
+    runs.base.pred_probs.sum()
+    np.testing.assert_array_equal(runs.data.images, fresh.images)
+    np.testing.assert_array_equal(runs.data.given_labels, fresh.given_labels)
+    np.testing.assert_array_equal(runs.data.trusted_mask, fresh.trusted_mask)
+
+
+def check_same_seed_same_result_with_a_checkpoint_or_without(runs: Runs) -> None:
+    assert_same(runs.base, runs.train(checkpoint=MemoryCheckpoint()))
+
+
+def check_another_seed_another_result(runs: Runs) -> None:
+    assert not np.array_equal(runs.base.pred_probs, runs.train(seed=4).pred_probs)
+
+
+def check_evaluation_images_change_nothing(runs: Runs) -> None:
+    data, _ = digits_data(200, num_unlabeled=10, num_trusted=40, with_evaluation=True)
+    result = runs.train(data)
+    np.testing.assert_array_equal(result.pred_probs, runs.base.pred_probs)
+    np.testing.assert_array_equal(result.trust_score, runs.base.trust_score)
+    assert any("heldout_accuracy" in record.metrics for record in result.history)
+
+
+def check_streamed_images_give_the_same_result(runs: Runs) -> None:
+    streamed = dataclasses.replace(runs.config, resident="no")
+    np.testing.assert_array_equal(runs.train(config=streamed).trust_score, runs.base.trust_score)
+
+
+def check_cancellation_passes_through(runs: Runs) -> None:
+    def cancel(record: EpochRecord) -> None:
+        raise TrainingCancelled(f"stopped after epoch {record.epoch}.")
+
+    with pytest.raises(TrainingCancelled, match="stopped after epoch 0"):
+        runs.train(on_epoch=cancel)
+
+
+def check_killed_and_resumed_is_bitwise_the_same(runs: Runs) -> None:
+    num_epochs = len(runs.base.history)
+    for victim in sorted({0, num_epochs // 2, num_epochs - 1}):
+        checkpoint, heard = MemoryCheckpoint(), []
+
+        def kill(record: EpochRecord, victim: int = victim, heard: list[str] = heard) -> None:
+            heard.append(record.stage)
+            if len(heard) == victim + 1:
+                raise Killed
+
+        with pytest.raises(Killed):
+            runs.train(on_epoch=kill, checkpoint=checkpoint)
+        resumed: list[EpochRecord] = []
+        assert_same(runs.train(on_epoch=resumed.append, checkpoint=checkpoint), runs.base)
+        assert len(resumed) == num_epochs - victim - 1, f"epochs trained again after a kill at {victim}"
+
+
+def check_killed_while_saving_resumes_from_the_save_before(runs: Runs) -> None:
+    class DyingCheckpoint(MemoryCheckpoint):
+        def save(self, state: dict[str, Any]) -> None:
+            if self.num_saves == 1:
+                raise Killed
+            super().save(state)
+
+    dying = DyingCheckpoint()
+    with pytest.raises(Killed):
+        runs.train(checkpoint=dying)
+    saved = MemoryCheckpoint()
+    saved.data = dying.data
+    assert_same(runs.train(checkpoint=saved), runs.base)
+
+
+def check_outputs_follow_the_input_order(runs: Runs) -> None:
+    learned, _ = runs.learned
+    data, _ = digits_data(400, num_trusted=60 if runs.spec.uses_trusted else 0)
+    order = np.random.default_rng(5).permutation(400)
+    shuffled = TrainingData(data.images[order], data.given_labels[order], 10, data.trusted_mask[order])
+    config = dataclasses.replace(runs.spec.config_type.preset("quick"), network="mlp", batch_size=64)
+    result = runs.train(shuffled, config=config, seed=0)
+    agree = result.pred_probs.argmax(axis=1) == learned.pred_probs.argmax(axis=1)[order]
+    assert agree.mean() > 0.8
+    assert np.corrcoef(result.trust_score, learned.trust_score[order])[0, 1] > 0.8
+
+
+def check_planted_errors_are_found(runs: Runs) -> None:
+    learned, wrong = runs.learned
+    assert auroc(wrong, 1 - learned.trust_score) > LEARNED_AUROC
+
+
+def check_all_unlabeled_is_a_clear_error(runs: Runs) -> None:
+    images, _ = digits(30)
+    with pytest.raises(EngineInputError, match="all given labels are missing"):
+        runs.train(TrainingData(images, np.full(30, -1), 10))
+
+
+def check_a_single_class_is_a_clear_error(runs: Runs) -> None:
+    images, _ = digits(30)
+    with pytest.raises(EngineInputError, match="only class 4 occurs"):
+        runs.train(TrainingData(images, np.full(30, 4), 10))
+
+
+def check_remainder_of_one(runs: Runs) -> None:
+    data, _ = digits_data(65)
+    assert_sound(_short(runs, data, network="conv3"), data)
+
+
+def check_fewer_samples_than_a_batch(runs: Runs) -> None:
+    data, _ = digits_data(20)
+    assert_sound(_short(runs, data), data)
+
+
+def check_constant_images(runs: Runs) -> None:
+    data, _ = digits_data(80)
+    data = TrainingData(np.full_like(data.images, 7), data.given_labels, 10)
+    assert_sound(_short(runs, data, network="conv3"), data)
+
+
+def check_a_class_with_three_samples(runs: Runs) -> None:
+    images, labels = digits(200)
+    labels[np.flatnonzero(labels == 9)[3:]] = 0
+    data = TrainingData(images, labels, 10)
+    assert_sound(_short(runs, data), data)
+
+
+def check_two_classes_in_colour(runs: Runs) -> None:
+    images, labels = digits(120)
+    data = TrainingData(images.repeat(3, axis=1), labels % 2, 2)
+    assert_sound(_short(runs, data, network="conv3"), data)
+
+
+def check_a_thousand_classes(runs: Runs) -> None:
+    data, _ = digits_data(130)
+    data = TrainingData(data.images, data.given_labels * 100 + 3, 1000)
+    assert_sound(_short(runs, data), data)
+
+
+def check_two_samples(runs: Runs) -> None:
+    """Too few to split: a result, or a clear error, but nothing else."""
+    data = TrainingData(digits(2)[0], np.array([0, 1]), 2)
+    try:
+        result = _short(runs, data)
+    except EngineInputError:
+        return
+    assert_sound(result, data)
+
+
+def _short(runs: Runs, data: TrainingData, **changes: Any) -> EngineResult:
+    return runs.train(data, config=dataclasses.replace(runs.config, epochs=2, **changes))
+
+
+CHECKS: list[Callable[[Runs], None]] = [
+    value for name, value in list(globals().items()) if name.startswith("check_")
+]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
+@pytest.mark.parametrize("engine", list(ENGINES))
+def test_engine(engine: str, check: Callable[[Runs], None]) -> None:
+    reason = KNOWN_FAILURES.get((engine, check.__name__))
+    if reason is not None:
+        pytest.xfail(reason)
+    check(runs_of(engine))
+
+
+@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("preset", ["quick", "standard", "paper"])
+def test_preset__builds_and_round_trips(engine: str, preset: str) -> None:
+    config_type = ENGINES[engine].config_type
+    config = config_type.preset(preset)
+    assert config_type(**json.loads(json.dumps(config.as_dict()))) == config
+
+
+@pytest.mark.parametrize("engine", list(ENGINES))
+def test_preset__unknown_name(engine: str) -> None:
+    with pytest.raises(EngineInputError, match="there is no preset 'fast'; choose one of quick"):
+        ENGINES[engine].config_type.preset("fast")
+
+
+def test_registry__rows_carry_their_own_name() -> None:
+    assert {name: spec.name for name, spec in ENGINES.items()} == {name: name for name in ENGINES}

@@ -316,7 +316,7 @@ def trading_pairs(
                 second_given_first=outward,
                 first_share=float(shares[0]),
                 second_share=float(shares[1]),
-                trades_places=min(shares) >= TRADING_SHARE,
+                trades_places=bool(min(shares) >= TRADING_SHARE),
             )
         )
     return sorted(

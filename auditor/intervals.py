@@ -188,10 +188,14 @@ def per_class_intervals(
 
 
 def percent(share: float) -> str:
-    """Write a share for people: two figures where it is small."""
+    """Write a share for people: two figures where it is small, never a certainty that rounding made."""
     if not np.isfinite(share):
         return "unknown"
-    text = f"{100 * share:.1f}" if share < 0.1 else f"{100 * share:.0f}"
+    if 0.0 < share < 0.0005:
+        return "less than 0.1 %"
+    if 0.995 <= share < 1.0:
+        return "more than 99 %"
+    text = f"{100 * share:.1f}" if share < 0.0995 else f"{100 * share:.0f}"
     return f"{text.removesuffix('.0')} %"
 
 

@@ -171,5 +171,6 @@ def _check_distributions(values: NDArray[np.float64], name: str) -> None:
         row = int(np.flatnonzero(bad)[0])
         raise ImportRefusedError(
             f"{name}: row {row} sums to {values[row].sum():.4f}, its smallest value is "
-            f"{values[row].min():.4f} ({int(bad.sum())} such rows); hand in probabilities, apply softmax to scores."
+            f"{values[row].min():.4f} ({int(bad.sum())} such rows); hand in "
+            "probabilities, apply softmax to scores."
         )

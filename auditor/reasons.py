@@ -18,6 +18,8 @@ from auditor.evidence import UNLABELED, Witness
 from auditor.intervals import percent
 from auditor.trust import Consensus
 
+NOTABLE_SHARE = 0.05
+"""Share of both classes' labels from which their exchange is worth a sentence."""
 WIDE_SPREAD = 0.5
 """Spread of the witnesses' ranks from which their disagreement is worth a sentence."""
 
@@ -73,11 +75,11 @@ def explain(
             _rank_sentence(consensus, sample_id, num_judged),
             _neighbor_sentence(neighbors, row, given_labels, class_names),
             _split_sentence(consensus, sample_id),
-            _pair_sentence(pairs, given, int(consensus.suggested_label[sample_id]), class_names),
+            _pair_sentence(consensus, sample_id, pairs, given, class_names),
             _class_sentence(reports, given, class_names),
             (notes or {}).get(sample_id, ""),
         ]
-        headline = _headline(given, cast, class_names)
+        headline = headline(given, cast, class_names)
         reasons.append(Reason(sample_id, headline, tuple(detail for detail in details if detail)))
     return reasons
 
@@ -94,7 +96,8 @@ def _votes(witnesses: Sequence[Witness], ids: NDArray[np.int64]) -> list[list[tu
     return votes
 
 
-def _headline(given: int, votes: Sequence[tuple[str, int]], class_names: Sequence[str]) -> str:
+def headline(given: int, votes: Sequence[tuple[str, int]], class_names: Sequence[str]) -> str:
+    """What the witnesses together say; ``votes`` are (witness, predicted class or -1 without an opinion)."""
     if not votes:
         return "No witness predicts a class for this sample."
     favourite, count = _most_common(label for _, label in votes)
@@ -161,15 +164,21 @@ def _split_sentence(consensus: Consensus, sample_id: int) -> str:
     if not np.isfinite(ranks).any() or float(consensus.disagreement[sample_id]) < WIDE_SPREAD:
         return ""
     high, low = int(np.nanargmax(ranks)), int(np.nanargmin(ranks))
-    return (
-        f"The witnesses part: {consensus.witness_names[high]} trusts the label more than {ranks[high]:.0%} of "
-        f"all, {consensus.witness_names[low]} more than only {ranks[low]:.0%}."
+        f"The witnesses part: {consensus.witness_names[high]} ranks it above {percent(float(ranks[high]))} "
+        f"of all labels, {consensus.witness_names[low]} above only {percent(float(ranks[low]))}."
+        f"all labels, {consensus.witness_names[low]} above only {percent(float(ranks[low]))}."
     )
 
 
-def _pair_sentence(pairs: Sequence[ClassPair], given: int, suggested: int, class_names: Sequence[str]) -> str:
+def _pair_sentence(
+    consensus: Consensus, sample_id: int, pairs: Sequence[ClassPair], given: int, class_names: Sequence[str]
+) -> str:
+    suggested = int(consensus.suggested_label[sample_id])
+    if not consensus.is_doubtful[sample_id]:
+        return ""
     for pair in pairs:
-        if {pair.first, pair.second} == {given, suggested}:
+        strong = min(pair.first_share, pair.second_share) >= NOTABLE_SHARE
+        if strong and {pair.first, pair.second} == {given, suggested}:
             count = pair.first_given_second + pair.second_given_first
             both = f"{class_names[given]!r} and {class_names[suggested]!r}"
             return f"{both} are often exchanged here ({count:,} doubtful labels)."
@@ -181,3 +190,34 @@ def _class_sentence(reports: Sequence[ClassReport], given: int, class_names: Seq
         if report.label == given and report.cannot_be_judged:
             return f"Beware: {class_names[given]!r} cannot be judged from the labels ({report.why})."
     return ""
+
+
+def engine_sentence(
+    *,
+    given: str | None,
+    predicted: str,
+    probability: float,
+    given_probability: float | None,
+    history: Mapping[str, Sequence[float]],
+) -> str:
+    """One engine's verdict in words, with how often it dropped the sample while it trained.
+
+    Args:
+        given: name of the given label, None where unlabeled.
+        predicted: name of the class that the engine finds most likely.
+        probability: of ``predicted``.
+        given_probability: of ``given``, None where unlabeled.
+        history: signals by recorded epoch; ``selected`` is the share of the sample's visits that were kept.
+    """
+    if given is None:
+        return f"sees {predicted!r} ({percent(probability)}); there is no label to judge."
+    if given == predicted:
+        sentence = f"agrees with {given!r} ({percent(probability)})"
+    else:
+        sentence = f"prefers {predicted!r} ({percent(probability)}) to {given!r}"
+        sentence += f" ({percent(given_probability)})" if given_probability is not None else ""
+    kept = [value for value in history.get("selected", ()) if np.isfinite(value)]
+    if kept:
+        dropped = sum(value < 0.5 for value in kept)
+        sentence += f"; dropped it in {dropped} of {len(kept)} recorded epochs"
+    return sentence + "."

@@ -1,0 +1,221 @@
+"""One way to look at every picture: any file that Pillow reads becomes the same uint8 layout.
+
+- Turned as its EXIF orientation says. The first frame of an animation. Transparent parts on white, as a viewer shows them.
+- 16-bit grey is divided by 257, so that black and white stay what they are for all images alike.
+- Scaled so that the whole image fits a square of the chosen side; what is left beside a non-square image is filled
+  with the mean colour of its own edges. Nothing is cropped and nothing is stretched.
+
+Only decoders that run in Pillow itself are allowed (no PostScript, no external program).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import warnings
+from dataclasses import dataclass
+
+import imagehash
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+FORMATS = ("PNG", "JPEG", "GIF", "BMP", "DIB", "TIFF", "WEBP", "PPM", "JPEG2000", "AVIF", "MPO")
+MAX_PIXELS = 89_478_485
+"""Pillow's own warning level: 9,459 px square. A file that declares more is taken for a decompression bomb."""
+MAX_FILE_BYTES = 256 * 2**20
+GREY_MODES = frozenset(["1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "I;16N", "F"])
+ORIENTATION = 0x0112
+
+
+class ImageError(ValueError):
+    """An image that cannot be read; the text says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What an image's header says."""
+
+    height: int
+    width: int
+    """As seen: after the EXIF orientation."""
+    channels: int
+    """1 where the image can hold no colour, else 3."""
+    is_animated: bool
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """One image in the cache's layout, with its fingerprints."""
+
+    pixels: NDArray[np.uint8]
+    """(C, S, S)"""
+    height: int
+    width: int
+    content_hash: bytes
+    """SHA-256 of the decoded pixels and their size: equal for equal pictures, whatever the file format."""
+    perceptual_hash: int
+    """64-bit pHash (DCT signs, imagehash) as an unsigned integer."""
+
+
+def probe(data: bytes) -> Probe:
+    """Read the header only.
+
+    Raises:
+        ImageError: empty, no image, too large.
+    """
+    image = _open(data)
+    width, height = image.size
+    if _orientation(image) >= 5:
+        width, height = height, width
+    animated = image.format != "MPO" and bool(getattr(image, "is_animated", False))
+    return Probe(height, width, 1 if _is_grey(image) else 3, animated)
+
+
+def decode(data: bytes, *, size: int, channels: int) -> Decoded:
+    """The image as (channels, size, size) uint8 with hashes; see the module for every rule.
+
+    Raises:
+        ImageError: empty, cut off, damaged, no image, too large.
+    """
+    image = upright(data, at_least=2 * size)
+    width, height = image.size
+    mode = "L" if channels == 1 else "RGB"
+    digest = hashlib.sha256(f"{image.mode}{width}x{height}:".encode())
+    digest.update(image.tobytes())
+    bits = imagehash.phash(image).hash.ravel()
+    pixels = np.asarray(fit(image.convert(mode), size))
+    stacked = pixels[None] if channels == 1 else pixels.transpose(2, 0, 1)
+    return Decoded(
+        pixels=np.ascontiguousarray(stacked),
+        height=height,
+        width=width,
+        content_hash=digest.digest(),
+        perceptual_hash=int.from_bytes(np.packbits(bits).tobytes(), "big"),
+    )
+
+
+def upright(data: bytes, *, at_least: int | None = None) -> Image.Image:
+    """The decoded image, upright, in mode L or RGB.
+
+    ``at_least`` lets a large JPEG be decoded at a smaller scale, as long as no side falls below it.
+
+    Raises:
+        ImageError: as ``decode``.
+    """
+    image = _open(data)
+    try:
+        if at_least is not None:
+            # Both sides at least `at_least`: draft() picks the smallest scale of 1/1 .. 1/8 that still holds it.
+            image.draft(None, (at_least, at_least))
+        image.load()
+        turned = ImageOps.exif_transpose(image) if _orientation(image) > 1 else image
+        return _plain(turned)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except MemoryError as error:
+        raise ImageError("does not fit into memory; make the image smaller") from error
+    except Exception as error:
+        raise ImageError(f"is cut off or damaged ({_reason(error)}); save or download it again") from error
+
+
+def fit(image: Image.Image, size: int) -> Image.Image:
+    """The whole image in a ``size`` square, centred, its proportions kept, filled with its edges' mean colour."""
+    width, height = image.size
+    if width == height == size:
+        return image
+    scale = size / max(width, height)
+    inner = (max(1, round(width * scale)), max(1, round(height * scale)))
+    scaled = image.resize(inner, Image.Resampling.BICUBIC, reducing_gap=3.0)
+    if inner == (size, size):
+        return scaled
+    values = np.asarray(scaled)
+    edges = values[:, [0, -1]] if inner[0] < size else values[[0, -1]]
+    mean = np.rint(edges.reshape(-1, *values.shape[2:]).mean(axis=0)).astype(int)
+    colour = int(mean) if image.mode == "L" else tuple(int(value) for value in mean)
+    canvas = Image.new(image.mode, (size, size), colour)
+    canvas.paste(scaled, ((size - inner[0]) // 2, (size - inner[1]) // 2))
+    return canvas
+
+
+def _open(data: bytes) -> Image.Image:
+    if not data:
+        raise ImageError("is empty (0 bytes); save or download it again")
+    if len(data) > MAX_FILE_BYTES:
+        raise ImageError(f"is larger than {MAX_FILE_BYTES >> 20} MB; make the image smaller")
+    try:
+        with warnings.catch_warnings():
+            # Our own limit below takes the place of Pillow's warning.
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            image = Image.open(io.BytesIO(data), formats=FORMATS)
+    except Image.DecompressionBombError as error:
+        raise ImageError(_too_large()) from error
+    except UnidentifiedImageError as error:
+        what = "holds text, not an image" if _is_text(data) else "is not an image that can be read"
+        raise ImageError(f"{what}; use PNG, JPEG, WebP, TIFF, BMP or GIF") from error
+    except Exception as error:
+        raise ImageError(f"is damaged ({_reason(error)}); save or download it again") from error
+    if image.width * image.height > MAX_PIXELS:
+        raise ImageError(_too_large(image.size))
+    return image
+
+
+def _too_large(size: tuple[int, int] | None = None) -> str:
+    named = f"declares {size[0]:,} x {size[1]:,} pixels" if size else "declares very many pixels"
+    return f"{named}, more than {MAX_PIXELS:,} (a decompression bomb?); make the image smaller"
+
+
+def _reason(error: Exception) -> str:
+    text = " ".join(str(error).split())[:120]
+    return text or type(error).__name__
+
+
+def _is_text(data: bytes) -> bool:
+    head = data[:512]
+    return all(byte >= 32 or byte in (9, 10, 13) for byte in head)
+
+
+def _orientation(image: Image.Image) -> int:
+    if not image.info.get("exif") and image.format not in ("TIFF", "MPO"):
+        return 1
+    try:
+        value = image.getexif().get(ORIENTATION, 1)
+    except Exception:
+        return 1
+    return value if isinstance(value, int) and 1 <= value <= 8 else 1
+
+
+def _is_grey(image: Image.Image) -> bool:
+    if image.mode == "P" and image.palette is not None:
+        colours = np.array(image.getpalette("RGB") or [], np.uint8)
+        triples = colours[: len(colours) // 3 * 3].reshape(-1, 3)
+        return bool((triples == triples[:, :1]).all())
+    return image.mode in GREY_MODES
+
+
+def _plain(image: Image.Image) -> Image.Image:
+    """Any mode as L or RGB."""
+    if image.mode.startswith("I"):
+        values = np.asarray(image).astype(np.int64).clip(0, 65535)
+        return Image.fromarray(((values + 128) // 257).astype(np.uint8))
+    if image.mode == "F":
+        return Image.fromarray(_from_float(np.asarray(image)))
+    if image.mode in ("LA", "La") or (image.mode in ("1", "L") and "transparency" in image.info):
+        return _on_white(image.convert("LA").convert("RGBA")).convert("L")
+    if image.mode in ("RGBA", "RGBa", "PA") or "transparency" in image.info:
+        return _on_white(image.convert("RGBA"))
+    if image.mode == "P":
+        return image.convert("L" if _is_grey(image) else "RGB")
+    return image.convert("L" if image.mode in GREY_MODES else "RGB")
+
+
+def _on_white(image: Image.Image) -> Image.Image:
+    white = Image.new("RGBA", image.size, (255, 255, 255, 255))
+    return Image.alpha_composite(white, image).convert("RGB")
+
+
+def _from_float(values: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """Floats in [0, 1] are taken as shares of white, others as grey values that are cut to 0..255."""
+    finite = np.nan_to_num(values, nan=0.0, posinf=255.0, neginf=0.0)
+    scale = 255.0 if finite.size and finite.min() >= 0 and finite.max() <= 1 else 1.0
+    return np.rint((finite * scale).clip(0, 255)).astype(np.uint8)

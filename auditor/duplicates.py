@@ -1,0 +1,141 @@
+"""Samples that show the same picture: certain copies, and copies that were scaled or compressed again.
+
+*Exact*: the decoded pixels have the same SHA-256. *Near*: the perceptual hashes (pHash) are close **and** the
+pixels in the image cache agree. The second condition is what keeps handwritten digits apart: tens of thousands
+of pairs of MNIST digits have close hashes, and hardly any of them are the same picture.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+MAX_HASH_DISTANCE = 6
+"""Bits of 64 that may differ. Up to 3 every pair is found (one of four 16-bit bands is equal), up to 6 most are."""
+MAX_RELATIVE_ERROR = 0.15
+"""Root mean square difference of the pixels, divided by the contrast (standard deviation) of the pair."""
+MAX_ABSOLUTE_ERROR = 2.0
+"""Grey levels: pictures almost without contrast must agree to this."""
+BANDS = 4
+MOST_NEIGHBOURS = 2_000
+"""In a crowd of equal bands a sample is compared with so many neighbours in the order of the hashes."""
+BYTES_A_STEP = 32 * 2**20
+
+
+@dataclass(frozen=True)
+class Duplicates:
+    """Groups of samples that show the same picture."""
+
+    group: NDArray[np.int64]
+    """(N,) number of the group, -1 = alone. Groups are numbered by their first sample."""
+    is_exact: NDArray[np.bool_]
+    """(N,) another sample has exactly the same pixels."""
+    num_groups: int
+    conflicts: list[list[int]]
+    """sample_ids of each group whose given labels differ: at least one of these labels is certainly wrong."""
+
+    def summary(self) -> dict[str, int]:
+        """Counts for a report."""
+        in_group = self.group >= 0
+        return {
+            "groups": self.num_groups,
+            "exact_samples": int(self.is_exact.sum()),
+            "near_samples": int((in_group & ~self.is_exact).sum()),
+            "conflicting_groups": len(self.conflicts),
+            "conflicting_samples": sum(len(group) for group in self.conflicts),
+        }
+
+
+def find_duplicates(
+    content_hash: NDArray[np.uint8],
+    perceptual_hash: NDArray[np.uint64],
+    images: NDArray[np.uint8],
+    given_labels: NDArray[np.integer],
+) -> Duplicates:
+    """Group (N, 32) content hashes, (N,) pHashes and (N, C, H, W) cached pixels; labels (N,), -1 = unlabeled."""
+    total = len(content_hash)
+    keys = np.ascontiguousarray(content_hash).view(np.dtype((np.void, content_hash.shape[1]))).ravel()
+    _, first, inverse, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    inverse = inverse.ravel()
+    pairs = near_pairs(perceptual_hash[first], images, first)
+    size = len(first)
+    links = coo_array((np.ones(len(pairs), np.bool_), (pairs[:, 0], pairs[:, 1])), shape=(size, size))
+    _, component = connected_components(links, directed=False)
+    of_sample = component[inverse] if total else np.empty(0, np.int64)
+    group = _numbered(of_sample)
+    return Duplicates(
+        group=group,
+        is_exact=counts[inverse] > 1,
+        num_groups=int(group.max(initial=-1)) + 1,
+        conflicts=_conflicts(group, given_labels),
+    )
+
+
+def near_pairs(
+    perceptual_hash: NDArray[np.uint64], images: NDArray[np.uint8], rows: NDArray[np.integer]
+) -> NDArray[np.int64]:
+    """(P, 2) places in ``perceptual_hash`` (M,) whose pictures, at ``rows`` (M,) of ``images``, nearly agree."""
+    candidates = candidate_pairs(perceptual_hash)
+    step = max(1, BYTES_A_STEP // max(1, 8 * int(np.prod(images.shape[1:]))))
+    kept = [
+        part[agree(images[rows[part[:, 0]]], images[rows[part[:, 1]]])]
+        for start in range(0, len(candidates), step)
+        if len(part := candidates[start : start + step])
+    ]
+    return np.concatenate(kept) if kept else np.empty((0, 2), np.int64)
+
+
+def candidate_pairs(hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """(P, 2) places with i < j whose hashes differ in at most ``MAX_HASH_DISTANCE`` bits and share a band."""
+    found = [np.empty((0, 2), np.int64)]
+    for band in range(BANDS):
+        key = (hashes >> np.uint64(16 * band)) & np.uint64(0xFFFF)
+        order = np.lexsort((hashes, key))
+        sorted_key, sorted_hash = key[order], hashes[order]
+        left = np.arange(len(order) - 1)
+        for distance in range(1, min(MOST_NEIGHBOURS, len(order) - 1) + 1):
+            # Sorted: whoever has no partner at this distance has none further on.
+            left = left[left + distance < len(order)]
+            left = left[sorted_key[left] == sorted_key[left + distance]]
+            if not len(left):
+                break
+            differing = np.bitwise_count(sorted_hash[left] ^ sorted_hash[left + distance])
+            near = left[differing <= MAX_HASH_DISTANCE]
+            found.append(np.stack([order[near], order[near + distance]], axis=1))
+    pairs = np.sort(np.concatenate(found), axis=1)
+    return np.unique(pairs, axis=0)
+
+
+def agree(left: NDArray[np.uint8], right: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """(P,) whether two stacks (P, C, H, W) of pictures are the same but for scaling and compression noise."""
+    first = left.reshape(len(left), -1).astype(np.float32)
+    second = right.reshape(len(right), -1).astype(np.float32)
+    error = np.sqrt(((first - second) ** 2).mean(axis=1))
+    contrast = np.minimum(first.std(axis=1), second.std(axis=1))
+    return error <= np.maximum(MAX_ABSOLUTE_ERROR, MAX_RELATIVE_ERROR * contrast)
+
+
+def _numbered(component: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Components with one member become -1, the others are numbered by their first member."""
+    group = np.full(len(component), -1, np.int64)
+    _, first, inverse, counts = np.unique(
+        component, return_index=True, return_inverse=True, return_counts=True
+    )
+    shared = np.flatnonzero(counts > 1)
+    number = np.full(len(counts), -1, np.int64)
+    number[shared[np.argsort(first[shared])]] = np.arange(len(shared))
+    if len(component):
+        group[:] = number[inverse.ravel()]
+    return group
+
+
+def _conflicts(group: NDArray[np.int64], labels: NDArray[np.integer]) -> list[list[int]]:
+    members = np.flatnonzero((group >= 0) & (np.asarray(labels) >= 0))
+    by_group: dict[int, list[int]] = {}
+    for sample in members:
+        by_group.setdefault(int(group[sample]), []).append(int(sample))
+    return [ids for ids in by_group.values() if len({int(labels[i]) for i in ids}) > 1]

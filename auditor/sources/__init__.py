@@ -1,0 +1,121 @@
+"""Every kind of source behind one door: ``open_source`` finds out what the user named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from auditor.errors import ImportRefusedError
+from auditor.sources.columns import PATH_NAMES, find_column
+from auditor.sources.folder import FolderSource, is_image_name
+from auditor.sources.parquet import ParquetSource
+from auditor.sources.rows import Problem, Source, SourceInfo, SourceOptions, SourceRow, ordered_class_names
+from auditor.sources.tables import TableSource, open_table
+from auditor.sources.trees import FolderTree, Tree, ZipTree
+
+__all__ = [
+    "Problem",
+    "Source",
+    "SourceInfo",
+    "SourceOptions",
+    "SourceRow",
+    "open_source",
+    "ordered_class_names",
+]
+
+TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
+KINDS = "a folder of class folders, a CSV or TSV, a Parquet file, a zip, fiftyone:NAME or torchvision:NAME"
+
+
+def open_source(source: str | Path, options: SourceOptions, scratch: Path | None = None) -> Source:
+    """Recognise a source and read what stands before its first row.
+
+    ``scratch`` is a folder that a zip's Parquet files may be unpacked into.
+
+    Raises:
+        ImportRefusedError: not there, of no known kind, or unreadable as a whole.
+    """
+    named = str(source)
+    if named.startswith("fiftyone:"):
+        from auditor.fiftyone_import import open_fiftyone  # FiftyOne starts a database on import
+
+        return open_fiftyone(named.removeprefix("fiftyone:"), options)
+    if named.startswith("torchvision:"):
+        from auditor.sources.torchvision_sets import open_torchvision  # loads torch
+
+        return open_torchvision(named.removeprefix("torchvision:"), options)
+    path = Path(named).expanduser().absolute()
+    if not path.exists():
+        raise ImportRefusedError(f"{path} does not exist; name {KINDS}.")
+    if path.is_dir():
+        return _open_folder(path, options)
+    suffix = path.suffix.lower()
+    if suffix in TABLE_SUFFIXES:
+        return open_table(path, image_tree(options.root, path.parent), options)
+    if suffix in (".parquet", ".pq"):
+        return ParquetSource([path], path, options)
+    if suffix == ".zip":
+        return _open_zip(path, options, scratch)
+    raise ImportRefusedError(f"{path} is of no kind that can be imported; name {KINDS}.")
+
+
+def image_tree(root: str | None, default: Path) -> Tree:
+    """Where a table's paths lead: a folder, a zip, or the images inside a Parquet file.
+
+    Raises:
+        ImportRefusedError: ``root`` is none of these.
+    """
+    if root is None:
+        return FolderTree(default)
+    path = Path(root).expanduser().absolute()
+    if path.is_dir():
+        return FolderTree(path)
+    if path.suffix.lower() == ".zip" and path.is_file():
+        return ZipTree(path)
+    if path.suffix.lower() == ".parquet" and path.is_file():
+        from auditor.sources.parquet_tree import ParquetTree
+
+        return ParquetTree(path)
+    raise ImportRefusedError(
+        f"--root {path} is no folder, zip or Parquet file; name the place of the images."
+    )
+
+
+def _open_folder(path: Path, options: SourceOptions) -> Source:
+    names = sorted(entry.name for entry in path.iterdir())
+    parquet = [path / name for name in names if name.lower().endswith(".parquet")]
+    if parquet and not any((path / name).is_dir() for name in names):
+        return ParquetSource(parquet, path, options)
+    try:
+        return FolderSource(FolderTree(path))
+    except ImportRefusedError:
+        tables = [name for name in names if name.lower().endswith((".csv", ".tsv", ".parquet"))]
+        if tables:
+            raise ImportRefusedError(
+                f"{path} has no sub-folder with images; to import its table name the file: {path / tables[0]}."
+            ) from None
+        raise
+
+
+def _open_zip(path: Path, options: SourceOptions, scratch: Path | None) -> Source:
+    tree = ZipTree(path)
+    names = [name for name, reason in tree.walk() if reason is None]
+    top = [name for name in names if "/" not in name.removeprefix(tree.base)]
+    tables = [name for name in top if name.lower().endswith((".csv", ".tsv"))]
+    parquet = [name for name in names if name.lower().endswith(".parquet")]
+    if len(tables) == 1 and (not any(map(is_image_name, names)) or _lists_paths(tree, tables[0], options)):
+        images = tree if options.root is None else image_tree(options.root, path.parent)
+        return TableSource(tables[0], tree.open(tables[0]), images, options)
+    if parquet and not any(map(is_image_name, names)):
+        from auditor.sources.unpacking import unpack_parquet
+
+        files, folder = unpack_parquet(tree, parquet, scratch)
+        return ParquetSource(files, folder, options, kind="zip")
+    return FolderSource(tree)
+
+
+def _lists_paths(tree: ZipTree, name: str, options: SourceOptions) -> bool:
+    """Whether the table beside the images is about them: it has a path column."""
+    with tree.open(name) as stream:
+        header = stream.readline(1 << 16).decode("utf-8-sig", "replace")
+    cells = [cell.strip().strip('"') for cell in header.replace("\t", ",").replace(";", ",").split(",")]
+    return options.path_column in cells or find_column(cells, PATH_NAMES) is not None

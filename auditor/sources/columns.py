@@ -1,0 +1,46 @@
+"""Which column holds the path and which the label, where the user did not say."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+from auditor.errors import ImportRefusedError
+from auditor.sources.rows import printable
+
+PATH_NAMES = ["filepath", "file_path", "filename", "file_name", "image_path", "img_path", "path", "file", "image", "img", "image_file", "image_filename", "relative_path"]
+LABEL_NAMES = ["given_label", "label", "class", "class_name", "target", "category", "labels", "noisy_label", "class_label", "classname", "annotation", "y"]
+IMAGE_NAMES = ("image", "img", "picture", "photo", "pixels", "image_bytes", "bytes")
+
+
+def find_column(columns: Iterable[str], usual: Sequence[str]) -> str | None:
+    """The first of the usual names that occurs, whatever its case."""
+    by_name = {column.strip().lower(): column for column in reversed(list(columns))}
+    return next((by_name[name] for name in usual if name in by_name), None)
+
+
+def choose_column(
+    file: str, columns: Sequence[str], role: str, wanted: str | None, usual: Sequence[str]
+) -> str:
+    """The column that the user named, or the first usual one.
+
+    Raises:
+        ImportRefusedError: there is none; the text lists the columns and the option.
+    """
+    if wanted is not None:
+        if wanted in columns:
+            return wanted
+        near = difflib.get_close_matches(wanted, columns, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else listed(columns)
+        raise ImportRefusedError(f"{file} has no column {wanted!r}; {hint}")
+    found = find_column(columns, usual)
+    if found is None:
+        raise ImportRefusedError(
+            f"{file} has no column that is plainly the {role}; name it with --{role}-column. {listed(columns)}"
+        )
+    return found
+
+
+def listed(columns: Sequence[str]) -> str:
+    """The columns in words."""
+    return f"Its columns are: {printable(', '.join(columns))}."

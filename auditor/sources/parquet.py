@@ -1,0 +1,304 @@
+"""Parquet in the layout of Hugging Face ``datasets``: encoded images in a column, labels as class numbers.
+
+A table of paths works too. Several files of one set (``train-00000-of-00004.parquet``) are one source. Bytes are
+read in small batches and never held all at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from auditor.errors import ImportRefusedError
+from auditor.sources.columns import IMAGE_NAMES, LABEL_NAMES, PATH_NAMES, choose_column, find_column, listed
+from auditor.sources.folder import has_broken_text
+from auditor.sources.rows import PathBook, Payload, Problem, SourceInfo, SourceOptions, SourceRow, printable
+from auditor.sources.trees import FolderTree, PathError
+
+ROWS_A_BATCH = 2_000
+IMAGES_A_BATCH = 128
+TRUE_WORDS = frozenset(["true", "1"])
+
+
+class ParquetSource:
+    """Rows of one or several Parquet files with the same columns.
+
+    Locations are ``#ROW`` for one file and ``FILE#ROW`` for several, with 0-based rows a file; where a column holds
+    paths, they are paths below the folder.
+    """
+
+    def __init__(
+        self, files: list[Path], root: Path, options: SourceOptions, *, kind: str = "parquet"
+    ) -> None:
+        """Read the schema. ``root`` is the file itself, or the folder of all files.
+
+        Raises:
+            ImportRefusedError: damaged, no image or label column, class names that do not fit.
+        """
+        self.ignored: list[str] = []
+        self._files = files
+        self._one = root == files[0]
+        schema = open_parquet(files[0]).schema_arrow
+        self._refuse_other_schemas(schema)
+        name, columns = files[0].name, schema.names
+        label = choose_column(name, columns, "label", options.label_column, LABEL_NAMES)
+        true = options.true_label_column
+        if true is not None:
+            true = choose_column(name, columns, "true-label", true, ())
+        path = image_column(name, schema, options.path_column)
+        self._layout = layout_of(schema, path)
+        folder = Path(options.root) if options.root else files[0].parent
+        self._tree = FolderTree(folder) if self._layout == "path" else None
+        self._names = {c: declared_classes(name, schema, c) for c in (label, true) if c}
+        self.info = SourceInfo(
+            kind=kind,
+            root=str(folder if self._tree else root),
+            table_file=name,
+            class_names=self._names[label],
+            user_columns=tuple(c for c in columns if _is_text_like(schema.field(c).type)),
+            columns=tuple(columns),
+            path_column=path,
+            label_column=label,
+            true_label_column=true,
+        )
+
+    def rows(self) -> Iterator[SourceRow | Problem]:
+        """See ``Source``. Rows are 0-based a file."""
+        book = PathBook()
+        for file in self._files:
+            row = 0
+            for batch in self._batches(file, self._text_columns(), ROWS_A_BATCH):
+                columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
+                for place in range(batch.num_rows):
+                    yield self._row(
+                        file, row, {name: values[place] for name, values in columns.items()}, book
+                    )
+                    row += 1
+
+    def _text_columns(self) -> list[str]:
+        path = self.info.path_column
+        inner = {"struct": [f"{path}.path"], "binary": [], "path": [str(path)]}[self._layout]
+        others = [self.info.label_column, self.info.true_label_column]
+        schema = open_parquet(self._files[0]).schema_arrow
+        if self._layout == "struct" and "path" not in [f.name for f in schema.field(path).type]:
+            inner = []
+        return list(dict.fromkeys([*inner, *self.info.user_columns, *[c for c in others if c]]))
+
+    def _row(self, file: Path, row: int, cells: dict[str, Any], book: PathBook) -> SourceRow | Problem:
+        image = cells.get(str(self.info.path_column))
+        place = f"#{row}" if self._one else f"{file.name}#{row}"
+        text = image.get("path") if isinstance(image, dict) else image if self._layout == "path" else None
+        location, path = place, str(text or f"{file.name}#{row}")
+        if has_broken_text(path):
+            return Problem(file.name, row, "has a path that is not valid text; correct it")
+        if self._tree is not None:
+            try:
+                location = self._tree.locate(path if text else "")
+            except PathError as error:
+                return Problem(file.name, row, f"{printable(path)} {error}")
+        if text:
+            seen, first = book.first_row(path, row)
+            if seen:
+                return Problem(
+                    file.name, row, f"{printable(path)} is listed before, in row {first}; remove one"
+                )
+        try:
+            label, true = (self._class_of(column, cells) for column in ("label_column", "true_label_column"))
+        except ValueError as error:
+            return Problem(file.name, row, str(error))
+        return SourceRow(
+            row=row,
+            filepath=path,
+            location=location,
+            label=label,
+            true_label=true,
+            trusted=str(cells.get("trusted", "")).lower() in TRUE_WORDS,
+            split=_text(cells.get("split")) or None,
+            extra={column: _text(cells[column]) for column in self.info.user_columns},
+        )
+
+    def _class_of(self, role: str, cells: dict[str, Any]) -> str | None:
+        column = getattr(self.info, role)
+        if column is None or cells[column] is None:
+            return None
+        value, names = cells[column], self._names[column]
+        if isinstance(value, float) and value != value:
+            return None
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            if value != int(value):
+                raise ValueError(f"{column} is {value}, not a whole number; give a class number or name")
+            number = int(value)
+            if number == -1:
+                return None
+            if names is None:
+                return str(number)
+            if not 0 <= number < len(names):
+                raise ValueError(
+                    f"{column} is {number}, outside 0..{len(names) - 1}; correct it or set it to -1"
+                )
+            return names[number]
+        label = _text(value).strip() or None
+        if label is not None and names is not None and label not in names:
+            raise ValueError(f"{column} is {printable(label, 60)!r}, which is no declared class; correct it")
+        return label
+
+    def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
+        """See ``Source``: the bytes, streamed in row order; paths where the column holds paths."""
+        if self._tree is not None:
+            yield from locations
+            return
+        wanted = iter(locations)
+        location = next(wanted, None)
+        for file in self._files:
+            start = 0
+            prefix = "" if self._one else file.name
+            for batch in self._batches(file, [self._bytes_column()], IMAGES_A_BATCH):
+                images = _bytes_of(batch.column(0))
+                while location is not None:
+                    name, _, row = location.rpartition("#")
+                    if name != prefix or int(row) >= start + batch.num_rows:
+                        break
+                    yield images[int(row) - start].as_py() or b""
+                    location = next(wanted, None)
+                start += batch.num_rows
+
+    def _bytes_column(self) -> str:
+        return f"{self.info.path_column}.bytes" if self._layout == "struct" else str(self.info.path_column)
+
+    def _batches(self, file: Path, columns: list[str], size: int) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from open_parquet(file).iter_batches(batch_size=size, columns=columns)
+        except (pa.ArrowException, OSError) as error:
+            raise ImportRefusedError(
+                f"{file} is damaged ({printable(str(error), 100)}); get it again."
+            ) from error
+
+    def _refuse_other_schemas(self, schema: pa.Schema) -> None:
+        for file in self._files[1:]:
+            if not open_parquet(file).schema_arrow.equals(schema):
+                raise ImportRefusedError(
+                    f"{file} has other columns than {self._files[0].name}; import the files one by one."
+                )
+
+
+def open_parquet(file: Path | str) -> pq.ParquetFile:
+    """Open a Parquet file.
+
+    Raises:
+        ImportRefusedError: it is not there, no Parquet, or damaged.
+    """
+    try:
+        return pq.ParquetFile(file)
+    except (pa.ArrowException, OSError) as error:
+        raise ImportRefusedError(
+            f"{file} cannot be read as Parquet ({printable(str(error), 100)}); write it again."
+        ) from error
+
+
+def image_column(file: str, schema: pa.Schema, wanted: str | None) -> str:
+    """The column with images or paths: the one named, else bytes, else a path column.
+
+    Raises:
+        ImportRefusedError: there is none.
+    """
+    if wanted is not None:
+        return choose_column(file, schema.names, "path", wanted, ())
+    structs = [f.name for f in schema if pa.types.is_struct(f.type) and f.type.get_field_index("bytes") >= 0]
+    binaries = [f.name for f in schema if _is_binary(f.type)]
+    texts = [f.name for f in schema if _is_string(f.type)]
+    found = find_column(structs, IMAGE_NAMES) or next(iter(structs), None)
+    found = found or find_column(binaries, IMAGE_NAMES) or find_column(texts, PATH_NAMES)
+    if found is None:
+        raise ImportRefusedError(
+            f"{file} has no column with images or paths; name it with --path-column. {listed(schema.names)}"
+        )
+    return found
+
+
+def layout_of(schema: pa.Schema, column: str) -> str:
+    """``struct`` (bytes and path), ``binary`` (bytes) or ``path`` (text).
+
+    Raises:
+        ImportRefusedError: the column holds something else.
+    """
+    kind = schema.field(column).type
+    if pa.types.is_struct(kind) and kind.get_field_index("bytes") >= 0:
+        return "struct"
+    if _is_binary(kind):
+        return "binary"
+    if _is_string(kind):
+        return "path"
+    raise ImportRefusedError(
+        f"column {column!r} holds {printable(str(kind), 60)}; encoded images (bytes) or paths are needed. "
+        f"{listed(schema.names)}"
+    )
+
+
+def declared_classes(file: str, schema: pa.Schema, column: str) -> tuple[str, ...] | None:
+    """Class names by number from the schema: Hugging Face's ``ClassLabel`` or the metadata key ``classes``.
+
+    Raises:
+        ImportRefusedError: a name is empty or occurs twice.
+    """
+    metadata = schema.metadata or {}
+    names: list[str] | None = None
+    feature = _hugging_face_feature(metadata.get(b"huggingface", b"{}"), column)
+    if feature is not None:
+        names = feature
+    elif b"classes" in metadata and pa.types.is_integer(schema.field(column).type):
+        names = _listed_classes(metadata[b"classes"].decode("utf-8", "replace"))
+    if names is None:
+        return None
+    stripped = [name.strip() for name in names]
+    for number, name in enumerate(stripped):
+        if not name:
+            raise ImportRefusedError(
+                f"{file}: class {number} has an empty name; name it in the schema's classes."
+            )
+        if stripped.index(name) != number:
+            raise ImportRefusedError(f"{file}: two classes are named {printable(name, 60)!r}; rename one.")
+    return tuple(stripped)
+
+
+def _listed_classes(text: str) -> list[str]:
+    try:
+        parsed = json.loads(text)
+    except ValueError:
+        parsed = None
+    return [str(name) for name in parsed] if isinstance(parsed, list) else text.split(",")
+
+
+def _hugging_face_feature(text: bytes, column: str) -> list[str] | None:
+    try:
+        feature = json.loads(text)["info"]["features"][column]
+        names = feature["names"] if feature.get("_type") == "ClassLabel" else None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    if isinstance(names, list) and all(isinstance(name, str) for name in names):
+        return names
+    return None
+
+
+def _bytes_of(column: pa.Array) -> pa.Array:
+    return column.field("bytes") if pa.types.is_struct(column.type) else column
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+
+
+def _is_string(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def _is_text_like(kind: pa.DataType) -> bool:
+    return not (pa.types.is_nested(kind) or _is_binary(kind))
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)

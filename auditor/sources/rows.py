@@ -1,0 +1,148 @@
+"""What every source of images hands over: rows of text, problems, and where to read the pixels.
+
+A source never decodes an image and never decides what is refused: it reports. All text in a row is the user's
+data and is only ever compared and stored.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+IMAGE_SUFFIXES = frozenset(
+    [
+        ".png",
+        ".jpg",
+        ".jpeg",
+        ".jpe",
+        ".jfif",
+        ".bmp",
+        ".gif",
+        ".tif",
+        ".tiff",
+        ".webp",
+        ".ppm",
+        ".pgm",
+        ".pbm",
+    ]
+    + [".pnm", ".jp2", ".avif"]
+)
+LONGEST_SHOWN = 160
+
+Payload: TypeAlias = "bytes | str"
+"""An encoded image, or the location where a worker reads it itself."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing in the source that cannot be imported as it stands."""
+
+    file: str
+    """The file that a person would open to mend it."""
+    row: int | None
+    """As a spreadsheet counts in a CSV (the header is row 1), 0-based in Parquet, None for plain files."""
+    text: str
+    """What is wrong and what to do about it, on one line."""
+
+    def __str__(self) -> str:
+        place = self.file if self.row is None else f"{self.file}, row {self.row}"
+        return f"{printable(place)}: {self.text}"
+
+
+@dataclass(slots=True)
+class SourceRow:
+    """One sample as the source describes it."""
+
+    row: int | None
+    filepath: str
+    """As the user gave it, relative to the root where it lies below it."""
+    location: str
+    """How ``reading.Reader`` finds the image below the root."""
+    label: str | None
+    """The given label's class name; None = unlabeled."""
+    true_label: str | None = None
+    trusted: bool = False
+    split: str | None = None
+    extra: dict[str, str] | None = None
+    """The user's own columns, untouched."""
+    review: dict[str, str] | None = None
+    """Columns of our own export: review_decision, cleaned_label, reviewer, reviewed_at, action."""
+
+
+@dataclass(frozen=True)
+class SourceInfo:
+    """What is known before the first row is read."""
+
+    kind: str
+    """``folder``, ``table``, ``parquet``, ``zip``, ``fiftyone`` or ``torchvision``."""
+    root: str
+    """Absolute path of the folder or file that locations are relative to (or ``torchvision:...``)."""
+    table_file: str = ""
+    """The file that rows are counted in."""
+    class_names: tuple[str, ...] | None = None
+    """The vocabulary where the source declares one; None = the labels that occur."""
+    user_columns: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    """All columns of a table, for choosing between them."""
+    path_column: str | None = None
+    label_column: str | None = None
+    true_label_column: str | None = None
+    is_own_export: bool = False
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """Choices of the user about a source."""
+
+    label_column: str | None = None
+    path_column: str | None = None
+    true_label_column: str | None = None
+    root: str | None = None
+
+
+class Source(Protocol):
+    """Rows in a fixed order, streamed: two passes over ``rows`` give the same rows."""
+
+    info: SourceInfo
+    ignored: list[str]
+    """Files that were passed over because they are no images, filled by ``rows``."""
+
+    def rows(self) -> Iterator[SourceRow | Problem]:
+        """Every sample in input order, and every problem where it stands."""
+
+    def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
+        """What a decoding worker needs for each location, in the same order."""
+
+
+@dataclass
+class PathBook:
+    """Finds a path that is listed twice, holding one number a path."""
+
+    seen: dict[int, int | None] = field(default_factory=dict)
+
+    def first_row(self, location: str, row: int | None) -> tuple[bool, int | None]:
+        """(Whether ``location`` came before, in which row); remembers it otherwise."""
+        key = hash(location)
+        if key in self.seen:
+            return True, self.seen[key]
+        self.seen[key] = row
+        return False, None
+
+
+def printable(text: str, longest: int = LONGEST_SHOWN) -> str:
+    """``text`` on one line without control characters, shortened in the middle: for messages only."""
+    clean = "".join(" " if unicodedata.category(c) in ("Cc", "Zl", "Zp", "Cs") else c for c in text)
+    if len(clean) <= longest:
+        return clean
+    half = longest // 2 - 2
+    return f"{clean[:half]} ... {clean[-half:]}"
+
+
+def ordered_class_names(names: Iterable[str]) -> list[str]:
+    """Classes in the order a person expects: as numbers where all are whole numbers, else by text."""
+    found = list(names)
+    if all(name.isascii() and name.lstrip("-").isdigit() for name in found):
+        return sorted(found, key=lambda name: (int(name), name))
+    return sorted(found)

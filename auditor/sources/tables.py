@@ -1,0 +1,213 @@
+"""A CSV or TSV with a path column and a label column, of the user or of our own export; also inside a zip."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO
+
+from auditor.errors import ImportRefusedError
+from auditor.sources.columns import LABEL_NAMES, PATH_NAMES, choose_column
+from auditor.sources.folder import has_broken_text
+from auditor.sources.rows import PathBook, Payload, Problem, SourceInfo, SourceOptions, SourceRow, printable
+from auditor.sources.trees import PathError, Tree, ZipTree
+
+EXPORT_COLUMNS = ["sample_id", "filepath", "given_label", "cleaned_label", "action", "is_label_issue", "trust_score", "suggested_label", "suggested_probability", "review_decision", "reviewer", "reviewed_at", "umn_epsilon", "l2b_alpha", "l2b_beta", "coteaching_selected", "choicenet_rho", "umn_trust", "l2b_trust", "coteaching_trust", "choicenet_trust", "cross_entropy_trust"]
+"""Every column that our export adds."""
+EXPORT_MARKS = frozenset(
+    ["sample_id", "filepath", "given_label", "cleaned_label", "action", "review_decision"]
+)
+"""A header with all of these is an export of ours."""
+REVIEW_COLUMNS = ("review_decision", "cleaned_label", "action", "reviewer", "reviewed_at")
+TRUE_WORDS = frozenset(["1", "true", "yes", "y", "t", "x"])
+FALSE_WORDS = frozenset(["", "0", "false", "no", "n", "f"])
+MAX_CELL = 1_000_000
+QUOTED_FORMULA = re.compile(r"^'+[=+\-@\t\r]")
+"""What a cell looks like that our export quoted for spreadsheets: one apostrophe more than the text had."""
+
+
+class TableSource:
+    """Rows of a delimited text file; paths are relative to its folder or to ``--root``."""
+
+    def __init__(self, name: str, stream: IO[bytes], tree: Tree, options: SourceOptions) -> None:
+        """Read the header. ``stream`` is seekable and stays open; ``tree`` holds the images.
+
+        Raises:
+            ImportRefusedError: wrong encoding, no header, a column is missing.
+        """
+        self.tree = tree
+        self.ignored: list[str] = []
+        self._name = name
+        self._stream = stream
+        self._encoding = self._find_encoding()
+        header, self._delimiter = self._header()
+        own = EXPORT_MARKS.issubset(header)
+        path = choose_column(name, header, "path", options.path_column, PATH_NAMES)
+        label = choose_column(name, header, "label", options.label_column, LABEL_NAMES)
+        true = options.true_label_column
+        if true is not None:
+            true = choose_column(name, header, "true-label", true, ())
+        self._header_cells = header
+        self._at = {column: place for place, column in enumerate(header)}
+        self.info = SourceInfo(
+            kind="zip" if isinstance(tree, ZipTree) else "table",
+            root=tree.root,
+            table_file=name,
+            user_columns=tuple(c for c in header if not (own and c in EXPORT_COLUMNS)),
+            columns=tuple(header),
+            path_column=path,
+            label_column=label,
+            true_label_column=true,
+            is_own_export=own,
+        )
+
+    def rows(self) -> Iterator[SourceRow | Problem]:
+        """See ``Source``.
+
+        Raises:
+            ImportRefusedError: the text breaks off (encoding, quotes); the text names the row.
+        """
+        book = PathBook()
+        for row, cells in self._cells():
+            if not any(cells):
+                continue
+            if len(cells) != len(self._header_cells):
+                count, wanted = len(cells), len(self._header_cells)
+                text = f"has {count} cells instead of {wanted}; check the quotes and separators"
+                yield Problem(self._name, row, text)
+                continue
+            found = self._row(row, cells)
+            if isinstance(found, SourceRow):
+                seen, first = book.first_row(found.location, row)
+                if seen:
+                    text = f"{printable(found.filepath)} is listed before, in row {first}; remove one of the rows"
+                    found = Problem(self._name, row, text)
+            yield found
+
+    def _row(self, row: int, cells: list[str]) -> SourceRow | Problem:
+        own = self.info.is_own_export
+        cell = {column: unquoted(cells[place]) if own else cells[place] for column, place in self._at.items()}
+        assert self.info.path_column is not None
+        assert self.info.label_column is not None
+        path = cell[self.info.path_column].strip()
+        if has_broken_text(path):
+            return Problem(self._name, row, "has a path that is not valid text; correct it")
+        try:
+            location = self.tree.locate(path)
+        except PathError as error:
+            return Problem(self._name, row, f"{printable(path)} {error}" if path else str(error))
+        word = cell.get("trusted", "").strip().lower()
+        if word not in TRUE_WORDS | FALSE_WORDS:
+            return Problem(
+                self._name, row, f"trusted is {printable(word, 40)!r}; write true, false or nothing"
+            )
+        true_column = self.info.true_label_column
+        return SourceRow(
+            row=row,
+            filepath=path,
+            location=location,
+            label=cell[self.info.label_column].strip() or None,
+            true_label=(cell[true_column].strip() or None) if true_column else None,
+            trusted=word in TRUE_WORDS,
+            split=cell.get("split", "").strip() or None,
+            extra={column: cell[column] for column in self.info.user_columns},
+            review={c: cell[c] for c in REVIEW_COLUMNS if c in cell} if own else None,
+        )
+
+    def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
+        """See ``Source``: workers read the files themselves."""
+        yield from locations
+
+    def _text(self) -> io.TextIOWrapper:
+        self._stream.seek(0)
+        return io.TextIOWrapper(_KeepOpen(self._stream), encoding=self._encoding, newline="")
+
+    def _cells(self) -> Iterator[tuple[int, list[str]]]:
+        """(row as a spreadsheet counts, cells), without the header."""
+        csv.field_size_limit(MAX_CELL)
+        row = 1
+        try:
+            for row, cells in enumerate(csv.reader(self._text(), delimiter=self._delimiter), start=1):
+                if row > 1:
+                    yield row, cells
+        except UnicodeDecodeError as error:
+            raise self._wrong_encoding() from error
+        except csv.Error as error:
+            raise ImportRefusedError(
+                f"{self._name}, row {row + 1}: cannot be read ({error}); look for an open quote there."
+            ) from error
+
+    def _header(self) -> tuple[list[str], str]:
+        try:
+            first = self._text().readline(MAX_CELL)
+        except UnicodeDecodeError as error:
+            raise self._wrong_encoding() from error
+        if not first.strip():
+            raise ImportRefusedError(
+                f"{self._name} is empty; it needs a header with a path and a label column."
+            )
+        delimiter = "\t" if "\t" in first else max(",;|", key=first.count)
+        try:
+            header = next(csv.reader(self._text(), delimiter=delimiter))
+        except csv.Error as error:
+            raise ImportRefusedError(f"{self._name}, row 1: cannot be read ({error}).") from error
+        names = [name.strip() for name in header]
+        for name in names:
+            if not name or names.count(name) > 1:
+                what = f"the column {printable(name, 40)!r} twice" if name else "a column without a name"
+                raise ImportRefusedError(f"{self._name}, row 1: has {what}; give every column its own name.")
+        return names, delimiter
+
+    def _find_encoding(self) -> str:
+        self._stream.seek(0)
+        head = self._stream.read(4)
+        if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return "utf-16"
+        return "utf-8-sig"
+
+    def _wrong_encoding(self) -> ImportRefusedError:
+        self._stream.seek(0)
+        remedy = "save the file as 'CSV UTF-8'"
+        for row, line in enumerate(_KeepOpen(self._stream), start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                byte = line[error.start]
+                return ImportRefusedError(
+                    f"{self._name}, row {row}: byte 0x{byte:02x} is not UTF-8 text; {remedy}."
+                )
+        return ImportRefusedError(f"{self._name}: is not {self._encoding} text; {remedy}.")
+
+
+class _KeepOpen(io.BufferedReader):
+    """The same bytes in a reader of its own, whose end does not close the stream below."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        super().__init__(_Unclosed(stream))
+
+
+class _Unclosed(io.RawIOBase):
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._inner = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        data = self._inner.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def unquoted(cell: str) -> str:
+    """A cell of our export as it was before it was quoted for spreadsheets."""
+    return cell[1:] if QUOTED_FORMULA.match(cell) else cell
+
+
+def open_table(path: Path, tree: Tree, options: SourceOptions) -> TableSource:
+    """The table in a plain file."""
+    return TableSource(path.name, open(path, "rb"), tree, options)

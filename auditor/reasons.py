@@ -7,7 +7,7 @@ come from a user's files: the text is data, and whoever shows it must escape it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,7 +70,6 @@ def explain(
     reasons = []
     for row, sample_id in enumerate(int(sample) for sample in sample_ids):
         given = int(given_labels[sample_id])
-        cast = [(name, label) for name, label in votes[row] if label >= 0]
         details = [
             _rank_sentence(consensus, sample_id, num_judged),
             _neighbor_sentence(neighbors, row, given_labels, class_names),
@@ -79,8 +78,8 @@ def explain(
             _class_sentence(reports, given, class_names),
             (notes or {}).get(sample_id, ""),
         ]
-        headline = headline(given, cast, class_names)
-        reasons.append(Reason(sample_id, headline, tuple(detail for detail in details if detail)))
+        first = headline(given, votes[row], class_names)
+        reasons.append(Reason(sample_id, first, tuple(detail for detail in details if detail)))
     return reasons
 
 
@@ -98,6 +97,7 @@ def _votes(witnesses: Sequence[Witness], ids: NDArray[np.int64]) -> list[list[tu
 
 def headline(given: int, votes: Sequence[tuple[str, int]], class_names: Sequence[str]) -> str:
     """What the witnesses together say; ``votes`` are (witness, predicted class or -1 without an opinion)."""
+    votes = [(name, label) for name, label in votes if label >= 0]
     if not votes:
         return "No witness predicts a class for this sample."
     favourite, count = _most_common(label for _, label in votes)
@@ -119,9 +119,9 @@ def _share_in_words(count: int, total: int) -> str:
     return f"All {total} witnesses" if count == total else f"{count} of {total} witnesses"
 
 
-def _most_common(labels: object) -> tuple[int, int]:
+def _most_common(labels: Iterable[int]) -> tuple[int, int]:
     """Most frequent label and its count; ties go to the smaller label."""
-    counts = Counter(labels)  # type: ignore[call-overload]
+    counts = Counter(labels)
     label = min(counts, key=lambda key: (-counts[key], key))
     return int(label), int(counts[label])
 
@@ -164,9 +164,9 @@ def _split_sentence(consensus: Consensus, sample_id: int) -> str:
     if not np.isfinite(ranks).any() or float(consensus.disagreement[sample_id]) < WIDE_SPREAD:
         return ""
     high, low = int(np.nanargmax(ranks)), int(np.nanargmin(ranks))
+    return (
         f"The witnesses part: {consensus.witness_names[high]} ranks it above {percent(float(ranks[high]))} "
         f"of all labels, {consensus.witness_names[low]} above only {percent(float(ranks[low]))}."
-        f"all labels, {consensus.witness_names[low]} above only {percent(float(ranks[low]))}."
     )
 
 

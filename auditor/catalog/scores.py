@@ -32,6 +32,8 @@ class SuspectFilter:
     min_disagreement: float | None = None
     max_rank: int | None = None
     """Only the first so many of the ranking, such as the flags of a promise."""
+    after_rank: int | None = None
+    """Only what stands behind this rank: the next page, found by index however deep it lies."""
     sample_ids: tuple[int, ...] | None = None
     """Only these samples, such as a region of the map (at most some tens of thousands)."""
 
@@ -90,6 +92,13 @@ def pair_counts(session: Session, audit: AuditTable) -> pd.DataFrame:
     )
     rows = session.execute(statement).all()
     return pd.DataFrame(rows, columns=["given_label", "suggested_label", "count"])
+
+
+def expected_errors(session: Session, audit: AuditTable, *, only_undecided: bool) -> float:
+    """Sum of the error probabilities, over all samples or those that nobody decided on."""
+    where = SuspectFilter(only_undecided=only_undecided)
+    total = session.execute(_filtered(audit, where, [func.sum(ScoreTable.error_probability)])).scalar_one()
+    return float(total or 0.0)
 
 
 def table(session: Session, audit_id: int) -> pd.DataFrame:
@@ -166,6 +175,8 @@ def _filtered(audit: AuditTable, where: SuspectFilter, columns: list[Any]) -> An
         statement = statement.where(ScoreTable.disagreement >= where.min_disagreement)
     if where.max_rank is not None:
         statement = statement.where(ScoreTable.rank < where.max_rank)
+    if where.after_rank is not None:
+        statement = statement.where(ScoreTable.rank > where.after_rank)
     if where.sample_ids is not None:
         statement = statement.where(ScoreTable.sample_id.in_(list(where.sample_ids)))
     return statement

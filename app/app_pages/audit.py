@@ -1,0 +1,5 @@
+"""Under way."""
+
+import streamlit as st
+
+st.title("audit")

@@ -1,0 +1,76 @@
+"""Components of our own: values in, values out. The JavaScript and CSS beside this file is package data.
+
+Everything that comes from a user's files travels as data and is set as text by the JavaScript.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+FOLDER = Path(__file__).parent
+NAME_COOKIE = "auditor_reviewer"
+
+
+@cache
+def _source(*names: str) -> str:
+    return "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in names)
+
+
+_BENCH = st.components.v2.component(
+    "auditor_bench", css=_source("bench.css"), js=_source("core.js", "card.js", "bench.js")
+)
+_NAME = st.components.v2.component("auditor_name", js=_source("name.js"))
+
+
+def review_bench(
+    *,
+    key: str,
+    connection: dict[str, Any],
+    audit_id: int,
+    class_names: list[str],
+    reviewer: str,
+    queue: dict[str, Any],
+    mode: str = "card",
+    page_size: int = 60,
+    refresh: int = 0,
+) -> None:
+    """The review bench on one queue.
+
+    Args:
+        key: unique on the page.
+        connection: how to reach our routes (``data.connection``).
+        audit_id: whose ranking and evidence is shown.
+        class_names: the dataset's classes.
+        reviewer: who decides.
+        queue: which samples, as ``bench.suspect_filter`` reads it.
+        mode: ``card`` or ``grid`` to open with.
+        page_size: tiles on a page.
+        refresh: another number loads the page afresh, for example after a batch was undone.
+    """
+    _BENCH(
+        key=key,
+        data={
+            "connection": connection,
+            "audit": audit_id,
+            "classNames": class_names,
+            "reviewer": reviewer,
+            "queue": queue,
+            "mode": mode,
+            "pageSize": page_size,
+            "refresh": refresh,
+        },
+    )
+
+
+def remember_name(name: str) -> None:
+    """Keep the reviewer's name in this browser, so that it is asked once."""
+    with st.container(height=1, border=False, key="remember_name"):
+        _NAME(key="auditor_name", data={"name": name, "cookie": NAME_COOKIE})
+
+
+Callback = Callable[[], None]

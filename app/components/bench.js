@@ -1,0 +1,539 @@
+// The review bench: a grid to sweep and one evidence card at a time, both driven by single keys.
+// A verdict is in the database before the next card shows; in the grid, where no image is replaced, tiles
+// colour at once and the next page waits until everything is saved.
+
+const DECISION_KEYS = { q: "keep", e: "exclude", n: "unsure", u: "unreadable", 0: "none" };
+const HELP = [
+  ["Q", "keep the given label"],
+  ["W", "take the suggestion"],
+  ["1 – 9", "the likeliest classes, in the order shown"],
+  ["L", "any other class: type its name"],
+  ["E", "exclude the sample"],
+  ["N", "not sure"],
+  ["M", "several classes apply"],
+  ["0", "none of the classes applies"],
+  ["U", "unreadable image"],
+  ["Z", "undo your last decision"],
+  ["← →", "previous and next (↑ ↓ in the grid)"],
+  ["Space", "select a tile; Shift + click selects a range"],
+  ["G", "grid or single view (Enter opens a tile)"],
+  ["Enter", "next page, once every tile of a page is decided"],
+  ["?", "this list"],
+];
+
+class Bench {
+  constructor(root) {
+    this.root = root;
+    this.items = [];
+    this.cursor = 0;
+    this.chosen = new Set();
+    this.cards = new Map();
+    this.pages = [null];
+    this.mode = "card";
+    this.shell();
+  }
+
+  shell() {
+    this.live = el("div", { class: "sr-only", "aria-live": "polite", "data-testid": "live" });
+    this.stats = el("div", { class: "stats", "data-testid": "stats" });
+    this.notice = el("div", { class: "notice", role: "status", hidden: true, "data-testid": "notice" });
+    this.stage = el("div", { class: "stage" });
+    this.turner = el("div", { class: "turner" });
+    this.actions = el("div", { class: "actions", role: "toolbar", "aria-label": "Verdict" });
+    this.layer = el("div", { class: "layer", hidden: true });
+    this.bench = el("div", { class: "bench", "data-testid": "bench" }, [
+      el("div", { class: "top" }, [this.stats, this.turner]), this.notice, this.stage, this.actions, this.layer, this.live,
+    ]);
+    this.root.append(this.bench);
+  }
+
+  update(data) {
+    const queue = JSON.stringify([data.queue, data.connection.dataset]);
+    const isNew = queue !== this.queue;
+    this.data = data;
+    if (this.server) this.server.connection = data.connection;
+    else {
+      this.server = new Server(data.connection);
+      this.outbox = new Outbox(this.server, "verdicts", (count, error) => this.showWaiting(count, error));
+      this.outbox.restore((verdict) => verdict.dataset === data.connection.dataset);
+    }
+    this.outbox.flush();
+    if (isNew) {
+      this.queue = queue;
+      this.mode = data.mode || this.mode;
+      this.restart();
+    } else if (data.refresh !== this.refresh) this.load(this.pages[this.pages.length - 1], { keep: true });
+    this.refresh = data.refresh;
+  }
+
+  restart() {
+    this.pages = [null];
+    this.cards.clear();
+    this.chosen.clear();
+    this.load(null, {});
+    this.refreshStats();
+  }
+
+  async load(after, { last = false, keep = false }) {
+    this.bench.setAttribute("data-state", "loading");
+    try {
+      const page = await this.server.post("queue", {
+        audit: this.data.audit, where: this.data.queue, after, limit: this.data.pageSize,
+      });
+      const at = keep ? this.items[this.cursor]?.sample : null;
+      this.items = page.items;
+      this.cards.clear();
+      this.cursor = last ? Math.max(0, this.items.length - 1) : Math.max(0, this.items.findIndex((i) => i.sample === at));
+      this.chosen.clear();
+      this.draw();
+    } catch (error) {
+      this.tell(error.message, "bad");
+      if (!error.final) setTimeout(() => this.load(after, { last, keep }), 1500);
+    }
+    this.bench.setAttribute("data-state", "ready");
+  }
+
+  get item() {
+    return this.items[this.cursor];
+  }
+
+  className(label) {
+    return label === null || label === undefined || label < 0 ? "unlabeled" : this.data.classNames[label];
+  }
+
+  // -- drawing ---------------------------------------------------------------------------------------------
+
+  draw() {
+    this.bench.setAttribute("data-mode", this.items.length ? this.mode : "empty");
+    if (!this.items.length) this.drawEmpty();
+    else if (this.mode === "grid") this.drawGrid();
+    else this.drawCard();
+    this.drawActions();
+  }
+
+  drawEmpty() {
+    const first = this.pages.length === 1;
+    const text = first ? "Nothing is left in this queue." : "That was the last page of this queue.";
+    const back = el("button", { class: "plain", text: "Back to the first page", onclick: () => this.restart() });
+    const hint = first ? "Change the filters above to see other samples, or go on to Export." : "";
+    this.stage.replaceChildren(
+      el("div", { class: "empty", "data-testid": "empty" }, [
+        el("strong", { text }), el("p", { text: hint }), first ? null : back,
+      ]),
+    );
+  }
+
+  drawGrid() {
+    this.tiles = this.items.map((item, i) => {
+      const image = el("img", { src: this.server.image(item.sample, 128), alt: "", loading: "lazy", draggable: "false" });
+      const tile = el("button", { class: "tile", "data-testid": "tile", "data-sample": item.sample, tabindex: "-1" }, [
+        image, el("span", { class: "badge" }),
+        el("span", { class: "labels" }, [
+          el("span", { class: "given", text: this.className(item.given), title: this.className(item.given) }),
+          el("span", { class: "arrow", text: "→" }),
+          el("span", { class: "suggested", text: this.className(item.suggested), title: this.className(item.suggested) }),
+        ]),
+        el("span", { class: "odds", text: percent(item.error), title: "probability that the given label is wrong" }),
+      ]);
+      tile.addEventListener("click", (event) => this.clickTile(i, event));
+      tile.addEventListener("dblclick", () => this.open(i));
+      return tile;
+    });
+    this.stage.replaceChildren(el("div", { class: "grid", role: "list", "aria-label": "Suspects" }, this.tiles));
+    this.items.forEach((_, i) => this.drawTile(i));
+  }
+
+  drawTile(i) {
+    if (this.mode !== "grid" || !this.tiles) return;
+    const item = this.items[i];
+    const tile = this.tiles[i];
+    tile.setAttribute("data-decision", item.decision || "");
+    tile.classList.toggle("cursor", i === this.cursor);
+    tile.classList.toggle("chosen", this.chosen.has(i));
+    tile.classList.toggle("saving", Boolean(item.saving));
+    tile.querySelector(".badge").textContent = this.verdictText(item);
+    const spoken = `${this.className(item.given)}, suggested ${this.className(item.suggested)}`;
+    tile.setAttribute("aria-label", `Sample ${item.sample}: ${spoken}. ${this.verdictText(item)}`);
+  }
+
+  verdictText(item) {
+    if (!item.decision) return "";
+    const words = { relabel: `→ ${this.className(item.label)}` };
+    if (item.decision === "multiple") words.multiple = (item.labels || []).map((l) => this.className(l)).join(" + ");
+    const text = words[item.decision] || WORDS[item.decision];
+    return item.reviewer && item.reviewer !== this.data.reviewer ? `${text} · ${item.reviewer}` : text;
+  }
+
+  async drawCard() {
+    const item = this.item;
+    const frame = new Card(this, item);
+    this.stage.replaceChildren(frame.node);
+    this.bench.setAttribute("data-sample", item.sample);
+    this.live.textContent = `Sample ${item.sample}: given ${this.className(item.given)}`;
+    try {
+      const story = await this.card(item.sample);
+      if (this.item === item && this.mode === "card") frame.fill(story);
+    } catch (error) {
+      this.tell(error.message, "bad");
+    }
+    for (const next of this.items.slice(this.cursor + 1, this.cursor + 4)) {
+      this.card(next.sample).catch(() => {});
+      new Image().src = this.server.image(next.sample, 640);
+    }
+  }
+
+  card(sample) {
+    if (!this.cards.has(sample)) {
+      const promise = this.server.post("card", { audit: this.data.audit, sample });
+      promise.catch(() => this.cards.delete(sample));
+      this.cards.set(sample, promise);
+    }
+    return this.cards.get(sample);
+  }
+
+  drawActions() {
+    const button = (key, text, action, tone = "") =>
+      el("button", { class: `action ${tone}`, onclick: action, "data-key": key, "aria-keyshortcuts": key }, [
+        el("kbd", { text: key }), el("span", { text }),
+      ]);
+    const decide = (decision) => () => this.verdict(decision);
+    this.actions.replaceChildren(
+      button("Q", "Keep", decide("keep"), "keep"),
+      button("W", "Take suggestion", () => this.suggestion(), "relabel"),
+      button("L", "Other class", () => this.pickClass()),
+      button("E", "Exclude", decide("exclude"), "exclude"),
+      button("N", "Not sure", decide("unsure"), "unsure"),
+      button("M", "Several", () => this.pickSeveral()),
+      button("0", "None fits", decide("none")),
+      button("U", "Unreadable", decide("unreadable")),
+      el("span", { class: "gap" }),
+      button("Z", "Undo", () => this.undo()),
+      button("G", this.mode === "grid" ? "Single" : "Grid", () => this.toggleMode()),
+      button("?", "Keys", () => this.help()),
+    );
+    this.turner.replaceChildren(
+      el("span", { class: "turn" }, [
+        el("button", { class: "plain", text: "‹ Page", onclick: () => this.turn(-1), "aria-label": "Previous page" }),
+        el("span", { text: this.place() }),
+        el("button", { class: "plain", text: "Page ›", onclick: () => this.turn(1), "aria-label": "Next page" }),
+      ]),
+    );
+  }
+
+  place() {
+    const decided = this.items.filter((item) => item.decision).length;
+    return `${Math.min(this.cursor + 1, this.items.length)} of ${this.items.length} · ${decided} decided`;
+  }
+
+  tell(text, tone = "info") {
+    this.notice.textContent = text || "";
+    this.notice.className = `notice ${tone}`;
+    this.notice.hidden = !text;
+  }
+
+  showWaiting(count, error) {
+    if (!count) {
+      if (this.wasWaiting) this.tell("The server is back; every verdict is saved.", "good");
+      this.wasWaiting = false;
+      return;
+    }
+    this.wasWaiting = true;
+    const verdicts = count === 1 ? "1 verdict is" : `${count} verdicts are`;
+    const why = error && error.message.startsWith("The server answered") ? error.message : "The server does not answer.";
+    this.tell(`${why} ${verdicts} kept in this browser and sent as soon as it is back.`, "bad");
+  }
+
+  async refreshStats() {
+    clearTimeout(this.statsTimer);
+    this.statsTimer = setTimeout(async () => {
+      try {
+        const progress = await this.server.post("progress", { audit: this.data.audit });
+        this.drawStats(progress);
+      } catch (error) {
+        if (error.final) this.tell(error.message, "bad");
+      }
+    }, 150);
+  }
+
+  drawStats(progress) {
+    const figure = (label, value, title) =>
+      el("div", { class: "figure", title }, [el("b", { text: value }), el("span", { text: label })]);
+    this.stats.setAttribute("data-decided", progress.decided);
+    this.stats.replaceChildren(
+      figure("decided", progress.decided.toLocaleString("en"), "samples with a standing decision"),
+      figure("hit rate", percent(progress.hit_rate), "share of decided suspects whose given label was wrong"),
+      figure("per minute", progress.per_minute ? progress.per_minute.toFixed(1) : "–", "your pace, pauses left out"),
+      figure("wrong labels found", progress.found.toLocaleString("en")),
+      figure("expected left", progress.expected_left === null ? "–" : Math.round(progress.expected_left).toLocaleString("en"),
+        "expected wrong labels among the samples nobody decided"),
+      el("div", { class: "stopping", text: progress.sentence || "" }),
+    );
+  }
+
+  // -- moving ----------------------------------------------------------------------------------------------
+
+  open(i) {
+    this.cursor = i;
+    this.mode = "card";
+    this.draw();
+  }
+
+  toggleMode() {
+    this.mode = this.mode === "grid" ? "card" : "grid";
+    this.chosen.clear();
+    this.draw();
+  }
+
+  clickTile(i, event) {
+    if (event.shiftKey) {
+      const [from, to] = [Math.min(i, this.cursor), Math.max(i, this.cursor)];
+      for (let at = from; at <= to; at += 1) this.chosen.add(at);
+      this.items.forEach((_, at) => this.drawTile(at));
+    } else if (event.ctrlKey || event.metaKey) this.toggleChosen(i);
+    this.moveTo(i);
+  }
+
+  toggleChosen(i) {
+    if (this.chosen.has(i)) this.chosen.delete(i);
+    else this.chosen.add(i);
+    this.drawTile(i);
+  }
+
+  moveTo(i) {
+    if (i < 0 || i >= this.items.length) return this.turn(i < 0 ? -1 : 1);
+    const before = this.cursor;
+    this.cursor = i;
+    if (this.mode === "grid") {
+      this.drawTile(before);
+      this.drawTile(i);
+      this.tiles[i].scrollIntoView({ block: "nearest" });
+      this.drawActions();
+    } else this.draw();
+    return null;
+  }
+
+  async turn(step) {
+    if (step < 0 && this.pages.length === 1) return;
+    if (step > 0 && !this.items.length) return;
+    this.tell(this.outbox.waiting.size ? "Saving before the next page …" : "");
+    await this.outbox.drained();
+    if (step > 0) this.pages.push(this.items[this.items.length - 1].rank);
+    else this.pages.pop();
+    await this.load(this.pages[this.pages.length - 1], { last: step < 0 && this.mode === "card" });
+  }
+
+  columns() {
+    if (!this.tiles || !this.tiles.length) return 1;
+    const top = this.tiles[0].offsetTop;
+    const next = this.tiles.findIndex((tile) => tile.offsetTop > top);
+    return next < 0 ? this.tiles.length : next;
+  }
+
+  // -- deciding --------------------------------------------------------------------------------------------
+
+  targets() {
+    if (this.mode === "grid" && this.chosen.size) return [...this.chosen].map((i) => this.items[i]);
+    return this.item ? [this.item] : [];
+  }
+
+  suggestion() {
+    const targets = this.targets();
+    if (targets.length) this.record(targets, (item) => this.towards(item, item.suggested));
+  }
+
+  // Naming the class that the sample already has is keeping it.
+  towards(item, label) {
+    return label === item.given ? { decision: "keep" } : { decision: "relabel", label };
+  }
+
+  label(label) {
+    this.record(this.targets(), (item) => this.towards(item, label));
+  }
+
+  verdict(decision, labels = null) {
+    this.record(this.targets(), () => ({ decision, labels }));
+  }
+
+  async record(targets, choose) {
+    if (!targets.length || (this.mode === "card" && this.saving)) return;
+    this.saving = true;
+    this.tell("");
+    const sent = targets.map((item) => this.sendOne(item, choose(item)));
+    this.chosen.clear();
+    if (this.mode === "grid") {
+      this.saving = false;
+      this.items.forEach((_, i) => this.drawTile(i));
+      if (targets.length === 1 && this.cursor + 1 < this.items.length) this.moveTo(this.cursor + 1);
+      else this.drawActions();
+    }
+    const results = await Promise.all(sent);
+    this.saving = false;
+    this.refreshStats();
+    if (this.mode === "card" && results.every(Boolean)) this.moveTo(this.cursor + 1);
+  }
+
+  async sendOne(item, choice) {
+    const before = { decision: item.decision, label: item.label, labels: item.labels, reviewer: item.reviewer };
+    Object.assign(item, { label: null, labels: null }, choice, { reviewer: this.data.reviewer, saving: true });
+    try {
+      const result = await this.outbox.send({
+        dataset: this.data.connection.dataset, audit: this.data.audit, sample: item.sample,
+        reviewer: this.data.reviewer, seen: item.review ?? null, decision: item.decision,
+        label: item.label, labels: item.labels,
+      });
+      item.review = result.review;
+      if (result.conflict) {
+        const theirs = this.verdictText({ ...result.conflict, sample: item.sample });
+        this.tell(`Sample ${item.sample}: ${theirs} while you were looking. Both verdicts are in the log.`, "warn");
+      }
+      return true;
+    } catch (error) {
+      Object.assign(item, before);
+      this.tell(error.message, "bad");
+      return false;
+    } finally {
+      item.saving = false;
+      this.drawTile(this.items.indexOf(item) < 0 ? 0 : this.items.indexOf(item));
+    }
+  }
+
+  async undo() {
+    await this.outbox.drained();
+    let answer;
+    try {
+      answer = await this.server.post("undo", { audit: this.data.audit, reviewer: this.data.reviewer });
+    } catch (error) {
+      this.tell(error.message, "bad");
+      return;
+    }
+    if (!answer.item) {
+      this.tell("There is nothing of yours to undo.");
+      return;
+    }
+    const at = this.items.findIndex((item) => item.sample === answer.item.sample);
+    if (at >= 0) {
+      Object.assign(this.items[at], answer.item);
+      this.cursor = at;
+    } else this.items.splice(this.cursor, 0, answer.item);
+    this.tell(`Undone: sample ${answer.item.sample} stands ${this.verdictText(answer.item) || "undecided"} again.`);
+    this.draw();
+    this.refreshStats();
+  }
+
+  // -- pickers and help ------------------------------------------------------------------------------------
+
+  showLayer(title, content) {
+    const close = el("button", { class: "plain", text: "Close (Esc)", onclick: () => this.hideLayer() });
+    this.layer.replaceChildren(
+      el("div", { class: "sheet", role: "dialog", "aria-label": title }, [el("strong", { text: title }), content, close]),
+    );
+    this.layer.hidden = false;
+  }
+
+  hideLayer() {
+    this.layer.hidden = true;
+    this.layer.replaceChildren();
+    this.layerKey = null;
+  }
+
+  help() {
+    const rows = HELP.map(([key, text]) => el("div", { class: "key" }, [el("kbd", { text: key }), el("span", { text })]));
+    this.showLayer("Keys", el("div", { class: "keys", "data-testid": "help" }, rows));
+    this.layerKey = () => this.hideLayer();
+  }
+
+  pickClass() {
+    this.picker("Which class is it?", (label) => {
+      this.hideLayer();
+      this.label(label);
+    });
+  }
+
+  pickSeveral() {
+    const chosen = new Set();
+    const done = el("button", {
+      class: "action relabel", text: "These classes apply",
+      onclick: () => {
+        if (chosen.size < 2) return;
+        this.hideLayer();
+        this.verdict("multiple", [...chosen].sort((a, b) => a - b));
+      },
+    });
+    this.picker("Which classes apply? Choose two or more.", (label, button) => {
+      if (chosen.has(label)) chosen.delete(label);
+      else chosen.add(label);
+      button.classList.toggle("chosen", chosen.has(label));
+      button.setAttribute("aria-pressed", String(chosen.has(label)));
+    }, done);
+  }
+
+  picker(title, onPick, extra = null) {
+    const list = el("div", { class: "classes" });
+    const search = el("input", { type: "text", placeholder: "Type a part of its name", "aria-label": title });
+    const buttons = this.data.classNames.map((name, label) => {
+      const button = el("button", { class: "plain", text: name, title: name });
+      button.addEventListener("click", () => onPick(label, button));
+      return button;
+    });
+    const filter = () => {
+      const part = search.value.toLowerCase();
+      const hits = buttons.filter((button) => button.textContent.toLowerCase().includes(part));
+      list.replaceChildren(...hits.slice(0, 200));
+      return hits;
+    };
+    search.addEventListener("input", filter);
+    search.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") this.hideLayer();
+      if (event.key !== "Enter") return;
+      const hits = filter();
+      if (search.value === "" && extra) extra.click();
+      else if (hits.length) hits[0].click();
+      search.value = "";
+      if (!this.layer.hidden) filter();
+    });
+    filter();
+    this.showLayer(title, el("div", { class: "picker", "data-testid": "picker" }, [search, list, extra]));
+    search.focus();
+  }
+
+  onKey(event) {
+    if (!this.data || !this.bench.isConnected || this.bench.offsetParent === null) return;
+    const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+    if (!this.layer.hidden) {
+      if (key === "Escape" || this.layerKey) this.hideLayer();
+      return;
+    }
+    if (event.repeat && !key.startsWith("Arrow")) return;
+    const grid = this.mode === "grid";
+    const shown = this.shownClasses || [];
+    const moves = { ArrowLeft: -1, ArrowRight: 1 };
+    if (grid) Object.assign(moves, { ArrowUp: -this.columns(), ArrowDown: this.columns() });
+    if (key in moves && this.items.length) this.moveTo(this.cursor + moves[key]);
+    else if (key in DECISION_KEYS) this.verdict(DECISION_KEYS[key]);
+    else if (key === "w") this.suggestion();
+    else if (key === "l") this.pickClass();
+    else if (key === "m") this.pickSeveral();
+    else if (key === "z") this.undo();
+    else if (key === "g") this.toggleMode();
+    else if (key === "?") this.help();
+    else if (key === " " && grid) this.toggleChosen(this.cursor);
+    else if (key === "Enter" && this.items.every((item) => item.decision)) this.turn(1);
+    else if (key === "Enter" && grid) this.open(this.cursor);
+    else if (/^[1-9]$/.test(key)) this.number(Number(key), shown);
+    else return;
+    event.preventDefault();
+  }
+
+  async number(place, shown) {
+    if (this.mode === "card") {
+      if (shown[place - 1] !== undefined) this.label(shown[place - 1]);
+      return;
+    }
+    const targets = this.targets();
+    const stories = await Promise.all(targets.map((item) => this.card(item.sample)));
+    const labels = new Map(targets.map((item, i) => [item, stories[i].classes[place - 1]?.label]));
+    this.record(targets.filter((item) => labels.get(item) !== undefined), (item) => this.towards(item, labels.get(item)));
+  }
+}
+
+export default mount(Bench);

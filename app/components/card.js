@@ -1,0 +1,147 @@
+// The evidence card of one sample. Everything on it is text or an image of ours; nothing is parsed as HTML.
+
+class Card {
+  constructor(bench, item) {
+    this.bench = bench;
+    this.item = item;
+    this.picture = el("img", {
+      class: "picture", src: bench.server.image(item.sample, 640), alt: `Sample ${item.sample}`, "data-testid": "picture",
+    });
+    this.picture.addEventListener("load", () => this.crisp(this.picture));
+    this.path = el("div", { class: "path", text: `Sample ${item.sample}` });
+    this.standing = el("div", { class: "standing", "data-testid": "standing" });
+    this.choices = el("div", { class: "choices" });
+    this.right = el("div", { class: "right" });
+    const verdict = bench.verdictText(item);
+    this.standing.setAttribute("data-decision", item.decision || "");
+    this.standing.textContent = verdict ? `Decided: ${verdict}` : "";
+    this.node = el("div", { class: "card", "data-testid": "card", "data-sample": item.sample }, [
+      el("div", { class: "left" }, [
+        el("div", { class: "pane" }, [this.picture]), this.path, this.standing, this.labels(), this.choices,
+      ]),
+      this.right,
+    ]);
+    bench.shownClasses = [];
+  }
+
+  // Small images are enlarged pixel by pixel; large ones are scaled smoothly.
+  crisp(image) {
+    image.classList.toggle("crisp", image.naturalWidth < 200);
+  }
+
+  labels() {
+    const { bench, item } = this;
+    const side = (kind, key, label, odds) =>
+      el("div", { class: `side ${kind}` }, [
+        el("span", { class: "kind", text: kind === "given" ? "Given label" : "Suggested label" }),
+        el("b", { text: bench.className(label), title: bench.className(label) }),
+        el("span", { class: "odds", text: odds }),
+      ]);
+    const wrong = item.error === null ? "" : `${percent(item.error)} likely wrong`;
+    return el("div", { class: "sides" }, [
+      side("given", "Q", item.given, wrong),
+      side("suggested", "W", item.suggested, `${percent(item.suggestedProbability)} if it is wrong`),
+    ]);
+  }
+
+  fill(story) {
+    const { bench } = this;
+    bench.shownClasses = story.classes.map((entry) => entry.label);
+    this.path.textContent = `Sample ${story.sample} · ${story.filepath}`;
+    this.path.title = story.filepath;
+    this.choices.replaceChildren(
+      ...story.classes.map((entry, i) =>
+        el("button", { class: "choice", onclick: () => bench.label(entry.label), title: bench.className(entry.label) }, [
+          el("kbd", { text: String(i + 1) }),
+          el("span", { class: "name", text: bench.className(entry.label) }),
+          el("span", { class: "bar" }, [el("i", { style: `width:${Math.round(100 * entry.probability)}%` })]),
+          el("span", { class: "odds", text: percent(entry.probability) }),
+        ]),
+      ),
+    );
+    this.right.replaceChildren(
+      this.exemplars(story), this.engines(story),
+      this.strip("Nearest in what the engines learned", story.neighbours, "neighbours"),
+      story.duplicates.length ? this.strip("The same picture", story.duplicates, "duplicates") : null,
+    );
+    for (const node of [...this.right.children]) if (!node) node.remove();
+  }
+
+  thumbs(samples, size = 96) {
+    return samples.map((sample) => {
+      const image = el("img", {
+        src: this.bench.server.image(sample.sample, size), alt: `Sample ${sample.sample}`, title: sample.filepath || "",
+      });
+      image.addEventListener("load", () => this.crisp(image));
+      const label = this.bench.className(sample.given);
+      const tone = sample.given === this.item.given ? "given" : sample.given === this.item.suggested ? "suggested" : "";
+      return el("figure", {}, [image, el("figcaption", { class: tone, text: label, title: label })]);
+    });
+  }
+
+  exemplars(story) {
+    const column = (kind, label, samples) =>
+      el("div", { class: `exemplars ${kind}` }, [
+        el("h4", { text: `Most trusted “${this.bench.className(label)}”` }),
+        el("div", { class: "thumbs" }, this.thumbs(samples)),
+      ]);
+    return el("section", { class: "both", "data-testid": "exemplars" }, [
+      column("given", this.item.given, story.exemplars.given),
+      column("suggested", this.item.suggested, story.exemplars.suggested),
+    ]);
+  }
+
+  strip(title, samples, testid) {
+    return el("section", { class: "strip", "data-testid": testid }, [
+      el("h4", { text: title }), el("div", { class: "thumbs" }, this.thumbs(samples)),
+    ]);
+  }
+
+  engines(story) {
+    const rows = story.engines.map((engine) =>
+      el("div", { class: "engine" }, [
+        el("div", { class: "who" }, [
+          el("b", { text: engine.title }),
+          el("span", {
+            class: engine.predicted === this.item.given ? "given" : "suggested",
+            text: `sees ${this.bench.className(engine.predicted)}`,
+          }),
+        ]),
+        this.meter(engine.trust), this.curve(engine.history), el("p", { text: engine.sentence }),
+      ]),
+    );
+    return el("section", { class: "engines", "data-testid": "engines" }, [
+      el("h4", { text: "What each engine says" }), ...rows,
+    ]);
+  }
+
+  meter(trust) {
+    const width = trust === null ? 0 : Math.round(100 * trust);
+    return el("div", { class: "meter", title: "trust in the given label: its rank among all samples" }, [
+      el("span", { class: "bar" }, [el("i", { style: `width:${width}%` })]),
+      el("span", { class: "odds", text: trust === null ? "no trust score" : `trust ${trust.toFixed(2)}` }),
+    ]);
+  }
+
+  curve(history) {
+    if (!history || history.values.filter((value) => value !== null).length < 2) return el("span", { class: "curve" });
+    const values = history.values;
+    const known = values.filter((value) => value !== null);
+    const [low, high] = [Math.min(...known), Math.max(...known)];
+    const span = high - low || 1;
+    const points = values
+      .map((value, i) => (value === null ? null : [2 + (96 * i) / (values.length - 1), 26 - (24 * (value - low)) / span]))
+      .filter(Boolean);
+    const namespace = "http://www.w3.org/2000/svg";
+    const svg = document.createElementNS(namespace, "svg");
+    svg.setAttribute("viewBox", "0 0 100 28");
+    svg.setAttribute("preserveAspectRatio", "none");
+    const line = document.createElementNS(namespace, "polyline");
+    line.setAttribute("points", points.map((point) => point.join(",")).join(" "));
+    svg.append(line);
+    const last = known[known.length - 1];
+    const caption = `${history.title}: ${last.toFixed(2)} after ${values.length} epochs`;
+    const title = `${caption} (from ${low.toFixed(2)} to ${high.toFixed(2)})`;
+    return el("span", { class: "curve", title, role: "img", "aria-label": title }, [svg, el("small", { text: history.title })]);
+  }
+}

@@ -1,0 +1,170 @@
+// What every component of ours shares: elements made from text (never from HTML), calls to our own routes,
+// and an outbox that keeps a verdict in the browser until the server has said that it is in the database.
+
+function el(tag, attributes = {}, children = []) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name === "text") node.textContent = value;
+    else if (name === "class") node.className = value;
+    else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value === true ? "" : value);
+  }
+  for (const child of [].concat(children)) if (child) node.append(child);
+  return node;
+}
+
+const percent = (value) => {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  const hundredths = 100 * value;
+  if (hundredths > 0 && hundredths < 1) return "<1 %";
+  if (hundredths > 99 && hundredths < 100) return ">99 %";
+  return `${Math.round(hundredths)} %`;
+};
+
+const WORDS = {
+  keep: "kept",
+  relabel: "relabeled",
+  exclude: "excluded",
+  unsure: "not sure",
+  multiple: "several classes",
+  none: "no class fits",
+  unreadable: "unreadable",
+};
+
+class Server {
+  constructor(connection) {
+    this.connection = connection;
+  }
+
+  async post(path, body) {
+    const response = await fetch(`${this.connection.base}/bench/${path}`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", "X-Auditor-Token": this.connection.token },
+      body: JSON.stringify(body),
+    });
+    const answer = await response.json().catch(() => ({}));
+    if (response.ok) return answer;
+    const error = new Error(answer.error || `The server answered ${response.status}.`);
+    error.final = response.status === 400 || response.status === 500;
+    throw error;
+  }
+
+  async bytes(path) {
+    const response = await fetch(`${this.connection.base}/bench/${path}`, {
+      headers: { "X-Auditor-Token": this.connection.token },
+    });
+    if (!response.ok) throw new Error(`The server answered ${response.status}.`);
+    return response.arrayBuffer();
+  }
+
+  image(sample, size) {
+    const { base, token, dataset, version } = this.connection;
+    return `${base}/bench/image/${dataset}/${sample}.png?size=${size}&v=${version}&t=${token}`;
+  }
+}
+
+const OUTBOX_PREFIX = "auditor-verdict:";
+
+// One entry of localStorage a verdict: a closed tab, a lost socket or a killed server loses none, and two tabs
+// do not overwrite each other's list. The server takes the same verdict twice without harm.
+class Outbox {
+  constructor(server, route, onWaiting) {
+    this.server = server;
+    this.route = route;
+    this.onWaiting = onWaiting;
+    this.waiting = new Map();
+    this.delay = 400;
+    this.busy = false;
+    this.stopped = false;
+  }
+
+  restore(belongs) {
+    for (let i = 0; i < localStorage.length; i += 1) {
+      const name = localStorage.key(i);
+      if (!name || !name.startsWith(OUTBOX_PREFIX)) continue;
+      try {
+        const entry = JSON.parse(localStorage.getItem(name));
+        if (entry.route === this.route && belongs(entry.verdict)) this.enqueue(entry.verdict).catch(() => {});
+      } catch (error) {
+        localStorage.removeItem(name);
+      }
+    }
+    if (this.waiting.size) this.flush();
+  }
+
+  enqueue(verdict) {
+    return new Promise((resolve, reject) => this.waiting.set(verdict.token, { verdict, resolve, reject }));
+  }
+
+  send(verdict) {
+    verdict.token = verdict.token || crypto.getRandomValues(new Uint32Array(4)).join("-");
+    try {
+      const entry = JSON.stringify({ route: this.route, verdict });
+      localStorage.setItem(OUTBOX_PREFIX + verdict.token, entry);
+    } catch (error) {
+      console.warn("The browser's storage is full; the verdict is kept in this tab only.", error);
+    }
+    const done = this.enqueue(verdict);
+    this.flush();
+    return done;
+  }
+
+  settle(token, action, value) {
+    const entry = this.waiting.get(token);
+    this.waiting.delete(token);
+    localStorage.removeItem(OUTBOX_PREFIX + token);
+    if (entry) entry[action](value);
+  }
+
+  async flush() {
+    if (this.busy || this.stopped || !this.waiting.size) return;
+    this.busy = true;
+    const batch = [...this.waiting.values()].slice(0, 100).map((entry) => entry.verdict);
+    try {
+      const answer = await this.server.post(this.route, { verdicts: batch });
+      for (const result of answer.results) {
+        if (result.error) this.settle(result.token, "reject", new Error(result.error));
+        else this.settle(result.token, "resolve", result);
+      }
+      this.delay = 400;
+      this.onWaiting(0, null);
+    } catch (error) {
+      if (error.final) for (const verdict of batch) this.settle(verdict.token, "reject", error);
+      else {
+        this.onWaiting(this.waiting.size, error);
+        this.delay = Math.min(4000, this.delay * 1.7);
+        setTimeout(() => this.flush(), this.delay);
+      }
+    }
+    this.busy = false;
+    if (this.waiting.size && this.delay === 400) this.flush();
+  }
+
+  async drained() {
+    while (this.waiting.size) await new Promise((resolve) => setTimeout(resolve, 30));
+  }
+}
+
+const isTyping = (event) => {
+  const target = event.composedPath()[0];
+  if (!target || !target.tagName) return false;
+  return target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName);
+};
+
+// The function of a component runs again at every rerun of the page; its view lives on the element meanwhile.
+function mount(View) {
+  return (component) => {
+    const root = component.parentElement;
+    if (!root.auditorView) root.auditorView = new View(root);
+    const view = root.auditorView;
+    view.component = component;
+    view.update(component.data);
+    const onKey = (event) => {
+      const modified = event.ctrlKey || event.metaKey || event.altKey;
+      if (view.onKey && !modified && !isTyping(event) && !document.querySelector('[role="dialog"]')) view.onKey(event);
+    };
+    document.addEventListener("keydown", onKey);
+    return () => document.removeEventListener("keydown", onKey);
+  };
+}

@@ -1,0 +1,169 @@
+"""Readers for the screens. Caches take ids, never sessions; what people write is read afresh every time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app import access
+from auditor import promises, verification
+from auditor.catalog import audits, datasets, reviews, scores
+from auditor.catalog.db import session
+from auditor.catalog.models import AuditTable, DatasetTable, DecisionTable, DrawTable, EpochTable
+from auditor.errors import NotFoundError
+from auditor.reviewing import FOUND_WRONG
+from auditor.settings import settings
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where a dataset stands, for Home."""
+
+    dataset: DatasetTable
+    audits: int
+    running: AuditTable | None
+    finished: AuditTable | None
+    decided: int
+    found: int
+    drawn: int
+    verified: int
+    expected_left: float | None
+    noise: dict[str, Any] | None
+
+
+def all_datasets() -> list[DatasetTable]:
+    """Every dataset, the newest first."""
+    with session() as open_session:
+        return datasets.list_all(open_session)
+
+
+def dataset(name: str) -> DatasetTable:
+    """The dataset of that name."""
+    with session() as open_session:
+        return datasets.get(open_session, name)
+
+
+def audits_of(dataset_id: int | None) -> list[AuditTable]:
+    """Audits of a dataset, the newest first."""
+    assert dataset_id is not None
+    with session() as open_session:
+        return audits.of_dataset(open_session, dataset_id)
+
+
+def audit_state(audit: AuditTable) -> str:
+    """``queued``, ``running``, ``finished``, ``failed``, ``cancelled`` or ``dead``."""
+    return audits.state(audit)
+
+
+def epochs(audit_id: int) -> list[EpochTable]:
+    """Every recorded epoch of an audit."""
+    with session() as open_session:
+        return audits.epochs(open_session, audit_id)
+
+
+def draws(dataset_id: int) -> list[DrawTable]:
+    """Random draws of a dataset, the oldest first."""
+    from auditor.catalog import verifications
+
+    with session() as open_session:
+        return verifications.draws(open_session, dataset_id)
+
+
+def decisions(dataset_id: int) -> dict[int, DecisionTable]:
+    """What stands decided, by sample_id."""
+    with session() as open_session:
+        return reviews.decisions(open_session, dataset_id)
+
+
+def class_counts(dataset_id: int) -> dict[int, int]:
+    """Samples by given label; -1 counts the unlabeled."""
+    return _class_counts(settings().home, dataset_id)
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _class_counts(home: Path, dataset_id: int) -> dict[int, int]:  # noqa: ARG001 - a home has its own ids
+    with session() as open_session:
+        return datasets.class_counts(open_session, dataset_id)
+
+
+def pair_counts(audit: AuditTable) -> pd.DataFrame:
+    """Label issues by (given_label, suggested_label), the most frequent first."""
+    return _pair_counts(settings().home, audit.id, str(audit.finished_at))
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def _pair_counts(home: Path, audit_id: int, version: str) -> pd.DataFrame:  # noqa: ARG001
+    with session() as open_session:
+        return scores.pair_counts(open_session, audits.get(open_session, audit_id))
+
+
+def score_table(audit: AuditTable) -> pd.DataFrame:
+    """All scores of an audit in sample order."""
+    return _score_table(settings().home, audit.id, str(audit.finished_at))
+
+
+@st.cache_data(max_entries=2, show_spinner=False)
+def _score_table(home: Path, audit_id: int, version: str) -> pd.DataFrame:  # noqa: ARG001
+    with session() as open_session:
+        return scores.table(open_session, audit_id)
+
+
+def status(row: DatasetTable) -> Status:
+    """Where a dataset stands."""
+    assert row.id is not None
+    known = audits_of(row.id)
+    running = next((one for one in known if audits.state(one) in ("running", "queued")), None)
+    finished = next((one for one in known if one.status == "finished"), None)
+    with session() as open_session:
+        counts = reviews.counts(open_session, row.id)
+    drawn = sum(len(draw.sample_ids) for draw in draws(row.id))
+    verified = drawn - len(verification.pending(row.id)) if drawn else 0
+    return Status(
+        dataset=row,
+        audits=len(known),
+        running=running,
+        finished=finished,
+        decided=sum(counts.values()),
+        found=sum(number for decision, number in counts.items() if decision in FOUND_WRONG),
+        drawn=drawn,
+        verified=verified,
+        expected_left=None if finished is None else expected_left(finished.id),
+        noise=None if finished is None else finished.summary.get("noise_rate"),
+    )
+
+
+def expected_left(audit_id: int | None) -> float:
+    """Expected wrong labels among the samples that nobody decided on; at most ten seconds old."""
+    return _expected_left(settings().home, audit_id)
+
+
+@st.cache_data(max_entries=32, ttl=10, show_spinner=False)
+def _expected_left(home: Path, audit_id: int) -> float:  # noqa: ARG001
+    with session() as open_session:
+        return scores.expected_errors(open_session, audits.get(open_session, audit_id), only_undecided=True)
+
+
+def standing(audit: AuditTable) -> promises.Standing:
+    """Scores and verified rows as they are this moment.
+
+    Raises:
+        NotFoundError: the audit was never stored.
+    """
+    if audit.id is None:
+        raise NotFoundError("This audit is not in the catalog.")
+    return promises.load(audit.id)
+
+
+def connection(row: DatasetTable) -> dict[str, Any]:
+    """What a component needs to call our routes about a dataset."""
+    base = (st.get_option("server.baseUrlPath") or "").strip("/")
+    return {
+        "base": f"/{base}" if base else "",
+        "token": access.token(),
+        "dataset": row.id,
+        "version": int(row.created_at.timestamp()),
+    }

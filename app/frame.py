@@ -1,0 +1,43 @@
+"""The frame of every screen: navigation, the chosen dataset, and the one place where errors end."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import failures, state
+
+st.set_page_config(page_title="Label auditor", page_icon="🔎", layout="wide", initial_sidebar_state=236)
+# Room for the work: Streamlit's own margins are made for prose.
+st.html(
+    "<style>"
+    '[data-testid="stMainBlockContainer"] {padding-left: 2rem; padding-right: 2rem; padding-bottom: 1.5rem}'
+    '[data-testid="stSidebarHeader"] {height: 2.2rem; padding-bottom: 0}'
+    ".st-key-remember_name {position: absolute; height: 0; overflow: hidden}"
+    "</style>"
+)
+
+PAGES = {
+    "": [
+        st.Page("app_pages/home.py", title="Home", icon=":material/home:", default=True),
+        st.Page("app_pages/import_.py", title="Import", icon=":material/upload:", url_path="import"),
+        st.Page("app_pages/audit.py", title="Audit", icon=":material/play_circle:", url_path="audit"),
+    ],
+    "Review": [
+        st.Page("app_pages/verify.py", title="Verify", icon=":material/fact_check:", url_path="verify"),
+        st.Page("app_pages/suspects.py", title="Suspects", icon=":material/rule:", url_path="suspects"),
+        st.Page("app_pages/map.py", title="Map", icon=":material/scatter_plot:", url_path="map"),
+    ],
+    "Understand": [
+        st.Page("app_pages/classes.py", title="Classes", icon=":material/grid_on:", url_path="classes"),
+        st.Page("app_pages/engines.py", title="Engines", icon=":material/compare:", url_path="engines"),
+    ],
+    "Finish": [
+        st.Page("app_pages/export.py", title="Export", icon=":material/download:", url_path="export"),
+    ],
+}
+
+page = st.navigation(PAGES)
+with failures.shown():
+    state.choose_dataset()
+    state.show_reviewer()
+    page.run()

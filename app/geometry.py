@@ -1,0 +1,69 @@
+"""Arithmetic of the map: which points a polygon holds, and how points travel to the browser."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+UNDECIDED = 255
+UNLABELED = 65_535
+
+
+def contains(polygon: NDArray[np.float64], points: NDArray[np.floating]) -> NDArray[np.bool_]:
+    """Whether each of the (N, 2) points lies inside the (V, 2) polygon, by the even-odd rule."""
+    inside = np.zeros(len(points), dtype=bool)
+    if len(polygon) < 3:
+        return inside
+    # Only points within the polygon's box are worth the walk around its edges.
+    low, high = polygon.min(axis=0), polygon.max(axis=0)
+    near = np.flatnonzero(((points >= low) & (points <= high)).all(axis=1))
+    x, y = np.asarray(points[near, 0], dtype=np.float64), np.asarray(points[near, 1], dtype=np.float64)
+    crossed = np.zeros(len(near), dtype=bool)
+    for (x0, y0), (x1, y1) in zip(polygon, np.roll(polygon, -1, axis=0), strict=True):
+        spans = (y0 > y) != (y1 > y)
+        if y0 != y1:
+            crossed ^= spans & (x < (x1 - x0) * (y - y0) / (y1 - y0) + x0)
+    inside[near] = crossed
+    return inside
+
+
+def frame(points: NDArray[np.floating]) -> tuple[NDArray[np.float64], float]:
+    """The lower corner of a square around the points, and its side."""
+    low, high = np.nanmin(points, axis=0).astype(np.float64), np.nanmax(points, axis=0).astype(np.float64)
+    side = float(max((high - low).max(), 1e-9)) * 1.04
+    return (low + high) / 2 - side / 2, side
+
+
+def pack(
+    points: NDArray[np.floating],
+    *,
+    given: NDArray[np.integer],
+    suggested: NDArray[np.integer],
+    trust: NDArray[np.floating],
+    is_issue: NDArray[np.bool_],
+    decisions: Mapping[int, int],
+) -> bytes:
+    """Points and what colours them: N as uint32, the frame as 3 float32, then column after column.
+
+    Columns in order, little endian: x, y, given, suggested (uint16 each, -1 as 65535), trust in 255ths with
+    255 for "none", is_issue, decision (uint8 each). Row i is sample i, 11 bytes a sample.
+    """
+    corner, side = frame(points)
+    placed = np.clip(np.rint((np.asarray(points, dtype=np.float64) - corner) / side * 65_535), 0, 65_535)
+    decided = np.full(len(points), UNDECIDED, dtype=np.uint8)
+    if decisions:
+        decided[list(decisions)] = list(decisions.values())
+    trusted = np.where(np.isnan(trust), 255, np.clip(np.rint(trust * 254), 0, 254))
+    columns = [
+        placed[:, 0].astype("<u2"),
+        placed[:, 1].astype("<u2"),
+        np.where(given < 0, UNLABELED, given).astype("<u2"),
+        np.where(suggested < 0, UNLABELED, suggested).astype("<u2"),
+        trusted.astype(np.uint8),
+        is_issue.astype(np.uint8),
+        decided,
+    ]
+    head = np.uint32(len(points)).tobytes() + np.array([*corner, side], dtype="<f4").tobytes()
+    return head + b"".join(column.tobytes() for column in columns)

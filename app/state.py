@@ -1,0 +1,117 @@
+"""What a session remembers: the chosen dataset and audit, and who is reviewing.
+
+Keys that more than one screen reads are named here; a screen's own keys start with the screen's name.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import unquote
+
+import streamlit as st
+
+from app import components, data
+from app.words import plain
+from auditor.catalog.models import AuditTable, DatasetTable
+
+DATASET = "dataset"
+AUDIT = "audit"
+REVIEWER = "reviewer"
+REGION = "map_region"
+QUEUE_GIVEN, QUEUE_SUGGESTED, QUEUE_SHOW = "suspects_given", "suspects_suggested", "suspects_show"
+ALL = "all"
+NAME_LENGTH = 60
+
+
+def choose_dataset() -> DatasetTable | None:
+    """The dataset that the sidebar names; draws the choice there. None on an empty machine."""
+    names = [row.name for row in data.all_datasets()]
+    if not names:
+        return None
+    wanted = st.session_state.pop("next_dataset", None)
+    if wanted in names:
+        st.session_state[DATASET] = wanted
+    elif st.session_state.get(DATASET) not in names:
+        linked = st.query_params.get(DATASET)
+        st.session_state[DATASET] = linked if linked in names else names[0]
+    st.sidebar.selectbox("Dataset", names, key=DATASET)
+    st.query_params[DATASET] = st.session_state[DATASET]
+    return data.dataset(st.session_state[DATASET])
+
+
+def go_to_dataset(name: str) -> None:
+    """Let the sidebar name this dataset from the next run on."""
+    st.session_state["next_dataset"] = name
+
+
+def require_dataset() -> DatasetTable:
+    """The chosen dataset; stops the page with a hint where there is none."""
+    name = st.session_state.get(DATASET)
+    if name is None:
+        st.info("There is no dataset yet. Import one, or try the demo on Home.", icon=":material/info:")
+        st.page_link("app_pages/import_.py", label="Import a dataset", icon=":material/upload:")
+        st.stop()
+    return data.dataset(name)
+
+
+def require_audit(dataset: DatasetTable) -> AuditTable:
+    """The finished audit to look at (the newest, or the one chosen in the sidebar); stops without one."""
+    finished = [row for row in data.audits_of(dataset.id) if row.status == "finished"]
+    if not finished:
+        st.info(
+            f"{plain(dataset.name)} has no finished audit yet: start one, or watch the one that runs.",
+            icon=":material/info:",
+        )
+        st.page_link("app_pages/audit.py", label="Go to Audit", icon=":material/play_circle:")
+        st.stop()
+    if len(finished) == 1:
+        return finished[0]
+    by_id = {row.id: row for row in finished}
+    if st.session_state.get(AUDIT) not in by_id:
+        st.session_state[AUDIT] = finished[0].id
+    st.sidebar.selectbox(
+        "Audit", list(by_id), key=AUDIT, format_func=lambda number: audit_title(by_id[number])
+    )
+    return by_id[st.session_state[AUDIT]]
+
+
+def audit_title(audit: AuditTable) -> str:
+    """How a list names an audit."""
+    engines = "1 engine" if len(audit.engines) == 1 else f"{len(audit.engines)} engines"
+    return f"No. {audit.id} · {audit.preset} · {engines} · {audit.created_at:%d %b %H:%M}"
+
+
+def reviewer() -> str | None:
+    """The reviewer's name: of this session, or as this browser remembers it."""
+    if REVIEWER not in st.session_state:
+        remembered = st.context.cookies.get(components.NAME_COOKIE)
+        if remembered:
+            st.session_state[REVIEWER] = unquote(remembered)[:NAME_LENGTH]
+    return st.session_state.get(REVIEWER)
+
+
+def require_reviewer(purpose: str) -> str:
+    """The reviewer's name; asks for it once and stops the page until it is there."""
+    name = reviewer()
+    if name:
+        components.remember_name(name)
+        return name
+    with st.form("reviewer_form", width=460):
+        st.markdown(f"**Who is reviewing?** {purpose}")
+        typed = st.text_input("Your name", max_chars=NAME_LENGTH, placeholder="for example Ada", key="reviewer_name")
+        if st.form_submit_button("Start", type="primary") and typed.strip():
+            st.session_state[REVIEWER] = typed.strip()
+            st.rerun()
+    st.stop()
+
+
+def show_reviewer() -> None:
+    """The reviewer in the sidebar, with a way to change it."""
+    name = reviewer()
+    if name is None:
+        return
+    with st.sidebar.popover(f"Reviewer: {plain(name)}", icon=":material/person:", width="stretch"):
+        changed = st.text_input("Your name", value=name, max_chars=NAME_LENGTH, key="reviewer_change").strip()
+        if changed and changed != name:
+            st.session_state[REVIEWER] = changed
+            components.remember_name(changed)
+            st.rerun()

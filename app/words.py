@@ -1,0 +1,65 @@
+"""Numbers and names as people read them. Names from a user's files are text: never Markdown, never HTML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~$:&])")
+
+
+def plain(text: str) -> str:
+    """Text for ``st.markdown`` and labels in which every character stands for itself."""
+    return MARKDOWN.sub(r"\\\1", " ".join(text.split()))
+
+
+def percent(share: float | None, digits: int = 0) -> str:
+    """0.037 as ``4 %``; None and NaN as a dash."""
+    if share is None or share != share:
+        return "–"
+    return f"{100 * share:.{digits}f} %"
+
+
+def interval(low: float, high: float, digits: int = 1) -> str:
+    """``3.1 – 6.4 %``."""
+    return f"{100 * low:.{digits}f} – {100 * high:.{digits}f} %"
+
+
+def count(number: float | None) -> str:
+    """12345.6 as ``12,346``; None and NaN as a dash."""
+    return "–" if number is None or number != number else f"{round(number):,}"
+
+
+def plural(number: int, noun: str) -> str:
+    """``1 sample``, ``2,000 samples``, ``3 classes``."""
+    ending = "" if number == 1 else "es" if noun.endswith(("s", "ch")) else "s"
+    return f"{number:,} {noun}{ending}"
+
+
+def duration(seconds: float | None) -> str:
+    """90 as ``1 min 30 s``; None as ``unknown``."""
+    if seconds is None:
+        return "unknown"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def ago(moment: datetime | None) -> str:
+    """``5 minutes ago``; a dash for None."""
+    if moment is None:
+        return "–"
+    seconds = (datetime.now(tz=UTC) - moment).total_seconds()
+    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= size:
+            return f"{plural(int(seconds // size), unit)} ago"
+    return "just now"
+
+
+def class_name(names: Sequence[str], label: int | None) -> str:
+    """The class of that index, or ``unlabeled``."""
+    return "unlabeled" if label is None or label < 0 else names[label]

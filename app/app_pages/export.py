@@ -1,5 +1,108 @@
-"""Under way."""
+"""What will change, and how do I take it home?"""
 
+from __future__ import annotations
+
+import pandas as pd
 import streamlit as st
 
-st.title("map")
+from app import data, downloads, state, words
+from app.failures import shown
+from app.words import plain
+from auditor import exporting, reviewing
+from auditor.catalog.models import DatasetTable
+
+POLICIES = {
+    "reviewed": "Only what a person decided",
+    "auto": "Also suggestions under a promised false-discovery rate",
+}
+FDR_CHOICES = (0.05, 0.10, 0.20)
+
+
+def choose_policy() -> tuple[str, float | None]:
+    """Policy and bound of the export."""
+    left, right = st.columns([2, 1])
+    policy = left.radio("Change", list(POLICIES), format_func=POLICIES.__getitem__, key="export_policy", horizontal=True)
+    if policy == "reviewed":
+        return policy, None
+    bound = right.selectbox(
+        "At most this share of the automatic changes is wrong", FDR_CHOICES, 1, format_func=words.percent, key="export_fdr"
+    )
+    return policy, float(bound)
+
+
+def show_changes(dataset: DatasetTable, policy: str, max_fdr: float | None) -> None:
+    """Counts, pairs and first rows of what would change."""
+    summary, rows = exporting.preview(dataset.name, policy=policy, max_fdr=max_fdr, rows=50)
+    figures = st.columns(5)
+    for place, (title, value) in enumerate(
+        {
+            "Keep": summary.num_keep,
+            "Relabel": summary.num_relabel,
+            "Exclude": summary.num_exclude,
+            "Changed by people": summary.num_by_people,
+            "Changed automatically": summary.num_automatic,
+        }.items()
+    ):
+        figures[place].metric(title, words.count(value))
+    st.text(summary.sentence)
+    downloads.offer(dataset, policy, max_fdr)
+    if rows.empty:
+        st.info("Nothing changes yet: review suspects first, or choose the automatic policy above.")
+        return
+    left, right = st.columns([1, 2.2])
+    left.subheader("Changes by pair", anchor=False)
+    pairs = pd.DataFrame(summary.pairs, columns=["given label", "cleaned label", "samples"])
+    left.dataframe(pairs, hide_index=True, height=320)
+    right.subheader("First rows that change", anchor=False)
+    first = [name for name in ("sample_id", "filepath", "given_label", "cleaned_label", "action") if name in rows]
+    rest = [name for name in rows.columns if name not in first]
+    right.dataframe(rows[first + rest].astype(str), hide_index=True, height=320)
+
+
+def show_log(dataset: DatasetTable) -> None:
+    """The log of decisions, what reviewers differ on, and batches to revert."""
+    assert dataset.id is not None
+    log = reviewing.log_frame(dataset.id)
+    if log.empty:
+        st.write("Nobody has decided anything yet.")
+        return
+    st.download_button(
+        f"Download the whole log ({len(log):,} rows)",
+        lambda: downloads.log_csv(log, dataset.class_names),
+        f"{downloads.file_stem(dataset.name)}-log.csv",
+        "text/csv",
+        key="export_log",
+        on_click="ignore",
+        icon=":material/history:",
+    )
+    differing = reviewing.conflicts(dataset.id)
+    if len(differing):
+        st.markdown(f"**{words.plural(differing.sample_id.nunique(), 'sample')} on which reviewers differ**")
+        differing["label"] = downloads.named(differing.label, dataset.class_names)
+        st.dataframe(differing, hide_index=True)
+    batches = reviewing.batches(dataset.id)
+    for row in batches.head(20).itertuples():
+        line, button = st.columns([4, 1], vertical_alignment="center")
+        line.markdown(
+            f"{words.plural(int(row.decisions), 'decision')} in one step by {plain(row.reviewer)} ({row.source}), "
+            f"{words.ago(row.created_at)}" + (f", {int(row.undone)} undone" if row.undone else "")
+        )
+        if row.undone < row.decisions and button.button("Revert", key=f"export_revert_{row.batch}"):
+            name = state.reviewer() or "app"
+            st.toast(f"{words.plural(reviewing.undo_batch(dataset.id, row.batch, name), 'decision')} taken back.")
+            st.rerun()
+
+
+dataset = state.require_dataset()
+st.title("Export")
+policy, max_fdr = choose_policy()
+with shown():
+    show_changes(dataset, policy, max_fdr)
+st.subheader("Log of decisions", anchor=False)
+with shown():
+    show_log(dataset)
+audits = [row for row in data.audits_of(dataset.id) if row.status == "finished"]
+if audits:
+    st.subheader("Before and after", anchor=False)
+    with shown():
+        downloads.compare(dataset)

@@ -1,0 +1,62 @@
+"""Files to take home. Each is made when its button is pressed, never before."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+import streamlit as st
+
+from auditor import exporting
+from auditor.catalog.models import DatasetTable
+
+
+def offer(dataset: DatasetTable, policy: str, max_fdr: float | None) -> None:
+    """Buttons for the cleaned table as CSV and Parquet, and for the report."""
+    stem = file_stem(dataset.name)
+    with st.container(horizontal=True):
+        for suffix, mime in ((".csv", "text/csv"), (".parquet", "application/vnd.apache.parquet")):
+            st.download_button(
+                "Cleaned CSV" if suffix == ".csv" else "Parquet",
+                lambda suffix=suffix: table_bytes(dataset.name, suffix, policy, max_fdr),
+                f"{stem}-cleaned{suffix}",
+                mime,
+                key=f"export_{suffix[1:]}",
+                type="primary" if suffix == ".csv" else "secondary",
+                on_click="ignore",
+                icon=":material/download:",
+            )
+
+
+def table_bytes(name: str, suffix: str, policy: str, max_fdr: float | None) -> bytes:
+    """The cleaned table as a file's bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / f"cleaned{suffix}"
+        exporting.export(name, out, policy=policy, max_fdr=max_fdr)
+        return out.read_bytes()
+
+
+def log_csv(log: pd.DataFrame, class_names: Sequence[str]) -> bytes:
+    """The log as CSV with class names, formulas disarmed."""
+    table = log.copy()
+    table["label"] = named(table.label, class_names)
+    for column in table.select_dtypes(include=["object", "string"]).columns:
+        table[column] = table[column].map(lambda cell: exporting.quoted(cell) if isinstance(cell, str) else cell)
+    return table.to_csv(index=False).encode("utf-8")
+
+
+def named(labels: pd.Series, class_names: Sequence[str]) -> pd.Series:
+    """Class names for label numbers; empty where there is none."""
+    return labels.map(lambda label: "" if pd.isna(label) else class_names[int(label)])
+
+
+def file_stem(name: str) -> str:
+    """A dataset's name as a part of a file name."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "dataset"
+
+
+def compare(dataset: DatasetTable) -> None:  # noqa: ARG001 - drawn when the comparison exists
+    """Before and after."""

@@ -20,9 +20,6 @@ FORBIDDEN = {
 METHODS = {"cross_entropy", "umn", "l2b", "coteaching", "choicenet"}
 """Engine files: one method each, never importing each other."""
 
-BRIDGES: dict[str, set[str]] = {"diagnosis.py": {"engines.device"}}
-"""Files of ``auditor`` besides ``auditing.py`` that may ask something of ``engines``, and what."""
-
 LAYERS_OF_METHODS = METHODS | {"registry"}
 
 
@@ -97,10 +94,7 @@ def test_shared_engine_module__imports_no_method(path: Path) -> None:
 def test_auditor__imports_engines_in_auditing_only(path: Path) -> None:
     if path.name == "auditing.py":
         return
-    asked = {name for name in imports_of(path) if name.split(".")[0] == "engines"}
-    allowed = BRIDGES.get(path.name, set())
-    leaked = {name for name in asked if not any(f"{name}.".startswith(f"{each}.") for each in allowed)}
-    assert not leaked, f"{_id(path)} imports {sorted(leaked)}; only auditing.py is the bridge"
+    assert "engines" not in packages_of(imports_of(path)), f"{_id(path)}: only auditing.py is the bridge"
 
 
 def test_auditing__does_not_load_engines_at_import() -> None:

@@ -130,7 +130,7 @@ def _rank_sentence(consensus: Consensus, sample_id: int, num_judged: int) -> str
     trust = float(consensus.trust_score[sample_id])
     if not np.isfinite(trust):
         return ""
-    below = int(np.count_nonzero(consensus.trust_score <= trust)) / num_judged
+    below = int(np.count_nonzero(consensus.trust_score < trust)) / num_judged
     chance = percent(float(consensus.error_probability[sample_id]))
     basis = (
         "a guess, nothing is verified" if consensus.error_probability_is_guess else "from verified samples"

@@ -1,0 +1,21 @@
+"""``python -m auditor`` and the ``auditor`` command: run the command line, show mistakes as one line."""
+
+from __future__ import annotations
+
+import sys
+
+from auditor.cli import cli
+from auditor.errors import AuditorError
+
+
+def main() -> None:
+    """Exit code 0 on success, 1 on a mistake that the user can mend, 2 on wrong usage, 130 on Ctrl-C."""
+    try:
+        cli.main(prog_name="auditor", standalone_mode=True)
+    except AuditorError as error:
+        print(f"auditor: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

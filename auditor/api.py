@@ -1,0 +1,113 @@
+"""The product as a library: ``import auditor; auditor.open("photos").suspects()``."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from auditor import auditing, exporting, importing
+from auditor.catalog import audits, datasets, scores
+from auditor.catalog.db import session
+from auditor.catalog.models import DatasetTable
+from auditor.errors import AuditFailedError
+from auditor.settings import settings
+
+
+class Dataset:
+    """A handle on one imported dataset; every call reads the catalog afresh."""
+
+    def __init__(self, name: str) -> None:
+        with session() as open_session:
+            self._row = datasets.get(open_session, name)
+
+    @property
+    def name(self) -> str:
+        """Name of the dataset."""
+        return self._row.name
+
+    @property
+    def table(self) -> DatasetTable:
+        """The dataset's row in the catalog."""
+        return self._row
+
+    def audit(
+        self,
+        engines: Sequence[str] | None = None,
+        *,
+        preset: str = "quick",
+        device: str = "auto",
+        seed: int = 0,
+        options: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> int:
+        """Train the engines in this process and score every label; returns the audit's id.
+
+        Raises:
+            AuditFailedError: it could not be finished; ``auditing.run(id)`` goes on with it.
+        """
+        audit_id = auditing.plan(self.name, engines, preset=preset, device=device, seed=seed, options=options)
+        auditing.run(audit_id)
+        return audit_id
+
+    def suspects(self, top: int | None = None) -> pd.DataFrame:
+        """Labels by suspicion, the most suspicious first, with class names.
+
+        Columns: sample_id, filepath, given_label, suggested_label, trust_score, error_probability,
+        suggested_probability, is_label_issue, agreement, decision, reviewer.
+
+        Raises:
+            NotFoundError: no audit of this dataset has finished.
+        """
+        with session() as open_session:
+            audit = audits.require_finished(open_session, self._row)
+            limit = top or self._row.num_samples
+            page = scores.page(open_session, audit, scores.SuspectFilter(), limit=limit)
+        names = dict(enumerate(self._row.class_names))
+        for column in ("given_label", "suggested_label"):
+            page[column] = page[column].map(names)
+        kept = ["sample_id", "filepath", "given_label", "suggested_label", "trust_score", "error_probability"]
+        kept += ["suggested_probability", "is_label_issue", "agreement", "decision", "reviewer"]
+        return page[kept]
+
+    def export(
+        self, path: str | Path, *, policy: str = "reviewed", max_fdr: float | None = None, force: bool = False
+    ) -> exporting.ExportSummary:
+        """Write the cleaned table; see ``exporting.export``."""
+        return exporting.export(self.name, Path(path), policy=policy, max_fdr=max_fdr, force=force)
+
+
+def open_dataset(name: str) -> Dataset:
+    """The dataset of that name (``auditor.open``).
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    return Dataset(name)
+
+
+def import_dataset(source: str | Path, *, name: str, **options: Any) -> Dataset:
+    """Import a source and return its handle; options as in ``importing.import_dataset``."""
+    importing.import_dataset(source, name=name, **options)
+    return Dataset(name)
+
+
+def remove(name: str) -> None:
+    """Forget a dataset with its audits, decisions and files of ours; the source is not touched.
+
+    Raises:
+        AuditFailedError: an audit of it is running.
+    """
+    with session() as open_session:
+        dataset = datasets.get(open_session, name)
+        assert dataset.id is not None
+        found = audits.of_dataset(open_session, dataset.id)
+        running = [audit.id for audit in found if audits.state(audit) == "running"]
+        if running:
+            raise AuditFailedError(f"Audit {running[0]} of {name} is running; cancel it first.")
+        datasets.remove(open_session, dataset.id)
+    for audit in found:
+        shutil.rmtree(settings().audit_folder(audit.id or 0), ignore_errors=True)
+    shutil.rmtree(settings().dataset_folder(dataset.id), ignore_errors=True)

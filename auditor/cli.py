@@ -1,0 +1,254 @@
+"""The ``auditor`` command: each command parses, calls one function and prints.
+
+Results go to standard output (``--json`` for programs), progress to standard error. Modules are imported inside
+the commands, so that ``auditor status`` does not wait for torch.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from auditor.errors import AuditorError
+
+Command = Any
+PRESETS = click.Choice(["quick", "standard", "paper"])
+POLICIES = click.Choice(["reviewed", "auto"])
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print machine-readable output.")
+FORCE = click.option("--force", is_flag=True, help="Overwrite an existing file.")
+REVIEWER = click.option(
+    "--reviewer", default="", envvar="USER", help="Who decided; default: your login name."
+)
+POLICY = click.option("--policy", type=POLICIES, default="reviewed", show_default=True)
+MAX_FDR = click.option("--max-fdr", type=click.FloatRange(0, 1, min_open=True, max_open=True))
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="label-auditor")
+def cli() -> None:
+    """Find the wrong labels in an image set, settle them fast, hand back a clean CSV."""
+
+
+@cli.command("import")
+@click.argument("source")
+@click.option("--name", required=True, help="Name of the dataset from now on.")
+@click.option(
+    "--image-size", type=click.IntRange(1, 1024), help="Side in pixels; default: median, at most 224."
+)
+@click.option("--path-column", help="Column with image paths; default: found by its name.")
+@click.option("--label-column", help="Column with given labels; default: found by its name.")
+@click.option("--true-label-column", help="Column with known truth, for benchmarks only; never trained on.")
+@click.option("--root", type=click.Path(path_type=Path), help="Folder that paths are relative to.")
+@click.option("--skip-bad", is_flag=True, help="Leave unreadable files out instead of refusing the import.")
+@click.option("--workers", type=click.IntRange(1), help="Processes; default: one a core.")
+@AS_JSON
+def import_command(source: str, name: str, as_json: bool, **options: Any) -> None:
+    """Import SOURCE: a folder with a sub-folder a class, a CSV or TSV, Parquet, a zip of any of these,
+    fiftyone:NAME or torchvision:NAME."""
+    from auditor import cli_output, importing
+
+    with cli_output.step_progress("importing") as progress:
+        report = importing.import_dataset(source, name=name, progress=progress, **options)
+    cli_output.import_report(report, as_json=as_json)
+
+
+@cli.command()
+@click.argument("name")
+@click.option("--engines", help="Comma-separated; default: all.")
+@click.option("--preset", type=PRESETS, default="quick", show_default=True)
+@click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda[:N].")
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option(
+    "--set", "settings", multiple=True, metavar="ENGINE.FIELD=VALUE", help="Change a preset's field."
+)
+@click.option(
+    "--pred-probs", type=click.Path(path_type=Path), help="Your own model's probabilities, a witness."
+)
+@click.option("--resume", is_flag=True, help="Go on with the newest audit that did not finish.")
+@click.option("--detach", is_flag=True, help="Start and return; `auditor status NAME` shows progress.")
+@AS_JSON
+def audit(
+    name: str,
+    engines: str | None,
+    preset: str,
+    device: str,
+    seed: int,
+    settings: tuple[str, ...],
+    pred_probs: Path | None,
+    resume: bool,
+    detach: bool,
+    as_json: bool,
+) -> None:
+    """Train the engines on dataset NAME and score every label. Ctrl-C keeps what was reached."""
+    from auditor import auditing, cli_output, consensus
+
+    if pred_probs is not None:
+        consensus.add_own_predictions(name, pred_probs)
+    if resume:
+        audit_id = auditing.newest_unfinished(name)
+    else:
+        chosen = [one.strip() for one in engines.split(",")] if engines else None
+        options = cli_output.parsed_settings(settings)
+        audit_id = auditing.plan(name, chosen, preset=preset, device=device, seed=seed, options=options)
+    auditing.resume(audit_id)
+    if detach:
+        click.echo(f"Audit {audit_id} runs in the background; `auditor status {name}` shows its progress.")
+        return
+    cli_output.follow_audit(audit_id)
+    cli_output.audit_summary(audit_id, as_json=as_json)
+
+
+@cli.command(hidden=True)
+@click.argument("audit_id", type=int)
+def worker(audit_id: int) -> None:
+    """Do an audit's work in this process (started by `audit` and by the app)."""
+    from auditor import auditing
+
+    auditing.run(audit_id)
+
+
+@cli.command()
+@click.argument("name", required=False)
+@AS_JSON
+def status(name: str | None, as_json: bool) -> None:
+    """Show all datasets, or one dataset with its audits, review and estimates."""
+    from auditor import cli_output
+
+    cli_output.status(name, as_json=as_json)
+
+
+@cli.command()
+@click.argument("name")
+@click.option("--top", type=click.IntRange(1), default=50, show_default=True)
+@MAX_FDR
+@AS_JSON
+def suspects(name: str, top: int, max_fdr: float | None, as_json: bool) -> None:
+    """List the most suspicious labels of NAME; --max-fdr only lists what can be promised at that rate."""
+    from auditor import cli_output
+
+    cli_output.suspects(name, top=top, max_fdr=max_fdr, as_json=as_json)
+
+
+@cli.command()
+@click.argument("name")
+@click.option("--draw", type=click.IntRange(1), metavar="N", help="Draw N samples at random and write --out.")
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--out", type=click.Path(path_type=Path), help="CSV to fill in: a class, exclude, or empty.")
+@click.option("--apply", "apply_path", type=click.Path(path_type=Path), help="The filled CSV.")
+@REVIEWER
+@FORCE
+def verify(
+    name: str,
+    draw: int | None,
+    seed: int,
+    out: Path | None,
+    apply_path: Path | None,
+    reviewer: str,
+    force: bool,
+) -> None:
+    """Judge a random sample of NAME: --draw 200 --out F, fill in verdict_label, --apply F."""
+    from auditor import cli_output, verification
+
+    if (draw is None) == (apply_path is None):
+        raise click.UsageError("Use either --draw N --out FILE or --apply FILE.")
+    if apply_path is not None:
+        counts = verification.apply_csv(name, apply_path, reviewer=reviewer)
+        cli_output.verdicts_applied(name, counts)
+        return
+    if out is None:
+        raise click.UsageError("--draw needs --out FILE.")
+    if out.exists() and not force:
+        raise AuditorError(f"{out} exists; choose another name or pass --force.")
+    drawn = verification.draw(name, int(draw or 0), seed=seed)
+    verification.write_csv(drawn.id or 0, out, force=force)
+    click.echo(
+        f"{drawn.size} samples drawn with seed {seed}: fill in verdict_label in {out}, then --apply it."
+    )
+
+
+@cli.command()
+@click.argument("name")
+@click.option("--apply", "apply_path", type=click.Path(path_type=Path), required=True, help="Decisions.")
+@REVIEWER
+def review(name: str, apply_path: Path, reviewer: str) -> None:
+    """Take decisions on NAME from a file with the columns of an export."""
+    from auditor import review_files
+
+    counts = review_files.apply_file(name, apply_path, reviewer=reviewer)
+    done = ", ".join(f"{count} {decision}" for decision, count in counts.items() if count)
+    click.echo(f"{apply_path}: {done or 'no decisions in it'}.")
+
+
+@cli.command()
+@click.argument("name")
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help=".csv, .tsv, .parquet or a folder."
+)
+@POLICY
+@MAX_FDR
+@FORCE
+def export(name: str, out: Path, policy: str, max_fdr: float | None, force: bool) -> None:
+    """Write the cleaned labels of NAME. --policy auto also takes suggestions that --max-fdr promises."""
+    from auditor import exporting
+
+    if out.suffix:
+        summary = exporting.export(name, out, policy=policy, max_fdr=max_fdr, force=force)
+    else:
+        summary = exporting.export_tree(name, out, policy=policy, max_fdr=max_fdr)
+    click.echo(f"{out}: {summary.sentence}")
+
+
+@cli.command()
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def remove(name: str, yes: bool) -> None:
+    """Forget dataset NAME with its audits and reviews. The source is not touched."""
+    from auditor import api
+
+    if not yes:
+        click.confirm(f"Forget {name} with all of its audits and decisions?", abort=True)
+    api.remove(name)
+    click.echo(f"{name} is gone; its source was not touched.")
+
+
+@cli.command()
+@click.option("--no-app", is_flag=True, help="End after the CSV instead of opening the app.")
+@click.option("--engines", default=None, help="Comma-separated; default: all.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("digits-cleaned.csv"), show_default=True)
+@click.option("--port", type=int, default=8501, show_default=True)
+def demo(no_app: bool, engines: str | None, out: Path, port: int) -> None:
+    """Audit scikit-learn's 1,797 handwritten digits with 180 known wrong labels and show what was found."""
+    from auditor import cli_app, demonstration
+
+    demonstration.run(out=out, engines=engines.split(",") if engines else None)
+    if not no_app:
+        cli_app.serve(port=port, page="suspects", dataset=demonstration.NAME)
+
+
+@cli.command()
+@click.option("--port", type=int, default=8501, show_default=True)
+@click.option("--address", default="127.0.0.1", show_default=True)
+def app(port: int, address: str) -> None:
+    """Open the app in the browser's reach: http://127.0.0.1:8501."""
+    from auditor import cli_app
+
+    cli_app.serve(port=port, address=address)
+
+
+@cli.command()
+@AS_JSON
+def doctor(as_json: bool) -> None:
+    """Say what this machine has and what is missing: Python, torch, GPU, browser, MongoDB, home, disk."""
+    from auditor import diagnosis
+
+    checks = diagnosis.checks()
+    if as_json:
+        click.echo(json.dumps([check.__dict__ for check in checks], indent=2))
+    else:
+        for check in checks:
+            click.echo(f"{check.mark} {check.name:<12} {check.text}")
+    sys.exit(1 if any(check.is_fatal for check in checks) else 0)

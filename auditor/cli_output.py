@@ -1,0 +1,277 @@
+"""What the command line prints: progress on standard error, results on standard output."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from auditor import auditing, consensus, promises, reviewing
+from auditor.catalog import audits, datasets, reviews, scores
+from auditor.catalog.db import session
+from auditor.catalog.models import AuditTable, DatasetTable
+from auditor.errors import AuditFailedError, AuditorError
+from auditor.intervals import percent
+
+
+def print_json(value: Any) -> None:
+    """Print as JSON; NaN becomes null."""
+    click.echo(json.dumps(value, indent=2, default=_plain, ensure_ascii=False))
+
+
+@contextmanager
+def step_progress(title: str) -> Iterator[Callable[[Any], None]]:
+    """A bar with the time left; hands out a callback that takes objects with ``done`` and ``total``."""
+    with _bar() as bar:
+        task = bar.add_task(title, total=None, left="")
+
+        def show(state: Any) -> None:
+            left = getattr(state, "seconds_left", None)
+            stage = getattr(state, "stage", None) or title
+            bar.update(task, description=stage, completed=state.done, total=state.total, left=_left(left))
+
+        yield show
+
+
+def import_report(report: Any, *, as_json: bool) -> None:
+    """What an import found."""
+    if as_json:
+        print_json(dataclasses.asdict(report))
+        return
+    unlabeled = f", {report.num_unlabeled:,} unlabeled" if report.num_unlabeled else ""
+    click.echo(
+        f"{report.name}: {report.num_samples:,} images in {report.num_classes} classes{unlabeled}, "
+        f"{report.seconds:.1f} s."
+    )
+    for problem in report.skipped[:20]:
+        click.echo(f"  skipped {problem}", err=True)
+    if len(report.skipped) > 20:
+        click.echo(f"  ... and {len(report.skipped) - 20} more", err=True)
+    if report.num_conflicts:
+        click.echo(f"{report.num_conflicts:,} duplicates carry different labels: certain conflicts.")
+    click.echo(f"Next: auditor audit {report.name}")
+
+
+def follow_audit(audit_id: int) -> None:
+    """Show an audit's progress until it ends; Ctrl-C cancels it.
+
+    Raises:
+        AuditFailedError: it did not finish.
+    """
+    with _bar() as bar:
+        tasks = {
+            engine.engine: bar.add_task(engine.engine, total=1.0, left="")
+            for engine in auditing.overview(audit_id).engines
+        }
+
+        def show(seen: auditing.AuditOverview) -> None:
+            for engine in seen.engines:
+                words = engine.status if engine.status != "running" else engine.stage
+                name = f"{engine.engine:<14} {words}"
+                left = _left(engine.seconds_left) if engine.status == "running" else ""
+                bar.update(tasks[engine.engine], description=name, completed=engine.progress, left=left)
+
+        try:
+            last = auditing.follow(audit_id, show)
+        except KeyboardInterrupt:
+            auditing.cancel(audit_id)
+            click.echo("\nStopping after the current epoch ...", err=True)
+            auditing.follow(audit_id, show)
+            raise AuditFailedError(
+                f"Audit {audit_id} was cancelled; add --resume to the same command to go on."
+            ) from None
+    if last.state != "finished":
+        raise AuditFailedError(
+            last.error or f"Audit {audit_id} ended {last.state}; --resume goes on with it."
+        )
+
+
+def audit_summary(audit_id: int, *, as_json: bool) -> None:
+    """What an audit found, in a few lines."""
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+        dataset = open_session.get(DatasetTable, audit.dataset_id)
+        runs = audits.runs(open_session, audit_id)
+    assert dataset is not None
+    if as_json:
+        engines = [{"engine": run.engine, "status": run.status, "seconds": run.seconds} for run in runs]
+        print_json({"audit_id": audit_id, "dataset": dataset.name, "engines": engines, **audit.summary})
+        return
+    for run in runs:
+        click.echo(f"  {run.engine:<14} {run.seconds:7.1f} s")
+    click.echo(audit.summary["noise_rate"]["sentence"])
+    if audit.summary["structured_noise"]:
+        click.echo(audit.summary["structured_noise_sentence"])
+    click.echo(f"{audit.summary['num_label_issues']:,} labels stand above the suggested cut.")
+    click.echo(f"Next: auditor verify {dataset.name} --draw 200 --out sample.csv, or auditor app")
+
+
+def status(name: str | None, *, as_json: bool) -> None:
+    """All datasets in one line each, or one dataset in full."""
+    with session() as open_session:
+        rows = [datasets.get(open_session, name)] if name else datasets.list_all(open_session)
+        found = [_dataset_status(open_session, row) for row in rows]
+    if as_json:
+        print_json(found[0] if name else found)
+        return
+    if not found:
+        click.echo(
+            "No datasets yet; `auditor demo` shows one, `auditor import SOURCE --name NAME` adds yours."
+        )
+    for one in found:
+        click.echo(f"{one['name']}: {one['num_samples']:,} images, {one['num_classes']} classes")
+        for audit in one["audits"]:
+            left = f", {_left(audit['seconds_left'])}" if audit["state"] == "running" else ""
+            error = f": {audit['error']}" if audit["error"] else ""
+            click.echo(f"  audit {audit['id']} ({audit['preset']}) {audit['state']}{left}{error}")
+        decided = ", ".join(f"{count} {decision}" for decision, count in one["decisions"].items())
+        click.echo(f"  decisions: {decided or 'none yet'}")
+        for sentence in one["sentences"]:
+            click.echo(f"  {sentence}")
+
+
+def suspects(name: str, *, top: int, max_fdr: float | None, as_json: bool) -> None:
+    """The ranking's head, or the flags that a promise carries."""
+    with session() as open_session:
+        dataset = datasets.get(open_session, name)
+        audit = audits.require_finished(open_session, dataset)
+    sentence, where = _which(audit, max_fdr)
+    with session() as open_session:
+        page = scores.page(open_session, audit, where, limit=top) if where is not None else None
+    names = dataset.class_names
+    rows = [] if page is None else [_suspect(row, names) for row in page.to_dict("records")]
+    if as_json:
+        print_json({"statement": sentence, "suspects": rows})
+        return
+    click.echo(sentence)
+    for row in rows:
+        click.echo(
+            f"{row['rank'] + 1:>6}  {row['filepath']}  {row['given_label']} -> {row['suggested_label']}"
+            f"  trust {row['trust_score']:.3f}  {row['decision'] or ''}"
+        )
+
+
+def verdicts_applied(name: str, counts: dict[str, int]) -> None:
+    """What the verdicts say at once: the noise rate and what can be promised."""
+    click.echo(", ".join(f"{count} {word}" for word, count in counts.items()) + ".")
+    with session() as open_session:
+        dataset = datasets.get(open_session, name)
+        assert dataset.id is not None
+        audit = audits.latest_finished(open_session, dataset.id)
+    if audit is None or audit.id is None:
+        click.echo(f"Next: auditor audit {name}")
+        return
+    consensus.settle(audit.id)
+    standing = promises.load(audit.id)
+    click.echo(promises.noise_rate(standing).sentence)
+    for q, promise in promises.promises(standing).items():
+        click.echo(f"  at {percent(q)}: {promise.sentence}")
+    click.echo(promises.what_more_buys(standing, 50).sentence)
+
+
+def parsed_settings(settings: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """``engine.field=value`` texts by engine; values are JSON where they can be, else text.
+
+    Raises:
+        AuditorError: a text is not of that form.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for text in settings:
+        key, equals, value = text.partition("=")
+        engine, dot, field = key.partition(".")
+        if not (equals and dot and field):
+            raise AuditorError(f"--set {text!r} is not ENGINE.FIELD=VALUE, for example umn.epochs=30.")
+        try:
+            found.setdefault(engine, {})[field] = json.loads(value)
+        except json.JSONDecodeError:
+            found.setdefault(engine, {})[field] = value
+    return found
+
+
+def _which(audit: AuditTable, max_fdr: float | None) -> tuple[str, scores.SuspectFilter | None]:
+    assert audit.id is not None
+    if max_fdr is None:
+        return f"{audit.summary['noise_rate']['sentence']}", scores.SuspectFilter()
+    promise = promises.promise(audit.id, max_fdr)
+    if not promise.is_kept:
+        return promise.sentence, None
+    ids = tuple(int(i) for i in np.flatnonzero(promise.flags))
+    return promise.sentence, scores.SuspectFilter(sample_ids=ids)
+
+
+def _suspect(row: Mapping[Any, Any], names: list[str]) -> dict[str, Any]:
+    def name_of(label: float) -> str | None:
+        return names[int(label)] if label is not None and not math.isnan(label) and label >= 0 else None
+
+    kept = ("sample_id", "filepath", "rank", "trust_score", "error_probability", "suggested_probability")
+    found = {key: row[key] for key in kept}
+    found |= {"given_label": name_of(row["given_label"]), "suggested_label": name_of(row["suggested_label"])}
+    found |= {"agreement": row["agreement"], "decision": row["decision"], "reviewer": row["reviewer"]}
+    return found
+
+
+def _dataset_status(open_session: Any, dataset: DatasetTable) -> dict[str, Any]:
+    assert dataset.id is not None
+    found = audits.of_dataset(open_session, dataset.id)
+    finished = next((audit for audit in found if audit.status == "finished"), None)
+    sentences = [] if finished is None else [finished.summary["noise_rate"]["sentence"]]
+    if finished is not None and finished.id is not None:
+        sentences.append(reviewing.progress(dataset.id, finished.id).advice)
+    return {
+        "name": dataset.name,
+        "num_samples": dataset.num_samples,
+        "num_classes": len(dataset.class_names),
+        "source": dataset.source,
+        "decisions": reviews.counts(open_session, dataset.id),
+        "audits": [_audit_status(audit) for audit in found],
+        "sentences": sentences,
+    }
+
+
+def _audit_status(audit: AuditTable) -> dict[str, Any]:
+    assert audit.id is not None
+    seen = auditing.overview(audit.id)
+    return {
+        "id": audit.id,
+        "state": seen.state,
+        "preset": audit.preset,
+        "engines": [dataclasses.asdict(engine) for engine in seen.engines],
+        "seconds_left": seen.seconds_left,
+        "error": seen.error,
+    }
+
+
+def _bar() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+        console=Console(stderr=True),
+    )
+
+
+def _left(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    return (
+        f"{seconds:.0f} s left" if seconds < 90 else f"{time.strftime('%H:%M:%S', time.gmtime(seconds))} left"
+    )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (np.integer, np.floating, np.bool_)):
+        return value.item()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    return str(value)

@@ -1,0 +1,170 @@
+"""The demo: real handwritten digits with label errors that the demo knows and the auditor does not.
+
+1,797 scikit-learn digits are written out as PNG files with a CSV. A tenth of the labels is replaced by the second
+most likely class of a quick classifier, because that is how people err. Import, audit and export then run as for
+any user; a random sample is judged from the known truth in place of a person.
+"""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_predict
+
+from auditor import (
+    api,
+    auditing,
+    cli_output,
+    consensus,
+    exporting,
+    importing,
+    planting,
+    promises,
+    results,
+    verification,
+)
+from auditor.catalog import audits, datasets, scores
+from auditor.catalog.db import session
+from auditor.settings import settings
+
+NAME = "digits"
+ERROR_RATE = 0.10
+NUM_VERIFIED = 200
+SEED = 0
+SIDE = 16
+"""The 8-pixel digits are imported at twice their size, so that every network has room."""
+
+
+@dataclass(frozen=True)
+class _Digits:
+    source: Path
+    true_labels: NDArray[np.int64]
+    is_wrong: NDArray[np.bool_]
+
+
+def run(*, out: Path, engines: Sequence[str] | None = None) -> None:
+    """Import, audit, verify and export the digits, and say what was found and how long each step took.
+
+    Raises:
+        AuditFailedError: an engine could not finish; running the demo again resumes nothing, it starts over.
+    """
+    watch = _Watch()
+    with session() as open_session:
+        if datasets.exists(open_session, NAME):
+            running = audits.of_dataset(open_session, datasets.get(open_session, NAME).id or 0)
+            click.echo(f"Replacing the demo of an earlier run ({len(running)} audits).", err=True)
+            is_there = True
+        else:
+            is_there = False
+    if is_there:
+        api.remove(NAME)
+    digits = _write_digits(settings().home / "demo")
+    watch.lap(f"wrote {len(digits.true_labels):,} digits, {digits.is_wrong.sum()} with a wrong label")
+    with cli_output.step_progress("importing") as progress:
+        importing.import_dataset(digits.source, name=NAME, image_size=SIDE, progress=progress)
+    watch.lap("imported them")
+    audit_id = auditing.plan(NAME, engines, preset="quick", seed=SEED)
+    auditing.start_in_background(audit_id)
+    cli_output.follow_audit(audit_id)
+    watch.lap(f"audited them with {', '.join(results.engines_of(audit_id))}")
+    _say_what_was_found(audit_id, digits)
+    _verify(audit_id, digits)
+    watch.lap(f"verified {NUM_VERIFIED} random samples (the demo plays the person)")
+    policy, max_fdr = _policy(audit_id)
+    summary = exporting.export(NAME, out, policy=policy, max_fdr=max_fdr, force=True)
+    watch.lap(f"exported with --policy {policy}" + (f" --max-fdr {max_fdr}" if max_fdr else ""))
+    click.echo(summary.sentence)
+    _say_what_export_did(out, digits)
+    watch.report()
+    click.echo(f"The cleaned CSV: {out.resolve()}")
+
+
+def _write_digits(folder: Path) -> _Digits:
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "images").mkdir(parents=True)
+    pixels, truth = load_digits(return_X_y=True)
+    truth = truth.astype(np.int64)
+    quick = LogisticRegression(max_iter=200)
+    probs = cross_val_predict(quick, pixels / 16.0, truth, cv=3, method="predict_proba")
+    planted = planting.plant_second_most_likely(truth, probs, ERROR_RATE, seed=SEED)
+    with (folder / "digits.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["filepath", "label"])
+        for i, (row, label) in enumerate(zip(pixels, planted.labels, strict=True)):
+            path = f"images/digit-{i:04d}.png"
+            grey = np.clip(row.reshape(8, 8) * 16, 0, 255).astype(np.uint8)
+            Image.fromarray(grey).save(folder / path)
+            writer.writerow([path, str(label)])
+    return _Digits(folder / "digits.csv", truth, planted.mask)
+
+
+def _say_what_was_found(audit_id: int, digits: _Digits) -> None:
+    with session() as open_session:
+        table = scores.table(open_session, audit_id)
+    flagged = table.is_label_issue.to_numpy(dtype=bool)
+    count = int(digits.is_wrong.sum())
+    first = table["rank"].to_numpy() < count
+    at_cut = int((flagged & digits.is_wrong).sum())
+    click.echo(
+        f"Of {count} wrong labels the audit's cut finds {at_cut} among {flagged.sum()} flags "
+        f"(precision {at_cut / max(flagged.sum(), 1):.1%}, recall {at_cut / count:.1%}); "
+        f"of the first {count} suspects {int((first & digits.is_wrong).sum()) / count:.1%} are wrong."
+    )
+
+
+def _verify(audit_id: int, digits: _Digits) -> None:
+    draw = verification.draw(NAME, NUM_VERIFIED, seed=SEED)
+    for sample_id in draw.sample_ids:
+        label = int(digits.true_labels[sample_id])
+        verification.record(draw.id or 0, sample_id, "label", label=label, reviewer="demo")
+    consensus.settle(audit_id)
+    standing = promises.load(audit_id)
+    click.echo(promises.noise_rate(standing).sentence)
+    for promise in promises.promises(standing).values():
+        click.echo(f"  {promise.sentence}")
+
+
+def _policy(audit_id: int) -> tuple[str, float | None]:
+    """The strictest promise that carries anything, else only what people decided."""
+    for q, promise in sorted(promises.promises(promises.load(audit_id)).items()):
+        if promise.is_kept:
+            return "auto", q
+    return "reviewed", None
+
+
+def _say_what_export_did(out: Path, digits: _Digits) -> None:
+    with out.open(encoding="utf-8", newline="") as file:
+        cleaned = np.array([int(row["cleaned_label"]) for row in csv.DictReader(file)])
+    before, after = digits.is_wrong.mean(), (cleaned != digits.true_labels).mean()
+    click.echo(f"Wrong labels before: {before:.1%}, in the cleaned CSV: {after:.1%}.")
+
+
+class _Watch:
+    """Times the steps of the demo."""
+
+    def __init__(self) -> None:
+        self._began = self._last = time.monotonic()
+        self._laps: list[tuple[str, float]] = []
+
+    def lap(self, text: str) -> None:
+        """End a step."""
+        now = time.monotonic()
+        self._laps.append((text, now - self._last))
+        self._last = now
+
+    def report(self) -> None:
+        """Print each step with its seconds."""
+        for text, seconds in self._laps:
+            click.echo(f"{seconds:7.1f} s  {text}")
+        click.echo(f"{self._last - self._began:7.1f} s  in all")

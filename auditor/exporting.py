@@ -1,0 +1,358 @@
+"""What comes out: one row a sample in the input's order, the user's own columns first, ours after them.
+
+Written to a temporary file and renamed, so that a file is whole or absent; never over an existing one without
+``force``. Text that a spreadsheet would run as a formula is quoted, and reading our file back undoes it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from auditor import images, promises, results
+from auditor.catalog import audits, datasets, reviews, scores
+from auditor.catalog.db import session
+from auditor.catalog.models import AuditTable, DatasetTable, DecisionTable, SampleTable
+from auditor.errors import ExportRefusedError, NotFoundError
+from auditor.tables import quoted
+
+POLICIES = ("reviewed", "auto")
+SIGNAL_COLUMNS = {
+    "umn_epsilon": ("umn", "epsilon"),
+    "l2b_alpha": ("l2b", "alpha"),
+    "l2b_beta": ("l2b", "beta"),
+    "coteaching_selected": ("coteaching", "selected"),
+    "choicenet_rho": ("choicenet", "rho"),
+}
+TRUST_COLUMNS = ("umn", "l2b", "coteaching", "choicenet")
+OUR_COLUMNS = (
+    "sample_id",
+    "filepath",
+    "given_label",
+    "cleaned_label",
+    "action",
+    "is_label_issue",
+    "trust_score",
+    "suggested_label",
+    "suggested_probability",
+    "review_decision",
+    "review_labels",
+    "reviewer",
+    "reviewed_at",
+    *SIGNAL_COLUMNS,
+    *(f"{engine}_trust" for engine in TRUST_COLUMNS),
+)
+EXCLUDING = ("exclude", "multiple", "none", "unreadable")
+"""Decisions after which the sample has no single right label: it leaves a single-label data set."""
+BATCH_ROWS = 20_000
+
+
+@dataclass(frozen=True)
+class ExportSummary:
+    """What an export says about every sample, counted."""
+
+    num_rows: int
+    num_keep: int
+    num_relabel: int
+    num_exclude: int
+    num_by_people: int
+    """Changes that a person decided."""
+    num_automatic: int
+    """Changes that only the promise of ``--policy auto`` carries."""
+    pairs: list[tuple[str, str, int]]
+    """(given, cleaned, count) of the relabels, the most frequent first."""
+    sentence: str
+
+
+@dataclass(frozen=True)
+class _Sources:
+    """Everything that a row is put together from, loaded once."""
+
+    dataset: DatasetTable
+    audit: AuditTable | None
+    scores: pd.DataFrame | None
+    decisions: dict[int, DecisionTable]
+    signals: dict[str, NDArray[np.float32]]
+    automatic: NDArray[np.bool_]
+    """(N,) bool: ``--policy auto`` takes the suggestion here."""
+
+
+def export(
+    dataset_name: str,
+    out: Path,
+    *,
+    policy: str = "reviewed",
+    max_fdr: float | None = None,
+    force: bool = False,
+) -> ExportSummary:
+    """Write the cleaned table to ``out`` (``.csv``, ``.tsv`` or ``.parquet``).
+
+    ``policy="reviewed"`` changes only what a person decided; ``"auto"`` also accepts suggestions as long as
+    the promised false-discovery rate stays at or below ``max_fdr``.
+
+    Raises:
+        ExportRefusedError: the file exists, its kind is unknown, or ``auto`` has nothing that it can promise.
+    """
+    suffix = out.suffix.lower()
+    if suffix not in (".csv", ".tsv", ".parquet"):
+        raise ExportRefusedError(f"{out}: the file's kind is unknown; use .csv, .tsv or .parquet.")
+    if out.exists() and not force:
+        raise ExportRefusedError(f"{out} exists; choose another name or pass --force.")
+    sources = _load(dataset_name, policy, max_fdr)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    beside = out.with_name(f".{out.name}.{os.getpid()}.writing")
+    try:
+        if suffix == ".parquet":
+            summary = _write_parquet(sources, beside)
+        else:
+            with beside.open("w", encoding="utf-8", newline="") as file:
+                summary = _write_csv(sources, file, "\t" if suffix == ".tsv" else ",")
+        beside.replace(out)
+    finally:
+        beside.unlink(missing_ok=True)
+    return summary
+
+
+def export_text(dataset_name: str, *, policy: str = "reviewed", max_fdr: float | None = None) -> bytes:
+    """The cleaned CSV as bytes, for a download."""
+    buffer = io.StringIO(newline="")
+    _write_csv(_load(dataset_name, policy, max_fdr), buffer, ",")
+    return buffer.getvalue().encode("utf-8")
+
+
+def preview(
+    dataset_name: str, *, policy: str = "reviewed", max_fdr: float | None = None, rows: int = 20
+) -> tuple[ExportSummary, pd.DataFrame]:
+    """What an export would say: the summary and the first rows that change."""
+    sources = _load(dataset_name, policy, max_fdr)
+    changed: list[dict[str, Any]] = []
+    counts = _Counts()
+    for row in _rows(sources):
+        counts.add(row)
+        if row["action"] != "keep" and len(changed) < rows:
+            changed.append(row)
+    return counts.summary(sources), pd.DataFrame(changed)
+
+
+def export_tree(
+    dataset_name: str,
+    out: Path,
+    *,
+    policy: str = "reviewed",
+    max_fdr: float | None = None,
+) -> ExportSummary:
+    """Write the cleaned set as a folder with a sub-folder a class, made of hard links (copies across disks).
+
+    Raises:
+        ExportRefusedError: the folder exists, or a class name cannot be a folder.
+    """
+    if out.exists():
+        raise ExportRefusedError(f"{out} exists; choose a new folder.")
+    sources = _load(dataset_name, policy, max_fdr)
+    bad = [
+        name for name in sources.dataset.class_names if "/" in name or "\0" in name or name in ("", ".", "..")
+    ]
+    if bad:
+        raise ExportRefusedError(f"Class {bad[0]!r} cannot be a folder's name; export a CSV instead.")
+    building = out.with_name(f".{out.name}.{os.getpid()}.writing")
+    counts = _Counts()
+    try:
+        for row, sample in _rows_with_samples(sources):
+            counts.add(row)
+            if row["cleaned_label"]:
+                _link(images.extracted_path(sources.dataset, sample), building / row["cleaned_label"], sample)
+        building.mkdir(parents=True, exist_ok=True)
+        building.rename(out)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+    return counts.summary(sources)
+
+
+def _load(dataset_name: str, policy: str, max_fdr: float | None) -> _Sources:
+    if policy not in POLICIES:
+        raise ExportRefusedError(f"There is no policy {policy!r}; use one of {', '.join(POLICIES)}.")
+    with session() as open_session:
+        dataset = datasets.get(open_session, dataset_name)
+        assert dataset.id is not None
+        audit = audits.latest_finished(open_session, dataset.id)
+        decisions = reviews.decisions(open_session, dataset.id)
+        table = scores.table(open_session, audit.id) if audit is not None and audit.id is not None else None
+    automatic = np.zeros(dataset.num_samples, dtype=bool)
+    if policy == "auto":
+        if audit is None or audit.id is None:
+            raise ExportRefusedError(
+                f"--policy auto needs an audit; run `auditor audit {dataset_name}` first."
+            )
+        if max_fdr is None:
+            raise ExportRefusedError("--policy auto needs --max-fdr, for example --max-fdr 0.05.")
+        promise = promises.promise(audit.id, max_fdr)
+        if not promise.flags.any():
+            raise ExportRefusedError(f"{promise.sentence} Nothing was written.")
+        automatic = promise.flags
+    return _Sources(dataset, audit, table, decisions, _signals(audit), automatic)
+
+
+def _signals(audit: AuditTable | None) -> dict[str, NDArray[np.float32]]:
+    found: dict[str, NDArray[np.float32]] = {}
+    if audit is None or audit.id is None:
+        return found
+    wanted = dict(SIGNAL_COLUMNS) | {f"{engine}_trust": (engine, "") for engine in TRUST_COLUMNS}
+    for column, (engine, name) in wanted.items():
+        try:
+            found[column] = (
+                results.signal(audit.id, engine, name) if name else results.trust(audit.id, engine)
+            )
+        except NotFoundError:
+            continue  # that engine was not part of the audit; its cells stay empty
+    return found
+
+
+def _rows(sources: _Sources) -> Iterator[dict[str, Any]]:
+    for row, _ in _rows_with_samples(sources):
+        yield row
+
+
+def _rows_with_samples(sources: _Sources) -> Iterator[tuple[dict[str, Any], SampleTable]]:
+    assert sources.dataset.id is not None
+    table = None if sources.scores is None else sources.scores.to_dict("list")
+    with session() as open_session:
+        for sample in datasets.iterate_samples(open_session, sources.dataset.id):
+            yield _row(sources, table, sample), sample
+
+
+def _row(sources: _Sources, table: Mapping[Any, list[Any]] | None, sample: SampleTable) -> dict[str, Any]:
+    i, names = sample.sample_id, sources.dataset.class_names
+    given = names[sample.given_label] if sample.given_label >= 0 else ""
+    decided = sources.decisions.get(i)
+    score = {} if table is None else {key: values[i] for key, values in table.items()}
+    suggested = score.get("suggested_label", -1)
+    action, cleaned = _outcome(decided, sample.given_label, suggested, bool(sources.automatic[i]))
+    row: dict[str, Any] = dict(sample.extra or {})
+    row |= {
+        "sample_id": i,
+        "filepath": sample.filepath,
+        "given_label": given,
+        "cleaned_label": names[cleaned] if cleaned >= 0 else "",
+        "action": action,
+        "is_label_issue": bool(score.get("is_label_issue", False)) if table is not None else "",
+        "trust_score": _number(score.get("trust_score")),
+        "suggested_label": names[suggested] if suggested >= 0 else "",
+        "suggested_probability": _number(score.get("suggested_probability")),
+        "review_decision": decided.decision if decided else "",
+        "review_labels": "|".join(names[label] for label in (decided.labels or [])) if decided else "",
+        "reviewer": decided.reviewer if decided else "",
+        "reviewed_at": decided.created_at.isoformat() if decided else "",
+    }
+    for column in (*SIGNAL_COLUMNS, *(f"{engine}_trust" for engine in TRUST_COLUMNS)):
+        values = sources.signals.get(column)
+        row[column] = "" if values is None else _number(float(values[i]))
+    return row
+
+
+def _outcome(decided: DecisionTable | None, given: int, suggested: int, automatic: bool) -> tuple[str, int]:
+    """(action, cleaned label); a person's decision always goes before an automatic one."""
+    if decided is not None and decided.decision in EXCLUDING:
+        return "exclude", -1
+    if decided is not None and decided.decision == "relabel" and decided.label is not None:
+        return "relabel", decided.label
+    if decided is None and automatic and suggested >= 0 and suggested != given:
+        return "relabel", suggested
+    return "keep", given
+
+
+def _columns(sources: _Sources) -> list[str]:
+    own = [name for name in sources.dataset.user_columns if name not in OUR_COLUMNS]
+    return [*own, *OUR_COLUMNS]
+
+
+def _write_csv(sources: _Sources, file: TextIO, separator: str) -> ExportSummary:
+    writer = csv.DictWriter(file, _columns(sources), delimiter=separator, extrasaction="ignore")
+    writer.writerow({name: quoted(name) for name in writer.fieldnames})
+    counts = _Counts()
+    for row in _rows(sources):
+        counts.add(row)
+        writer.writerow(
+            {key: quoted(value) if isinstance(value, str) else value for key, value in row.items()}
+        )
+    return counts.summary(sources)
+
+
+def _write_parquet(sources: _Sources, path: Path) -> ExportSummary:
+    columns, counts = _columns(sources), _Counts()
+    kinds = {"sample_id": pa.int64(), "is_label_issue": pa.bool_()}
+    numbers = ("trust_score", "suggested_probability", *SIGNAL_COLUMNS)
+    kinds |= {name: pa.float32() for name in (*numbers, *(f"{engine}_trust" for engine in TRUST_COLUMNS))}
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in columns])
+    with pq.ParquetWriter(path, schema) as writer:
+        batch: list[dict[str, Any]] = []
+        for row in _rows(sources):
+            counts.add(row)
+            batch.append({name: _cell(row.get(name, ""), kinds.get(name)) for name in columns})
+            if len(batch) == BATCH_ROWS:
+                writer.write_table(pa.Table.from_pylist(batch, schema=schema))
+                batch = []
+        writer.write_table(pa.Table.from_pylist(batch, schema=schema))
+    return counts.summary(sources)
+
+
+def _cell(value: Any, kind: pa.DataType | None) -> Any:
+    return (None if value == "" else value) if kind is not None else str(value)
+
+
+def _number(value: float | None) -> Any:
+    return "" if value is None or np.isnan(value) else round(float(value), 6)
+
+
+def _link(source: Path, folder: Path, sample: SampleTable) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / source.name
+    if target.exists():
+        target = folder / f"{source.stem}-{sample.sample_id}{source.suffix}"
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+class _Counts:
+    """Counts what an export says, row by row."""
+
+    def __init__(self) -> None:
+        self._actions: Counter[str] = Counter()
+        self._pairs: Counter[tuple[str, str]] = Counter()
+        self._by_people = 0
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Take one row into the counts."""
+        self._actions[row["action"]] += 1
+        if row["action"] == "relabel":
+            self._pairs[row["given_label"], row["cleaned_label"]] += 1
+        if row["action"] != "keep" and row["review_decision"]:
+            self._by_people += 1
+
+    def summary(self, sources: _Sources) -> ExportSummary:
+        """The counts in words and numbers."""
+        keep, relabel, exclude = (self._actions[name] for name in ("keep", "relabel", "exclude"))
+        automatic = relabel + exclude - self._by_people
+        sentence = (
+            f"{keep + relabel + exclude:,} rows: {keep:,} keep, {relabel:,} relabel, {exclude:,} exclude; "
+            f"{self._by_people:,} changes were decided by people, {automatic:,} by the audit alone."
+        )
+        if sources.audit is None:
+            sentence += " No audit has finished yet, so scores are empty."
+        pairs = [(given, cleaned, count) for (given, cleaned), count in self._pairs.most_common()]
+        total = keep + relabel + exclude
+        return ExportSummary(total, keep, relabel, exclude, self._by_people, automatic, pairs, sentence)

@@ -1,0 +1,177 @@
+"""What may be said about the flags and the whole data set, with the verdicts as they stand this moment.
+
+The scores are those of the audit's last settling; the verified rows are read afresh, so that a screen can show
+after every verdict what has become certain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from auditor import calibration, consensus, estimates
+from auditor.calibration import LEVELS, MoreRows, Promise
+from auditor.catalog import audits, datasets, reviews, scores
+from auditor.catalog.db import session
+from auditor.catalog.models import AuditTable, DatasetTable
+from auditor.errors import AuditFailedError
+from auditor.estimates import ClassPair, ClassReport, ErrorsLeft, NoiseRate
+from auditor.evidence import Verified
+from auditor.intervals import per_class_intervals
+from auditor.reviewing import FOUND_WRONG
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """An audit's scores and the verified rows, as arrays in sample order."""
+
+    audit: AuditTable
+    dataset: DatasetTable
+    given_labels: NDArray[np.int64]
+    trust_score: NDArray[np.float64]
+    error_probability: NDArray[np.float64]
+    suggested_label: NDArray[np.int64]
+    is_doubtful: NDArray[np.bool_]
+    verified: Verified
+    calibrating: NDArray[np.bool_]
+    """(m,) bool: rows that this audit neither trusted nor learned its weights from."""
+
+
+@dataclass(frozen=True)
+class Statements:
+    """What the audit and the people say about the whole data set."""
+
+    noise_rate: NoiseRate
+    errors_left: ErrorsLeft
+    class_pairs: list[ClassPair]
+    classes: list[ClassReport]
+    conflicts: pd.DataFrame
+    """Duplicates with different given labels: certain label conflicts."""
+
+
+def load(audit_id: int) -> Standing:
+    """Everything that promises and statements are computed from.
+
+    Raises:
+        AuditFailedError: the audit has no scores yet.
+    """
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+        dataset = open_session.get(DatasetTable, audit.dataset_id)
+        assert dataset is not None
+        given = datasets.given_labels(open_session, audit.dataset_id)
+        table = scores.table(open_session, audit_id)
+    if table.empty:
+        raise AuditFailedError(f"Audit {audit_id} has no scores yet; wait for it or resume it.")
+    verified = consensus.verified_rows(audit_id)
+    may_calibrate = ~verified.trusted_mask
+    if audit.summary.get("weights_are_learned") and verified.calibrates is not None:
+        may_calibrate &= verified.calibrates
+    voters = max(1, int(audit.summary.get("num_voters", 1)))
+    return Standing(
+        audit=audit,
+        dataset=dataset,
+        given_labels=given,
+        trust_score=table.trust_score.to_numpy(dtype=np.float64),
+        error_probability=table.error_probability.to_numpy(dtype=np.float64),
+        suggested_label=table.suggested_label.to_numpy(dtype=np.int64),
+        is_doubtful=(table.is_label_issue | (table.agreement * 2 > voters)).to_numpy(dtype=bool),
+        verified=verified,
+        calibrating=may_calibrate,
+    )
+
+
+def promise(audit_id: int, q: float) -> Promise:
+    """The flags whose false-discovery rate is promised to be at most ``q``, or why nothing is promised.
+
+    Raises:
+        AuditFailedError: ``q`` is outside (0, 1).
+    """
+    return promises(load(audit_id), levels=(q,))[q]
+
+
+def promises(standing: Standing, *, levels: tuple[float, ...] = LEVELS) -> dict[float, Promise]:
+    """The promise at each level."""
+    wrong = [q for q in levels if not 0 < q < 1]
+    if wrong:
+        raise AuditFailedError(f"A false-discovery rate of {wrong[0]} makes no sense; use 0.10 for 10 %.")
+    return calibration.promises(
+        standing.trust_score,
+        standing.given_labels,
+        standing.verified,
+        levels=levels,
+        calibrating=standing.calibrating,
+    )
+
+
+def noise_rate(standing: Standing) -> NoiseRate:
+    """The share of wrong labels: an interval with verified rows, else the audit's range, marked as a guess."""
+    if standing.verified.size:
+        return estimates.noise_rate_from_verified(standing.given_labels, standing.verified)
+    guess = standing.audit.summary["noise_rate"]
+    return NoiseRate(
+        low=guess["low"],
+        point=guess["point"],
+        high=guess["high"],
+        kind=guess["kind"],
+        sentence=guess["sentence"],
+        estimators=guess["estimators"],
+    )
+
+
+def what_more_buys(standing: Standing, num_more: int, *, q: float = 0.10) -> MoreRows:
+    """What ``num_more`` further verified rows would tighten."""
+    return calibration.what_more_buys(
+        standing.trust_score,
+        standing.given_labels,
+        standing.verified,
+        num_more,
+        q=q,
+        calibrating=standing.calibrating,
+    )
+
+
+def statements(standing: Standing) -> Statements:
+    """What can be said about the whole data set now."""
+    names = standing.dataset.class_names
+    assert standing.dataset.id is not None
+    with session() as open_session:
+        decided = reviews.decisions(open_session, standing.dataset.id)
+        conflicts = datasets.conflicts(open_session, standing.dataset.id)
+    wrong = {i for i, row in decided.items() if row.decision in FOUND_WRONG}
+    right = {i for i, row in decided.items() if row.decision == "keep"}
+    is_wrong = standing.verified.is_wrong(standing.given_labels)
+    wrong |= set(standing.verified.sample_ids[is_wrong].tolist())
+    right |= set(standing.verified.sample_ids[~is_wrong & ~standing.verified.is_unsure].tolist())
+    rate = noise_rate(standing)
+    left = estimates.errors_left(
+        rate,
+        int((standing.given_labels >= 0).sum()),
+        num_found_wrong=len(wrong),
+        num_found_right=len(right - wrong),
+    )
+    pairs = estimates.trading_pairs(
+        standing.given_labels, standing.suggested_label, standing.is_doubtful, len(names)
+    )
+    intervals = None
+    if standing.verified.size:
+        intervals = per_class_intervals(
+            standing.given_labels,
+            standing.verified.sample_ids,
+            is_wrong,
+            len(names),
+            is_unsure=standing.verified.is_unsure,
+            is_watched=standing.verified.is_watched,
+        )
+    reports = estimates.class_reports(
+        standing.given_labels,
+        standing.error_probability,
+        standing.is_doubtful,
+        pairs,
+        names,
+        intervals=intervals,
+    )
+    return Statements(rate, left, pairs, reports, conflicts)

@@ -1,0 +1,100 @@
+"""Decisions from files: a CSV, TSV or Parquet with the columns of an export goes back into the log.
+
+All rows of a file are taken or none; applying a file twice changes nothing, and a decision that is older
+than the one that stands stays out of its way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from auditor import reviewing
+from auditor.catalog import datasets
+from auditor.catalog.db import session
+from auditor.catalog.models import DatasetTable
+from auditor.errors import ReviewError
+from auditor.tables import read_table, unquoted
+
+
+def apply_file(dataset_name: str, path: Path, *, reviewer: str = "", source: str = "csv") -> dict[str, int]:
+    """Take decisions from a CSV, TSV or Parquet with the columns of an export; all rows or none.
+
+    Needs ``review_decision`` and ``sample_id`` or ``filepath``; ``relabel`` takes its class from
+    ``cleaned_label``. ``reviewer`` and ``reviewed_at`` of a row stand where they are filled in. Returns how
+    many rows of each decision were applied, and ``unchanged``. Applying a file twice changes nothing.
+
+    Raises:
+        ReviewError: a column is missing or a row is wrong; the text names the file and the row.
+    """
+    table = read_table(path)
+    if "review_decision" not in table.columns or not {"sample_id", "filepath"} & set(table.columns):
+        raise ReviewError(
+            f"{path} needs the columns review_decision and sample_id or filepath, it has "
+            f"{', '.join(table.columns[:8])}; start from a file that `auditor export` wrote."
+        )
+    with session() as open_session:
+        dataset = datasets.get(open_session, dataset_name)
+        assert dataset.id is not None
+        by_path = datasets.sample_ids_by_path(open_session, dataset.id)
+        rows = _parsed_rows(table, dataset, by_path, path, reviewer)
+        return reviewing.apply_rows(open_session, dataset.id, rows, source=source)
+
+
+def _parsed_rows(
+    table: pd.DataFrame, dataset: DatasetTable, by_path: dict[str, int], path: Path, reviewer: str
+) -> list[dict[str, Any]]:
+    classes = {name: index for index, name in enumerate(dataset.class_names)}
+    rows = []
+    for number, row in enumerate(table.to_dict("records"), start=2):  # row 1 is the header
+        decision = str(row.get("review_decision") or "").strip()
+        if not decision:
+            continue
+        where = f"{path}, row {number}"
+        sample_id = _sample_of(row, by_path, dataset.num_samples, where)
+        name = unquoted(str(row.get("cleaned_label") or ""))
+        if decision == "relabel" and name not in classes:
+            raise ReviewError(f"{where}: {name!r} is none of the classes; correct cleaned_label.")
+        several = [part for part in unquoted(str(row.get("review_labels") or "")).split("|") if part]
+        if any(part not in classes for part in several):
+            raise ReviewError(
+                f"{where}: review_labels {several} names a class that the dataset does not have."
+            )
+        rows.append(
+            {
+                "sample_id": sample_id,
+                "decision": decision,
+                "label": classes[name] if decision == "relabel" else None,
+                "labels": [classes[part] for part in several] or None,
+                "reviewer": unquoted(str(row.get("reviewer") or "")) or reviewer,
+                "created_at": _time_of(row, where),
+            }
+        )
+    return rows
+
+
+def _sample_of(row: Mapping[Any, Any], by_path: dict[str, int], num_samples: int, where: str) -> int:
+    filepath = unquoted(str(row.get("filepath") or ""))
+    if filepath in by_path:
+        return by_path[filepath]
+    if filepath:
+        raise ReviewError(f"{where}: {filepath!r} is not in the dataset; was the file made for another one?")
+    text = str(row.get("sample_id") or "")
+    if not text.isdigit() or int(text) >= num_samples:
+        raise ReviewError(f"{where}: sample_id {text!r} is not in the dataset (0..{num_samples - 1}).")
+    return int(text)
+
+
+def _time_of(row: Mapping[Any, Any], where: str) -> datetime:
+    text = str(row.get("reviewed_at") or "").strip()
+    if not text:
+        return datetime.now(tz=UTC)
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ReviewError(f"{where}: reviewed_at {text!r} is no ISO 8601 time.") from error
+    return at if at.tzinfo else at.replace(tzinfo=UTC)

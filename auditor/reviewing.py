@@ -1,0 +1,367 @@
+"""What people decide about labels: recorded at once, never overwritten, undone by another row.
+
+The log is append-only. What stands for a sample is its latest decision that was not undone; a run never
+touches it. What a person confirmed or corrected is the trusted set of the next audit, except the rows that
+calibrate its promises.
+"""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sqlmodel import Session
+
+from auditor import verification
+from auditor.catalog import audits, datasets, reviews, scores
+from auditor.catalog.db import session
+from auditor.catalog.models import DatasetTable, DecisionTable, ReviewTable, now
+from auditor.errors import ReviewError
+
+DECISIONS = ("keep", "relabel", "exclude", "unsure", "multiple", "none", "unreadable")
+"""``unsure``: the reviewer cannot tell; ``multiple``: several classes apply; ``none``: no class applies."""
+FOUND_WRONG = ("relabel", "exclude", "multiple", "none", "unreadable")
+"""Decisions that say the given label alone is not right."""
+PAUSE_S = 120.0
+"""A longer gap between two decisions is a pause, not reviewing time."""
+PACE_WINDOW = 50
+"""Decisions that the current hit rate and pace are taken from."""
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What became of a decision."""
+
+    review_id: int
+    conflict: DecisionTable | None
+    """Another reviewer's different decision that stood until now; both are in the log."""
+
+
+@dataclass(frozen=True)
+class ReviewProgress:
+    """Where the review of an audit's suspects stands."""
+
+    decided: int
+    found: int
+    """Labels that were found wrong."""
+    hit_rate: float | None
+    """Share of wrong labels among the latest decisions; None before the first."""
+    per_minute: float | None
+    expected_left: float
+    """Expected wrong labels among the samples that nobody decided on."""
+    advice: str
+    """Whether going on is worth it, in one sentence."""
+
+
+def decide(
+    dataset_id: int,
+    sample_id: int,
+    decision: str,
+    *,
+    reviewer: str,
+    label: int | None = None,
+    labels: Sequence[int] | None = None,
+    source: str = "app",
+    batch: str | None = None,
+    audit_id: int | None = None,
+    note: str | None = None,
+    at: datetime | None = None,
+) -> Decided:
+    """Record one decision; it is in the database when this returns.
+
+    Deciding again what this reviewer already decided changes nothing, so a resent decision does no harm.
+
+    Raises:
+        ReviewError: unknown decision, a label that is missing or outside the classes, or no reviewer's name.
+        NotFoundError: no such sample.
+    """
+    with session() as open_session:
+        return _decide(
+            open_session,
+            ReviewTable(
+                dataset_id=dataset_id,
+                sample_id=sample_id,
+                decision=decision,
+                label=label,
+                labels=None if labels is None else [int(one) for one in labels],
+                reviewer=reviewer.strip(),
+                source=source,
+                batch=batch,
+                audit_id=audit_id,
+                note=note,
+                created_at=at or now(),
+            ),
+        )
+
+
+def decide_many(
+    dataset_id: int,
+    decisions: Sequence[tuple[int, str, int | None]],
+    *,
+    reviewer: str,
+    source: str = "bulk",
+    audit_id: int | None = None,
+) -> str:
+    """Record (sample_id, decision, label) together or not at all; returns their batch, undone in one step."""
+    batch = uuid.uuid4().hex
+    with session() as open_session:
+        for sample_id, decision, label in decisions:
+            row = ReviewTable(
+                dataset_id=dataset_id,
+                sample_id=int(sample_id),
+                decision=decision,
+                label=label,
+                reviewer=reviewer.strip(),
+                source=source,
+                batch=batch,
+                audit_id=audit_id,
+            )
+            _decide(open_session, row)
+    return batch
+
+
+def accept_top(dataset_id: int, audit_id: int, count: int, *, reviewer: str) -> tuple[str, float]:
+    """Take the suggestion for the ``count`` most suspicious undecided samples.
+
+    Returns the batch and the expected number of wrong changes among them.
+    """
+    changes, expected_wrong = preview_top(dataset_id, audit_id, count)
+    batch = decide_many(dataset_id, changes, reviewer=reviewer, audit_id=audit_id)
+    return batch, expected_wrong
+
+
+def preview_top(
+    dataset_id: int, audit_id: int, count: int
+) -> tuple[list[tuple[int, str, int | None]], float]:
+    """The changes that ``accept_top`` would make, and how many of them are expected to be wrong.
+
+    A change is right where the given label is wrong and the suggestion is the true class.
+    """
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+        where = scores.SuspectFilter(only_undecided=True)
+        page = scores.page(open_session, audit, where, limit=count)
+    if audit.dataset_id != dataset_id:
+        raise ReviewError(f"Audit {audit_id} belongs to another dataset.")
+    page = page[(page.suggested_label >= 0) & (page.suggested_label != page.given_label)]
+    right = page.error_probability.astype(float) * page.suggested_probability.astype(float)
+    pairs = zip(page.sample_id.tolist(), page.suggested_label.tolist(), strict=True)
+    changes: list[tuple[int, str, int | None]] = [(sample_id, "relabel", label) for sample_id, label in pairs]
+    return changes, float((1 - right).sum())
+
+
+def undo_last(dataset_id: int, reviewer: str) -> ReviewTable | None:
+    """Take back the reviewer's newest decision (one sample); returns what was undone, or None."""
+    with session() as open_session:
+        latest = reviews.latest_of(open_session, dataset_id, reviewer.strip())
+        if latest is not None:
+            _undo(open_session, latest, reviewer)
+        return latest
+
+
+def undo_batch(dataset_id: int, batch: str, reviewer: str) -> int:
+    """Take back every decision of one batch that still stands un-undone; returns how many."""
+    with session() as open_session:
+        rows = reviews.of_batch(open_session, dataset_id, batch)
+        undone = {row.reverts for row in reviews.log(open_session, dataset_id) if row.decision == "undo"}
+        left = [row for row in rows if row.decision != "undo" and row.id not in undone]
+        for row in left:
+            _undo(open_session, row, reviewer)
+    return len(left)
+
+
+def batches(dataset_id: int) -> pd.DataFrame:
+    """Batches of decisions, the newest first: batch, source, reviewer, created_at, decisions, undone."""
+    log = log_frame(dataset_id)
+    made = log[(log.decision != "undo") & log.batch.notna()]
+    undone = set(log.reverts.dropna().astype(int))
+    made = made.assign(undone=made.id.isin(undone))
+    grouped = made.groupby("batch").agg(
+        source=("source", "first"),
+        reviewer=("reviewer", "first"),
+        created_at=("created_at", "max"),
+        decisions=("id", "count"),
+        undone=("undone", "sum"),
+    )
+    return grouped.sort_values("created_at", ascending=False).reset_index()
+
+
+def log_frame(dataset_id: int) -> pd.DataFrame:
+    """The whole log as a table, one row a decision or undo."""
+    with session() as open_session:
+        return reviews.frame(reviews.log(open_session, dataset_id))
+
+
+def conflicts(dataset_id: int) -> pd.DataFrame:
+    """Samples on which reviewers differ: one row a sample and reviewer, with which decision stands."""
+    log = log_frame(dataset_id)
+    undone = set(log.reverts.dropna().astype(int))
+    left = log[(log.decision != "undo") & ~log.id.isin(undone)]
+    latest = left.sort_values("id").groupby(["sample_id", "reviewer"], as_index=False).last()
+    verdict = latest.decision + ":" + latest.label.astype("string").fillna("")
+    differing = verdict.groupby(latest.sample_id).nunique()
+    table = latest[latest.sample_id.isin(differing.index[differing > 1])]
+    newest = table.groupby("sample_id").id.transform("max")
+    columns = ["sample_id", "reviewer", "decision", "label", "created_at"]
+    return table[columns].assign(stands=table.id == newest).reset_index(drop=True)
+
+
+def progress(dataset_id: int, audit_id: int) -> ReviewProgress:
+    """Where the review stands, how fast it goes and whether going on is worth it."""
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+        standing = reviews.decisions(open_session, dataset_id)
+        total = scores.expected_errors(open_session, audit, only_undecided=True)
+        upcoming = scores.page(
+            open_session, audit, scores.SuspectFilter(only_undecided=True), limit=PACE_WINDOW
+        )
+    rows = sorted(standing.values(), key=lambda row: row.review_id)
+    found = sum(row.decision in FOUND_WRONG for row in rows)
+    recent = rows[-PACE_WINDOW:]
+    hit_rate = sum(row.decision in FOUND_WRONG for row in recent) / len(recent) if recent else None
+    ahead = float(upcoming.error_probability.astype(float).mean()) if len(upcoming) else 0.0
+    return ReviewProgress(
+        decided=len(rows),
+        found=found,
+        hit_rate=hit_rate,
+        per_minute=_pace(recent),
+        expected_left=total,
+        advice=_advice(hit_rate if len(recent) >= PACE_WINDOW else None, ahead, total),
+    )
+
+
+def labels_to_train_on(dataset_id: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The labels (N,) int64 and the trusted mask (N,) bool of the next audit.
+
+    Labels that a person kept or corrected enter as trusted, with the correction; what a person excluded
+    enters as unlabeled. The calibrating half of every random draw enters as it was given, right or wrong, and
+    untrusted, whatever was decided on it: only rows that an audit treats like any other can calibrate it.
+    """
+    with session() as open_session:
+        labels = datasets.given_labels(open_session, dataset_id)
+        trusted = datasets.trusted_in_source(open_session, dataset_id) & (labels >= 0)
+        standing = reviews.decisions(open_session, dataset_id)
+    given, calibrating = labels.copy(), verification.calibrating_ids(dataset_id)
+    for sample_id, row in standing.items():
+        _settle(labels, trusted, sample_id, row.decision, row.label)
+    for sample_id, (decision, label) in verification.trusted_verdicts(dataset_id).items():
+        _settle(labels, trusted, sample_id, decision, label)
+    labels[calibrating], trusted[calibrating] = given[calibrating], False
+    return labels, trusted
+
+
+def apply_rows(
+    open_session: Session, dataset_id: int, rows: Sequence[dict[str, Any]], *, source: str
+) -> dict[str, int]:
+    """Record decisions in the caller's transaction; rows equal to what stands are left alone.
+
+    ``rows``: mappings with sample_id, decision, label, labels, reviewer, created_at.
+    """
+    batch, counts = uuid.uuid4().hex, {"unchanged": 0}
+    for row in rows:
+        before = reviews.standing(open_session, dataset_id, row["sample_id"])
+        if before is not None and (before.decision, before.label) == (row["decision"], row["label"]):
+            counts["unchanged"] += 1
+            continue
+        if before is not None and before.created_at >= row["created_at"]:
+            counts["older"] = counts.get("older", 0) + 1  # the later decision stands
+            continue
+        _decide(open_session, ReviewTable(dataset_id=dataset_id, source=source, batch=batch, **row))
+        counts[row["decision"]] = counts.get(row["decision"], 0) + 1
+    return counts
+
+
+def _decide(open_session: Session, row: ReviewTable) -> Decided:
+    dataset = open_session.get(DatasetTable, row.dataset_id)
+    if dataset is None:
+        raise ReviewError(f"There is no dataset {row.dataset_id}.")
+    sample = datasets.sample(open_session, row.dataset_id, row.sample_id)
+    _check(row, dataset.class_names)
+    if row.decision == "relabel" and row.label == sample.given_label:
+        row.decision, row.label = "keep", None
+    if row.decision != "relabel":
+        row.label = None
+    before = reviews.standing(open_session, row.dataset_id, row.sample_id)
+    differs = before is not None and (
+        (before.decision, before.label, before.labels) != (row.decision, row.label, row.labels)
+    )
+    if before is not None and not differs and before.reviewer == row.reviewer:
+        return Decided(before.review_id, None)
+    # What stands is about to change in place; what stood is handed out as it was.
+    stood = DecisionTable.model_validate(before.model_dump()) if before is not None else None
+    reviews.append(open_session, row)
+    assert row.id is not None
+    is_conflict = differs and stood is not None and stood.reviewer != row.reviewer
+    return Decided(row.id, stood if is_conflict else None)
+
+
+def _check(row: ReviewTable, class_names: list[str]) -> None:
+    if row.decision not in DECISIONS:
+        raise ReviewError(f"{row.decision!r} is no decision; use one of {', '.join(DECISIONS)}.")
+    if not row.reviewer:
+        raise ReviewError("A decision needs the reviewer's name.")
+    named = [row.label] if row.decision == "relabel" else list(row.labels or [])
+    if row.decision == "relabel" and row.label is None:
+        raise ReviewError(f"relabel of sample {row.sample_id} needs the corrected label.")
+    if row.decision == "multiple" and len(named) < 2:
+        raise ReviewError(f"multiple on sample {row.sample_id} needs at least two classes.")
+    wrong = [label for label in named if label is None or not 0 <= label < len(class_names)]
+    if wrong:
+        raise ReviewError(f"Class {wrong[0]} of sample {row.sample_id} is outside 0..{len(class_names) - 1}.")
+
+
+def _undo(open_session: Session, row: ReviewTable, reviewer: str) -> None:
+    reviews.append(
+        open_session,
+        ReviewTable(
+            dataset_id=row.dataset_id,
+            sample_id=row.sample_id,
+            decision="undo",
+            reviewer=reviewer.strip(),
+            source=row.source,
+            batch=row.batch,
+            audit_id=row.audit_id,
+            reverts=row.id,
+        ),
+    )
+
+
+def _settle(
+    labels: NDArray[np.int64],
+    trusted: NDArray[np.bool_],
+    sample_id: int,
+    decision: str,
+    label: int | None,
+) -> None:
+    if decision == "unsure":
+        return
+    if decision in ("keep", "relabel", "label"):
+        labels[sample_id] = labels[sample_id] if label is None else label
+        trusted[sample_id] = labels[sample_id] >= 0
+    else:
+        labels[sample_id], trusted[sample_id] = -1, False
+
+
+def _pace(rows: Sequence[DecisionTable]) -> float | None:
+    times = sorted(row.created_at for row in rows)
+    gaps = [(b - a).total_seconds() for a, b in itertools.pairwise(times)]
+    working = [gap for gap in gaps if gap <= PAUSE_S]
+    return 60 * len(working) / sum(working) if working and sum(working) > 0 else None
+
+
+def _advice(hit_rate: float | None, ahead: float, expected_left: float) -> str:
+    left = f"About {expected_left:,.0f} wrong labels are expected among the samples not looked at"
+    if expected_left < 1:
+        return "Fewer than one wrong label is expected to be left; stopping is reasonable."
+    if hit_rate is not None and hit_rate < 0.05:
+        return (
+            f"{left}, but only {hit_rate:.0%} of the last {PACE_WINDOW} were wrong; stopping is reasonable."
+        )
+    return f"{left}; about {ahead:.0%} of the next {PACE_WINDOW} should be wrong."

@@ -1,0 +1,60 @@
+"""Tables that people hand in: CSV, TSV or Parquet, every cell as text, with errors that name file and row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from auditor.errors import AuditorError
+
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+FORMULA_STARTS = "=+-@\t\r"
+"""A cell that begins with one of these is a formula to a spreadsheet."""
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """Read a table with every cell as text and empty cells as ``""``; rows keep their order.
+
+    Raises:
+        AuditorError: the file is missing, of another kind, not UTF-8 or not a table.
+    """
+    suffix = path.suffix.lower()
+    try:
+        if suffix in SEPARATORS:
+            return pd.read_csv(
+                path, sep=SEPARATORS[suffix], dtype=str, keep_default_na=False, encoding="utf-8-sig"
+            )
+        if suffix == ".parquet":
+            table = pd.read_parquet(path)
+            return table.map(lambda cell: "" if cell is None or cell != cell else str(cell))
+    except FileNotFoundError as error:
+        raise AuditorError(f"{path} does not exist.") from error
+    except UnicodeDecodeError as error:
+        raise AuditorError(
+            f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8 CSV and try again."
+        ) from error
+    except (ValueError, OSError) as error:
+        raise AuditorError(f"{path} cannot be read as a table: {str(error).splitlines()[0]}") from error
+    raise AuditorError(f"{path} is no table; use .csv, .tsv or .parquet.")
+
+
+def quoted(text: str) -> str:
+    """Put a quote before text that a spreadsheet would run as a formula; numbers stay numbers."""
+    if not text or text[0] not in FORMULA_STARTS + "'" or _is_number(text):
+        return text
+    # A text that already looks quoted gets one more, so that reading back gives exactly what was there.
+    return "'" + text if text[0] != "'" or text[1:2] in tuple(FORMULA_STARTS + "'") else text
+
+
+def unquoted(text: str) -> str:
+    """Undo ``quoted``."""
+    return text[1:] if len(text) > 1 and text[0] == "'" and text[1] in FORMULA_STARTS + "'" else text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

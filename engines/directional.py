@@ -6,8 +6,8 @@ a backward). But the answer is only an inner product of two gradients,
 
     -d G(theta - lr sum_i w_i grad f_i) / d w_i  at w = 0  =  lr <grad G, grad f_i>  =  lr D_v f_i,
 
-with v = grad G: the derivative of sample i's loss along v. One forward-mode pass gives the derivative ``zdot`` of all logits
-along v, and for *any* target q that sums to 1
+with v = grad G: the derivative of sample i's loss along v. One forward-mode pass gives the derivative
+``zdot`` of all logits along v, and for *any* target q that sums to 1
 
     D_v f_i = <softmax(z_i) - q_i, zdot_i>,
 
@@ -212,13 +212,15 @@ def finite_difference_tangent(
     return (ahead - logits.detach()) / size
 
 
-def last_layer_gradient(network: nn.Module, images: Tensor, targets: Tensor) -> MetaGradient:
+def last_layer_gradient(
+    network: nn.Module, images: Tensor, targets: Tensor, *, at: Mapping[str, Tensor] | None = None
+) -> MetaGradient:
     """v restricted to the last, linear layer (logits = W features + b): one forward, no backward.
 
     ``direction`` holds ``"weight"`` (K, D) and ``"bias"`` (K,); use with ``last_layer_tangent``.
     """
     with torch.no_grad(), batch_statistics(network):
-        features, logits = network(images)
+        features, logits = functional_call(network, dict(at or {}), (images,))
         features, logits = _at_least_float32(features), _at_least_float32(logits)
         targets = targets.to(logits)
         residual = (F.softmax(logits, dim=1) * targets.sum(1, keepdim=True) - targets) / len(images)

@@ -1,0 +1,52 @@
+# Two commands: `make demo` sets up and runs the main job, `make test` sets up and runs every test.
+# Both need Python 3.11 to 3.13 and make, nothing else; what they install lies in .venv.
+
+VENV := .venv
+RUN := $(VENV)/bin
+DEMO_ARGS ?=
+TEST_ARGS ?=
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
+	if $$p -c 'import sys; raise SystemExit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; \
+	then echo $$p; break; fi; done)
+
+.PHONY: help demo test lint types format app clean
+.DEFAULT_GOAL := help
+
+help: ## Show this list
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+
+demo: $(VENV)/.ready ## Audit 1,797 real digits with known wrong labels, then open the app (DEMO_ARGS=--no-app: no app)
+	$(RUN)/auditor demo $(DEMO_ARGS)
+
+test: $(VENV)/.ready-dev lint types ## Run every check and test
+	OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 2 --dist loadfile $(TEST_ARGS)
+
+lint: $(VENV)/.ready-dev ## Check style
+	$(RUN)/ruff check .
+	$(RUN)/ruff format --check .
+
+types: $(VENV)/.ready-dev ## Check types
+	$(RUN)/mypy
+
+format: $(VENV)/.ready-dev ## Format the code
+	$(RUN)/ruff format .
+	$(RUN)/ruff check --fix .
+
+app: $(VENV)/.ready ## Open the app
+	$(RUN)/auditor app
+
+clean: ## Remove what was installed (datasets and reviews are kept)
+	rm -rf $(VENV)
+
+$(VENV)/bin/pip:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 to 3.13 is missing; install it (Debian: apt-get install python3 python3-venv) or name it: make PYTHON=/path/to/python"; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "$(PYTHON) lacks venv; on Debian: apt-get install $$($(PYTHON) -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.ready: $(VENV)/bin/pip pyproject.toml
+	$(RUN)/pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.ready-dev: $(VENV)/bin/pip pyproject.toml
+	$(RUN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $(VENV)/.ready $@

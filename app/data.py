@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import streamlit as st
+from numpy.typing import NDArray
 
 from app import access
 from auditor import promises, verification
-from auditor.catalog import audits, datasets, reviews, scores
+from auditor.catalog import audits, datasets, reviews, scores, verifications
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable, DatasetTable, DecisionTable, DrawTable, EpochTable
 from auditor.errors import NotFoundError
@@ -67,10 +69,34 @@ def epochs(audit_id: int) -> list[EpochTable]:
 
 def draws(dataset_id: int) -> list[DrawTable]:
     """Random draws of a dataset, the oldest first."""
-    from auditor.catalog import verifications
-
     with session() as open_session:
         return verifications.draws(open_session, dataset_id)
+
+
+def blind_items(dataset_id: int, pending: list[tuple[int, int]]) -> list[dict[str, Any]]:
+    """(draw_id, sample_id) pairs with what a blind judge may see: the given label and the path."""
+    with session() as open_session:
+        rows = datasets.samples(open_session, dataset_id, [sample for _, sample in pending])
+    by_id = {row.sample_id: row for row in rows}
+    return [
+        {"draw": draw, "sample": sample, "given": by_id[sample].given_label, "filepath": by_id[sample].filepath}
+        for draw, sample in pending
+        if sample in by_id
+    ]
+
+
+def last_blind_item(dataset_id: int, reviewer: str) -> dict[str, Any] | None:
+    """The reviewer's newest standing blind verdict, so that it can be taken back after a reload."""
+    with session() as open_session:
+        standing = verifications.verdicts(open_session, dataset_id)
+    own = [(row.id or 0, key) for key, row in standing.items() if row.reviewer == reviewer]
+    return blind_items(dataset_id, [max(own)[1]])[0] if own else None
+
+
+def given_labels(dataset_id: int) -> NDArray[np.int64]:
+    """(N,) given labels; -1 = unlabeled."""
+    with session() as open_session:
+        return datasets.given_labels(open_session, dataset_id)
 
 
 def decisions(dataset_id: int) -> dict[int, DecisionTable]:

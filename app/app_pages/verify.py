@@ -1,5 +1,82 @@
-"""Under way."""
+"""How many labels are wrong, and what can be promised about the list of suspects?"""
+
+from __future__ import annotations
 
 import streamlit as st
 
-st.title("verify")
+from app import components, data, state, statements, words
+from app.failures import shown
+from auditor import consensus, verification
+from auditor.catalog.models import AuditTable, DatasetTable
+
+FIRST_DRAW = 200
+NEXT_DRAW = 50
+
+
+def offer_draw(dataset: DatasetTable) -> None:
+    """The first draw, with the reason for it."""
+    with st.container(border=True, width=720):
+        st.markdown(
+            "A list of suspects cannot say how many labels are wrong, because it is no random sample. "
+            "Some hundred labels drawn at random and judged without seeing the suggestion can: they give the noise "
+            "rate with an interval and a promise about how many flags are false."
+        )
+        labeled = dataset.num_samples - data.class_counts(dataset.id or 0).get(-1, 0)
+        size = st.number_input(
+            "Samples to draw", 1, max(1, labeled), min(FIRST_DRAW, labeled), step=10, key="verify_size", width=220
+        )
+        if st.button("Draw at random and start", type="primary", key="verify_draw"):
+            verification.draw(dataset.name, int(size))
+            st.rerun()
+        st.caption("Skipping is allowed, and costs the promises: the list stays a ranking with a guess.")
+        st.page_link("app_pages/suspects.py", label="Skip to Suspects", icon=":material/arrow_forward:")
+
+
+def offer_more(dataset: DatasetTable, audit: AuditTable | None) -> None:
+    """What to do when everything drawn is judged."""
+    with st.container(border=True):
+        st.markdown("**Every drawn sample is judged.** Let the ranking learn from it, or draw more.")
+        left, right = st.columns(2)
+        if audit is not None and left.button("Use these verdicts in the ranking", type="primary", key="verify_settle"):
+            with st.spinner("Weighing the engines and calibrating …"):
+                consensus.settle(audit.id or 0)
+            st.switch_page("app_pages/suspects.py")
+        if right.button(f"Draw {NEXT_DRAW} more", key="verify_more"):
+            verification.draw(dataset.name, NEXT_DRAW)
+            st.rerun()
+
+
+dataset = state.require_dataset()
+assert dataset.id is not None
+finished = next((row for row in data.audits_of(dataset.id) if row.status == "finished"), None)
+st.title("Verify")
+drawn = sum(len(draw.sample_ids) for draw in data.draws(dataset.id))
+if not drawn:
+    with shown():
+        offer_draw(dataset)
+    st.stop()
+reviewer = state.require_reviewer("Every verdict is kept with your name, and you can take each back.")
+bench, known = st.columns([2.1, 1], gap="large")
+pending = verification.pending(dataset.id)
+with bench:
+    if pending:
+        components.verify_bench(
+            key="verify_bench",
+            connection=data.connection(dataset),
+            class_names=dataset.class_names,
+            reviewer=reviewer,
+            items=data.blind_items(dataset.id, pending),
+            total=drawn,
+            last=data.last_blind_item(dataset.id, reviewer),
+            on_milestone=lambda: None,
+        )
+    else:
+        with shown():
+            offer_more(dataset, finished)
+with known, shown():
+    st.subheader("What is known so far", anchor=False)
+    statements.verified(dataset, finished, judged=drawn - len(pending))
+    st.caption(
+        f"{words.count(drawn - len(pending))} of {words.count(drawn)} judged. The statements follow after every ten; half "
+        "of the rows calibrate the promises, half may be trusted by the next audit."
+    )

@@ -22,7 +22,10 @@ def _source(*names: str) -> str:
 
 
 _BENCH = st.components.v2.component(
-    "auditor_bench", css=_source("bench.css"), js=_source("core.js", "card.js", "bench.js")
+    "auditor_bench", css=_source("bench.css"), js=_source("core.js", "layer.js", "card.js", "bench.js")
+)
+_VERIFY = st.components.v2.component(
+    "auditor_verify", css=_source("bench.css"), js=_source("core.js", "layer.js", "verify.js")
 )
 _NAME = st.components.v2.component("auditor_name", js=_source("name.js"))
 
@@ -67,10 +70,36 @@ def review_bench(
     )
 
 
+def verify_bench(
+    *,
+    key: str,
+    connection: dict[str, Any],
+    class_names: list[str],
+    reviewer: str,
+    items: list[dict[str, Any]],
+    total: int,
+    last: dict[str, Any] | None,
+    on_milestone: Callable[[], None],
+) -> None:
+    """Blind verdicts on ``items`` (draw, sample, given, filepath), one at a time.
+
+    ``on_milestone`` is called after every ten verdicts and after the last one, before the page runs again.
+    """
+    _VERIFY(
+        key=key,
+        data={
+            "connection": connection,
+            "classNames": class_names,
+            "reviewer": reviewer,
+            "items": items,
+            "total": total,
+            "last": last,
+        },
+        on_milestone_change=on_milestone,
+    )
+
+
 def remember_name(name: str) -> None:
     """Keep the reviewer's name in this browser, so that it is asked once."""
     with st.container(height=1, border=False, key="remember_name"):
         _NAME(key="auditor_name", data={"name": name, "cookie": NAME_COOKIE})
-
-
-Callback = Callable[[], None]

@@ -422,29 +422,15 @@ class Bench {
 
   // -- pickers and help ------------------------------------------------------------------------------------
 
-  showLayer(title, content) {
-    const close = el("button", { class: "plain", text: "Close (Esc)", onclick: () => this.hideLayer() });
-    this.layer.replaceChildren(
-      el("div", { class: "sheet", role: "dialog", "aria-label": title }, [el("strong", { text: title }), content, close]),
-    );
-    this.layer.hidden = false;
-  }
-
-  hideLayer() {
-    this.layer.hidden = true;
-    this.layer.replaceChildren();
-    this.layerKey = null;
-  }
-
   help() {
     const rows = HELP.map(([key, text]) => el("div", { class: "key" }, [el("kbd", { text: key }), el("span", { text })]));
-    this.showLayer("Keys", el("div", { class: "keys", "data-testid": "help" }, rows));
-    this.layerKey = () => this.hideLayer();
+    showLayer(this.layer, "Keys", el("div", { class: "keys", "data-testid": "help" }, rows));
+    this.layer.anyKeyCloses = true;
   }
 
   pickClass() {
-    this.picker("Which class is it?", (label) => {
-      this.hideLayer();
+    showPicker(this.layer, this.data.classNames, "Which class is it?", (label) => {
+      hideLayer(this.layer);
       this.label(label);
     });
   }
@@ -455,11 +441,11 @@ class Bench {
       class: "action relabel", text: "These classes apply",
       onclick: () => {
         if (chosen.size < 2) return;
-        this.hideLayer();
+        hideLayer(this.layer);
         this.verdict("multiple", [...chosen].sort((a, b) => a - b));
       },
     });
-    this.picker("Which classes apply? Choose two or more.", (label, button) => {
+    showPicker(this.layer, this.data.classNames, "Which classes apply? Choose two or more.", (label, button) => {
       if (chosen.has(label)) chosen.delete(label);
       else chosen.add(label);
       button.classList.toggle("chosen", chosen.has(label));
@@ -467,40 +453,11 @@ class Bench {
     }, done);
   }
 
-  picker(title, onPick, extra = null) {
-    const list = el("div", { class: "classes" });
-    const search = el("input", { type: "text", placeholder: "Type a part of its name", "aria-label": title });
-    const buttons = this.data.classNames.map((name, label) => {
-      const button = el("button", { class: "plain", text: name, title: name });
-      button.addEventListener("click", () => onPick(label, button));
-      return button;
-    });
-    const filter = () => {
-      const part = search.value.toLowerCase();
-      const hits = buttons.filter((button) => button.textContent.toLowerCase().includes(part));
-      list.replaceChildren(...hits.slice(0, 200));
-      return hits;
-    };
-    search.addEventListener("input", filter);
-    search.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") this.hideLayer();
-      if (event.key !== "Enter") return;
-      const hits = filter();
-      if (search.value === "" && extra) extra.click();
-      else if (hits.length) hits[0].click();
-      search.value = "";
-      if (!this.layer.hidden) filter();
-    });
-    filter();
-    this.showLayer(title, el("div", { class: "picker", "data-testid": "picker" }, [search, list, extra]));
-    search.focus();
-  }
-
   onKey(event) {
     if (!this.data || !this.bench.isConnected || this.bench.offsetParent === null) return;
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     if (!this.layer.hidden) {
-      if (key === "Escape" || this.layerKey) this.hideLayer();
+      if (key === "Escape" || this.layer.anyKeyCloses) hideLayer(this.layer);
       return;
     }
     if (event.repeat && !key.startsWith("Arrow")) return;

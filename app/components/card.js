@@ -59,12 +59,13 @@ class Card {
         ]),
       ),
     );
-    this.right.replaceChildren(
+    const same = story.duplicates;
+    const sections = [
       this.exemplars(story), this.engines(story),
       this.strip("Nearest in what the engines learned", story.neighbours, "neighbours"),
-      story.duplicates.length ? this.strip("The same picture", story.duplicates, "duplicates") : null,
-    );
-    for (const node of [...this.right.children]) if (!node) node.remove();
+      same.length ? this.strip("The same picture", same, "duplicates") : null,
+    ];
+    this.right.replaceChildren(...sections.filter(Boolean));
   }
 
   thumbs(samples, size = 96) {

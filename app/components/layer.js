@@ -1,0 +1,50 @@
+// A sheet over a component: help, or a class to choose by typing a part of its name.
+
+function hideLayer(layer) {
+  layer.hidden = true;
+  layer.anyKeyCloses = false;
+  layer.replaceChildren();
+}
+
+function showLayer(layer, title, content) {
+  const close = el("button", { class: "plain", text: "Close (Esc)", onclick: () => hideLayer(layer) });
+  layer.replaceChildren(
+    el("div", { class: "sheet", role: "dialog", "aria-label": title }, [el("strong", { text: title }), content, close]),
+  );
+  layer.hidden = false;
+}
+
+const MOST_SHOWN = 200;
+
+function showPicker(layer, classNames, title, onPick, extra = null) {
+  const list = el("div", { class: "classes" });
+  const search = el("input", { type: "text", placeholder: "Type a part of its name", "aria-label": title });
+  const buttons = classNames.map((name, label) => {
+    const button = el("button", { class: "plain", text: name, title: name });
+    button.addEventListener("click", () => onPick(label, button));
+    return button;
+  });
+  const filter = () => {
+    const part = search.value.toLowerCase();
+    const hits = buttons.filter((button) => button.textContent.toLowerCase().includes(part));
+    // A name that is typed in full comes first, so that "car" can be chosen beside "carpet".
+    hits.sort((a, b) => (b.textContent.toLowerCase() === part) - (a.textContent.toLowerCase() === part));
+    list.replaceChildren(...hits.slice(0, MOST_SHOWN));
+    return hits;
+  };
+  search.addEventListener("input", filter);
+  search.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") hideLayer(layer);
+    if (event.key !== "Enter") return;
+    event.preventDefault();
+    event.stopPropagation();
+    const hits = filter();
+    if (search.value === "" && extra) extra.click();
+    else if (hits.length) hits[0].click();
+    search.value = "";
+    if (!layer.hidden) filter();
+  });
+  filter();
+  showLayer(layer, title, el("div", { class: "picker", "data-testid": "picker" }, [search, list, extra]));
+  search.focus();
+}

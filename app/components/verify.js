@@ -1,0 +1,171 @@
+// Blind verification: one random sample at a time, its given label shown, no suggestion. Every verdict is in
+// the database before the next sample shows; after every ten the page is told, so that it can say what is known.
+
+class Verify {
+  constructor(root) {
+    this.items = [];
+    this.done = new Set();
+    this.history = [];
+    this.notice = el("div", { class: "notice", role: "status", hidden: true, "data-testid": "notice" });
+    this.stage = el("div", { class: "stage" });
+    this.layer = el("div", { class: "layer", hidden: true });
+    this.live = el("div", { class: "sr-only", "aria-live": "polite" });
+    this.box = el("div", { class: "bench verify", "data-testid": "verify" }, [this.notice, this.stage, this.layer, this.live]);
+    root.append(this.box);
+  }
+
+  update(data) {
+    const isNew = !this.data || JSON.stringify(data.items) !== JSON.stringify(this.data.items);
+    this.data = data;
+    if (this.server) this.server.connection = data.connection;
+    else {
+      this.server = new Server(data.connection);
+      this.outbox = new Outbox(this.server, "blind", (count, error) => this.showWaiting(count, error));
+      this.outbox.restore((verdict) => verdict.dataset === data.connection.dataset);
+    }
+    this.outbox.flush();
+    if (isNew) {
+      // The page sends what was left to judge when it looked; this tab may be some samples further.
+      this.items = data.items.filter((item) => !this.done.has(this.nameOf(item)));
+      this.draw();
+    }
+  }
+
+  get item() {
+    return this.items[0];
+  }
+
+  get judged() {
+    return this.data.total - this.items.length;
+  }
+
+  nameOf(item) {
+    return `${item.draw}/${item.sample}`;
+  }
+
+  keyOf(label) {
+    const names = this.data.classNames;
+    if (names.length > 10) return null;
+    if (names.every((name) => /^[0-9]$/.test(name))) return names[label];
+    return String((label + 1) % 10);
+  }
+
+  draw() {
+    const item = this.item;
+    this.box.setAttribute("data-judged", this.judged);
+    if (!item) {
+      this.stage.replaceChildren(el("div", { class: "empty", "data-testid": "verified" }, [el("strong", { text: "Every drawn sample is judged." })]));
+      return;
+    }
+    const name = this.data.classNames[item.given];
+    const picture = el("img", { class: "picture", src: this.server.image(item.sample, 640), alt: `Sample ${item.sample}`, "data-testid": "picture" });
+    picture.addEventListener("load", () => picture.classList.toggle("crisp", picture.naturalWidth < 200));
+    const button = (key, text, action, tone = "") =>
+      el("button", { class: `action ${tone}`, onclick: action, title: text }, [key ? el("kbd", { text: key }) : null, el("span", { text })]);
+    const others = this.data.classNames
+      .map((other, label) => (label === item.given ? null : button(this.keyOf(label), other, () => this.judge("label", label))))
+      .filter(Boolean);
+    const many = this.data.classNames.length > 24;
+    const [done, total] = [this.judged, this.data.total];
+    const progress = el("div", { class: "progress", title: `${done} of ${total} judged` }, [el("i", { style: `width:${(100 * done) / total}%` })]);
+    this.stage.replaceChildren(
+      el("div", { class: "judge", "data-testid": "judge", "data-sample": item.sample }, [
+        el("div", { class: "pane" }, [picture]),
+        el("div", { class: "question" }, [
+          progress,
+          el("small", { text: `${done + 1} of ${total} · sample ${item.sample}`, title: item.filepath }),
+          el("div", { class: "given", text: "The given label is" }),
+          el("div", { class: "big", text: name, title: name, "data-testid": "given" }),
+          el("div", { class: "row" }, [button("Q", "It is right", () => this.judge("label", item.given), "keep")]),
+          el("h4", { text: "Or it should be" }),
+          el("div", { class: "row classes" }, many ? [] : others),
+          el("div", { class: "row" }, [
+            button("L", "Find a class", () => this.pickClass()), button("E", "No class fits", () => this.judge("exclude")),
+            button("N", "Not sure", () => this.judge("unsure")), button("Z", "Undo", () => this.undo()),
+          ]),
+        ]),
+      ]),
+    );
+    this.live.textContent = `Given label ${name}`;
+    for (const next of this.items.slice(1, 4)) new Image().src = this.server.image(next.sample, 640);
+  }
+
+  tell(text, tone = "info") {
+    this.notice.textContent = text || "";
+    this.notice.className = `notice ${tone}`;
+    this.notice.hidden = !text;
+  }
+
+  showWaiting(count) {
+    if (count) this.tell("The server does not answer. The verdict is kept in this browser and sent as soon as it is back.", "bad");
+    else if (!this.notice.hidden) this.tell("");
+  }
+
+  async judge(decision, label = null) {
+    const item = this.item;
+    if (!item || this.saving) return;
+    this.saving = true;
+    try {
+      await this.outbox.send({
+        dataset: this.data.connection.dataset, draw: item.draw, sample: item.sample, decision, label, reviewer: this.data.reviewer,
+      });
+      this.tell("");
+      this.history.push(item);
+      this.done.add(this.nameOf(item));
+      this.items = this.items.filter((other) => other !== item);
+      this.draw();
+      if (this.judged % 10 === 0 || !this.item) this.component.setTriggerValue("milestone", this.judged);
+    } catch (error) {
+      this.tell(error.message, "bad");
+    }
+    this.saving = false;
+  }
+
+  async undo() {
+    const item = this.history.pop() || this.data.last;
+    if (!item || this.saving) {
+      this.tell("There is nothing of yours to undo here.");
+      return;
+    }
+    try {
+      await this.server.post("blind-undo", { draw: item.draw, sample: item.sample, reviewer: this.data.reviewer });
+    } catch (error) {
+      this.history.push(item);
+      this.tell(error.message, "bad");
+      return;
+    }
+    this.data.last = null;
+    this.done.delete(this.nameOf(item));
+    this.items.unshift(item);
+    this.draw();
+    this.tell(`Undone: judge sample ${item.sample} again.`);
+  }
+
+  pickClass() {
+    showPicker(this.layer, this.data.classNames, "Which class is it?", (label) => {
+      hideLayer(this.layer);
+      this.judge("label", label);
+    });
+  }
+
+  onKey(event) {
+    if (!this.data || this.box.offsetParent === null) return;
+    const key = event.key.toLowerCase();
+    if (!this.layer.hidden) {
+      if (event.key === "Escape") hideLayer(this.layer);
+      return;
+    }
+    if (event.repeat) return;
+    const named = this.data.classNames.findIndex((_, label) => this.keyOf(label) === key);
+    if (key === "q" && this.item) this.judge("label", this.item.given);
+    else if (key === "e") this.judge("exclude");
+    else if (key === "n") this.judge("unsure");
+    else if (key === "z") this.undo();
+    else if (key === "l") this.pickClass();
+    else if (named >= 0) this.judge("label", named);
+    else return;
+    event.preventDefault();
+  }
+}
+
+export default mount(Verify);

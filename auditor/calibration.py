@@ -345,7 +345,8 @@ def calibrate_error_probability(
 
     best = optimize.minimize(loss, np.array([centre, np.log(GUESS_SLOPE)]), method="BFGS").x
     probability: NDArray[np.float64] = expit(best[0] + np.exp(best[1]) * features)
-    return probability
+    # m rows cannot show that more than m + 1 of m + 2 such labels are wrong (Laplace's rule).
+    return np.minimum(probability, 1.0 - 1.0 / (len(sample_ids) + 2))
 
 
 def guess_error_probability(doubt: NDArray[np.floating], share: float) -> NDArray[np.float64]:

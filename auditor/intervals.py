@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import lgamma
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+from scipy.special import betaln, gammaln, xlog1py, xlogy
 
 LEVEL = 0.95
 MIXTURE = 0.5
@@ -73,12 +75,13 @@ def hypergeometric_interval(
     _check_counts(num_hits, num_rows, population)
     tail = (1.0 - level) / 2.0
     fewest, most = num_hits, population - (num_rows - num_hits)
+    below, above = np.arange(num_hits + 1), np.arange(num_hits, num_rows + 1)
 
     def upper_tail_allows(hits: int) -> bool:
-        return bool(stats.hypergeom.sf(num_hits - 1, population, hits, num_rows) > tail)
+        return float(np.exp(_log_hypergeometric(above, num_rows, hits, population)).sum()) > tail
 
     def lower_tail_allows(hits: int) -> bool:
-        return bool(stats.hypergeom.cdf(num_hits, population, hits, num_rows) > tail)
+        return float(np.exp(_log_hypergeometric(below, num_rows, hits, population)).sum()) > tail
 
     low = _first_true(upper_tail_allows, fewest, most)
     high = most - _first_true(lambda step: lower_tail_allows(most - step), 0, most - fewest)
@@ -99,14 +102,17 @@ def confidence_sequence(
     _check_counts(num_hits, num_rows, population)
     if num_rows == 0:
         return 0.0, 1.0
-    floor = np.log1p(-level) + float(stats.betabinom.logpmf(num_hits, num_rows, MIXTURE, MIXTURE))
+    floor = np.log1p(-level) + _log_mixture(num_hits, num_rows)
     if population is None:
         return _binomial_range(num_hits, num_rows, floor)
     fewest, most = num_hits, population - (num_rows - num_hits)
     peak = int(np.clip(round(num_hits / num_rows * population), fewest, most))
 
+    drawn = _log_ways(population, num_rows)
+
     def inside(hits: int) -> bool:
-        return bool(stats.hypergeom.logpmf(num_hits, population, hits, num_rows) > floor)
+        ways = _log_ways(hits, num_hits) + _log_ways(population - hits, num_rows - num_hits)
+        return ways - drawn > floor
 
     low = _first_true(inside, fewest, peak)
     high = most - _first_true(lambda step: inside(most - step), 0, most - peak)
@@ -203,7 +209,8 @@ def _binomial_range(num_hits: int, num_rows: int, floor: float) -> tuple[float, 
     """Bisect the two ends of {p: binomial log-likelihood > floor}; it is concave in p."""
 
     def inside(share: float) -> bool:
-        return bool(stats.binom.logpmf(num_hits, num_rows, share) > floor)
+        likelihood = xlogy(num_hits, share) + xlog1py(num_rows - num_hits, -share)
+        return _log_ways(num_rows, num_hits) + float(likelihood) > floor
 
     def end(outside: float, within: float) -> float:
         if inside(outside):
@@ -215,6 +222,29 @@ def _binomial_range(num_hits: int, num_rows: int, floor: float) -> tuple[float, 
 
     peak = num_hits / num_rows
     return end(0.0, peak), end(1.0, peak)
+
+
+def _log_ways(total: int, part: int) -> float:
+    """log C(total, part) for 0 <= part <= total."""
+    return lgamma(total + 1) - lgamma(part + 1) - lgamma(total - part + 1)
+
+
+def _log_hypergeometric(
+    seen: NDArray[np.integer], num_rows: int, hits: int, population: int
+) -> NDArray[np.float64]:
+    """log P(each number of hits seen among the rows drawn | hits in the population)."""
+    misses, others = num_rows - seen, population - hits
+    possible = (seen <= hits) & (misses <= others)
+    seen, misses = np.where(possible, seen, 0), np.where(possible, misses, 0)
+    ways = gammaln(hits + 1) - gammaln(seen + 1) - gammaln(hits - seen + 1)
+    ways += gammaln(others + 1) - gammaln(misses + 1) - gammaln(others - misses + 1)
+    return np.where(possible, ways - _log_ways(population, num_rows), -np.inf)
+
+
+def _log_mixture(num_hits: int, num_rows: int) -> float:
+    """log P(hits) when the share is drawn from Beta(MIXTURE, MIXTURE): the beta-binomial law."""
+    posterior = betaln(num_hits + MIXTURE, num_rows - num_hits + MIXTURE)
+    return _log_ways(num_rows, num_hits) + float(posterior - betaln(MIXTURE, MIXTURE))
 
 
 def _first_true(test: Callable[[int], bool], start: int, stop: int) -> int:

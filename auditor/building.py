@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 
 from auditor.errors import ImportRefusedError
 from auditor.images import cache_name
+from auditor.sources.exports import classes_named
 from auditor.sources.rows import Payload, Problem, Source, SourceRow, ordered_class_names
 from auditor.staging import RowFile
-from auditor.workers import CacheFile, Hashed, Probed, chunks, decode_chunk, probe_chunk, run_in_order
+from auditor.workers import CacheFile, Hashed, Probed, chunks, decode_chunk, merged, probe_chunk, run_in_order
 
 LARGEST_DEFAULT_SIZE = 224
 SMALLEST_SIZE = 8
@@ -129,8 +130,8 @@ def read_rows(source: Source, file: Path, on_progress: OnProgress | None) -> Par
             continue
         labels.append(_number(numbers, item.label))
         true_labels.append(_number(numbers, item.true_label))
-        # A class may stand in no given label and yet be what a reviewer chose.
-        _number(numbers, (item.review or {}).get("cleaned_label") or None)
+        for name in classes_named(item.review):
+            _number(numbers, name)
         trusted.append(item.trusted)
         rows.append(_line(item))
         ticker.at(len(labels))
@@ -182,12 +183,10 @@ class Builder:
             kept[[row for row, _ in bad]] = False
             done += len(found.heights)
             ticker.at(done)
-        empty = Probed(*(np.empty(0, t) for t in (np.int32, np.int32, np.bool_, np.bool_)), problems=[])  # type: ignore[arg-type]
-        merged = [np.concatenate([getattr(p, n) for p in parts or [empty]]) for n in _PROBED]
-        return kept, Probed(*merged, problems=[])
+        return kept, merged(parts)
 
     def decode(self, kept: NDArray[np.bool_], probed: Probed, image_size: int | None) -> Built:
-        """Decode the kept rows into the cache file of the work folder; rows that fail are dropped and reported."""
+        """Decode the kept rows into the work folder's cache file; rows that fail are dropped and reported."""
         size = image_size or default_size(probed.heights[kept], probed.widths[kept])
         channels = 3 if probed.has_colour[kept].any() else 1
         total = int(kept.sum())
@@ -241,7 +240,7 @@ class Builder:
         perceptual[:] = found.perceptual
 
     def _report(self, bad: list[tuple[int, str]]) -> None:
-        """Name the file and the row of staged rows that failed; reads the row file once a chunk with failures."""
+        """Name the file and row of staged rows that failed; reads the row file once a chunk with failures."""
         if not bad:
             return
         texts = dict(bad)
@@ -272,9 +271,6 @@ class Builder:
             # Taken at once: writing into a sparse map on a full disk would kill the process (SIGBUS).
             os.posix_fallocate(stream.fileno(), 0, needed)
         return CacheFile(str(path), len(header), channels, size), shape
-
-
-_PROBED = ("heights", "widths", "has_colour", "is_animated")
 
 
 def default_size(heights: NDArray[np.int32], widths: NDArray[np.int32]) -> int:

@@ -1,9 +1,10 @@
 """One way to look at every picture: any file that Pillow reads becomes the same uint8 layout.
 
-- Turned as its EXIF orientation says. The first frame of an animation. Transparent parts on white, as a viewer shows them.
+- Turned as its EXIF orientation says. The first frame of an animation. Transparent parts on white, as a viewer
+  shows them.
 - 16-bit grey is divided by 257, so that black and white stay what they are for all images alike.
-- Scaled so that the whole image fits a square of the chosen side; what is left beside a non-square image is filled
-  with the mean colour of its own edges. Nothing is cropped and nothing is stretched.
+- Scaled so that the whole image fits a square of the chosen side; what is left beside a non-square image is
+  filled with the mean colour of its own edges. Nothing is cropped and nothing is stretched.
 
 Only decoders that run in Pillow itself are allowed (no PostScript, no external program).
 """
@@ -22,7 +23,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "DIB", "TIFF", "WEBP", "PPM", "JPEG2000", "AVIF", "MPO")
 MAX_PIXELS = 89_478_485
-"""Pillow's own warning level: 9,459 px square. A file that declares more is taken for a decompression bomb."""
+"""Pillow's own warning level: 9,459 px square. What declares more is taken for a decompression bomb."""
 MAX_FILE_BYTES = 256 * 2**20
 GREY_MODES = frozenset(["1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "I;16N", "F"])
 ORIENTATION = 0x0112
@@ -106,7 +107,7 @@ def upright(data: bytes, *, at_least: int | None = None) -> Image.Image:
     image = _open(data)
     try:
         if at_least is not None:
-            # Both sides at least `at_least`: draft() picks the smallest scale of 1/1 .. 1/8 that still holds it.
+            # draft() picks the smallest scale of 1/1 .. 1/8 at which both sides still hold `at_least`.
             image.draft(None, (at_least, at_least))
         image.load()
         turned = ImageOps.exif_transpose(image) if _orientation(image) > 1 else image
@@ -120,7 +121,7 @@ def upright(data: bytes, *, at_least: int | None = None) -> Image.Image:
 
 
 def fit(image: Image.Image, size: int) -> Image.Image:
-    """The whole image in a ``size`` square, centred, its proportions kept, filled with its edges' mean colour."""
+    """The whole image centred in a ``size`` square, in proportion, filled up with its edges' mean colour."""
     width, height = image.size
     if width == height == size:
         return image

@@ -79,7 +79,7 @@ def image_cache(dataset: Dataset) -> np.memmap:
         raise NotFoundError(
             f"The image cache {path} holds {images.shape} {images.dtype}, not {wanted}; {remedy}."
         )
-    return images  # type: ignore[no-any-return]
+    return images
 
 
 def true_labels(dataset: Dataset) -> NDArray[np.int64] | None:
@@ -164,7 +164,7 @@ def extracted_path(dataset: Dataset, sample: Sample) -> Path:
     data = original_bytes(dataset, sample)
     target_folder.mkdir(parents=True, exist_ok=True)
     target = target_folder / f"{sample.sample_id:09d}{_suffix(data, sample.filepath)}"
-    # Written under another name first: two processes may want the same file, and a kill must leave no half of it.
+    # Under another name first: two processes may want the same file, and a kill must leave no half of it.
     descriptor, temporary = tempfile.mkstemp(dir=target_folder, prefix=".writing-")
     with os.fdopen(descriptor, "wb") as stream:
         stream.write(data)

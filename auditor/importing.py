@@ -2,33 +2,27 @@
 
     report = import_dataset("photos/", name="photos")
 
-Nothing is copied from or changed at the source, except that images which lie in no file of their own are copied
-into the home when another program asks for files (``images.extracted_path``).
+Nothing is changed at the source, and nothing is copied from it but the decoded cache (and, when another program
+asks for files, the images that lie in no file of their own: ``images.extracted_path``).
 """
 
 from __future__ import annotations
 
-import itertools
 import os
 import time
-from collections.abc import Iterator
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sqlalchemy.exc import IntegrityError
 
 from auditor import staging
-from auditor.building import Builder, Built, OnProgress, Parsed, Progress, Ticker, default_size, read_rows
+from auditor.building import Builder, Built, OnProgress, Parsed, Progress, default_size, read_rows
 from auditor.catalog import datasets, db
-from auditor.catalog.models import DatasetTable
 from auditor.decoding import ImageError, probe
-from auditor.duplicates import Duplicates, find_duplicates
 from auditor.errors import ImportRefusedError
-from auditor.images import TRUE_LABELS, cache_name
-from auditor.settings import settings
+from auditor.registering import MOST_LISTED, ImportReport, Registration, name_taken
 from auditor.sources import (
     Problem,
     Source,
@@ -49,7 +43,6 @@ MAX_CLASSES = 30_000
 MANY_CLASSES = 1_000
 PREVIEW_ROWS = 20
 PREVIEW_IMAGES = 200
-MOST_LISTED = 1_000
 
 
 class BadRowsError(ImportRefusedError):
@@ -60,51 +53,6 @@ class BadRowsError(ImportRefusedError):
         super().__init__(text)
         self.problems = problems
         self.count = count
-
-
-@dataclass(frozen=True)
-class ReviewRow:
-    """A decision that stands in an exported CSV of ours."""
-
-    sample_id: int
-    decision: str
-    label: int | None
-    """Index of ``cleaned_label``; None where it is empty."""
-    reviewer: str
-    reviewed_at: str
-    """As the file has it (ISO 8601)."""
-
-
-@dataclass(frozen=True)
-class ImportReport:
-    """What was imported."""
-
-    dataset_id: int
-    name: str
-    num_samples: int
-    num_classes: int
-    num_unlabeled: int
-    num_trusted: int
-    skipped: list[Problem]
-    """The first thousand; ``num_skipped`` counts all."""
-    num_skipped: int
-    duplicates: dict[str, int]
-    """groups, exact_samples, near_samples, conflicting_groups, conflicting_samples"""
-    conflicts: list[list[int]]
-    """sample_ids of each group of equal pictures with different given labels (the first thousand groups)."""
-    seconds: float
-    channels: int
-    image_size: int
-    notes: list[str] = field(default_factory=list)
-    review_rows: list[ReviewRow] = field(default_factory=list)
-    """Decisions found in an exported CSV, to be applied by whoever records reviews."""
-
-    def stored(self) -> dict[str, Any]:
-        """What the catalog keeps of it."""
-        kept = asdict(self)
-        for name in ("dataset_id", "name", "review_rows"):
-            kept.pop(name)
-        return kept
 
 
 @dataclass(frozen=True)
@@ -206,12 +154,12 @@ def import_dataset(
     """Import ``source`` under ``name``: see DESIGN section 5 for the kinds of sources.
 
     ``image_size`` is the side of the square cache (default: the median of the longer sides, at most 224).
-    ``skip_bad`` leaves out rows that cannot be used instead of refusing the whole import. ``true_label_column``
-    is known truth for benchmarks: stored beside the cache, never trained on. ``workers`` defaults to the
-    number of processors.
+    ``skip_bad`` leaves out rows that cannot be used instead of refusing the whole import.
+    ``true_label_column`` is known truth for benchmarks: stored beside the cache, never trained on.
+    ``workers`` defaults to the number of processors.
 
     Raises:
-        ImportRefusedError: nothing was registered and nothing is left behind; ``BadRowsError`` lists the rows.
+        ImportRefusedError: nothing was registered, nothing is left behind; ``BadRowsError`` lists the rows.
     """
     start = time.monotonic()
     _check_request(name, image_size)
@@ -233,7 +181,7 @@ def import_dataset(
                 workers=workers,
                 progress=progress,
             )
-            return _Registration(str(source), name, opened, parsed, built, folder, progress).run(start)
+            return Registration(str(source), name, opened, parsed, built, folder, progress).run(start)
     except OSError as error:
         if error.errno in FULL_DISK:
             raise _disk_full() from error
@@ -247,25 +195,22 @@ def import_dataset(
 
 def _disk_full() -> ImportRefusedError:
     return ImportRefusedError(
-        "the disk is full; nothing was imported. Free some space, point AUDITOR_HOME to another disk or choose a "
-        "smaller --image-size."
+        "the disk is full; nothing was imported. Free some space, point AUDITOR_HOME to another disk or "
+        "choose a smaller --image-size."
     )
 
 
 def _check_request(name: str, image_size: int | None) -> None:
     if not name.strip() or name != name.strip() or len(name) > 100 or printable(name) != name or "/" in name:
         raise ImportRefusedError(
-            f"the name {printable(name, 60)!r} cannot be used; use 1 to 100 letters, digits, spaces or signs other than '/'."
+            f"the name {printable(name, 60)!r} cannot be used; use 1 to 100 characters on one "
+            "line without '/'."
         )
     if image_size is not None and image_size not in IMAGE_SIZES:
         raise ImportRefusedError(f"--image-size is {image_size}; choose 8 to 1024 pixels.")
     with db.session() as session:
         if datasets.exists(session, name):
-            raise _name_taken(name)
-
-
-def _name_taken(name: str) -> ImportRefusedError:
-    return ImportRefusedError(f"a dataset named {name!r} exists already; choose another --name.")
+            raise name_taken(name)
 
 
 def _refuse_labels(info: SourceInfo, parsed: Parsed) -> None:
@@ -312,150 +257,3 @@ def _refuse_problems(parsed: Parsed, *, skip_bad: bool, num_kept: int) -> None:
     more = f" (and {problems.count - 1:,} more)" if problems.count > 1 else ""
     remedy = "Mend them, or import without them: --skip-bad." if num_kept else "No image is left to import."
     raise BadRowsError(f"{first}{more}. {remedy}", problems.listed, problems.count)
-
-
-@dataclass
-class _Registration:
-    """The last step: everything is ready, one transaction makes it visible."""
-
-    source_name: str
-    name: str
-    source: Source
-    parsed: Parsed
-    built: Built
-    folder: Path
-    on_progress: OnProgress | None
-
-    def run(self, start: float) -> ImportReport:
-        """Compare, move the folder to its place, insert the rows, commit."""
-        kept = self.built.kept
-        labels = self.parsed.labels[kept]
-        Ticker(self.on_progress, "comparing", len(labels))
-        found = self._duplicates(labels)
-        if self.source.info.true_label_column is not None:
-            np.save(self.folder / TRUE_LABELS, self.parsed.true_labels[kept])
-        Ticker(self.on_progress, "registering", len(labels))
-        report = ImportReport(
-            dataset_id=0,
-            name=self.name,
-            num_samples=len(labels),
-            num_classes=len(self.parsed.class_names),
-            num_unlabeled=int((labels < 0).sum()),
-            num_trusted=int(self.parsed.trusted[kept].sum()),
-            skipped=self.parsed.problems.listed,
-            num_skipped=self.parsed.problems.count,
-            duplicates=found.summary(),
-            conflicts=found.conflicts[:MOST_LISTED],
-            seconds=round(time.monotonic() - start, 3),
-            channels=self.built.channels,
-            image_size=self.built.size,
-            notes=self._notes(),
-        )
-        rows = Rows(self.parsed, self.built, found)
-        dataset_id = self._insert(report, rows)
-        seconds = round(time.monotonic() - start, 3)
-        return replace(report, dataset_id=dataset_id, review_rows=rows.reviews, seconds=seconds)
-
-    def _duplicates(self, labels: np.ndarray) -> Duplicates:
-        size = self.built.size
-        path = self.folder / cache_name(channels=self.built.channels, height=size, width=size)
-        images = np.load(path, mmap_mode="r", allow_pickle=False)
-        return find_duplicates(self.built.content_hash, self.built.perceptual_hash, images, labels)
-
-    def _notes(self) -> list[str]:
-        notes = []
-        if self.built.num_animated:
-            notes.append(f"{self.built.num_animated:,} animated images: the first frame is used.")
-        if self.source.ignored:
-            names = ", ".join(printable(name, 40) for name in self.source.ignored[:3])
-            notes.append(f"{len(self.source.ignored):,} files that are no images were passed over ({names}).")
-        if len(self.parsed.class_names) == 1:
-            notes.append("There is only one class: no other label can be suggested.")
-        return notes
-
-    def _insert(self, report: ImportReport, rows: Rows) -> int:
-        """One transaction: the dataset, its samples and, just before the commit, the folder's final name."""
-        published: Path | None = None
-        try:
-            with db.session() as session:
-                table = self._table(report)
-                dataset_id = datasets.create(session, table, rows)
-                root = Path(table.root)
-                if root.is_relative_to(self.folder):
-                    final = settings().dataset_folder(dataset_id)
-                    table.root = str(final / root.relative_to(self.folder))
-                    session.add(table)
-                self.parsed.rows.path.unlink()
-                published = staging.publish(self.folder, dataset_id)
-        except IntegrityError as error:
-            raise _name_taken(self.name) from error
-        finally:
-            if published is not None:
-                staging.withdraw(published)
-        assert published is not None
-        staging.confirm(published)
-        return dataset_id
-
-    def _table(self, report: ImportReport) -> DatasetTable:
-        info = self.source.info
-        return DatasetTable(
-            name=self.name,
-            source=self.source_name,
-            source_kind=info.kind,
-            root=info.root,
-            num_samples=report.num_samples,
-            channels=self.built.channels,
-            height=self.built.size,
-            width=self.built.size,
-            class_names=self.parsed.class_names,
-            user_columns=list(info.user_columns),
-            path_column=info.path_column,
-            label_column=info.label_column,
-            has_true_labels=info.true_label_column is not None,
-            import_report=report.stored(),
-        )
-
-
-class Rows:
-    """The samples as rows of the catalog, streamed from the row file; collects the decisions on the way."""
-
-    def __init__(self, parsed: Parsed, built: Built, found: Duplicates) -> None:
-        """Nothing is read before the iteration."""
-        self._parsed, self._built, self._found = parsed, built, found
-        self.reviews: list[ReviewRow] = []
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        """Mappings of ``SampleTable``'s columns, in sample order."""
-        built, found = self._built, self._found
-        labels = self._parsed.labels[built.kept]
-        signed = built.perceptual_hash.view(np.int64)
-        for sample_id, line in enumerate(itertools.compress(self._parsed.rows, built.kept)):
-            _, filepath, location, trusted, split, extra, review = line
-            group = int(found.group[sample_id])
-            if review and review.get("review_decision"):
-                self.reviews.append(self._review(sample_id, review))
-            yield {
-                "sample_id": sample_id,
-                "filepath": filepath,
-                "location": location,
-                "given_label": int(labels[sample_id]),
-                "trusted": trusted,
-                "split": split,
-                "content_hash": built.content_hash[sample_id].tobytes().hex(),
-                "perceptual_hash": int(signed[sample_id]),
-                "duplicate_group": None if group < 0 else group,
-                "duplicate_kind": None if group < 0 else "exact" if found.is_exact[sample_id] else "near",
-                "original_height": int(built.heights[sample_id]),
-                "original_width": int(built.widths[sample_id]),
-                "extra": extra,
-            }
-
-    def _review(self, sample_id: int, review: dict[str, str]) -> ReviewRow:
-        cleaned = review.get("cleaned_label", "")
-        return ReviewRow(
-            sample_id=sample_id,
-            decision=review["review_decision"],
-            label=self._parsed.class_names.index(cleaned) if cleaned else None,
-            reviewer=review.get("reviewer", ""),
-            reviewed_at=review.get("reviewed_at", ""),
-        )

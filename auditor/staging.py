@@ -38,7 +38,8 @@ def work_folder() -> Iterator[Path]:
         folder.mkdir(parents=True)
     except OSError as error:
         raise ImportRefusedError(
-            f"{folder.parent} cannot be written ({error.strerror}); set AUDITOR_HOME to a folder that you may write."
+            f"{folder.parent} cannot be written ({error.strerror}); set AUDITOR_HOME to a folder that you "
+            "may write."
         ) from error
     try:
         (folder / MARKER).write_text(json.dumps({"pid": os.getpid(), "started": started}))

@@ -70,6 +70,18 @@ class CacheFile:
         return self.channels * self.size * self.size
 
 
+def merged(parts: list[Probed]) -> Probed:
+    """The headers of all chunks in one."""
+    nothing = np.empty(0, np.int32)
+    return Probed(
+        heights=np.concatenate([nothing, *(part.heights for part in parts)]),
+        widths=np.concatenate([nothing, *(part.widths for part in parts)]),
+        has_colour=np.concatenate([nothing, *(part.has_colour for part in parts)]).astype(np.bool_),
+        is_animated=np.concatenate([nothing, *(part.is_animated for part in parts)]).astype(np.bool_),
+        problems=[],
+    )
+
+
 def probe_chunk(root: str, items: list[Payload]) -> Probed:
     """Headers of a chunk of images."""
     count = len(items)
@@ -104,7 +116,9 @@ def decode_chunk(root: str, cache: CacheFile, first_row: int, items: list[Payloa
         content[place] = np.frombuffer(decoded.content_hash, np.uint8)
         perceptual[place] = decoded.perceptual_hash
     with open(cache.path, "r+b", buffering=0) as stream:
-        _write_all(stream.fileno(), memoryview(block).cast("B"), cache.offset + first_row * cache.image_bytes)
+        _write_all(
+            stream.fileno(), memoryview(block.data).cast("B"), cache.offset + first_row * cache.image_bytes
+        )
     return Hashed(content, perceptual, problems)
 
 
@@ -118,8 +132,8 @@ def _write_all(descriptor: int, data: memoryview, offset: int) -> None:
 def pool(workers: int, num_images: int) -> Iterator[Executor | None]:
     """An executor for ``run_in_order``: processes, threads, or None for "in this thread".
 
-    A process with threads (an app, a test runner) must not fork, so there threads do the work: Pillow lets go of
-    the interpreter lock while it decodes. On leaving by an error, work that has not begun is dropped.
+    A process with threads (an app, a test runner) must not fork, so there threads do the work: Pillow lets go
+    of the interpreter lock while it decodes. On leaving by an error, work that has not begun is dropped.
     """
     if workers <= 1 or num_images < FEW_IMAGES:
         yield None

@@ -8,9 +8,11 @@ from auditor.errors import ImportRefusedError
 from auditor.sources.columns import PATH_NAMES, find_column
 from auditor.sources.folder import FolderSource, is_image_name
 from auditor.sources.parquet import ParquetSource
+from auditor.sources.roots import images_at
 from auditor.sources.rows import Problem, Source, SourceInfo, SourceOptions, SourceRow, ordered_class_names
 from auditor.sources.tables import TableSource, open_table
-from auditor.sources.trees import FolderTree, Tree, ZipTree
+from auditor.sources.trees import FolderTree, ZipTree
+from auditor.sources.unpacking import unpack_parquet
 
 __all__ = [
     "Problem",
@@ -50,34 +52,12 @@ def open_source(source: str | Path, options: SourceOptions, scratch: Path | None
         return _open_folder(path, options)
     suffix = path.suffix.lower()
     if suffix in TABLE_SUFFIXES:
-        return open_table(path, image_tree(options.root, path.parent), options)
+        return open_table(path, images_at(options.root, path.parent), options)
     if suffix in (".parquet", ".pq"):
         return ParquetSource([path], path, options)
     if suffix == ".zip":
         return _open_zip(path, options, scratch)
     raise ImportRefusedError(f"{path} is of no kind that can be imported; name {KINDS}.")
-
-
-def image_tree(root: str | None, default: Path) -> Tree:
-    """Where a table's paths lead: a folder, a zip, or the images inside a Parquet file.
-
-    Raises:
-        ImportRefusedError: ``root`` is none of these.
-    """
-    if root is None:
-        return FolderTree(default)
-    path = Path(root).expanduser().absolute()
-    if path.is_dir():
-        return FolderTree(path)
-    if path.suffix.lower() == ".zip" and path.is_file():
-        return ZipTree(path)
-    if path.suffix.lower() == ".parquet" and path.is_file():
-        from auditor.sources.parquet_tree import ParquetTree
-
-        return ParquetTree(path)
-    raise ImportRefusedError(
-        f"--root {path} is no folder, zip or Parquet file; name the place of the images."
-    )
 
 
 def _open_folder(path: Path, options: SourceOptions) -> Source:
@@ -91,7 +71,7 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
         tables = [name for name in names if name.lower().endswith((".csv", ".tsv", ".parquet"))]
         if tables:
             raise ImportRefusedError(
-                f"{path} has no sub-folder with images; to import its table name the file: {path / tables[0]}."
+                f"{path} has no sub-folder with images; to import its table, name {path / tables[0]}."
             ) from None
         raise
 
@@ -103,11 +83,9 @@ def _open_zip(path: Path, options: SourceOptions, scratch: Path | None) -> Sourc
     tables = [name for name in top if name.lower().endswith((".csv", ".tsv"))]
     parquet = [name for name in names if name.lower().endswith(".parquet")]
     if len(tables) == 1 and (not any(map(is_image_name, names)) or _lists_paths(tree, tables[0], options)):
-        images = tree if options.root is None else image_tree(options.root, path.parent)
+        images = tree if options.root is None else images_at(options.root, path.parent)
         return TableSource(tables[0], tree.open(tables[0]), images, options)
     if parquet and not any(map(is_image_name, names)):
-        from auditor.sources.unpacking import unpack_parquet
-
         files, folder = unpack_parquet(tree, parquet, scratch)
         return ParquetSource(files, folder, options, kind="zip")
     return FolderSource(tree)

@@ -8,8 +8,35 @@ from collections.abc import Iterable, Sequence
 from auditor.errors import ImportRefusedError
 from auditor.sources.rows import printable
 
-PATH_NAMES = ["filepath", "file_path", "filename", "file_name", "image_path", "img_path", "path", "file", "image", "img", "image_file", "image_filename", "relative_path"]
-LABEL_NAMES = ["given_label", "label", "class", "class_name", "target", "category", "labels", "noisy_label", "class_label", "classname", "annotation", "y"]
+PATH_NAMES = (
+    *(
+        "filepath",
+        "file_path",
+        "filename",
+        "file_name",
+        "image_path",
+        "img_path",
+        "path",
+        "file",
+        "image",
+        "img",
+    ),
+    *("image_file", "image_filename", "relative_path"),
+)
+LABEL_NAMES = (
+    *(
+        "given_label",
+        "label",
+        "class",
+        "class_name",
+        "target",
+        "category",
+        "labels",
+        "noisy_label",
+        "class_label",
+    ),
+    *("classname", "annotation", "y"),
+)
 IMAGE_NAMES = ("image", "img", "picture", "photo", "pixels", "image_bytes", "bytes")
 
 
@@ -36,7 +63,7 @@ def choose_column(
     found = find_column(columns, usual)
     if found is None:
         raise ImportRefusedError(
-            f"{file} has no column that is plainly the {role}; name it with --{role}-column. {listed(columns)}"
+            f"{file} has no column that is plainly the {role}; use --{role}-column. {listed(columns)}"
         )
     return found
 

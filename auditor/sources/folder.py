@@ -30,8 +30,8 @@ class FolderSource:
         tops, seconds = self._top_folders()
         if not tops:
             raise ImportRefusedError(
-                f"{tree.root} has no sub-folder with images; put each class in a folder of its own, or import a "
-                "CSV with a path and a label column."
+                f"{tree.root} has no sub-folder with images; put each class in a folder of its own, or import "
+                "a CSV with a path and a label column."
             )
         self.has_splits = bool(seconds) and all(name.lower() in SPLITS for name in tops)
         kind = "zip" if isinstance(tree, ZipTree) else "folder"

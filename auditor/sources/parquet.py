@@ -1,24 +1,31 @@
 """Parquet in the layout of Hugging Face ``datasets``: encoded images in a column, labels as class numbers.
 
-A table of paths works too. Several files of one set (``train-00000-of-00004.parquet``) are one source. Bytes are
-read in small batches and never held all at once.
+A table of paths works too. Several files of one set (``train-00000-of-00004.parquet``) are one source. Bytes
+are read in small batches and never held all at once.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from auditor.errors import ImportRefusedError
-from auditor.sources.columns import IMAGE_NAMES, LABEL_NAMES, PATH_NAMES, choose_column, find_column, listed
+from auditor.sources.columns import LABEL_NAMES, choose_column
+from auditor.sources.exports import EXPORT_COLUMNS, is_own_export, review_of
 from auditor.sources.folder import has_broken_text
+from auditor.sources.parquet_files import (
+    declared_classes,
+    image_column,
+    is_text_like,
+    layout_of,
+    open_parquet,
+)
+from auditor.sources.roots import images_at
 from auditor.sources.rows import PathBook, Payload, Problem, SourceInfo, SourceOptions, SourceRow, printable
-from auditor.sources.trees import FolderTree, PathError
+from auditor.sources.trees import PathError
 
 ROWS_A_BATCH = 2_000
 IMAGES_A_BATCH = 128
@@ -28,8 +35,8 @@ TRUE_WORDS = frozenset(["true", "1"])
 class ParquetSource:
     """Rows of one or several Parquet files with the same columns.
 
-    Locations are ``#ROW`` for one file and ``FILE#ROW`` for several, with 0-based rows a file; where a column holds
-    paths, they are paths below the folder.
+    Locations are ``#ROW`` for one file and ``FILE#ROW`` for several, with 0-based rows a file; where a column
+    holds paths, they are paths below the folder.
     """
 
     def __init__(
@@ -52,19 +59,22 @@ class ParquetSource:
             true = choose_column(name, columns, "true-label", true, ())
         path = image_column(name, schema, options.path_column)
         self._layout = layout_of(schema, path)
-        folder = Path(options.root) if options.root else files[0].parent
-        self._tree = FolderTree(folder) if self._layout == "path" else None
+        self._images = images_at(options.root, files[0].parent) if self._layout == "path" else None
+        own = is_own_export(columns)
         self._names = {c: declared_classes(name, schema, c) for c in (label, true) if c}
         self.info = SourceInfo(
             kind=kind,
-            root=str(folder if self._tree else root),
+            root=self._images.root if self._images else str(root),
             table_file=name,
             class_names=self._names[label],
-            user_columns=tuple(c for c in columns if _is_text_like(schema.field(c).type)),
+            user_columns=tuple(
+                c for c in columns if is_text_like(schema.field(c).type) and not (own and c in EXPORT_COLUMNS)
+            ),
             columns=tuple(columns),
             path_column=path,
             label_column=label,
             true_label_column=true,
+            is_own_export=own,
         )
 
     def rows(self) -> Iterator[SourceRow | Problem]:
@@ -87,7 +97,8 @@ class ParquetSource:
         schema = open_parquet(self._files[0]).schema_arrow
         if self._layout == "struct" and "path" not in [f.name for f in schema.field(path).type]:
             inner = []
-        return list(dict.fromkeys([*inner, *self.info.user_columns, *[c for c in others if c]]))
+        ours = [c for c in EXPORT_COLUMNS if self.info.is_own_export and c in schema.names]
+        return list(dict.fromkeys([*inner, *self.info.user_columns, *[c for c in others if c], *ours]))
 
     def _row(self, file: Path, row: int, cells: dict[str, Any], book: PathBook) -> SourceRow | Problem:
         image = cells.get(str(self.info.path_column))
@@ -96,9 +107,9 @@ class ParquetSource:
         location, path = place, str(text or f"{file.name}#{row}")
         if has_broken_text(path):
             return Problem(file.name, row, "has a path that is not valid text; correct it")
-        if self._tree is not None:
+        if self._images is not None:
             try:
-                location = self._tree.locate(path if text else "")
+                location = self._images.locate(path if text else "")
             except PathError as error:
                 return Problem(file.name, row, f"{printable(path)} {error}")
         if text:
@@ -109,6 +120,7 @@ class ParquetSource:
                 )
         try:
             label, true = (self._class_of(column, cells) for column in ("label_column", "true_label_column"))
+            review = review_of({c: _text(v) for c, v in cells.items()}) if self.info.is_own_export else None
         except ValueError as error:
             return Problem(file.name, row, str(error))
         return SourceRow(
@@ -120,6 +132,7 @@ class ParquetSource:
             trusted=str(cells.get("trusted", "")).lower() in TRUE_WORDS,
             split=_text(cells.get("split")) or None,
             extra={column: _text(cells[column]) for column in self.info.user_columns},
+            review=review,
         )
 
     def _class_of(self, role: str, cells: dict[str, Any]) -> str | None:
@@ -149,7 +162,7 @@ class ParquetSource:
 
     def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
         """See ``Source``: the bytes, streamed in row order; paths where the column holds paths."""
-        if self._tree is not None:
+        if self._images is not None:
             yield from locations
             return
         wanted = iter(locations)
@@ -186,118 +199,8 @@ class ParquetSource:
                 )
 
 
-def open_parquet(file: Path | str) -> pq.ParquetFile:
-    """Open a Parquet file.
-
-    Raises:
-        ImportRefusedError: it is not there, no Parquet, or damaged.
-    """
-    try:
-        return pq.ParquetFile(file)
-    except (pa.ArrowException, OSError) as error:
-        raise ImportRefusedError(
-            f"{file} cannot be read as Parquet ({printable(str(error), 100)}); write it again."
-        ) from error
-
-
-def image_column(file: str, schema: pa.Schema, wanted: str | None) -> str:
-    """The column with images or paths: the one named, else bytes, else a path column.
-
-    Raises:
-        ImportRefusedError: there is none.
-    """
-    if wanted is not None:
-        return choose_column(file, schema.names, "path", wanted, ())
-    structs = [f.name for f in schema if pa.types.is_struct(f.type) and f.type.get_field_index("bytes") >= 0]
-    binaries = [f.name for f in schema if _is_binary(f.type)]
-    texts = [f.name for f in schema if _is_string(f.type)]
-    found = find_column(structs, IMAGE_NAMES) or next(iter(structs), None)
-    found = found or find_column(binaries, IMAGE_NAMES) or find_column(texts, PATH_NAMES)
-    if found is None:
-        raise ImportRefusedError(
-            f"{file} has no column with images or paths; name it with --path-column. {listed(schema.names)}"
-        )
-    return found
-
-
-def layout_of(schema: pa.Schema, column: str) -> str:
-    """``struct`` (bytes and path), ``binary`` (bytes) or ``path`` (text).
-
-    Raises:
-        ImportRefusedError: the column holds something else.
-    """
-    kind = schema.field(column).type
-    if pa.types.is_struct(kind) and kind.get_field_index("bytes") >= 0:
-        return "struct"
-    if _is_binary(kind):
-        return "binary"
-    if _is_string(kind):
-        return "path"
-    raise ImportRefusedError(
-        f"column {column!r} holds {printable(str(kind), 60)}; encoded images (bytes) or paths are needed. "
-        f"{listed(schema.names)}"
-    )
-
-
-def declared_classes(file: str, schema: pa.Schema, column: str) -> tuple[str, ...] | None:
-    """Class names by number from the schema: Hugging Face's ``ClassLabel`` or the metadata key ``classes``.
-
-    Raises:
-        ImportRefusedError: a name is empty or occurs twice.
-    """
-    metadata = schema.metadata or {}
-    names: list[str] | None = None
-    feature = _hugging_face_feature(metadata.get(b"huggingface", b"{}"), column)
-    if feature is not None:
-        names = feature
-    elif b"classes" in metadata and pa.types.is_integer(schema.field(column).type):
-        names = _listed_classes(metadata[b"classes"].decode("utf-8", "replace"))
-    if names is None:
-        return None
-    stripped = [name.strip() for name in names]
-    for number, name in enumerate(stripped):
-        if not name:
-            raise ImportRefusedError(
-                f"{file}: class {number} has an empty name; name it in the schema's classes."
-            )
-        if stripped.index(name) != number:
-            raise ImportRefusedError(f"{file}: two classes are named {printable(name, 60)!r}; rename one.")
-    return tuple(stripped)
-
-
-def _listed_classes(text: str) -> list[str]:
-    try:
-        parsed = json.loads(text)
-    except ValueError:
-        parsed = None
-    return [str(name) for name in parsed] if isinstance(parsed, list) else text.split(",")
-
-
-def _hugging_face_feature(text: bytes, column: str) -> list[str] | None:
-    try:
-        feature = json.loads(text)["info"]["features"][column]
-        names = feature["names"] if feature.get("_type") == "ClassLabel" else None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return None
-    if isinstance(names, list) and all(isinstance(name, str) for name in names):
-        return names
-    return None
-
-
 def _bytes_of(column: pa.Array) -> pa.Array:
     return column.field("bytes") if pa.types.is_struct(column.type) else column
-
-
-def _is_binary(kind: pa.DataType) -> bool:
-    return pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
-
-
-def _is_string(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
-
-
-def _is_text_like(kind: pa.DataType) -> bool:
-    return not (pa.types.is_nested(kind) or _is_binary(kind))
 
 
 def _text(value: Any) -> str:

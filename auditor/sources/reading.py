@@ -11,10 +11,10 @@ from typing import Any
 
 from auditor.decoding import MAX_FILE_BYTES
 from auditor.errors import ImportRefusedError, NotFoundError
-from auditor.sources.parquet import image_column, layout_of, open_parquet
+from auditor.sources.parquet_files import image_column, layout_of, open_parquet
 from auditor.sources.trees import PathError, checked_relative, open_zip
 
-SMALL_ROW_GROUP = 64 * 2**20
+SMALL_ROW_GROUP = 256 * 2**20
 
 
 class UnreadableError(ValueError):
@@ -122,7 +122,7 @@ def _from_row_group(file: str, modified: float, group: int, row: int) -> bytes:
     raise UnreadableError(f"{Path(file).name} is damaged; get it again")
 
 
-@functools.lru_cache(maxsize=2)
+@functools.lru_cache(maxsize=1)
 def _small_row_group(file: str, modified: float, group: int) -> Any:
     """The group's images, kept because neighbours are usually asked for next."""
     opened, column, layout = _open_parquet_once(file, modified)

@@ -11,23 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
-IMAGE_SUFFIXES = frozenset(
-    [
-        ".png",
-        ".jpg",
-        ".jpeg",
-        ".jpe",
-        ".jfif",
-        ".bmp",
-        ".gif",
-        ".tif",
-        ".tiff",
-        ".webp",
-        ".ppm",
-        ".pgm",
-        ".pbm",
-    ]
-    + [".pnm", ".jp2", ".avif"]
+IMAGE_SUFFIXES = (
+    *(".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".avif", ".jp2"),
+    *(".ppm", ".pgm", ".pbm", ".pnm"),
 )
 LONGEST_SHOWN = 160
 
@@ -68,7 +54,7 @@ class SourceRow:
     extra: dict[str, str] | None = None
     """The user's own columns, untouched."""
     review: dict[str, str] | None = None
-    """Columns of our own export: review_decision, cleaned_label, reviewer, reviewed_at, action."""
+    """A decision that our own export holds (``exports.REVIEW_COLUMNS``); None = nobody decided."""
 
 
 @dataclass(frozen=True)

@@ -5,35 +5,27 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
 from auditor.errors import ImportRefusedError
 from auditor.sources.columns import LABEL_NAMES, PATH_NAMES, choose_column
+from auditor.sources.exports import EXPORT_COLUMNS, is_own_export, review_of
 from auditor.sources.folder import has_broken_text
 from auditor.sources.rows import PathBook, Payload, Problem, SourceInfo, SourceOptions, SourceRow, printable
-from auditor.sources.trees import PathError, Tree, ZipTree
+from auditor.sources.trees import Images, PathError, ZipTree
+from auditor.tables import unquoted
 
-EXPORT_COLUMNS = ["sample_id", "filepath", "given_label", "cleaned_label", "action", "is_label_issue", "trust_score", "suggested_label", "suggested_probability", "review_decision", "reviewer", "reviewed_at", "umn_epsilon", "l2b_alpha", "l2b_beta", "coteaching_selected", "choicenet_rho", "umn_trust", "l2b_trust", "coteaching_trust", "choicenet_trust", "cross_entropy_trust"]
-"""Every column that our export adds."""
-EXPORT_MARKS = frozenset(
-    ["sample_id", "filepath", "given_label", "cleaned_label", "action", "review_decision"]
-)
-"""A header with all of these is an export of ours."""
-REVIEW_COLUMNS = ("review_decision", "cleaned_label", "action", "reviewer", "reviewed_at")
 TRUE_WORDS = frozenset(["1", "true", "yes", "y", "t", "x"])
 FALSE_WORDS = frozenset(["", "0", "false", "no", "n", "f"])
 MAX_CELL = 1_000_000
-QUOTED_FORMULA = re.compile(r"^'+[=+\-@\t\r]")
-"""What a cell looks like that our export quoted for spreadsheets: one apostrophe more than the text had."""
 
 
 class TableSource:
     """Rows of a delimited text file; paths are relative to its folder or to ``--root``."""
 
-    def __init__(self, name: str, stream: IO[bytes], tree: Tree, options: SourceOptions) -> None:
+    def __init__(self, name: str, stream: IO[bytes], tree: Images, options: SourceOptions) -> None:
         """Read the header. ``stream`` is seekable and stays open; ``tree`` holds the images.
 
         Raises:
@@ -45,7 +37,8 @@ class TableSource:
         self._stream = stream
         self._encoding = self._find_encoding()
         header, self._delimiter = self._header()
-        own = EXPORT_MARKS.issubset(header)
+        own = is_own_export(header)
+        header = [unquoted(column) for column in header] if own else header
         path = choose_column(name, header, "path", options.path_column, PATH_NAMES)
         label = choose_column(name, header, "label", options.label_column, LABEL_NAMES)
         true = options.true_label_column
@@ -84,7 +77,7 @@ class TableSource:
             if isinstance(found, SourceRow):
                 seen, first = book.first_row(found.location, row)
                 if seen:
-                    text = f"{printable(found.filepath)} is listed before, in row {first}; remove one of the rows"
+                    text = f"{printable(found.filepath)} is listed before, in row {first}; remove one"
                     found = Problem(self._name, row, text)
             yield found
 
@@ -105,6 +98,10 @@ class TableSource:
             return Problem(
                 self._name, row, f"trusted is {printable(word, 40)!r}; write true, false or nothing"
             )
+        try:
+            review = review_of(cell) if own else None
+        except ValueError as error:
+            return Problem(self._name, row, str(error))
         true_column = self.info.true_label_column
         return SourceRow(
             row=row,
@@ -115,7 +112,7 @@ class TableSource:
             trusted=word in TRUE_WORDS,
             split=cell.get("split", "").strip() or None,
             extra={column: cell[column] for column in self.info.user_columns},
-            review={c: cell[c] for c in REVIEW_COLUMNS if c in cell} if own else None,
+            review=review,
         )
 
     def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
@@ -203,11 +200,6 @@ class _Unclosed(io.RawIOBase):
         return len(data)
 
 
-def unquoted(cell: str) -> str:
-    """A cell of our export as it was before it was quoted for spreadsheets."""
-    return cell[1:] if QUOTED_FORMULA.match(cell) else cell
-
-
-def open_table(path: Path, tree: Tree, options: SourceOptions) -> TableSource:
+def open_table(path: Path, tree: Images, options: SourceOptions) -> TableSource:
     """The table in a plain file."""
     return TableSource(path.name, open(path, "rb"), tree, options)

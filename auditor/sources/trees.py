@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import stat
 import zipfile
@@ -25,17 +24,21 @@ class PathError(ValueError):
     """A path that cannot be used; the text says why and what to do."""
 
 
-class Tree(Protocol):
-    """A root with files below it, named by relative POSIX paths."""
+class Images(Protocol):
+    """A place where images are found by what a table says about them."""
 
     root: str
 
     def locate(self, text: str) -> str:
-        """The location of the file that ``text`` names.
+        """The location of the image that ``text`` names.
 
         Raises:
             PathError: it leaves the root or does not exist.
         """
+
+
+class Tree(Images, Protocol):
+    """A root with files below it, named by relative POSIX paths."""
 
     def walk(self) -> Iterator[tuple[str, str | None]]:
         """(location, why it cannot be used or None) of every file, sorted by folder, then name."""
@@ -54,7 +57,7 @@ class FolderTree:
         self._safe_folders: dict[str, bool] = {}
 
     def locate(self, text: str) -> str:
-        """See ``Tree``. An absolute path is accepted where it lies below the root."""
+        """See ``Images``. An absolute path is accepted where it lies below the root."""
         for candidate in _spellings(text):
             location = self._relative(candidate)
             full = os.path.join(self.root, location)
@@ -133,7 +136,7 @@ class ZipTree:
         self.base = _common_folder([name for name in self._names if name not in self._unusable])
 
     def locate(self, text: str) -> str:
-        """See ``Tree``."""
+        """See ``Images``."""
         for candidate in _spellings(text):
             relative = checked_relative(candidate)
             for location in (self.base + relative, relative):
@@ -150,7 +153,11 @@ class ZipTree:
 
     def open(self, location: str) -> IO[bytes]:
         """See ``Tree``."""
-        return io.BufferedReader(self._zip.open(location))  # type: ignore[arg-type]
+        return self._zip.open(location)
+
+    def size_of(self, location: str) -> int:
+        """Bytes of the unpacked file, as the zip declares them; more are never read."""
+        return self._zip.getinfo(location).file_size
 
 
 def checked_relative(text: str) -> str:
@@ -197,8 +204,8 @@ def _refuse_bomb(archive: Path, infos: list[zipfile.ZipInfo]) -> None:
     unpacked = sum(info.file_size for info in infos)
     if unpacked > BOMB_BYTES and unpacked > BOMB_RATIO * max(1, archive.stat().st_size):
         raise ImportRefusedError(
-            f"{archive} would unpack to {unpacked / 2**30:,.0f} GB, over {BOMB_RATIO} times its size: that looks like "
-            "a zip bomb; unpack it yourself and import the folder if you trust it."
+            f"{archive} would unpack to {unpacked / 2**30:,.0f} GB, over {BOMB_RATIO} times its size: that looks "
+            "like a zip bomb; unpack it yourself and import the folder if you trust it."
         )
 
 
@@ -223,7 +230,7 @@ def _is_noise(name: str) -> bool:
 
 
 def _common_folder(names: list[str]) -> str:
-    """The one folder that wraps everything, with its slash, where there is one and it holds folders or tables."""
+    """The one folder that wraps everything, with its slash, where it holds folders or tables; else empty."""
     tops = {name.split("/")[0] for name in names}
     if len(tops) != 1 or any("/" not in name for name in names):
         return ""

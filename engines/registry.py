@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from engines import cross_entropy
+from engines import choicenet, cross_entropy
 from engines.contract import EngineSpec
 
 ENGINES: dict[str, EngineSpec] = {
+    "choicenet": choicenet.SPEC,
     "cross_entropy": cross_entropy.SPEC,
 }
 """Every finished engine; ``ENGINES["l2b"].train(data, config)`` trains one."""

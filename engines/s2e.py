@@ -208,7 +208,7 @@ def legacy_newton_step(gradient: FloatArray, hessian: FloatArray) -> FloatArray:
 
 def natural_step(gradient: FloatArray, log_hessian: FloatArray) -> FloatArray:
     """Fisher^{-1} g with the exact Fisher matrix, minus the Hessian of log p."""
-    return np.linalg.solve(-log_hessian, gradient)
+    return np.asarray(np.linalg.solve(-log_hessian, gradient), dtype=np.float64)
 
 
 def legacy_gradient_step(gradient: FloatArray) -> FloatArray:
@@ -219,7 +219,7 @@ def legacy_gradient_step(gradient: FloatArray) -> FloatArray:
 
 def move_theta(theta: FloatArray, step: FloatArray, step_size: float) -> FloatArray:
     """theta - delta step, Eq. (13), the move's norm capped and theta kept in its box."""
-    move = step_size * step
+    move: FloatArray = step_size * step
     norm = float(np.linalg.norm(move))
     if norm > MAX_STEP_NORM:
         move = move * (MAX_STEP_NORM / norm)

@@ -121,7 +121,7 @@ def plan_work(rule: str, budget: SearchBudget) -> int:
     """Epochs that ``search_schedule`` will train under this rule, for progress."""
     if rule != "hyperband":
         return budget.trained_epochs
-    return sum(sum(_rung_cost(bracket)) for bracket in _hyperband_plan(budget))
+    return sum(sum(_rung_cost(bracket)) for bracket in plan_hyperband(budget))
 
 
 def relaxation_step(
@@ -236,7 +236,7 @@ def _rung_cost(rungs: list[tuple[int, int]]) -> list[int]:
     return [count * (epochs - done) for (count, epochs), done in zip(rungs, before, strict=True)]
 
 
-def _hyperband_plan(budget: SearchBudget) -> list[list[tuple[int, int]]]:
+def plan_hyperband(budget: SearchBudget) -> list[list[tuple[int, int]]]:
     """As many brackets, round and round, as the budget pays; at least one training in full."""
     brackets = hyperband_brackets(budget.epochs)
     left, plan = budget.trained_epochs, []
@@ -253,7 +253,7 @@ def _hyperband_plan(budget: SearchBudget) -> list[list[tuple[int, int]]]:
 
 def _hyperband(space: ScheduleSpace, ledger: Ledger, budget: SearchBudget, seed: int) -> tuple[float, ...]:
     relaxation, means = Relaxation.of(space), []
-    for b, rungs in enumerate(_hyperband_plan(budget)):
+    for b, rungs in enumerate(plan_hyperband(budget)):
         alive = list(relaxation.sample(relaxation.uniform(), rungs[0][0], np.random.default_rng([seed, b])))
         accuracies: list[float] = []
         for count, epochs in rungs:

@@ -42,13 +42,16 @@ class Dataset:
         device: str = "auto",
         seed: int = 0,
         options: Mapping[str, Mapping[str, Any]] | None = None,
+        map_method: str = "umap",
     ) -> int:
         """Train the engines in this process and score every label; returns the audit's id.
 
         Raises:
             AuditFailedError: it could not be finished; ``auditing.run(id)`` goes on with it.
         """
-        audit_id = auditing.plan(self.name, engines, preset=preset, device=device, seed=seed, options=options)
+        audit_id = auditing.plan(
+            self.name, engines, preset=preset, device=device, seed=seed, options=options, map_method=map_method
+        )
         auditing.run(audit_id)
         return audit_id
 

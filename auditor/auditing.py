@@ -128,10 +128,12 @@ def plan(
     device: str = "auto",
     seed: int = 0,
     options: Mapping[str, Mapping[str, Any]] | None = None,
+    map_method: str = "umap",
 ) -> int:
     """Register an audit and freeze its inputs; nothing runs yet. Returns the audit's id.
 
-    ``options``: by engine, config fields that differ from the preset.
+    ``options``: by engine, config fields that differ from the preset. ``map_method``: ``"umap"`` or ``"pca"``,
+    which lays out a map in a blink where UMAP first compiles for half a minute.
 
     Raises:
         NotFoundError: no such dataset.
@@ -144,7 +146,12 @@ def plan(
         dataset = datasets.get(open_session, dataset_name)
         assert dataset.id is not None
         audit = AuditTable(
-            dataset_id=dataset.id, preset=preset, device=resolved, seed=seed, engines=names, status="queued"
+            dataset_id=dataset.id,
+            preset=preset,
+            device=resolved,
+            seed=seed,
+            engines=names,
+            options={"map": map_method},
         )
         runs = [EngineRunTable(audit_id=0, engine=name, config=_plain(configs[name])) for name in names]
         audit_id = audits.create(open_session, audit, runs)
@@ -335,7 +342,7 @@ def _run_engine(audit: AuditTable, dataset: DatasetTable, name: str, heartbeat: 
         "pred_probs": result.pred_probs,
         "trust_score": result.trust_score,
         "embeddings": result.embeddings,
-        "map": embedding.map_2d(result.embeddings),
+        "map": embedding.map_2d(result.embeddings, quick=audit.options.get("map") == "pca"),
     }
     arrays |= {f"signal_{key}": values for key, values in result.signals.items()}
     arrays |= {f"history_{key}": values for key, values in result.signal_history.items()}

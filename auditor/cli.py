@@ -65,6 +65,7 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
 @click.option(
     "--set", "settings", multiple=True, metavar="ENGINE.FIELD=VALUE", help="Change a preset's field."
 )
+@click.option("--map", "map_method", type=click.Choice(["umap", "pca"]), default="umap", show_default=True)
 @click.option(
     "--pred-probs", type=click.Path(path_type=Path), help="Your own model's probabilities, a witness."
 )
@@ -78,6 +79,7 @@ def audit(
     device: str,
     seed: int,
     settings: tuple[str, ...],
+    map_method: str,
     pred_probs: Path | None,
     resume: bool,
     detach: bool,
@@ -93,7 +95,9 @@ def audit(
     else:
         chosen = [one.strip() for one in engines.split(",")] if engines else None
         options = cli_output.parsed_settings(settings)
-        audit_id = auditing.plan(name, chosen, preset=preset, device=device, seed=seed, options=options)
+        audit_id = auditing.plan(
+            name, chosen, preset=preset, device=device, seed=seed, options=options, map_method=map_method
+        )
     auditing.resume(audit_id)
     if detach:
         click.echo(f"Audit {audit_id} runs in the background; `auditor status {name}` shows its progress.")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
+
+from tests.helpers import QUICK_OPTIONS, Digits, write_digits
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -26,3 +29,31 @@ def shared_data() -> Path:
     if not (folder / "mnist-train.parquet").exists():
         pytest.skip(f"real image sets are not at {folder}; set AUDITOR_SHARED_DATA to their folder")
     return folder
+
+
+@pytest.fixture(scope="session")
+def _audited_template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Digits, int]:
+    """One home with 300 digits imported and audited, made once a session."""
+    from auditor import api, importing
+    from auditor.catalog.db import close_all
+
+    folder = tmp_path_factory.mktemp("audited")
+    digits = write_digits(folder / "source")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AUDITOR_HOME", str(folder / "home"))
+        patch.delenv("AUDITOR_DATABASE_URL", raising=False)
+        importing.import_dataset(digits.table, name="digits", image_size=16, workers=1)
+        audit_id = api.Dataset("digits").audit(["cross_entropy"], options=QUICK_OPTIONS, map_method="pca")
+        close_all()
+    return folder / "home", digits, audit_id
+
+
+@pytest.fixture()
+def audited(_audited_template: tuple[Path, Digits, int], home: Path) -> tuple[Digits, int]:
+    """A fresh copy of the audited home as AUDITOR_HOME: the digits and the audit's id."""
+    from auditor.catalog.db import close_all
+
+    template, digits, audit_id = _audited_template
+    close_all()
+    shutil.copytree(template, home)
+    return digits, audit_id

@@ -1,0 +1,201 @@
+"""Decisions: recorded at once, append-only, undone by a row, never overwritten by anybody or anything."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from auditor import review_files, reviewing, verification
+from auditor.catalog import reviews
+from auditor.catalog.db import session
+from auditor.errors import AuditorError, NotFoundError, ReviewError
+from tests.helpers import Digits
+
+DATASET = 1
+
+
+def standing(sample_id: int) -> tuple[str, int | None, str] | None:
+    with session() as open_session:
+        row = reviews.standing(open_session, DATASET, sample_id)
+    return None if row is None else (row.decision, row.label, row.reviewer)
+
+
+def test_decide__stands_at_once(audited: tuple[Digits, int]) -> None:
+    reviewing.decide(DATASET, 3, "relabel", label=7, reviewer="ada")
+    assert standing(3) == ("relabel", 7, "ada")
+
+
+def test_decide__relabel_to_the_given_label_is_keep(audited: tuple[Digits, int]) -> None:
+    digits, _ = audited
+    reviewing.decide(DATASET, 3, "relabel", label=int(digits.given_labels[3]), reviewer="ada")
+    assert standing(3) == ("keep", None, "ada")
+
+
+def test_decide__resent_decision_adds_nothing(audited: tuple[Digits, int]) -> None:
+    first = reviewing.decide(DATASET, 3, "keep", reviewer="ada")
+    second = reviewing.decide(DATASET, 3, "keep", reviewer="ada")
+    assert first.review_id == second.review_id
+    assert len(reviewing.log_frame(DATASET)) == 1
+
+
+def test_decide__two_reviewers_are_both_kept_and_the_later_stands(audited: tuple[Digits, int]) -> None:
+    reviewing.decide(DATASET, 3, "keep", reviewer="ada")
+    decided = reviewing.decide(DATASET, 3, "exclude", reviewer="bob")
+    assert decided.conflict is not None
+    assert (decided.conflict.reviewer, decided.conflict.decision) == ("ada", "keep")
+    assert standing(3) == ("exclude", None, "bob")
+    table = reviewing.conflicts(DATASET)
+    assert table.reviewer.tolist() == ["ada", "bob"]
+    assert table.stands.tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("decision", "values", "message"),
+    [
+        ("maybe", {}, "'maybe' is no decision"),
+        ("relabel", {}, "needs the corrected label"),
+        ("relabel", {"label": 10}, r"Class 10 of sample 3 is outside 0\.\.9"),
+        ("multiple", {"labels": [1]}, "needs at least two classes"),
+    ],
+)
+def test_decide__refuses(audited: tuple[Digits, int], decision: str, values: dict, message: str) -> None:
+    with pytest.raises(ReviewError, match=message):
+        reviewing.decide(DATASET, 3, decision, reviewer="ada", **values)
+    assert len(reviewing.log_frame(DATASET)) == 0
+
+
+def test_decide__needs_a_name_and_a_sample(audited: tuple[Digits, int]) -> None:
+    with pytest.raises(ReviewError, match="reviewer's name"):
+        reviewing.decide(DATASET, 3, "keep", reviewer="  ")
+    with pytest.raises(NotFoundError, match="no sample 9999"):
+        reviewing.decide(DATASET, 9999, "keep", reviewer="ada")
+
+
+def test_undo_last__restores_what_stood_before(audited: tuple[Digits, int]) -> None:
+    reviewing.decide(DATASET, 3, "keep", reviewer="ada")
+    reviewing.decide(DATASET, 3, "exclude", reviewer="bob")
+    assert reviewing.undo_last(DATASET, "bob").sample_id == 3
+    assert standing(3) == ("keep", None, "ada")
+    assert reviewing.undo_last(DATASET, "ada").sample_id == 3
+    assert standing(3) is None
+    assert reviewing.undo_last(DATASET, "ada") is None
+    assert len(reviewing.log_frame(DATASET)) == 4
+
+
+def test_decide_many__all_or_nothing(audited: tuple[Digits, int]) -> None:
+    with pytest.raises(ReviewError, match="Class 44"):
+        reviewing.decide_many(DATASET, [(1, "keep", None), (2, "relabel", 44)], reviewer="ada")
+    assert standing(1) is None
+
+
+def test_accept_top__is_undone_in_one_step(audited: tuple[Digits, int]) -> None:
+    _, audit_id = audited
+    batch, expected_wrong = reviewing.accept_top(DATASET, audit_id, 20, reviewer="ada")
+    log = reviewing.log_frame(DATASET)
+    assert (log.decision == "relabel").sum() == 20
+    assert 0 <= expected_wrong <= 20
+    assert reviewing.undo_batch(DATASET, batch, "ada") == 20
+    assert reviewing.undo_batch(DATASET, batch, "ada") == 0
+    assert reviewing.batches(DATASET).undone.tolist() == [20]
+    with session() as open_session:
+        assert reviews.counts(open_session, DATASET) == {}
+
+
+def test_progress__counts_found_errors(audited: tuple[Digits, int]) -> None:
+    digits, audit_id = audited
+    before = reviewing.progress(DATASET, audit_id)
+    for sample_id in np.flatnonzero(digits.is_wrong)[:4]:
+        label = int(digits.true_labels[sample_id])
+        reviewing.decide(DATASET, int(sample_id), "relabel", label=label, reviewer="ada")
+    reviewing.decide(DATASET, int(np.flatnonzero(~digits.is_wrong)[0]), "keep", reviewer="ada")
+    after = reviewing.progress(DATASET, audit_id)
+    assert (after.decided, after.found, after.hit_rate) == (5, 4, 0.8)
+    assert after.expected_left < before.expected_left
+
+
+def test_labels_to_train_on__corrections_are_trusted_and_exclusions_unlabeled(
+    audited: tuple[Digits, int],
+) -> None:
+    digits, _ = audited
+    new = int((digits.given_labels[5] + 1) % 10)
+    reviewing.decide(DATASET, 5, "relabel", label=new, reviewer="ada")
+    reviewing.decide(DATASET, 6, "keep", reviewer="ada")
+    reviewing.decide(DATASET, 7, "exclude", reviewer="ada")
+    reviewing.decide(DATASET, 8, "unsure", reviewer="ada")
+    labels, trusted = reviewing.labels_to_train_on(DATASET)
+    assert labels[5] == new
+    assert labels[7] == -1
+    assert labels[[6, 8]].tolist() == digits.given_labels[[6, 8]].tolist()
+    assert np.flatnonzero(trusted).tolist() == [5, 6]
+
+
+def test_labels_to_train_on__calibrating_rows_stay_as_given(audited: tuple[Digits, int]) -> None:
+    digits, _ = audited
+    draw = verification.draw("digits", 20, seed=1)
+    for sample_id in draw.sample_ids:
+        label = int(digits.true_labels[sample_id])
+        verification.record(draw.id, sample_id, "label", label=label, reviewer="ada")
+        reviewing.decide(DATASET, sample_id, "exclude", reviewer="ada")
+    labels, trusted = reviewing.labels_to_train_on(DATASET)
+    even, odd = draw.sample_ids[::2], draw.sample_ids[1::2]
+    assert labels[even].tolist() == digits.given_labels[even].tolist()
+    assert not trusted[even].any()
+    assert labels[odd].tolist() == digits.true_labels[odd].tolist()
+    assert trusted[odd].all()
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_apply_file__twice_changes_nothing(audited: tuple[Digits, int], tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "decisions.csv",
+        "filepath,cleaned_label,review_decision,review_labels,reviewer,reviewed_at\n"
+        "images/0000.png,4,relabel,,bob,2026-01-02T03:04:05+00:00\n"
+        "images/0001.png,,exclude,,,\n"
+        "images/0002.png,,multiple,1|2,,\n"
+        "images/0003.png,,,,,\n",
+    )
+    counts = review_files.apply_file("digits", path, reviewer="ada")
+    assert counts == {"unchanged": 0, "relabel": 1, "exclude": 1, "multiple": 1}
+    assert standing(0) == ("relabel", 4, "bob")
+    assert standing(1) == ("exclude", None, "ada")
+    assert review_files.apply_file("digits", path, reviewer="ada")["unchanged"] == 3
+    assert len(reviewing.log_frame(DATASET)) == 3
+
+
+def test_apply_file__older_decision_does_not_replace_a_later_one(
+    audited: tuple[Digits, int], tmp_path: Path
+) -> None:
+    reviewing.decide(DATASET, 0, "keep", reviewer="ada")
+    old = (datetime.now(tz=UTC) - timedelta(days=1)).isoformat()
+    path = write(
+        tmp_path / "old.csv", f"sample_id,review_decision,reviewed_at,reviewer\n0,exclude,{old},bob\n"
+    )
+    assert review_files.apply_file("digits", path) == {"unchanged": 0, "older": 1}
+    assert standing(0) == ("keep", None, "ada")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,2\n", "needs the columns review_decision"),
+        ("sample_id,review_decision\n999,keep\n", "row 2: sample_id '999' is not in the dataset"),
+        ("sample_id,review_decision,cleaned_label\n1,relabel,cat\n", "row 2: 'cat' is none of the classes"),
+        ("filepath,review_decision\nnope.png,keep\n", "row 2: 'nope.png' is not in the dataset"),
+        ("sample_id,review_decision\n1,keep\n2,perhaps\n", "'perhaps' is no decision"),
+        ("sample_id,review_decision,reviewed_at\n1,keep,yesterday\n", "no ISO 8601 time"),
+    ],
+)
+def test_apply_file__refuses_the_whole_file(
+    audited: tuple[Digits, int], tmp_path: Path, text: str, message: str
+) -> None:
+    path = write(tmp_path / "bad.csv", text)
+    with pytest.raises(AuditorError, match=message):
+        review_files.apply_file("digits", path, reviewer="ada")
+    assert len(reviewing.log_frame(DATASET)) == 0

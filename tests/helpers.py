@@ -1,0 +1,51 @@
+"""Real handwritten digits as a user would have them, and a home where they are imported and audited."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from sklearn.datasets import load_digits
+
+QUICK_OPTIONS = {
+    "cross_entropy": {"epochs": 6, "network": "mlp", "views": 1},
+}
+"""Config fields that make an audit of a few hundred digits last a second or two."""
+
+
+@dataclass(frozen=True)
+class Digits:
+    """A CSV of digit images with some wrong labels."""
+
+    table: Path
+    given_labels: NDArray[np.int64]
+    true_labels: NDArray[np.int64]
+
+    @property
+    def is_wrong(self) -> NDArray[np.bool_]:
+        """(N,) bool."""
+        return self.given_labels != self.true_labels
+
+
+def write_digits(folder: Path, *, num: int = 300, num_wrong: int = 30, seed: int = 0) -> Digits:
+    """Write ``num`` digits as PNG with ``digits.csv`` (filepath, label, batch); ``num_wrong`` labels are wrong."""
+    pixels, truth = load_digits(return_X_y=True)
+    pixels, truth = pixels[:num], truth[:num].astype(np.int64)
+    generator = np.random.default_rng(seed)
+    given = truth.copy()
+    wrong = generator.choice(num, size=num_wrong, replace=False)
+    given[wrong] = (truth[wrong] + generator.integers(1, 10, size=num_wrong)) % 10
+    (folder / "images").mkdir(parents=True)
+    with (folder / "digits.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["filepath", "label", "batch"])
+        for i in range(num):
+            path = f"images/{i:04d}.png"
+            grey = np.clip(pixels[i].reshape(8, 8) * 16, 0, 255).astype(np.uint8)
+            Image.fromarray(grey).save(folder / path)
+            writer.writerow([path, str(given[i]), f"=lot{i % 3}"])
+    return Digits(folder / "digits.csv", given, truth)

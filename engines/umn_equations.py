@@ -1,8 +1,8 @@
 """The equations of UMN: small pure functions, tensors in, one value a sample out.
 
 Numbers U3 to U12 are those of the method's derivation (``engines/umn.py`` tells the story): a stacked
-variational autoencoder x <- z_a <- (z_b, y) whose label likelihood p(given | true) is wrong with a probability
-ε of its own for every sample. Nothing here knows a network, a file or a config.
+variational autoencoder x <- z_a <- (z_b, y) whose label likelihood p(given | true) is wrong with a
+probability ε of its own for every sample. Nothing here knows a network, a file or a config.
 
 Letters: B batch, K classes, d size of a latent. All functions keep the dtype of their input; logarithms of
 probabilities near one or zero are taken in a form that loses no digits.

@@ -278,7 +278,9 @@ def _build_trunk(
     if name == "umn13":
         trunk = _Trunk13(backbone, image_size, width=width)
         return trunk, trunk.posterior_features
-    return _BackboneTrunk(backbone), int(backbone.feature_size)
+    feature_size = backbone.feature_size
+    assert isinstance(feature_size, int)
+    return _BackboneTrunk(backbone), feature_size
 
 
 class _FlatTrunk(nn.Module):
@@ -365,26 +367,29 @@ class _Decoder13(nn.Module):
 
 
 class ImageDecoder(nn.Module):
-    """Decoder for any image size: doubles from at most 8 px a side, with fewer channels at each doubling."""
+    """Decoder for any image size: doubles from at most 8 px a side, with fewer channels at each doubling.
 
-    def __init__(self, latent: int, channels: int, size: tuple[int, int], *, width: int = 64) -> None:
+    Each block works before its doubling, so that the largest map costs one convolution only.
+    """
+
+    def __init__(self, latent: int, channels: int, size: tuple[int, int], *, width: int = 32) -> None:
         super().__init__()
         sizes = [size]
         while max(sizes[0]) > DECODER_START:
             sizes.insert(0, (math.ceil(sizes[0][0] / 2), math.ceil(sizes[0][1] / 2)))
-        self.sizes = sizes
-        widths = [max(16, width >> step) for step in range(len(sizes))]
-        self.start = (widths[0], *sizes[0])
+        self.sizes = sizes[1:]
+        widths = [width, *(max(16, width >> step) for step in range(len(self.sizes)))]
+        self.start = (width, *sizes[0])
         self.first = nn.Linear(latent, math.prod(self.start))
         self.blocks = nn.ModuleList(
-            _conv(before, after) for before, after in zip([widths[0], *widths[:-1]], widths, strict=True)
+            _conv(before, after) for before, after in zip(widths, widths[1:], strict=False)
         )
         self.last = nn.Conv2d(widths[-1], channels, 3, padding=1)
 
     def forward(self, z_a: Tensor) -> Tensor:
         image = F.relu(self.first(z_a)).unflatten(1, self.start)
         for size, block in zip(self.sizes, self.blocks, strict=True):
-            image = block(F.interpolate(image, size=size))
+            image = F.interpolate(block(image), size=size)
         result: Tensor = self.last(image)
         return result
 

@@ -1,0 +1,171 @@
+"""What comes out: every row in order, the user's columns untouched, formulas quoted, files whole or absent."""
+
+from __future__ import annotations
+
+import csv
+import os
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from auditor import consensus, exporting, importing, review_files, reviewing, verification
+from auditor.catalog import reviews
+from auditor.catalog.db import session
+from auditor.errors import ExportRefusedError
+from auditor.tables import quoted, unquoted
+from tests.helpers import Digits
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_export__one_row_a_sample_in_order_with_all_columns(
+    audited: tuple[Digits, int], tmp_path: Path
+) -> None:
+    digits, _ = audited
+    summary = exporting.export("digits", tmp_path / "out.csv")
+    rows = read(tmp_path / "out.csv")
+    assert [row["filepath"] for row in rows] == [f"images/{i:04d}.png" for i in range(300)]
+    assert [row["given_label"] for row in rows] == [str(label) for label in digits.given_labels]
+    assert {row["action"] for row in rows} == {"keep"}
+    assert set(exporting.OUR_COLUMNS) <= set(rows[0])
+    assert (summary.num_rows, summary.num_keep) == (300, 300)
+
+
+def test_export__users_columns_come_back_and_formulas_are_quoted(
+    audited: tuple[Digits, int], tmp_path: Path
+) -> None:
+    exporting.export("digits", tmp_path / "out.csv")
+    rows = read(tmp_path / "out.csv")
+    assert [row["batch"] for row in rows[:4]] == ["'=lot0", "'=lot1", "'=lot2", "'=lot0"]
+
+
+def test_export__policy_reviewed_changes_only_what_people_decided(
+    audited: tuple[Digits, int], tmp_path: Path
+) -> None:
+    reviewing.decide(1, 0, "relabel", label=4, reviewer="ada")
+    reviewing.decide(1, 1, "exclude", reviewer="ada")
+    reviewing.decide(1, 2, "multiple", labels=[1, 2], reviewer="ada")
+    reviewing.decide(1, 3, "unsure", reviewer="ada")
+    summary = exporting.export("digits", tmp_path / "out.csv")
+    rows = read(tmp_path / "out.csv")
+    assert [row["action"] for row in rows[:4]] == ["relabel", "exclude", "exclude", "keep"]
+    assert [row["cleaned_label"] for row in rows[:3]] == ["4", "", ""]
+    assert rows[2]["review_labels"] == "1|2"
+    assert (summary.num_relabel, summary.num_exclude, summary.num_by_people) == (1, 2, 3)
+
+
+def test_export__policy_auto_takes_what_is_promised_and_people_come_first(
+    audited: tuple[Digits, int], tmp_path: Path
+) -> None:
+    digits, audit_id = audited
+    draw = verification.draw("digits", 150, seed=0)
+    for sample_id in draw.sample_ids:
+        label = int(digits.true_labels[sample_id])
+        verification.record(draw.id, sample_id, "label", label=label, reviewer="ada")
+    consensus.settle(audit_id)
+    automatic = exporting.export("digits", tmp_path / "auto.csv", policy="auto", max_fdr=0.5)
+    assert automatic.num_automatic > 0
+    changed = [int(row["sample_id"]) for row in read(tmp_path / "auto.csv") if row["action"] == "relabel"]
+    reviewing.decide(1, changed[0], "keep", reviewer="ada")
+    exporting.export("digits", tmp_path / "again.csv", policy="auto", max_fdr=0.5)
+    assert read(tmp_path / "again.csv")[changed[0]]["action"] == "keep"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"policy": "auto"}, "needs --max-fdr"),
+        ({"policy": "auto", "max_fdr": 0.1}, "Nothing can be promised without verified rows.*Nothing was written"),
+        ({"policy": "all"}, "There is no policy 'all'"),
+    ],
+)
+def test_export__refuses(audited: tuple[Digits, int], tmp_path: Path, options: dict, message: str) -> None:
+    with pytest.raises(ExportRefusedError, match=message):
+        exporting.export("digits", tmp_path / "out.csv", **options)
+    assert list(tmp_path.glob("*.csv")) == []
+
+
+def test_export__never_over_an_existing_file(audited: tuple[Digits, int], tmp_path: Path) -> None:
+    out = tmp_path / "out.csv"
+    out.write_text("mine")
+    with pytest.raises(ExportRefusedError, match="exists; choose another name or pass --force"):
+        exporting.export("digits", out)
+    assert out.read_text() == "mine"
+    exporting.export("digits", out, force=True)
+    assert len(read(out)) == 300
+
+
+def test_export__an_error_half_way_leaves_the_old_file(
+    audited: tuple[Digits, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out.csv"
+    out.write_text("mine")
+    monkeypatch.setattr(exporting, "quoted", lambda text: text if text != "images/0100.png" else 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        exporting.export("digits", out, force=True)
+    assert out.read_text() == "mine"
+    assert os.listdir(tmp_path).count("out.csv") == 1
+    assert not list(tmp_path.glob(".*writing"))
+
+
+def test_export__parquet_has_types(audited: tuple[Digits, int], tmp_path: Path) -> None:
+    exporting.export("digits", tmp_path / "out.parquet")
+    table = pd.read_parquet(tmp_path / "out.parquet")
+    assert table.trust_score.dtype == "float32"
+    assert table.batch[0] == "=lot0"  # nothing runs formulas in Parquet, so nothing is quoted
+    assert len(table) == 300
+
+
+def test_export_tree__a_folder_a_class_without_the_excluded(
+    audited: tuple[Digits, int], tmp_path: Path
+) -> None:
+    digits, _ = audited
+    reviewing.decide(1, 0, "exclude", reviewer="ada")
+    exporting.export_tree("digits", tmp_path / "tree")
+    files = list((tmp_path / "tree").rglob("*.png"))
+    assert len(files) == 299
+    assert {path.parent.name for path in files} == {str(label) for label in range(10)}
+    some = next(path for path in files if path.name == "0005.png")
+    assert some.parent.name == str(digits.given_labels[5])
+
+
+def test_import_of_an_export__reproduces_the_reviews(audited: tuple[Digits, int], tmp_path: Path) -> None:
+    digits, _ = audited
+    reviewing.decide(1, 0, "relabel", label=4, reviewer="ada")
+    reviewing.decide(1, 1, "exclude", reviewer="bob")
+    reviewing.decide(1, 2, "multiple", labels=[1, 2], reviewer="ada")
+    out = digits.table.parent / "cleaned.csv"
+    exporting.export("digits", out, force=True)
+    report = importing.import_dataset(out, name="again", image_size=16, workers=1)
+    with session() as open_session:
+        before, after = reviews.decisions(open_session, 1), reviews.decisions(open_session, report.dataset_id)
+    assert after.keys() == before.keys()
+    for sample_id, row in before.items():
+        other = after[sample_id]
+        assert (row.decision, row.label, row.labels) == (other.decision, other.label, other.labels)
+        assert (row.reviewer, row.created_at) == (other.reviewer, other.created_at)
+    exporting.export("again", tmp_path / "second.csv")
+    kept = ("filepath", "given_label", "cleaned_label", "action", "review_decision", "reviewer", "batch")
+    first, second = read(out), read(tmp_path / "second.csv")
+    assert [[row[name] for name in kept] for row in first] == [[row[name] for name in kept] for row in second]
+
+
+def test_apply_file__takes_an_export_back(audited: tuple[Digits, int], tmp_path: Path) -> None:
+    reviewing.decide(1, 0, "relabel", label=4, reviewer="ada")
+    exporting.export("digits", tmp_path / "out.csv")
+    reviewing.undo_last(1, "ada")
+    assert review_files.apply_file("digits", tmp_path / "out.csv")["relabel"] == 1
+
+
+@pytest.mark.parametrize("text", ["=cmd()", "+1 (a)", "-x", "@a", "'=a", "''=a", "'a", "plain", "-1.5", ""])
+def test_quoted__is_undone_exactly(text: str) -> None:
+    assert unquoted(quoted(text)) == text
+
+
+def test_quoted__numbers_stay_numbers() -> None:
+    assert quoted("-1.5") == "-1.5"
+    assert quoted("=1+1") == "'=1+1"

@@ -254,6 +254,9 @@ def _sample_losses(
     warmup: bool,
 ) -> tuple[Tensor, Tensor]:
     """Fit term of (10) and KL term (11), (B,) each, from one draw of the outputs."""
+    if warmup and config.variant != "kendall":
+        # Cross-entropy rewards every component for copying the target; held apart, they keep their roles.
+        mixture = mixture.with_fixed_correlations()
     outputs = mixture.sample(noise, sharing=config.sharing)
     by_log = warmup or config.variant in ("kendall", "standard")
 

@@ -54,6 +54,8 @@ class ChoiceNetConfig(LoopConfig):
     """``independent`` draws a component (code) or one ``shared`` W* and Z (paper)."""
     head_scale: float = 0.01
     """Standard deviation of the initial weights of the rho, pi and variance heads."""
+    rho_start: float = 0.8
+    """With ``tanh``: components 2..K start at correlations spread from this towards 0; 0: all uncorrelated."""
     bottleneck: int = 0
     """Units of a fully connected layer with batch norm and ReLU under the block; 0 = none."""
     width: int = 0
@@ -96,7 +98,7 @@ class ChoiceNetConfig(LoopConfig):
             *at_least(self, 0, "warmup_epochs", "lambda_reg", "lambda_kl", "bottleneck", "width"),
             *at_least(self, 0, "signal_draws", "head_scale"),
             *within(self, 1e-3, 1.0, "rho_ref"),
-            *within(self, 0.0, 0.99, "forget_rate"),
+            *within(self, 0.0, 0.99, "forget_rate", "rho_start"),
             *within(self, -20.0, 20.0, "log_weight_variance"),
         ]
         found += [
@@ -120,9 +122,9 @@ class ChoiceNetConfig(LoopConfig):
         """``quick``: under a minute on a CPU. ``standard``: our recommendation. ``paper``: the MNIST code."""
         check_preset(name)
         if name == "quick":
-            return cls(epochs=12, learning_rate=2e-3, views=4)
+            return cls(epochs=12, batch_size=64, learning_rate=2e-3, views=4, warmup_epochs=4, outer="full")
         if name == "standard":
-            return cls(epochs=40, learning_rate=1e-3)
+            return cls(epochs=40, learning_rate=1e-3, outer="full")
         return cls(
             network=RESIDUAL_TRUNK,
             epochs=41,
@@ -139,6 +141,7 @@ class ChoiceNetConfig(LoopConfig):
             lambda_reg=1e-2,
             lambda_kl=1e-4,
             rho_form="code_exact",
+            rho_start=0.0,
             pi_form="code_exact",
             variance_form="code_exact",
             outer="full",

@@ -47,6 +47,9 @@ class OutputMixture(Protocol):
     def total_variances(self) -> Tensor:
         """(B, K, D) variances of the sampled outputs."""
 
+    def with_fixed_correlations(self) -> OutputMixture:
+        """The same without gradient to rho."""
+
     def at_target_correlation(self, rho_1: float) -> OutputMixture:
         """The same with another correlation of component 1, where there is one."""
 
@@ -90,6 +93,10 @@ class FreeMixture:
         if self.component_variances is None:
             return torch.zeros_like(self.component_means)
         return self.component_variances
+
+    def with_fixed_correlations(self) -> FreeMixture:
+        """Itself: there is no correlation."""
+        return self
 
     def at_target_correlation(self, rho_1: float) -> FreeMixture:
         """Itself: there is no correlation to fix."""
@@ -274,6 +281,7 @@ _BLOCK_FIELDS = (
     "log_weight_variance",
     "inverse_precision",
     "head_scale",
+    "rho_start",
 )
 """Fields of the config that are arguments of the block, under the same names."""
 

@@ -109,7 +109,7 @@ def final_signals(
     for start in range(0, len(labels), _ROWS_AT_ONCE):
         rows = slice(start, start + _ROWS_AT_ONCE)
         mixture: OutputMixture = network.head(torch.from_numpy(embeddings[rows]).to(device))
-        given = torch.from_numpy(labels[rows]).to(device)
+        given = torch.from_numpy(labels[rows].copy()).to(device)
         found = batch_signals(mixture, given.clamp_min(0), draws=draws, generator=generator)
         for name, values in found.items():
             if name in LABEL_AWARE:

@@ -72,6 +72,10 @@ class Mixture:
         weight_part = outer_factor(self.rho, self.outer).square() * self.weight_variance
         return weight_part[:, :, None] + self.output_variances()
 
+    def with_fixed_correlations(self) -> Mixture:
+        """The same mixture without gradient to rho, so that a loss trains what the components share."""
+        return replace(self, rho=self.rho.detach())
+
     def at_target_correlation(self, rho_1: float) -> Mixture:
         """The same mixture with another fixed correlation of component 1 (1.0 = evaluation)."""
         rho = torch.cat([torch.full_like(self.rho[:, :1], rho_1), self.rho[:, 1:]], dim=1)
@@ -125,6 +129,9 @@ class CholeskyBlock(nn.Module):
         log_weight_variance: log sigma_Z², fixed.
         inverse_precision: tau^-1.
         head_scale: standard deviation of the initial weights of the three heads.
+        rho_start: in [0, 1), ``"tanh"`` only: components 2..K start at correlations spread evenly from this
+            down towards 0. At 0 all start uncorrelated, and those that fall on the negative side work
+            against the target for most of a short training.
     """
 
     def __init__(
@@ -142,6 +149,7 @@ class CholeskyBlock(nn.Module):
         log_weight_variance: float = -2.0,
         inverse_precision: float = 1e-4,
         head_scale: float = 0.01,
+        rho_start: float = 0.0,
     ) -> None:
         super().__init__()
         self.num_components = num_components
@@ -156,6 +164,10 @@ class CholeskyBlock(nn.Module):
         self.rho_head = _head(
             feature_size, num_components, head_scale, norm=rho_form == "code_exact", relu=norm_relu
         )
+        if rho_form == "tanh" and rho_start > 0 and isinstance(self.rho_head, nn.Linear):
+            spread = rho_start * torch.arange(num_components, 0, -1) / max(1, num_components - 1)
+            with torch.no_grad():
+                self.rho_head.bias[1:] = torch.atanh(spread[1:])
         self.pi_head = _head(feature_size, num_components, head_scale, norm=pi_form == "code_exact")
         self.variance_head = _head(feature_size, num_outputs, head_scale, norm=variance_form == "code_exact")
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from engines import choicenet, cross_entropy
+from engines import choicenet, coteaching, cross_entropy, umn
 from engines.contract import EngineSpec
 
 ENGINES: dict[str, EngineSpec] = {
     "choicenet": choicenet.SPEC,
+    "coteaching": coteaching.SPEC,
     "cross_entropy": cross_entropy.SPEC,
+    "umn": umn.SPEC,
 }
 """Every finished engine; ``ENGINES["l2b"].train(data, config)`` trains one."""

@@ -24,13 +24,23 @@ def _accept(dataset: DatasetTable, audit: AuditTable, reviewer: str) -> None:
     assert dataset.id is not None
     assert audit.id is not None
     top = st.number_input(
-        "Accept the suggestions of the most suspicious", 1, MOST, 20, step=10, key="suspects_top", help="undecided samples"
+        "Accept the suggestions of the most suspicious",
+        1,
+        MOST,
+        20,
+        step=10,
+        key="suspects_top",
+        help="undecided samples",
     )
     changes, wrong = reviewing.preview_top(dataset.id, audit.id, int(top))
     if not changes:
         st.write("No undecided sample has a suggestion.")
         return
-    basis = "a guess" if audit.summary.get("error_probability_is_guess", True) else "calibrated on verified samples"
+    basis = (
+        "a guess"
+        if audit.summary.get("error_probability_is_guess", True)
+        else "calibrated on verified samples"
+    )
     st.write(
         f"{words.plural(len(changes), 'label')} would change; about **{wrong:.1f}** of these changes are expected "
         f"to be wrong ({basis})."

@@ -79,7 +79,12 @@ def blind_items(dataset_id: int, pending: list[tuple[int, int]]) -> list[dict[st
         rows = datasets.samples(open_session, dataset_id, [sample for _, sample in pending])
     by_id = {row.sample_id: row for row in rows}
     return [
-        {"draw": draw, "sample": sample, "given": by_id[sample].given_label, "filepath": by_id[sample].filepath}
+        {
+            "draw": draw,
+            "sample": sample,
+            "given": by_id[sample].given_label,
+            "filepath": by_id[sample].filepath,
+        }
         for draw, sample in pending
         if sample in by_id
     ]

@@ -44,7 +44,9 @@ def log_csv(log: pd.DataFrame, class_names: Sequence[str]) -> bytes:
     table = log.copy()
     table["label"] = named(table.label, class_names)
     for column in table.select_dtypes(include=["object", "string"]).columns:
-        table[column] = table[column].map(lambda cell: exporting.quoted(cell) if isinstance(cell, str) else cell)
+        table[column] = table[column].map(
+            lambda cell: exporting.quoted(cell) if isinstance(cell, str) else cell
+        )
     return table.to_csv(index=False).encode("utf-8")
 
 

@@ -97,7 +97,9 @@ def require_reviewer(purpose: str) -> str:
         return name
     with st.form("reviewer_form", width=460):
         st.markdown(f"**Who is reviewing?** {purpose}")
-        typed = st.text_input("Your name", max_chars=NAME_LENGTH, placeholder="for example Ada", key="reviewer_name")
+        typed = st.text_input(
+            "Your name", max_chars=NAME_LENGTH, placeholder="for example Ada", key="reviewer_name"
+        )
         if st.form_submit_button("Start", type="primary") and typed.strip():
             st.session_state[REVIEWER] = typed.strip()
             st.rerun()

@@ -20,7 +20,9 @@ def verified(dataset: DatasetTable, audit: AuditTable | None, *, judged: int) ->
         st.write("Nothing yet: judge the first samples.")
         return
     if audit is None or audit.id is None:
-        rate = estimates.noise_rate_from_verified(data.given_labels(dataset.id), verification.standing(dataset.id))
+        rate = estimates.noise_rate_from_verified(
+            data.given_labels(dataset.id), verification.standing(dataset.id)
+        )
         _rate(rate)
         st.write("Once an audit has finished, these rows also back promises about its list.")
         return

@@ -21,11 +21,17 @@ FDR_CHOICES = (0.05, 0.10, 0.20)
 def choose_policy() -> tuple[str, float | None]:
     """Policy and bound of the export."""
     left, right = st.columns([2, 1])
-    policy = left.radio("Change", list(POLICIES), format_func=POLICIES.__getitem__, key="export_policy", horizontal=True)
+    policy = left.radio(
+        "Change", list(POLICIES), format_func=POLICIES.__getitem__, key="export_policy", horizontal=True
+    )
     if policy == "reviewed":
         return policy, None
     bound = right.selectbox(
-        "At most this share of the automatic changes is wrong", FDR_CHOICES, 1, format_func=words.percent, key="export_fdr"
+        "At most this share of the automatic changes is wrong",
+        FDR_CHOICES,
+        1,
+        format_func=words.percent,
+        key="export_fdr",
     )
     return policy, float(bound)
 
@@ -54,7 +60,9 @@ def show_changes(dataset: DatasetTable, policy: str, max_fdr: float | None) -> N
     pairs = pd.DataFrame(summary.pairs, columns=["given label", "cleaned label", "samples"])
     left.dataframe(pairs, hide_index=True, height=320)
     right.subheader("First rows that change", anchor=False)
-    first = [name for name in ("sample_id", "filepath", "given_label", "cleaned_label", "action") if name in rows]
+    first = [
+        name for name in ("sample_id", "filepath", "given_label", "cleaned_label", "action") if name in rows
+    ]
     rest = [name for name in rows.columns if name not in first]
     right.dataframe(rows[first + rest].astype(str), hide_index=True, height=320)
 
@@ -89,7 +97,9 @@ def show_log(dataset: DatasetTable) -> None:
         )
         if row.undone < row.decisions and button.button("Revert", key=f"export_revert_{row.batch}"):
             name = state.reviewer() or "app"
-            st.toast(f"{words.plural(reviewing.undo_batch(dataset.id, row.batch, name), 'decision')} taken back.")
+            st.toast(
+                f"{words.plural(reviewing.undo_batch(dataset.id, row.batch, name), 'decision')} taken back."
+            )
             st.rerun()
 
 

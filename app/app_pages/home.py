@@ -21,9 +21,15 @@ def next_step(seen: Status) -> tuple[str, str, str]:
         text = "Judge a small random sample first: it says how many labels are wrong and backs every promise."
         return text, "verify", "Verify 200 samples"
     if seen.verified < seen.drawn:
-        return f"{seen.verified} of {seen.drawn} random samples are judged; finish them.", "verify", "Go on verifying"
+        return (
+            f"{seen.verified} of {seen.drawn} random samples are judged; finish them.",
+            "verify",
+            "Go on verifying",
+        )
     if seen.expected_left is not None and seen.expected_left >= 1:
-        text = f"About {words.count(seen.expected_left)} wrong labels are expected among what nobody decided on."
+        text = (
+            f"About {words.count(seen.expected_left)} wrong labels are expected among what nobody decided on."
+        )
         return text, "suspects", "Review suspects"
     return "The list is settled; take the cleaned table home.", "export", "Export"
 
@@ -46,7 +52,9 @@ def draw_card(seen: Status) -> None:
         figures = st.columns(5)
         running = " (1 running)" if seen.running else ""
         figures[0].metric("Audits", f"{seen.audits}{running}")
-        figures[1].metric("Verified at random", f"{seen.verified:,} of {seen.drawn:,}" if seen.drawn else "none")
+        figures[1].metric(
+            "Verified at random", f"{seen.verified:,} of {seen.drawn:,}" if seen.drawn else "none"
+        )
         noise = seen.noise
         figures[2].metric(
             "Wrong labels, estimated",
@@ -74,7 +82,9 @@ def draw_start() -> None:
         demo.offer()
     with right.container(border=True, height="stretch"):
         st.subheader("Import your own", anchor=False)
-        st.write("A zip, a CSV or Parquet file, or a folder with one sub-folder a class. Nothing is changed at its source.")
+        st.write(
+            "A zip, a CSV or Parquet file, or a folder with one sub-folder a class. Nothing is changed at its source."
+        )
         st.page_link("app_pages/import_.py", label="Import a dataset", icon=":material/upload:")
 
 

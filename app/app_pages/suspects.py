@@ -74,8 +74,12 @@ head, door = st.columns([4, 1.2], vertical_alignment="bottom")
 head.title("Suspects")
 if not data.draws(dataset.id):
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
-        st.page_link("app_pages/verify.py", label="**Verify 200 random samples first**", icon=":material/fact_check:")
-        st.caption("It says how many labels are wrong at all; without it nothing about this list can be promised.")
+        st.page_link(
+            "app_pages/verify.py", label="**Verify 200 random samples first**", icon=":material/fact_check:"
+        )
+        st.caption(
+            "It says how many labels are wrong at all; without it nothing about this list can be promised."
+        )
 reviewer = state.require_reviewer("Every decision is kept with your name, and you can take each back.")
 queue = filters()
 with door:

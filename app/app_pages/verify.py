@@ -23,7 +23,13 @@ def offer_draw(dataset: DatasetTable) -> None:
         )
         labeled = dataset.num_samples - data.class_counts(dataset.id or 0).get(-1, 0)
         size = st.number_input(
-            "Samples to draw", 1, max(1, labeled), min(FIRST_DRAW, labeled), step=10, key="verify_size", width=220
+            "Samples to draw",
+            1,
+            max(1, labeled),
+            min(FIRST_DRAW, labeled),
+            step=10,
+            key="verify_size",
+            width=220,
         )
         if st.button("Draw at random and start", type="primary", key="verify_draw"):
             verification.draw(dataset.name, int(size))
@@ -37,7 +43,9 @@ def offer_more(dataset: DatasetTable, audit: AuditTable | None) -> None:
     with st.container(border=True):
         st.markdown("**Every drawn sample is judged.** Let the ranking learn from it, or draw more.")
         left, right = st.columns(2)
-        if audit is not None and left.button("Use these verdicts in the ranking", type="primary", key="verify_settle"):
+        if audit is not None and left.button(
+            "Use these verdicts in the ranking", type="primary", key="verify_settle"
+        ):
             with st.spinner("Weighing the engines and calibrating …"):
                 consensus.settle(audit.id or 0)
             st.switch_page("app_pages/suspects.py")

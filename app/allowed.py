@@ -1,0 +1,88 @@
+"""Which paths of the server the import screen may read, and where uploads go."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+from pathlib import Path
+from typing import BinaryIO
+
+from auditor.errors import ImportRefusedError
+from auditor.settings import settings
+
+ROOTS_VARIABLE = "AUDITOR_IMPORT_ROOTS"
+UPLOAD_VARIABLE = "AUDITOR_MAX_UPLOAD_MB"
+MAX_UPLOAD_MB = 500
+UPLOAD_KINDS = ("zip", "csv", "tsv", "parquet")
+NAMED_SOURCES = ("torchvision:", "fiftyone:")
+
+
+def roots() -> list[Path]:
+    """Folders below which a path may be named: ``AUDITOR_IMPORT_ROOTS``, or the home and the current folder."""
+    named = os.environ.get(ROOTS_VARIABLE)
+    chosen = named.split(os.pathsep) if named else [str(Path.home()), os.getcwd()]
+    resolved = [Path(one).expanduser().resolve() for one in chosen if one]
+    return sorted(set(resolved))
+
+
+def checked(text: str) -> str:
+    """The path that a person typed, resolved, or the name of a ``torchvision:`` or ``fiftyone:`` set.
+
+    Raises:
+        ImportRefusedError: it lies outside the allowed roots; the text names them.
+    """
+    text = text.strip()
+    if text.startswith(NAMED_SOURCES):
+        return text
+    if not text:
+        raise ImportRefusedError("Name a path on this server.")
+    # Resolved first, so that neither ".." nor a symbolic link leads out of the roots.
+    path = Path(text).expanduser().resolve()
+    if not any(path.is_relative_to(root) for root in roots()):
+        listed = ", ".join(str(root) for root in roots())
+        raise ImportRefusedError(
+            f"{path} lies outside the folders that this server may import from ({listed}); "
+            f"move it there, or start the app with {ROOTS_VARIABLE} set."
+        )
+    if not path.exists():
+        raise ImportRefusedError(f"{path} does not exist on this server.")
+    return str(path)
+
+
+def max_upload_mb() -> int:
+    """Largest upload: ``AUDITOR_MAX_UPLOAD_MB``, default 500."""
+    return int(os.environ.get(UPLOAD_VARIABLE) or MAX_UPLOAD_MB)
+
+
+def keep_upload(name: str, stream: BinaryIO, size: int) -> Path:
+    """Write an upload below the home and return its path; the dataset's pictures stay in it.
+
+    Raises:
+        ImportRefusedError: too large, or of a kind that is not imported.
+    """
+    if size > max_upload_mb() * 2**20:
+        raise ImportRefusedError(
+            f"The upload has {size / 2**20:,.0f} MB, more than the {max_upload_mb():,} MB allowed; "
+            "copy it to the server and name its path."
+        )
+    base = Path(name.replace("\\", "/")).name
+    suffix = Path(base).suffix.lower()
+    if suffix.lstrip(".") not in UPLOAD_KINDS:
+        raise ImportRefusedError(
+            f"A {suffix or 'file without ending'} is not imported; upload {', '.join(UPLOAD_KINDS)}."
+        )
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(base).stem).strip(".-")[:80] or "upload"
+    folder = settings().home / "uploads" / secrets.token_hex(6)
+    folder.mkdir(parents=True)
+    with (folder / f"{stem}{suffix}").open("wb") as file:
+        shutil.copyfileobj(stream, file)
+    return folder / f"{stem}{suffix}"
+
+
+def forget_upload(path: str) -> None:
+    """Delete an upload that no dataset came from."""
+    folder = Path(path).parent
+    if folder.parent == settings().home / "uploads":
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,153 @@
+"""Plan, run, watch, cancel and resume an audit."""
+
+from __future__ import annotations
+
+import errno
+
+import numpy as np
+import pytest
+
+from auditor import auditing, results, reviewing
+from auditor.catalog import audits, scores
+from auditor.catalog.db import session
+from auditor.errors import AuditFailedError, NotFoundError
+from tests.helpers import QUICK_OPTIONS, Digits
+
+
+def plan_again(**values: object) -> int:
+    options = {"cross_entropy": QUICK_OPTIONS["cross_entropy"] | values}
+    return auditing.plan("digits", ["cross_entropy"], options=options, map_method="pca")
+
+
+def test_run__finds_the_wrong_labels(audited: tuple[Digits, int]) -> None:
+    digits, audit_id = audited
+    with session() as open_session:
+        table = scores.table(open_session, audit_id)
+    suspicious = np.argsort(table["rank"].to_numpy())[:30]
+    assert digits.is_wrong[suspicious].mean() > 0.6
+    assert sorted(table["rank"]) == list(range(300))
+    right = table.suggested_label.to_numpy() == digits.true_labels
+    assert right[digits.is_wrong].mean() > 0.7
+
+
+def test_run__leaves_arrays_curves_and_provenance(audited: tuple[Digits, int]) -> None:
+    _, audit_id = audited
+    assert results.engines_of(audit_id) == ["cross_entropy"]
+    assert results.pred_probs(audit_id, "cross_entropy").shape == (300, 10)
+    assert results.map_points(audit_id, "cross_entropy").shape == (300, 2)
+    assert "loss" in results.signal_names(audit_id, "cross_entropy")
+    with session() as open_session:
+        epochs = audits.epochs(open_session, audit_id, "cross_entropy")
+        run = audits.run(open_session, audit_id, "cross_entropy")
+    assert [epoch.epoch for epoch in epochs] == list(range(6))
+    assert "train_accuracy" in epochs[-1].metrics
+    assert run.provenance["config"]["epochs"] == 6
+    overview = auditing.overview(audit_id)
+    assert (overview.state, overview.seconds_left) == ("finished", 0.0)
+
+
+def test_evidence__tells_the_sample_s_story(audited: tuple[Digits, int]) -> None:
+    digits, audit_id = audited
+    wrong = int(np.flatnonzero(digits.is_wrong)[0])
+    found = results.evidence(audit_id, wrong)
+    assert found.given_label == digits.given_labels[wrong]
+    assert len(found.top_classes) == 9
+    assert len(found.neighbours) == results.NEIGHBOURS
+    assert wrong not in found.neighbours
+    assert found.verdicts[0].history["loss"]
+    assert found.headline
+    with pytest.raises(NotFoundError, match="no score for sample 999"):
+        results.evidence(audit_id, 999)
+
+
+@pytest.mark.parametrize(
+    ("engines", "options", "values", "message"),
+    [
+        (["magic"], {}, {}, "no engine 'magic'; choose from .*cross_entropy"),
+        (["cross_entropy"], {"cross_entropy": {"epoch": 3}}, {}, "no setting 'epoch'; it has"),
+        (["cross_entropy"], {"cross_entropy": {"epochs": 0}}, {}, "epochs is 0, it must be at least 1"),
+        (["cross_entropy"], {}, {"preset": "best"}, "no preset 'best'"),
+        (["cross_entropy"], {}, {"device": "tpu"}, "tpu"),
+    ],
+)
+def test_plan__refuses(
+    audited: tuple[Digits, int], engines: list[str], options: dict, values: dict, message: str
+) -> None:
+    with pytest.raises(AuditFailedError, match=message):
+        auditing.plan("digits", engines, options=options, **values)
+    with session() as open_session:
+        assert len(audits.of_dataset(open_session, 1)) == 1
+
+
+def test_run__a_new_audit_changes_no_decision(audited: tuple[Digits, int]) -> None:
+    reviewing.decide(1, 0, "exclude", reviewer="ada")
+    before = reviewing.log_frame(1)
+    auditing.run(plan_again())
+    assert reviewing.log_frame(1).equals(before)
+
+
+def test_run__cancelled_and_resumed_gives_the_same_result(
+    audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, first = audited
+    monkeypatch.setenv("AUDITOR_CHECKPOINT_INTERVAL_S", "0")
+    audit_id = plan_again()
+    seen = []
+    record = audits.record_epoch
+
+    def cancel_in_the_third(open_session: object, epoch: object) -> None:
+        record(open_session, epoch)
+        seen.append(epoch)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(audits, "record_epoch", cancel_in_the_third)
+    with pytest.raises(AuditFailedError, match="was cancelled; `--resume` goes on"):
+        auditing.run(audit_id)
+    assert auditing.overview(audit_id).state == "cancelled"
+    assert auditing.newest_unfinished("digits") == audit_id
+    auditing.run(audit_id)
+    assert len(seen) == 6  # three epochs before, three after: none was trained twice
+    for name in ("pred_probs", "trust_score", "embeddings", "history_loss"):
+        ours, theirs = (results.array(one, "cross_entropy", name) for one in (audit_id, first))
+        assert np.array_equal(ours, theirs), name
+
+
+def test_run__full_disk_is_one_line_and_resumes(
+    audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audit_id = plan_again()
+    store = results.store
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(results, "store", full)
+    with pytest.raises(AuditFailedError, match="is full; free some space, then resume. Nothing was lost"):
+        auditing.run(audit_id)
+    assert auditing.overview(audit_id).state == "failed"
+    assert "full" in (auditing.overview(audit_id).error or "")
+    monkeypatch.setattr(results, "store", store)
+    auditing.run(audit_id)
+    assert auditing.overview(audit_id).state == "finished"
+
+
+def test_run__second_audit_trusts_what_people_confirmed(audited: tuple[Digits, int]) -> None:
+    reviewing.decide(1, 0, "keep", reviewer="ada")
+    reviewing.decide(1, 1, "exclude", reviewer="ada")
+    audit_id = plan_again()
+    labels, trusted = results.trained_labels(audit_id)
+    assert trusted[0]
+    assert labels[1] == -1
+    auditing.run(audit_id)
+    with session() as open_session:
+        table = scores.table(open_session, audit_id)
+    assert np.isnan(table.trust_score[1])
+
+
+def test_resume__refuses_what_is_finished(audited: tuple[Digits, int]) -> None:
+    _, audit_id = audited
+    with pytest.raises(AuditFailedError, match="is finished; there is nothing to resume"):
+        auditing.resume(audit_id)
+    with pytest.raises(AuditFailedError, match="has no audit to resume"):
+        auditing.newest_unfinished("digits")

@@ -1,0 +1,66 @@
+"""An audit whose process is killed at any moment is shown as dead, resumes, and ends with the same result."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import numpy as np
+import psutil
+import pytest
+
+from auditor import auditing, results
+from auditor.catalog import audits
+from auditor.catalog.db import session
+from tests.helpers import Digits
+
+OPTIONS = {"cross_entropy": {"epochs": 25, "network": "mlp", "views": 2}}
+WAIT_S = 120.0
+
+
+def plan() -> int:
+    return auditing.plan("digits", ["cross_entropy"], options=OPTIONS, map_method="pca")
+
+
+def wait_for_epochs(audit_id: int, count: int) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while time.monotonic() < deadline:
+        with session() as open_session:
+            if len(audits.epochs(open_session, audit_id)) >= count:
+                return
+        time.sleep(0.05)
+    raise AssertionError(f"audit {audit_id} did not reach epoch {count}")
+
+
+@pytest.mark.parametrize("num_epochs", [1, 12])
+def test_kill__resumes_to_the_same_bits(
+    audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch, num_epochs: int
+) -> None:
+    monkeypatch.setenv("AUDITOR_CHECKPOINT_INTERVAL_S", "0")
+    whole, killed = plan(), plan()
+    auditing.run(whole)
+    pid = auditing.start_in_background(killed)
+    wait_for_epochs(killed, num_epochs)
+    os.kill(pid, signal.SIGKILL)
+    psutil.wait_procs([psutil.Process(pid)] if psutil.pid_exists(pid) else [], timeout=10)
+    seen = auditing.overview(killed)
+    if seen.state != "finished":
+        assert seen.state == "dead"
+        auditing.resume(killed)
+        last = auditing.follow(killed, lambda _: None, every_s=0.1)
+        assert last.state == "finished", last.error
+    for name in ("pred_probs", "trust_score", "embeddings", "map", "history_margin"):
+        ours, theirs = (results.array(one, "cross_entropy", name) for one in (killed, whole))
+        assert np.array_equal(ours, theirs), name
+
+
+def test_cancel__stops_a_background_audit(audited: tuple[Digits, int]) -> None:
+    options = {"cross_entropy": {"epochs": 5000, "network": "mlp"}}
+    audit_id = auditing.plan("digits", ["cross_entropy"], options=options, map_method="pca")
+    auditing.start_in_background(audit_id)
+    wait_for_epochs(audit_id, 1)
+    auditing.cancel(audit_id)
+    last = auditing.follow(audit_id, lambda _: None, every_s=0.1)
+    assert last.state == "cancelled"
+    assert last.error is None

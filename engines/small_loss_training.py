@@ -106,12 +106,16 @@ class Surroundings:
         """Where training happens."""
         return self.store.device
 
-    def inputs(self, rows: Tensor, moves: torch.Generator | None = None) -> Tensor:
+    def inputs(
+        self, rows: Tensor, moves: torch.Generator | None = None, *, store: ImageStore | None = None
+    ) -> Tensor:
         """Images of ``rows`` as the networks take them; moved at random where a generator is given."""
-        images = self.store.batch(rows)
+        images = (store or self.store).batch(rows)
         if moves is not None:
             images = augment(images, self.augment, moves)
-        return images if self.mean_std is None else standardize(images, *self.mean_std)
+        if self.mean_std is not None:
+            images = standardize(images, *self.mean_std)
+        return images.contiguous(memory_format=torch.channels_last)
 
     def build(self, *stream: int | str) -> nn.Module:
         """A fresh network, initialised from the named stream."""
@@ -128,7 +132,8 @@ class Surroundings:
             for part in network.modules():
                 if isinstance(part, nn.modules.dropout._DropoutNd):
                     part.p = 0.0
-        return network.to(self.device)
+        # Convolutions run about a quarter faster on channels-last tensors (conv3, one CPU thread).
+        return network.to(self.device, memory_format=torch.channels_last)
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,8 +298,7 @@ class PopulationTraining:
         self.population.train(False)
         losses, correct = [], []
         for part in rows.split(EVALUATION_BATCH):
-            images = store.batch(part)
-            images = images if here.mean_std is None else standardize(images, *here.mean_std)
+            images = here.inputs(part, store=store)
             with autocast(here.options.precision, here.device):
                 _, logits = self.population(images)
             given = labels[part].to(here.device)

@@ -1,0 +1,163 @@
+"""The command line: exit codes, one-line remedies, machine-readable output."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from auditor.__main__ import main
+from auditor.cli import cli
+from tests.helpers import Digits
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture()
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run ``auditor ARGS``: exit code, standard output, standard error."""
+
+    def call(*args: str | Path) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["auditor", *map(str, args)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+            sys.exit(0)
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    return call
+
+
+@pytest.mark.parametrize("command", sorted(cli.commands))
+def test_help__every_command_says_what_it_does(run: Run, command: str) -> None:
+    code, out, _ = run(command, "--help")
+    assert code == 0
+    assert len(cli.commands[command].help or "") > 20
+    assert "Usage: auditor" in out
+
+
+def test_unknown_dataset__one_line_and_exit_code_1(audited: tuple[Digits, int], run: Run) -> None:
+    code, out, err = run("suspects", "digit")
+    assert (code, out) == (1, "")
+    assert err == "auditor: There is no dataset 'digit'; did you mean 'digits'?\n"
+
+
+def test_wrong_usage__exit_code_2(run: Run) -> None:
+    assert run("suspects")[0] == 2
+    assert run("verify", "digits")[0] == 2
+
+
+def test_status__json(audited: tuple[Digits, int], run: Run) -> None:
+    code, out, _ = run("status", "digits", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert (found["name"], found["num_samples"]) == ("digits", 300)
+    assert found["audits"][0]["state"] == "finished"
+
+
+def test_status__empty_home_says_what_to_do(home: Path, run: Run) -> None:
+    assert "auditor demo" in run("status")[1]
+
+
+def test_suspects__json_is_ranked(audited: tuple[Digits, int], run: Run) -> None:
+    digits, _ = audited
+    code, out, _ = run("suspects", "digits", "--top", "20", "--json")
+    rows = json.loads(out)["suspects"]
+    assert code == 0
+    assert [row["rank"] for row in rows] == list(range(20))
+    assert sum(digits.is_wrong[row["sample_id"]] for row in rows) >= 12
+
+
+def test_suspects__max_fdr_without_verified_rows_promises_nothing(
+    audited: tuple[Digits, int], run: Run
+) -> None:
+    _, out, _ = run("suspects", "digits", "--max-fdr", "0.1", "--json")
+    found = json.loads(out)
+    assert found["suspects"] == []
+    assert "Nothing can be promised" in found["statement"]
+
+
+def test_verify__draw_fill_apply(audited: tuple[Digits, int], run: Run, tmp_path: Path) -> None:
+    digits, _ = audited
+    path = tmp_path / "sample.csv"
+    assert run("verify", "digits", "--draw", "120", "--out", path)[0] == 0
+    code, _, err = run("verify", "digits", "--draw", "5", "--out", path)
+    assert code == 1
+    assert "exists" in err
+    lines = path.read_text().splitlines()
+    filled = [line + str(digits.true_labels[int(line.split(",")[1])]) for line in lines[1:]]
+    path.write_text("\n".join([lines[0], *filled]) + "\n")
+    code, out, _ = run("verify", "digits", "--apply", path, "--reviewer", "ada")
+    assert code == 0
+    assert "120 judged" in out
+    assert "of 120 randomly drawn labels are wrong" in out
+    assert "50 more rows" in out
+
+
+def test_export_and_review__round_trip(audited: tuple[Digits, int], run: Run, tmp_path: Path) -> None:
+    out_path = tmp_path / "cleaned.csv"
+    code, out, _ = run("export", "digits", "--out", out_path)
+    assert code == 0
+    assert "300 rows: 300 keep" in out
+    lines = out_path.read_text().splitlines()
+    place = lines[0].split(",").index("review_decision")
+    cells = lines[1].split(",")
+    cells[place] = "exclude"
+    out_path.write_text("\n".join([lines[0], ",".join(cells)]) + "\n")
+    assert "1 exclude" in run("review", "digits", "--apply", out_path, "--reviewer", "ada")[1]
+
+
+def test_audit__settings_and_background_run(audited: tuple[Digits, int], run: Run) -> None:
+    args = ["--engines", "cross_entropy", "--map", "pca", "--set", "cross_entropy.epochs=2"]
+    code, out, err = run("audit", "digits", *args, "--set", "cross_entropy.network=mlp", "--json")
+    assert code == 0, err
+    assert json.loads(out)["engines"][0]["status"] == "finished"
+
+
+def test_audit__wrong_setting_is_one_line(audited: tuple[Digits, int], run: Run) -> None:
+    code, _, err = run("audit", "digits", "--set", "epochs=2")
+    assert code == 1
+    assert "is not ENGINE.FIELD=VALUE" in err
+
+
+def test_audit__own_predictions_become_a_witness(
+    audited: tuple[Digits, int], run: Run, tmp_path: Path
+) -> None:
+    digits, _ = audited
+    rows = ["sample_id," + ",".join(str(k) for k in range(10))]
+    for i, label in enumerate(digits.true_labels):
+        rows.append(f"{i}," + ",".join("0.91" if k == label else "0.01" for k in range(10)))
+    path = tmp_path / "mine.csv"
+    path.write_text("\n".join(rows) + "\n")
+    args = ["--engines", "cross_entropy", "--map", "pca", "--set", "cross_entropy.epochs=2"]
+    code, out, err = run("audit", "digits", *args, "--pred-probs", path, "--json")
+    assert code == 0, err
+    assert json.loads(out)["witnesses"] == ["cross_entropy", "mine"]
+
+
+def test_remove__forgets_the_dataset_and_leaves_the_source(audited: tuple[Digits, int], run: Run) -> None:
+    digits, _ = audited
+    assert run("remove", "digits", "--yes")[0] == 0
+    assert run("suspects", "digits")[0] == 1
+    assert digits.table.exists()
+
+
+def test_doctor__names_what_is_there(home: Path, run: Run) -> None:
+    code, out, _ = run("doctor", "--json")
+    found = {row["name"]: row for row in json.loads(out)}
+    assert code == 0
+    assert set(found) == {
+        "python",
+        "packages",
+        "torch",
+        "gpu",
+        "home",
+        "disk",
+        "catalog",
+        "browser",
+        "mongodb",
+    }
+    assert found["torch"]["state"] == "ok"

@@ -8,6 +8,8 @@ does not use them.
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
@@ -38,7 +40,7 @@ def map_2d(embeddings: NDArray[np.floating], *, quick: bool = False, seed: int =
         AuditFailedError: the embeddings are not (N, D) or not finite.
     """
     reduced = _reduce(embeddings)
-    if quick or len(reduced) < MIN_FOR_UMAP:
+    if quick or len(reduced) < MIN_FOR_UMAP or reduced.shape[1] < 2:
         return _pad(reduced)
     if len(reduced) <= MAX_FIT:
         return _umap(reduced, seed)
@@ -109,14 +111,20 @@ def _reduce(embeddings: NDArray[np.floating]) -> NDArray[np.float32]:
 def _umap(points: NDArray[np.float32], seed: int) -> NDArray[np.float32]:
     from umap import UMAP  # takes seconds to import, so only a process that draws a map pays
 
-    mapper = UMAP(
-        n_neighbors=NUM_NEIGHBORS,
-        n_epochs=NUM_EPOCHS,
-        init="pca" if points.shape[1] >= 2 else "random",
-        random_state=seed,
-        n_jobs=1,
-    )
-    return np.asarray(mapper.fit_transform(points), dtype=np.float32)
+    # Exact neighbours: below MAX_FIT they cost seconds, UMAP's own search half a minute of compilation.
+    search = NearestNeighbors(n_neighbors=NUM_NEIGHBORS).fit(points)
+    distance, near = search.kneighbors(points)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="precomputed_knn\\[2\\]")  # only needed to place new points
+        mapper = UMAP(
+            n_neighbors=NUM_NEIGHBORS,
+            n_epochs=NUM_EPOCHS,
+            init="pca",
+            random_state=seed,
+            n_jobs=1,
+            precomputed_knn=(near, distance.astype(np.float32)),
+        )
+        return np.asarray(mapper.fit_transform(points), dtype=np.float32)
 
 
 def _pad(points: NDArray[np.float32]) -> NDArray[np.float32]:

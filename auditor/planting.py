@@ -21,6 +21,8 @@ WARNING = (
     "real errors are found."
 )
 
+PLANTING_STREAM = 20_415
+
 
 @dataclass(frozen=True, eq=False)
 class Planted:
@@ -77,7 +79,7 @@ def plant_second_most_likely(
     if keep is not None:
         candidates &= ~keep
     count = _num_to_plant(given_labels, rate, int(candidates.sum()))
-    chosen = np.random.default_rng(seed).permutation(np.flatnonzero(candidates))[:count]
+    chosen = _generator(seed).permutation(np.flatnonzero(candidates))[:count]
     return _replace(given_labels, chosen, targets[chosen], "second most likely class")
 
 
@@ -108,7 +110,7 @@ def plant_by_transition(
     if keep is not None:
         candidates &= ~keep
     count = _num_to_plant(given_labels, rate, int(candidates.sum()))
-    generator = np.random.default_rng(seed)
+    generator = _generator(seed)
     rows = np.flatnonzero(candidates)
     # Gumbel's trick draws without replacement in proportion to the mass.
     keys = np.log(mass[given_labels[rows]]) + generator.gumbel(size=len(rows))
@@ -158,6 +160,11 @@ def _second_classes(labels: NDArray[np.integer], probs: NDArray[np.float32]) -> 
     targets = probs.argmax(axis=1).astype(np.int64)
     targets[(probs[rows, targets] < 0) | ~spoken] = -1
     return targets
+
+
+def _generator(seed: int) -> np.random.Generator:
+    """A stream of its own: an engine trained with the same seed must not draw the numbers that planted."""
+    return np.random.default_rng([seed, PLANTING_STREAM])
 
 
 def _num_to_plant(given_labels: NDArray[np.integer], rate: float, num_candidates: int) -> int:

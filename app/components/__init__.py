@@ -27,6 +27,9 @@ _BENCH = st.components.v2.component(
 _VERIFY = st.components.v2.component(
     "auditor_verify", css=_source("bench.css"), js=_source("core.js", "layer.js", "verify.js")
 )
+_MAP = st.components.v2.component(
+    "auditor_map", css=_source("bench.css", "map.css"), js=_source("core.js", "map.js")
+)
 _NAME = st.components.v2.component("auditor_name", js=_source("name.js"))
 
 
@@ -96,6 +99,46 @@ def verify_bench(
             "last": last,
         },
         on_milestone_change=on_milestone,
+    )
+
+
+def embedding_map(
+    *,
+    key: str,
+    connection: dict[str, Any],
+    audit_id: int,
+    engine: str,
+    class_names: list[str],
+    colour: str,
+    region: list[list[float]] | None,
+    version: int,
+    on_region: Callable[[], None],
+) -> None:
+    """The map of one engine; a drawn region arrives as ``session_state[key]["region"]`` before ``on_region`` runs.
+
+    Args:
+        key: unique on the page.
+        connection: how to reach our routes.
+        audit_id: whose scores colour the points.
+        engine: whose embedding it is.
+        class_names: the dataset's classes.
+        colour: ``given``, ``suggested``, ``trust`` or ``review``.
+        region: polygon in the map's coordinates to draw, or None.
+        version: another number loads the points afresh, for example after decisions.
+        on_region: called when a region was drawn ([] = cleared).
+    """
+    _MAP(
+        key=key,
+        data={
+            "connection": connection,
+            "audit": audit_id,
+            "engine": engine,
+            "classNames": class_names,
+            "colour": colour,
+            "region": region,
+            "version": version,
+        },
+        on_region_change=on_region,
     )
 
 

@@ -1,0 +1,441 @@
+// The embedding as points on a canvas: hover, wheel to zoom, drag to pan, lasso or box to select.
+// What leaves this component is the selected region in the map's own coordinates; the server turns it into
+// sample ids, so that a selection can never point at the wrong row.
+
+const PALETTE = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6BB1", "#B0A000", "#5F6B73", "#A0522D"];
+const TRUST = ["#00204c", "#31446b", "#666870", "#958f78", "#cab969", "#ffe945"];
+const REVIEW = ["#009E73", "#0b76c5", "#6b7280", "#CC79A7", "#8C6BB1", "#D55E00", "#B0A000"];
+const REVIEW_WORDS = ["kept", "relabeled", "excluded", "not sure", "several classes", "no class fits", "unreadable"];
+const FAINT = "#9aa3ad";
+const MOST_NAMED = 60;
+
+function unpack(buffer) {
+  const view = new DataView(buffer);
+  const count = view.getUint32(0, true);
+  let at = 16;
+  const take = (Kind) => {
+    const column = new Kind(buffer.slice(at, at + count * Kind.BYTES_PER_ELEMENT));
+    at += count * Kind.BYTES_PER_ELEMENT;
+    return column;
+  };
+  return {
+    count, corner: [view.getFloat32(4, true), view.getFloat32(8, true)], side: view.getFloat32(12, true),
+    x: take(Uint16Array), y: take(Uint16Array), given: take(Uint16Array), suggested: take(Uint16Array),
+    trust: take(Uint8Array), issue: take(Uint8Array), decision: take(Uint8Array),
+  };
+}
+
+class EmbeddingMap {
+  constructor(root) {
+    this.canvas = el("canvas", { tabindex: "0", role: "img", "aria-label": "Map of the embedding", "data-testid": "map" });
+    this.tip = el("div", { class: "tip", hidden: true });
+    this.legend = el("div", { class: "legend", "data-testid": "legend" });
+    this.status = el("span", { class: "status", role: "status", "data-testid": "map-status" });
+    this.tools = el("div", { class: "tools", role: "toolbar", "aria-label": "Map tools" });
+    this.box = el("div", { class: "bench map" }, [
+      el("div", { class: "head" }, [this.tools, this.status]),
+      el("div", { class: "body" }, [el("div", { class: "plot" }, [this.canvas, this.tip]), this.legend]),
+    ]);
+    root.append(this.box);
+    this.tool = "lasso";
+    this.hidden = new Set();
+    this.view = { scale: 1, x: 0, y: 0 };
+    this.listen();
+    new ResizeObserver(() => this.paint()).observe(this.canvas);
+  }
+
+  update(data) {
+    const source = `${data.audit}/${data.engine}/${data.version}`;
+    if (this.data && data.colour !== this.data.colour) this.hidden.clear();
+    this.data = data;
+    if (this.server) this.server.connection = data.connection;
+    else this.server = new Server(data.connection);
+    if (source !== this.source) this.load(source);
+    else this.colourAgain();
+    this.drawTools();
+  }
+
+  async load(source) {
+    this.source = source;
+    this.box.setAttribute("data-state", "loading");
+    this.status.textContent = "Loading the points …";
+    try {
+      const points = unpack(await this.server.bytes(`map/${this.data.audit}/${encodeURIComponent(this.data.engine)}?v=${Date.now()}`));
+      if (source !== this.source) return;
+      this.points = points;
+      this.index();
+      this.polygon = this.data.region ? this.data.region.map((point) => this.toMap(point)) : null;
+      this.colourAgain();
+      this.box.setAttribute("data-state", "ready");
+    } catch (error) {
+      this.status.textContent = error.message;
+      this.source = null;
+    }
+  }
+
+  // Buckets of a 128 x 128 grid: the nearest point is found without looking at all of them.
+  index() {
+    const { count, x, y } = this.points;
+    const starts = new Uint32Array(128 * 128 + 1);
+    const bucket = new Uint16Array(count);
+    for (let i = 0; i < count; i += 1) {
+      bucket[i] = (y[i] >> 9) * 128 + (x[i] >> 9);
+      starts[bucket[i] + 1] += 1;
+    }
+    for (let i = 0; i < 128 * 128; i += 1) starts[i + 1] += starts[i];
+    const fill = starts.slice();
+    const members = new Uint32Array(count);
+    for (let i = 0; i < count; i += 1) members[fill[bucket[i]]++] = i;
+    this.buckets = { starts, members };
+  }
+
+  groupOf(i) {
+    const { given, suggested, trust, decision } = this.points;
+    if (this.data.colour === "given") return given[i];
+    if (this.data.colour === "suggested") return suggested[i];
+    if (this.data.colour === "trust") return trust[i] === 255 ? 65535 : Math.min(5, Math.floor((trust[i] / 255) * 6));
+    return decision[i] === 255 ? 65535 : decision[i];
+  }
+
+  colourOf(group) {
+    if (group === 65535) return FAINT;
+    if (this.data.colour === "trust") return TRUST[group];
+    if (this.data.colour === "review") return REVIEW[group];
+    return PALETTE[group % PALETTE.length];
+  }
+
+  nameOf(group) {
+    if (this.data.colour === "trust") return group === 65535 ? "no score" : `trust ${(group / 6).toFixed(2)} – ${((group + 1) / 6).toFixed(2)}`;
+    if (this.data.colour === "review") return group === 65535 ? "undecided" : REVIEW_WORDS[group];
+    return group === 65535 ? "unlabeled" : this.data.classNames[group];
+  }
+
+  colourAgain() {
+    if (!this.points) return;
+    const groups = new Map();
+    for (let i = 0; i < this.points.count; i += 1) {
+      const group = this.groupOf(i);
+      if (!groups.has(group)) groups.set(group, []);
+      groups.get(group).push(i);
+    }
+    // The pale groups are painted first, so that they never cover the others.
+    this.groups = [...groups.entries()].sort((a, b) => (b[0] === 65535) - (a[0] === 65535) || a[0] - b[0]);
+    this.drawLegend();
+    this.measure();
+    this.paint();
+  }
+
+  drawLegend() {
+    const rows = this.groups.slice(0, MOST_NAMED).map(([group, members]) => {
+      const row = el("button", { class: "entry", title: `${this.nameOf(group)}: ${members.length.toLocaleString("en")}`, "aria-pressed": String(!this.hidden.has(group)) }, [
+        el("i", { style: `background:${this.colourOf(group)}` }), el("span", { text: this.nameOf(group) }),
+        el("small", { text: members.length.toLocaleString("en") }),
+      ]);
+      row.addEventListener("click", () => {
+        if (this.hidden.has(group)) this.hidden.delete(group);
+        else this.hidden.add(group);
+        row.setAttribute("aria-pressed", String(!this.hidden.has(group)));
+        this.paint();
+      });
+      return row;
+    });
+    const cross = el("div", { class: "entry note" }, [el("b", { text: "×" }), el("span", { text: "label issue" })]);
+    this.legend.replaceChildren(cross, ...rows);
+  }
+
+  drawTools() {
+    const tool = (name, text, key) =>
+      el("button", { class: `plain ${this.tool === name ? "chosen" : ""}`, "aria-pressed": String(this.tool === name), onclick: () => this.choose(name), title: text }, [
+        el("kbd", { text: key }), el("span", { text }),
+      ]);
+    this.tools.replaceChildren(
+      tool("lasso", "Lasso", "S"), tool("box", "Box", "B"), tool("pan", "Pan", "P"),
+      el("button", { class: "plain", onclick: () => this.home() }, [el("kbd", { text: "H" }), el("span", { text: "Whole map" })]),
+      el("button", { class: "plain", onclick: () => this.clear() }, [el("kbd", { text: "Esc" }), el("span", { text: "Clear" })]),
+    );
+  }
+
+  choose(name) {
+    this.tool = name;
+    this.canvas.style.cursor = name === "pan" ? "grab" : "crosshair";
+    this.drawTools();
+  }
+
+  home() {
+    this.view = { scale: 1, x: 0, y: 0 };
+    this.paint();
+  }
+
+  clear() {
+    this.polygon = null;
+    this.measure();
+    this.paint();
+    this.component.setTriggerValue("region", []);
+  }
+
+  // -- coordinates: the map's own, 0 to 65535 as stored, and pixels of the canvas ------------------------------
+
+  toStored([x, y]) {
+    const { corner, side } = this.points;
+    return [corner[0] + (x / 65535) * side, corner[1] + (y / 65535) * side];
+  }
+
+  toMap([x, y]) {
+    const { corner, side } = this.points;
+    return [((x - corner[0]) / side) * 65535, ((y - corner[1]) / side) * 65535];
+  }
+
+  frame() {
+    const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight];
+    const base = Math.min(width, height) / 65535;
+    const k = base * this.view.scale;
+    return { k, left: width / 2 - (32768 + this.view.x) * k, top: height / 2 - (32768 - this.view.y) * k, width, height };
+  }
+
+  toPixel([x, y]) {
+    const { k, left, top } = this.frame();
+    return [left + x * k, top + (65535 - y) * k];
+  }
+
+  fromPixel([px, py]) {
+    const { k, left, top } = this.frame();
+    return [(px - left) / k, 65535 - (py - top) / k];
+  }
+
+  // -- painting ------------------------------------------------------------------------------------------------
+
+  paint() {
+    if (this.painting) return;
+    this.painting = requestAnimationFrame(() => {
+      this.painting = null;
+      this.paintNow();
+    });
+  }
+
+  paintNow() {
+    const { canvas } = this;
+    if (!this.points || !canvas.clientWidth) return;
+    const ratio = window.devicePixelRatio || 1;
+    const [width, height] = [Math.round(canvas.clientWidth * ratio), Math.round(canvas.clientHeight * ratio)];
+    if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
+    const context = canvas.getContext("2d");
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, canvas.clientWidth, canvas.clientHeight);
+    const { k, left, top } = this.frame();
+    const { x, y, issue, count } = this.points;
+    const size = Math.max(1.6, Math.min(7, (count > 30000 ? 2 : count > 4000 ? 3 : 4.5) * Math.sqrt(this.view.scale)));
+    const crosses = [];
+    for (const [group, members] of this.groups) {
+      if (this.hidden.has(group)) continue;
+      context.fillStyle = this.colourOf(group);
+      context.globalAlpha = group === 65535 ? 0.35 : 0.75;
+      for (const i of members) {
+        const px = left + x[i] * k;
+        const py = top + (65535 - y[i]) * k;
+        if (px < -9 || py < -9 || px > canvas.clientWidth + 9 || py > canvas.clientHeight + 9) continue;
+        if (issue[i]) crosses.push([px, py, group]);
+        else context.fillRect(px - size / 2, py - size / 2, size, size);
+      }
+    }
+    this.paintCrosses(context, crosses, size + 1.5);
+    this.paintPolygon(context);
+  }
+
+  paintCrosses(context, crosses, arm) {
+    context.globalAlpha = 1;
+    const halo = getComputedStyle(this.box).getPropertyValue("--st-background-color") || "#fff";
+    const text = getComputedStyle(this.box).getPropertyValue("--st-text-color") || "#000";
+    for (const [width, tone] of [[3.6, halo], [1.5, null]]) {
+      context.lineWidth = width;
+      for (const [px, py, group] of crosses) {
+        context.strokeStyle = tone || (group === 65535 ? text : this.colourOf(group));
+        context.beginPath();
+        context.moveTo(px - arm, py - arm);
+        context.lineTo(px + arm, py + arm);
+        context.moveTo(px + arm, py - arm);
+        context.lineTo(px - arm, py + arm);
+        context.stroke();
+      }
+    }
+  }
+
+  paintPolygon(context) {
+    const outline = this.drawing || this.polygon;
+    if (!outline || outline.length < 2) return;
+    context.beginPath();
+    outline.forEach((point, i) => context[i ? "lineTo" : "moveTo"](...this.toPixel(point)));
+    context.closePath();
+    context.fillStyle = getComputedStyle(this.box).getPropertyValue("--st-primary-color") || "#0b63b5";
+    context.strokeStyle = context.fillStyle;
+    context.globalAlpha = 0.14;
+    context.fill();
+    context.globalAlpha = 1;
+    context.lineWidth = 1.5;
+    context.stroke();
+  }
+
+  // How many points lie inside; the server counts again and is what everything else relies on.
+  measure() {
+    if (!this.points) return;
+    const total = `${this.points.count.toLocaleString("en")} samples`;
+    if (!this.polygon) {
+      this.status.textContent = `${total}. Draw around a region to see its images.`;
+      return;
+    }
+    const path = new Path2D();
+    this.polygon.forEach((point, i) => path[i ? "lineTo" : "moveTo"](point[0], point[1]));
+    path.closePath();
+    const context = this.canvas.getContext("2d");
+    context.save();
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    let inside = 0;
+    for (let i = 0; i < this.points.count; i += 1) inside += context.isPointInPath(path, this.points.x[i], this.points.y[i], "evenodd");
+    context.restore();
+    this.status.textContent = `${inside.toLocaleString("en")} of ${total} selected`;
+  }
+
+  // -- pointer and keys ----------------------------------------------------------------------------------------
+
+  listen() {
+    const { canvas } = this;
+    const at = (event) => {
+      const place = canvas.getBoundingClientRect();
+      return [event.clientX - place.left, event.clientY - place.top];
+    };
+    canvas.addEventListener("pointerdown", (event) => {
+      if (!this.points) return;
+      canvas.setPointerCapture(event.pointerId);
+      const [px, py] = at(event);
+      this.tip.hidden = true;
+      if (this.tool === "pan" || event.button === 1 || event.shiftKey) this.panning = [px, py, this.view.x, this.view.y];
+      else this.drawing = [this.fromPixel([px, py])];
+    });
+    canvas.addEventListener("pointermove", (event) => {
+      if (!this.points) return;
+      const place = at(event);
+      if (this.panning) this.pan(place);
+      else if (this.drawing) this.extend(this.fromPixel(place));
+      else this.hover(place);
+    });
+    canvas.addEventListener("pointerup", () => this.finish());
+    canvas.addEventListener("pointerleave", () => { this.tip.hidden = true; });
+    canvas.addEventListener("dblclick", () => this.home());
+    canvas.addEventListener("wheel", (event) => {
+      event.preventDefault();
+      this.zoom(at(event), Math.exp(-event.deltaY * 0.0016));
+    }, { passive: false });
+  }
+
+  pan([px, py]) {
+    const [fromX, fromY, x, y] = this.panning;
+    const { k } = this.frame();
+    this.view.x = x - (px - fromX) / k;
+    this.view.y = y + (py - fromY) / k;
+    this.paint();
+  }
+
+  zoom(place, factor) {
+    if (!this.points) return;
+    const before = this.fromPixel(place);
+    this.view.scale = Math.max(0.8, Math.min(80, this.view.scale * factor));
+    const after = this.fromPixel(place);
+    this.view.x += before[0] - after[0];
+    this.view.y += before[1] - after[1];
+    this.paint();
+  }
+
+  extend(point) {
+    if (this.tool === "box") {
+      const [x0, y0] = this.drawing[0];
+      this.drawing = [[x0, y0], [point[0], y0], point, [x0, point[1]]];
+    } else {
+      const last = this.toPixel(this.drawing[this.drawing.length - 1]);
+      const next = this.toPixel(point);
+      if (Math.hypot(last[0] - next[0], last[1] - next[1]) < 4) return;
+      this.drawing.push(point);
+    }
+    this.paint();
+  }
+
+  finish() {
+    this.panning = null;
+    const drawn = this.drawing;
+    this.drawing = null;
+    if (!drawn || drawn.length < 3) {
+      this.paint();
+      return;
+    }
+    this.polygon = drawn;
+    this.measure();
+    this.paint();
+    this.component.setTriggerValue("region", drawn.map((point) => this.toStored(point)));
+  }
+
+  hover(place) {
+    const [x, y] = this.fromPixel(place);
+    const reach = 9 / this.frame().k;
+    const { starts, members } = this.buckets;
+    let best = -1;
+    let nearest = reach * reach;
+    const low = (value) => Math.max(0, Math.min(127, (value - reach) >> 9));
+    const high = (value) => Math.max(0, Math.min(127, (value + reach) >> 9));
+    for (let row = low(y); row <= high(y); row += 1) {
+      for (let column = low(x); column <= high(x); column += 1) {
+        const cell = row * 128 + column;
+        for (let at = starts[cell]; at < starts[cell + 1]; at += 1) {
+          const i = members[at];
+          const distance = (this.points.x[i] - x) ** 2 + (this.points.y[i] - y) ** 2;
+          if (distance < nearest && !this.hidden.has(this.groupOf(i))) [best, nearest] = [i, distance];
+        }
+      }
+    }
+    this.showTip(best, place);
+  }
+
+  showTip(sample, [px, py]) {
+    if (sample < 0) {
+      this.tip.hidden = true;
+      this.tipped = -1;
+      return;
+    }
+    if (this.tipped !== sample) {
+      this.tipped = sample;
+      const { given, suggested, trust, decision, issue } = this.points;
+      const name = (label) => (label === 65535 ? "none" : this.data.classNames[label]);
+      const image = el("img", { src: this.server.image(sample, 128), alt: "" });
+      this.tip.replaceChildren(image, el("div", {}, [
+        el("b", { text: `Sample ${sample}` }), el("div", { text: `given ${name(given[sample])}` }),
+        el("div", { text: `suggested ${name(suggested[sample])}` }),
+        el("div", { text: trust[sample] === 255 ? "no trust score" : `trust ${(trust[sample] / 254).toFixed(2)}${issue[sample] ? " · label issue" : ""}` }),
+        decision[sample] === 255 ? null : el("div", { text: REVIEW_WORDS[decision[sample]] }),
+      ]));
+    }
+    this.tip.hidden = false;
+    const right = px > this.canvas.clientWidth - 250;
+    this.tip.style.left = right ? "" : `${px + 14}px`;
+    this.tip.style.right = right ? `${this.canvas.clientWidth - px + 14}px` : "";
+    this.tip.style.top = `${Math.min(py + 10, this.canvas.clientHeight - 120)}px`;
+  }
+
+  onKey(event) {
+    // The bench below the map has keys of its own; the map's work while the map has the focus or nothing is selected.
+    const own = event.composedPath().includes(this.canvas);
+    if (!own && this.data.region) return;
+    const tools = { s: "lasso", b: "box", p: "pan" };
+    const key = event.key.toLowerCase();
+    const step = 6000 / this.view.scale;
+    const moves = { arrowleft: [-step, 0], arrowright: [step, 0], arrowup: [0, step], arrowdown: [0, -step] };
+    if (key in tools) this.choose(tools[key]);
+    else if (key === "h") this.home();
+    else if (key === "escape") this.clear();
+    else if (key === "+" || key === "-") this.zoom([this.canvas.clientWidth / 2, this.canvas.clientHeight / 2], key === "+" ? 1.4 : 0.7);
+    else if (own && key in moves) {
+      this.view.x += moves[key][0];
+      this.view.y += moves[key][1];
+      this.paint();
+    } else return;
+    event.preventDefault();
+  }
+}
+
+export default mount(EmbeddingMap);

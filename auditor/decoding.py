@@ -21,7 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-FORMATS = ("PNG", "JPEG", "GIF", "BMP", "DIB", "TIFF", "WEBP", "PPM", "JPEG2000", "AVIF", "MPO")
+Image.init()
+FORMATS = tuple(
+    name
+    for name in ("PNG", "JPEG", "GIF", "BMP", "DIB", "TIFF", "WEBP", "PPM", "JPEG2000", "AVIF")
+    if name in Image.OPEN
+)
+"""As far as this build of Pillow has them. (MPO, a camera's JPEG with several frames, opens as JPEG.)"""
 MAX_PIXELS = 89_478_485
 """Pillow's own warning level: 9,459 px square. What declares more is taken for a decompression bomb."""
 MAX_FILE_BYTES = 256 * 2**20

@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from auditor.decoding import ImageError, upright
+from auditor.catalog import datasets, db
+from auditor.catalog.models import DatasetTable
+from auditor.decoding import ImageError, decode, upright
 from auditor.errors import NotFoundError
 from auditor.settings import settings
 from auditor.sources.reading import UnreadableError, read_bytes
@@ -170,6 +172,34 @@ def extracted_path(dataset: Dataset, sample: Sample) -> Path:
         stream.write(data)
     os.replace(temporary, target)
     return target
+
+
+def move_root(name: str, root: Path) -> DatasetTable:
+    """Tell a dataset that its images were moved to ``root`` (a folder, or the same zip or Parquet file).
+
+    Raises:
+        NotFoundError: the first, middle and last sample are not there with the same content.
+    """
+    with db.session() as session:
+        dataset = datasets.get(session, name)
+        assert dataset.id is not None
+        place = str(root.expanduser().absolute())
+        few = sorted({0, dataset.num_samples // 2, dataset.num_samples - 1})
+        for sample in datasets.samples(session, dataset.id, few):
+            try:
+                data = read_bytes(place, sample.location)
+                same = decode(data, size=dataset.height, channels=dataset.channels)
+                differs = same.content_hash.hex() != sample.content_hash
+            except (UnreadableError, ImageError):
+                differs = True
+            if differs:
+                raise NotFoundError(
+                    f"{place} does not hold the images of {name!r}: {sample.filepath} is missing or another "
+                    "picture; name the folder that the paths are relative to."
+                )
+        dataset.root = place
+        session.add(dataset)
+        return dataset
 
 
 def _suffix(data: bytes, filepath: str) -> str:

@@ -131,7 +131,11 @@ class ZipTree:
         infos = [info for info in self._zip.infolist() if not info.is_dir()]
         _refuse_bomb(archive, infos)
         self._unusable = {info.filename: reason for info in infos if (reason := _unusable(info))}
-        self._names = [info.filename for info in infos if not _is_noise(info.filename)]
+        self._names = [
+            info.filename
+            for info in infos
+            if info.filename in self._unusable or not _is_noise(info.filename)
+        ]
         self._known = frozenset(self._names)
         self.base = _common_folder([name for name in self._names if name not in self._unusable])
 

@@ -95,14 +95,17 @@ def check_exchangeable(
     trust_score: NDArray[np.floating],
     given_labels: NDArray[np.integer],
     sample_ids: NDArray[np.integer],
+    *,
+    pool: NDArray[np.bool_] | None = None,
 ) -> Exchangeability:
-    """Test whether verified rows can be a random sample of the labeled ones.
+    """Test whether verified rows can be a random sample of the labeled ones, or of the ``pool`` among them.
 
     Three views: their trust ranks against uniform (Kolmogorov-Smirnov; finds
     rows taken from the top of the list and rows that were trusted), their positions in the data set, and
     their given classes (chi-square).
     """
-    known = np.flatnonzero((given_labels != UNLABELED) & np.isfinite(trust_score))
+    drawable = (given_labels != UNLABELED) & np.isfinite(trust_score)
+    known = np.flatnonzero(drawable if pool is None else drawable & pool)
     ids = np.intersect1d(sample_ids, known)
     if len(ids) < 2 or len(known) < 2:
         return Exchangeability(1.0, "ok", "Too few verified rows to test whether they were drawn at random.")
@@ -202,10 +205,10 @@ def promises(
         why = "Nothing can be promised: every verified row was trusted or learned from; verify more."
         return {q: _nothing(q, len(trust_score), why) for q in levels}
     rows = verified.subset(chosen)
-    check = check_exchangeable(trust_score, given_labels, rows.sample_ids)
+    check = check_exchangeable(trust_score, given_labels, rows.sample_ids, pool=verified.pool)
     if check.verdict == "refused":
         return {q: _nothing(q, len(trust_score), f"Nothing is promised. {check.sentence}") for q in levels}
-    to_judge = (given_labels != UNLABELED) & np.isfinite(trust_score)
+    to_judge = verified.drawn_from(given_labels) & np.isfinite(trust_score)
     to_judge[verified.sample_ids] = False
     doubt = np.sort(-np.asarray(trust_score, dtype=np.float64)[to_judge])
     right = -np.asarray(trust_score, dtype=np.float64)[rows.sample_ids[~rows.is_wrong(given_labels)]]
@@ -292,7 +295,7 @@ def what_more_buys(
     """
     chosen = _calibrating_rows(verified, calibrating)
     rows = verified.subset(chosen & np.isfinite(trust_score[verified.sample_ids]))
-    to_judge = (given_labels != UNLABELED) & np.isfinite(trust_score)
+    to_judge = verified.drawn_from(given_labels) & np.isfinite(trust_score)
     to_judge[verified.sample_ids] = False
     doubt = np.sort(-np.asarray(trust_score, dtype=np.float64)[to_judge])
     is_right = ~rows.is_wrong(given_labels)
@@ -305,7 +308,7 @@ def what_more_buys(
         cut, _ = _lowest_cut(doubt, row_doubt[drawn][is_right[drawn]], size, q)
         flags[trial] = 0 if np.isnan(cut) else len(doubt) - np.searchsorted(doubt, cut, side="right")
     total = verified.size + num_more
-    labeled = int(np.count_nonzero(given_labels != UNLABELED))
+    labeled = int(np.count_nonzero(verified.drawn_from(given_labels)))
     share = verified.is_wrong(given_labels).sum() / max(verified.size, 1)
     interval = rate_interval(
         round(share * total), total, population=max(labeled, total), is_watched=verified.is_watched

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.mixture import GaussianMixture
 
-from auditor.evidence import NO_CLASS, UNLABELED, Pooled, Verified
+from auditor.evidence import NO_CLASS, Pooled, Verified
 from auditor.intervals import Interval, percent, rate_interval
 
 MIXTURE_POINTS = 2_000
@@ -171,7 +171,7 @@ def _mixture_share(margin: NDArray[np.float64]) -> float:
 
 def noise_rate_from_verified(given_labels: NDArray[np.integer], verified: Verified) -> NoiseRate:
     """Return the share wrong among all labeled samples with its interval; every random row counts."""
-    num_labeled = int(np.count_nonzero(given_labels != UNLABELED))
+    num_labeled = int(np.count_nonzero(verified.drawn_from(given_labels)))
     num_wrong = int(verified.is_wrong(given_labels).sum())
     num_unsure = int(verified.is_unsure.sum())
     interval = rate_interval(
@@ -225,13 +225,11 @@ def transition_from_verified(
     rows = counts.sum(axis=1)
     matrix = (counts + PRIOR_ROWS * guess.matrix) / (rows[:, None] + PRIOR_ROWS)
     low, high = np.zeros_like(matrix), np.ones_like(matrix)
-    ranges: dict[tuple[int, int], tuple[float, float]] = {}
-    for (i, j), hits in np.ndenumerate(counts):
-        key = (int(hits), int(rows[i]))
-        if key not in ranges:
-            interval = rate_interval(*key, is_watched=verified.is_watched)
-            ranges[key] = (interval.low, interval.high)
-        low[i, j], high[i, j] = ranges[key]
+    for i in np.flatnonzero(rows):
+        for hits in np.unique(counts[i]):
+            interval = rate_interval(int(hits), int(rows[i]), is_watched=verified.is_watched)
+            cells = counts[i] == hits
+            low[i, cells], high[i, cells] = interval.low, interval.high
     thin = int(np.count_nonzero(rows < MIN_CLASS_SIZE))
     sentence = f"From {int(rows.sum())} verified rows, each cell with its own 95 % interval." + (
         f" {thin} of {num_classes} classes have fewer than {MIN_CLASS_SIZE} verified rows: their rows lean "

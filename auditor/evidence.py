@@ -58,6 +58,9 @@ class Verified:
     is_watched: bool = False
     """True where the judge looked at the results before the sample was complete; intervals are then
     confidence sequences."""
+    pool: NDArray[np.bool_] | None = None
+    """(N,) bool, samples that could have been drawn; None = every labeled one. Rates and promises are about
+    these."""
 
     @property
     def size(self) -> int:
@@ -80,6 +83,11 @@ class Verified:
         """(m,) bool: the given label was judged wrong; unsure rows are not."""
         return (np.asarray(self.true_labels) != given_labels[self.sample_ids]) & ~self.is_unsure
 
+    def drawn_from(self, given_labels: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """(N,) bool: the samples that statements from this draw are about."""
+        labeled: NDArray[np.bool_] = np.asarray(given_labels) != UNLABELED
+        return labeled if self.pool is None else labeled & np.asarray(self.pool, dtype=bool)
+
     def subset(self, rows: NDArray[np.bool_]) -> Verified:
         """Return only the rows of the (m,) mask."""
 
@@ -92,6 +100,7 @@ class Verified:
             trusted=part(self.trusted),
             calibrates=part(self.calibrates),
             is_watched=self.is_watched,
+            pool=self.pool,
         )
 
     def check(self, given_labels: NDArray[np.integer], num_classes: int) -> None:

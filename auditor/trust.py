@@ -14,7 +14,7 @@ The noise rate and T look at labels only and use every row.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,10 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
 from auditor.calibration import (
+    Exchangeability,
     calibrate_error_probability,
     calibrate_suggestions,
+    check_exchangeable,
     guess_error_probability,
 )
 from auditor.estimates import (
@@ -99,6 +101,8 @@ class Consensus:
     transition: Transition
     calibrating: NDArray[np.bool_] | None
     """(m,) bool: verified rows that may calibrate a promise of this audit; None without verified rows."""
+    exchangeability: Exchangeability | None = None
+    """Whether the verified rows look randomly drawn; where refused, nothing here rests on them but the weights."""
 
 
 def combine(
@@ -136,6 +140,9 @@ def combine(
     pooled = pool_predictions(witnesses, given_labels, num_classes)
     noise_rate = guess_noise_rate(pooled, int(labeled.sum()))
     transition = guess_transition(pooled, num_classes)
+    check = _check_draw(trust, given_labels, verified, weighting)
+    if check is not None and check.verdict == "refused":
+        verified, noise_rate = None, replace(noise_rate, sentence=f"{check.sentence} {noise_rate.sentence}")
     if verified is not None:
         noise_rate = noise_rate_from_verified(given_labels, verified)
         transition = transition_from_verified(given_labels, verified, transition)
@@ -173,6 +180,7 @@ def combine(
         noise_rate=noise_rate,
         transition=transition,
         calibrating=weighting.calibrating,
+        exchangeability=check,
     )
 
 
@@ -275,6 +283,19 @@ def _log_odds(ranks: NDArray[np.float32]) -> NDArray[np.float64]:
     """(N, W) log-odds of percentiles; a witness without an opinion stands in the middle."""
     share = np.where(np.isfinite(ranks), ranks, 0.5).astype(np.float64)
     return np.log(share) - np.log1p(-share)
+
+
+def _check_draw(
+    trust: NDArray[np.float32],
+    given_labels: NDArray[np.integer],
+    verified: Verified | None,
+    weighting: _Weighting,
+) -> Exchangeability | None:
+    """Look at the rows that this audit treated like all others."""
+    if verified is None or weighting.calibrating is None:
+        return None
+    ids = verified.sample_ids[weighting.calibrating]
+    return check_exchangeable(trust, given_labels, ids, pool=verified.pool)
 
 
 def _error_probability(

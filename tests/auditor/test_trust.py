@@ -304,3 +304,38 @@ def test_combine__real_digits():
         shares.append((~world.is_wrong)[told.flags].mean() if told.num_flags else 0.0)
     assert np.mean(shares) <= 0.1 + 2 * np.std(shares) / np.sqrt(40)
     assert told.num_flags > 100
+
+
+def test_combine__rows_from_the_top_of_the_list_say_nothing():
+    world = make_world(2_000, rate=0.1)
+    witness = make_witness(world, skill=4.0)
+    top = np.argsort(witness.trust_score)[:150]
+    found = combine([witness], world.given_labels, 4, verified=Verified(top, world.true_labels[top]))
+    assert found.exchangeability.verdict == "refused"
+    assert (found.noise_rate.kind, found.transition.kind) == ("guess", "guess")
+    assert found.error_probability_is_guess
+    assert "cannot be a random sample" in found.noise_rate.sentence
+    honest = combine([witness], world.given_labels, 4, verified=world.verify(150))
+    assert honest.exchangeability.verdict == "ok"
+    assert honest.noise_rate.kind == "interval"
+
+
+def test_combine__a_pool_is_what_statements_are_about():
+    """The first half came with confirmed labels, so the draw left it out; that is no sign of a bad draw."""
+    world = make_world(2_000, rate=0.3)
+    world.given_labels[:1_000] = world.true_labels[:1_000]
+    pool = np.arange(2_000) >= 1_000
+    ids = 1_000 + np.random.default_rng(0).permutation(1_000)[:200]
+    witness = make_witness(world, skill=4.0)
+    verified = Verified(ids, world.true_labels[ids], pool=pool)
+    found = combine([witness], world.given_labels, 4, verified=verified)
+    assert found.exchangeability.verdict == "ok"
+    assert found.noise_rate.low <= world.is_wrong[pool].mean() <= found.noise_rate.high
+    assert "of 1,000 (" in found.noise_rate.sentence
+    told = promise(found.trust_score, world.given_labels, verified, 0.1)
+    assert told.num_flags > 0
+    assert not told.flags[~pool].any()
+    without = combine([witness], world.given_labels, 4, verified=Verified(ids, world.true_labels[ids]))
+    assert without.exchangeability.verdict == "refused"
+    with pytest.raises(VerificationError, match="was not in the pool that was drawn from"):
+        combine([witness], world.given_labels, 4, verified=Verified(ids, world.true_labels[ids], pool=~pool))

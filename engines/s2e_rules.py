@@ -190,11 +190,12 @@ def _optuna(
     """Optuna's TPE (one training at a time) or CMA-ES (a population of K) over the unit cube."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     at_once = 1 if rule == "tpe" else budget.samples
+    seed %= 2**32  # all that Optuna takes
     sampler: optuna.samplers.BaseSampler
     if rule == "tpe":
         sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=max(2, budget.trainings // 4))
     else:
-        sampler = optuna.samplers.CmaEsSampler(seed=seed, popsize=max(2, budget.samples))
+        sampler = optuna.samplers.CmaEsSampler(seed=seed, popsize=max(4, budget.samples))
     study = optuna.create_study(direction="maximize", sampler=sampler)
     cube: dict[str, optuna.distributions.BaseDistribution] = {
         name: optuna.distributions.FloatDistribution(0.0, 1.0) for name in space.parameters

@@ -23,11 +23,13 @@ Three exact and equal ways to ``zdot`` and two approximations:
 
 Batch norm in training mode couples the samples of a batch; all ways differentiate through its batch
 statistics. Its running statistics must not see these extra passes: ``batch_statistics`` switches them off
-(``torch.func.jvp`` refuses to write them in any case).
+(``torch.func.jvp`` refuses to write them in any case). Attention runs in its plain form, the only one that
+carries tangents.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,11 +40,15 @@ import torch.autograd.forward_ad as forward_ad
 from torch import Tensor, nn
 from torch.func import functional_call, jvp
 from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from engines.contract import EngineInputError
 from engines.fused_tangents import FusedTangents
 from engines.losses import soft_cross_entropy
+
+# torch's first jvp loads rules of its own that warn about torch's own use of torch.jit.script.
+warnings.filterwarnings("ignore", message="`torch.jit.script` is deprecated", category=FutureWarning)
 
 Parameters = dict[str, Tensor]
 
@@ -169,7 +175,7 @@ def logits_jvp(network: nn.Module, images: Tensor, direction: Mapping[str, Tenso
         _, logits = functional_call(network, dict(zip(own, values, strict=True)), (images,))
         return logits
 
-    with torch.no_grad(), batch_statistics(network), FusedTangents():
+    with torch.no_grad(), batch_statistics(network), FusedTangents(), sdpa_kernel(SDPBackend.MATH):
         result = jvp(logits_at, point, vector)
     return result[0], result[1]
 
@@ -183,7 +189,7 @@ def forward_with_tangent(
     Buffers change as in any forward pass; dropout, if any, has the same mask in all three.
     """
     own = trainable(network)
-    with forward_ad.dual_level(), FusedTangents():
+    with forward_ad.dual_level(), FusedTangents(), sdpa_kernel(SDPBackend.MATH):
         duals = {name: forward_ad.make_dual(value, direction[name]) for name, value in own.items()}
         features, logits = functional_call(network, duals, (images,))
         tangent = forward_ad.unpack_dual(logits).tangent

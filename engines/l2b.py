@@ -126,9 +126,8 @@ def train(
             now = {"epoch": epoch + 1, "recorder": recorder.state_dict(), "bench": bench.state_dict()}
             save_state(checkpoint, fingerprint, now)
 
-        stage = "warm-up" if meta_set is None and config.variant in META_VARIANTS else "train"
         recorder.epoch(
-            stage, epoch, config.epochs, outcome.losses, outcome.metrics, outcome.signals, save=save
+            "train", epoch, config.epochs, outcome.losses, outcome.metrics, outcome.signals, save=save
         )
 
     # 4. The trained network's word on every sample, and the signals.
@@ -199,13 +198,13 @@ class _Bench:
         self.counts = dict(state["counts"])
 
     def takes_meta_steps(self, epoch: int) -> bool:
-        return self.config.variant in META_VARIANTS and epoch >= self.config.warmup_epochs
+        return self.config.variant in META_VARIANTS and epoch >= self.config.first_meta_epoch
 
     def training_rows(self, *, warm_up: bool) -> Tensor:
         """Samples of an epoch: labeled ones, and unlabeled ones where pseudo-labels are learned from."""
         use_unlabeled = self.config.variant in PSEUDO_VARIANTS and not warm_up
         keep = self.data.labeled | use_unlabeled
-        if self.source == "trusted" and not self.config.train_on_trusted:
+        if not self.config.train_on_trusted:
             rest = keep & ~self.data.trusted_mask
             # Where every label is trusted there is nothing else to train on.
             keep = rest if (rest & self.data.labeled).any() else keep
@@ -236,7 +235,7 @@ class _Bench:
         rows = self.training_rows(warm_up=meta_set is None and self.config.variant in META_VARIANTS)
         self.tracker.start_epoch()
         self.network.train()
-        late = epoch >= max(self.config.epochs - self.config.late_epochs, self.config.warmup_epochs)
+        late = epoch >= max(self.config.epochs - self.config.late_epochs, self.config.first_meta_epoch)
         loss, hits, labeled = (torch.zeros((), device=self.device) for _ in range(3))
         with seeded_init(self.seed, "dropout", epoch):
             for index in epoch_batches(rows, self.config.batch_size, draws.order):

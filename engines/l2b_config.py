@@ -28,7 +28,7 @@ class L2BConfig(LoopConfig):
     """Where v is taken: ``none`` = the current parameters (paper), ``optimizer`` = after momentum and weight
     decay (published code; needs SGD)."""
     warmup_epochs: int = 4
-    """Epochs of plain cross-entropy first, 0 to epochs - 1."""
+    """Epochs of plain cross-entropy first, at least 0; never more than half of ``epochs``."""
     meta_batch_size: int = 64
     """Samples of a meta batch, at least 2; the cheapest knob of the step's price."""
     meta_source: str = "auto"
@@ -64,9 +64,8 @@ class L2BConfig(LoopConfig):
             *one_of(self, "meta_source", META_SOURCES),
             *at_least(self, 2, "meta_batch_size"),
             *at_least(self, 1, "meta_per_class", "meta_loss_epochs", "late_epochs"),
-            *at_least(self, 0, "clip_norm", "min_direction_norm", "mixup"),
+            *at_least(self, 0, "clip_norm", "min_direction_norm", "mixup", "warmup_epochs"),
             *within(self, 0, 1, "meta_threshold", "bootstrap_given"),
-            *within(self, 0, max(0, self.epochs - 1), "warmup_epochs"),
         ]
         for field in ("softmax_temperature", "meta_learning_rate"):
             if not getattr(self, field) > 0:
@@ -74,6 +73,11 @@ class L2BConfig(LoopConfig):
         if self.lookahead == "optimizer" and self.optimizer != "sgd":
             found.append("lookahead 'optimizer' needs optimizer 'sgd' (Adam's step is not linear)")
         return found
+
+    @property
+    def first_meta_epoch(self) -> int:
+        """Epoch (0-based) at which meta steps begin: after the warm-up, in the first half at the latest."""
+        return min(self.warmup_epochs, self.epochs // 2)
 
     @classmethod
     def schedules(cls) -> tuple[str, ...]:

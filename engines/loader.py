@@ -96,8 +96,9 @@ class ImageStore:
 
 
 def standardize(images: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-    """(images - mean) / std by channel: (B, C, H, W), (C,), (C,) -> (B, C, H, W)."""
-    return (images - mean[:, None, None]) / std[:, None, None]
+    """(images - mean) / std by channel: (B, C, H, W), (C,), (C,) -> (B, C, H, W), stored channels last."""
+    scaled = (images - mean[:, None, None]) / std[:, None, None]
+    return scaled.contiguous(memory_format=torch.channels_last)
 
 
 def resolve_augment(kind: str, channels: int, image_size: tuple[int, int]) -> str:

@@ -125,6 +125,9 @@ class Verified:
         _refuse_rows(
             ids, given_labels[ids] == UNLABELED, "has no given label; draw among the labeled samples"
         )
+        if self.pool is not None and np.shape(self.pool) != np.shape(given_labels):
+            raise VerificationError(f"pool is {np.shape(self.pool)}, expected {np.shape(given_labels)}.")
+        _refuse_rows(ids, ~self.drawn_from(given_labels)[ids], "was not in the pool that was drawn from")
         out_of_range = (labels < UNSURE) | (labels >= num_classes)
         _refuse_rows(
             ids, out_of_range, f"has a true label outside 0..{num_classes - 1}, -1 (none), -2 (unsure)"

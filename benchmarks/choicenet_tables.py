@@ -256,7 +256,7 @@ def _main_table(found: dict[str, Any], preset: str) -> list[str]:
         text.append(" / ".join(f"{_mean(row, 'trust_auroc'):.3f}" for row in rows))
         text.append(str(len(rows[1])))
         lines.append("| " + " | ".join(text) + " |")
-    return lines
+    return lines if len(lines) > 3 else []
 
 
 def _other_tables(found: dict[str, Any], preset: str) -> list[str]:

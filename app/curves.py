@@ -17,7 +17,7 @@ METRICS = {
 }
 ACCURACY = ("train_accuracy", "heldout_accuracy")
 SELECTION = ("keep_rate", "label_precision")
-HEIGHT = 300
+HEIGHT = 380
 
 
 def table(epochs: Sequence[EpochTable], titles: Mapping[str, str]) -> pd.DataFrame:
@@ -57,7 +57,11 @@ def chart(points: pd.DataFrame, metrics: Sequence[str], title: str) -> alt.Chart
                 "metric:N",
                 title=None,
                 sort=order,
-                legend=alt.Legend(orient="top", symbolSize=400) if several else None,
+                legend=alt.Legend(
+                    orient="top", symbolType="stroke", symbolSize=500, symbolStrokeColor="#888888"
+                )
+                if several
+                else None,
             ),
             detail="stage:N",
             tooltip=["engine", "stage", "epoch", "metric", alt.Tooltip("value", format=".1%")],

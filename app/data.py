@@ -15,7 +15,14 @@ from app import access
 from auditor import promises, verification
 from auditor.catalog import audits, datasets, reviews, scores, verifications
 from auditor.catalog.db import session
-from auditor.catalog.models import AuditTable, DatasetTable, DecisionTable, DrawTable, EpochTable
+from auditor.catalog.models import (
+    AuditTable,
+    DatasetTable,
+    DecisionTable,
+    DrawTable,
+    EngineRunTable,
+    EpochTable,
+)
 from auditor.errors import NotFoundError
 from auditor.reviewing import FOUND_WRONG
 from auditor.settings import settings
@@ -65,6 +72,12 @@ def epochs(audit_id: int) -> list[EpochTable]:
     """Every recorded epoch of an audit."""
     with session() as open_session:
         return audits.epochs(open_session, audit_id)
+
+
+def engine_runs(audit_id: int) -> list[EngineRunTable]:
+    """The engine runs of an audit in their order."""
+    with session() as open_session:
+        return audits.runs(open_session, audit_id)
 
 
 def draws(dataset_id: int) -> list[DrawTable]:

@@ -28,7 +28,9 @@ def draw(dataset: DatasetTable, audit: AuditTable, queue: dict[str, Any], review
     head, tag = st.columns([4, 1.3], vertical_alignment="bottom")
     head.subheader(f"{words.plural(len(inside), 'sample')} in the region", anchor=False)
     common = Counter(given.tolist()).most_common(4)
-    head.text(", ".join(f"{words.class_name(dataset.class_names, label)} {number:,}" for label, number in common))
+    head.text(
+        ", ".join(f"{words.class_name(dataset.class_names, label)} {number:,}" for label, number in common)
+    )
     with tag:
         _tag_all(dataset, audit, inside, reviewer)
     if inside:
@@ -46,12 +48,18 @@ def draw(dataset: DatasetTable, audit: AuditTable, queue: dict[str, Any], review
 
 def _tag_all(dataset: DatasetTable, audit: AuditTable, inside: list[int], reviewer: str) -> None:
     assert dataset.id is not None
-    with st.popover("Decide on all", icon=":material/select_all:", width="stretch", disabled=not inside), shown():
+    with (
+        st.popover("Decide on all", icon=":material/select_all:", width="stretch", disabled=not inside),
+        shown(),
+    ):
         decision = st.selectbox("All of them", list(TAGS), format_func=TAGS.__getitem__, key="map_tag")
         label = None
         if decision == "relabel":
             label = st.selectbox(
-                "Class", range(len(dataset.class_names)), format_func=dataset.class_names.__getitem__, key="map_tag_class"
+                "Class",
+                range(len(dataset.class_names)),
+                format_func=dataset.class_names.__getitem__,
+                key="map_tag_class",
             )
         only_open = st.checkbox("Only those that nobody decided on", value=True, key="map_tag_open")
         decided = data.decisions(dataset.id)
@@ -68,7 +76,9 @@ def _tag_all(dataset: DatasetTable, audit: AuditTable, inside: list[int], review
             st.rerun()
         if "map_batch" in st.session_state:
             batch, number = st.session_state["map_batch"]
-            if st.button(f"Undo the last {words.plural(number, 'decision')}", key="map_undo", icon=":material/undo:"):
+            if st.button(
+                f"Undo the last {words.plural(number, 'decision')}", key="map_undo", icon=":material/undo:"
+            ):
                 reviewing.undo_batch(dataset.id, batch, reviewer)
                 del st.session_state["map_batch"]
                 st.session_state["map_version"] = st.session_state.get("map_version", 0) + 1

@@ -16,8 +16,8 @@ from auditor.catalog.models import AuditTable, DatasetTable
 DATASET = "dataset"
 AUDIT = "audit"
 REVIEWER = "reviewer"
-REGION = "map_region"
-QUEUE_GIVEN, QUEUE_SUGGESTED, QUEUE_SHOW = "suspects_given", "suspects_suggested", "suspects_show"
+QUEUE_SHOW, QUEUE_GIVEN, QUEUE_SUGGESTED = "suspects_show", "suspects_given", "suspects_suggested"
+QUEUE_PAIR, QUEUE_AGREEMENT = "suspects_pair", "suspects_agreement"
 ALL = "all"
 NAME_LENGTH = 60
 
@@ -72,6 +72,16 @@ def require_audit(dataset: DatasetTable) -> AuditTable:
         "Audit", list(by_id), key=AUDIT, format_func=lambda number: audit_title(by_id[number])
     )
     return by_id[st.session_state[AUDIT]]
+
+
+def open_suspects(*, given: int | None = None, suggested: int | None = None, agreement: int = 0) -> None:
+    """Go to Suspects with these filters."""
+    st.session_state[QUEUE_SHOW] = "undecided"
+    st.session_state[QUEUE_GIVEN] = ALL if given is None else given
+    st.session_state[QUEUE_SUGGESTED] = ALL if suggested is None else suggested
+    st.session_state[QUEUE_PAIR] = ALL
+    st.session_state[QUEUE_AGREEMENT] = agreement
+    st.switch_page("app_pages/suspects.py")
 
 
 def audit_title(audit: AuditTable) -> str:

@@ -1,5 +1,114 @@
-"""Under way."""
+"""Which classes are mistaken for which, and which cannot be judged at all?"""
 
+from __future__ import annotations
+
+import pandas as pd
 import streamlit as st
 
-st.title("classes")
+from app import charts, data, state, words
+from app.failures import shown
+from auditor import promises
+from auditor.catalog.models import AuditTable, DatasetTable
+
+MOST_IN_MATRIX = 40
+
+
+def draw_matrix(dataset: DatasetTable, audit: AuditTable) -> None:
+    """The transition matrix; a chosen cell leads to its suspects."""
+    transition = audit.summary.get("transition")
+    if transition is None:
+        st.write("This audit has no estimate of the transition matrix; run it again.")
+        return
+    st.subheader("How true classes turn into given labels", anchor=False)
+    st.caption(transition["sentence"])
+    names = dataset.class_names
+    cells = charts.transition_cells(transition, names)
+    if len(names) > MOST_IN_MATRIX:
+        st.caption(f"With {len(names):,} classes, only the most frequent confusions are listed.")
+        top = cells[cells.true != cells.given].nlargest(200, "share").reset_index(drop=True)
+        chosen = st.dataframe(
+            top[["true", "given", "share", "low", "high"]], hide_index=True, on_select="rerun",
+            selection_mode="single-row", key="classes_pairs",
+        )  # fmt: skip
+        if chosen["selection"]["rows"]:
+            row = top.iloc[chosen["selection"]["rows"][0]]
+            state.open_suspects(given=int(row.given_label), suggested=int(row.true_label))
+        return
+    seen = st.altair_chart(
+        charts.transition_chart(cells, names), on_select="rerun", selection_mode="cell", key="classes_matrix"
+    )
+    picked = seen["selection"]["cell"] if seen else []
+    if picked:
+        given, true = names.index(picked[0]["given"]), names.index(picked[0]["true"])
+        state.open_suspects(given=given, suggested=None if given == true else true)
+    st.caption(
+        "Click a cell to see the suspects with that given label that probably belong to that true class."
+    )
+
+
+def draw_classes(dataset: DatasetTable, said: promises.Statements) -> None:
+    """One row a class, and a door to its suspects."""
+    st.subheader("Each class", anchor=False)
+    table = pd.DataFrame(
+        {
+            "class": [dataset.class_names[row.label] for row in said.classes],
+            "samples": [row.num_samples for row in said.classes],
+            "doubtful": [row.num_doubtful for row in said.classes],
+            "expected wrong": [round(row.expected_wrong, 1) for row in said.classes],
+            "share wrong": [row.expected_wrong / max(1, row.num_samples) for row in said.classes],
+            "verified share": [
+                words.interval(row.interval.low, row.interval.high) if row.interval else ""
+                for row in said.classes
+            ],
+            "note": [row.why if row.cannot_be_judged else "" for row in said.classes],
+        }
+    )
+    chosen = st.dataframe(
+        table,
+        hide_index=True,
+        on_select="rerun",
+        selection_mode="single-row",
+        key="classes_table",
+        column_config={
+            "share wrong": st.column_config.ProgressColumn(format="percent", min_value=0.0, max_value=1.0),
+            "note": st.column_config.TextColumn("cannot be judged because", width="large"),
+        },
+    )
+    if chosen["selection"]["rows"]:
+        state.open_suspects(given=said.classes[chosen["selection"]["rows"][0]].label, suggested=None)
+    st.caption("Choose a row to see the suspects of that class.")
+
+
+def draw_conflicts(dataset: DatasetTable, said: promises.Statements) -> None:
+    """Pairs that trade places, and equal pictures with different labels."""
+    names = dataset.class_names
+    trading = [pair for pair in said.class_pairs if pair.trades_places]
+    for pair in trading:
+        st.warning("Two classes seem to trade places; labels alone cannot tell which is which:")
+        st.text(f"{names[pair.first]} and {names[pair.second]}")
+    if len(said.conflicts):
+        groups = said.conflicts.duplicate_group.nunique()
+        st.subheader(f"{words.plural(groups, 'picture')} with two different labels", anchor=False)
+        shown_rows = said.conflicts.assign(
+            given=[words.class_name(names, one) for one in said.conflicts.given_label]
+        )
+        columns = ["duplicate_group", "sample_id", "filepath", "given", "duplicate_kind"]
+        st.dataframe(shown_rows[columns], hide_index=True, height="auto")
+
+
+dataset = state.require_dataset()
+audit = state.require_audit(dataset)
+st.title("Classes")
+with shown():
+    said = promises.statements(data.standing(audit))
+    figures = st.columns(4)
+    figures[0].metric("Classes", words.count(len(dataset.class_names)))
+    figures[1].metric("Wrong labels", words.interval(said.noise_rate.low, said.noise_rate.high))
+    figures[2].metric("Found by people", words.count(said.errors_left.found))
+    figures[3].metric("Expected left", words.count(said.errors_left.point), help=said.errors_left.sentence)
+    left, right = st.columns([1.25, 1], gap="large")
+    with left:
+        draw_matrix(dataset, audit)
+    with right:
+        draw_classes(dataset, said)
+    draw_conflicts(dataset, said)

@@ -46,13 +46,13 @@ def filters() -> dict[str, Any]:
     given = row[1].selectbox("Given label", labels, format_func=class_option, key=state.QUEUE_GIVEN)
     suggested = row[2].selectbox("Suggested", labels, format_func=suggested_option, key=state.QUEUE_SUGGESTED)
     pairs = [tuple(pair) for pair in data.pair_counts(audit).head(200).astype(int).to_numpy().tolist()]
-    pair = row[3].selectbox("Pair", [state.ALL, *pairs], format_func=pair_option, key="suspects_pair")
+    pair = row[3].selectbox("Pair", [state.ALL, *pairs], format_func=pair_option, key=state.QUEUE_PAIR)
     voters = [0, *range(1, len(audit.engines) + 1)]
     against = row[4].selectbox(
         "Engines against the label",
         [*voters, -1],
         format_func=lambda n: {0: "Any number", -1: "They disagree strongly"}.get(n, f"At least {n}"),
-        key="suspects_agreement",
+        key=state.QUEUE_AGREEMENT,
     )
     queue: dict[str, Any] = {
         "undecided": show in ("undecided", "issues"),

@@ -1,0 +1,105 @@
+"""A FiftyOne dataset as a source: its files, its labels, its own sample ids kept as a column."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from auditor.errors import FiftyOneError, ImportRefusedError
+from auditor.sources.rows import PathBook, Payload, Problem, SourceInfo, SourceOptions, SourceRow, printable
+from auditor.sources.trees import FolderTree, PathError
+
+LABEL_FIELD = "ground_truth"
+ID_COLUMN = "fiftyone_id"
+SETTINGS = {"FIFTYONE_DO_NOT_TRACK": "1", "FIFTYONE_DATABASE_VALIDATION": "false"}
+"""Set before FiftyOne is imported, unless the user set them: no telemetry, no warning about MongoDB's age."""
+
+
+class FiftyOneSource:
+    """The samples of a FiftyOne dataset in its order; the given label is a ``Classification`` field."""
+
+    def __init__(self, dataset: Any, options: SourceOptions) -> None:
+        """Read paths, labels and ids.
+
+        Raises:
+            ImportRefusedError: no images, or no such label field.
+        """
+        self.ignored: list[str] = []
+        self._name = f"fiftyone:{dataset.name}"
+        fields = dataset.get_field_schema()
+        field = options.label_column or LABEL_FIELD
+        labels = [name for name, kind in fields.items() if "Classification" in str(kind)]
+        if field not in labels:
+            named = printable(", ".join(labels)) or "none"
+            raise ImportRefusedError(
+                f"{self._name} has no classification field {field!r}; name one with --label-column. "
+                f"Its classification fields are: {named}."
+            )
+        if dataset.media_type != "image" or len(dataset) == 0:
+            raise ImportRefusedError(f"{self._name} holds no images; name a dataset of images.")
+        self._paths: list[str] = dataset.values("filepath")
+        self._labels: list[str | None] = dataset.values(f"{field}.label")
+        self._ids: list[str] = dataset.values("id")
+        root = options.root or os.path.commonpath([os.path.dirname(path) for path in self._paths])
+        self._tree = FolderTree(Path(root))
+        self.info = SourceInfo(
+            kind="fiftyone",
+            root=self._tree.root,
+            table_file=self._name,
+            user_columns=(ID_COLUMN,),
+            columns=tuple(fields),
+            label_column=field,
+        )
+
+    def rows(self) -> Iterator[SourceRow | Problem]:
+        """See ``Source``. Rows are 0-based."""
+        book = PathBook()
+        for row, (path, label, own_id) in enumerate(zip(self._paths, self._labels, self._ids, strict=True)):
+            try:
+                location = self._tree.locate(path)
+            except PathError as error:
+                yield Problem(self._name, row, f"{printable(path)} {error}")
+                continue
+            seen, first = book.first_row(location, row)
+            if seen:
+                yield Problem(
+                    self._name, row, f"{printable(path)} is listed before, in row {first}; remove one"
+                )
+                continue
+            name = (label or "").strip() or None
+            yield SourceRow(
+                row=row, filepath=location, location=location, label=name, extra={ID_COLUMN: own_id}
+            )
+
+    def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
+        """See ``Source``: workers read the files themselves."""
+        yield from locations
+
+
+def open_fiftyone(name: str, options: SourceOptions) -> FiftyOneSource:
+    """The FiftyOne dataset of that name; ``options.label_column`` names its field (default ``ground_truth``).
+
+    Raises:
+        FiftyOneError: FiftyOne is missing or its database cannot be reached.
+        ImportRefusedError: no such dataset, or nothing in it that can be imported.
+    """
+    for key, value in SETTINGS.items():
+        os.environ.setdefault(key, value)
+    try:
+        import fiftyone
+
+        names = fiftyone.list_datasets()
+    except Exception as error:
+        # Whatever goes wrong in its start (no package, no mongod, no port) is one thing to a user.
+        reason = printable(" ".join(str(error).split()), 120)
+        raise FiftyOneError(
+            f"FiftyOne cannot be used ({reason}); `auditor doctor` says what is missing."
+        ) from error
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"it has {printable(', '.join(names)) or 'none'}."
+        raise ImportRefusedError(f"FiftyOne has no dataset {name!r}; {hint}")
+    return FiftyOneSource(fiftyone.load_dataset(name), options)

@@ -71,8 +71,8 @@ class CoteachingConfig(LoopConfig):
     """From so many trusted samples on, their accuracy is what the search maximises and trials do not train on
     them. With fewer it is the accuracy on held-out given labels."""
     heldout_share: float = 0.1
-    """Share of the labeled samples held out of the trials where trusted ones are too few, in (0, 0.5]. The
-    final training uses every labeled sample."""
+    """Share of the labeled samples held out of the trials where trusted ones are too few, in (0, 0.5]; what
+    ``search_rows`` leaves over joins them (5,000 at most). The final training uses every labeled sample."""
     step_size: float | None = None
     """delta of Eq. 13; None: by rule."""
     population: str = "auto"

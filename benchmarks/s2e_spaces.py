@@ -1,0 +1,237 @@
+"""S2E's two comparisons on MNIST at a smaller budget: spaces of R(t), and rules that search them.
+
+    python -m benchmarks.s2e_spaces --subset 5000 --epochs 40 --iterations 2 --samples 4 --seeds 0
+
+1. Spaces (the paper's ablation): random search in Co, Single, RBF, MLP and S2E's space under symmetric 20 %,
+   symmetric 50 % and pair 45 % noise, beside the paper's numbers (60,000 images, 200 epochs, 50 draws).
+2. Rules at equal numbers of trained epochs, in S2E's space, with the best schedule that each found.
+
+As in the paper the clean test set is halved: one half judges schedules, the other is reported, and the figure
+is the best test accuracy over epochs; the mean of the last epochs stands beside it. Every cell retrains its
+best schedule with other seeds. Finished cells are kept in the JSON file, so that the command goes on where it
+was stopped. One thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from benchmarks import images
+from engines.coteaching_config import CoteachingConfig
+from engines.device import versions
+from engines.loader import ImageStore
+from engines.noise import make_noise
+from engines.s2e import Ledger
+from engines.s2e_rules import RULES, SearchBudget, search_schedule
+from engines.schedules import SPACES, FloatArray
+from engines.small_loss_training import PopulationTraining, Stream, Surroundings
+
+RESULTS = Path(__file__).resolve().parent / "results" / "s2e_spaces.json"
+NOISES = {
+    "symmetric 20 %": ("sym_excl", 0.2),
+    "symmetric 50 %": ("sym_excl", 0.5),
+    "pair 45 %": ("pair", 0.45),
+}
+RIVALS = {"Co": "co", "Single": "single", "RBF": "rbf", "MLP": "mlp", "S2E": "paper"}
+PAPER = {
+    "symmetric 20 %": {"Co": 97.83, "Single": 97.67, "RBF": 96.94, "MLP": 97.69, "S2E": 97.87},
+    "symmetric 50 %": {"Co": 96.54, "Single": 96.56, "RBF": 95.53, "MLP": 96.16, "S2E": 96.90},
+    "pair 45 %": {"Co": 93.27, "Single": 94.99, "RBF": 89.37, "MLP": 93.25, "S2E": 95.47},
+}
+LAST_EPOCHS = 5
+
+
+class Bench:
+    """MNIST with one kind of noise, and trainings under any schedule on it."""
+
+    def __init__(self, noise: str, subset: int, epochs: int, seed: int) -> None:
+        kind, rate = NOISES[noise]
+        train_images, train_table = images.load("mnist-train", rows=subset, seed=seed)
+        test_images, test_table = images.load("mnist-test")
+        labels = make_noise(kind, train_table["label"].to_numpy(np.int64), rate, seed, 10).labels
+        both = np.concatenate([labels, test_table["label"].to_numpy(np.int64)])
+        order = subset + torch.randperm(len(test_images), generator=torch.Generator().manual_seed(seed))
+        self.rows = torch.arange(subset)
+        self.validation, self.test = order.chunk(2)
+        self.epochs = epochs
+        # The paper's loop: Adam 1e-3, batch 128, pixels in [0, 1], no augmentation, falling after 40 %.
+        config = CoteachingConfig(
+            network="mlp",
+            epochs=epochs,
+            schedule="linear_tail",
+            augment="none",
+            standardize=False,
+            drop_last=True,
+        )
+        self.surroundings = Surroundings(
+            options=config,
+            store=ImageStore(np.concatenate([train_images, test_images]), "cpu"),
+            labels=torch.from_numpy(both),
+            num_classes=10,
+            network="mlp",
+            augment="none",
+            mean_std=None,
+            seed=seed,
+        )
+
+    def begin(self, curve: FloatArray, stream: Stream) -> PopulationTraining:
+        """A fresh pair under ``curve`` (E,)."""
+        return PopulationTraining(
+            self.surroundings, keep_rates=curve[None], rows=self.rows, group=2, stream=stream
+        )
+
+    def accuracy(self, training: PopulationTraining, rows: Tensor) -> float:
+        """Mean accuracy of both networks on clean ``rows``."""
+        here = self.surroundings
+        return float(training.accuracies(here.store, here.labels, rows)[0])
+
+    def evaluator(self, space: str) -> Callable[[Sequence[FloatArray], int], list[float]]:
+        """Validation accuracy of schedules; Hyperband's survivors train on, they do not start again."""
+        alive: dict[tuple[float, ...], tuple[PopulationTraining, int]] = {}
+
+        def evaluate(xs: Sequence[FloatArray], epochs: int) -> list[float]:
+            values, going = [], {}
+            for x in xs:
+                curve = SPACES[space].keep_rates(x, self.epochs)
+                training, done = alive.get(tuple(x), (None, 0))
+                training = training or self.begin(curve, ("search",))
+                measured = []
+                for epoch in range(done, epochs):
+                    training.run_epoch(epoch)
+                    if epoch >= epochs - 2:
+                        measured.append(self.accuracy(training, self.validation))
+                values.append(float(np.mean(measured or [self.accuracy(training, self.validation)])))
+                if epochs < self.epochs:
+                    going[tuple(x)] = (training, epochs)
+            alive.clear()
+            alive.update(going)
+            return values
+
+        return evaluate
+
+    def retrain(self, curve: FloatArray) -> dict[str, float]:
+        """Test accuracy of the found schedule with fresh networks and batches."""
+        training, accuracies = self.begin(curve, ("final",)), []
+        for epoch in range(self.epochs):
+            training.run_epoch(epoch)
+            accuracies.append(self.accuracy(training, self.test))
+        return {
+            "test_best_over_epochs": round(100 * max(accuracies), 2),
+            "test_last_epochs": round(100 * float(np.mean(accuracies[-LAST_EPOCHS:])), 2),
+        }
+
+
+def run_cell(bench: Bench, space: str, rule: str, budget: SearchBudget, seed: int) -> dict[str, Any]:
+    """Search one space with one rule and retrain the best schedule."""
+    start, cpu = time.perf_counter(), time.process_time()
+    ledger = Ledger(bench.evaluator(space))
+    result = search_schedule(SPACES[space], ledger, rule=rule, budget=budget, seed=seed)
+    curve: NDArray[np.float64] = SPACES[space].keep_rates(np.array(result.best.x), bench.epochs)
+    return {
+        **bench.retrain(curve),
+        "validation_best": round(100 * result.best.accuracy, 2),
+        "validation_trials": [round(100 * trial.accuracy, 2) for trial in result.trials],
+        "iteration_means": [round(100 * mean, 2) for mean in result.iteration_means],
+        "keep_rates": [round(float(rate), 4) for rate in curve],
+        "parameters": dict(zip(SPACES[space].parameters, result.best.x, strict=True)),
+        "seconds": round(time.perf_counter() - start, 1),
+        "processor_seconds": round(time.process_time() - cpu, 1),
+    }
+
+
+def plan_cells(arguments: argparse.Namespace) -> list[tuple[str, str, str, int]]:
+    """(noise, space, rule, seed) of every cell: the spaces' table first, then the rules'."""
+    cells = [
+        (noise, space, "random", seed)
+        for seed in arguments.seeds
+        for noise in NOISES
+        for space in RIVALS.values()
+    ]
+    cells += [
+        (noise, "paper", rule, seed)
+        for seed in arguments.seeds
+        for noise in arguments.rule_noises
+        for rule in RULES
+        if rule != "random"
+    ]
+    return cells
+
+
+def print_tables(cells: dict[str, Any]) -> None:
+    """Ours beside the paper's, and the rules beside each other; means over seeds."""
+
+    def mean(noise: str, space: str, rule: str) -> str:
+        found = [c for k, c in cells.items() if k.split(" | ")[:3] == [noise, space, rule]]
+        if not found:
+            return "-"
+        return f"{np.mean([c['test_best_over_epochs'] for c in found]):.2f}"
+
+    print("\nspace, best test accuracy over epochs (paper)")
+    for noise in NOISES:
+        ours = (
+            f"{name} {mean(noise, space, 'random')} ({PAPER[noise][name]})" for name, space in RIVALS.items()
+        )
+        print(f"  {noise:15s}", "  ".join(ours))
+    print("rules, S2E's space")
+    for noise in NOISES:
+        print(f"  {noise:15s}", "  ".join(f"{rule} {mean(noise, 'paper', rule)}" for rule in RULES))
+
+
+def main() -> None:
+    """Run the cells that the results do not hold yet."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--subset", type=int, default=5000)
+    parser.add_argument("--epochs", type=int, default=40)
+    parser.add_argument("--iterations", type=int, default=2)
+    parser.add_argument("--samples", type=int, default=4)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--rule-noises", nargs="+", default=["pair 45 %"], choices=list(NOISES))
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    budget = SearchBudget(iterations=arguments.iterations, samples=arguments.samples, epochs=arguments.epochs)
+    stated = {
+        "images": arguments.subset,
+        "epochs": arguments.epochs,
+        "trainings_a_cell": budget.trainings,
+        "network": "mlp",
+        "device": "cpu, one thread",
+        "versions": versions(),
+        "paper": {"images": 60_000, "epochs": 200, "draws": 50, "best_test_accuracy": PAPER},
+    }
+    document: dict[str, Any] = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+    if document and any(
+        document["budget"][key] != stated[key] for key in ("images", "epochs", "trainings_a_cell")
+    ):
+        parser.error(f"{arguments.out} holds another budget; give --out or the same budget.")
+    cells: dict[str, Any] = document.get("cells", {})
+    for noise, space, rule, seed in plan_cells(arguments):
+        key = f"{noise} | {space} | {rule} | {seed}"
+        if key in cells:
+            continue
+        bench = Bench(noise, arguments.subset, arguments.epochs, seed)
+        cells[key] = run_cell(bench, space, rule, budget, seed)
+        print(
+            key,
+            {k: cells[key][k] for k in ("test_best_over_epochs", "validation_best", "seconds")},
+            flush=True,
+        )
+        arguments.out.parent.mkdir(exist_ok=True)
+        partial = arguments.out.with_suffix(".partial")
+        partial.write_text(json.dumps({"budget": stated, "cells": cells}, indent=1) + "\n")
+        partial.replace(arguments.out)
+    print_tables(cells)
+
+
+if __name__ == "__main__":
+    main()

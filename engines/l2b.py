@@ -167,8 +167,7 @@ class _Bench:
                 num_classes=data.num_classes,
                 weights=config.weights,
             )
-        # Convolutions of few channels are 1.3 to 1.4 times as fast with channels last.
-        self.network.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.network.to(device)
         self.optimizer = make_optimizer(self.network.parameters(), config)
         self.margins = MarginTracker(data.num_samples, device)
         self.tracker = WeightTracker(data.num_samples, device)
@@ -291,8 +290,7 @@ class _Bench:
         return images, targets, has_target
 
     def _images(self, index: Tensor, moves: torch.Generator) -> Tensor:
-        images = standardize(augment(self.store.batch(index), self.augment, moves), *self.mean_std)
-        return images.contiguous(memory_format=torch.channels_last)
+        return standardize(augment(self.store.batch(index), self.augment, moves), *self.mean_std)
 
     def _forward(
         self, index: Tensor, images: Tensor, targets: Tensor, meta_set: MetaSet | None, draws: _Draws

@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
-from auditor import auditing
+from auditor import auditing, training
 
 Args = ParamSpec("Args")
 Answer = TypeVar("Answer")
@@ -50,7 +50,7 @@ def plan(name: str, chosen: Sequence[str] | None, preset: str, device: str, seed
 
 def _engines() -> list[EngineTitle]:
     return [
-        EngineTitle(one.name, one.title, one.paper, one.uses_trusted) for one in auditing.engine_choices()
+        EngineTitle(one.name, one.title, one.paper, one.uses_trusted) for one in training.engine_choices()
     ]
 
 

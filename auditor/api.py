@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from auditor import auditing, exporting, importing
+from auditor import auditing, exporting, importing, worker
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.catalog.models import DatasetTable
@@ -47,12 +47,18 @@ class Dataset:
         """Train the engines in this process and score every label; returns the audit's id.
 
         Raises:
-            AuditFailedError: it could not be finished; ``auditing.run(id)`` goes on with it.
+            AuditFailedError: it could not be finished; ``worker.run(id)`` goes on with it.
         """
         audit_id = auditing.plan(
-            self.name, engines, preset=preset, device=device, seed=seed, options=options, map_method=map_method
+            self.name,
+            engines,
+            preset=preset,
+            device=device,
+            seed=seed,
+            options=options,
+            map_method=map_method,
         )
-        auditing.run(audit_id)
+        worker.run(audit_id)
         return audit_id
 
     def suspects(self, top: int | None = None) -> pd.DataFrame:

@@ -110,9 +110,9 @@ def audit(
 @click.argument("audit_id", type=int)
 def worker(audit_id: int) -> None:
     """Do an audit's work in this process (started by `audit` and by the app)."""
-    from auditor import auditing
+    from auditor import worker
 
-    auditing.run(audit_id)
+    worker.run(audit_id)
 
 
 @cli.command()

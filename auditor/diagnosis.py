@@ -84,7 +84,7 @@ def _version_problem(need: Requirement) -> str | None:
 
 
 def _torch() -> Check:
-    from auditor.auditing import machine
+    from auditor.training import machine
 
     try:
         found, _ = machine()
@@ -96,7 +96,7 @@ def _torch() -> Check:
 
 
 def _gpu() -> Check:
-    from auditor.auditing import machine
+    from auditor.training import machine
 
     try:
         _, device = machine()

@@ -7,7 +7,7 @@ import errno
 import numpy as np
 import pytest
 
-from auditor import auditing, results, reviewing
+from auditor import auditing, results, reviewing, worker
 from auditor.catalog import audits, scores
 from auditor.catalog.db import session
 from auditor.errors import AuditFailedError, NotFoundError
@@ -82,7 +82,7 @@ def test_plan__refuses(
 def test_run__a_new_audit_changes_no_decision(audited: tuple[Digits, int]) -> None:
     reviewing.decide(1, 0, "exclude", reviewer="ada")
     before = reviewing.log_frame(1)
-    auditing.run(plan_again())
+    worker.run(plan_again())
     assert reviewing.log_frame(1).equals(before)
 
 
@@ -103,10 +103,10 @@ def test_run__cancelled_and_resumed_gives_the_same_result(
 
     monkeypatch.setattr(audits, "record_epoch", cancel_in_the_third)
     with pytest.raises(AuditFailedError, match="was cancelled; `--resume` goes on"):
-        auditing.run(audit_id)
+        worker.run(audit_id)
     assert auditing.overview(audit_id).state == "cancelled"
     assert auditing.newest_unfinished("digits") == audit_id
-    auditing.run(audit_id)
+    worker.run(audit_id)
     assert len(seen) == 6  # three epochs before, three after: none was trained twice
     for name in ("pred_probs", "trust_score", "embeddings", "history_loss"):
         ours, theirs = (results.array(one, "cross_entropy", name) for one in (audit_id, first))
@@ -124,11 +124,11 @@ def test_run__full_disk_is_one_line_and_resumes(
 
     monkeypatch.setattr(results, "store", full)
     with pytest.raises(AuditFailedError, match="is full; free some space, then resume. Nothing was lost"):
-        auditing.run(audit_id)
+        worker.run(audit_id)
     assert auditing.overview(audit_id).state == "failed"
     assert "full" in (auditing.overview(audit_id).error or "")
     monkeypatch.setattr(results, "store", store)
-    auditing.run(audit_id)
+    worker.run(audit_id)
     assert auditing.overview(audit_id).state == "finished"
 
 
@@ -139,7 +139,7 @@ def test_run__second_audit_trusts_what_people_confirmed(audited: tuple[Digits, i
     labels, trusted = results.trained_labels(audit_id)
     assert trusted[0]
     assert labels[1] == -1
-    auditing.run(audit_id)
+    worker.run(audit_id)
     with session() as open_session:
         table = scores.table(open_session, audit_id)
     assert np.isnan(table.trust_score[1])

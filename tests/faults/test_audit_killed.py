@@ -10,7 +10,7 @@ import numpy as np
 import psutil
 import pytest
 
-from auditor import auditing, results
+from auditor import auditing, results, worker
 from auditor.catalog import audits
 from auditor.catalog.db import session
 from tests.helpers import Digits
@@ -39,7 +39,7 @@ def test_kill__resumes_to_the_same_bits(
 ) -> None:
     monkeypatch.setenv("AUDITOR_CHECKPOINT_INTERVAL_S", "0")
     whole, killed = plan(), plan()
-    auditing.run(whole)
+    worker.run(whole)
     pid = auditing.start_in_background(killed)
     wait_for_epochs(killed, num_epochs)
     os.kill(pid, signal.SIGKILL)

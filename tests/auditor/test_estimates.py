@@ -1,5 +1,7 @@
 """Statements about the whole data set: rates, T, what is left, pairs and classes nobody can judge."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -67,6 +69,15 @@ def test_guess_transition__sees_a_one_way_flip():
     assert found.matrix[0, 1] == pytest.approx(1 / 3, abs=0.08)
     assert found.matrix[1, 1] > 0.95
     np.testing.assert_allclose(found.matrix.sum(axis=1), 1.0)
+
+
+def test_guess_transition__columns_count_as_many_as_carry_the_label():
+    pooled, _ = guesses(make_world(30, 2))
+    confident, soft = np.array([[8.0, 1.0], [0.0, 9.0]]), np.array([[9.0, 4.0], [1.0, 16.0]])
+    found = guess_transition(replace(pooled, confident_joint=confident, soft_joint=soft), 2)
+    # Labels 0 and 1 are carried by 10 and 20 samples: [[10, 2], [0, 18]] before the rows are normalised.
+    np.testing.assert_allclose(found.matrix, [[10 / 12, 2 / 12], [0, 1]])
+    np.testing.assert_allclose(found.high[0], [10 / 12, 4 / 13])
 
 
 def test_guess_transition__a_class_without_samples_keeps_its_labels():

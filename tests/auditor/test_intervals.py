@@ -86,6 +86,13 @@ def test_confidence_sequence__does_what_the_exact_interval_cannot():
     assert watched_misses(100, interval, LOOKS) > 0.2
 
 
+def test_confidence_sequence__by_hand():
+    # One hit in one row: the mixture gives it 1/2, so every share above .05 / 2 stays.
+    assert confidence_sequence(1, 1) == pytest.approx((0.025, 1.0))
+    # Drawn from 50 rows, the share is M / 50 and the first M above .025 * 50 is 2.
+    assert confidence_sequence(1, 1, population=50) == (2 / 50, 1.0)
+
+
 def test_confidence_sequence__is_wider_and_shrinks():
     exact, sequence = clopper_pearson(20, 200), confidence_sequence(20, 200)
     assert sequence[0] < exact[0] < 0.1 < exact[1] < sequence[1]

@@ -13,11 +13,12 @@ shown as explanation in its label-aware form (signal ``rho``, high = clean): mea
 (AUROC .50 to .98) where the target component is dependable. ``trust="published"`` ranks rho and p_target.
 
 Departures from the paper, each a field: ``warmup_epochs`` of cross-entropy of the mixture, without which
-short runs under-fit (0 in ``paper``), in which rho gets no gradient; ``rho_start``: the components start at
-correlations .8, .6, .4, .2 (the two together make rho label-aware in practice); ``rho_ref`` 0.95 in training as in the authors' code (the paper's 1
-leaves the target without noise); ``sharing="independent"`` draws, equal in expectation; ``calibrate``: one
-temperature for the probabilities (expected calibration error .089 -> .013 on digits with 20 % wrong
-labels). Numeric targets: `choicenet_regression.py`. Baselines and extensions: ``variant``, ``mixup``, ``coteaching``.
+short runs under-fit (0 in ``paper``), in which rho gets no gradient; ``rho_start``: the components start
+at correlations .8, .6, .4, .2 (the two together let rho tell wrong labels); ``rho_ref`` 0.95 in training
+as in the authors' code (the paper's 1 leaves the target without noise); ``sharing="independent"`` draws,
+equal in expectation; ``calibrate``: one temperature for the probabilities (expected calibration error
+.089 -> .013 on digits with 20 % wrong labels). Numeric targets: `choicenet_regression.py`. Baselines and
+extensions: ``variant``, ``mixup``, ``coteaching``.
 
 Memory: images (N*C*H*W bytes where resident), a few float32 numbers a sample, and B*K*D floats a step; the
 (B, Q, D) weights of the paper are never drawn. Unlabeled samples are predicted but never trained on.

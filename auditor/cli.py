@@ -208,6 +208,88 @@ def export(name: str, out: Path, policy: str, max_fdr: float | None, force: bool
 
 @cli.command()
 @click.argument("name")
+@click.option("--engines", help="Comma-separated; default: those of the newest audit.")
+@click.option(
+    "--rate", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.1, show_default=True
+)
+@click.option(
+    "--seeds", type=click.IntRange(1), default=1, show_default=True, help="How many trials of each kind."
+)
+@click.option("--preset", type=PRESETS, default="quick", show_default=True)
+@click.option("--device", default="auto", show_default=True)
+@click.option(
+    "--set", "settings", multiple=True, metavar="ENGINE.FIELD=VALUE", help="Change a preset's field."
+)
+@AS_JSON
+def simulate(
+    name: str,
+    engines: str | None,
+    rate: float,
+    seeds: int,
+    preset: str,
+    device: str,
+    settings: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Plant known errors in NAME's labels (in memory only) and say which engine finds most of them."""
+    from auditor import cli_output, tournaments
+
+    with cli_output.step_progress("simulating") as progress:
+        result = tournaments.simulate(
+            name,
+            engines=engines.split(",") if engines else None,
+            rate=rate,
+            seeds=range(seeds),
+            preset=preset,
+            device=device,
+            options=cli_output.parsed_settings(settings),
+            on_trial=cli_output.counted(progress),
+        )
+    cli_output.tournament(result, as_json=as_json)
+
+
+@cli.command()
+@click.argument("name")
+@click.option("--seeds", type=click.IntRange(1), default=3, show_default=True)
+@click.option("--preset", type=PRESETS, default="quick", show_default=True)
+@click.option("--device", default="auto", show_default=True)
+@click.option(
+    "--set", "settings", multiple=True, metavar="FIELD=VALUE", help="Change a field of the network."
+)
+@AS_JSON
+def compare(
+    name: str, seeds: int, preset: str, device: str, settings: tuple[str, ...], as_json: bool
+) -> None:
+    """Train the plain baseline on given and on cleaned labels of NAME and compare on verified rows."""
+    from auditor import cli_output, comparisons
+
+    options = cli_output.parsed_settings([f"cross_entropy.{text}" for text in settings])
+    with cli_output.step_progress("training") as progress:
+        result = comparisons.before_after(
+            name,
+            seeds=tuple(range(seeds)),
+            preset=preset,
+            device=device,
+            options=options.get("cross_entropy"),
+            on_run=cli_output.counted(progress),
+        )
+    cli_output.before_after(result, as_json=as_json)
+
+
+@cli.command()
+@click.argument("name")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="An .html file.")
+@FORCE
+def report(name: str, out: Path, force: bool) -> None:
+    """Write one self-contained HTML page on NAME for somebody who was not there."""
+    from auditor import reports
+
+    reports.write_report(name, out, force=force)
+    click.echo(f"{out}: written.")
+
+
+@cli.command()
+@click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def remove(name: str, yes: bool) -> None:
     """Forget dataset NAME with its audits and reviews. The source is not touched."""

@@ -19,8 +19,10 @@ from auditor import auditing, consensus, promises, reviewing
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable, DatasetTable
+from auditor.comparisons import BeforeAfter
 from auditor.errors import AuditFailedError, AuditorError
 from auditor.intervals import percent
+from auditor.simulating import Tournament
 
 
 def print_json(value: Any) -> None:
@@ -176,6 +178,54 @@ def verdicts_applied(name: str, counts: dict[str, int]) -> None:
     for q, promise in promises.promises(standing).items():
         click.echo(f"  at {percent(q)}: {promise.sentence}")
     click.echo(promises.what_more_buys(standing, 50).sentence)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Count:
+    done: int
+    total: int
+    seconds_left: float | None
+
+
+def counted(show: Callable[[Any], None]) -> Callable[[int, int], None]:
+    """A callback (done, total) for work in equal parts, with the time left."""
+    began = time.monotonic()
+
+    def count(done: int, total: int) -> None:
+        spent = time.monotonic() - began
+        show(_Count(done, total, spent * (total - done) / max(done, 1)))
+
+    return count
+
+
+def tournament(result: Tournament, *, as_json: bool) -> None:
+    """Which engine found most planted errors."""
+    if as_json:
+        rows = json.loads(result.table.to_json(orient="records"))
+        print_json(
+            {"best": result.best, "statement": result.sentence, "warning": result.warning, "rows": rows}
+        )
+        return
+    for row in result.table.to_dict("records"):
+        click.echo(
+            f"  {row['engine']:<14} AUROC {row['auroc']:.3f}  average precision {row['average_precision']:.3f}"
+            f"  precision at planted {row['precision_at_planted']:.3f}"
+        )
+    click.echo(result.sentence)
+    click.echo(result.warning)
+
+
+def before_after(result: BeforeAfter, *, as_json: bool) -> None:
+    """What cleaning changed for a network."""
+    if as_json:
+        print_json({"statement": result.sentence, **dataclasses.asdict(result)})
+        return
+    for seed, before, after in result.by_seed:
+        click.echo(f"  seed {seed}: accuracy {before:.3f} with given labels, {after:.3f} with cleaned labels")
+    click.echo(f"{result.num_changed:,} training labels differ; {result.num_held_out:,} rows were held out.")
+    click.echo(result.sentence)
+    for note in result.notes:
+        click.echo(note)
 
 
 def parsed_settings(settings: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -1,0 +1,141 @@
+"""Before and after: is a network trained on the cleaned labels better than one trained on the given ones?
+
+The plain baseline is trained on both with the same seeds and images, and judged on the same held-out rows:
+verified ones, drawn at random and judged blind, which neither side trains on. They are never dropped or
+corrected silently: rows that the judge could not decide or that belong to no class are counted and named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor import comparing, images, reviewing, training, verification
+from auditor.catalog import datasets, reviews
+from auditor.catalog.db import session
+from auditor.catalog.models import DatasetTable
+from auditor.comparing import Difference
+from auditor.errors import AuditFailedError
+
+MIN_HELD_OUT = 50
+"""Verified rows below which nothing can be told."""
+OnRun = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class BeforeAfter:
+    """The same network on given and on cleaned labels."""
+
+    difference: Difference
+    """``cleaned`` minus ``given``, paired over rows, majority of the seeds' predictions."""
+    by_seed: list[tuple[int, float, float]]
+    """(seed, accuracy with given labels, accuracy with cleaned labels)."""
+    num_held_out: int
+    num_changed: int
+    """Training labels that differ between the two sides."""
+    notes: list[str]
+
+    @property
+    def sentence(self) -> str:
+        """The verdict for people."""
+        return self.difference.sentence
+
+
+def before_after(
+    dataset_name: str,
+    *,
+    seeds: tuple[int, ...] = (0, 1, 2),
+    preset: str = "quick",
+    device: str = "auto",
+    options: dict[str, Any] | None = None,
+    on_run: OnRun | None = None,
+) -> BeforeAfter:
+    """Train on given and on cleaned labels and compare on the verified rows.
+
+    Raises:
+        AuditFailedError: too few verified rows, or no decision changes any label that is trained on.
+    """
+    with session() as open_session:
+        dataset = datasets.get(open_session, dataset_name)
+        assert dataset.id is not None
+        given = datasets.given_labels(open_session, dataset.id)
+    held, truth, notes = _held_out(dataset.id)
+    cleaned = _cleaned(dataset.id, given)
+    before, after = given.copy(), cleaned.copy()
+    before[held], after[held] = -1, -1
+    num_changed = int((before != after).sum())
+    if not num_changed:
+        raise AuditFailedError(
+            f"No decision changes a label of {dataset_name!r} that could be trained on; review some suspects first."
+        )
+    votes_before: list[NDArray[np.int64]] = []
+    votes_after: list[NDArray[np.int64]] = []
+    by_seed: list[tuple[int, float, float]] = []
+    for done, seed in enumerate(seeds, start=1):
+        for labels, votes in ((before, votes_before), (after, votes_after)):
+            votes.append(_predict(dataset, labels, held, seed, preset, device, options or {}))
+        accuracy = [float((votes[-1] == truth).mean()) for votes in (votes_before, votes_after)]
+        by_seed.append((seed, accuracy[0], accuracy[1]))
+        if on_run is not None:
+            on_run(done, len(seeds))
+    right_before, right_after = (_majority(votes) == truth for votes in (votes_before, votes_after))
+    names = ("cleaned labels", "given labels")
+    difference = comparing.compare_accuracy(right_after, right_before, names=names)
+    return BeforeAfter(difference, by_seed, len(held), num_changed, notes)
+
+
+def _held_out(dataset_id: int) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str]]:
+    verified = verification.standing(dataset_id)
+    usable = np.asarray(verified.true_labels) >= 0
+    notes = []
+    if (~usable).any():
+        notes.append(
+            f"{int((~usable).sum())} of {verified.size} verified rows have no single true class and judge nothing."
+        )
+    if usable.sum() < MIN_HELD_OUT:
+        raise AuditFailedError(
+            f"{int(usable.sum())} verified rows are too few to tell; verify at least {MIN_HELD_OUT}, better 500."
+        )
+    return np.asarray(verified.sample_ids)[usable], np.asarray(verified.true_labels)[usable], notes
+
+
+def _cleaned(dataset_id: int, given: NDArray[np.int64]) -> NDArray[np.int64]:
+    labels = given.copy()
+    with session() as open_session:
+        for sample_id, row in reviews.decisions(open_session, dataset_id).items():
+            if row.decision == "relabel" and row.label is not None:
+                labels[sample_id] = row.label
+            elif row.decision in reviewing.FOUND_WRONG:
+                labels[sample_id] = -1
+    return labels
+
+
+def _predict(
+    dataset: DatasetTable,
+    labels: NDArray[np.int64],
+    held: NDArray[np.int64],
+    seed: int,
+    preset: str,
+    device: str,
+    options: dict[str, Any],
+) -> NDArray[np.int64]:
+    config = training.configs(["cross_entropy"], preset, {"cross_entropy": options})["cross_entropy"]
+    result = training.train(
+        "cross_entropy",
+        images.image_cache(dataset),
+        labels,
+        len(dataset.class_names),
+        config=config,
+        seed=seed,
+        device=device,
+    )
+    return np.asarray(result.pred_probs[held].argmax(axis=1), dtype=np.int64)
+
+
+def _majority(votes: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    stacked = np.stack(votes)
+    return np.array([np.bincount(column).argmax() for column in stacked.T], dtype=np.int64)

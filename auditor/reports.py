@@ -1,0 +1,162 @@
+"""The report of a dataset: everything collected from the catalog and handed to ``reporting``."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from auditor import images, promises, results
+from auditor.catalog import audits, datasets, reviews, scores
+from auditor.catalog.db import session
+from auditor.catalog.models import AuditTable
+from auditor.errors import ExportRefusedError
+from auditor.estimates import Transition
+from auditor.reasons import headline
+from auditor.reporting import EngineLine, ReportInput, Suspect, report_html
+
+NUM_SUSPECTS = 60
+
+
+def report(dataset_name: str) -> str:
+    """The report of the newest finished audit as one HTML page without any outside address.
+
+    Raises:
+        NotFoundError: no audit of this dataset has finished.
+    """
+    with session() as open_session:
+        dataset = datasets.get(open_session, dataset_name)
+        audit = audits.require_finished(open_session, dataset)
+    assert audit.id is not None
+    standing = promises.load(audit.id)
+    said = promises.statements(standing)
+    page = ReportInput(
+        dataset_name=dataset.name,
+        created_at=datetime.now(tz=UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        class_names=dataset.class_names,
+        num_samples=dataset.num_samples,
+        num_labeled=int((standing.given_labels >= 0).sum()),
+        num_verified=standing.verified.size,
+        noise_rate=said.noise_rate,
+        promises=list(promises.promises(standing).values()),
+        errors_left=said.errors_left,
+        transition=stored_transition(audit),
+        class_reports=said.classes,
+        pairs=said.class_pairs,
+        suspects=_suspects(audit, standing),
+        engines=_engine_lines(audit),
+        notes=_notes(audit, said),
+    )
+    return report_html(page)
+
+
+def write_report(dataset_name: str, out: Path, *, force: bool = False) -> None:
+    """Write the report; the file is whole or absent.
+
+    Raises:
+        ExportRefusedError: the file exists and ``force`` is not set.
+        NotFoundError: no audit of this dataset has finished.
+    """
+    if out.exists() and not force:
+        raise ExportRefusedError(f"{out} exists; choose another name or pass --force.")
+    text = report(dataset_name)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    beside = out.with_name(f".{out.name}.{os.getpid()}.writing")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(out)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def stored_transition(audit: AuditTable) -> Transition:
+    """T[given | true] of the audit's last settling."""
+    stored: dict[str, Any] = audit.summary["transition"]
+    matrices = {
+        name: np.array([[np.nan if cell is None else cell for cell in row] for row in stored[name]])
+        for name in ("matrix", "low", "high")
+    }
+    return Transition(**matrices, kind=stored["kind"], sentence=stored["sentence"])
+
+
+def _suspects(audit: AuditTable, standing: promises.Standing) -> list[Suspect]:
+    assert audit.id is not None
+    names = standing.dataset.class_names
+    with session() as open_session:
+        rows = scores.page(open_session, audit, scores.SuspectFilter(), limit=NUM_SUSPECTS).to_dict("records")
+    cache = images.image_cache(standing.dataset)
+    voters = {engine: results.pred_probs(audit.id, engine) for engine in results.engines_of(audit.id)}
+    titles = {engine: results.describe(audit.id, engine)["title"] for engine in voters}
+    suspects = []
+    for row in rows:
+        i = int(row["sample_id"])
+        votes = [(titles[engine], int(probs[i].argmax())) for engine, probs in voters.items()]
+        suspects.append(
+            Suspect(
+                sample_id=i,
+                filepath=row["filepath"],
+                given=names[int(row["given_label"])],
+                suggested=names[int(row["suggested_label"])] if row["suggested_label"] >= 0 else "",
+                trust_score=float(row["trust_score"]),
+                error_probability=float(row["error_probability"]),
+                suggested_probability=float(row["suggested_probability"]),
+                reason=headline(int(row["given_label"]), votes, names),
+                decision=row["decision"] or "",
+                image=np.asarray(cache[i]),
+            )
+        )
+    return suspects
+
+
+def _engine_lines(audit: AuditTable) -> list[EngineLine]:
+    assert audit.id is not None
+    with session() as open_session:
+        runs = audits.runs(open_session, audit.id)
+    lines = []
+    for run in runs:
+        about = results.describe(audit.id, run.engine)
+        epochs = run.config.get("epochs", "?")
+        facts = (
+            f"preset {audit.preset}, {epochs} epochs, seed {audit.seed}, {audit.device}, {run.seconds:.0f} s"
+        )
+        lines.append(EngineLine(title=about["title"], paper=about["paper"], facts=facts))
+    return lines
+
+
+def _notes(audit: AuditTable, said: promises.Statements) -> list[str]:
+    notes = [audit.summary["weights_sentence"]]
+    if audit.summary["structured_noise"]:
+        notes.append(audit.summary["structured_noise_sentence"])
+    if len(said.conflicts):
+        groups = said.conflicts.duplicate_group.nunique()
+        notes.append(f"{groups:,} groups of equal pictures carry different labels: certain label conflicts.")
+    notes += _what_trust_changed(audit)
+    return notes
+
+
+def _what_trust_changed(audit: AuditTable) -> list[str]:
+    """What the trusted set changed against the audit before, where this one had one and that one did not."""
+    assert audit.id is not None
+    _, trusted = results.trained_labels(audit.id)
+    if not trusted.any():
+        return []
+    with session() as open_session:
+        earlier = [
+            one
+            for one in audits.of_dataset(open_session, audit.dataset_id)
+            if one.status == "finished" and (one.id or 0) < (audit.id or 0)
+        ]
+        if not earlier or earlier[0].id is None:
+            return [f"This audit trained with {int(trusted.sum()):,} labels that people had confirmed."]
+        now, before = (scores.table(open_session, one) for one in (audit.id, earlier[0].id))
+        decided = set(reviews.decisions(open_session, audit.dataset_id))
+    flagged, was = now.is_label_issue.to_numpy(bool), before.is_label_issue.to_numpy(bool)
+    undecided = np.array([i not in decided for i in now.sample_id])
+    added, dropped = int((flagged & ~was & undecided).sum()), int((was & ~flagged & undecided).sum())
+    return [
+        f"This audit trained with {int(trusted.sum()):,} labels that people had confirmed. Against audit "
+        f"{earlier[0].id}, {added:,} undecided labels rose above the suggested cut and {dropped:,} fell below it."
+    ]

@@ -1,0 +1,85 @@
+"""The report, the before/after comparison and the tournament, on real digits."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from auditor import comparisons, consensus, reports, reviewing, tournaments, verification, worker
+from auditor.auditing import plan
+from auditor.errors import AuditFailedError, ExportRefusedError, NotFoundError
+from tests.helpers import QUICK_OPTIONS, Digits
+
+FAST = QUICK_OPTIONS["cross_entropy"]
+
+
+def verify(digits: Digits, size: int) -> verification.DrawTable:
+    draw = verification.draw("digits", size, seed=0)
+    for sample_id in draw.sample_ids:
+        label = int(digits.true_labels[sample_id])
+        verification.record(draw.id, sample_id, "label", label=label, reviewer="ada")
+    return draw
+
+
+def test_report__is_one_file_without_outside_addresses(audited: tuple[Digits, int], tmp_path: Path) -> None:
+    digits, audit_id = audited
+    verify(digits, 100)
+    consensus.settle(audit_id)
+    reports.write_report("digits", tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text()
+    loaded = re.findall(r'(?:src|href)="([^"]*)"', text)
+    assert all(one.startswith(("data:", "#")) or "arxiv" in one or "doi" in one for one in loaded), loaded
+    assert "data:image/png;base64," in text
+    assert "of 100 randomly drawn labels are wrong" in text
+    with pytest.raises(ExportRefusedError, match="exists"):
+        reports.write_report("digits", tmp_path / "report.html")
+    with pytest.raises(NotFoundError, match="no dataset 'none'"):
+        reports.write_report("none", tmp_path / "other.html")
+    assert not (tmp_path / "other.html").exists()
+
+
+def test_report__says_what_the_trusted_set_changed(audited: tuple[Digits, int]) -> None:
+    digits, _ = audited
+    verify(digits, 60)
+    second = plan("digits", ["cross_entropy"], options=QUICK_OPTIONS, map_method="pca")
+    worker.run(second)
+    assert "30 labels that people had confirmed. Against audit 1," in reports.report("digits")
+
+
+def test_before_after__cleaning_many_wrong_labels_helps(audited: tuple[Digits, int]) -> None:
+    digits, _ = audited
+    held = set(verify(digits, 100).sample_ids)
+    for sample_id in np.flatnonzero(digits.is_wrong):
+        if int(sample_id) not in held:
+            label = int(digits.true_labels[sample_id])
+            reviewing.decide(1, int(sample_id), "relabel", label=label, reviewer="ada")
+    result = comparisons.before_after("digits", seeds=(0,), options=FAST)
+    assert result.num_held_out == 100
+    assert result.num_changed == sum(int(i) not in held for i in np.flatnonzero(digits.is_wrong))
+    assert result.by_seed[0][2] >= result.by_seed[0][1] - 0.05
+    assert result.difference.low <= result.difference.difference <= result.difference.high
+
+
+def test_before_after__refuses_to_conclude_from_nothing(audited: tuple[Digits, int]) -> None:
+    digits, _ = audited
+    with pytest.raises(AuditFailedError, match="0 verified rows are too few to tell"):
+        comparisons.before_after("digits", seeds=(0,), options=FAST)
+    verify(digits, 60)
+    with pytest.raises(AuditFailedError, match="No decision changes a label"):
+        comparisons.before_after("digits", seeds=(0,), options=FAST)
+
+
+def test_simulate__ranks_engines_and_warns(audited: tuple[Digits, int]) -> None:
+    before = reviewing.labels_to_train_on(1)[0]
+    seen = []
+    result = tournaments.simulate(
+        "digits", options=QUICK_OPTIONS, on_trial=lambda done, total: seen.append((done, total))
+    )
+    assert result.best == "cross_entropy"
+    assert result.table.auroc[0] > 0.7
+    assert seen[-1][0] == seen[-1][1]
+    assert "do not tell how many of the real errors" in result.warning
+    assert np.array_equal(reviewing.labels_to_train_on(1)[0], before)  # planted labels never leave memory

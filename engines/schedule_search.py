@@ -28,6 +28,9 @@ from engines.schedules import SPACES, FloatArray, ScheduleSpace
 from engines.selection import gmm_small_loss_probability
 from engines.small_loss_training import PopulationTraining, Surroundings
 
+LEAST_MEASURED_KEEP_RATE = 0.25
+"""Dropping more than three quarters was never measured to be harmless."""
+
 Save = Callable[[], None]
 
 
@@ -110,13 +113,32 @@ class ScheduleSearch:
         if num_anchors:
             anchors([np.array([rate]) for rate in config.anchors], config.search_epochs)
         result = self._search(recorded[num_anchors:])
-        # 4. The best ever seen, of the longest trainings.
-        candidates = [*((t, self._anchor_space) for t in anchors.trials), (result.best, self._space)]
-        best, space = max(candidates, key=lambda candidate: candidate[0].accuracy)
-        curve = space.keep_rates(np.array(best.x), config.epochs)
-        return FoundSchedule(
-            self.with_warmup(curve), noise_rate, self._account(anchors.trials, result, best, space)
+        # 4. The best ever seen, of the longest trainings; among equals the one that drops most.
+        return self._choose(anchors.trials, result, noise_rate)
+
+    def _choose(
+        self, anchors: Sequence[Trial], result: SearchResult, noise_rate: float | None
+    ) -> FoundSchedule:
+        assert self._split is not None
+        config = self._config
+        # ASNG's trials share their weights, so their accuracies say nothing about one schedule.
+        searched = [result.best] if config.search_rule == "asng" else result.trials
+        candidates = [
+            *((trial, self._anchor_space) for trial in anchors),
+            *((trial, self._space) for trial in searched if trial.epochs == result.best.epochs),
+        ]
+        curves = [
+            self.with_warmup(space.keep_rates(np.array(trial.x), config.epochs))
+            for trial, space in candidates
+        ]
+        chosen = choose_schedule(
+            np.array([trial.accuracy for trial, _ in candidates]),
+            np.array(curves),
+            num_validation=len(self._split.validation),
+            tie_margin=config.tie_margin,
         )
+        trial, space = candidates[chosen]
+        return FoundSchedule(curves[chosen], noise_rate, self._account(anchors, result, trial, space))
 
     def forget_networks(self) -> None:
         """Drop the trials' weights from the state; the recorded accuracies stay and replay the search."""
@@ -312,26 +334,50 @@ class ScheduleSearch:
         return SearchResult(Trial(tuple(map(float, final)), total, last), tuple(trials), rule.theta, ())
 
     def _account(
-        self, anchors: Sequence[Trial], result: SearchResult, best: Trial, space: ScheduleSpace
+        self, anchors: Sequence[Trial], result: SearchResult, chosen: Trial, space: ScheduleSpace
     ) -> dict[str, Any]:
         """What the search did, in plain values."""
         assert self._split is not None
         config = self._config
-        found_by = f"Eq. 4 at {best.x[0]:g}" if space is self._anchor_space else config.search_rule
+        found_by = f"Eq. 4 at {chosen.x[0]:g}" if space is self._anchor_space else config.search_rule
         return {
             "schedule_from": found_by,
             "objective": f"accuracy on {self._split.source}",
             "num_validation": len(self._split.validation),
             "num_search_rows": len(self._split.train),
             "is_proxy": config.search_epochs < config.epochs or config.search_rows is not None,
-            "best_accuracy": best.accuracy,
-            "best_parameters": dict(zip(space.parameters, best.x, strict=True)),
+            "best_accuracy": max(trial.accuracy for trial in (*anchors, result.best)),
+            "chosen_accuracy": chosen.accuracy,
+            "chosen_parameters": dict(zip(space.parameters, chosen.x, strict=True)),
             "trial_accuracies": [trial.accuracy for trial in result.trials],
             "trial_epochs": [trial.epochs for trial in result.trials],
             "anchor_accuracies": [trial.accuracy for trial in anchors],
             "iteration_means": list(result.iteration_means),
             "trials_stacked": self._plan.is_stacked,
         }
+
+
+def choose_schedule(
+    accuracies: FloatArray, keep_rates: FloatArray, *, num_validation: int, tie_margin: float
+) -> int:
+    """Which candidate to train: of those as accurate as the best, the one that drops most.
+
+    Args:
+        accuracies: (T,) validation accuracies in [0, 1].
+        keep_rates: (T, E) curves.
+        num_validation: samples that an accuracy was measured on.
+        tie_margin: standard errors below the best that count as equal; 0 takes the most accurate.
+
+    Returns:
+        Index of the candidate. Curves that end below LEAST_MEASURED_KEEP_RATE win by accuracy only.
+    """
+    best = int(np.argmax(accuracies))
+    error = np.sqrt(accuracies[best] * (1.0 - accuracies[best]) / max(num_validation, 1))
+    equal = accuracies >= accuracies[best] - tie_margin * error
+    equal &= keep_rates.min(axis=1) >= LEAST_MEASURED_KEEP_RATE
+    if tie_margin == 0 or not equal.any():
+        return best
+    return int(np.argmin(np.where(equal, keep_rates.mean(axis=1), np.inf)))
 
 
 def estimate_noise_rate(losses: Tensor) -> float:

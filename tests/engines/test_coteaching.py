@@ -18,7 +18,7 @@ from engines.device import make_generator
 from engines.loader import epoch_batches
 from engines.metrics import auroc, label_precision
 from engines.schedule_plan import SearchPlan, split_rows
-from engines.schedule_search import estimate_noise_rate
+from engines.schedule_search import choose_schedule, estimate_noise_rate
 from engines.small_loss import VARIANTS
 from engines.small_loss_training import EpochOutcome, PopulationTraining
 from tests.engines.helpers import digits_data
@@ -279,6 +279,22 @@ def test_train__stacked_search_resumes_and_plans_its_epochs() -> None:
     with pytest.raises(TrainingCancelled, match="stopped"):
         run(config, on_epoch=interrupt, checkpoint=checkpoint)
     np.testing.assert_array_equal(run(config, checkpoint=checkpoint).trust_score, whole.trust_score)
+
+
+def test_choose_schedule__drops_most_among_equals() -> None:
+    curves = np.array([[1.0, 0.9], [1.0, 0.6], [1.0, 0.4], [1.0, 0.1]])
+    accuracies = np.array([0.80, 0.79, 0.70, 0.80])
+    # The standard error at 100 samples is .04: the first two and the last count as equal; the last drops
+    # more than was ever measured.
+    assert choose_schedule(accuracies, curves, num_validation=100, tie_margin=1.0) == 1
+    assert choose_schedule(accuracies, curves, num_validation=100, tie_margin=3.0) == 2
+    assert choose_schedule(accuracies, curves, num_validation=100_000, tie_margin=1.0) == 0
+    assert choose_schedule(accuracies, curves, num_validation=100, tie_margin=0.0) == 0
+
+
+def test_choose_schedule__only_extreme_curves_win_by_accuracy() -> None:
+    curves = np.array([[1.0, 0.1], [1.0, 0.05]])
+    assert choose_schedule(np.array([0.5, 0.6]), curves, num_validation=10, tie_margin=1.0) == 1
 
 
 # --- the family ---

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from auditor.errors import ImportRefusedError
 from auditor.images import cache_name
 from auditor.sources.exports import classes_named
-from auditor.sources.rows import Payload, Problem, Source, SourceRow, ordered_class_names
+from auditor.sources.rows import Payload, Problem, Source, SourceRow, ordered_class_names, printable
 from auditor.staging import RowFile
 from auditor.workers import CacheFile, Hashed, Probed, chunks, decode_chunk, merged, probe_chunk, run_in_order
 
@@ -252,7 +252,7 @@ class Builder:
     def _problem(self, line: list[Any], text: str) -> Problem:
         if line[ROW] is None:
             return Problem(line[FILEPATH], None, text)
-        return Problem(self.source.info.table_file, line[ROW], f"{line[FILEPATH]} {text}")
+        return Problem(self.source.info.table_file, line[ROW], f"{printable(line[FILEPATH])} {text}")
 
     def _allocate(self, total: int, channels: int, size: int) -> tuple[CacheFile, tuple[int, ...]]:
         shape = (total, channels, size, size)

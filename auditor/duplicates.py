@@ -28,6 +28,8 @@ MAX_ABSOLUTE_ERROR = 2.0
 BANDS = 4
 MOST_NEIGHBOURS = 2_000
 """In a crowd of equal bands a sample is compared with so many neighbours in the order of the hashes."""
+MOST_PAIRS = 4_000_000
+"""More close hashes than this say nothing: the nearest neighbours in each band go first, the rest is left."""
 BLOCKS = 8
 BYTES_A_STEP = 32 * 2**20
 PAIRS_A_STEP = 50_000
@@ -136,18 +138,20 @@ def candidate_pairs(hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
         key = (hashes >> np.uint64(16 * band)) & np.uint64(0xFFFF)
         order = np.lexsort((hashes, key))
         sorted_key, sorted_hash = key[order], hashes[order]
-        left = np.arange(len(order) - 1)
+        left, room = np.arange(len(order) - 1), MOST_PAIRS // BANDS
         for distance in range(1, min(MOST_NEIGHBOURS, len(order) - 1) + 1):
             # Sorted: whoever has no partner at this distance has none further on.
             left = left[left + distance < len(order)]
             left = left[sorted_key[left] == sorted_key[left + distance]]
-            if not len(left):
+            if not len(left) or room <= 0:
                 break
             differing = np.bitwise_count(sorted_hash[left] ^ sorted_hash[left + distance])
             near = left[differing <= MAX_HASH_DISTANCE]
             found.append(np.stack([order[near], order[near + distance]], axis=1))
+            room -= len(near)
     pairs = np.sort(np.concatenate(found), axis=1)
-    return np.unique(pairs, axis=0)
+    numbers = np.unique(pairs[:, 0] * len(hashes) + pairs[:, 1])
+    return np.stack(np.divmod(numbers, max(1, len(hashes))), axis=1)
 
 
 def agree(

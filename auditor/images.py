@@ -155,7 +155,7 @@ def extracted_path(dataset: Dataset, sample: Sample) -> Path:
     Raises:
         NotFoundError: the source cannot be read.
     """
-    if os.path.isdir(dataset.root) and "#" not in sample.location:
+    if os.path.isdir(dataset.root):
         own = Path(dataset.root) / sample.location
         if own.is_file():
             return own

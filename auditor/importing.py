@@ -225,8 +225,12 @@ def _refuse_labels(info: SourceInfo, parsed: Parsed) -> None:
         )
     if num_classes > MAX_CLASSES or (num_classes > MANY_CLASSES and 2 * num_classes > total):
         raise ImportRefusedError(
-            f"{file} has {num_classes:,} different labels in {total:,} rows; name the label column with "
-            "--label-column."
+            f"{file} has {num_classes:,} different labels in {total:,} rows; "
+            + (
+                "name the label column with --label-column."
+                if info.label_column
+                else "check the class folders."
+            )
         )
 
 

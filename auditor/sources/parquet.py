@@ -22,6 +22,7 @@ from auditor.sources.parquet_files import (
     is_text_like,
     layout_of,
     open_parquet,
+    split_location,
 )
 from auditor.sources.roots import images_at
 from auditor.sources.rows import PathBook, Payload, Problem, SourceInfo, SourceOptions, SourceRow, printable
@@ -35,8 +36,8 @@ TRUE_WORDS = frozenset(["true", "1"])
 class ParquetSource:
     """Rows of one or several Parquet files with the same columns.
 
-    Locations are ``#ROW`` for one file and ``FILE#ROW`` for several, with 0-based rows a file; where a column
-    holds paths, they are paths below the folder.
+    Locations are ``#ROW`` for one file and ``FILE#ROW`` for several, with 0-based rows a file, and end in
+    ``:COLUMN`` where the user named it; where a column holds paths, they are paths below the folder.
     """
 
     def __init__(
@@ -59,6 +60,8 @@ class ParquetSource:
             true = choose_column(name, columns, "true-label", true, ())
         path = image_column(name, schema, options.path_column)
         self._layout = layout_of(schema, path)
+        # A column that would not be found by itself stands in every location.
+        self._column_mark = f":{path}" if options.path_column is not None else ""
         self._images = images_at(options.root, files[0].parent) if self._layout == "path" else None
         own = is_own_export(columns)
         self._names = {c: declared_classes(name, schema, c) for c in (label, true) if c}
@@ -83,7 +86,13 @@ class ParquetSource:
         for file in self._files:
             row = 0
             for batch in self._batches(file, self._text_columns(), ROWS_A_BATCH):
-                columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
+                try:
+                    columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
+                except UnicodeDecodeError as error:
+                    raise ImportRefusedError(
+                        f"{file.name}, rows {row} to {row + batch.num_rows - 1}: text that is not UTF-8; "
+                        "write the file again."
+                    ) from error
                 for place in range(batch.num_rows):
                     yield self._row(
                         file, row, {name: values[place] for name, values in columns.items()}, book
@@ -102,7 +111,7 @@ class ParquetSource:
 
     def _row(self, file: Path, row: int, cells: dict[str, Any], book: PathBook) -> SourceRow | Problem:
         image = cells.get(str(self.info.path_column))
-        place = f"#{row}" if self._one else f"{file.name}#{row}"
+        place = f"{'' if self._one else file.name}#{row}{self._column_mark}"
         text = image.get("path") if isinstance(image, dict) else image if self._layout == "path" else None
         location, path = place, str(text or f"{file.name}#{row}")
         if has_broken_text(path):
@@ -129,7 +138,7 @@ class ParquetSource:
             location=location,
             label=label,
             true_label=true,
-            trusted=str(cells.get("trusted", "")).lower() in TRUE_WORDS,
+            trusted=label is not None and str(cells.get("trusted", "")).lower() in TRUE_WORDS,
             split=_text(cells.get("split")) or None,
             extra={column: _text(cells[column]) for column in self.info.user_columns},
             review=review,
@@ -173,10 +182,10 @@ class ParquetSource:
             for batch in self._batches(file, [self._bytes_column()], IMAGES_A_BATCH):
                 images = _bytes_of(batch.column(0))
                 while location is not None:
-                    name, _, row = location.rpartition("#")
-                    if name != prefix or int(row) >= start + batch.num_rows:
+                    name, row, _ = split_location(location)
+                    if name != prefix or row >= start + batch.num_rows:
                         break
-                    yield images[int(row) - start].as_py() or b""
+                    yield images[row - start].as_py() or b""
                     location = next(wanted, None)
                 start += batch.num_rows
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,8 @@ import pyarrow.parquet as pq
 from auditor.errors import ImportRefusedError
 from auditor.sources.columns import IMAGE_NAMES, PATH_NAMES, choose_column, find_column, listed
 from auditor.sources.rows import printable
+
+LOCATION = re.compile(r"(.*?)#([0-9]{1,18})(?::(.*))?", re.DOTALL)
 
 
 def open_parquet(file: Path | str) -> pq.ParquetFile:
@@ -25,6 +28,18 @@ def open_parquet(file: Path | str) -> pq.ParquetFile:
         raise ImportRefusedError(
             f"{file} cannot be read as Parquet ({printable(str(error), 100)}); write it again."
         ) from error
+
+
+def split_location(location: str) -> tuple[str, int, str | None]:
+    """(file, row, column) of ``FILE#ROW:COLUMN``, where the file and the column may be missing.
+
+    Raises:
+        ValueError: it names no row.
+    """
+    found = LOCATION.fullmatch(location)
+    if found is None:
+        raise ValueError(f"{printable(location)} names no row of a Parquet file")
+    return found[1], int(found[2]), found[3]
 
 
 def image_column(file: str, schema: pa.Schema, wanted: str | None) -> str:

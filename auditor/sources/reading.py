@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import functools
 import os
+import threading
 import zipfile
 import zlib
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from auditor.decoding import MAX_FILE_BYTES
-from auditor.errors import ImportRefusedError, NotFoundError
-from auditor.sources.parquet_files import image_column, layout_of, open_parquet
+from auditor.errors import ImportRefusedError
+from auditor.sources.parquet_files import image_column, layout_of, open_parquet, split_location
 from auditor.sources.trees import PathError, checked_relative, open_zip
 
 SMALL_ROW_GROUP = 256 * 2**20
+_ONE_AT_A_TIME = threading.Lock()
+"""A Parquet reader serves one thread at a time; an app has many."""
 
 
 class UnreadableError(ValueError):
@@ -32,19 +37,20 @@ def read_bytes(root: str, location: str) -> bytes:
             from auditor.sources.torchvision_sets import read_item  # torchvision is heavy and seldom needed
 
             return read_item(root, location)
-        if root.endswith(".parquet") and location.startswith("#"):
-            return _parquet_row(root, location)
+        if location.startswith("#") and not os.path.isdir(root):
+            _, row, column = _split(location)
+            return _parquet_row(root, row, column)
         if os.path.isdir(root):
             return _below_folder(root, location)
         return _zip_member(root, location)
-    except (ImportRefusedError, NotFoundError) as error:
+    except (ImportRefusedError, pa.ArrowException) as error:
         raise UnreadableError(str(error)) from error
 
 
 def _below_folder(root: str, location: str) -> bytes:
-    file, mark, row = location.rpartition("#")
-    if mark and file.endswith(".parquet") and row.isdigit():
-        return _parquet_row(os.path.join(root, _checked(file)), f"#{row}")
+    if ".parquet#" in location.lower():
+        file, row, column = _split(location)
+        return _parquet_row(os.path.join(root, _checked(file)), row, column)
     path = os.path.join(root, _checked(location))
     try:
         if os.path.getsize(path) > MAX_FILE_BYTES:
@@ -58,6 +64,13 @@ def _below_folder(root: str, location: str) -> bytes:
         raise UnreadableError(f"cannot be read ({reason}); check that it is there and readable") from error
 
 
+def _split(location: str) -> tuple[str, int, str | None]:
+    try:
+        return split_location(location)
+    except ValueError as error:
+        raise UnreadableError(str(error)) from error
+
+
 def _checked(location: str) -> str:
     try:
         return checked_relative(location)
@@ -67,7 +80,7 @@ def _checked(location: str) -> str:
 
 def _zip_member(root: str, location: str) -> bytes:
     try:
-        archive = _open_zip_once(root, os.path.getmtime(root))
+        archive = _open_zip_once(root, os.path.getmtime(root), os.getpid())
         info = archive.getinfo(location)
         if info.file_size > MAX_FILE_BYTES:
             raise UnreadableError(f"is larger than {MAX_FILE_BYTES >> 20} MB; make the image smaller")
@@ -79,53 +92,53 @@ def _zip_member(root: str, location: str) -> bytes:
 
 
 @functools.lru_cache(maxsize=4)
-def _open_zip_once(root: str, modified: float) -> zipfile.ZipFile:  # noqa: ARG001 - part of the cache's key
+def _open_zip_once(root: str, modified: float, pid: int) -> zipfile.ZipFile:  # noqa: ARG001
+    """Kept open, by file version and process: a forked worker must not share the parent's place in the file."""
     return open_zip(Path(root))
 
 
-def _parquet_row(file: str, location: str) -> bytes:
-    row = int(location[1:])
+def _parquet_row(file: str, row: int, wanted: str | None) -> bytes:
     try:
-        modified = os.path.getmtime(file)
+        key = (file, os.path.getmtime(file), os.getpid(), wanted)
     except OSError as error:
         raise UnreadableError(f"{file} cannot be read ({error.strerror}); put the same file back") from error
-    opened, column, layout = _open_parquet_once(file, modified)
-    if layout == "path":
-        raise UnreadableError(
-            f"column {column!r} of {file} holds paths, not images; name the images' folder as root"
-        )
-    for group in range(opened.num_row_groups):
-        size = opened.metadata.row_group(group).num_rows
-        if row < size:
-            return _from_row_group(file, modified, group, row)
-        row -= size
-    raise UnreadableError(f"{Path(file).name} has no row {location[1:]} any more; put the same file back")
+    with _ONE_AT_A_TIME:
+        opened, column, layout = _open_parquet_once(*key)
+        if layout == "path":
+            raise UnreadableError(f"column {column!r} of {file} holds paths; name the images' folder as root")
+        left = row
+        for group in range(opened.num_row_groups):
+            size = opened.metadata.row_group(group).num_rows
+            if left < size:
+                return _from_row_group(key, group, left)
+            left -= size
+    raise UnreadableError(f"{Path(file).name} has no row {row} any more; put the same file back")
 
 
 @functools.lru_cache(maxsize=4)
-def _open_parquet_once(file: str, modified: float) -> tuple[Any, str, str]:  # noqa: ARG001
+def _open_parquet_once(file: str, modified: float, pid: int, wanted: str | None) -> tuple[Any, str, str]:  # noqa: ARG001
     opened = open_parquet(file)
-    column = image_column(Path(file).name, opened.schema_arrow, None)
+    column = image_column(Path(file).name, opened.schema_arrow, wanted)
     return opened, column, layout_of(opened.schema_arrow, column)
 
 
-def _from_row_group(file: str, modified: float, group: int, row: int) -> bytes:
-    opened, column, layout = _open_parquet_once(file, modified)
+def _from_row_group(key: tuple[str, float, int, str | None], group: int, row: int) -> bytes:
+    opened, column, layout = _open_parquet_once(*key)
     if opened.metadata.row_group(group).total_byte_size <= SMALL_ROW_GROUP:
-        return _small_row_group(file, modified, group)[row].as_py() or b""
+        return _small_row_group(key, group)[row].as_py() or b""
     name = f"{column}.bytes" if layout == "struct" else column
     for batch in opened.iter_batches(batch_size=64, row_groups=[group], columns=[name]):
         if row < batch.num_rows:
             images = batch.column(0).field("bytes") if layout == "struct" else batch.column(0)
             return images[row].as_py() or b""
         row -= batch.num_rows
-    raise UnreadableError(f"{Path(file).name} is damaged; get it again")
+    raise UnreadableError(f"{Path(key[0]).name} is damaged; get it again")
 
 
 @functools.lru_cache(maxsize=1)
-def _small_row_group(file: str, modified: float, group: int) -> Any:
+def _small_row_group(key: tuple[str, float, int, str | None], group: int) -> Any:
     """The group's images, kept because neighbours are usually asked for next."""
-    opened, column, layout = _open_parquet_once(file, modified)
+    opened, column, layout = _open_parquet_once(*key)
     name = f"{column}.bytes" if layout == "struct" else column
     images = opened.read_row_group(group, columns=[name]).column(0).combine_chunks()
     return images.field("bytes") if layout == "struct" else images

@@ -102,14 +102,15 @@ class TableSource:
             review = review_of(cell) if own else None
         except ValueError as error:
             return Problem(self._name, row, str(error))
+        label = cell[self.info.label_column].strip() or None
         true_column = self.info.true_label_column
         return SourceRow(
             row=row,
             filepath=path,
             location=location,
-            label=cell[self.info.label_column].strip() or None,
+            label=label,
             true_label=(cell[true_column].strip() or None) if true_column else None,
-            trusted=word in TRUE_WORDS,
+            trusted=word in TRUE_WORDS and label is not None,
             split=cell.get("split", "").strip() or None,
             extra={column: cell[column] for column in self.info.user_columns},
             review=review,

@@ -132,9 +132,7 @@ class ZipTree:
         _refuse_bomb(archive, infos)
         self._unusable = {info.filename: reason for info in infos if (reason := _unusable(info))}
         self._names = [
-            info.filename
-            for info in infos
-            if info.filename in self._unusable or not _is_noise(info.filename)
+            info.filename for info in infos if info.filename in self._unusable or not _is_noise(info.filename)
         ]
         self._known = frozenset(self._names)
         self.base = _common_folder([name for name in self._names if name not in self._unusable])

@@ -121,3 +121,8 @@ def test_find_duplicates__sides_that_eight_does_not_divide(channels: int) -> Non
     content = np.arange(128, dtype=np.uint8).reshape(4, 32)
     found = find_duplicates(content, np.zeros(4, np.uint64), pixels, np.zeros(4, int))
     assert found.group.tolist() == [-1, 0, -1, 0]
+
+
+def test_candidate_pairs__a_crowd_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("auditor.duplicates.MOST_PAIRS", 4_000)
+    assert 999 <= len(candidate_pairs(np.zeros(1_000, np.uint64))) <= 2 * 4_000

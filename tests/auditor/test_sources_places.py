@@ -300,3 +300,25 @@ def test_torchvision__missing_files_are_never_downloaded(tmp_path: Path) -> None
         ImportRefusedError, match=r"not complete in .*; get them once with torchvision\.datasets"
     ):
         opened("torchvision:CIFAR10", root=str(tmp_path))
+
+
+def test_parquet__a_named_column_is_read_again_from_the_same_column(tmp_path: Path) -> None:
+    first, second = ([encoded(photo(seed + n)) for n in range(4)] for seed in (0, 100))
+    table = pa.table({"image": first, "side#view:2": second, "label": [0, 1, 0, 1]})
+    pq.write_table(table, tmp_path / "views.pq")
+    source = opened(tmp_path / "views.pq", path_column="side#view:2")
+    rows, problems = split_rows(source)
+    assert not problems
+    assert bytes_of(source) == second
+    assert [read_bytes(source.info.root, row.location) for row in rows] == second
+
+
+def test_read_bytes__after_a_fork_processes_do_not_share_a_place_in_the_zip(tmp_path: Path) -> None:
+    import multiprocessing
+
+    archive = str(zip_folder(write_folder(tmp_path / "set", 60), tmp_path / "set.zip"))
+    names = sorted(name for name, _ in trees.ZipTree(Path(archive)).walk())
+    expected = [read_bytes(archive, name) for name in names]  # opens the zip before the fork
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        found = pool.starmap(read_bytes, [(archive, name) for name in names * 5], chunksize=10)
+    assert found == expected * 5

@@ -198,6 +198,14 @@ def test_split_rows__few_trusted_samples_leave_it_to_held_out_labels() -> None:
     assert sorted([*split.train.tolist(), *split.validation.tolist()]) == list(range(10, 200))
 
 
+def test_split_rows__what_proxies_leave_over_judges_them() -> None:
+    data, _ = digits_data(200)
+    split = split_rows(data, tiny(search_rows=80), 0)
+    assert split is not None
+    assert (len(split.train), len(split.validation)) == (80, 120)
+    assert not set(split.train.tolist()) & set(split.validation.tolist())
+
+
 def test_train__too_few_samples_to_search_fall_back_to_equation_4() -> None:
     data, _ = digits_data(30)
     notes = run(tiny(), data).provenance.notes

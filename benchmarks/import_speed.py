@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 import zipfile
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -47,8 +48,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="import-speed-") as folder:
         measured = {
             name: in_own_process(name, source, arguments.workers, options)
-            for name, source, options in sources(arguments.data, Path(folder))
-            if arguments.match in name
+            for name, source, options in sources(arguments.data, Path(folder), arguments.match)
         }
     before = json.loads(arguments.out.read_text())["results"] if arguments.out.exists() else []
     results = {row["source"]: row for row in before} | measured
@@ -57,26 +57,27 @@ def main() -> None:
     arguments.out.write_text(json.dumps(found, indent=1) + "\n")
 
 
-def sources(data: Path, folder: Path) -> list[tuple[str, Path, dict[str, Any]]]:
-    """(name, source, options of the import) of everything that is measured."""
-    train = data / "mnist-train.parquet"
-    tree = write_tree(train, folder / "mnist")
-    found: list[tuple[str, Path, dict[str, Any]]] = [
-        ("MNIST, Parquet", train, {}),
-        ("MNIST, folder of PNG", tree, {}),
-        ("MNIST, CSV and PNG", write_csv(tree), {}),
-        ("MNIST, zip of the folder", write_zip(tree, folder / "mnist.zip"), {}),
-    ]
-    if (data / "cifar10-train.parquet").exists():
-        options = {"label_column": "label_aggre", "true_label_column": "label"}
-        found.append(("CIFAR-10, Parquet of JPEG", data / "cifar10-train.parquet", options))
-    if (data / "clothing").is_dir():
-        found.append(("photographs of clothes, folder of JPEG", data / "clothing", {}))
-    return found
+def sources(data: Path, folder: Path, match: str) -> Iterator[tuple[str, Path, dict[str, Any]]]:
+    """(name, source, options of the import) of everything that is measured; written only when it is asked for."""
+    train, tree = data / "mnist-train.parquet", folder / "mnist"
+    human = {"label_column": "label_aggre", "true_label_column": "label"}
+    makers: dict[str, tuple[Callable[[], Path], dict[str, Any]]] = {
+        "MNIST, Parquet": (lambda: train, {}),
+        "MNIST, folder of PNG": (lambda: write_tree(train, tree), {}),
+        "MNIST, CSV and PNG": (lambda: write_csv(write_tree(train, tree)), {}),
+        "MNIST, zip of the folder": (lambda: write_zip(write_tree(train, tree), folder / "mnist.zip"), {}),
+        "CIFAR-10, Parquet of JPEG": (lambda: data / "cifar10-train.parquet", human),
+        "photographs of clothes, folder of JPEG": (lambda: data / "clothing", {}),
+    }
+    for name, (make, options) in makers.items():
+        if match in name and (source := make()).exists():
+            yield name, source, options
 
 
 def write_tree(parquet: Path, root: Path) -> Path:
-    """The Parquet file's images as a folder with a sub-folder a class."""
+    """The Parquet file's images as a folder with a sub-folder a class, written once."""
+    if root.exists():
+        return root
     from pyarrow.parquet import ParquetFile
 
     number = 0

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from auditor import calibration, consensus, estimates
-from auditor.calibration import LEVELS, MoreRows, Promise
+from auditor.calibration import LEVELS, Exchangeability, MoreRows, Promise
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable, DatasetTable
@@ -38,6 +38,18 @@ class Standing:
     verified: Verified
     calibrating: NDArray[np.bool_]
     """(m,) bool: rows that this audit neither trusted nor learned its weights from."""
+    exchangeability: Exchangeability
+    """Whether the verified rows look like the random sample that they should be."""
+
+    @property
+    def is_random_sample(self) -> bool:
+        """There are verified rows, and nothing shows that they were picked."""
+        return self.verified.size > 0 and self.exchangeability.verdict != "refused"
+
+    @property
+    def in_question(self) -> NDArray[np.bool_]:
+        """(N,) bool: labeled samples whose label the source does not already call trusted."""
+        return self.verified.drawn_from(self.given_labels)
 
 
 @dataclass(frozen=True)
@@ -71,16 +83,19 @@ def load(audit_id: int) -> Standing:
     if audit.summary.get("weights_are_learned") and verified.calibrates is not None:
         may_calibrate &= verified.calibrates
     voters = max(1, int(audit.summary.get("num_voters", 1)))
+    trust_score = table.trust_score.to_numpy(dtype=np.float64)
+    free = verified.sample_ids[~verified.trusted_mask]
     return Standing(
         audit=audit,
         dataset=dataset,
         given_labels=given,
-        trust_score=table.trust_score.to_numpy(dtype=np.float64),
+        trust_score=trust_score,
         error_probability=table.error_probability.to_numpy(dtype=np.float64),
         suggested_label=table.suggested_label.to_numpy(dtype=np.int64),
         is_doubtful=(table.is_label_issue | (table.agreement * 2 > voters)).to_numpy(dtype=bool),
         verified=verified,
         calibrating=may_calibrate,
+        exchangeability=calibration.check_exchangeable(trust_score, given, free, pool=verified.pool),
     )
 
 
@@ -108,16 +123,21 @@ def promises(standing: Standing, *, levels: tuple[float, ...] = LEVELS) -> dict[
 
 
 def noise_rate(standing: Standing) -> NoiseRate:
-    """The share of wrong labels: an interval with verified rows, else the audit's range, marked as a guess."""
-    if standing.verified.size:
+    """The share of wrong labels: an interval with verified rows, else the audit's range, marked as a guess.
+
+    Verified rows that cannot be a random sample (taken from the top of the list, say) tell nothing about the
+    rest; the guess stays then.
+    """
+    if standing.is_random_sample:
         return estimates.noise_rate_from_verified(standing.given_labels, standing.verified)
     guess = standing.audit.summary["noise_rate"]
+    refused = f" {standing.exchangeability.sentence}" if standing.verified.size else ""
     return NoiseRate(
         low=guess["low"],
         point=guess["point"],
         high=guess["high"],
         kind=guess["kind"],
-        sentence=guess["sentence"],
+        sentence=guess["sentence"] + refused,
         estimators=guess["estimators"],
     )
 
@@ -149,7 +169,7 @@ def statements(standing: Standing) -> Statements:
     rate = noise_rate(standing)
     left = estimates.errors_left(
         rate,
-        int((standing.given_labels >= 0).sum()),
+        int(standing.in_question.sum()),
         num_found_wrong=len(wrong),
         num_found_right=len(right - wrong),
     )
@@ -157,9 +177,9 @@ def statements(standing: Standing) -> Statements:
         standing.given_labels, standing.suggested_label, standing.is_doubtful, len(names)
     )
     intervals = None
-    if standing.verified.size:
+    if standing.is_random_sample:
         intervals = per_class_intervals(
-            standing.given_labels,
+            np.where(standing.in_question, standing.given_labels, -1),
             standing.verified.sample_ids,
             is_wrong,
             len(names),

@@ -35,12 +35,9 @@ def draw(dataset_name: str, size: int, *, seed: int = 0) -> DrawTable:
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
         assert dataset.id is not None
-        labels = datasets.given_labels(open_session, dataset.id)
-        trusted = datasets.trusted_in_source(open_session, dataset.id)
         earlier = verifications.draws(open_session, dataset.id)
         drawn = np.array([sample for one in earlier for sample in one.sample_ids], dtype=np.int64)
-        # Labels that the source already calls trusted are no part of the question how many are wrong.
-        pool = np.setdiff1d(np.flatnonzero((labels >= 0) & ~trusted), drawn)
+        pool = np.setdiff1d(np.flatnonzero(_pool(open_session, dataset.id)), drawn)
         if size < 1 or size > len(pool):
             raise VerificationError(
                 f"{size} samples cannot be drawn; {len(pool)} labeled samples are left that were never drawn."
@@ -96,12 +93,14 @@ def pending(dataset_id: int) -> list[tuple[int, int]]:
 def standing(dataset_id: int, *, trusted: NDArray[np.bool_] | None = None) -> Verified:
     """All verdicts that stand, in drawing order.
 
-    ``trusted``: (N,) bool, rows that the audit in question trained on as trusted or corrected. A draw that is
-    not judged to its end is a sample somebody is still watching, and says so.
+    ``trusted``: (N,) bool, rows that the audit in question trained on as trusted or corrected. A sample that
+    is not judged to its end, or that was enlarged by a further draw, may have been stopped or enlarged because
+    of what it showed: it says so, and its intervals then hold at every size.
     """
     with session() as open_session:
         done = verifications.verdicts(open_session, dataset_id)
         rows = verifications.draws(open_session, dataset_id)
+        pool = _pool(open_session, dataset_id)
     places = [(place, row.id, sample) for row in rows for place, sample in enumerate(row.sample_ids)]
     judged = [
         (place, done[draw_id, sample])
@@ -114,7 +113,8 @@ def standing(dataset_id: int, *, trusted: NDArray[np.bool_] | None = None) -> Ve
         true_labels=np.array([_true_label(row) for _, row in judged], dtype=np.int64),
         trusted=None if trusted is None else trusted[ids],
         calibrates=np.array([place % 2 == 0 for place, _ in judged], dtype=bool),
-        is_watched=len(judged) < len(places),
+        is_watched=len(judged) < len(places) or len(rows) > 1,
+        pool=pool,
     )
 
 
@@ -194,6 +194,12 @@ def apply_csv(dataset_name: str, path: Path, *, reviewer: str) -> dict[str, int]
         for draw_id, sample_id, decision, label in verdicts:
             _record(open_session, draw_id, sample_id, decision, label, reviewer.strip())
     return {"judged": len(verdicts), "not judged": len(table) - len(verdicts)}
+
+
+def _pool(open_session: Session, dataset_id: int) -> NDArray[np.bool_]:
+    """(N,) bool: what can be drawn. Labels that the source itself calls trusted are not in question."""
+    labels = datasets.given_labels(open_session, dataset_id)
+    return (labels >= 0) & ~datasets.trusted_in_source(open_session, dataset_id)
 
 
 def _record(

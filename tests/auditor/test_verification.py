@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 from auditor import consensus, promises, reviewing, verification
+from auditor.catalog import verifications
+from auditor.catalog.db import session
+from auditor.catalog.models import DrawTable
 from auditor.errors import AuditorError, VerificationError
 from auditor.evidence import NO_CLASS, UNSURE
 from tests.helpers import Digits
@@ -137,3 +140,29 @@ def test_apply_csv__refuses_the_whole_file(
     with pytest.raises(AuditorError, match=message):
         verification.apply_csv("digits", path, reviewer="ada")
     assert verification.standing(1).size == 0
+
+
+def test_noise_rate__rows_from_the_top_of_the_list_are_refused(audited: tuple[Digits, int]) -> None:
+    digits, audit_id = audited
+    trust = promises.load(audit_id).trust_score
+    top = np.argsort(trust)[:60]
+    with session() as open_session:
+        drawn = verifications.add_draw(
+            open_session, DrawTable(dataset_id=1, seed=0, size=60, sample_ids=[int(i) for i in top])
+        )
+    for sample_id in top:
+        label = int(digits.true_labels[sample_id])
+        verification.record(drawn, int(sample_id), "label", label=label, reviewer="ada")
+    standing = promises.load(audit_id)
+    rate = promises.noise_rate(standing)
+    assert rate.kind == "guess"
+    assert "cannot be a random sample" in rate.sentence
+    assert not any(promise.is_kept for promise in promises.promises(standing).values())
+
+
+def test_standing__an_enlarged_sample_is_a_watched_one(audited: tuple[Digits, int]) -> None:
+    digits, _ = audited
+    judge(digits, 20)
+    assert not verification.standing(1).is_watched
+    judge(digits, 20)
+    assert verification.standing(1).is_watched

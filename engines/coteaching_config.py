@@ -128,7 +128,9 @@ class CoteachingConfig(LoopConfig):
             *one_of(self, "population", ("auto", "stacked", "one_by_one")),
             *at_least(self, 1, "search_iterations", "search_samples", "search_epochs", "search_repeats"),
             *at_least(self, 1, "objective_epochs", "rank_epochs"),
-            *at_least(self, 0, "warmup_epochs", "min_trusted", "tie_margin", "plus_start_epoch", "plus_gate_steps"),
+            *at_least(
+                self, 0, "warmup_epochs", "min_trusted", "tie_margin", "plus_start_epoch", "plus_gate_steps"
+            ),
             *within(self, 0.01, 0.5, "heldout_share"),
             *within(self, 0.0, 0.99, "tail_start"),
         ]
@@ -159,7 +161,14 @@ class CoteachingConfig(LoopConfig):
         """
         check_preset(name)
         if name == "quick":
-            return cls(epochs=20, learning_rate=2e-3, search_iterations=2, search_samples=3, search_epochs=6)
+            return cls(
+                epochs=20,
+                learning_rate=2e-3,
+                search_iterations=2,
+                search_samples=3,
+                search_epochs=6,
+                search_rows=2_000,
+            )
         if name == "standard":
             return cls(
                 epochs=60,

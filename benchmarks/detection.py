@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import fcntl
 import json
 import os
 import time
@@ -122,7 +123,10 @@ def make_task(problem: Problem, rows: int, seed: int, epochs: int, device: str) 
     elif problem.noise == "asym_mnist":
         chosen = np.random.default_rng([seed, 40]).random(len(truth)) < problem.rate
         given = np.array(
-            [MNIST_ASYMMETRIC.get(int(y), int(y)) if hit else int(y) for y, hit in zip(truth, chosen, strict=True)]
+            [
+                MNIST_ASYMMETRIC.get(int(y), int(y)) if hit else int(y)
+                for y, hit in zip(truth, chosen, strict=True)
+            ]
         )
     else:
         given = make_noise(problem.noise, truth, problem.rate, seed, num_classes=10).labels
@@ -237,7 +241,9 @@ def _run_cell(key: str, problem: Problem, task: Task, method: str, arguments: ar
         "cpu_seconds": cpu_seconds,
         "prediction_accuracy": float((finding.pred_probs.argmax(axis=1) == task.true_labels).mean()),
         "suggestion_accuracy": float((suggested == task.true_labels)[wrong].mean()),
-        "scores": {name: _scores(wrong, -np.asarray(values, float)) for name, values in finding.trust.items()},
+        "scores": {
+            name: _scores(wrong, -np.asarray(values, float)) for name, values in finding.trust.items()
+        },
         "extra": dict(finding.extra),
         "config": dict(finding.config),
         "notes": dict(finding.notes),
@@ -250,11 +256,12 @@ def _run_cell(key: str, problem: Problem, task: Task, method: str, arguments: ar
     np.savez(folder / "labels.npz", given=task.data.given_labels, true=task.true_labels)
     arrays = {f"trust {name}": np.asarray(values, np.float32) for name, values in finding.trust.items()}
     np.savez(folder / f"{method}.npz", pred_probs=finding.pred_probs, **arrays)
-    stored = _load(arguments.out)
-    stored["cells"][key] = cell
-    _save(arguments.out, stored)
+    _add(arguments.out, key, cell)
     first = next(iter(cell["scores"].items()))
-    print(f"{key}: {first[0]} AUROC {first[1]['auroc']:.3f} AP {first[1]['ap']:.3f}, {seconds:.0f} s", flush=True)
+    print(
+        f"{key}: {first[0]} AUROC {first[1]['auroc']:.3f} AP {first[1]['ap']:.3f}, {seconds:.0f} s",
+        flush=True,
+    )
 
 
 def _scores(wrong: NDArray[np.bool_], suspicion: NDArray[np.floating]) -> dict[str, float]:
@@ -284,11 +291,16 @@ def _load(path: Path) -> dict[str, Any]:
     return stored
 
 
-def _save(path: Path, stored: dict[str, Any]) -> None:
+def _add(path: Path, key: str, cell: dict[str, Any]) -> None:
+    """Add a cell; several processes may work on different cells at once."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_suffix(".writing")
-    beside.write_text(json.dumps(stored, indent=1, sort_keys=True) + "\n")
-    beside.replace(path)
+    with path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        stored = _load(path)
+        stored["cells"][key] = cell
+        beside = path.with_suffix(".writing")
+        beside.write_text(json.dumps(stored, indent=1, sort_keys=True) + "\n")
+        beside.replace(path)
 
 
 def _arguments() -> argparse.Namespace:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from app import apart, state
-from auditor import auditing
+from auditor import auditing, demonstration
 
-NAME = "digits"
+NAME = demonstration.NAME
 
 
 def offer() -> None:
@@ -15,8 +15,6 @@ def offer() -> None:
     if st.button(
         "Make the demo dataset and audit it", type="primary", icon=":material/science:", key="home_demo"
     ):
-        from auditor import demonstration
-
         with st.spinner("Importing 1,797 digits …"):
             demonstration.prepare()
         auditing.start_in_background(apart.plan(NAME, None, "quick", "auto", 0))

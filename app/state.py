@@ -94,7 +94,7 @@ def reviewer() -> str | None:
     """The reviewer's name: of this session, or as this browser remembers it."""
     if REVIEWER not in st.session_state:
         remembered = st.context.cookies.get(components.NAME_COOKIE)
-        if remembered:
+        if isinstance(remembered, str) and remembered:
             st.session_state[REVIEWER] = unquote(remembered)[:NAME_LENGTH]
     return st.session_state.get(REVIEWER)
 

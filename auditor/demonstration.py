@@ -90,6 +90,16 @@ def run(*, out: Path, engines: Sequence[str] | None = None) -> None:
     click.echo(f"The cleaned CSV: {out.resolve()}")
 
 
+def prepare() -> None:
+    """Write the digits out and import them, for a demo whose audit somebody watches in the app.
+
+    Raises:
+        ImportRefusedError: a dataset of the demo's name is there.
+    """
+    digits = _write_digits(settings().home / "demo")
+    importing.import_dataset(digits.source, name=NAME, image_size=SIDE)
+
+
 def _write_digits(folder: Path) -> _Digits:
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "images").mkdir(parents=True)

@@ -53,9 +53,9 @@ def start_form(dataset: DatasetTable) -> None:
         st.rerun()
 
 
+st.title("Audit")
 dataset = state.require_dataset()
 assert dataset.id is not None
-st.title("Audit")
 audits = data.audits_of(dataset.id)
 is_busy = any(data.audit_state(row) in ("running", "queued") for row in audits)
 with st.expander("Start a new audit", expanded=not audits), shown():

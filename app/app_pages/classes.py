@@ -96,9 +96,9 @@ def draw_conflicts(dataset: DatasetTable, said: promises.Statements) -> None:
         st.dataframe(shown_rows[columns], hide_index=True, height="auto")
 
 
+st.title("Classes")
 dataset = state.require_dataset()
 audit = state.require_audit(dataset)
-st.title("Classes")
 with shown():
     said = promises.statements(data.standing(audit))
     figures = st.columns(4)

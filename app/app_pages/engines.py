@@ -98,10 +98,10 @@ def draw_detection(audit: AuditTable, is_wrong: NDArray[np.bool_], titles: dict[
     )
 
 
+st.title("Engines")
 dataset: DatasetTable = state.require_dataset()
 audit = state.require_audit(dataset)
 assert audit.id is not None
-st.title("Engines")
 with shown():
     finished = results.engines_of(audit.id)
     runs = {run.engine: run for run in data.engine_runs(audit.id)}

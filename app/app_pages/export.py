@@ -103,8 +103,8 @@ def show_log(dataset: DatasetTable) -> None:
             st.rerun()
 
 
-dataset = state.require_dataset()
 st.title("Export")
+dataset = state.require_dataset()
 policy, max_fdr = choose_policy()
 with shown():
     show_changes(dataset, policy, max_fdr)

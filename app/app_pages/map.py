@@ -12,10 +12,10 @@ from auditor import results
 COLOURS = {"given": "Given label", "suggested": "Suggested label", "trust": "Trust", "review": "Review"}
 REGION = "map_region"
 
+st.title("Map")
 dataset = state.require_dataset()
 audit = state.require_audit(dataset)
 assert audit.id is not None
-st.title("Map")
 engines = results.engines_of(audit.id)
 left, right = st.columns([1, 1])
 engine = left.selectbox(

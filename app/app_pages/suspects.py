@@ -15,6 +15,8 @@ SHOW = {
     "everything": "Everything",
     "decided": "Decided",
 }
+head, door = st.columns([4, 1.2], vertical_alignment="bottom")
+head.title("Suspects")
 dataset = state.require_dataset()
 audit = state.require_audit(dataset)
 names = dataset.class_names
@@ -70,8 +72,6 @@ def filters() -> dict[str, Any]:
     return queue
 
 
-head, door = st.columns([4, 1.2], vertical_alignment="bottom")
-head.title("Suspects")
 if not data.draws(dataset.id):
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
         st.page_link(

@@ -54,10 +54,10 @@ def offer_more(dataset: DatasetTable, audit: AuditTable | None) -> None:
             st.rerun()
 
 
+st.title("Verify")
 dataset = state.require_dataset()
 assert dataset.id is not None
 finished = next((row for row in data.audits_of(dataset.id) if row.status == "finished"), None)
-st.title("Verify")
 drawn = sum(len(draw.sample_ids) for draw in data.draws(dataset.id))
 if not drawn:
     with shown():

@@ -1,0 +1,68 @@
+"""A small home with a real import and a real audit of digits, made once and copied for each test."""
+
+from __future__ import annotations
+
+import csv
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from sklearn.datasets import load_digits
+
+from auditor import auditing, importing, worker
+from auditor.catalog import db
+
+NUM_SAMPLES = 240
+NUM_WRONG = 24
+NAMES = ["zero", "one", "two", "<b>three</b>", "*four*", "five", "six", "seven", "eight", "nine"]
+"""Two of the names would be markup if anybody took them for it."""
+DATASET = "tiny [digits](x)"
+
+
+def write_digits(folder: Path, *, num_samples: int = NUM_SAMPLES, num_wrong: int = NUM_WRONG) -> Path:
+    """PNG files and a CSV with planted errors and the truth beside them; returns the CSV."""
+    pixels, truth = load_digits(return_X_y=True)
+    given = truth.copy()
+    wrong = np.random.default_rng(0).choice(num_samples, num_wrong, replace=False)
+    given[wrong] = (given[wrong] + 3) % 10
+    (folder / "images").mkdir(parents=True)
+    with (folder / "labels.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["filepath", "label", "true_label", "note"])
+        for i in range(num_samples):
+            grey = np.clip(pixels[i].reshape(8, 8) * 16, 0, 255).astype(np.uint8)
+            Image.fromarray(grey).save(folder / "images" / f"{i:04d}.png")
+            rows.writerow([f"images/{i:04d}.png", NAMES[given[i]], NAMES[truth[i]], "=1+1" if i == 0 else ""])
+    return folder / "labels.csv"
+
+
+@pytest.fixture(scope="session")
+def audited_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A home in which one dataset was imported and audited by two engines."""
+    folder = tmp_path_factory.mktemp("audited")
+    before = os.environ.get("AUDITOR_HOME")
+    os.environ["AUDITOR_HOME"] = str(folder / "home")
+    table = write_digits(folder / "source")
+    importing.import_dataset(table, name=DATASET, true_label_column="true_label", workers=1)
+    quick = {
+        "cross_entropy": {"epochs": 15, "batch_size": 32, "views": 1},
+        "choicenet": {"epochs": 2, "views": 1},
+    }
+    worker.run(auditing.plan(DATASET, list(quick), device="cpu", options=quick))
+    db.close_all()
+    yield folder / "home"
+    if before is None:
+        os.environ.pop("AUDITOR_HOME", None)
+    else:
+        os.environ["AUDITOR_HOME"] = before
+
+
+@pytest.fixture()
+def copied_home(audited_home: Path, home: Path) -> Path:
+    """A copy of the audited home, for a test to write into."""
+    shutil.copytree(audited_home, home)
+    return home

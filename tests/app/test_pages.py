@@ -1,0 +1,247 @@
+"""Every screen through the frame, as a person opens it; then one test an action."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from auditor import consensus, reviewing, verification
+from auditor.catalog import datasets, reviews
+from auditor.catalog.db import session
+
+ROOT = Path(__file__).resolve().parents[2]
+DATASET = "tiny [digits](x)"
+PAGES = ["home", "import_", "audit", "verify", "suspects", "map", "classes", "engines", "export"]
+
+
+def open_page(name: str, **state: object) -> AppTest:
+    app = AppTest.from_file(str(ROOT / "app" / "frame.py"), default_timeout=60)
+    for key, value in state.items():
+        app.session_state[key] = value
+    app.run()
+    if name != "home":
+        app.switch_page(f"app_pages/{name}.py").run()
+    assert not app.exception
+    return app
+
+
+def texts(app: AppTest) -> str:
+    parts = [
+        *app.markdown,
+        *app.caption,
+        *app.info,
+        *app.error,
+        *app.warning,
+        *app.success,
+        *app.text,
+        *app.title,
+    ]
+    return "\n".join(str(part.value) for part in parts)
+
+
+def decisions() -> dict[int, str]:
+    with session() as open_session:
+        return {sample: row.decision for sample, row in reviews.decisions(open_session, 1).items()}
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("page", PAGES)
+def test_page__on_an_empty_machine(page: str) -> None:
+    app = open_page(page)
+    assert not app.error
+    assert app.title
+
+
+@pytest.mark.usefixtures("home")
+def test_home__empty_machine_offers_the_demo_and_an_import() -> None:
+    app = open_page("home")
+    assert app.button(key="home_demo").label == "Make the demo dataset and audit it"
+    assert "Import your own" in [heading.value for heading in app.subheader]
+
+
+@pytest.mark.usefixtures("copied_home")
+@pytest.mark.parametrize("page", PAGES)
+def test_page__on_an_audited_dataset(page: str) -> None:
+    app = open_page(page, reviewer="Ada")
+    assert not app.error
+    assert app.title
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_home__a_dataset_says_what_comes_next_and_leads_there() -> None:
+    app = open_page("home")
+    assert "Judge a small random sample first" in texts(app)
+    app.button(key="home_next_1").click().run()
+    assert [title.value for title in app.title] == ["Verify"]
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_home__names_are_text() -> None:
+    app = open_page("home")
+    assert [heading.value for heading in app.subheader] == [r"tiny \[digits\]\(x\)"]
+
+
+@pytest.mark.usefixtures("copied_home")
+@pytest.mark.parametrize("page", ["suspects", "verify"])
+def test_reviewer__is_asked_once(page: str) -> None:
+    verification.draw(DATASET, 4)
+    app = open_page(page)
+    app.text_input(key="reviewer_name").input("Ada")
+    next(button for button in app.button if button.label == "Start").click().run()
+    assert app.session_state["reviewer"] == "Ada"
+    assert not any(field.key == "reviewer_name" for field in app.text_input)
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_suspects__leads_to_verify_until_something_is_drawn() -> None:
+    assert "nothing about this list can be promised" in texts(open_page("suspects", reviewer="Ada"))
+    verification.draw(DATASET, 4)
+    assert "nothing about this list can be promised" not in texts(open_page("suspects", reviewer="Ada"))
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_suspects__accepting_many_states_its_cost_and_is_undone_in_one_step() -> None:
+    app = open_page("suspects", reviewer="Ada")
+    app.number_input(key="suspects_top").set_value(5).run()
+    assert "of these changes are expected to be wrong" in texts(app)
+    app.button(key="suspects_accept").click().run()
+    assert list(decisions().values()) == ["relabel"] * 5
+    app.button(key="suspects_undo_batch").click().run()
+    assert decisions() == {}
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_verify__draws_at_random_and_shows_what_is_known() -> None:
+    app = open_page("verify", reviewer="Ada")
+    app.number_input(key="verify_size").set_value(12).run()
+    app.button(key="verify_draw").click().run()
+    pending = verification.pending(1)
+    assert len(pending) == 12
+    with session() as open_session:
+        given = datasets.given_labels(open_session, 1)
+    for draw, sample in pending:
+        verification.record(draw, sample, "label", label=int(given[sample]), reviewer="Ada")
+    app.run()
+    assert "0 of 12 randomly drawn labels are wrong" in texts(app)
+    assert "Every drawn sample is judged" in texts(app)
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_verify__verdicts_reach_the_ranking() -> None:
+    draw = verification.draw(DATASET, 20)
+    for sample in draw.sample_ids:
+        verification.record(draw.id or 0, sample, "label", label=0, reviewer="Ada")
+    app = open_page("verify", reviewer="Ada")
+    app.button(key="verify_settle").click().run()
+    assert not app.error
+    assert [title.value for title in app.title] == ["Suspects"]
+    assert consensus.verified_rows(1).size == 20
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_verify__fifty_more_are_drawn_on_request() -> None:
+    draw = verification.draw(DATASET, 1)
+    verification.record(draw.id or 0, draw.sample_ids[0], "unsure", reviewer="Ada")
+    app = open_page("verify", reviewer="Ada")
+    app.button(key="verify_more").click().run()
+    assert len(verification.pending(1)) == 50
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_export__counts_follow_the_decisions() -> None:
+    changes, _ = reviewing.preview_top(1, 1, 3)
+    reviewing.decide_many(1, changes, reviewer="Ada")
+    app = open_page("export")
+    figures = {metric.label: metric.value for metric in app.metric}
+    assert (figures["Keep"], figures["Relabel"], figures["Changed by people"]) == ("237", "3", "3")
+    assert app.button(key=f"export_revert_{reviewing.batches(1).batch[0]}").label == "Revert"
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_export__a_batch_is_reverted() -> None:
+    changes, _ = reviewing.preview_top(1, 1, 3)
+    batch = reviewing.decide_many(1, changes, reviewer="Ada")
+    app = open_page("export", reviewer="Grace")
+    app.button(key=f"export_revert_{batch}").click().run()
+    assert decisions() == {}
+    assert set(reviewing.log_frame(1).reviewer) == {"Ada", "Grace"}
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_export__a_promise_that_nobody_can_keep_is_one_friendly_line() -> None:
+    app = open_page("export")
+    app.radio(key="export_policy").set_value("auto").run()
+    assert not app.exception
+    assert "judge a random sample first" in app.error[0].value.replace("\\", "")
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_import__a_path_outside_the_roots_is_one_friendly_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "allowed").mkdir()
+    monkeypatch.setenv("AUDITOR_IMPORT_ROOTS", str(tmp_path / "allowed"))
+    app = open_page("import_")
+    app.text_input(key="import_path").input("/etc")
+    next(button for button in app.button if button.label == "Preview the path").click().run()
+    assert "lies outside the folders that this server may import from" in app.error[0].value.replace("\\", "")
+
+
+@pytest.mark.usefixtures("home")
+def test_import__preview_shows_rows_classes_and_problems(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from tests.app.conftest import write_digits
+
+    table = write_digits(tmp_path / "source", num_samples=30, num_wrong=3)
+    (tmp_path / "source" / "images" / "0007.png").write_bytes(b"no image")
+    monkeypatch.setenv("AUDITOR_IMPORT_ROOTS", str(tmp_path))
+    app = open_page("import_")
+    app.text_input(key="import_path").input(str(table))
+    next(button for button in app.button if button.label == "Preview the path").click().run()
+    figures = {metric.label: metric.value for metric in app.metric}
+    assert (figures["Samples"], figures["Classes"], figures["Problems"]) == ("30", "10", "1")
+    assert "the import is refused unless those rows are left out" in texts(app)
+    with session() as open_session:
+        assert datasets.list_all(open_session) == []
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_audit__the_finished_audit_shows_its_engines() -> None:
+    app = open_page("audit")
+    assert "finished" in texts(app)
+    assert app.button(key="audit_start").label == "Start the audit"
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_classes__lists_every_class_by_its_own_name() -> None:
+    table = open_page("classes").dataframe[0].value
+    assert {"<b>three</b>", "*four*"} < set(table["class"])
+    assert table["samples"].sum() == 240
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_engines__known_truth_brings_the_detection_figures() -> None:
+    app = open_page("engines")
+    table = app.dataframe[-1].value
+    assert list(table["engine"])[-1] == "Consensus"
+    assert (table["area under ROC"] > 0.6).all()
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_engines__disagreement_leads_to_its_queue() -> None:
+    app = open_page("engines", reviewer="Ada")
+    app.button(key="engines_disagree").click().run()
+    assert [title.value for title in app.title] == ["Suspects"]
+    assert app.selectbox(key="suspects_agreement").value == -1
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_frame__an_unexpected_error_shows_an_id_and_no_traceback(copied_home: Path) -> None:
+    (copied_home / "audits" / "1" / "cross_entropy" / "trust_score.npy").write_bytes(b"broken")
+    app = open_page("engines")
+    assert not app.exception
+    number = app.error[0].value.replace("\\", "").split("logged as ")[1].split(" ")[0]
+    assert f"error {number}" in (copied_home / "app.log").read_text()

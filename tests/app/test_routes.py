@@ -1,0 +1,120 @@
+"""The HTTP routes: closed without the secret, and what they answer."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import stat
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from PIL import Image
+from starlette.applications import Starlette
+
+from app import access
+from app.routes import ROUTES
+from auditor import verification
+
+pytestmark = pytest.mark.usefixtures("copied_home")
+DATASET = "tiny [digits](x)"
+
+
+class Client:
+    """Sends requests to the routes, with headers of its own."""
+
+    def __init__(self, headers: dict[str, str]) -> None:
+        self.headers = headers
+
+    def send(self, method: str, path: str, **values: Any) -> httpx.Response:
+        async def answer() -> httpx.Response:
+            transport = httpx.ASGITransport(app=Starlette(routes=ROUTES))
+            async with httpx.AsyncClient(transport=transport, base_url="http://app") as client:
+                return await client.request(method, f"/bench/{path}", headers=self.headers, **values)
+
+        return asyncio.run(answer())
+
+    def get(self, path: str, **values: Any) -> httpx.Response:
+        return self.send("GET", path, **values)
+
+    def post(self, path: str, body: dict[str, Any]) -> httpx.Response:
+        return self.send("POST", path, json=body)
+
+
+STRANGER = Client({})
+
+
+@pytest.fixture()
+def client() -> Client:
+    return Client({"X-Auditor-Token": access.token()})
+
+
+@pytest.mark.parametrize("path", ["queue", "card", "verdicts", "undo", "progress", "blind", "blind-undo"])
+def test_post__refused_without_the_secret(path: str) -> None:
+    answer = STRANGER.post(path, {"audit": 1, "verdicts": []})
+    assert answer.status_code == 403
+    assert "another session" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("path", ["image/1/0.png", "map/1/cross_entropy", "image/1/0.png?t=wrong"])
+def test_get__refused_without_the_secret(path: str) -> None:
+    assert STRANGER.get(path).status_code == 403
+
+
+def test_image__is_a_picture_of_the_size_asked_for() -> None:
+    answer = STRANGER.get("image/1/0.png", params={"size": 128, "t": access.token()})
+    assert answer.headers["content-type"] == "image/png"
+    assert max(Image.open(io.BytesIO(answer.content)).size) == 128
+
+
+def test_image__unknown_sample_is_not_found(client: Client) -> None:
+    assert client.get("image/1/9999.png").status_code == 404
+
+
+def test_queue__a_users_mistake_is_one_line(client: Client) -> None:
+    answer = client.post("queue", {"audit": 77})
+    assert answer.status_code == 400
+    assert answer.json()["error"] == "There is no audit 77; `auditor status NAME` lists a dataset's audits."
+
+
+def test_queue__an_unexpected_error_is_logged_with_the_id_that_is_shown(
+    client: Client, copied_home: Path
+) -> None:
+    answer = client.post("queue", {"no_audit": True})
+    assert answer.status_code == 500
+    number = answer.json()["error"].split("logged as ")[1].split(" ")[0]
+    log = (copied_home / "app.log").read_text()
+    assert f"error {number}" in log
+    assert "KeyError: 'audit'" in log
+
+
+def test_blind__verdict_is_recorded_and_taken_back(client: Client) -> None:
+    draw = verification.draw(DATASET, 4)
+    sample = draw.sample_ids[0]
+    verdict = {
+        "token": "a",
+        "draw": draw.id,
+        "sample": sample,
+        "decision": "label",
+        "label": 3,
+        "reviewer": "Ada",
+    }
+    assert client.post("blind", {"verdicts": [verdict]}).json() == {"results": [{"token": "a"}]}
+    assert verification.standing(1).true_labels.tolist() == [3]
+    client.post("blind-undo", {"draw": draw.id, "sample": sample, "reviewer": "Ada"})
+    assert verification.standing(1).size == 0
+
+
+def test_blind__a_sample_outside_the_draw_is_refused(client: Client) -> None:
+    draw = verification.draw(DATASET, 4)
+    other = next(i for i in range(240) if i not in draw.sample_ids)
+    verdict = {"token": "a", "draw": draw.id, "sample": other, "decision": "unsure", "reviewer": "Ada"}
+    answer = client.post("blind", {"verdicts": [verdict]}).json()["results"][0]
+    assert "error" in answer
+    assert verification.standing(1).size == 0
+
+
+def test_token__only_the_owner_can_read_it(copied_home: Path) -> None:
+    access.token()
+    assert stat.S_IMODE((copied_home / "app_token").stat().st_mode) == 0o600

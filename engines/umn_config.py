@@ -43,8 +43,8 @@ class UMNConfig(LoopConfig):
     """``"sum"`` (paper): nats of the whole image; ``"pixels"``: nats a pixel, so that λ_y suits any size."""
     kl_warmup_epochs: int = 0
     """Epochs over which everything but the reconstruction grows to full weight in the generative loss."""
-    latent_a: int = 50
-    """d_a, size of the lower latent (published: 256 for colour, nothing for digits)."""
+    latent_a: int | None = None
+    """d_a, size of the lower latent; None: 256 for ``umn13`` (published), else 50 [assumption]."""
     latent_b: int = 50
     """d_b, size of the upper latent [assumption]."""
     classifier_input: str = "auto"
@@ -81,16 +81,18 @@ class UMNConfig(LoopConfig):
     """λ_c of the squared distance between learner and guider on unlabeled samples; mean teacher's too."""
     ramp_share: float = 0.2
     """Share of all steps over which the consistency weight grows to its value."""
-    input_noise: float = 0.0
-    """Standard deviation of Gaussian noise on the networks' input in [0, 1] (published for colour: 0.15)."""
+    input_noise: float | None = None
+    """Standard deviation of Gaussian noise on the networks' input in [0, 1], drawn anew for the guider; None:
+    0.15 for ``umn13``, else 0 (published). ``augment="auto"`` likewise: shifts for ``umn13``, none for
+    ``umn_mlp``, as every engine for other networks."""
     adam_beta2: float = 0.99
     """β2 of Adam (paper: 0.99)."""
 
     def problems(self) -> list[str]:
         found = [
             *super().problems(),
-            *at_least(self, 1, "rotations", "latent_a", "latent_b", "width", "y_chunk"),
-            *at_least(self, 0, "lambda_y", "consistency_weight", "input_noise", "kl_warmup_epochs"),
+            *at_least(self, 1, "rotations", "latent_b", "width", "y_chunk"),
+            *at_least(self, 0, "lambda_y", "consistency_weight", "kl_warmup_epochs"),
             *within(self, 1e-6, 0.5, "epsilon_floor"),
             *within(self, 0, 1, "ramp_share", "adam_beta2"),
             *one_of(self, "method", METHODS),
@@ -103,6 +105,10 @@ class UMNConfig(LoopConfig):
         ]
         if not self.reconstruction_variance > 0:
             found.append(f"reconstruction_variance is {self.reconstruction_variance}, it must be above 0")
+        if self.latent_a is not None:
+            found += at_least(self, 1, "latent_a")
+        if self.input_noise is not None:
+            found += at_least(self, 0, "input_noise")
         if self.labeled_share is not None and not 0 < self.labeled_share < 1:
             found.append(f"labeled_share is {self.labeled_share}, it must be between 0 and 1")
         if self.gamma is not None and not 0 <= self.gamma < 1:
@@ -121,7 +127,7 @@ class UMNConfig(LoopConfig):
         """``quick``: minutes on a laptop; ``standard``: longer; ``paper``: as published, one rotation."""
         check_preset(name)
         if name == "quick":
-            return cls(epochs=15, learning_rate=2e-3)
+            return cls(epochs=12, learning_rate=2e-3)
         if name == "standard":
             return cls(epochs=45, learning_rate=2e-3, precision="bfloat16")
         return cls(
@@ -129,7 +135,6 @@ class UMNConfig(LoopConfig):
             epochs=350,
             batch_size=100,
             schedule="constant",
-            augment="none",
             views=1,
             rotations=1,
             labeled_share=0.05,

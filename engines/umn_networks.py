@@ -14,6 +14,7 @@ M1+M2 literature, BatchNorm with LeakyReLU(0.1), and a last 3x3 convolution to t
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
@@ -58,7 +59,9 @@ class PosteriorHead(nn.Module):
         nn.init.zeros_(self.log_variance.bias)
 
     def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        return self.mean(features), self.log_variance(features).clamp(*LOG_VARIANCE_RANGE)
+        # Densities and logarithms of them need more digits than mixed precision gives.
+        mean, log_variance = (_at_least_float32(head(features)) for head in (self.mean, self.log_variance))
+        return mean, log_variance.clamp(*LOG_VARIANCE_RANGE)
 
 
 class Recognizer(nn.Module):
@@ -381,9 +384,7 @@ class ImageDecoder(nn.Module):
         widths = [width, *(max(16, width >> step) for step in range(len(self.sizes)))]
         self.start = (width, *sizes[0])
         self.first = nn.Linear(latent, math.prod(self.start))
-        self.blocks = nn.ModuleList(
-            _conv(before, after) for before, after in zip(widths, widths[1:], strict=False)
-        )
+        self.blocks = nn.ModuleList(_conv(before, after) for before, after in pairwise(widths))
         self.last = nn.Conv2d(widths[-1], channels, 3, padding=1)
 
     def forward(self, z_a: Tensor) -> Tensor:
@@ -392,6 +393,10 @@ class ImageDecoder(nn.Module):
             image = F.interpolate(block(image), size=size)
         result: Tensor = self.last(image)
         return result
+
+
+def _at_least_float32(values: Tensor) -> Tensor:
+    return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
 def _one_hidden(features_in: int, hidden: int, features_out: int) -> nn.Sequential:

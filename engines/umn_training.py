@@ -49,6 +49,8 @@ from engines.umn_networks import (
 )
 
 MIN_LABELED_SHARE = 0.05
+PUBLISHED_AUGMENT = {"umn_mlp": "none", "umn13": "shift"}
+"""What ``augment="auto"`` means for the published networks."""
 MEAN_TEACHER_RAMP_DECAY = 0.99
 """Mean teacher's average while its consistency weight still grows."""
 
@@ -70,8 +72,11 @@ class Bench:
         self.store = ImageStore(data.images, device, resident=config.resident)
         self.mean_std = self.store.mean_std() if config.standardized else None
         self.labels = torch.from_numpy(data.given_labels.copy())
-        self.augment = resolve_augment(config.augment, self.store.channels, self.store.image_size)
-        self.network_name = self._network_name()
+        self.network_name = name = self._network_name()
+        augment_name = PUBLISHED_AUGMENT.get(name, "auto") if config.augment == "auto" else config.augment
+        self.augment = resolve_augment(augment_name, self.store.channels, self.store.image_size)
+        self.input_noise = _published(config.input_noise, 0.15 if name == "umn13" else 0.0)
+        self.latent_a = int(_published(config.latent_a, 256 if name == "umn13" else 50))
         kind = "bernoulli" if self.store.channels == 1 else "gaussian"
         self.reconstruction = kind if config.reconstruction == "auto" else config.reconstruction
         self.decoded_size = _decoded_size(self.store.image_size, config.decoded_side)
@@ -106,7 +111,7 @@ class Bench:
                 return build_classifier_only(self.network_name, **shared).to(self.device)
             return build_stacked_vae(
                 self.network_name,
-                latent_a=self.config.latent_a,
+                latent_a=self.latent_a,
                 latent_b=self.config.latent_b,
                 classifier_input=self.config.classifier_input,
                 decoded_size=self.decoded_size,
@@ -115,8 +120,8 @@ class Bench:
 
     def network_input(self, images: Tensor, noise: torch.Generator) -> Tensor:
         """Images in [0, 1] as the networks see them: with input noise, standardised."""
-        if self.config.input_noise > 0:
-            images = images + self.config.input_noise * _normal(images.shape, noise, self.device)
+        if self.input_noise > 0:
+            images = images + self.input_noise * _normal(images.shape, noise, self.device)
         return images if self.mean_std is None else standardize(images, *self.mean_std)
 
 
@@ -382,7 +387,7 @@ def generative_terms(
     ``reconstruction + posterior_entropy + class_sum - class_kl`` is the ELBO without its label term, for one
     draw of z_a and one of z_b for every (sample, class).
     """
-    mean, log_variance = encoding.mean.float(), encoding.log_variance.float()
+    mean, log_variance = encoding.mean, encoding.log_variance
     z_a = sample_gaussian(mean, log_variance, _normal(mean.shape, noise, mean.device))
     log_probs = F.log_softmax(recognizer.classify(encoding, z_a).float(), dim=1)
     shape = (len(z_a), log_probs.shape[1], generator.latent_b)
@@ -416,6 +421,10 @@ def _decoded_size(image_size: tuple[int, int], longest: int | None) -> tuple[int
         return image_size
     scale = longest / max(image_size)
     return max(1, round(image_size[0] * scale)), max(1, round(image_size[1] * scale))
+
+
+def _published(value: float | None, default: float) -> float:
+    return default if value is None else value
 
 
 def _gamma_for(steps_per_epoch: int) -> float:

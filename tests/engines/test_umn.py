@@ -270,6 +270,17 @@ def test_train__signals_are_of_the_judging_model_and_history_is_by_epoch() -> No
         np.testing.assert_array_equal(np.isnan(values), ~data.labeled)
 
 
+def test_bench__published_networks_bring_their_augmentation_noise_and_latent() -> None:
+    images, labels = digits(30, side=16)
+    colour = TrainingData(images.repeat(3, axis=1), labels, 10)
+    grey = TrainingData(images, labels, 10)
+    found = [Bench(data, UMNConfig.preset("paper"), 0, CPU) for data in (grey, colour)]
+    assert [(b.network_name, b.augment, b.input_noise, b.latent_a, b.reconstruction) for b in found] == [
+        ("umn_mlp", "none", 0.0, 50, "bernoulli"),
+        ("umn13", "shift", 0.15, 256, "gaussian"),
+    ]
+
+
 # --- Settings and learning --------------------------------------------------------------------------------
 
 

@@ -257,7 +257,7 @@ def _errors(network: nn.Module, images: Tensor, labels: Tensor, true: Tensor) ->
 def main() -> None:
     """Measure and write the JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--widths", type=int, nargs="+", default=[16, 64])
+    parser.add_argument("--widths", type=int, nargs="*", default=[16, 64])
     parser.add_argument("--meta", type=int, nargs="+", default=[128, 32])
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
     parser.add_argument("--repetitions", type=int, default=5)

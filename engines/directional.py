@@ -52,7 +52,7 @@ warnings.filterwarnings("ignore", message="`torch.jit.script` is deprecated", ca
 
 Parameters = dict[str, Tensor]
 
-FINITE_DIFFERENCE_STEP = 1e-2
+FINITE_DIFFERENCE_STEP = 1e-3
 """Length of the parameter step of the finite difference; see benchmarks/results/meta_step.json."""
 
 

@@ -23,7 +23,8 @@ class L2BConfig(LoopConfig):
     softmax_temperature: float = 10.0
     """Temperature of ``softmax``, above 0 (published command for ISIC2019: 10)."""
     derivative: str = "exact"
-    """``exact``, ``finite_difference`` or ``last_layer``."""
+    """``exact``; ``finite_difference`` (one forward instead of the tangents; loses its digits in bfloat16);
+    ``last_layer`` (cheapest; only the classifier's weights take part)."""
     lookahead: str = "none"
     """Where v is taken: ``none`` = the current parameters (paper), ``optimizer`` = after momentum and weight
     decay (published code; needs SGD)."""

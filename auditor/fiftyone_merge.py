@@ -1,0 +1,158 @@
+"""What a sample in FiftyOne says about its label, and what a person changed there since we last looked.
+
+Three sides meet: the *base* (what stood in FiftyOne after the last push or pull, kept on the sample as text),
+*theirs* (its tags and ``ground_truth`` now) and *ours* (what stands in the catalog). Pure functions of plain
+values; neither FiftyOne nor the catalog is touched here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from auditor.catalog.models import DecisionTable
+
+TAG_OF = {
+    "keep": "keep",
+    "relabel": "relabel",
+    "exclude": "exclude",
+    "unsure": "unsure",
+    "multiple": "exclude",
+    "none": "exclude",
+    "unreadable": "exclude",
+}
+"""Decision -> tag; the exact decision stands in the field ``decision``."""
+DECISION_TAGS = ("keep", "relabel", "exclude", "unsure")
+
+
+@dataclass(frozen=True)
+class Base:
+    """What stood in FiftyOne when we last wrote there."""
+
+    tags: tuple[str, ...] = ()
+    label: str | None = None
+    review_id: int | None = None
+    """The review in the catalog that this was said by."""
+
+    def to_text(self) -> str:
+        """As it is kept on the sample."""
+        return json.dumps([list(self.tags), self.label, self.review_id], ensure_ascii=False)
+
+    @classmethod
+    def from_text(cls, text: str | None, given: str | None) -> Base:
+        """Read it back; a sample that we never finished writing says nothing but its given label."""
+        try:
+            tags, label, review_id = json.loads(text or "")
+            return cls(tuple(tags), label, review_id)
+        except (ValueError, TypeError):
+            return cls(label=given)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a person said in FiftyOne."""
+
+    decision: str | None
+    """A decision, ``undo`` (a decision's tag was taken off), or None where it cannot be understood."""
+    label: int | None = None
+    problem: str | None = None
+    """What a person should know about it, in one clause."""
+
+
+def decision_tags(tags: Sequence[str] | None) -> tuple[str, ...]:
+    """The decisions among a sample's tags, in the order in which they were set."""
+    return tuple(tag for tag in tags or () if tag in DECISION_TAGS)
+
+
+def has_changed(base: Base, tags: tuple[str, ...], label: str | None) -> bool:
+    """Whether a person changed the decision tags or the label since the base."""
+    return set(tags) != set(base.tags) or label != base.label
+
+
+def wanted_tags(standing: DecisionTable | None) -> tuple[str, ...]:
+    """The decision tags that say what stands."""
+    return () if standing is None else (TAG_OF[standing.decision],)
+
+
+def wanted_label(
+    current: str | None, given: str | None, standing: DecisionTable | None, class_names: Sequence[str]
+) -> str | None:
+    """The label that ``ground_truth`` should show.
+
+    A person's edit is left as long as it is what stands; where a later decision says otherwise, the given
+    label comes back. A correction made elsewhere does not rewrite the given label.
+    """
+    corrected = None
+    if standing is not None and standing.decision == "relabel" and standing.label is not None:
+        corrected = class_names[standing.label]
+    return current if current is not None and current == corrected else given
+
+
+def understand(
+    base: Base,
+    tags: tuple[str, ...],
+    label: str | None,
+    *,
+    given: str | None,
+    suggested: str | None,
+    classes: Mapping[str, int],
+) -> Said:
+    """What the changed tags and label of one sample mean.
+
+    An edited label is a correction, or a confirmation where it is set back to the given one. The tag
+    ``relabel`` alone takes the suggestion. Of several tags the one that was set last counts. A tag
+    that was taken off takes its decision back.
+    """
+    by_label = _by_label(base, label, given, classes)
+    if by_label is not None and by_label.decision is None:
+        return by_label
+    added = [tag for tag in tags if tag not in base.tags]
+    if not added and by_label is None:
+        # Only taken off: what is left speaks, or nothing does.
+        return _by_tag(tags[-1], suggested, given, classes) if tags else Said("undo")
+    if by_label is None:
+        said = _by_tag(added[-1], suggested, given, classes)
+        if len(tags) > 1 and said.decision is not None:
+            return Said(said.decision, said.label, _several(tags, said.decision))
+        return said
+    return _label_and_tags(by_label, added, label)
+
+
+def _by_label(base: Base, label: str | None, given: str | None, classes: Mapping[str, int]) -> Said | None:
+    if label == base.label:
+        return None
+    if not label:
+        return Said(None, problem="its ground_truth was deleted; tag it exclude to leave it out")
+    if label not in classes:
+        return Said(None, problem=f"{label!r} is none of the classes")
+    return Said("keep") if label == given else Said("relabel", classes[label])
+
+
+def _by_tag(tag: str, suggested: str | None, given: str | None, classes: Mapping[str, int]) -> Said:
+    if tag != "relabel":
+        return Said(tag)
+    if suggested is None or suggested not in classes or suggested == given:
+        return Said(None, problem="it is tagged relabel but has no other label; edit its ground_truth")
+    return Said("relabel", classes[suggested])
+
+
+def _label_and_tags(by_label: Said, added: Sequence[str], label: str | None) -> Said:
+    """An edited label beside new tags: ``exclude`` goes before it, whatever else disagrees is named."""
+    agreeing = {"relabel", "keep"} if by_label.decision == "keep" else {"relabel"}
+    against = [tag for tag in added if tag not in agreeing]
+    if not against:
+        return by_label
+    if against[-1] == "exclude":
+        return Said(
+            "exclude", None, f"its label was changed to {label!r} and it is tagged exclude; exclude stands"
+        )
+    return Said(
+        by_label.decision,
+        by_label.label,
+        f"its label was changed to {label!r} and it is tagged {against[-1]}; the label stands",
+    )
+
+
+def _several(tags: Sequence[str], decision: str) -> str:
+    return f"its tags {' and '.join(tags)} contradict each other; {decision}, set last, stands"

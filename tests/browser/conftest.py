@@ -1,0 +1,96 @@
+"""A running app and a real browser; skipped, with the reason, where there is no Chromium."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CHROMIUM = os.environ.get("AUDITOR_CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+]
+
+
+class Server:
+    """The app as a user starts it, on a home and a port of its own; can be killed and started again."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "streamlit", "run", str(ROOT / "app" / "main.py")]
+        environment = os.environ | {"AUDITOR_HOME": str(self.home), "OMP_NUM_THREADS": "1"}
+        with (self.home.parent / "server.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [*command, "--server.port", str(self.port)],
+                stdout=log, stderr=log, env=environment, cwd=self.home.parent, start_new_session=True,
+            )  # fmt: skip
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            try:
+                with urllib.request.urlopen(f"{self.url}/_stcore/health", timeout=1) as answer:
+                    if answer.read() == b"ok":
+                        return
+            except OSError:
+                time.sleep(0.2)
+        raise RuntimeError(f"the app did not start; see {self.home.parent / 'server.log'}")
+
+    def kill(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+
+
+@pytest.fixture(scope="session")
+def artifacts() -> Path:
+    """Where screenshots go: ``AUDITOR_TEST_ARTIFACTS``, or a folder below the system's temporary one."""
+    default = Path(tempfile.gettempdir()) / "auditor-tests-artifacts"
+    folder = Path(os.environ.get("AUDITOR_TEST_ARTIFACTS") or default)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture()
+def server(tmp_path: Path) -> Iterator[Server]:
+    """The app on an empty home."""
+    (tmp_path / "home").mkdir()
+    running = Server(tmp_path / "home")
+    running.start()
+    yield running
+    running.kill()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[object]:
+    """One Chromium for all tests."""
+    if not Path(CHROMIUM).exists():
+        pytest.skip(f"no Chromium at {CHROMIUM}; install it or set AUDITOR_CHROMIUM")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()

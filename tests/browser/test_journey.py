@@ -1,0 +1,252 @@
+"""From an empty machine to a cleaned CSV, as a person does it: real server, real browser, real audit of digits."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from sklearn.datasets import load_digits
+
+from auditor.catalog import audits, datasets, db, reviews
+from auditor.catalog.db import session
+from tests.browser.conftest import Server
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+NAMES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "<i>eight</i>", "nine"]
+NUM_SAMPLES, NUM_WRONG = 400, 40
+NAME = "journey"
+PAGES = ["", "import", "audit", "verify", "suspects", "map", "classes", "engines", "export"]
+SCREENS = [((1440, 900), "light"), ((1440, 900), "dark"), ((1024, 768), "light"), ((1024, 768), "dark")]
+WAIT_MS = 120_000
+"""Generous: the machine that tests may be busy with other work."""
+
+
+def digits_zip() -> bytes:
+    """A zip of a CSV and images with planted errors."""
+    pixels, truth = load_digits(return_X_y=True)
+    given = truth.copy()
+    wrong = np.random.default_rng(1).choice(NUM_SAMPLES, NUM_WRONG, replace=False)
+    given[wrong] = (given[wrong] + 1 + np.arange(NUM_WRONG) % 9) % 10
+    table, packed = io.StringIO(), io.BytesIO()
+    rows = csv.writer(table)
+    rows.writerow(["filepath", "label", "true_label"])
+    with zipfile.ZipFile(packed, "w") as archive:
+        for i in range(NUM_SAMPLES):
+            image = io.BytesIO()
+            grey = np.clip(pixels[i].reshape(8, 8) * 16, 0, 255).astype(np.uint8)
+            Image.fromarray(grey).save(image, "PNG")
+            archive.writestr(f"images/{i:04d}.png", image.getvalue())
+            rows.writerow([f"images/{i:04d}.png", NAMES[given[i]], NAMES[truth[i]]])
+        archive.writestr("labels.csv", table.getvalue())
+    return packed.getvalue()
+
+
+def settled(page: Any) -> None:
+    """The rerun is finished and no exception stands on the page."""
+    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(timeout=WAIT_MS)
+    assert page.locator("[data-testid=stException]").count() == 0
+
+
+def open_page(page: Any, server: Server, path: str) -> None:
+    page.goto(f"{server.url}/{path}")
+    page.locator("[data-testid=stHeading]").first.wait_for(timeout=WAIT_MS)
+    settled(page)
+
+
+def button(page: Any, text: str) -> Any:
+    return page.get_by_role("button", name=re.compile(re.escape(text)))
+
+
+def import_the_zip(page: Any, server: Server) -> None:
+    open_page(page, server, "import")
+    upload = {"name": "digits.zip", "mimeType": "application/zip", "buffer": digits_zip()}
+    page.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(upload)
+    page.get_by_text("digits.zip").wait_for(timeout=WAIT_MS)
+    settled(page)
+    button(page, "Preview the upload").click()
+    page.get_by_text("Name of the dataset").wait_for(timeout=WAIT_MS)
+    assert page.get_by_test_id("stMetricValue").all_inner_texts()[1:4] == ["400", "10", "0"]
+    name = page.locator(".st-key-import_name input")
+    name.fill(NAME)
+    name.press("Enter")
+    settled(page)
+    page.locator(".st-key-import_start button").click()
+    page.get_by_text("400 samples imported").wait_for(timeout=WAIT_MS)
+
+
+def start_the_audit(page: Any) -> None:
+    """Only the plain engine, on the quick preset."""
+    page.get_by_role("button", name="Start an audit").click()
+    page.get_by_text("Engines: each trains").wait_for(timeout=WAIT_MS)
+    settled(page)
+    boxes = page.locator("[class*=st-key-audit_engine_]:not(.st-key-audit_engine_cross_entropy) label")
+    for i in range(boxes.count()):
+        boxes.nth(i).click()
+        settled(page)
+    page.locator(".st-key-audit_start button").click()
+    page.get_by_text(re.compile("Audit 1")).first.wait_for(timeout=WAIT_MS)
+
+
+def num_epochs() -> int:
+    with session() as open_session:
+        return len(audits.epochs(open_session, 1))
+
+
+def wait_until(condition: Any, what: str, seconds: float = 150) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"still waiting for: {what}"
+        time.sleep(0.2)
+
+
+def watch_it_grow_kill_the_server_and_come_back(page: Any, server: Server) -> None:
+    page.locator("[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg").first.wait_for(
+        timeout=WAIT_MS
+    )
+    seen = num_epochs()
+    server.kill()
+    wait_until(lambda: num_epochs() > seen or audit_status() == "finished", "an epoch while the app is away")
+    server.start()
+    open_page(page, server, "audit")
+    page.get_by_text("finished", exact=True).first.wait_for(timeout=WAIT_MS)
+    assert audit_status() == "finished"
+
+
+def audit_status() -> str:
+    with session() as open_session:
+        return audits.get(open_session, 1).status
+
+
+def standing() -> dict[int, str]:
+    with session() as open_session:
+        return {sample: row.decision for sample, row in reviews.decisions(open_session, 1).items()}
+
+
+def give_a_name(page: Any) -> None:
+    page.locator(".st-key-reviewer_name input").fill("Ada")
+    button(page, "Start").last.click()
+    page.get_by_test_id("card").wait_for(timeout=WAIT_MS)
+
+
+def review_twenty(page: Any) -> list[int]:
+    """Keys only; each verdict is in the database when the next card shows."""
+    reviewed = []
+    for i in range(20):
+        card = page.locator("[data-testid=card]")
+        sample = int(card.get_attribute("data-sample"))
+        page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+        page.keyboard.press("qwenw1"[i % 6])
+        page.locator(f"[data-testid=card]:not([data-sample='{sample}'])").wait_for(timeout=WAIT_MS)
+        assert sample in standing(), "the next card shows only when the verdict is in the database"
+        reviewed.append(sample)
+    return reviewed
+
+
+def undo_one(page: Any, reviewed: list[int]) -> None:
+    page.keyboard.press("z")
+    page.get_by_text(f"Undone: sample {reviewed[-1]}").wait_for(timeout=WAIT_MS)
+    assert reviewed[-1] not in standing()
+    assert page.locator("[data-testid=card]").get_attribute("data-sample") == str(reviewed[-1])
+
+
+def no_verdict_is_lost_while_the_server_is_away(page: Any, server: Server) -> None:
+    sample = int(page.locator("[data-testid=card]").get_attribute("data-sample"))
+    server.kill()
+    page.keyboard.press("e")
+    page.get_by_text("kept in this browser and sent as soon as it is back").wait_for(timeout=WAIT_MS)
+    assert sample not in standing()
+    server.start()
+    wait_until(lambda: standing().get(sample) == "exclude", "the verdict that waited in the browser")
+
+
+def lasso_a_region(page: Any, server: Server) -> None:
+    open_page(page, server, "map")
+    canvas = page.get_by_test_id("map")
+    page.locator(".map[data-state=ready]").wait_for(timeout=WAIT_MS)
+    box = canvas.bounding_box()
+    x, y, radius = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, box["height"] * 0.35
+    page.mouse.move(x + radius, y)
+    page.mouse.down()
+    for step in range(1, 25):
+        page.mouse.move(
+            x + radius * math.cos(step / 24 * 2 * math.pi), y + radius * math.sin(step / 24 * 2 * math.pi)
+        )
+    page.mouse.up()
+    heading = page.get_by_text(re.compile(r"\d+ samples in the region"))
+    heading.wait_for(timeout=WAIT_MS)
+    counted = int(heading.inner_text().split()[0])
+    selected = page.get_by_test_id("map-status").inner_text()
+    assert 0 < counted < NUM_SAMPLES
+    assert abs(int(selected.split()[0]) - counted) <= 1  # the browser's points are rounded to 16 bits
+    page.get_by_test_id("tile").first.wait_for(timeout=WAIT_MS)
+
+
+def export_and_compare(page: Any, server: Server) -> None:
+    open_page(page, server, "export")
+    page.get_by_text("Changes by pair").wait_for(timeout=WAIT_MS)
+    with page.expect_download(timeout=WAIT_MS) as download:
+        button(page, "Cleaned CSV").click()
+    rows = list(csv.DictReader(Path(download.value.path()).open(encoding="utf-8", newline="")))
+    assert len(rows) == NUM_SAMPLES
+    with session() as open_session:
+        decided = reviews.decisions(open_session, 1)
+        names = datasets.get(open_session, NAME).class_names
+    for row in rows:
+        decision = decided.get(int(row["sample_id"]))
+        assert row["review_decision"] == (decision.decision if decision else "")
+        expected = row["given_label"]
+        if decision is not None and decision.decision == "relabel":
+            expected = names[decision.label or 0]
+        if decision is not None and decision.decision == "exclude":
+            expected = ""
+        assert row["cleaned_label"] == expected
+
+
+def look_at_every_screen(browser: Any, server: Server, artifacts: Path) -> None:
+    for (width, height), scheme in SCREENS:
+        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+        context.add_cookies([{"name": "auditor_reviewer", "value": "Ada", "url": server.url}])
+        page = context.new_page()
+        for path in PAGES:
+            open_page(page, server, f"{path}?dataset={NAME}")
+            page.wait_for_timeout(700)
+            page.screenshot(path=str(artifacts / f"{path or 'home'}-{width}x{height}-{scheme}.png"))
+            wide = page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
+            assert not wide, f"{path} does not fit into {width} pixels"
+        context.close()
+
+
+def test_journey__from_a_zip_to_a_cleaned_csv(
+    browser: Any, server: Server, artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AUDITOR_HOME", str(server.home))
+    db.close_all()
+    context = browser.new_context(viewport={"width": 1440, "height": 900}, accept_downloads=True)
+    page = context.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    open_page(page, server, "")
+    assert button(page, "Make the demo dataset and audit it").count() == 1
+    import_the_zip(page, server)
+    start_the_audit(page)
+    watch_it_grow_kill_the_server_and_come_back(page, server)
+    open_page(page, server, "suspects")
+    give_a_name(page)
+    reviewed = review_twenty(page)
+    undo_one(page, reviewed)
+    no_verdict_is_lost_while_the_server_is_away(page, server)
+    lasso_a_region(page, server)
+    export_and_compare(page, server)
+    context.close()
+    look_at_every_screen(browser, server, artifacts)
+    outside = [url for url in asked if not url.startswith((server.url, "data:", "blob:"))]
+    assert not outside, f"the app asked for {outside[:3]}"

@@ -87,6 +87,20 @@ class Dataset:
         """Write the cleaned table; see ``exporting.export``."""
         return exporting.export(self.name, Path(path), policy=policy, max_fdr=max_fdr, force=force)
 
+    def to_fiftyone(self, *, to: str | None = None, replace: bool = False) -> Any:
+        """Create or update the FiftyOne dataset of this audit and return it (a ``fiftyone.Dataset``).
+
+        Our own MongoDB runs until this process ends; ``to`` and ``replace`` as in ``fiftyone_sync.push``.
+
+        Raises:
+            NotFoundError: no audit of this dataset has finished.
+            FiftyOneError: FiftyOne or MongoDB cannot be used.
+        """
+        from auditor import fiftyone_sync
+
+        fiftyone_sync.push(self.name, to=to, replace=replace)
+        return fiftyone_sync.load(self.name)
+
 
 def open_dataset(name: str) -> Dataset:
     """The dataset of that name (``auditor.open``).

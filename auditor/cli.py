@@ -290,6 +290,25 @@ def report(name: str, out: Path, force: bool) -> None:
 
 @cli.command()
 @click.argument("name")
+@click.argument("action", type=click.Choice(["push", "pull", "open"]), default="open")
+@click.option("--as", "to", metavar="OTHER", help="Another name in FiftyOne than NAME.")
+@click.option("--replace", is_flag=True, help="push: drop the dataset of an earlier import of that name.")
+@click.option(
+    "--port", type=click.IntRange(1, 65535), default=5151, show_default=True, help="open: the App's."
+)
+@click.option("--view", default="suspected mislabels", show_default=True, help="open: a saved view.")
+@click.option("--browser/--no-browser", default=True, help="open: show it at once.")
+@REVIEWER
+@AS_JSON
+def fiftyone(name: str, action: str, **options: Any) -> None:
+    """Browse NAME's audit in FiftyOne: push it there, pull decisions back, or open the App on it."""
+    from auditor import fiftyone_cli
+
+    fiftyone_cli.run(name, action, **options)
+
+
+@cli.command()
+@click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def remove(name: str, yes: bool) -> None:
     """Forget dataset NAME with its audits and reviews. The source is not touched."""

@@ -8,18 +8,22 @@ alone: tags, fields, views and samples of their own, and decisions that wait to 
 from __future__ import annotations
 
 import itertools
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from auditor import fiftyone_fields, fiftyone_server, fiftyone_views
+from auditor import fiftyone_fields, fiftyone_server, fiftyone_views, images
+from auditor.catalog.models import DatasetTable
 from auditor.errors import FiftyOneError
 from auditor.fiftyone_fields import BASE, DECISION_FIELDS, DESCRIPTIONS, INDEX, MARK, Columns
 from auditor.fiftyone_merge import Base, decision_tags, has_changed, wanted_label, wanted_tags
 from auditor.fiftyone_samples import Here, base_of, classification, read_samples, tag_changes, updates
 
+NAME_FILE = "fiftyone.json"
+"""In the dataset's folder: the FiftyOne dataset it was pushed to."""
 ISSUE_TAG = "label_issue"
 ADD_ROWS = 2_500
 WRITE_ROWS = 5_000
@@ -67,7 +71,9 @@ def push(
     columns = fiftyone_fields.load(name)
     fiftyone = fiftyone_server.connect()
     with fiftyone_server.explained(), fiftyone_server.alone(f"push-{columns.dataset.id}"):
-        target = open_or_create(fiftyone, columns, to or name, replace=replace)
+        target = open_or_create(
+            fiftyone, columns.dataset, to or remembered_name(columns.dataset), replace=replace
+        )
         declare_fields(fiftyone, target, columns)
         paths = list(_counted(fiftyone_fields.image_paths(columns.dataset), columns.num_samples, report))
         num_added = _add_missing(fiftyone, target, columns, paths, report)
@@ -92,7 +98,7 @@ def push(
 # --- The dataset and its schema -------------------------------------------------------------------------
 
 
-def open_or_create(fiftyone: Any, columns: Columns, name: str, *, replace: bool = False) -> Any:
+def open_or_create(fiftyone: Any, dataset: DatasetTable, name: str, *, replace: bool = False) -> Any:
     """Our dataset of that name.
 
     Raises:
@@ -106,7 +112,7 @@ def open_or_create(fiftyone: Any, columns: Columns, name: str, *, replace: bool 
         fiftyone.delete_dataset(name)
     if not fiftyone.dataset_exists(name):
         target = fiftyone.Dataset(name, persistent=True)
-        target.info[MARK] = {"key": _key(columns), "dataset": columns.dataset.name}
+        target.info[MARK] = {"key": _key(dataset), "dataset": dataset.name}
         target.save()
         return target
     target = fiftyone.load_dataset(name)
@@ -115,7 +121,7 @@ def open_or_create(fiftyone: Any, columns: Columns, name: str, *, replace: bool 
         raise FiftyOneError(
             f"FiftyOne has a dataset {name!r} that was not made by us; push under another name with --as."
         )
-    if mark.get("key") != _key(columns):
+    if mark.get("key") != _key(dataset):
         raise FiftyOneError(
             f"FiftyOne's dataset {name!r} belongs to an earlier import; --replace drops it with the tags in "
             "it, --as NAME leaves it."
@@ -123,17 +129,18 @@ def open_or_create(fiftyone: Any, columns: Columns, name: str, *, replace: bool 
     return target
 
 
-def find(fiftyone: Any, columns: Columns, name: str) -> Any:
+def find(fiftyone: Any, dataset: DatasetTable, name: str | None = None) -> Any:
     """Our dataset of that name, which must be there.
 
     Raises:
         FiftyOneError: it was never pushed.
     """
+    name = name or remembered_name(dataset)
     if not fiftyone.dataset_exists(name):
         raise FiftyOneError(
-            f"FiftyOne has no dataset {name!r}; `auditor fiftyone {columns.dataset.name} push` makes it."
+            f"FiftyOne has no dataset {name!r}; `auditor fiftyone {dataset.name} push` makes it."
         )
-    return open_or_create(fiftyone, columns, name)
+    return open_or_create(fiftyone, dataset, name)
 
 
 def declare_fields(fiftyone: Any, target: Any, columns: Columns) -> None:
@@ -168,9 +175,17 @@ def declare_fields(fiftyone: Any, target: Any, columns: Columns) -> None:
         target.create_index(path)
 
 
-def _key(columns: Columns) -> str:
+def remembered_name(dataset: DatasetTable) -> str:
+    """The FiftyOne dataset that it was last pushed to; that of its own name before the first push."""
+    try:
+        return str(json.loads((images.folder(dataset) / NAME_FILE).read_text())["name"])
+    except (OSError, ValueError, KeyError):
+        return dataset.name
+
+
+def _key(dataset: DatasetTable) -> str:
     """Tells this import from an earlier one of the same name, wherever the home stands."""
-    return columns.dataset.created_at.astimezone(UTC).isoformat()
+    return dataset.created_at.astimezone(UTC).isoformat()
 
 
 def _remember(target: Any, columns: Columns) -> None:
@@ -183,6 +198,7 @@ def _remember(target: Any, columns: Columns) -> None:
         "classes": list(columns.dataset.class_names),
     }
     target.info[MARK] = mark
+    (images.folder(columns.dataset) / NAME_FILE).write_text(json.dumps({"name": target.name}))
     target.save()
 
 
@@ -222,7 +238,7 @@ def _write(
             found, is_waiting = _operations(fiftyone, columns, here, i, paths[i], cleared)
             operations += found
             waiting += is_waiting
-        target._bulk_write(operations, ids=[])
+        target._bulk_write(operations, ids=[here.ids[i] for i in part])
     report(Step("writing fields", len(ids), len(ids)))
     return waiting
 
@@ -239,14 +255,12 @@ def _operations(
     values |= cleared | fiftyone_fields.decision_values(standing, columns.dataset.class_names)
     if here.paths[i] != path:
         values["filepath"] = path
-    if i in here.has_suggestion:
-        values["suggested.label"], values["suggested.confidence"] = (
-            columns.suggested[i],
-            columns.confidence[i],
-        )
-    else:
-        values["suggested"] = classification(fiftyone, columns.suggested[i], columns.confidence[i])
     is_waiting = has_changed(base, tags, label)
+    if here.suggested[i] is None:
+        values["suggested"] = classification(fiftyone, columns.suggested[i], columns.confidence[i])
+    elif not is_waiting:  # whoever tagged it relabel meant the suggestion that they saw
+        values["suggested.label"] = columns.suggested[i]
+        values["suggested.confidence"] = columns.confidence[i]
     added: list[str] = []
     removed: list[str] = []
     if is_waiting:

@@ -20,7 +20,7 @@ class Here:
     tags: dict[int, list[str]]
     labels: dict[int, str | None]
     has_truth: set[int]
-    has_suggestion: set[int]
+    suggested: dict[int, str | None]
     bases: dict[int, str | None]
     flagged: set[int]
     paths: dict[int, str]
@@ -31,10 +31,10 @@ class Here:
 
 def read_samples(target: Any) -> Here:
     """Read what a push or pull needs to know, in one request."""
-    fields = [INDEX, "id", "tags", "ground_truth.label", "ground_truth.id", "suggested.id", BASE]
+    fields = [INDEX, "id", "tags", "ground_truth.label", "ground_truth.id", "suggested.label", BASE]
     fields += ["is_label_issue", "filepath", "last_modified_at"]
     rows = zip(*target.values(fields), strict=True)
-    here = Here({}, {}, {}, set(), set(), {}, set(), {}, {}, 0, [])
+    here = Here({}, {}, {}, set(), {}, {}, set(), {}, {}, 0, [])
     foreign = 0
     for index, own_id, tags, label, truth, suggestion, base, flagged, path, modified in rows:
         if index is None:
@@ -44,11 +44,10 @@ def read_samples(target: Any) -> Here:
             here.doubled.append(index)
             continue
         here.ids[index], here.tags[index], here.labels[index] = own_id, tags or [], label
+        here.suggested[index] = suggestion
         here.bases[index], here.paths[index], here.modified[index] = base, path, _aware(modified)
         if truth is not None:
             here.has_truth.add(index)
-        if suggestion is not None:
-            here.has_suggestion.add(index)
         if flagged:
             here.flagged.add(index)
     return Here(**{**here.__dict__, "num_foreign": foreign})

@@ -363,10 +363,7 @@ def start_app(*, port: int = APP_PORT, environment: dict[str, str] | None = None
         if process_lives(recorded["owner"], recorded["owner_started"]) and recorded["owner"] != os.getpid():
             return RunningApp(f"http://{ADDRESS}:{recorded['port']}", None)
         _stop_recorded(place / "app.json", None)
-    if not _is_free(port):
-        raise FiftyOneError(
-            f"Port {port} is taken by another program; stop it, or choose another one with --port {port + 1}."
-        )
+    refuse_port(port)
     log = place / "app.log"
     command = [sys.executable, "-m", "fiftyone.server.main", "--port", str(port), "--address", ADDRESS]
     own = {**QUIET, "FIFTYONE_DATABASE_URI": _state.database.uri, "FIFTYONE_APP_THEME": "light"}
@@ -404,6 +401,19 @@ def _await_app(app: RunningApp, log: Path) -> None:
         except OSError:
             time.sleep(0.1)
     raise FiftyOneError(f"FiftyOne's App did not answer within {APP_START_S:.0f} s; {log} says more.")
+
+
+def refuse_port(port: int) -> None:
+    """Say early that the port is taken.
+
+    Raises:
+        FiftyOneError: another program than an App of this home listens on it.
+    """
+    recorded = _recorded(folder() / "app.json")
+    if not _is_free(port) and (recorded is None or recorded["port"] != port):
+        raise FiftyOneError(
+            f"Port {port} is taken by another program; stop it, or choose another one with --port {port + 1}."
+        )
 
 
 def free_port() -> int:

@@ -1,0 +1,181 @@
+"""FiftyOne and an audit: push it there, pull decisions back, open the App on it.
+
+Everything that other rooms call is here; the work is done in the other ``fiftyone_*`` files. FiftyOne holds one
+database connection a process: a long-lived process that must not keep MongoDB running (an app) calls the command
+line instead, ``python -m auditor fiftyone NAME push``.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import webbrowser
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+from urllib.parse import quote
+
+from auditor import fiftyone_push, fiftyone_server, fiftyone_views
+from auditor.catalog import audits, datasets
+from auditor.catalog.db import session
+from auditor.errors import FiftyOneError
+from auditor.fiftyone_actions import REVIEWER
+from auditor.fiftyone_fields import MARK
+from auditor.fiftyone_pull import Listed, Pulled, pull
+from auditor.fiftyone_push import Progress, Pushed, Step, push
+from auditor.fiftyone_server import APP_PORT, RunningApp, release
+
+__all__ = [
+    "APP_PORT",
+    "Listed",
+    "Prepared",
+    "Progress",
+    "Pulled",
+    "Pushed",
+    "RunningApp",
+    "Step",
+    "is_pushed",
+    "load",
+    "prepare",
+    "pull",
+    "push",
+    "release",
+    "serve",
+    "start",
+]
+
+PLUGIN = Path(__file__).with_name("fiftyone_plugin")
+
+
+def load(name: str) -> Any:
+    """The ``fiftyone.Dataset`` that ``name`` was pushed to.
+
+    Raises:
+        NotFoundError: no such dataset.
+        FiftyOneError: it was never pushed, or FiftyOne cannot be used.
+    """
+    with session() as open_session:
+        dataset = datasets.get(open_session, name)
+    fiftyone = fiftyone_server.connect()
+    with fiftyone_server.explained():
+        return fiftyone_push.find(fiftyone, dataset)
+
+
+def is_pushed(name: str, *, to: str | None = None) -> bool:
+    """Whether FiftyOne holds the newest finished audit of ``name``."""
+    with session() as open_session:
+        dataset = datasets.get(open_session, name)
+        audit = audits.require_finished(open_session, dataset)
+    fiftyone = fiftyone_server.connect()
+    with fiftyone_server.explained():
+        try:
+            target = fiftyone_push.find(fiftyone, dataset, to)
+        except FiftyOneError:
+            return False
+        return target.info[MARK].get("audit") == audit.id
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What the App will open."""
+
+    dataset: str
+    name: str
+    """Of the FiftyOne dataset."""
+    path: str
+    """The rest of the App's address: the dataset and the view."""
+    port: int
+
+
+def prepare(
+    name: str,
+    *,
+    to: str | None = None,
+    port: int = APP_PORT,
+    view: str = fiftyone_views.SUSPECTS,
+    progress: Progress | None = None,
+) -> Prepared:
+    """Push what is new, so that the App shows it.
+
+    Raises:
+        NotFoundError: no such dataset, or no finished audit.
+        FiftyOneError: FiftyOne cannot be used, or the port is taken.
+    """
+    fiftyone_server.refuse_port(port)
+    pushed = push(name, to=to, progress=progress)
+    fiftyone = fiftyone_server.connect()
+    with fiftyone_server.explained():
+        slug = fiftyone_views.slug_of(fiftyone, fiftyone.load_dataset(pushed.name), view)
+    query = f"?view={slug}" if slug else ""
+    return Prepared(name, pushed.name, f"/datasets/{quote(pushed.name)}{query}", port)
+
+
+def start(prepared: Prepared, *, reviewer: str = "") -> RunningApp:
+    """Serve the App on 127.0.0.1 from a process of its own; ``url`` opens dataset and view. The caller stops it.
+
+    Raises:
+        FiftyOneError: the App does not start.
+    """
+    fiftyone = fiftyone_server.connect()
+    environment = {"FIFTYONE_PLUGINS_DIR": str(_plugins(Path(fiftyone.config.plugins_dir)))}
+    if reviewer:
+        environment[REVIEWER] = reviewer
+    app = fiftyone_server.start_app(port=prepared.port, environment=environment)
+    return RunningApp(app.url + prepared.path, app.process)
+
+
+def serve(
+    prepared: Prepared, *, reviewer: str = "", browser: bool = True, say: Callable[[str], None] = print
+) -> None:
+    """Open the App and stay until Ctrl-C or SIGTERM, then stop it and our MongoDB.
+
+    Raises:
+        FiftyOneError: the App does not start, or ended by itself.
+    """
+    previous = signal.signal(signal.SIGTERM, _end)
+    app: RunningApp | None = None
+    try:
+        app = start(prepared, reviewer=reviewer)
+        if app.process is None:
+            say(f"FiftyOne's App runs already: {app.url}")
+            return
+        say(f"FiftyOne's App: {app.url}   (Ctrl-C stops it; nothing is lost)")
+        if browser:
+            webbrowser.open(app.url)
+        _wait(app.process)
+    except KeyboardInterrupt:
+        say(f"Stopped. `auditor fiftyone {prepared.dataset} pull` brings tags and edited labels back.")
+    finally:
+        if app is not None:
+            app.stop()
+        release()
+        signal.signal(signal.SIGTERM, previous)
+
+
+def _wait(process: subprocess.Popen[bytes]) -> None:
+    if process.wait() != 0:
+        raise FiftyOneError(
+            f"FiftyOne's App ended by itself; {fiftyone_server.folder() / 'app.log'} says why."
+        )
+
+
+def _end(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _plugins(own: Path) -> Path:
+    """A folder with our plugin and links to those that the user has installed."""
+    place = fiftyone_server.folder() / "plugins"
+    place.mkdir(parents=True, exist_ok=True)
+    for old in place.iterdir():
+        if old.is_symlink():
+            old.unlink()
+    (place / "label-auditor").symlink_to(PLUGIN, target_is_directory=True)
+    if own.is_dir() and own.resolve() != place.resolve():
+        for path in own.iterdir():
+            if path.is_dir() and not (place / path.name).exists():
+                (place / path.name).symlink_to(path.resolve(), target_is_directory=True)
+    return Path(os.path.abspath(place))

@@ -2,9 +2,9 @@
 
     python -m benchmarks.detection_report
 
-Reads ``benchmarks/results/detection.json`` and the arrays that ``benchmarks.detection`` left in ``--work``; adds the
-consensus of the engines and the promises on verified rows to the JSON, and writes ``detection.md`` beside it. What was
-computed once stays in the JSON, so the page can be written again without the arrays.
+Reads ``benchmarks/results/detection.json`` and the arrays that ``benchmarks.detection`` left in ``--work``;
+adds the consensus of the engines and the promises on verified rows to the JSON, and writes ``detection.md``
+beside it. What was computed once stays in the JSON: the page can be written again without the arrays.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def page(stored: dict[str, Any]) -> str:
         "# Which method finds wrong labels best?",
         "",
         "Same images, network, epochs and augmentation for every method in a run; known truth measures and never "
-        "trains. Mean over seeds, ± half the range between the best and the worst seed. `python -m benchmarks.detection` "
-        "fills the table (resumable), `python -m benchmarks.detection_report` writes this page.",
+        "trains. Mean over seeds, ± half the range between the best and the worst seed. "
+        "`python -m benchmarks.detection` fills the table (resumable), `python -m benchmarks.detection_report` writes this page.",
         "",
         f"Rows and epochs: {', '.join(f'{rows:,} rows, {epochs} epochs' for rows, epochs in settings)}. "
         f"Device: {'; '.join(devices)}. Versions: {', '.join(f'{k} {v}' for k, v in versions.items())}. "
@@ -72,7 +72,7 @@ def page(stored: dict[str, Any]) -> str:
     ]
     for problem in PROBLEMS:
         lines += _problem_table(problem.name, cells, stored.get("consensus", {}))
-    lines += _verdict(cells, stored.get("consensus", {}))
+    lines += _verdict(cells)
     return "\n".join(lines) + "\n"
 
 
@@ -115,8 +115,8 @@ def _flags(mine: list[dict[str, Any]]) -> list[str]:
         for key in ("precision", "recall", "rate")
     }
     return [
-        f"cleanlab `find_label_issues`: precision {values['precision']:.3f}, recall {values['recall']:.3f}; it takes "
-        f"{values['rate']:.1%} of the labels for wrong.",
+        f"cleanlab `find_label_issues`: precision {values['precision']:.3f}, recall {values['recall']:.3f}; "
+        f"it takes {values['rate']:.1%} of the labels for wrong.",
         "",
     ]
 
@@ -161,7 +161,7 @@ def _promises(problem: str, combined: dict[str, Any]) -> list[str]:
     ]
 
 
-def _verdict(cells: list[dict[str, Any]], combined: dict[str, Any]) -> list[str]:
+def _verdict(cells: list[dict[str, Any]]) -> list[str]:
     lines = ["## Where Co-teaching is no better than a plain baseline", ""]
     for problem in PROBLEMS:
         pairs: dict[str, list[float]] = defaultdict(list)

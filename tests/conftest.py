@@ -13,7 +13,7 @@ from tests.helpers import QUICK_OPTIONS, Digits, write_digits
 ROOT = Path(__file__).resolve().parent.parent
 
 
-@pytest.fixture()
+@pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty AUDITOR_HOME with its own SQLite catalog."""
     folder = tmp_path / "home"
@@ -48,7 +48,7 @@ def _audited_template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, D
     return folder / "home", digits, audit_id
 
 
-@pytest.fixture()
+@pytest.fixture
 def audited(_audited_template: tuple[Path, Digits, int], home: Path) -> tuple[Digits, int]:
     """A fresh copy of the audited home as AUDITOR_HOME: the digits and the audit's id."""
     from auditor.catalog.db import close_all

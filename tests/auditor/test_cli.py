@@ -16,7 +16,7 @@ from tests.helpers import Digits
 Run = Callable[..., tuple[int, str, str]]
 
 
-@pytest.fixture()
+@pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run ``auditor ARGS``: exit code, standard output, standard error."""
 

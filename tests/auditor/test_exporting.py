@@ -79,7 +79,10 @@ def test_export__policy_auto_takes_what_is_promised_and_people_come_first(
     ("options", "message"),
     [
         ({"policy": "auto"}, "needs --max-fdr"),
-        ({"policy": "auto", "max_fdr": 0.1}, "Nothing can be promised without verified rows.*Nothing was written"),
+        (
+            {"policy": "auto", "max_fdr": 0.1},
+            "Nothing can be promised without verified rows.*Nothing was written",
+        ),
         ({"policy": "all"}, "There is no policy 'all'"),
     ],
 )

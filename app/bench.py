@@ -23,15 +23,17 @@ MAX_PAGE = 300
 MAX_SELECTED = 30_000
 """Most samples of a region that a queue holds; SQLite takes some more as parameters of a statement."""
 EXEMPLARS = 6
+MOST_PAGES_SEARCHED = 40
+"""Pages that are searched for samples on which one engine differs, before the queue counts as ended."""
 
 
 def queue(payload: Mapping[str, Any]) -> dict[str, Any]:
     """One page of suspects behind ``after`` (a rank), the most suspicious first."""
     limit = min(MAX_PAGE, int(payload.get("limit") or 60))
+    where, after = payload.get("where") or {}, payload.get("after")
     with session() as open_session:
         audit = audits.get(open_session, int(payload["audit"]))
-        where = suspect_filter(payload.get("where") or {}, audit, after=payload.get("after"))
-        page = scores.page(open_session, audit, where, limit=limit)
+        page = _page(open_session, audit, where, after, limit)
         standing = _review_ids(open_session, audit.dataset_id, page)
     return {"items": [_item(row, standing) for row in page.to_dict("records")]}
 
@@ -157,6 +159,27 @@ def map_bytes(audit_id: int, engine: str) -> bytes:
         is_issue=table.is_label_issue.to_numpy(dtype=bool),
         decisions={sample: reviewing.DECISIONS.index(row.decision) for sample, row in decided.items()},
     )
+
+
+def _page(
+    open_session: Any, audit: AuditTable, where: Mapping[str, Any], after: int | None, limit: int
+) -> pd.DataFrame:
+    """A page of the queue. What one engine sees is no column, so its rows are picked page by page."""
+    engine = where.get("engine")
+    if engine is None:
+        return scores.page(open_session, audit, suspect_filter(where, audit, after=after), limit=limit)
+    assert audit.id is not None
+    probs, found, picked = results.pred_probs(audit.id, str(engine)), 0, []
+    for _ in range(MOST_PAGES_SEARCHED):
+        page = scores.page(open_session, audit, suspect_filter(where, audit, after=after), limit=MAX_PAGE)
+        ids = page.sample_id.to_numpy(dtype=np.int64)
+        chosen = page[probs[ids].argmax(axis=1) != page.given_label.to_numpy()] if len(page) else page
+        picked.append(chosen)
+        found += len(chosen)
+        if len(page) < MAX_PAGE or found >= limit:
+            break
+        after = int(page["rank"].iloc[-1])
+    return pd.concat(picked).head(limit)
 
 
 def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Charts of what an audit found: the transition matrix, distributions, agreement and rates. Tables in, charts out."""
+"""Charts of what an audit found: transition matrix, distributions, agreement, rates. Tables in, charts out."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def transition_cells(transition: Mapping[str, Any], names: Sequence[str]) -> pd.
     )
 
 
-def transition_chart(cells: pd.DataFrame, names: Sequence[str]) -> alt.LayerChart:
+def transition_chart(cells: pd.DataFrame, names: Sequence[str]) -> Any:
     """P(given | true) as a heat map; off-diagonal cells carry the colour, since the diagonal is what should be."""
     pick = alt.selection_point(name="cell", fields=["true", "given"], toggle=False)
     wrong = cells.assign(shade=np.where(cells.true_label == cells.given_label, np.nan, cells.share))
@@ -90,7 +90,7 @@ def histogram(
     return pd.DataFrame(rows)
 
 
-def histogram_chart(table: pd.DataFrame, title: str) -> alt.Chart:
+def histogram_chart(table: pd.DataFrame, title: str) -> Any:
     """Two overlaid histograms."""
     return (
         alt.Chart(table)
@@ -125,7 +125,7 @@ def bands(
     return pd.DataFrame(rows, columns=["epoch", "kind", "low", "mid", "high"])
 
 
-def bands_chart(table: pd.DataFrame, title: str) -> alt.LayerChart:
+def bands_chart(table: pd.DataFrame, title: str) -> Any:
     """A line and a band a kind."""
     color = alt.Color(
         "kind:N", scale=KINDS, title=None, legend=alt.Legend(orient="top", values=list(table.kind.unique()))
@@ -139,7 +139,7 @@ def bands_chart(table: pd.DataFrame, title: str) -> alt.LayerChart:
     return alt.layer(band, line).resolve_legend(color="independent").properties(height=SMALL)
 
 
-def agreement_chart(correlations: Sequence[Sequence[float | None]], names: Sequence[str]) -> alt.LayerChart:
+def agreement_chart(correlations: Sequence[Sequence[float | None]], names: Sequence[str]) -> Any:
     """Rank correlation of every two engines."""
     rows = [
         {"a": names[i], "b": names[j], "value": value}
@@ -161,7 +161,7 @@ def agreement_chart(correlations: Sequence[Sequence[float | None]], names: Seque
     return alt.layer(boxes, text).properties(height=LARGE)
 
 
-def rates_chart(found: Sequence[float], default: Sequence[float]) -> alt.Chart:
+def rates_chart(found: Sequence[float], default: Sequence[float]) -> Any:
     """R(t): what the search found beside Co-teaching's default."""
     rows = [
         {"epoch": epoch, "R(t)": value, "schedule": name}
@@ -209,7 +209,7 @@ def detection_curves(doubts: Mapping[str, NDArray[np.floating]], is_wrong: NDArr
     return pd.concat(tables, ignore_index=True)
 
 
-def detection_chart(points: pd.DataFrame, x: str, y: str, titles: tuple[str, str]) -> alt.Chart:
+def detection_chart(points: pd.DataFrame, x: str, y: str, titles: tuple[str, str]) -> Any:
     """One line an engine."""
     return (
         alt.Chart(points)

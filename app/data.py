@@ -136,7 +136,7 @@ def _class_counts(home: Path, dataset_id: int) -> dict[int, int]:  # noqa: ARG00
 
 def pair_counts(audit: AuditTable) -> pd.DataFrame:
     """Label issues by (given_label, suggested_label), the most frequent first."""
-    return _pair_counts(settings().home, audit.id, str(audit.finished_at))
+    return _pair_counts(settings().home, audit.id or 0, str(audit.finished_at))
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
@@ -147,7 +147,7 @@ def _pair_counts(home: Path, audit_id: int, version: str) -> pd.DataFrame:  # no
 
 def score_table(audit: AuditTable) -> pd.DataFrame:
     """All scores of an audit in sample order."""
-    return _score_table(settings().home, audit.id, str(audit.finished_at))
+    return _score_table(settings().home, audit.id or 0, str(audit.finished_at))
 
 
 @st.cache_data(max_entries=2, show_spinner=False)
@@ -182,7 +182,7 @@ def status(row: DatasetTable) -> Status:
 
 def expected_left(audit_id: int | None) -> float:
     """Expected wrong labels among the samples that nobody decided on; at most ten seconds old."""
-    return _expected_left(settings().home, audit_id)
+    return _expected_left(settings().home, audit_id or 0)
 
 
 @st.cache_data(max_entries=32, ttl=10, show_spinner=False)

@@ -5,29 +5,40 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import streamlit as st
 
-from auditor import exporting
+from auditor import exporting, reports
 from auditor.catalog.models import DatasetTable
 
 
-def offer(dataset: DatasetTable, policy: str, max_fdr: float | None) -> None:
+def offer(dataset: DatasetTable, policy: str, max_fdr: float | None, *, has_audit: bool) -> None:
     """Buttons for the cleaned table as CSV and Parquet, and for the report."""
     stem = file_stem(dataset.name)
     with st.container(horizontal=True):
         for suffix, mime in ((".csv", "text/csv"), (".parquet", "application/vnd.apache.parquet")):
             st.download_button(
                 "Cleaned CSV" if suffix == ".csv" else "Parquet",
-                lambda suffix=suffix: table_bytes(dataset.name, suffix, policy, max_fdr),
+                partial(table_bytes, dataset.name, suffix, policy, max_fdr),
                 f"{stem}-cleaned{suffix}",
                 mime,
                 key=f"export_{suffix[1:]}",
                 type="primary" if suffix == ".csv" else "secondary",
                 on_click="ignore",
                 icon=":material/download:",
+            )
+        if has_audit:
+            st.download_button(
+                "HTML report",
+                partial(reports.report, dataset.name),
+                f"{stem}-report.html",
+                "text/html",
+                key="export_report",
+                on_click="ignore",
+                icon=":material/summarize:",
             )
 
 
@@ -58,7 +69,3 @@ def named(labels: pd.Series, class_names: Sequence[str]) -> pd.Series:
 def file_stem(name: str) -> str:
     """A dataset's name as a part of a file name."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "dataset"
-
-
-def compare(dataset: DatasetTable) -> None:  # noqa: ARG001 - drawn when the comparison exists
-    """Before and after."""

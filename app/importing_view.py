@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from app import import_jobs, state, words
+from app import background, import_jobs, state, words
 from app.import_jobs import Job
 from app.previews import Look
 from app.words import plain
@@ -68,7 +68,7 @@ def _draw_job(job: Job) -> None:
         line.success(f"{plain(job.name)}: {_told(job.report)}")
         if action.button("Start an audit", key=f"import_audit_{job.folder.name}", type="primary"):
             state.go_to_dataset(job.name)
-            import_jobs.dismiss(job)
+            background.dismiss(job.folder)
             st.switch_page("app_pages/audit.py")
     elif job.is_over:
         line.error(f"{plain(job.name)}: {plain(job.error or 'it failed')}")
@@ -78,7 +78,7 @@ def _draw_job(job: Job) -> None:
         total = f" of {job.total:,}" if job.total else ""
         line.progress(share, text=f"**{plain(job.name)}** · {job.stage} {job.done:,}{total}{left}")
     if job.is_over and away.button("Dismiss", key=f"import_dismiss_{job.folder.name}"):
-        import_jobs.dismiss(job)
+        background.dismiss(job.folder)
         st.rerun()
     if job.problems:
         _draw_problems(list(job.problems))

@@ -114,6 +114,7 @@ def require_reviewer(purpose: str) -> str:
             st.session_state[REVIEWER] = typed.strip()
             st.rerun()
     st.stop()
+    raise AssertionError("st.stop() ends the page")
 
 
 def show_reviewer() -> None:

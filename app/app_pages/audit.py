@@ -42,8 +42,8 @@ def start_form(dataset: DatasetTable) -> None:
     basis = "from earlier runs on this machine" if is_measured else "a rough guess for two CPU cores"
     go, note = st.columns([1, 4], vertical_alignment="center")
     note.caption(
-        f"About {words.duration(seconds)} for {words.plural(dataset.num_samples, 'sample')} ({basis}). It runs in a "
-        "process of its own: closing this tab changes nothing."
+        f"About {words.duration(seconds)} for {words.plural(dataset.num_samples, 'sample')} ({basis}). "
+        "It runs in a process of its own: closing this tab changes nothing."
     )
     if go.button("Start the audit", type="primary", disabled=not chosen, key="audit_start", width="stretch"):
         with st.spinner("Checking the plan …"):

@@ -25,7 +25,8 @@ def draw_engine(
         st.markdown(f"**{plain(about['title'])}**")
         device = run.provenance.get("device", "")
         st.caption(
-            f"{words.duration(run.seconds)} on {plain(str(device)) or 'an unknown device'} · {plain(about['paper'])}"
+            f"{words.duration(run.seconds)} on {plain(str(device)) or 'an unknown device'} · "
+            f"{plain(about['paper'])}"
         )
         trust = np.asarray(results.trust(audit_id, run.engine), dtype=np.float64)
         st.altair_chart(
@@ -113,8 +114,9 @@ with shown():
         given = table.given_label.to_numpy()
         marks, is_marked = ("wrong label", "right label"), (given != truth) & (given >= 0) & (truth >= 0)
         st.caption("True labels were supplied with this dataset: colours tell wrong from right labels.")
-    for start in range(0, len(finished), 3):
-        for column, name in zip(st.columns(3), finished[start : start + 3], strict=False):
+    a_row = min(3, max(2, len(finished)))
+    for start in range(0, len(finished), a_row):
+        for column, name in zip(st.columns(a_row), finished[start : start + a_row], strict=False):
             with column:
                 draw_engine(audit.id, runs[name], is_marked, marks)
     st.subheader("Agreement", anchor=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from app import data, downloads, state, words
+from app import before_after, data, downloads, state, words
 from app.failures import shown
 from app.words import plain
 from auditor import exporting, reviewing
@@ -51,20 +51,20 @@ def show_changes(dataset: DatasetTable, policy: str, max_fdr: float | None) -> N
     ):
         figures[place].metric(title, words.count(value))
     st.text(summary.sentence)
-    downloads.offer(dataset, policy, max_fdr)
+    downloads.offer(dataset, policy, max_fdr, has_audit=bool(finished))
     if rows.empty:
         st.info("Nothing changes yet: review suspects first, or choose the automatic policy above.")
         return
     left, right = st.columns([1, 2.2])
     left.subheader("Changes by pair", anchor=False)
     pairs = pd.DataFrame(summary.pairs, columns=["given label", "cleaned label", "samples"])
-    left.dataframe(pairs, hide_index=True, height=320)
+    left.dataframe(pairs, hide_index=True, height="auto" if len(pairs) < 9 else 320)
     right.subheader("First rows that change", anchor=False)
     first = [
         name for name in ("sample_id", "filepath", "given_label", "cleaned_label", "action") if name in rows
     ]
     rest = [name for name in rows.columns if name not in first]
-    right.dataframe(rows[first + rest].astype(str), hide_index=True, height=320)
+    right.dataframe(rows[first + rest].astype(str), hide_index=True, height="auto" if len(rows) < 9 else 320)
 
 
 def show_log(dataset: DatasetTable) -> None:
@@ -89,30 +89,29 @@ def show_log(dataset: DatasetTable) -> None:
         differing["label"] = downloads.named(differing.label, dataset.class_names)
         st.dataframe(differing, hide_index=True)
     batches = reviewing.batches(dataset.id)
-    for row in batches.head(20).itertuples():
+    for row in batches.head(20).to_dict("records"):
+        batch, number, undone = str(row["batch"]), int(row["decisions"]), int(row["undone"])
         line, button = st.columns([4, 1], vertical_alignment="center")
         line.markdown(
-            f"{words.plural(int(row.decisions), 'decision')} in one step by {plain(row.reviewer)} ({row.source}), "
-            f"{words.ago(row.created_at)}" + (f", {int(row.undone)} undone" if row.undone else "")
+            f"{words.plural(number, 'decision')} in one step by {plain(row['reviewer'])} ({row['source']}), "
+            f"{words.ago(row['created_at'])}" + (f", {undone} undone" if undone else "")
         )
-        if row.undone < row.decisions and button.button("Revert", key=f"export_revert_{row.batch}"):
+        if undone < number and button.button("Revert", key=f"export_revert_{batch}"):
             name = state.reviewer() or "app"
-            st.toast(
-                f"{words.plural(reviewing.undo_batch(dataset.id, row.batch, name), 'decision')} taken back."
-            )
+            st.toast(f"{words.plural(reviewing.undo_batch(dataset.id, batch, name), 'decision')} taken back.")
             st.rerun()
 
 
 st.title("Export")
 dataset = state.require_dataset()
+finished = [row for row in data.audits_of(dataset.id) if row.status == "finished"]
 policy, max_fdr = choose_policy()
 with shown():
     show_changes(dataset, policy, max_fdr)
 st.subheader("Log of decisions", anchor=False)
 with shown():
     show_log(dataset)
-audits = [row for row in data.audits_of(dataset.id) if row.status == "finished"]
-if audits:
+if finished:
     st.subheader("Before and after", anchor=False)
     with shown():
-        downloads.compare(dataset)
+        before_after.draw(dataset)

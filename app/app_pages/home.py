@@ -83,7 +83,8 @@ def draw_start() -> None:
     with right.container(border=True, height="stretch"):
         st.subheader("Import your own", anchor=False)
         st.write(
-            "A zip, a CSV or Parquet file, or a folder with one sub-folder a class. Nothing is changed at its source."
+            "A zip, a CSV or Parquet file, or a folder with one sub-folder a class. "
+            "Nothing is changed at its source."
         )
         st.page_link("app_pages/import_.py", label="Import a dataset", icon=":material/upload:")
 

@@ -19,7 +19,7 @@ def choose_source() -> tuple[str, str | None] | None:
     upload_tab, path_tab = st.tabs(["Upload", "Path on this server"])
     with upload_tab, st.form("import_upload", border=False):
         file = st.file_uploader(
-            f"A zip of class folders, a CSV or TSV, or Parquet with image bytes (up to {allowed.max_upload_mb():,} MB)",
+            f"A zip of class folders, a CSV, TSV or Parquet (up to {allowed.max_upload_mb():,} MB)",
             type=list(allowed.UPLOAD_KINDS),
             max_upload_size=allowed.max_upload_mb(),
             key="import_file",
@@ -72,7 +72,8 @@ def offer_import(found: dict[str, Any]) -> None:
     skip = right.checkbox("Leave out rows with problems", value=False, key="import_skip")
     if seen.preview.num_problems and not skip:
         st.warning(
-            f"{words.plural(seen.preview.num_problems, 'problem')} found: the import is refused unless those rows are left out."
+            f"{words.plural(seen.preview.num_problems, 'problem')} found: "
+            "the import is refused unless those rows are left out."
         )
     if st.button("Import", type="primary", key="import_start", icon=":material/upload:"):
         options = found["options"] | {"image_size": size, "skip_bad": skip}

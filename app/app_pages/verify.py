@@ -85,6 +85,7 @@ with known, shown():
     st.subheader("What is known so far", anchor=False)
     statements.verified(dataset, finished, judged=drawn - len(pending))
     st.caption(
-        f"{words.count(drawn - len(pending))} of {words.count(drawn)} judged. The statements follow after every ten; half "
-        "of the rows calibrate the promises, half may be trusted by the next audit."
+        f"{words.count(drawn - len(pending))} of {words.count(drawn)} judged. "
+        "The statements follow after every ten; half of the rows calibrate the promises, "
+        "half may be trusted by the next audit."
     )

@@ -17,7 +17,7 @@ class Card {
     this.standing.textContent = verdict ? `Decided: ${verdict}` : "";
     this.node = el("div", { class: "card", "data-testid": "card", "data-sample": item.sample }, [
       el("div", { class: "left" }, [
-        el("div", { class: "pane" }, [this.picture]), this.path, this.standing, this.labels(), this.choices,
+        this.labels(), el("div", { class: "pane" }, [this.picture]), this.path, this.standing, this.choices,
       ]),
       this.right,
     ]);

@@ -61,7 +61,7 @@ def audited_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         os.environ["AUDITOR_HOME"] = before
 
 
-@pytest.fixture()
+@pytest.fixture
 def copied_home(audited_home: Path, home: Path) -> Path:
     """A copy of the audited home, for a test to write into."""
     shutil.copytree(audited_home, home)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from app import bench, geometry
-from auditor import images, reviewing
+from auditor import images, results, reviewing
 from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
 from auditor.errors import NotFoundError
@@ -54,6 +54,15 @@ def test_queue__filters_by_pair_and_hides_what_is_decided() -> None:
     bench.record({"verdicts": [verdict(top, "keep")]})
     assert top["sample"] not in [item["sample"] for item in first_items(240, undecided=True)]
     assert [item["sample"] for item in first_items(240, decided=True)] == [top["sample"]]
+
+
+def test_queue__shows_where_one_engine_sees_another_class() -> None:
+    items = first_items(240, engine="choicenet")
+    probs = results.pred_probs(AUDIT_ID, "choicenet")
+    assert all(probs[item["sample"]].argmax() != item["given"] for item in items)
+    with session() as open_session:
+        given = datasets.given_labels(open_session, DATASET_ID)
+    assert len(items) == int((np.asarray(probs).argmax(axis=1) != given).sum())
 
 
 def test_queue__finds_the_planted_errors_first() -> None:

@@ -45,7 +45,7 @@ class Client:
 STRANGER = Client({})
 
 
-@pytest.fixture()
+@pytest.fixture
 def client() -> Client:
     return Client({"X-Auditor-Token": access.token()})
 

@@ -74,7 +74,7 @@ def artifacts() -> Path:
     return folder
 
 
-@pytest.fixture()
+@pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
     """The app on an empty home."""
     (tmp_path / "home").mkdir()

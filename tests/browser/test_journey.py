@@ -195,7 +195,7 @@ def export_and_compare(page: Any, server: Server) -> None:
     page.get_by_text("Changes by pair").wait_for(timeout=WAIT_MS)
     with page.expect_download(timeout=WAIT_MS) as download:
         button(page, "Cleaned CSV").click()
-    rows = list(csv.DictReader(Path(download.value.path()).open(encoding="utf-8", newline="")))
+    rows = list(csv.DictReader(Path(download.value.path()).read_text(encoding="utf-8").splitlines()))
     assert len(rows) == NUM_SAMPLES
     with session() as open_session:
         decided = reviews.decisions(open_session, 1)

@@ -1,0 +1,51 @@
+"""Does a network learn better from the cleaned labels? Asked on rows that neither side trains on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import streamlit as st
+
+from app import background, comparison_jobs, words
+from app.words import plain
+from auditor.catalog.models import DatasetTable
+
+POLL_S = 2.0
+
+
+def draw(dataset: DatasetTable) -> None:
+    """The newest comparison, and a button for a new one."""
+    st.write(
+        "The plain baseline is trained on the given and on the cleaned labels, with the same seeds, "
+        "and judged on the verified rows, which neither side trains on."
+    )
+    folder = comparison_jobs.newest(dataset.name)
+    is_busy = folder is not None and background.state(folder)["stage"] not in background.OVER
+    if st.button(
+        "Train on both and compare", key="export_compare", disabled=is_busy, icon=":material/balance:"
+    ):
+        comparison_jobs.start(dataset.name, "quick", "auto")
+        st.rerun()
+    if folder is not None:
+        st.fragment(_draw_newest, run_every=POLL_S if is_busy else None)(folder, is_busy)
+
+
+def _draw_newest(folder: Path, was_busy: bool) -> None:
+    seen = background.state(folder)
+    if seen["stage"] in ("failed", "dead"):
+        st.warning(plain(seen["error"]), icon=":material/info:")
+    elif seen["stage"] == "finished":
+        (st.success if seen["is_clear"] else st.info)(plain(seen["sentence"]))
+        table = pd.DataFrame(seen["by_seed"], columns=["seed", "given labels", "cleaned labels"])
+        st.dataframe(table, hide_index=True, width=420)
+        st.caption(
+            f"Accuracy on {words.plural(seen['held_out'], 'verified row')}; "
+            f"{words.plural(seen['changed'], 'training label')} changed. " + plain(" ".join(seen["notes"]))
+        )
+    else:
+        done, total = seen.get("done", 0), seen.get("total")
+        text = f"Training: {done} of {total} pairs" if total else "Training the first pair …"
+        st.progress(done / total if total else 0.0, text=text)
+    if was_busy and seen["stage"] in background.OVER:
+        st.rerun()

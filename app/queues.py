@@ -1,0 +1,84 @@
+"""The filters above the bench: widgets in, the queue that they describe out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from app import data, state
+from auditor import results
+from auditor.catalog.models import AuditTable, DatasetTable
+
+SHOW = {
+    "undecided": "Undecided",
+    "issues": "Undecided label issues",
+    "everything": "Everything",
+    "decided": "Decided",
+}
+MOST_PAIRS = 200
+DISAGREE = 0.5
+"""Spread of the engines' trust ranks from which they disagree strongly."""
+
+
+def choose(dataset: DatasetTable, audit: AuditTable) -> dict[str, Any]:
+    """Draw the filters in one row; class names in the options are shown as they are."""
+    names = dataset.class_names
+    counts = data.class_counts(dataset.id or 0)
+    labels = [state.ALL, *sorted(label for label in counts if label >= 0)]
+
+    def given_option(label: str | int) -> str:
+        return "Given: any" if isinstance(label, str) else f"Given: {names[label]} ({counts.get(label, 0):,})"
+
+    def suggested_option(label: str | int) -> str:
+        return "Suggested: any" if isinstance(label, str) else f"Suggested: {names[label]}"
+
+    def pair_option(pair: Any) -> str:
+        return "Pair: any" if pair == state.ALL else f"{names[pair[0]]} → {names[pair[1]]} ({pair[2]:,})"
+
+    pairs = [tuple(pair) for pair in data.pair_counts(audit).head(MOST_PAIRS).astype(int).to_numpy().tolist()]
+    row = st.columns([1.3, 1.2, 1.2, 1.3, 1.6])
+    with row[0]:
+        show = _select("Show", list(SHOW), SHOW.__getitem__, state.QUEUE_SHOW)
+    with row[1]:
+        given = _select("Given label", labels, given_option, state.QUEUE_GIVEN)
+    with row[2]:
+        suggested = _select("Suggested label", labels, suggested_option, state.QUEUE_SUGGESTED)
+    with row[3]:
+        pair = _select("Pair", [state.ALL, *pairs], pair_option, state.QUEUE_PAIR)
+    with row[4]:
+        against = _choose_engines(audit)
+    queue: dict[str, Any] = {
+        "undecided": show in ("undecided", "issues"),
+        "issues": show == "issues",
+        "decided": show == "decided",
+        "given": None if given == state.ALL else int(given),
+        "suggested": None if suggested == state.ALL else int(suggested),
+    }
+    if pair != state.ALL:
+        queue |= {"given": pair[0], "suggested": pair[1]}
+    return queue | against
+
+
+def _choose_engines(audit: AuditTable) -> dict[str, Any]:
+    """How many engines, or which one, see another class than the given one."""
+    engines = results.engines_of(audit.id or 0)
+    titles = {name: results.describe(audit.id or 0, name)["title"] for name in engines}
+
+    def option(choice: int | str) -> str:
+        if isinstance(choice, str):
+            return f"Against it: {titles[choice]}"
+        words = {0: "Engines against it: any", -1: "Engines disagree strongly"}
+        return words.get(choice, f"Engines against it: {choice} or more")
+
+    choices = [0, *range(1, len(engines) + 1), -1, *engines]
+    chosen = _select("Engines against the label", choices, option, state.QUEUE_AGREEMENT)
+    if isinstance(chosen, str):
+        return {"engine": chosen}
+    if chosen == -1:
+        return {"disagreement": DISAGREE}
+    return {"agreement": chosen} if chosen else {}
+
+
+def _select(label: str, options: list[Any], format_func: Any, key: str) -> Any:
+    return st.selectbox(label, options, format_func=format_func, key=key, label_visibility="collapsed")

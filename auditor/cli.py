@@ -323,15 +323,18 @@ def remove(name: str, yes: bool) -> None:
 @cli.command()
 @click.option("--no-app", is_flag=True, help="End after the CSV instead of opening the app.")
 @click.option("--engines", default=None, help="Comma-separated; default: all.")
-@click.option("--out", type=click.Path(path_type=Path), default=Path("digits-cleaned.csv"), show_default=True)
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="The cleaned CSV; default: beside the demo's images."
+)
 @click.option("--port", type=int, default=8501, show_default=True)
-def demo(no_app: bool, engines: str | None, out: Path, port: int) -> None:
+@FORCE
+def demo(no_app: bool, engines: str | None, out: Path | None, port: int, force: bool) -> None:
     """Audit scikit-learn's 1,797 handwritten digits with 180 known wrong labels and show what was found."""
     from auditor import cli_app, demonstration
 
-    demonstration.run(out=out, engines=engines.split(",") if engines else None)
+    found = demonstration.run(out=out, engines=engines.split(",") if engines else None, force=force)
     if not no_app:
-        cli_app.serve(port=port, page="suspects", dataset=demonstration.NAME)
+        cli_app.serve(port=port, page="suspects", dataset=found.dataset)
 
 
 @cli.command()

@@ -8,6 +8,7 @@ any user; a random sample is judged from the known truth in place of a person.
 from __future__ import annotations
 
 import csv
+import itertools
 import shutil
 import time
 from collections.abc import Sequence
@@ -34,8 +35,9 @@ from auditor import (
     results,
     verification,
 )
-from auditor.catalog import audits, datasets, scores
+from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
+from auditor.errors import ExportRefusedError
 from auditor.settings import settings
 
 NAME = "digits"
@@ -53,41 +55,73 @@ class _Digits:
     is_wrong: NDArray[np.bool_]
 
 
-def run(*, out: Path, engines: Sequence[str] | None = None) -> None:
+@dataclass(frozen=True)
+class Figures:
+    """What the demo found, for whoever keeps records."""
+
+    dataset: str
+    audit_id: int
+    engines: list[str]
+    num_wrong: int
+    num_flags: int
+    precision: float
+    recall: float
+    precision_at_errors: float
+    noise_before: float
+    noise_after: float
+    seconds: dict[str, float]
+    """By step."""
+
+
+def run(*, out: Path | None = None, engines: Sequence[str] | None = None, force: bool = False) -> Figures:
     """Import, audit, verify and export the digits, and say what was found and how long each step took.
 
+    Without ``out`` the CSV lies beside the demo's images in the home.
+
     Raises:
-        AuditFailedError: an engine could not finish; running the demo again resumes nothing, it starts over.
+        ExportRefusedError: ``out`` exists and ``force`` is not set.
+        AuditFailedError: an engine could not finish.
     """
+    if out is not None and out.exists() and not force:
+        raise ExportRefusedError(f"{out} exists; choose another name or pass --force.")
     watch = _Watch()
-    with session() as open_session:
-        if datasets.exists(open_session, NAME):
-            running = audits.of_dataset(open_session, datasets.get(open_session, NAME).id or 0)
-            click.echo(f"Replacing the demo of an earlier run ({len(running)} audits).", err=True)
-            is_there = True
-        else:
-            is_there = False
-    if is_there:
-        api.remove(NAME)
-    digits = _write_digits(settings().home / "demo")
+    name = _free_name()
+    folder = settings().home / "demo" / name
+    digits = _write_digits(folder)
     watch.lap(f"wrote {len(digits.true_labels):,} digits, {digits.is_wrong.sum()} with a wrong label")
     with cli_output.step_progress("importing") as progress:
-        importing.import_dataset(digits.source, name=NAME, image_size=SIDE, progress=progress)
+        importing.import_dataset(digits.source, name=name, image_size=SIDE, progress=progress)
     watch.lap("imported them")
-    audit_id = auditing.plan(NAME, engines, preset="quick", seed=SEED)
+    audit_id = auditing.plan(name, engines, preset="quick", seed=SEED)
     auditing.start_in_background(audit_id)
     cli_output.follow_audit(audit_id)
-    watch.lap(f"audited them with {', '.join(results.engines_of(audit_id))}")
-    _say_what_was_found(audit_id, digits)
-    _verify(audit_id, digits)
+    trained = results.engines_of(audit_id)
+    watch.lap(f"audited them with {', '.join(trained)}")
+    num_flags, hits, precision_at_errors = _say_what_was_found(audit_id, digits)
+    _verify(name, audit_id, digits)
     watch.lap(f"verified {NUM_VERIFIED} random samples (the demo plays the person)")
     policy, max_fdr = _policy(audit_id)
-    summary = exporting.export(NAME, out, policy=policy, max_fdr=max_fdr, force=True)
+    target = out or folder / "digits-cleaned.csv"
+    summary = exporting.export(name, target, policy=policy, max_fdr=max_fdr, force=True)
     watch.lap(f"exported with --policy {policy}" + (f" --max-fdr {max_fdr}" if max_fdr else ""))
     click.echo(summary.sentence)
-    _say_what_export_did(out, digits)
+    after = _say_what_export_did(target, digits)
     watch.report()
-    click.echo(f"The cleaned CSV: {out.resolve()}")
+    click.echo(f"The cleaned CSV: {target.resolve()}")
+    num_wrong = int(digits.is_wrong.sum())
+    return Figures(
+        dataset=name,
+        audit_id=audit_id,
+        engines=trained,
+        num_wrong=num_wrong,
+        num_flags=num_flags,
+        precision=hits / max(num_flags, 1),
+        recall=hits / num_wrong,
+        precision_at_errors=precision_at_errors,
+        noise_before=float(digits.is_wrong.mean()),
+        noise_after=after,
+        seconds=dict(watch.laps),
+    )
 
 
 def prepare() -> None:
@@ -96,8 +130,30 @@ def prepare() -> None:
     Raises:
         ImportRefusedError: a dataset of the demo's name is there.
     """
-    digits = _write_digits(settings().home / "demo")
+    digits = _write_digits(settings().home / "demo" / NAME)
     importing.import_dataset(digits.source, name=NAME, image_size=SIDE)
+
+
+def _free_name() -> str:
+    """``digits``, or the next number where that name holds somebody's own data or decisions.
+
+    An earlier demo that nobody reviewed is replaced.
+    """
+    for name in (NAME, *(f"{NAME}-{number}" for number in itertools.count(2))):
+        with session() as open_session:
+            if not datasets.exists(open_session, name):
+                return name
+            dataset = datasets.get(open_session, name)
+            assert dataset.id is not None
+            is_ours = dataset.source == str(settings().home / "demo" / name / "digits.csv")
+            is_untouched = not reviews.log(open_session, dataset.id)
+            is_busy = any(
+                audits.state(one) == "running" for one in audits.of_dataset(open_session, dataset.id)
+            )
+        if is_ours and is_untouched and not is_busy:
+            api.remove(name)
+            return name
+    raise AssertionError("there is always a next number")
 
 
 def _write_digits(folder: Path) -> _Digits:
@@ -119,22 +175,25 @@ def _write_digits(folder: Path) -> _Digits:
     return _Digits(folder / "digits.csv", truth, planted.mask)
 
 
-def _say_what_was_found(audit_id: int, digits: _Digits) -> None:
+def _say_what_was_found(audit_id: int, digits: _Digits) -> tuple[int, int, float]:
+    """Returns the flags, the right ones among them, and the precision at as many flags as errors."""
     with session() as open_session:
         table = scores.table(open_session, audit_id)
     flagged = table.is_label_issue.to_numpy(dtype=bool)
     count = int(digits.is_wrong.sum())
     first = table["rank"].to_numpy() < count
     at_cut = int((flagged & digits.is_wrong).sum())
+    precision_at_errors = int((first & digits.is_wrong).sum()) / count
     click.echo(
         f"Of {count} wrong labels the audit's cut finds {at_cut} among {flagged.sum()} flags "
         f"(precision {at_cut / max(flagged.sum(), 1):.1%}, recall {at_cut / count:.1%}); "
-        f"of the first {count} suspects {int((first & digits.is_wrong).sum()) / count:.1%} are wrong."
+        f"of the first {count} suspects {precision_at_errors:.1%} are wrong."
     )
+    return int(flagged.sum()), at_cut, precision_at_errors
 
 
-def _verify(audit_id: int, digits: _Digits) -> None:
-    draw = verification.draw(NAME, NUM_VERIFIED, seed=SEED)
+def _verify(name: str, audit_id: int, digits: _Digits) -> None:
+    draw = verification.draw(name, NUM_VERIFIED, seed=SEED)
     for sample_id in draw.sample_ids:
         label = int(digits.true_labels[sample_id])
         verification.record(draw.id or 0, sample_id, "label", label=label, reviewer="demo")
@@ -153,11 +212,12 @@ def _policy(audit_id: int) -> tuple[str, float | None]:
     return "reviewed", None
 
 
-def _say_what_export_did(out: Path, digits: _Digits) -> None:
+def _say_what_export_did(out: Path, digits: _Digits) -> float:
     with out.open(encoding="utf-8", newline="") as file:
         cleaned = np.array([int(row["cleaned_label"]) for row in csv.DictReader(file)])
     before, after = digits.is_wrong.mean(), (cleaned != digits.true_labels).mean()
     click.echo(f"Wrong labels before: {before:.1%}, in the cleaned CSV: {after:.1%}.")
+    return float(after)
 
 
 class _Watch:
@@ -165,16 +225,16 @@ class _Watch:
 
     def __init__(self) -> None:
         self._began = self._last = time.monotonic()
-        self._laps: list[tuple[str, float]] = []
+        self.laps: list[tuple[str, float]] = []
 
     def lap(self, text: str) -> None:
         """End a step."""
         now = time.monotonic()
-        self._laps.append((text, now - self._last))
+        self.laps.append((text, now - self._last))
         self._last = now
 
     def report(self) -> None:
         """Print each step with its seconds."""
-        for text, seconds in self._laps:
+        for text, seconds in self.laps:
             click.echo(f"{seconds:7.1f} s  {text}")
         click.echo(f"{self._last - self._began:7.1f} s  in all")

@@ -300,7 +300,7 @@ def main() -> None:
             )
         )
     if arguments.errors:
-        for network, steps in (("conv3", (0, 100, 600)), ("preact_resnet18", (0, 30, 120))):
+        for network, steps in (("conv3", (0, 100, 300)), ("preact_resnet18", (0, 60))):
             jobs.append(lambda n=network, s=steps: report["errors"].extend(measure_errors(n, s)))
     for job in jobs:
         job()

@@ -51,8 +51,12 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
     fiftyone:NAME or torchvision:NAME."""
     from auditor import cli_output, importing
 
-    with cli_output.step_progress("importing") as progress:
-        report = importing.import_dataset(source, name=name, progress=progress, **options)
+    try:
+        with cli_output.step_progress("importing") as progress:
+            report = importing.import_dataset(source, name=name, progress=progress, **options)
+    except importing.BadRowsError as error:
+        cli_output.problems(error.problems, error.count)
+        raise
     cli_output.import_report(report, as_json=as_json)
 
 
@@ -305,6 +309,17 @@ def fiftyone(name: str, action: str, **options: Any) -> None:
     from auditor import fiftyone_cli
 
     fiftyone_cli.run(name, action, **options)
+
+
+@cli.command()
+@click.argument("name")
+@click.argument("folder", type=click.Path(path_type=Path))
+def move(name: str, folder: Path) -> None:
+    """Say that the images of NAME now lie below FOLDER (checked by their content); decisions stay."""
+    from auditor import images
+
+    images.move_root(name, folder)
+    click.echo(f"{name} now reads from {folder.resolve()}.")
 
 
 @cli.command()

@@ -22,7 +22,12 @@ from auditor.catalog.models import AuditTable, DatasetTable
 from auditor.comparisons import BeforeAfter
 from auditor.errors import AuditFailedError, AuditorError
 from auditor.intervals import percent
+from auditor.reports import conflict_sentence
 from auditor.simulating import Tournament
+
+
+MOST_PROBLEMS = 20
+"""Rows that are listed one by one; the rest is counted."""
 
 
 def print_json(value: Any) -> None:
@@ -54,13 +59,21 @@ def import_report(report: Any, *, as_json: bool) -> None:
         f"{report.name}: {report.num_samples:,} images in {report.num_classes} classes{unlabeled}, "
         f"{report.seconds:.1f} s."
     )
-    for problem in report.skipped[:20]:
-        click.echo(f"  skipped {problem}", err=True)
-    if len(report.skipped) > 20:
-        click.echo(f"  ... and {len(report.skipped) - 20} more", err=True)
+    if report.skipped:
+        click.echo("Skipped:", err=True)
+        problems(report.skipped, report.num_skipped)
     if report.num_conflicts:
-        click.echo(f"{report.num_conflicts:,} duplicates carry different labels: certain conflicts.")
+        with session() as open_session:
+            click.echo(conflict_sentence(datasets.conflicts(open_session, report.dataset_id)))
     click.echo(f"Next: auditor audit {report.name}")
+
+
+def problems(found: Sequence[Any], count: int) -> None:
+    """The first rows that cannot be imported, one line each."""
+    for problem in found[:MOST_PROBLEMS]:
+        click.echo(f"  {problem}", err=True)
+    if count > MOST_PROBLEMS:
+        click.echo(f"  ... and {count - MOST_PROBLEMS:,} more", err=True)
 
 
 def follow_audit(audit_id: int) -> None:

@@ -61,7 +61,7 @@ class Statements:
     class_pairs: list[ClassPair]
     classes: list[ClassReport]
     conflicts: pd.DataFrame
-    """Duplicates with different given labels: certain label conflicts."""
+    """Duplicates with different given labels; certain where the copies are ``exact``."""
 
 
 def load(audit_id: int) -> Standing:

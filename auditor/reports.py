@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from auditor import images, promises, results
 from auditor.catalog import audits, datasets, reviews, scores
@@ -131,10 +132,19 @@ def _notes(audit: AuditTable, said: promises.Statements) -> list[str]:
     if audit.summary["structured_noise"]:
         notes.append(audit.summary["structured_noise_sentence"])
     if len(said.conflicts):
-        groups = said.conflicts.duplicate_group.nunique()
-        notes.append(f"{groups:,} groups of equal pictures carry different labels: certain label conflicts.")
+        notes.append(conflict_sentence(said.conflicts))
     notes += _what_trust_changed(audit)
     return notes
+
+
+def conflict_sentence(conflicts: pd.DataFrame) -> str:
+    """How many groups of copies carry different labels, and how many of them are certain."""
+    groups = conflicts.duplicate_group.nunique()
+    exact = conflicts[conflicts.duplicate_kind == "exact"].duplicate_group.nunique()
+    return (
+        f"{groups:,} groups of duplicates carry different labels; in {exact:,} of them the pictures are the same "
+        "to the last pixel, so a label is certainly wrong."
+    )
 
 
 def _what_trust_changed(audit: AuditTable) -> list[str]:

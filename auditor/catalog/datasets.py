@@ -162,7 +162,10 @@ def duplicates(session: Session, dataset_id: int) -> pd.DataFrame:
 
 
 def conflicts(session: Session, dataset_id: int) -> pd.DataFrame:
-    """Duplicates whose given labels differ: at least one label of each group is certainly wrong."""
+    """Duplicates whose given labels differ, as ``duplicates`` lists them.
+
+    In a group of ``exact`` copies at least one label is certainly wrong; ``near`` ones only look alike.
+    """
     table = duplicates(session, dataset_id)
     labeled = table[table.given_label >= 0]
     differing = labeled.groupby("duplicate_group").given_label.nunique()

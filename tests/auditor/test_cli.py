@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from auditor.__main__ import main
 from auditor.cli import cli
-from tests.helpers import Digits
+from tests.helpers import Digits, write_digits
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -22,7 +23,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
     def call(*args: str | Path) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["auditor", *map(str, args)])
-        with pytest.raises(SystemExit) as ended:
+        with pytest.raises(SystemExit) as ended:  # noqa: PT012 - main() ends by itself only after a mistake
             main()
             sys.exit(0)
         out, err = capsys.readouterr()
@@ -136,6 +137,27 @@ def test_audit__own_predictions_become_a_witness(
     code, out, err = run("audit", "digits", *args, "--pred-probs", path, "--json")
     assert code == 0, err
     assert json.loads(out)["witnesses"] == ["cross_entropy", "mine"]
+
+
+def test_move__follows_the_images(audited: tuple[Digits, int], run: Run, tmp_path: Path) -> None:
+    digits, _ = audited
+    code, _, err = run("move", "digits", tmp_path)
+    assert code == 1
+    assert str(tmp_path) in err
+    shutil.copytree(digits.table.parent, tmp_path / "elsewhere")
+    code, out, err = run("move", "digits", tmp_path / "elsewhere")
+    assert code == 0, err
+    assert "now reads from" in out
+
+
+def test_import__bad_rows_are_listed_with_file_and_row(home: Path, run: Run, tmp_path: Path) -> None:
+    digits = write_digits(tmp_path / "source", num=30, num_wrong=3)
+    (tmp_path / "source" / "images" / "0007.png").write_bytes(b"no picture")
+    code, _, err = run("import", digits.table, "--name", "digits")
+    assert code == 1
+    assert "images/0007.png" in err
+    assert run("status")[1].startswith("No datasets yet")
+    assert run("import", digits.table, "--name", "digits", "--skip-bad")[0] == 0
 
 
 def test_remove__forgets_the_dataset_and_leaves_the_source(audited: tuple[Digits, int], run: Run) -> None:

@@ -151,7 +151,7 @@ def import_dataset(
     workers: int | None = None,
     progress: OnProgress | None = None,
 ) -> ImportReport:
-    """Import ``source`` under ``name``: see DESIGN section 5 for the kinds of sources.
+    """Import ``source`` under ``name``; see ``sources`` for the kinds of sources.
 
     ``image_size`` is the side of the square cache (default: the median of the longer sides, at most 224).
     ``skip_bad`` leaves out rows that cannot be used instead of refusing the whole import.

@@ -8,7 +8,7 @@ Nobody is asked for a noise rate.
 
 Trust ranks the margin of the given label, averaged over test-time views and both networks, together with the
 margin averaged over training. The published signal, how often a sample was *selected*, is high for clean
-samples; it is shown, not used: it collapses where R(t) does not fit the noise (measured.md P2-D).
+samples; it is shown, not used: it collapses where R(t) does not fit the noise (measured).
 
 Uses trusted samples, where there are enough (``min_trusted``), to judge schedules; unlabeled samples are left
 out of training and scored. The search trains proxies of the final run; all trials share one warm-up. Then the

@@ -38,7 +38,7 @@ class CoteachingConfig(LoopConfig):
     noise_rate: float | None = None
     """tau of Eq. 4 in [0, 1). None: estimated from the losses (two Gaussians) and never asked for."""
     ramp_epochs: float | None = None
-    """t_k of Eq. 4. None: 10, at most a third of the epochs (measured.md P2)."""
+    """t_k of Eq. 4. None: 10, at most a third of the epochs (measured)."""
     ramp_exponent: float = 1.0
     """c of Eq. 4, above 0."""
     warmup_epochs: int = 1
@@ -75,7 +75,7 @@ class CoteachingConfig(LoopConfig):
     ``search_rows`` leaves over joins them (5,000 at most). The final training uses every labeled sample."""
     tie_margin: float = 0.5
     """Schedules within so many standard errors of the best validation accuracy count as equal, and the one that
-    drops most is taken: dropping too much costs the ranking little, too little much (measured.md P2-D: AUROC
+    drops most is taken: dropping too much costs the ranking little, too little much (measured: AUROC
     .993 for .996 and .68 for .98) and some test accuracy. Published: 0, the most accurate one."""
     step_size: float | None = None
     """delta of Eq. 13; None: by rule."""

@@ -80,7 +80,7 @@ class CrossEntropyConfig(LoopConfig):
     members: int = 1
     """Networks with different initialisation and order whose log-probabilities are averaged."""
     rounds: int = 1
-    """2: train again with weights exp(min(0, margin)) and average both rounds (measured.md P6)."""
+    """2: train again with weights exp(min(0, margin)) and average both rounds (measured)."""
 
     def problems(self) -> list[str]:
         found = [*super().problems(), *at_least(self, 1, "folds", "members", "rounds")]

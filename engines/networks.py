@@ -89,7 +89,7 @@ def _conv3(channels: int, image_size: ImageSize, num_classes: int, width: int | 
 
 
 def _conv4(channels: int, image_size: ImageSize, num_classes: int, width: int | None = None) -> nn.Module:
-    """Four convolutions of 32, 64, 128 and 128 channels, about 245,000 weights: the larger net of P6."""
+    """Four convolutions of 32, 64, 128 and 128 channels, about 245,000 weights: larger and better than `conv3`."""
     base = width or 32
     return _pooled_conv(channels, image_size, num_classes, [base, base * 2, base * 4, base * 4])
 

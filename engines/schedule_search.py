@@ -1,6 +1,6 @@
 """Finds R(t) for a dataset: trains the trials that S2E's search asks for, and can be killed at any epoch.
 
-The objective is accuracy, never log-loss (held-out log-loss chooses "drop nothing", measured.md P2-D): on
+The objective is accuracy, never log-loss (held-out log-loss chooses "drop nothing", measured): on
 trusted samples where there are enough, else on held-out given labels. The evaluation set plays no part. All
 trials start from one common warm-up (same networks, same R = 1 epochs, trained once) and see the same
 batches. The engine hands in what surrounds its trainings and gets back a curve and an account of the search.

@@ -1,6 +1,6 @@
 """What a trained network says about every sample, and the trust that follows from it.
 
-Measured (specs, P6): the log-space margin of the given label, averaged over a few test-time views, ranked
+Measured: the log-space margin of the given label, averaged over a few test-time views, ranked
 together with the margin averaged over training, is the best score of every method tried. All of it is high
 where the given label looks right.
 """
@@ -146,7 +146,7 @@ def normalized_probs(log_probs: NDArray[np.float32]) -> NDArray[np.float32]:
 def test_time_margin(log_probs: ArrayLike, labels: ArrayLike) -> NDArray[np.float32]:
     """log p of the given label minus the best other: (N, K), (N,) -> (N,); high = clean, NaN where unlabeled.
 
-    S of measured.md P6 with its sign turned.
+    the suspicion margin S with its sign turned.
     """
     values, given = np.asarray(log_probs, dtype=np.float32), np.asarray(labels, dtype=np.int64)
     margin = np.empty(len(values), dtype=np.float32)

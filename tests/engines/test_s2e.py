@@ -104,7 +104,7 @@ def test_sample__stays_inside_and_on_the_simplex() -> None:
     assert np.isfinite(relaxation.scores(relaxation.uniform(), x)).all()
 
 
-# --- estimates, item 6 of the spec: fbar(x) = (x - 0.3)^2 + 0.1 sin 5x under Beta(2, 3) ---
+# --- estimates, of the toy objective fbar(x) = (x - 0.3)^2 + 0.1 sin 5x under Beta(2, 3) ---
 
 
 def toy(x: FloatArray) -> FloatArray:

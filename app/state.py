@@ -103,7 +103,6 @@ def require_reviewer(purpose: str) -> str:
     """The reviewer's name; asks for it once and stops the page until it is there."""
     name = reviewer()
     if name:
-        components.remember_name(name)
         return name
     with st.form("reviewer_form", width=460):
         st.markdown(f"**Who is reviewing?** {purpose}")
@@ -126,5 +125,6 @@ def show_reviewer() -> None:
         changed = st.text_input("Your name", value=name, max_chars=NAME_LENGTH, key="reviewer_change").strip()
         if changed and changed != name:
             st.session_state[REVIEWER] = changed
-            components.remember_name(changed)
             st.rerun()
+    with st.sidebar:
+        components.remember_name(name)

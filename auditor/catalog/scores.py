@@ -104,9 +104,17 @@ def expected_errors(session: Session, audit: AuditTable, *, only_undecided: bool
 def table(session: Session, audit_id: int) -> pd.DataFrame:
     """All scores of an audit in sample order, without paths."""
     statement = select(*ScoreTable.__table__.columns).where(ScoreTable.audit_id == audit_id)
-    rows = session.execute(statement.order_by(ScoreTable.sample_id)).all()
+    statement = statement.order_by(ScoreTable.sample_id).execution_options(yield_per=ROWS_A_STATEMENT)
     names = [column.key for column in ScoreTable.__table__.columns]
-    return pd.DataFrame(rows, columns=names).drop(columns="audit_id")
+    # Part by part: a million rows as Python objects would take more memory than the whole app.
+    parts = [_typed(pd.DataFrame(rows, columns=names)) for rows in session.execute(statement).partitions()]
+    return pd.concat(parts or [_typed(pd.DataFrame(columns=names))], ignore_index=True).drop(columns="audit_id")
+
+
+def _typed(part: pd.DataFrame) -> pd.DataFrame:
+    """A part in which every missing number is NaN, even where all of them are missing."""
+    kinds = {"trust_score": float, "error_probability": float, "suggested_probability": float, "disagreement": float}
+    return part.astype(kinds)
 
 
 def of_samples(session: Session, audit_id: int, sample_ids: Sequence[int]) -> dict[int, ScoreTable]:

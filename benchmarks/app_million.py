@@ -1,0 +1,294 @@
+"""A million samples in the app: server time of Suspects' pages, of a card and of a verdict, and the app's memory.
+
+    python -m benchmarks.app_million [--samples 1000000] [--home FOLDER] [--out FILE]
+
+The catalog is made by this script: a million sample rows with 28-pixel images in the cache, scores, and the arrays
+of two engines. What the images show does not matter here; they differ from each other so that no cache helps.
+With ``--home`` an earlier catalog of the same size is used again. Times are the server's: the app runs as a process
+of its own and answers over HTTP on the loopback device; the page itself is run by Streamlit's script runner.
+``load_before`` says how much other work shared the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+
+ROOT = Path(__file__).resolve().parent.parent
+CLASSES = [f"class {i}" for i in range(10)]
+ENGINES = ("cross_entropy", "coteaching")
+SIDE, FEATURES, EPOCHS = 28, 32, 10
+CHUNK = 50_000
+PAGE = 60
+REPEATS = 9
+PAGE_LIMIT_S, MEMORY_LIMIT_MB = 0.5, 1024
+
+
+def main() -> None:
+    """Make the catalog, measure, write the JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--samples", type=int, default=1_000_000)
+    parser.add_argument("--home", type=Path)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "app_million.json")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        home = options.home or Path(temporary)
+        os.environ["AUDITOR_HOME"] = str(home)
+        began = time.perf_counter()
+        if not (home / "made.json").exists():
+            make(options.samples)
+            (home / "made.json").write_text(json.dumps({"samples": options.samples}))
+        figures = {
+            "samples": options.samples,
+            "seconds_to_make": round(time.perf_counter() - began, 1),
+            "machine": machine(),
+            **measure(),
+        }
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(json.dumps(figures, indent=2) + "\n")
+    print(json.dumps(figures, indent=2))
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were measured on."""
+    packages = ("streamlit", "starlette", "sqlalchemy", "pandas", "numpy")
+    return {
+        "cpu": platform.processor() or platform.machine(),
+        "cores": psutil.cpu_count(),
+        "load_before": [round(one, 1) for one in os.getloadavg()],
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in packages},
+    }
+
+
+def make(num_samples: int) -> None:
+    """Fill an empty home through the catalog's own functions."""
+    from auditor.catalog import audits, datasets, scores
+    from auditor.catalog.db import session
+    from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable, now
+    from auditor.settings import settings
+
+    generator = np.random.default_rng(0)
+    given = generator.integers(0, len(CLASSES), num_samples)
+    with session() as open_session:
+        dataset = DatasetTable(
+            name="million", source="made by a script", source_kind="folder", root=str(settings().home),
+            num_samples=num_samples, channels=1, height=SIDE, width=SIDE, class_names=CLASSES,
+        )  # fmt: skip
+        dataset_id = datasets.create(open_session, dataset, _sample_rows(given))
+        audit = AuditTable(
+            dataset_id=dataset_id, status="finished", preset="standard", device="cuda", seed=0,
+            engines=list(ENGINES), started_at=now(), finished_at=now(),
+            summary={"num_label_issues": num_samples // 20},
+        )  # fmt: skip
+        runs = [EngineRunTable(audit_id=0, engine=name, status="finished", progress=1.0) for name in ENGINES]
+        audit_id = audits.create(open_session, audit, runs)
+    folder = settings().dataset_folder(dataset_id)
+    folder.mkdir(parents=True)
+    shape = (num_samples, 1, SIDE, SIDE)
+    cache = np.lib.format.open_memmap(folder / f"images_{SIDE}x{SIDE}x1.npy", "w+", np.uint8, shape)
+    for start in range(0, num_samples, CHUNK):
+        part = cache[start : start + CHUNK]
+        part[:] = generator.integers(0, 256, part.shape, dtype=np.uint8)
+    cache.flush()
+    _make_arrays(audit_id, given, generator)
+    doubt = generator.random(num_samples)
+    rank = np.empty(num_samples, dtype=np.int64)
+    rank[np.argsort(-doubt)] = np.arange(num_samples)
+    with session() as open_session:
+        scores.store(
+            open_session,
+            audit_id,
+            {
+                "rank": rank,
+                "given_label": given,
+                "trust_score": 1 - doubt,
+                "error_probability": doubt**8,
+                "is_label_issue": rank < num_samples // 20,
+                "suggested_label": (given + generator.integers(1, len(CLASSES), num_samples)) % len(CLASSES),
+                "suggested_probability": generator.random(num_samples),
+                "agreement": generator.integers(0, len(ENGINES) + 1, num_samples),
+                "disagreement": generator.random(num_samples),
+            },
+        )
+
+
+def _sample_rows(given: Any) -> Iterator[dict[str, Any]]:
+    for i, label in enumerate(given.tolist()):
+        path = f"{i // 1000:04d}/{i:07d}.png"
+        yield {"sample_id": i, "filepath": path, "location": path, "given_label": label}
+
+
+def _make_arrays(audit_id: int, given: Any, generator: np.random.Generator) -> None:
+    from auditor import results
+    from auditor.settings import settings
+
+    num_samples = len(given)
+    for engine in ENGINES:
+        probs = generator.random((num_samples, len(CLASSES)), dtype=np.float32)
+        probs /= probs.sum(axis=1, keepdims=True)
+        trust = generator.random(num_samples, dtype=np.float32)
+        results.store(
+            results.engine_folder(audit_id, engine),
+            {
+                "pred_probs": probs,
+                "trust_score": trust,
+                "embeddings": generator.standard_normal((num_samples, FEATURES), dtype=np.float32),
+                "map": generator.standard_normal((num_samples, 2), dtype=np.float32),
+                "signal_loss": trust,
+                "history_loss": generator.random((EPOCHS, num_samples), dtype=np.float32).astype(np.float16),
+            },
+        )
+        about = {
+            "title": engine,
+            "paper": "",
+            "signals": {"loss": {"title": "loss", "meaning": "", "high_means": "suspect"}},
+        }
+        (settings().audit_folder(audit_id) / f"{engine}.json").write_text(json.dumps(about))
+
+
+def measure() -> dict[str, Any]:
+    """Run the app on the home and time what a reviewer asks of it."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [
+        sys.executable,
+        "-m",
+        "streamlit",
+        "run",
+        str(ROOT / "app" / "main.py"),
+        "--server.port",
+        str(port),
+    ]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            app = App(f"http://127.0.0.1:{port}")
+            process = psutil.Process(server.pid)
+            figures: dict[str, Any] = {"seconds": app.figures()}
+            figures["memory_mb"] = {
+                "resident": round(process.memory_info().rss / 2**20),
+                "own": round(process.memory_full_info().uss / 2**20),
+            }
+        finally:
+            server.terminate()
+    figures["page_script"] = page_script()
+    pages = [one for name, one in figures["seconds"].items() if "page" in name]
+    figures["holds"] = {
+        f"every page under {PAGE_LIMIT_S} s": max(one["median"] for one in pages) < PAGE_LIMIT_S,
+        f"memory under {MEMORY_LIMIT_MB} MB": figures["memory_mb"]["resident"] < MEMORY_LIMIT_MB,
+    }
+    return figures
+
+
+class App:
+    """The running app, asked as its components ask it."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            try:
+                urllib.request.urlopen(f"{url}/_stcore/health", timeout=1).close()
+                break
+            except OSError:
+                time.sleep(0.2)
+        from app import access
+
+        self.token = access.token()
+
+    def post(self, path: str, **body: Any) -> Any:
+        request = urllib.request.Request(
+            f"{self.url}/bench/{path}",
+            json.dumps(body).encode(),
+            {"Content-Type": "application/json", "X-Auditor-Token": self.token},
+        )
+        with urllib.request.urlopen(request) as answer:
+            return json.load(answer)
+
+    def image(self, sample: int) -> None:
+        with urllib.request.urlopen(
+            f"{self.url}/bench/image/1/{sample}.png?size=128&t={self.token}"
+        ) as answer:
+            answer.read()
+
+    def figures(self) -> dict[str, Any]:
+        """Median and worst seconds of each request; the first call of a kind is one of them."""
+        queue = {"undecided": True}
+        items = self.post("queue", audit=1, where=queue, limit=PAGE)["items"]
+        ids = iter([item["sample"] for item in items])
+        deep = iter(np.linspace(0, 990_000, REPEATS).astype(int).tolist())
+        pages = iter(range(REPEATS))
+        pair = {"undecided": True, "given": 3, "suggested": 5}
+
+        def next_page() -> None:
+            self.post("queue", audit=1, where=queue, after=items[-1]["rank"] + PAGE * next(pages), limit=PAGE)
+
+        def tiles() -> None:
+            for item in items:
+                self.image(item["sample"])
+
+        def verdict() -> None:
+            sample = next(ids)
+            body = {"token": str(sample), "dataset": 1, "audit": 1, "sample": sample, "reviewer": "bench"}
+            self.post("verdicts", verdicts=[{**body, "seen": None, "decision": "unsure", "label": None}])
+
+        return {
+            "first page": timed(lambda: self.post("queue", audit=1, where=queue, limit=PAGE)),
+            "next page": timed(next_page),
+            "page anywhere in the list": timed(
+                lambda: self.post("queue", audit=1, where=queue, after=next(deep), limit=PAGE)
+            ),
+            "page of one class pair": timed(lambda: self.post("queue", audit=1, where=pair, limit=PAGE)),
+            "page of one engine": timed(
+                lambda: self.post("queue", audit=1, where={**queue, "engine": ENGINES[0]}, limit=PAGE)
+            ),
+            "60 thumbnails": timed(tiles),
+            "verdict": timed(verdict),
+            "card": timed(lambda: self.post("card", audit=1, sample=items[0]["sample"])),
+            "progress": timed(lambda: self.post("progress", audit=1)),
+        }
+
+
+def timed(action: Callable[[], Any]) -> dict[str, float]:
+    """Median and worst of some calls."""
+    seconds = []
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        action()
+        seconds.append(time.perf_counter() - began)
+    return {"median": round(statistics.median(seconds), 4), "worst": round(max(seconds), 4)}
+
+
+def page_script() -> dict[str, float]:
+    """Seconds that the script of the Suspects page takes, first and later (caches filled)."""
+    from streamlit.testing.v1 import AppTest
+
+    app = AppTest.from_file(str(ROOT / "app" / "frame.py"), default_timeout=120)
+    app.session_state["reviewer"] = "bench"
+    app.run()
+    app.switch_page("app_pages/suspects.py")
+    began = time.perf_counter()
+    app.run()
+    first = time.perf_counter() - began
+    return {"first": round(first, 3), "later": timed(app.run)["median"]}
+
+
+if __name__ == "__main__":
+    main()

@@ -7,6 +7,7 @@ the commands, so that ``auditor status`` does not wait for torch.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ import click
 from auditor.errors import AuditorError
 
 Command = Any
+BACKGROUND_NICENESS = 5
+"""Training yields to the app and to whatever else a person does at the machine."""
 PRESETS = click.Choice(["quick", "standard", "paper"])
 POLICIES = click.Choice(["reviewed", "auto"])
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print machine-readable output.")
@@ -114,9 +117,10 @@ def audit(
 @click.argument("audit_id", type=int)
 def worker(audit_id: int) -> None:
     """Do an audit's work in this process (started by `audit` and by the app)."""
-    from auditor import worker
+    from auditor import worker as audit_worker
 
-    worker.run(audit_id)
+    os.nice(BACKGROUND_NICENESS)
+    audit_worker.run(audit_id)
 
 
 @cli.command()

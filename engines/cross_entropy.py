@@ -169,10 +169,9 @@ def train(
         # 4. What the trained network says; the first round's margins weigh the second round's samples.
         scores = bench.score(network)
         votes.add(fit, scores)
-        if fit.round + 1 < config.rounds:
-            weights = bench.round_weights(scores)
-        else:
-            weights = torch.ones(data.num_samples)
+        weights = (
+            bench.round_weights(scores) if fit.round + 1 < config.rounds else torch.ones(data.num_samples)
+        )
 
     # 5. Rank the margins.
     return _result(data, config, seed, bench, votes, recorder)

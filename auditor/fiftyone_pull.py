@@ -16,7 +16,7 @@ from typing import Any
 
 from sqlmodel import Session
 
-from auditor import fiftyone_push, fiftyone_server, reviewing
+from auditor import fiftyone_database, fiftyone_processes, fiftyone_push, reviewing
 from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
 from auditor.catalog.models import DatasetTable, DecisionTable, ReviewTable
@@ -93,8 +93,8 @@ def pull(name: str, *, reviewer: str, to: str | None = None) -> Pulled:
     """
     with session() as open_session:
         dataset = datasets.get(open_session, name)
-    fiftyone = fiftyone_server.connect()
-    with fiftyone_server.explained(), fiftyone_server.alone(f"push-{dataset.id}"):
+    fiftyone = fiftyone_database.connect()
+    with fiftyone_database.explained(), fiftyone_processes.alone(f"push-{dataset.id}"):
         target = fiftyone_push.find(fiftyone, dataset, to)
         return pull_samples(target, target, dataset, reviewer=reviewer)
 

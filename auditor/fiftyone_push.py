@@ -15,7 +15,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from auditor import fiftyone_fields, fiftyone_server, fiftyone_views, images
+from auditor import (
+    fiftyone_database,
+    fiftyone_fields,
+    fiftyone_processes,
+    fiftyone_views,
+    images,
+)
 from auditor.catalog.models import DatasetTable
 from auditor.errors import FiftyOneError
 from auditor.fiftyone_fields import BASE, DECISION_FIELDS, DESCRIPTIONS, INDEX, MARK, Columns
@@ -69,8 +75,8 @@ def push(
     """
     began, report = time.monotonic(), progress or _silent
     columns = fiftyone_fields.load(name)
-    fiftyone = fiftyone_server.connect()
-    with fiftyone_server.explained(), fiftyone_server.alone(f"push-{columns.dataset.id}"):
+    fiftyone = fiftyone_database.connect()
+    with fiftyone_database.explained(), fiftyone_processes.alone(f"push-{columns.dataset.id}"):
         target = open_or_create(
             fiftyone, columns.dataset, to or remembered_name(columns.dataset), replace=replace
         )

@@ -18,18 +18,19 @@ from types import FrameType
 from typing import Any
 from urllib.parse import quote
 
-from auditor import fiftyone_push, fiftyone_server, fiftyone_views
+from auditor import fiftyone_app, fiftyone_database, fiftyone_processes, fiftyone_push, fiftyone_views
 from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
 from auditor.errors import FiftyOneError
 from auditor.fiftyone_actions import REVIEWER
+from auditor.fiftyone_app import PORT, RunningApp
+from auditor.fiftyone_database import release
 from auditor.fiftyone_fields import MARK
 from auditor.fiftyone_pull import Listed, Pulled, pull
 from auditor.fiftyone_push import Progress, Pushed, Step, push
-from auditor.fiftyone_server import APP_PORT, RunningApp, release
 
 __all__ = [
-    "APP_PORT",
+    "PORT",
     "Listed",
     "Prepared",
     "Progress",
@@ -59,8 +60,8 @@ def load(name: str) -> Any:
     """
     with session() as open_session:
         dataset = datasets.get(open_session, name)
-    fiftyone = fiftyone_server.connect()
-    with fiftyone_server.explained():
+    fiftyone = fiftyone_database.connect()
+    with fiftyone_database.explained():
         return fiftyone_push.find(fiftyone, dataset)
 
 
@@ -69,8 +70,8 @@ def is_pushed(name: str, *, to: str | None = None) -> bool:
     with session() as open_session:
         dataset = datasets.get(open_session, name)
         audit = audits.require_finished(open_session, dataset)
-    fiftyone = fiftyone_server.connect()
-    with fiftyone_server.explained():
+    fiftyone = fiftyone_database.connect()
+    with fiftyone_database.explained():
         try:
             target = fiftyone_push.find(fiftyone, dataset, to)
         except FiftyOneError:
@@ -94,7 +95,7 @@ def prepare(
     name: str,
     *,
     to: str | None = None,
-    port: int = APP_PORT,
+    port: int = PORT,
     view: str = fiftyone_views.SUSPECTS,
     progress: Progress | None = None,
 ) -> Prepared:
@@ -104,10 +105,10 @@ def prepare(
         NotFoundError: no such dataset, or no finished audit.
         FiftyOneError: FiftyOne cannot be used, or the port is taken.
     """
-    fiftyone_server.refuse_port(port)
+    fiftyone_app.refuse_port(port)
     pushed = push(name, to=to, progress=progress)
-    fiftyone = fiftyone_server.connect()
-    with fiftyone_server.explained():
+    fiftyone = fiftyone_database.connect()
+    with fiftyone_database.explained():
         slug = fiftyone_views.slug_of(fiftyone, fiftyone.load_dataset(pushed.name), view)
     query = f"?view={slug}" if slug else ""
     return Prepared(name, pushed.name, f"/datasets/{quote(pushed.name)}{query}", port)
@@ -119,11 +120,11 @@ def start(prepared: Prepared, *, reviewer: str = "") -> RunningApp:
     Raises:
         FiftyOneError: the App does not start.
     """
-    fiftyone = fiftyone_server.connect()
+    fiftyone = fiftyone_database.connect()
     environment = {"FIFTYONE_PLUGINS_DIR": str(_plugins(Path(fiftyone.config.plugins_dir)))}
     if reviewer:
         environment[REVIEWER] = reviewer
-    app = fiftyone_server.start_app(port=prepared.port, environment=environment)
+    app = fiftyone_app.start_app(port=prepared.port, environment=environment)
     return RunningApp(app.url + prepared.path, app.process)
 
 
@@ -158,7 +159,7 @@ def serve(
 def _wait(process: subprocess.Popen[bytes]) -> None:
     if process.wait() != 0:
         raise FiftyOneError(
-            f"FiftyOne's App ended by itself; {fiftyone_server.folder() / 'app.log'} says why."
+            f"FiftyOne's App ended by itself; {fiftyone_processes.folder() / 'app.log'} says why."
         )
 
 
@@ -168,7 +169,7 @@ def _end(_number: int, _frame: FrameType | None) -> None:
 
 def _plugins(own: Path) -> Path:
     """A folder with our plugin and links to those that the user has installed."""
-    place = fiftyone_server.folder() / "plugins"
+    place = fiftyone_processes.folder() / "plugins"
     place.mkdir(parents=True, exist_ok=True)
     for old in place.iterdir():
         if old.is_symlink():

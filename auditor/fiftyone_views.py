@@ -24,7 +24,9 @@ MAP_KEY = "audit_map"
 SIMILARITY_KEY = "audit_similarity"
 MAX_COMPONENTS = 48
 """Directions of the embeddings that the search for similar images keeps."""
-RED, GREEN, BLUE, GREY, AMBER, PURPLE = "#D1242F", "#2DA44E", "#0969DA", "#8C959F", "#BF8700", "#8250DF"
+RED, GREEN, BLUE, GREY = "#FF8182", "#4AC26B", "#80CCFF", "#D0D7DE"
+AMBER, PURPLE = "#F2CC60", "#D2A8FF"
+"""Light enough for the black text that the App sets on them."""
 DECISION_COLOURS = {"keep": GREEN, "relabel": BLUE, "exclude": PURPLE, "unsure": AMBER}
 
 
@@ -153,7 +155,8 @@ def _groups(columns: Columns) -> list[tuple[str, list[str], bool]]:
         ("trust of each engine", trusts, True),
         ("published signals", signals, False),
         ("duplicates", ["duplicate_group", "duplicate_conflict"], False),
-        ("bookkeeping", [INDEX, BASE, "id", "filepath", "created_at", "last_modified_at", "metadata"], False),
+        # The App shows an empty group of that name where there is none.
+        ("metadata", [INDEX, BASE, "id", "filepath", "created_at", "last_modified_at", "metadata"], False),
     ]
 
 
@@ -166,7 +169,7 @@ def _sidebar(fiftyone: Any, target: Any, columns: Columns) -> None:
             documents.append(fiftyone.SidebarGroupDocument(name=name, paths=there, expanded=expanded))
     target.app_config.sidebar_groups = documents
     target.app_config.active_fields = fiftyone.ActiveFields(
-        paths=["tags", "ground_truth", "suggested", "trust_score"]
+        paths=["ground_truth", "suggested", "trust_score", "decision"]
     )
     target.save()
 
@@ -196,7 +199,7 @@ def _colours(fiftyone: Any, target: Any) -> None:
                 "fieldColor": RED,
                 "valueColors": [{"value": "label_issue", "color": RED}, *decided],
             },
-            {"path": "ground_truth", "fieldColor": "#24292F"},
+            {"path": "ground_truth", "fieldColor": AMBER},
             {"path": "suggested", "fieldColor": BLUE},
             {"path": "trust_score", "fieldColor": GREY},
             {"path": "is_label_issue", "fieldColor": RED, "valueColors": issue},

@@ -1,4 +1,4 @@
-"""FiftyOne's database and App: found, started where none is configured, and stopped again.
+"""FiftyOne's database: found, started where none is configured, and stopped again.
 
 Where ``FIFTYONE_DATABASE_URI`` (or FiftyOne's own configuration file) names a MongoDB, that one is used. Otherwise
 a MongoDB of our own runs on 127.0.0.1 with its data below ``home/fiftyone/db``; never FiftyOne's default one,
@@ -11,37 +11,36 @@ Nothing here reports to anybody: ``FIFTYONE_DO_NOT_TRACK`` is set before FiftyOn
 from __future__ import annotations
 
 import atexit
-import fcntl
 import importlib.util
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
-
-from auditor.catalog.audits import process_lives
 from auditor.errors import FiftyOneError
-from auditor.settings import settings
+from auditor.fiftyone_processes import (
+    ADDRESS,
+    folder,
+    free_port,
+    living_users,
+    locked,
+    recorded,
+    stop_recorded,
+    write_record,
+)
 
-ADDRESS = "127.0.0.1"
-APP_PORT = 5151
 MIN_MONGODB = (6, 0)
 """The oldest MongoDB that FiftyOne 1.20 and later work with."""
 FREE_BYTES = 600 * 2**20
 """An empty MongoDB takes 300 MB; with less than this it would fail half way."""
 START_S = 60.0
-APP_START_S = 180.0
-STOP_S = 30.0
 REACH_S = 5.0
 QUIET = {"FIFTYONE_DO_NOT_TRACK": "1", "FIFTYONE_DATABASE_VALIDATION": "false"}
 """No telemetry; and we say ourselves which MongoDB is too old."""
@@ -67,11 +66,6 @@ class _State:
 
 
 _state = _State()
-
-
-def folder() -> Path:
-    """Where everything of FiftyOne lies in the home."""
-    return settings().home / "fiftyone"
 
 
 def configured_uri() -> str | None:
@@ -108,15 +102,21 @@ def connect() -> Any:
     return fiftyone
 
 
+def uri() -> str:
+    """The MongoDB that this process works with; ``connect()`` must have been called."""
+    assert _state.database is not None, "connect() first"
+    return _state.database.uri
+
+
 def release() -> None:
     """Leave our own MongoDB; the last process to leave stops it. Runs by itself when this process ends."""
     database, _state.database = _state.database, None
     if database is None or database.folder is None or not database.folder.exists():
         return
-    with _locked(database.folder):
+    with locked(database.folder):
         (database.folder / "users" / f"{os.getpid()}.json").unlink(missing_ok=True)
-        if not _users(database.folder):
-            _stop_recorded(database.folder / "mongod.json", _state.mongod)
+        if not living_users(database.folder):
+            stop_recorded(database.folder / "mongod.json", _state.mongod)
             _state.mongod = None
 
 
@@ -151,33 +151,16 @@ def explained() -> Iterator[None]:
         raise FiftyOneError(_remedy(error)) from error
 
 
-@contextmanager
-def alone(what: str) -> Iterator[None]:
-    """Let one process of this machine do it at a time.
-
-    Raises:
-        FiftyOneError: another one is at it.
-    """
-    place = folder()
-    place.mkdir(parents=True, exist_ok=True)
-    with (place / f"{what}.lock").open("w") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise FiftyOneError("Another push or pull of this dataset is at work; wait for it.") from error
-        yield
-
-
 # --- MongoDB of our own ---------------------------------------------------------------------------------
 
 
 def _joined() -> _Database:
-    uri = configured_uri()
-    if uri:
-        if _state.database is None or _state.database.uri != uri:
+    configured = configured_uri()
+    if configured:
+        if _state.database is None or _state.database.uri != configured:
             release()
-            _check_reachable(uri)
-            _state.database = _Database(uri, None)
+            _check_reachable(configured)
+            _state.database = _Database(configured, None)
         return _state.database
     if _state.database is not None and _state.database.folder == folder() and _reaches(_state.database.uri):
         return _state.database
@@ -195,16 +178,17 @@ def _own_database() -> _Database:
         raise FiftyOneError(
             f"{place} cannot be made ({error.strerror}); free some space or set AUDITOR_HOME elsewhere."
         ) from error
-    with _locked(place):
-        users = _users(place)
-        recorded = _recorded(place / "mongod.json")
-        if recorded is None:
+    with locked(place):
+        users = living_users(place)
+        record = recorded(place / "mongod.json")
+        if record is None:
             port, _state.mongod = _start_mongod(place)
-            _record(place / "mongod.json", _state.mongod.pid, port=port)
+            write_record(place / "mongod.json", _state.mongod.pid, port=port)
         else:
-            port = recorded["port"]
-        _record(place / "users" / f"{os.getpid()}.json", os.getpid(), others=len(users))
-    return _Database(f"mongodb://{ADDRESS}:{port}", place)
+            port = record["port"]
+        write_record(place / "users" / f"{os.getpid()}.json", os.getpid(), others=len(users))
+    # Answered in no time or never: whoever waits for a dead one wants to know soon.
+    return _Database(f"mongodb://{ADDRESS}:{port}/?serverSelectionTimeoutMS={int(REACH_S * 2000)}", place)
 
 
 def _find_mongod() -> str:
@@ -272,13 +256,11 @@ def _why_mongod_ended(code: int, log: Path) -> str:
 
 
 def _check_reachable(uri: str) -> None:
-    import pymongo
     import pymongo.errors
 
     shown = uri.split("@")[-1].removeprefix("mongodb://")
     try:
-        with pymongo.MongoClient(uri, serverSelectionTimeoutMS=int(REACH_S * 1000)) as client:
-            version = str(client.server_info()["version"])
+        version = _answer(uri, REACH_S)
     except (pymongo.errors.PyMongoError, ValueError) as error:
         raise FiftyOneError(
             f"FIFTYONE_DATABASE_URI names {shown}, which does not answer ({_line(error, 60)}); start that "
@@ -287,14 +269,25 @@ def _check_reachable(uri: str) -> None:
     check_version(version)
 
 
-def _reaches(uri: str, *, seconds: float = REACH_S) -> bool:
+def _answer(uri: str, seconds: float) -> str:
+    """The version of the MongoDB that answers."""
     import pymongo
+
+    client: pymongo.MongoClient[Any] = pymongo.MongoClient(
+        uri, serverSelectionTimeoutMS=int(seconds * 1000), connectTimeoutMS=int(seconds * 1000)
+    )
+    try:
+        return str(client.server_info()["version"])
+    finally:
+        client.close()
+
+
+def _reaches(uri: str, *, seconds: float = REACH_S) -> bool:
     import pymongo.errors
 
     try:
-        with pymongo.MongoClient(uri, serverSelectionTimeoutMS=int(seconds * 1000)) as client:
-            client.admin.command("ping")
-            return True
+        _answer(uri, seconds)
+        return True
     except pymongo.errors.PyMongoError:
         return False
 
@@ -317,173 +310,14 @@ def _import_with(uri: str) -> None:
 def _reconnect(fiftyone: Any, uri: str) -> None:
     """Point a FiftyOne that is loaded already to another database."""
     from fiftyone.core.odm import database
-    from fiftyone.core.singletons import DatasetSingleton
+    from fiftyone.factory.repo_factory import RepositoryFactory
 
     database._disconnect()
-    # Datasets that are held in memory belong to the database that was left.
-    instances = getattr(DatasetSingleton, "_instances", None)
-    for kind in (fiftyone.Dataset,):
-        held = getattr(kind, "_instances", instances)
-        if held is not None:
-            held.clear()
+    # What is held in memory belongs to the database that was left.
+    fiftyone.Dataset._instances.clear()
+    RepositoryFactory.repos.clear()
     fiftyone.config.database_uri = uri
     database.establish_db_conn(fiftyone.config)
-
-
-# --- The App --------------------------------------------------------------------------------------------
-
-
-@dataclass
-class RunningApp:
-    """FiftyOne's App on this machine."""
-
-    url: str
-    process: subprocess.Popen[bytes] | None
-    """None where it was running before, started by another process of ours that still lives."""
-
-    def stop(self) -> None:
-        """End it, if it is ours to end."""
-        if self.process is not None:
-            _stop_recorded(folder() / "app.json", self.process)
-
-
-def start_app(*, port: int = APP_PORT, environment: dict[str, str] | None = None) -> RunningApp:
-    """Serve the App on 127.0.0.1 from a process of its own; ``connect()`` must have been called.
-
-    An App of this home whose owner was killed is ended first; one whose owner lives is used as it is.
-
-    Raises:
-        FiftyOneError: the port is taken, or the App does not start.
-    """
-    assert _state.database is not None, "connect() first"
-    place = folder()
-    place.mkdir(parents=True, exist_ok=True)
-    recorded = _recorded(place / "app.json")
-    if recorded is not None:
-        if process_lives(recorded["owner"], recorded["owner_started"]) and recorded["owner"] != os.getpid():
-            return RunningApp(f"http://{ADDRESS}:{recorded['port']}", None)
-        _stop_recorded(place / "app.json", None)
-    refuse_port(port)
-    log = place / "app.log"
-    command = [sys.executable, "-m", "fiftyone.server.main", "--port", str(port), "--address", ADDRESS]
-    own = {**QUIET, "FIFTYONE_DATABASE_URI": _state.database.uri, "FIFTYONE_APP_THEME": "light"}
-    with log.open("wb") as stream:
-        process = subprocess.Popen(
-            command,
-            stdout=stream,
-            stderr=stream,
-            stdin=subprocess.DEVNULL,
-            env={**os.environ, **own, **(environment or {})},
-            start_new_session=True,
-        )
-    owner = psutil.Process()
-    _record(place / "app.json", process.pid, port=port, owner=owner.pid, owner_started=owner.create_time())
-    app = RunningApp(f"http://{ADDRESS}:{port}", process)
-    try:
-        _await_app(app, log)
-    except BaseException:
-        app.stop()
-        raise
-    return app
-
-
-def _await_app(app: RunningApp, log: Path) -> None:
-    assert app.process is not None
-    until = time.monotonic() + APP_START_S
-    while time.monotonic() < until:
-        if app.process.poll() is not None:
-            last = (log.read_text(errors="replace").strip().splitlines() or ["no message"])[-1]
-            raise FiftyOneError(f"FiftyOne's App ended at once ({last[:100]}); {log} says more.")
-        try:
-            with urllib.request.urlopen(f"{app.url}/fiftyone", timeout=5) as answer:
-                if answer.status == 200:
-                    return
-        except OSError:
-            time.sleep(0.1)
-    raise FiftyOneError(f"FiftyOne's App did not answer within {APP_START_S:.0f} s; {log} says more.")
-
-
-def refuse_port(port: int) -> None:
-    """Say early that the port is taken.
-
-    Raises:
-        FiftyOneError: another program than an App of this home listens on it.
-    """
-    recorded = _recorded(folder() / "app.json")
-    if not _is_free(port) and (recorded is None or recorded["port"] != port):
-        raise FiftyOneError(
-            f"Port {port} is taken by another program; stop it, or choose another one with --port {port + 1}."
-        )
-
-
-def free_port() -> int:
-    """A port on 127.0.0.1 that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind((ADDRESS, 0))
-        return int(probe.getsockname()[1])
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((ADDRESS, port))
-        except OSError:
-            return False
-    return True
-
-
-# --- Processes that are recorded in files ---------------------------------------------------------------
-
-
-@contextmanager
-def _locked(place: Path) -> Iterator[None]:
-    with (place / "lock").open("w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        yield
-
-
-def _record(path: Path, pid: int, **values: Any) -> None:
-    started = psutil.Process(pid).create_time()
-    path.write_text(json.dumps({"pid": pid, "started": started, **values}))
-
-
-def _recorded(path: Path) -> dict[str, Any] | None:
-    """The record of a process that still lives, or None."""
-    try:
-        record: dict[str, Any] = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return None
-    return record if process_lives(record["pid"], record["started"]) else None
-
-
-def _users(place: Path) -> list[int]:
-    """Processes that work with our MongoDB; records of dead ones are removed."""
-    living = []
-    for path in (place / "users").glob("*.json"):
-        record = _recorded(path)
-        if record is None:
-            path.unlink(missing_ok=True)
-        else:
-            living.append(int(record["pid"]))
-    return living
-
-
-def _stop_recorded(path: Path, child: subprocess.Popen[bytes] | None) -> None:
-    record = _recorded(path)
-    if record is not None:
-        process = psutil.Process(record["pid"])
-        process.terminate()
-        until = time.monotonic() + STOP_S
-        while process_lives(record["pid"], record["started"]):
-            if child is not None and child.pid == record["pid"] and child.poll() is not None:
-                break
-            if time.monotonic() > until:
-                process.kill()
-            time.sleep(0.02)
-    if child is not None and record is not None and child.pid == record["pid"]:
-        child.wait()
-    path.unlink(missing_ok=True)
 
 
 def _remedy(error: Exception) -> str:

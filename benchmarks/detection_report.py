@@ -85,7 +85,7 @@ def _problem_table(problem: str, cells: list[dict[str, Any]], combined: dict[str
     for cell in mine:
         for name, values in cell["scores"].items():
             scores[name].append(values)
-            if not name.endswith("as published"):
+            if not name.endswith("as published") and cell["cpu_seconds"] is not None:
                 costs[name].append(cell["cpu_seconds"])
     for found in (value for key, value in combined.items() if key.startswith(problem + "-")):
         scores["consensus, equal weights"].append(found["equal"])

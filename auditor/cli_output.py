@@ -25,7 +25,6 @@ from auditor.intervals import percent
 from auditor.reports import conflict_sentence
 from auditor.simulating import Tournament
 
-
 MOST_PROBLEMS = 20
 """Rows that are listed one by one; the rest is counted."""
 

@@ -63,7 +63,8 @@ def page(stored: dict[str, Any]) -> str:
         "",
         "Same images, network, epochs and augmentation for every method in a run; known truth measures and never "
         "trains. Mean over seeds, ± half the range between the best and the worst seed. "
-        "`python -m benchmarks.detection` fills the table (resumable), `python -m benchmarks.detection_report` writes this page.",
+        "`python -m benchmarks.detection` fills the table (resumable), "
+        "`python -m benchmarks.detection_report` writes this page.",
         "",
         f"Rows and epochs: {', '.join(f'{rows:,} rows, {epochs} epochs' for rows, epochs in settings)}. "
         f"Device: {'; '.join(devices)}. Versions: {', '.join(f'{k} {v}' for k, v in versions.items())}. "

@@ -108,13 +108,15 @@ def table(session: Session, audit_id: int) -> pd.DataFrame:
     names = [column.key for column in ScoreTable.__table__.columns]
     # Part by part: a million rows as Python objects would take more memory than the whole app.
     parts = [_typed(pd.DataFrame(rows, columns=names)) for rows in session.execute(statement).partitions()]
-    return pd.concat(parts or [_typed(pd.DataFrame(columns=names))], ignore_index=True).drop(columns="audit_id")
+    return pd.concat(parts or [_typed(pd.DataFrame(columns=names))], ignore_index=True).drop(
+        columns="audit_id"
+    )
 
 
 def _typed(part: pd.DataFrame) -> pd.DataFrame:
     """A part in which every missing number is NaN, even where all of them are missing."""
-    kinds = {"trust_score": float, "error_probability": float, "suggested_probability": float, "disagreement": float}
-    return part.astype(kinds)
+    numbers = ("trust_score", "error_probability", "suggested_probability", "disagreement")
+    return part.astype(dict.fromkeys(numbers, float))
 
 
 def of_samples(session: Session, audit_id: int, sample_ids: Sequence[int]) -> dict[int, ScoreTable]:

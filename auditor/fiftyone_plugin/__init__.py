@@ -14,7 +14,7 @@ from auditor import fiftyone_actions
 from auditor.errors import AuditorError
 
 
-class _Decision(operators.Operator):  # type: ignore[misc]
+class _Decision(operators.Operator):
     """One action for the selected samples, or for the one that is open."""
 
     action = ""

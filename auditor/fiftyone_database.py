@@ -108,6 +108,11 @@ def uri() -> str:
     return _state.database.uri
 
 
+def version() -> str:
+    """Of the MongoDB that this process works with."""
+    return _answer(uri(), REACH_S)
+
+
 def release() -> None:
     """Leave our own MongoDB; the last process to leave stops it. Runs by itself when this process ends."""
     database, _state.database = _state.database, None

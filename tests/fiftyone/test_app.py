@@ -1,0 +1,81 @@
+"""The App in a real browser: tag, decide with our buttons, pull, compare."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor import fiftyone_processes, fiftyone_sync
+from tests.fiftyone.test_pull import at, pull, standing
+
+CHROMIUM = Path(os.environ.get("AUDITOR_CHROMIUM", "/usr/bin/chromium"))
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+WAIT_MS = 120_000
+
+
+@pytest.fixture
+def page(pushed: Any) -> Iterator[Any]:
+    """The App on the suspects of the pushed dataset, reviewed by ann."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    if not CHROMIUM.exists():
+        pytest.skip(f"no Chromium at {CHROMIUM}; set AUDITOR_CHROMIUM")
+    prepared = fiftyone_sync.prepare("digits", port=fiftyone_processes.free_port())
+    app = fiftyone_sync.start(prepared, reviewer="ann")
+    try:
+        with sync_api.sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+            opened = browser.new_page(viewport={"width": 1500, "height": 900})
+            opened.set_default_timeout(WAIT_MS)
+            # A popover for first-time users covers the buttons.
+            opened.add_init_script("localStorage.setItem('fiftyone-enterprise-tooltip-seen','true')")
+            opened.asked_for = []
+            opened.on("request", lambda request: opened.asked_for.append(request.url))
+            opened.goto(app.url, wait_until="domcontentloaded")
+            opened.locator("[data-cy=looker]").first.wait_for()
+            yield opened
+            browser.close()
+    finally:
+        app.stop()
+
+
+def select(page: Any, place: int) -> None:
+    tile = page.locator("[data-cy=looker]").nth(place)
+    tile.hover()
+    box = tile.bounding_box()
+    page.mouse.click(box["x"] + 10, box["y"] + 10)
+    page.locator("[data-cy=looker] input:checked").first.wait_for(state="attached")
+
+
+def run_operator(page: Any, label: str) -> None:
+    """By name, as the keyboard does it: backtick, name, Enter."""
+    page.keyboard.press("`")
+    page.get_by_placeholder("Search operations").fill(label)
+    page.get_by_text(label, exact=True).last.wait_for()
+    page.keyboard.press("Enter")
+
+
+@pytest.mark.browser
+def test_app__tag_decide_and_pull(page: Any, pushed: Any) -> None:
+    suspects = pushed.load_saved_view("suspected mislabels").values("sample_index")
+    select(page, 0)
+    page.locator("[data-cy=action-tag-sample-labels]").click()
+    page.locator("[data-cy=sample-tag-input]").fill("exclude")
+    page.keyboard.press("Enter")
+    page.get_by_text("Apply", exact=True).click()
+    page.wait_for_function("() => !document.querySelector('[data-cy=tagger-container]')")
+    pushed.reload()
+    assert "exclude" in at(pushed, suspects[0], "tags")
+    assert standing() == {}  # a tag waits for the pull
+    assert pull("ann").counts == {"exclude": 1}
+    select(page, 2)
+    run_operator(page, "Take the suggestion")
+    page.get_by_text("took the suggestion for").first.wait_for()
+    decision = standing()[suspects[2]]
+    assert decision == ("relabel", int(at(pushed, suspects[2], "suggested.label")), "ann")
+    assert pull("bob").counts == {}
+    foreign = [url for url in page.asked_for if "127.0.0.1" not in url and "fonts.g" not in url]
+    assert foreign == []  # no telemetry

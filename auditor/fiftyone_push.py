@@ -204,7 +204,9 @@ def _remember(target: Any, columns: Columns) -> None:
         "classes": list(columns.dataset.class_names),
     }
     target.info[MARK] = mark
-    (images.folder(columns.dataset) / NAME_FILE).write_text(json.dumps({"name": target.name}))
+    place = images.folder(columns.dataset)
+    place.mkdir(parents=True, exist_ok=True)
+    (place / NAME_FILE).write_text(json.dumps({"name": target.name}))
     target.save()
 
 

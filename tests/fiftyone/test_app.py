@@ -50,14 +50,6 @@ def select(page: Any, place: int) -> None:
     page.locator("[data-cy=looker] input:checked").first.wait_for(state="attached")
 
 
-def run_operator(page: Any, label: str) -> None:
-    """By name, as the keyboard does it: backtick, name, Enter."""
-    page.keyboard.press("`")
-    page.get_by_placeholder("Search operations").fill(label)
-    page.get_by_text(label, exact=True).last.wait_for()
-    page.keyboard.press("Enter")
-
-
 @pytest.mark.browser
 def test_app__tag_decide_and_pull(page: Any, pushed: Any) -> None:
     suspects = pushed.load_saved_view("suspected mislabels").values("sample_index")
@@ -72,7 +64,7 @@ def test_app__tag_decide_and_pull(page: Any, pushed: Any) -> None:
     assert standing() == {}  # a tag waits for the pull
     assert pull("ann").counts == {"exclude": 1}
     select(page, 2)
-    run_operator(page, "Take the suggestion")
+    page.locator('[data-item-id="@label-auditor/review/take_suggestion"]').click()
     page.get_by_text("took the suggestion for").first.wait_for()
     decision = standing()[suspects[2]]
     assert decision == ("relabel", int(at(pushed, suspects[2], "suggested.label")), "ann")

@@ -39,6 +39,7 @@ def write(fiftyone: Any, target: Any, columns: Columns, here: Here) -> list[str]
     if not target.info[MARK].get("app_is_set"):
         _sidebar(fiftyone, target, columns)
         _colours(fiftyone, target)
+        _editing(target, columns)
         target.info[MARK] = {**target.info[MARK], "app_is_set": True}
         target.save()
     else:
@@ -186,6 +187,15 @@ def _add_to_sidebar(target: Any, columns: Columns) -> None:
         if new and name in by_name:
             by_name[name].paths = [*(by_name[name].paths or []), *new]
     target.save()
+
+
+def _editing(target: Any, columns: Columns) -> None:
+    """Let the App's Annotate tab offer the classes, so that a label is corrected with two clicks."""
+    if hasattr(target, "generate_label_schemas"):  # older ones have no such tab
+        schema = target.generate_label_schemas("ground_truth")
+        schema["classes"] = list(columns.dataset.class_names)
+        target.update_label_schema("ground_truth", schema)
+        target.activate_label_schemas(["ground_truth"])
 
 
 def _colours(fiftyone: Any, target: Any) -> None:

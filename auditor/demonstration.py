@@ -139,7 +139,7 @@ def _free_name() -> str:
 
     An earlier demo that nobody reviewed is replaced.
     """
-    for name in (NAME, *(f"{NAME}-{number}" for number in itertools.count(2))):
+    for name in itertools.chain([NAME], (f"{NAME}-{number}" for number in itertools.count(2))):
         with session() as open_session:
             if not datasets.exists(open_session, name):
                 return name

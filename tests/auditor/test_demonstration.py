@@ -1,0 +1,34 @@
+"""The demo, end to end with one engine: twice in a row, and never over what a person reviewed."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from auditor import demonstration, reviewing
+from auditor.catalog import datasets
+from auditor.catalog.db import session
+from auditor.errors import ExportRefusedError
+
+
+def test_run__finds_most_planted_errors_and_keeps_reviews(home: Path, tmp_path: Path) -> None:
+    figures = demonstration.run(out=tmp_path / "cleaned.csv", engines=["cross_entropy"])
+    assert (figures.dataset, figures.num_wrong) == ("digits", 180)
+    assert figures.recall > 0.8
+    assert figures.precision_at_errors > 0.8
+    assert figures.noise_after < figures.noise_before
+    with (tmp_path / "cleaned.csv").open(encoding="utf-8", newline="") as file:
+        assert sum(1 for _ in csv.DictReader(file)) == 1797
+    with pytest.raises(ExportRefusedError, match="exists"):
+        demonstration.run(out=tmp_path / "cleaned.csv")
+    with session() as open_session:
+        first = datasets.get(open_session, "digits")
+    assert demonstration._free_name() == "digits"  # nobody reviewed it: the next demo takes its place
+    demonstration.prepare()
+    with session() as open_session:
+        again = datasets.get(open_session, "digits")
+    assert again.id != first.id or again.created_at != first.created_at
+    reviewing.decide(again.id, 0, "keep", reviewer="ada")
+    assert demonstration._free_name() == "digits-2"

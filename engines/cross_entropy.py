@@ -12,7 +12,8 @@ sample weighted by exp(min(0, margin)), which helps at heavy noise; ``folds`` > 
 network that never saw its given label (and then the margin over training does not count).
 
 Uses neither a noise rate nor trusted labels; unlabeled samples are left out of training and scored.
-Measured (10,000 CIFAR images with human labels, small network): AUROC .87 to .90 over three noise levels.
+Measured (benchmarks/results/detection.md, 10,000 rows, 10 epochs, small networks, three seeds, CPU): AUROC .999 on
+MNIST with 20 % symmetric noise, .76 with 45 % pair flips, .83 on the human labels of CIFAR-10N aggre.
 """
 
 from __future__ import annotations

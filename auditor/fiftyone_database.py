@@ -315,12 +315,13 @@ def _import_with(uri: str) -> None:
 def _reconnect(fiftyone: Any, uri: str) -> None:
     """Point a FiftyOne that is loaded already to another database."""
     from fiftyone.core.odm import database
-    from fiftyone.factory.repo_factory import RepositoryFactory
+    from fiftyone.factory import repo_factory
 
     database._disconnect()
     # What is held in memory belongs to the database that was left.
     fiftyone.Dataset._instances.clear()
-    RepositoryFactory.repos.clear()
+    repo_factory.RepositoryFactory.repos.clear()
+    repo_factory._db = None
     fiftyone.config.database_uri = uri
     database.establish_db_conn(fiftyone.config)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,14 @@ def select(page: Any, place: int) -> None:
     page.locator("[data-cy=looker] input:checked").first.wait_for(state="attached")
 
 
+def await_value(is_there: Callable[[], bool]) -> None:
+    """The App writes after the click."""
+    until = time.monotonic() + WAIT_MS / 1000
+    while not is_there():
+        assert time.monotonic() < until, "the App did not write it"
+        time.sleep(0.2)
+
+
 @pytest.mark.browser
 def test_app__tag_decide_and_pull(page: Any, pushed: Any) -> None:
     suspects = pushed.load_saved_view("suspected mislabels").values("sample_index")
@@ -58,14 +67,13 @@ def test_app__tag_decide_and_pull(page: Any, pushed: Any) -> None:
     page.locator("[data-cy=sample-tag-input]").fill("exclude")
     page.keyboard.press("Enter")
     page.get_by_text("Apply", exact=True).click()
-    page.wait_for_function("() => !document.querySelector('[data-cy=tagger-container]')")
-    pushed.reload()
-    assert "exclude" in at(pushed, suspects[0], "tags")
+    await_value(lambda: "exclude" in at(pushed, suspects[0], "tags"))
+    page.keyboard.press("Escape")  # nothing is selected any more
     assert standing() == {}  # a tag waits for the pull
     assert pull("ann").counts == {"exclude": 1}
     select(page, 2)
     page.locator('[data-item-id="@label-auditor/review/take_suggestion"]').click()
-    page.get_by_text("took the suggestion for").first.wait_for()
+    await_value(lambda: suspects[2] in standing())
     decision = standing()[suspects[2]]
     assert decision == ("relabel", int(at(pushed, suspects[2], "suggested.label")), "ann")
     assert pull("bob").counts == {}

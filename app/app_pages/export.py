@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from app import before_after, data, downloads, state, words
+from app import before_after, data, downloads, fiftyone_button, state, words
 from app.failures import shown
 from app.words import plain
 from auditor import exporting, reviewing
@@ -115,3 +115,6 @@ if finished:
     st.subheader("Before and after", anchor=False)
     with shown():
         before_after.draw(dataset)
+    st.subheader("FiftyOne", anchor=False)
+    with shown():
+        fiftyone_button.draw(dataset)

@@ -74,7 +74,9 @@ def import_the_zip(page: Any, server: Server) -> None:
     settled(page)
     button(page, "Preview the upload").click()
     page.get_by_text("Name of the dataset").wait_for(timeout=WAIT_MS)
-    assert page.get_by_test_id("stMetricValue").all_inner_texts()[1:4] == ["400", "10", "0"]
+    figures = page.get_by_test_id("stMetricValue")
+    figures.nth(3).wait_for(timeout=WAIT_MS)
+    assert figures.all_inner_texts()[1:4] == ["400", "10", "0"]
     name = page.locator(".st-key-import_name input")
     name.fill(NAME)
     name.press("Enter")

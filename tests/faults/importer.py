@@ -5,6 +5,7 @@ Usage: importer.py SOURCE WORKERS STOP, where at the stage STOP it writes "here"
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 
@@ -14,6 +15,8 @@ from auditor.importing import Progress, import_dataset
 
 def main() -> int:
     source, workers, stop = sys.argv[1:]
+    # Whoever starts the tests in the background lets them ignore Ctrl-C; a person at a terminal does not.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def watch(progress: Progress) -> None:
         stage, _, least = stop.partition(":")

@@ -240,7 +240,7 @@ def _one_promise(
 ) -> Promise:
     cut, num_above = _lowest_cut(doubt, right, num_rows, q)
     if np.isnan(cut):
-        smallest = 1.0 / ((num_rows + 1) * q)
+        smallest = min(1.0, 1.0 / ((num_rows + 1) * q))
         why = (
             f"Nothing can be promised at {percent(q)}: {num_rows} calibrating rows can only back a list of "
             f"{percent(smallest)} of the labels or more, and no such list is clean enough. Verify more "

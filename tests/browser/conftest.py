@@ -84,9 +84,9 @@ def server(tmp_path: Path) -> Iterator[Server]:
     running.kill()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[object]:
-    """One Chromium for all tests."""
+    """One Chromium for a file; Playwright allows one at a time, and other files of a worker start theirs."""
     if not Path(CHROMIUM).exists():
         pytest.skip(f"no Chromium at {CHROMIUM}; install it or set AUDITOR_CHROMIUM")
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

@@ -79,3 +79,20 @@ def test_app__tag_decide_and_pull(page: Any, pushed: Any) -> None:
     assert pull("bob").counts == {}
     foreign = [url for url in page.asked_for if "127.0.0.1" not in url and "fonts.g" not in url]
     assert foreign == []  # no telemetry
+
+
+@pytest.mark.browser
+def test_app__correct_a_label_in_the_annotate_tab_and_pull(page: Any, pushed: Any) -> None:
+    suspect = pushed.load_saved_view("suspected mislabels").values("sample_index")[0]
+    given = at(pushed, suspect, "ground_truth.label")
+    other = next(name for name in ("0", "1") if name != given)
+    page.locator("[data-cy=looker]").first.click()
+    page.get_by_text("Annotate", exact=True).first.click()
+    page.locator("[data-cy=modal]").get_by_text(given, exact=True).last.click()
+    chosen = page.locator("[data-cy=root_label_container] input[role=combobox]")
+    chosen.click()
+    page.get_by_role("option", name=other, exact=True).click()
+    await_value(lambda: at(pushed, suspect, "ground_truth.label") == other)
+    assert pull("ann").counts == {"relabel": 1}
+    assert standing()[suspect] == ("relabel", int(other), "ann")
+    assert pull("bob").counts == {}

@@ -48,9 +48,12 @@ def transition_chart(cells: pd.DataFrame, names: Sequence[str]) -> Any:
     side = max(300, min(560, 46 * len(names)))
     base = alt.Chart(wrong).encode(
         x=alt.X(
-            "given:N", sort=list(names), title="given label", axis=alt.Axis(orient="top", labelAngle=-40)
+            "given:N",
+            sort=list(names),
+            title="given label",
+            axis=alt.Axis(orient="top", labelAngle=-40, labelOverlap=False),
         ),
-        y=alt.Y("true:N", sort=list(names), title="true class"),
+        y=alt.Y("true:N", sort=list(names), title="true class", axis=alt.Axis(labelOverlap=False)),
         tooltip=[
             "true",
             "given",

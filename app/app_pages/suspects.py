@@ -7,13 +7,13 @@ import streamlit as st
 from app import bulk, components, data, queues, state, words
 from app.words import plain
 
-head, hint, door = st.columns([1, 4.2, 1.2], vertical_alignment="center")
+head, hint, door = st.columns([1, 3.4, 1.5], vertical_alignment="center")
 head.title("Suspects")
 dataset = state.require_dataset()
 audit = state.require_audit(dataset)
 if not data.draws(dataset.id or 0):
     with hint.container(horizontal=True, vertical_alignment="center", horizontal_alignment="right"):
-        label = "**Verify 200 random samples first**: without it nothing about this list can be promised."
+        label = "**Verify 200 random samples first**: nothing can be promised without."
         st.page_link("app_pages/verify.py", label=label, icon=":material/fact_check:")
 reviewer = state.require_reviewer("Every decision is kept with your name, and you can take each back.")
 queue = queues.choose(dataset, audit)

@@ -25,6 +25,37 @@ function unpack(buffer) {
   };
 }
 
+// "#rrggbb" as one pixel of image data (a little-endian machine's, which all browsers run on).
+function pixelOf(colour, opacity) {
+  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+  return ((Math.round(opacity * 255) << 24) | (blue << 16) | (green << 8) | red) >>> 0;
+}
+
+function fillSquare(pixels, width, height, left, top, size, tone) {
+  const [right, bottom] = [Math.min(width, left + size), Math.min(height, top + size)];
+  const first = Math.max(0, left);
+  for (let row = Math.max(0, top); row < bottom; row += 1) {
+    for (let at = row * width + first; at < row * width + right; at += 1) pixels[at] = tone;
+  }
+}
+
+function crossStamp(half, arm, ratio, halo, tone) {
+  const stamp = el("canvas", { width: Math.round(2 * half * ratio), height: Math.round(2 * half * ratio) });
+  const context = stamp.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, half * ratio, half * ratio);
+  for (const [width, colour] of [[3.6, halo], [1.5, tone]]) {
+    context.lineWidth = width;
+    context.strokeStyle = colour;
+    context.beginPath();
+    context.moveTo(-arm, -arm);
+    context.lineTo(arm, arm);
+    context.moveTo(arm, -arm);
+    context.lineTo(-arm, arm);
+    context.stroke();
+  }
+  return stamp;
+}
+
 class EmbeddingMap {
   constructor(root) {
     this.canvas = el("canvas", { tabindex: "0", role: "img", "aria-label": "Map of the embedding", "data-testid": "map" });
@@ -219,43 +250,42 @@ class EmbeddingMap {
     const [width, height] = [Math.round(canvas.clientWidth * ratio), Math.round(canvas.clientHeight * ratio)];
     if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
     const context = canvas.getContext("2d");
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.clearRect(0, 0, canvas.clientWidth, canvas.clientHeight);
-    const { k, left, top } = this.frame();
+    const frame = this.frame(); // once: to ask the page for the canvas's size at every point costs most of the time
+    const { k, left, top } = frame;
     const { x, y, issue, count } = this.points;
-    const size = Math.max(1.6, Math.min(7, (count > 30000 ? 2 : count > 4000 ? 3 : 4.5) * Math.sqrt(this.view.scale)));
+    const dot = Math.max(1.6, Math.min(7, (count > 30000 ? 2 : count > 4000 ? 3 : 4.5) * Math.sqrt(this.view.scale)));
+    const size = Math.max(1, Math.round(dot * ratio));
+    // Dots are written as pixels: a hundred thousand of them take milliseconds, and half a second as shapes.
+    const image = context.createImageData(width, height);
+    const pixels = new Uint32Array(image.data.buffer);
     const crosses = [];
     for (const [group, members] of this.groups) {
       if (this.hidden.has(group)) continue;
-      context.fillStyle = this.colourOf(group);
-      context.globalAlpha = group === 65535 ? 0.35 : 0.75;
+      const tone = pixelOf(this.colourOf(group), group === 65535 ? 0.35 : 0.75);
       for (const i of members) {
         const px = left + x[i] * k;
         const py = top + (65535 - y[i]) * k;
-        if (px < -9 || py < -9 || px > canvas.clientWidth + 9 || py > canvas.clientHeight + 9) continue;
+        if (px < -9 || py < -9 || px > frame.width + 9 || py > frame.height + 9) continue;
         if (issue[i]) crosses.push([px, py, group]);
-        else context.fillRect(px - size / 2, py - size / 2, size, size);
+        else fillSquare(pixels, width, height, Math.round(px * ratio - size / 2), Math.round(py * ratio - size / 2), size, tone);
       }
     }
-    this.paintCrosses(context, crosses, size + 1.5);
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.putImageData(image, 0, 0);
+    this.paintCrosses(context, crosses, dot + 1.5, ratio);
     this.paintPolygon(context);
   }
 
-  paintCrosses(context, crosses, arm) {
-    context.globalAlpha = 1;
-    const halo = getComputedStyle(this.box).getPropertyValue("--st-background-color") || "#fff";
-    const text = getComputedStyle(this.box).getPropertyValue("--st-text-color") || "#000";
-    for (const [width, tone] of [[3.6, halo], [1.5, null]]) {
-      context.lineWidth = width;
-      for (const [px, py, group] of crosses) {
-        context.strokeStyle = tone || (group === 65535 ? text : this.colourOf(group));
-        context.beginPath();
-        context.moveTo(px - arm, py - arm);
-        context.lineTo(px + arm, py + arm);
-        context.moveTo(px + arm, py - arm);
-        context.lineTo(px - arm, py + arm);
-        context.stroke();
-      }
+  // A cross of each colour is drawn once and then stamped, for the same reason.
+  paintCrosses(context, crosses, arm, ratio) {
+    const style = getComputedStyle(this.box);
+    const halo = style.getPropertyValue("--st-background-color") || "#fff";
+    const text = style.getPropertyValue("--st-text-color") || "#000";
+    const half = Math.ceil((arm + 3) * ratio) / ratio;
+    const stamps = new Map();
+    for (const [px, py, group] of crosses) {
+      if (!stamps.has(group)) stamps.set(group, crossStamp(half, arm, ratio, halo, group === 65535 ? text : this.colourOf(group)));
+      context.drawImage(stamps.get(group), px - half, py - half, 2 * half, 2 * half);
     }
   }
 

@@ -220,6 +220,7 @@ def look_at_every_screen(browser: Any, server: Server, artifacts: Path) -> None:
         page = context.new_page()
         for path in PAGES:
             open_page(page, server, f"{path}?dataset={NAME}")
+            page.wait_for_function("!document.querySelector('[data-testid=stSkeleton]')", timeout=WAIT_MS)
             page.wait_for_timeout(700)
             page.screenshot(path=str(artifacts / f"{path or 'home'}-{width}x{height}-{scheme}.png"))
             wide = page.evaluate("document.documentElement.scrollWidth > window.innerWidth")

@@ -39,12 +39,13 @@ function fillSquare(pixels, width, height, left, top, size, tone) {
   }
 }
 
-function crossStamp(half, arm, ratio, halo, tone) {
-  const stamp = el("canvas", { width: Math.round(2 * half * ratio), height: Math.round(2 * half * ratio) });
-  const context = stamp.getContext("2d");
-  context.setTransform(ratio, 0, 0, ratio, half * ratio, half * ratio);
+// A cross with a halo as pixels, all in the canvas's own pixels.
+function crossStamp(arm, ratio, halo, tone) {
+  const half = Math.ceil(arm + 3 * ratio);
+  const context = el("canvas", { width: 2 * half, height: 2 * half }).getContext("2d");
+  context.translate(half, half);
   for (const [width, colour] of [[3.6, halo], [1.5, tone]]) {
-    context.lineWidth = width;
+    context.lineWidth = width * ratio;
     context.strokeStyle = colour;
     context.beginPath();
     context.moveTo(-arm, -arm);
@@ -53,7 +54,19 @@ function crossStamp(half, arm, ratio, halo, tone) {
     context.lineTo(-arm, arm);
     context.stroke();
   }
-  return stamp;
+  return { half, pixels: new Uint32Array(context.getImageData(0, 0, 2 * half, 2 * half).data.buffer) };
+}
+
+function copyStamp(pixels, width, height, px, py, stamp) {
+  const side = 2 * stamp.half;
+  const [left, top] = [Math.round(px) - stamp.half, Math.round(py) - stamp.half];
+  const [first, last] = [Math.max(0, -left), Math.min(side, width - left)];
+  for (let row = Math.max(0, -top); row < Math.min(side, height - top); row += 1) {
+    for (let column = first; column < last; column += 1) {
+      const tone = stamp.pixels[row * side + column];
+      if (tone) pixels[(top + row) * width + left + column] = tone;
+    }
+  }
 }
 
 class EmbeddingMap {
@@ -270,22 +283,21 @@ class EmbeddingMap {
         else fillSquare(pixels, width, height, Math.round(px * ratio - size / 2), Math.round(py * ratio - size / 2), size, tone);
       }
     }
+    this.paintCrosses(pixels, width, height, crosses, dot + 1.5, ratio);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.putImageData(image, 0, 0);
-    this.paintCrosses(context, crosses, dot + 1.5, ratio);
     this.paintPolygon(context);
   }
 
-  // A cross of each colour is drawn once and then stamped, for the same reason.
-  paintCrosses(context, crosses, arm, ratio) {
+  // A cross of each colour is drawn once and then copied, for the same reason.
+  paintCrosses(pixels, width, height, crosses, arm, ratio) {
     const style = getComputedStyle(this.box);
     const halo = style.getPropertyValue("--st-background-color") || "#fff";
     const text = style.getPropertyValue("--st-text-color") || "#000";
-    const half = Math.ceil((arm + 3) * ratio) / ratio;
     const stamps = new Map();
     for (const [px, py, group] of crosses) {
-      if (!stamps.has(group)) stamps.set(group, crossStamp(half, arm, ratio, halo, group === 65535 ? text : this.colourOf(group)));
-      context.drawImage(stamps.get(group), px - half, py - half, 2 * half, 2 * half);
+      if (!stamps.has(group)) stamps.set(group, crossStamp(arm * ratio, ratio, halo, group === 65535 ? text : this.colourOf(group)));
+      copyStamp(pixels, width, height, px * ratio, py * ratio, stamps.get(group));
     }
   }
 

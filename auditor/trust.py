@@ -1,10 +1,11 @@
 """From the witnesses' opinions to one trust score a label, a suggestion, and what can be said honestly.
 
 Every witness's scores become rank percentiles over the whole labeled set (never within a class: that
-gains on balanced sets and loses badly on long tails), and the consensus is their mean. With enough verified
-rows the weights are learned from them: a logistic regression on the ranks' log-odds, from rows that
-calibrate nothing afterwards, and kept only where it ranks better out of fold than equal weights. All
-functions are pure: arrays in, arrays out.
+gains on balanced sets and loses badly on long tails), and the consensus is their mean: with equal weights where
+the witnesses rank alike, and where they part, as under structured noise, with more weight for those whose own
+predictions separate the labels into two groups. With enough verified rows the weights are learned: a logistic
+regression on the ranks' log-odds, from rows that calibrate nothing afterwards, and kept only where it ranks better
+out of fold. All functions are pure: arrays in, arrays out.
 
 Roles of verified rows in one audit: *trusted* rows were trained on as trusted, so they say nothing about how
 this audit treats others; *learning* rows choose the weights; all the rest *calibrate*. No row has two roles.
@@ -46,6 +47,7 @@ from auditor.evidence import (
     check_witnesses,
     pool_predictions,
 )
+from auditor.separation import ONE_NORMAL, separation
 
 __all__ = ["Consensus", "Verified", "Witness", "combine", "rank_percentiles", "split_roles"]
 
@@ -58,6 +60,8 @@ REGULARIZATION = 0.3
 STRUCTURED_BELOW = 0.7
 """Rank correlation between two witnesses below which the noise is probably structured."""
 MIN_ROWS_FOR_CORRELATION = 30
+LEAST_WEIGHT = 0.01
+"""Separation beyond chance granted to a witness that separates nothing; if all are such, all weigh the same."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +137,11 @@ def combine(
 
     # 1. One ranking.
     ranks = np.stack([rank_percentiles(w.trust_score, labeled) for w in witnesses], axis=1)  # (N, W)
-    weighting = _weigh(ranks, [w.name for w in witnesses], given_labels, verified)
+    names = [witness.name for witness in witnesses]
+    correlations = _rank_correlations(ranks)
+    structured, structured_sentence = _judge_structure(correlations, names)
+    unlearned = _weights_by_separation(witnesses, given_labels) if structured else _equal_weights(names)
+    weighting = _weigh(ranks, unlearned, given_labels, verified)
     trust = weighting.trust_score
 
     # 2. How many, and from which class to which.
@@ -155,8 +163,6 @@ def combine(
     # 4. Where the witnesses part.
     num_voters = 0 if pooled is None else pooled.num_voters
     agreement = np.zeros(len(given_labels), np.int16) if pooled is None else pooled.num_against
-    correlations = _rank_correlations(ranks)
-    structured, structured_sentence = _judge_structure(correlations, [w.name for w in witnesses])
     return Consensus(
         trust_score=trust,
         error_probability=error_probability,
@@ -221,46 +227,90 @@ class _Weighting:
     calibrating: NDArray[np.bool_] | None
 
 
+@dataclass(frozen=True)
+class _Unlearned:
+    """Weights that need no verified rows."""
+
+    weights: Mapping[str, float]
+    """By witness, positive, summing to 1."""
+    title: str
+    why: str
+
+
+def _equal_weights(names: Sequence[str]) -> _Unlearned:
+    return _Unlearned(
+        dict.fromkeys(names, 1.0 / len(names)), "Equal weights", "every witness counts the same."
+    )
+
+
+def _weights_by_separation(witnesses: Sequence[Witness], given_labels: NDArray[np.integer]) -> _Unlearned:
+    """Believe those who see two groups of labels, since somebody must be wrong where witnesses part.
+
+    A network that saw through the pattern is sure on both sides of its margin; one that was taken in, or has
+    learned nothing yet, is undecided everywhere. Whoever brings no predictions weighs as the others do on average.
+    """
+    names = [witness.name for witness in witnesses]
+    beyond = {
+        witness.name: max(separation(witness, given_labels) - ONE_NORMAL, LEAST_WEIGHT)
+        for witness in witnesses
+        if witness.pred_probs is not None
+    }
+    if not beyond:
+        return _equal_weights(names)
+    usual = sum(beyond.values()) / len(beyond)
+    raw = {name: beyond.get(name, usual) for name in names}
+    weights = {name: value / sum(raw.values()) for name, value in raw.items()}
+    best = max(weights, key=weights.__getitem__)
+    return _Unlearned(
+        weights,
+        "Weights by separation",
+        f"the witnesses part, so those count more that separate the labels into two groups; {best} most, with "
+        f"{weights[best]:.0%}.",
+    )
+
+
 def _weigh(
     ranks: NDArray[np.float32],
-    names: Sequence[str],
+    unlearned: _Unlearned,
     given_labels: NDArray[np.integer],
     verified: Verified | None,
 ) -> _Weighting:
-    """Choose equal or learned weights and score every sample with them."""
+    """Keep the unlearned weights or learn better ones, and score every sample with them."""
+    names = list(unlearned.weights)
+    shares = np.array([unlearned.weights[name] for name in names], dtype=np.float32)
     with np.errstate(invalid="ignore", divide="ignore"):
         spoken = np.isfinite(ranks)
-        equal_trust = np.where(spoken, ranks, 0).sum(axis=1, dtype=np.float32) / spoken.sum(axis=1)
-    equal = dict.fromkeys(names, 1.0 / len(names))
+        mean = np.where(spoken, ranks, 0) @ shares / (spoken @ shares)
+    plain_trust = mean.astype(np.float32)
     if verified is None:
-        sentence = "Equal weights: every witness counts the same."
-        return _Weighting(equal_trust.astype(np.float32), equal, False, sentence, None)
+        sentence = f"{unlearned.title}: {unlearned.why}"
+        return _Weighting(plain_trust, unlearned.weights, False, sentence, None)
     learning, calibrating = split_roles(verified)
-    learned, sentence = _learn_weights(ranks, equal_trust, given_labels, verified.subset(learning))
+    learned, why = _learn_weights(ranks, plain_trust, given_labels, verified.subset(learning))
     if learned is None:
-        return _Weighting(equal_trust.astype(np.float32), equal, False, sentence, calibrating)
-    trust = rank_percentiles(_log_odds(ranks) @ learned, np.isfinite(equal_trust))
-    shares = learned / np.abs(learned).sum()
-    weights = {name: float(share) for name, share in zip(names, shares, strict=True)}
-    return _Weighting(trust, weights, True, sentence, calibrating)
+        return _Weighting(plain_trust, unlearned.weights, False, f"{unlearned.title}: {why}", calibrating)
+    trust = rank_percentiles(_log_odds(ranks) @ learned, np.isfinite(plain_trust))
+    absolute = learned / np.abs(learned).sum()
+    weights = {name: float(share) for name, share in zip(names, absolute, strict=True)}
+    return _Weighting(trust, weights, True, why, calibrating)
 
 
 def _learn_weights(
     ranks: NDArray[np.float32],
-    equal_trust: NDArray[np.floating],
+    plain_trust: NDArray[np.floating],
     given_labels: NDArray[np.integer],
     rows: Verified,
 ) -> tuple[NDArray[np.float64] | None, str]:
-    """Logistic regression of "right" on log-odds ranks; None where equal weights rank as well out of fold."""
+    """Logistic regression of "right" on log-odds ranks; None, and why, where ``plain_trust`` ranks as well."""
     if ranks.shape[1] == 1:
-        return None, "Equal weights: there is only one witness."
-    rows = rows.subset(~rows.is_unsure & np.isfinite(equal_trust[rows.sample_ids]))
+        return None, "there is only one witness."
+    rows = rows.subset(~rows.is_unsure & np.isfinite(plain_trust[rows.sample_ids]))
     is_right = ~rows.is_wrong(given_labels)
     num_wrong, num_right = int((~is_right).sum()), int(is_right.sum())
     if min(num_wrong, num_right) < MIN_ROWS_OF_A_KIND:
         return None, (
-            f"Equal weights: {num_wrong} wrong and {num_right} right verified rows are free to learn from; "
-            f"weights need {MIN_ROWS_OF_A_KIND} of each and {MIN_ROWS_FOR_WEIGHTS} verified rows in all."
+            f"{num_wrong} wrong and {num_right} right verified rows are free to learn from; "
+            f"learned ones need {MIN_ROWS_OF_A_KIND} of each and {MIN_ROWS_FOR_WEIGHTS} verified rows in all."
         )
     features = _log_odds(ranks[rows.sample_ids])
     out_of_fold = np.zeros(len(is_right))
@@ -268,14 +318,11 @@ def _learn_weights(
         model = LogisticRegression(C=REGULARIZATION).fit(features[fit], is_right[fit])
         out_of_fold[score] = model.decision_function(features[score])
     learned_auroc = roc_auc_score(is_right, out_of_fold)
-    equal_auroc = roc_auc_score(is_right, equal_trust[rows.sample_ids])
-    comparison = f"(area under the curve {learned_auroc:.3f} out of fold, equal weights {equal_auroc:.3f})"
+    plain_auroc = roc_auc_score(is_right, plain_trust[rows.sample_ids])
+    comparison = f"(area under the curve {learned_auroc:.3f} out of fold, {plain_auroc:.3f} without them)"
     coefficients = LogisticRegression(C=REGULARIZATION).fit(features, is_right).coef_[0]
-    if learned_auroc <= equal_auroc or not np.any(coefficients):
-        return (
-            None,
-            f"Equal weights: learned ones rank no better on {len(is_right)} verified rows {comparison}.",
-        )
+    if learned_auroc <= plain_auroc or not np.any(coefficients):
+        return None, f"learned ones rank no better on {len(is_right)} verified rows {comparison}."
     return coefficients, f"Weights learned from {len(is_right)} verified rows {comparison}."
 
 

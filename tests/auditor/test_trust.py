@@ -10,6 +10,7 @@ from auditor import evidence
 from auditor.calibration import promise
 from auditor.errors import AuditFailedError, VerificationError
 from auditor.evidence import UNSURE, Verified, Witness
+from auditor.separation import otsu_share, separation
 from auditor.trust import combine, rank_percentiles, split_roles
 from tests.auditor.worlds import World, make_witness, make_world
 
@@ -154,7 +155,9 @@ def test_combine__one_class_has_nothing_to_suggest():
 
 def test_combine__learns_weights_where_a_witness_misleads():
     world = make_world(3_000, rate=0.3)
-    good, bad = make_witness(world, "a"), make_witness(world, "b", skill=0.0)
+    good, sharp = make_witness(world, "a"), make_witness(world, "b")
+    wrong_rows = np.random.default_rng(0).permutation(3_000)
+    bad = Witness("b", sharp.trust_score[wrong_rows], sharp.pred_probs[wrong_rows])  # as sure as the good one
     plain = combine([good, bad], world.given_labels, 4)
     learned = combine([good, bad], world.given_labels, 4, verified=world.verify(400))
     assert not plain.weights_are_learned
@@ -162,6 +165,50 @@ def test_combine__learns_weights_where_a_witness_misleads():
     assert learned.weights["a"] > 5 * abs(learned.weights["b"])
     assert detection(world, learned.trust_score) > detection(world, plain.trust_score) + 0.05
     assert "Weights learned from 200 verified rows" in learned.weights_sentence
+
+
+def test_combine__where_witnesses_part_those_count_more_that_see_two_groups():
+    world = make_world(3_000, rate=0.3)
+    sharp, dull = make_witness(world, "a", skill=4.0), make_witness(world, "b", skill=0.0)
+    silent = Witness("silent", dull.trust_score)
+    apart = combine([sharp, dull], world.given_labels, 4)
+    assert apart.weights["a"] > 10 * apart.weights["b"]
+    assert "Weights by separation" in apart.weights_sentence
+    equal = (apart.witness_ranks[:, 0] + apart.witness_ranks[:, 1]) / 2
+    assert detection(world, apart.trust_score) > detection(world, equal) + 0.02
+    assert not apart.weights_are_learned
+    with_silent = combine([sharp, dull, silent], world.given_labels, 4)
+    assert with_silent.weights["silent"] == pytest.approx(1 / 3)
+    copy = Witness("c", sharp.trust_score + 1e-3, dull.pred_probs)
+    alike = combine([sharp, copy], world.given_labels, 4)
+    assert alike.weights == {"a": 0.5, "c": 0.5}
+    assert sum(with_silent.weights.values()) == pytest.approx(1.0)
+
+
+def test_otsu_share__closed_forms():
+    assert otsu_share(np.array([0.0, 0.0, 1.0, 1.0])) == pytest.approx(1.0)
+    assert otsu_share(np.array([0.0, 1.0, 2.0])) == pytest.approx(0.75)  # 1/3 * 2/3 * 1.5^2 of 2/3
+    assert otsu_share(np.zeros(5)) == 0.0
+    assert otsu_share(np.array([])) == 0.0
+    normal = np.random.default_rng(0).normal(size=200_000)
+    assert otsu_share(normal) == pytest.approx(2 / np.pi, abs=3e-3)
+    assert otsu_share(5 - 3 * normal) == pytest.approx(otsu_share(normal))
+    uniform = np.linspace(0, 1, 100_001)
+    assert otsu_share(uniform) == pytest.approx(0.75, abs=1e-3)
+
+
+def test_separation__reads_margins_of_labeled_rows_in_chunks(monkeypatch):
+    world = make_world(400, num_unlabeled=30)
+    witness = make_witness(world)
+    witness.pred_probs[40] = np.nan
+    rows = np.r_[30:40, 41:400]
+    probs, given = witness.pred_probs[rows].astype(float), world.given_labels[rows]
+    others = np.where(np.arange(4) == given[:, None], 0, probs)
+    margins = np.log(probs[np.arange(len(rows)), given]) - np.log(others.max(axis=1))
+    expected = otsu_share(margins)
+    assert separation(witness, world.given_labels) == pytest.approx(expected, rel=1e-5)
+    monkeypatch.setattr(evidence, "CHUNK_CELLS", 28)
+    assert separation(witness, world.given_labels) == pytest.approx(expected, rel=1e-5)
 
 
 def test_combine__rows_that_learn_do_not_calibrate():

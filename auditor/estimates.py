@@ -24,6 +24,10 @@ MIXTURE_POINTS = 2_000
 """Quantiles of the margin that the mixture is fitted to: bounded work, and blind to the order of samples."""
 BLIND_POINT = 0.1
 """Share that is shown first when no witness predicts classes; a place to start looking, not an estimate."""
+SUREST_SHARE = 0.3
+"""Rows with the surest predictions: a network's own mistakes are rare there, and so are errors on hard images."""
+EDGES = ("surest predictions differ", "predictions differ")
+"""Estimators that bound the guess: the one misses errors on hard images, the other counts all the mistakes."""
 PRIOR_ROWS = 5.0
 """Rows of the predictions' guess that each verified row of T is smoothed with."""
 MIN_CLASS_SIZE = 20
@@ -126,17 +130,18 @@ def guess_noise_rate(pooled: Pooled | None, num_labeled: int) -> NoiseRate:
             "verified. Verify a random sample.",
         )
     estimators = _noise_rate_estimators(pooled)
-    values = sorted(estimators.values())
-    low, high = values[0], values[-1]
-    point = float(np.median(values))
+    low, high = min(estimators.values()), max(estimators.values())
+    middle = [value for name, value in estimators.items() if name not in EDGES]
+    point = float(np.clip(min(middle, default=low), low, high))
     sentence = (
         f"A guess: between {percent(low)} and {percent(high)} of {num_labeled:,} labels may be wrong "
-        f"({len(values)} estimators, none verified). Verify a random sample to know."
+        f"({len(estimators)} estimators, none verified). Verify a random sample to know."
     )
     return NoiseRate(low, point, high, "guess", sentence, estimators)
 
 
 def _noise_rate_estimators(pooled: Pooled) -> dict[str, float]:
+    """Every one but the first takes the networks' own mistakes for wrong labels, and errs upwards."""
     spoken = np.isfinite(pooled.given_probability)
     given = pooled.given_probability[spoken].astype(np.float64)
     other = np.nan_to_num(pooled.other_probability[spoken].astype(np.float64))
@@ -144,12 +149,13 @@ def _noise_rate_estimators(pooled: Pooled) -> dict[str, float]:
         return {"no predictions": BLIND_POINT}
     joint = _calibrate_joint(pooled.confident_joint, pooled.soft_joint.sum(axis=0))
     margin = np.log(np.clip(given, 1e-7, 1)) - np.log(np.clip(other, 1e-7, 1))
+    sureness = np.maximum(given, other)
+    surest = sureness >= np.quantile(sureness, 1 - SUREST_SHARE)
     return {
-        "mean prediction differs": float(np.mean(other > given)),
-        "most witnesses differ": float(np.mean(2 * pooled.num_against[spoken] > pooled.num_voters)),
-        "mean probability of another class": float(1.0 - given.mean()),
+        "surest predictions differ": float(np.mean(margin[surest] < 0)),
         "confident joint": float(1.0 - np.trace(joint) / max(joint.sum(), 1e-12)),
         "mixture of margins": _mixture_share(margin),
+        "predictions differ": float(np.mean(margin < 0)),
     }
 
 

@@ -90,6 +90,10 @@ def _problem_table(problem: str, cells: list[dict[str, Any]], combined: dict[str
                 costs[name].append(cell["cpu_seconds"])
     for found in (value for key, value in combined.items() if key.startswith(problem + "-")):
         scores["consensus, equal weights"].append(found["equal"])
+        if (
+            found.get("unverified") or not found["structured_noise"]
+        ):  # where witnesses agree, weights are equal
+            scores["consensus, no verified rows"].append(found.get("unverified") or found["equal"])
         if found.get("learned"):
             scores["consensus, weights from 300 of 600 verified rows"].append(found["learned"])
     noise = np.mean([cell["noise_rate"] for cell in mine])
@@ -199,7 +203,10 @@ def _combined(folder: Path) -> dict[str, Any] | None:
         "noise_rate": float(wrong.mean()),
         "noise_guess": float(plain.noise_rate.point),
         "structured_noise": bool(plain.structured_noise),
-        "equal": _scores(wrong, -plain.trust_score),
+        "equal": _scores(wrong, -plain.witness_ranks.mean(axis=1)),
+        "unverified": _scores(wrong, -plain.trust_score),
+        "unverified_weights": {name: float(weight) for name, weight in plain.weights.items()},
+        "noise_range": [float(plain.noise_rate.low), float(plain.noise_rate.high)],
         "promises": {str(size): _realised(plain.trust_score, given, true, size) for size in VERIFIED},
     }
     learned = combine(witnesses, given, 10, verified=_draw(given, true, 600, 0))

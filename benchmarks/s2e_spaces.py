@@ -167,24 +167,55 @@ def plan_cells(arguments: argparse.Namespace) -> list[tuple[str, str, str, int]]
     return cells
 
 
-def print_tables(cells: dict[str, Any]) -> None:
+def page(document: dict[str, Any]) -> str:
     """Ours beside the paper's, and the rules beside each other; means over seeds."""
+    budget, cells = document["budget"], document["cells"]
 
-    def mean(noise: str, space: str, rule: str) -> str:
-        found = [c for k, c in cells.items() if k.split(" | ")[:3] == [noise, space, rule]]
-        if not found:
-            return "-"
-        return f"{np.mean([c['test_best_over_epochs'] for c in found]):.2f}"
+    def best(noise: str, space: str, rule: str) -> str:
+        found = [
+            c["test_best_over_epochs"] for k, c in cells.items() if k.split(" | ")[:3] == [noise, space, rule]
+        ]
+        return f"{np.mean(found):.2f}" if found else "-"
 
-    print("\nspace, best test accuracy over epochs (paper)")
+    lines = [
+        "# S2E: spaces of R(t), and rules that search them",
+        "",
+        f"MNIST, {budget['images']:,} images (paper 60,000), {budget['epochs']} epochs (200), "
+        f"{budget['trainings_a_cell']} trainings a cell (50 draws), {budget['network']}; {budget['device']}. Best "
+        "test accuracy over epochs in percent, as the paper reports it; the last epochs' mean, every trial, the "
+        "schedule and versions are in `s2e_spaces.json`. `python -m benchmarks.s2e_spaces` fills it (resumable) and "
+        "writes this page.",
+        "",
+        "## Spaces, searched at random: ours / paper (difference)",
+        "",
+        "| noise | " + " | ".join(RIVALS) + " |",
+        "| --- |" + " --- |" * len(RIVALS),
+    ]
     for noise in NOISES:
-        ours = (
-            f"{name} {mean(noise, space, 'random')} ({PAPER[noise][name]})" for name, space in RIVALS.items()
+        row = []
+        for name, space in RIVALS.items():
+            ours, paper = best(noise, space, "random"), PAPER[noise][name]
+            gap = "" if ours == "-" else f" ({float(ours) - paper:+.1f})"
+            row.append(f"{ours} / {paper}{gap}")
+        lines.append(f"| {noise} | " + " | ".join(row) + " |")
+    lines += ["", "## Rules, at equal numbers of trained epochs, in S2E's space", ""]
+    lines += [
+        "| noise | rule | best over epochs | last epochs | on validation | best schedule R(t), five of its epochs |"
+    ]
+    lines += ["| --- | --- | --- | --- | --- | --- |"]
+    for key, cell in sorted(
+        cells.items(), key=lambda item: (item[0].split(" | ")[0], -item[1]["validation_best"])
+    ):
+        noise, space, rule, _ = key.split(" | ")
+        if space != "paper" or noise != "pair 45 %":
+            continue
+        rates = cell["keep_rates"]
+        picked = ", ".join(f"{rates[i]:.2f}" for i in np.linspace(0, len(rates) - 1, 5).astype(int))
+        lines.append(
+            f"| {noise} | {rule} | {cell['test_best_over_epochs']:.2f} | {cell['test_last_epochs']:.2f} | "
+            f"{cell['validation_best']:.2f} | {picked} |"
         )
-        print(f"  {noise:15s}", "  ".join(ours))
-    print("rules, S2E's space")
-    for noise in NOISES:
-        print(f"  {noise:15s}", "  ".join(f"{rule} {mean(noise, 'paper', rule)}" for rule in RULES))
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
@@ -230,7 +261,8 @@ def main() -> None:
         partial = arguments.out.with_suffix(".partial")
         partial.write_text(json.dumps({"budget": stated, "cells": cells}, indent=1) + "\n")
         partial.replace(arguments.out)
-    print_tables(cells)
+    if cells:
+        arguments.out.with_suffix(".md").write_text(page({"budget": stated, "cells": cells}))
 
 
 if __name__ == "__main__":

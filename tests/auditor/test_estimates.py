@@ -36,7 +36,17 @@ def test_guess_noise_rate__good_predictions_hold_the_rate(rate):
     assert found.point == pytest.approx(rate, abs=0.03)
     assert found.kind == "guess"
     assert found.sentence.startswith("A guess: between")
-    assert len(found.estimators) == 5
+    assert len(found.estimators) == 4
+
+
+def test_guess_noise_rate__a_weak_network_is_not_taken_for_noise():
+    world = make_world(4_000, 5, rate=0.1)
+    pooled, _ = guesses(world, skill=2.0)
+    mistakes = (pooled.predicted_label != world.true_labels).mean()
+    found = guess_noise_rate(pooled, 4_000)
+    assert mistakes > 0.2
+    assert found.low - 0.02 <= 0.1 <= found.high
+    assert abs(found.point - 0.1) < 0.5 * abs(found.estimators["predictions differ"] - 0.1)
 
 
 def test_noise_rate_from_verified__covers_over_300_draws():

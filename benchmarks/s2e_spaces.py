@@ -183,8 +183,8 @@ def page(document: dict[str, Any]) -> str:
         f"MNIST, {budget['images']:,} images (paper 60,000), {budget['epochs']} epochs (200), "
         f"{budget['trainings_a_cell']} trainings a cell (50 draws), {budget['network']}; {budget['device']}. Best "
         "test accuracy over epochs in percent, as the paper reports it; the last epochs' mean, every trial, the "
-        "schedule and versions are in `s2e_spaces.json`. `python -m benchmarks.s2e_spaces` fills it (resumable) and "
-        "writes this page.",
+        "schedule and versions are in `s2e_spaces.json`. `python -m benchmarks.s2e_spaces` fills it (resumable), "
+        "and writes this page.",
         "",
         "## Spaces, searched at random: ours / paper (difference)",
         "",

@@ -37,7 +37,7 @@ def choose(dataset: DatasetTable, audit: AuditTable) -> dict[str, Any]:
         return "Pair: any" if pair == state.ALL else f"{names[pair[0]]} → {names[pair[1]]} ({pair[2]:,})"
 
     pairs = [tuple(pair) for pair in data.pair_counts(audit).head(MOST_PAIRS).astype(int).to_numpy().tolist()]
-    row = st.columns([1.3, 1.2, 1.2, 1.3, 1.6])
+    row = st.columns([1.2, 1.1, 1.4, 1.1, 1.8])
     with row[0]:
         show = _select("Show", list(SHOW), SHOW.__getitem__, state.QUEUE_SHOW)
     with row[1]:

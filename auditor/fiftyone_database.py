@@ -250,7 +250,7 @@ def _why_mongod_ended(code: int, log: Path) -> str:
         )
     if "No space left" in text or "ENOSPC" in text:
         return f"The disk of {log.parent} is full; free some space or point AUDITOR_HOME to another disk."
-    if code == 62 or "UPGRADE PROBLEM" in text:
+    if code == 62 or "UPGRADE PROBLEM" in text or "unsupported upgrade or downgrade" in text:
         return (
             f"{log.parent / 'db'} was written by another version of MongoDB; use that version, or move the "
             "folder away and push again."

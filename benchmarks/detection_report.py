@@ -43,9 +43,10 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=WORK)
     arguments = parser.parse_args()
     combined: dict[str, Any] = {}
+    before = update(arguments.results, "consensus", {})["consensus"]
     for folder in sorted(arguments.work.glob("*-*-*-*")) if arguments.work.exists() else []:
         found = _combined(folder)
-        if found is not None:
+        if found is not None and set(found["engines"]) >= set(before.get(folder.name, found)["engines"]):
             combined[folder.name] = found
             print(folder.name, found["engines"], f"{found['equal']['auroc']:.3f}", flush=True)
     stored = update(arguments.results, "consensus", combined)
@@ -157,11 +158,15 @@ def _promises(problem: str, combined: dict[str, Any]) -> list[str]:
         abs(value["noise_guess"] - value["noise_rate"])
         for key, value in combined.items()
         if key.startswith(problem + "-")
+        and "noise_range" in value  # entries of an earlier estimator have none
     ]
+    guessed = (
+        f" The noise rate's guess without verified rows is off by {np.mean(noise):.3f}." if noise else ""
+    )
     return [
         f"Promise of {LEVEL:.0%} false flags, {DRAWS} draws of verified rows a seed (an empty list counts as 0): "
         + "; ".join(parts)
-        + f". The noise rate's guess without verified rows is off by {np.mean(noise):.3f}.",
+        + f".{guessed}",
         "",
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -73,6 +74,23 @@ def test_push__configured_mongodb_does_not_answer(
 def test_check_version__too_old(version: str) -> None:
     with pytest.raises(FiftyOneError, match=r"needs 6\.0 or later; update it"):
         fiftyone_database.check_version(version)
+
+
+def test_push__files_of_another_mongodb(
+    audited: tuple[Digits, int], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("FIFTYONE_DATABASE_URI", raising=False)
+    place = home / "fiftyone"
+    place.mkdir()
+    _, process = fiftyone_database._start_mongod(place)
+    process.terminate()
+    process.wait(timeout=60)
+    about = place / "db" / "WiredTiger.turtle"  # where MongoDB's storage notes the version that wrote it
+    about.write_text(re.sub(r"major=\d+", "major=99", about.read_text()))
+    with pytest.raises(
+        FiftyOneError, match="was written by another version of MongoDB; use that version, or"
+    ):
+        fiftyone_sync.push("digits")
 
 
 def test_check_version__as_fiftyone_says(database: Any) -> None:

@@ -134,7 +134,19 @@ def _notes(audit: AuditTable, said: promises.Statements) -> list[str]:
     if len(said.conflicts):
         notes.append(conflict_sentence(said.conflicts))
     notes += _what_trust_changed(audit)
-    return notes
+    return notes + _warnings(audit)
+
+
+def _warnings(audit: AuditTable) -> list[str]:
+    """What the engines themselves say against their results."""
+    assert audit.id is not None
+    with session() as open_session:
+        runs = audits.runs(open_session, audit.id)
+    return [
+        f"{results.describe(audit.id, run.engine)['title']}: {warning}"
+        for run in runs
+        for warning in results.warnings_of(run)
+    ]
 
 
 def conflict_sentence(conflicts: pd.DataFrame) -> str:

@@ -21,13 +21,18 @@ from numpy.typing import NDArray
 from auditor import embedding
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
-from auditor.catalog.models import AuditTable, DatasetTable, SampleTable
+from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable, SampleTable
 from auditor.errors import NotFoundError
 from auditor.reasons import engine_sentence, headline
 from auditor.settings import settings
 
 NEIGHBOURS = 8
 TOP_CLASSES = 9
+
+
+def warnings_of(run: EngineRunTable) -> list[str]:
+    """What the engine says makes its own result doubtful, one sentence each; empty where nothing does."""
+    return [str(warning) for warning in run.provenance.get("notes", {}).get("warnings", [])]
 
 
 @dataclass(frozen=True)

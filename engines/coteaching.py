@@ -50,6 +50,7 @@ from engines.device import (
     versions,
 )
 from engines.loader import ImageStore, resolve_augment
+from engines.metrics import concentrated_share
 from engines.networks import resolve_network
 from engines.recording import Recorder
 from engines.schedule_plan import SearchPlan, split_rows
@@ -334,9 +335,10 @@ def _result(
     if data.labeled.any() and np.isfinite(area).any():
         area = np.where(np.isnan(area), np.nanmedian(area), area)
     area = np.where(data.labeled, area, np.nan)
-    probs = np.mean([normalized_probs(one.log_probs) for one in scores], axis=0, dtype=np.float32)
+    mean = np.asarray(np.mean([normalized_probs(one.log_probs) for one in scores], axis=0, dtype=np.float32))
+    probs = (mean / mean.sum(axis=1, keepdims=True)).astype(np.float32)
     return EngineResult(
-        pred_probs=(probs / probs.sum(axis=1, keepdims=True)).astype(np.float32),
+        pred_probs=probs,
         trust_score=trust_from_evidence(margin, area),
         signals={
             name: np.where(data.labeled, values, np.float32("nan"))
@@ -354,7 +356,8 @@ def _result(
             versions=versions(),
             seconds=recorder.seconds,
             peak_memory_bytes=peak_memory_bytes(here.device),
-            notes=_notes(config, here, schedule, training),
+            notes=_notes(config, here, schedule, training)
+            | {"warnings": _warnings(schedule, data.given_labels, probs)},
         ),
     )
 
@@ -377,6 +380,19 @@ def _notes(
         "suggested_noise_rate": rate,
         "search": schedule.notes,
     }
+
+
+def _warnings(schedule: FoundSchedule, given: NDArray[np.int64], probs: NDArray[np.float32]) -> list[str]:
+    """What makes the searched schedule doubtful, one sentence each (specification, section on the objective)."""
+    found = [schedule.notes["warning"]] if "warning" in schedule.notes else []
+    noisy_objective = str(schedule.notes.get("objective", "")).endswith("held-out given labels")
+    if noisy_objective and concentrated_share(given, probs) >= 0.5:
+        found.append(
+            "Most predictions that differ from a given label name one and the same other class, as when pairs of "
+            "classes are flipped. R(t) was judged by held-out given labels, which can prefer the wrong schedule "
+            "then: verify labels, and the search is judged by those."
+        )
+    return found
 
 
 SPEC = EngineSpec(

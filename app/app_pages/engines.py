@@ -28,6 +28,8 @@ def draw_engine(
             f"{words.duration(run.seconds)} on {plain(str(device)) or 'an unknown device'} · "
             f"{plain(about['paper'])}"
         )
+        for warning in results.warnings_of(run):
+            st.caption(f":material/warning: {plain(warning)}")
         trust = np.asarray(results.trust(audit_id, run.engine), dtype=np.float64)
         st.altair_chart(
             charts.histogram_chart(charts.histogram(trust, is_marked, marks), "trust in the given label")

@@ -209,8 +209,18 @@ def test_split_rows__what_proxies_leave_over_judges_them() -> None:
 def test_train__too_few_samples_to_search_fall_back_to_equation_4() -> None:
     data, _ = digits_data(30)
     notes = run(tiny(), data).provenance.notes
-    assert "too few labeled samples" in notes["search"]["warning"]
+    assert "too few labeled samples" in notes["warnings"][0]
     assert 0 <= notes["suggested_noise_rate"] < 1
+
+
+def test_train__pair_flips_are_warned_of_where_given_labels_judge_the_schedule() -> None:
+    config = tiny(epochs=12, learning_rate=3e-3)
+    flipped, _ = digits_data(1_000, noise="pair", noise_rate=0.3)
+    anyhow = "judged by held-out given labels"
+    assert any(anyhow in text for text in run(config, flipped).provenance.notes["warnings"])
+    trusted, _ = digits_data(1_000, noise="pair", noise_rate=0.3, num_trusted=200)
+    assert run(config, trusted).provenance.notes["warnings"] == []
+    assert run(config, digits_data(1_000)[0]).provenance.notes["warnings"] == []
 
 
 def test_train__keeps_the_searched_and_the_default_schedule_for_screens() -> None:

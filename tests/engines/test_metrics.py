@@ -15,6 +15,7 @@ from engines.metrics import (
     average_precision,
     best_cut,
     brier,
+    concentrated_share,
     expected_calibration_error,
     label_precision,
     label_recall,
@@ -136,3 +137,12 @@ def test_brier__bounds_and_by_hand() -> None:
     assert brier(np.eye(2), [0, 1]) == 0.0
     assert brier(np.eye(2), [1, 0]) == 2.0
     assert brier([[0.7, 0.2, 0.1]], [0]) == pytest.approx(0.09 + 0.04 + 0.01)
+
+
+def test_concentrated_share__by_hand() -> None:
+    given = np.repeat([0, 1, 2, -1], [40, 40, 10, 30])
+    predicted = np.concatenate([[1] * 20 + [0] * 20, [0] * 11 + [2] * 11 + [1] * 18, [0] * 10, [2] * 30])
+    # Class 0 has one partner, class 1 has two, class 2 too few differing rows, and unlabeled rows say nothing.
+    assert concentrated_share(given, np.eye(3)[predicted]) == 0.5
+    assert concentrated_share(given, np.eye(3)[np.maximum(given, 0)]) == 0.0
+    assert concentrated_share(given[:40], np.eye(2)[predicted[:40]]) == 0.0

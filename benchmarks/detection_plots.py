@@ -1,0 +1,108 @@
+"""The detection table as two pictures: which method ranks best on which noise, and what a promise of 10 % became.
+
+    python -m benchmarks.detection_plots
+
+Reads ``benchmarks/results/detection.json``; writes ``detection_auroc.png`` and ``detection_promises.png`` beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+
+matplotlib.use("Agg")
+from matplotlib import pyplot
+
+from benchmarks.detection import PROBLEMS, RESULTS
+from benchmarks.detection_report import LEVEL, VERIFIED, scores_by_method
+
+METHODS = {
+    "consensus, weights from 300 of 600 verified rows": "consensus, 600 verified",
+    "consensus, no verified rows": "consensus",
+    "l2b": "L2B",
+    "coteaching": "Co-teaching + S2E",
+    "choicenet": "ChoiceNet",
+    "umn": "UMN",
+    "cross_entropy": "plain network",
+    "three plain networks": "three plain networks",
+    "plain, three times the epochs": "plain, 3 x epochs",
+    "plain: area under the margin": "area under the margin",
+    "cleanlab self-confidence": "cleanlab",
+    "FiftyOne mistakenness": "FiftyOne mistakenness",
+}
+OURS, CONTROLS, PEERS = "#0072B2", "#6b7280", "#D55E00"
+
+
+def main() -> None:
+    """Draw both pictures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    stored = json.loads(options.results.read_text())
+    draw_auroc(stored, options.results.with_name("detection_auroc.png"))
+    draw_promises(stored, options.results.with_name("detection_promises.png"))
+
+
+def draw_auroc(stored: dict[str, Any], path: Path) -> None:
+    """One panel a problem: a dot is the mean over seeds, its line goes from the worst seed to the best."""
+    tables = {one.name: scores_by_method(one.name, stored) for one in PROBLEMS}
+    shown = {name: table for name, table in tables.items() if table}
+    columns = 3
+    rows = -(-len(shown) // columns)
+    figure, axes = pyplot.subplots(rows, columns, figsize=(13, 3.3 * rows), sharey=True, squeeze=False)
+    for axis in axes.flat[len(shown) :]:
+        axis.axis("off")
+    for axis, (name, table) in zip(axes.flat, shown.items(), strict=False):
+        for place, (method, title) in enumerate(reversed(METHODS.items())):
+            values = [row["auroc"] for row in table.get(method, [])]
+            if values:
+                colour = PEERS if title in ("cleanlab", "FiftyOne mistakenness") else CONTROLS
+                colour = (
+                    OURS
+                    if method.split(",")[0] in ("consensus", "l2b", "coteaching", "choicenet", "umn")
+                    else colour
+                )
+                axis.plot([min(values), max(values)], [place, place], color=colour, linewidth=2)
+                axis.plot([np.mean(values)], [place], "o", color=colour, markersize=6)
+        seeds = max(len(rows) for rows in table.values())
+        axis.set_title(f"{name} ({seeds} seed{'s' * (seeds > 1)})", fontsize=10)
+        axis.set_yticks(range(len(METHODS)), list(reversed(METHODS.values())), fontsize=8)
+        axis.grid(axis="x", color="#ddd")
+        axis.set_axisbelow(True)
+    for axis in axes[-1]:
+        axis.set_xlabel("AUROC for wrong labels")
+    _save(figure, path)
+
+
+def draw_promises(stored: dict[str, Any], path: Path) -> None:
+    """Realised share of false flags by number of verified rows, a line a problem, under the promised level."""
+    figure, axis = pyplot.subplots(figsize=(7, 4.2))
+    for problem in PROBLEMS:
+        found = [value for key, value in stored["consensus"].items() if key.startswith(problem.name + "-")]
+        if found:
+            realised = [
+                np.mean([one["promises"][str(size)]["realised"] for one in found]) for size in VERIFIED
+            ]
+            axis.plot(VERIFIED, realised, "o-", label=problem.name)
+    axis.axhline(LEVEL, color="#000", linestyle="--", linewidth=1)
+    axis.text(VERIFIED[0], LEVEL + 0.002, "promised: at most 10 % on average", fontsize=8)
+    axis.set_xlabel("verified rows")
+    axis.set_ylabel("false flags, mean over 50 draws a seed")
+    axis.set_ylim(0, 0.13)
+    axis.legend(fontsize=8, ncol=2, loc="lower right")
+    _save(figure, path)
+
+
+def _save(figure: Any, path: Path) -> None:
+    figure.tight_layout()
+    figure.savefig(path, dpi=80)
+    pyplot.close(figure)
+
+
+if __name__ == "__main__":
+    main()

@@ -47,7 +47,7 @@ from auditor.evidence import (
     check_witnesses,
     pool_predictions,
 )
-from auditor.separation import ONE_NORMAL, separation
+from auditor.separation import ONE_GROUP, separation
 
 __all__ = ["Consensus", "Verified", "Witness", "combine", "rank_percentiles", "split_roles"]
 
@@ -60,7 +60,7 @@ REGULARIZATION = 0.3
 STRUCTURED_BELOW = 0.7
 """Rank correlation between two witnesses below which the noise is probably structured."""
 MIN_ROWS_FOR_CORRELATION = 30
-LEAST_WEIGHT = 0.01
+LEAST_WEIGHT = 0.005
 """Separation beyond chance granted to a witness that separates nothing; if all are such, all weigh the same."""
 
 
@@ -251,7 +251,7 @@ def _weights_by_separation(witnesses: Sequence[Witness], given_labels: NDArray[n
     """
     names = [witness.name for witness in witnesses]
     beyond = {
-        witness.name: max(separation(witness, given_labels) - ONE_NORMAL, LEAST_WEIGHT)
+        witness.name: max(separation(witness, given_labels) - ONE_GROUP, LEAST_WEIGHT)
         for witness in witnesses
         if witness.pred_probs is not None
     }

@@ -2,7 +2,7 @@
 
     python -m benchmarks.detection_plots
 
-Reads ``benchmarks/results/detection.json``; writes ``detection_auroc.png`` and ``detection_promises.png`` beside it.
+Reads ``benchmarks/results/detection.json``; ``detection_auroc.png`` and ``detection_promises.png`` go beside it.
 """
 
 from __future__ import annotations

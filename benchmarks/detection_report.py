@@ -231,14 +231,14 @@ def _bars(stored: dict[str, Any]) -> list[str]:
             gap = f"{max(0.0, bar - _mean(rows, metric)):.3f}" if rows else ""
             lines.append(f"| {problem} | {metric} {bar:.3f} | {ours} | {gap} |")
     small = (
-        "The bars of CIFAR-10 are for PreActResNet-18 on 50,000 images. No GPU was at hand, and one epoch of it takes "
-        "a CPU core about half an hour, so what stands beside them is the small network on 10,000 images for 10 "
-        "epochs: these rows say how far a laptop's budget is from the bars, not whether they can be reached."
+        "The bars of CIFAR-10 are for PreActResNet-18 on 50,000 images. No GPU was at hand, and one epoch of it "
+        "takes a CPU core about half an hour, so what stands beside them is the small network on 10,000 images for "
+        "10 epochs: these rows say how far a laptop's budget is from the bars, not whether they can be reached."
     )
     tried = (
-        "Tried for MNIST pair 45 %: equal weights, weights by the witnesses' agreement (one-factor model: +.01), and "
-        "by how well each separates the labels (kept: +.05). What is missing then is the engines' own: L2B alone is "
-        "the best of them."
+        "Tried for MNIST pair 45 %: equal weights, weights by the witnesses' agreement (one-factor model: .02 to .03 "
+        "better), and by how well each separates the labels (kept: .05 to .07 better). Twice the epochs (20, seed 0) "
+        "bring L2B to .984 and the consensus of four engines to .977."
     )
     return [*lines, "", *([] if big else [small, ""]), tried]
 

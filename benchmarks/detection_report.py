@@ -236,9 +236,9 @@ def _bars(stored: dict[str, Any]) -> list[str]:
         "10 epochs: these rows say how far a laptop's budget is from the bars, not whether they can be reached."
     )
     tried = (
-        "Tried for MNIST pair 45 %: equal weights, weights by the witnesses' agreement (one-factor model: .02 to .03 "
-        "better), and by how well each separates the labels (kept: .05 to .07 better). Twice the epochs (20, seed 0) "
-        "bring L2B to .984 and the consensus of four engines to .977."
+        "Tried for MNIST pair 45 %: equal weights, weights by the witnesses' agreement (one-factor model: .02 to "
+        ".03 better), and by how well each separates the labels (kept: .05 to .07 better). Twice the epochs (20, "
+        "seed 0) bring L2B to .984 and the consensus of four engines to .977."
     )
     return [*lines, "", *([] if big else [small, ""]), tried]
 

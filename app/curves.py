@@ -43,7 +43,9 @@ def chart(points: pd.DataFrame, metrics: Sequence[str], title: str) -> alt.Chart
     shown = points[points.metric.isin(metrics)]
     if shown.empty:
         return None
-    shown = shown.assign(metric=shown.metric.map(METRICS))
+    # Searches and warm-ups stay pale: what judges the labels is each engine's last stage.
+    last = shown.groupby("engine").stage.transform("last")
+    shown = shown.assign(metric=shown.metric.map(METRICS), is_last_stage=shown.stage == last)
     order = [METRICS[name] for name in metrics]
     several = shown.metric.nunique() > 1
     return (
@@ -64,6 +66,7 @@ def chart(points: pd.DataFrame, metrics: Sequence[str], title: str) -> alt.Chart
                 else None,
             ),
             detail="stage:N",
+            opacity=alt.condition(alt.datum.is_last_stage, alt.value(1), alt.value(0.3)),
             tooltip=["engine", "stage", "epoch", "metric", alt.Tooltip("value", format=".1%")],
         )
         .properties(height=HEIGHT)

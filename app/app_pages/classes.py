@@ -105,7 +105,8 @@ with shown():
     figures[0].metric("Classes", words.count(len(dataset.class_names)))
     figures[1].metric("Wrong labels", words.interval(said.noise_rate.low, said.noise_rate.high))
     figures[2].metric("Found by people", words.count(said.errors_left.found))
-    figures[3].metric("Expected left", words.count(said.errors_left.point), help=said.errors_left.sentence)
+    span = f"{words.count(said.errors_left.low)} – {words.count(said.errors_left.high)}"
+    figures[3].metric("Not found yet", span, help=said.errors_left.sentence)
     left, right = st.columns([1.25, 1], gap="large")
     with left:
         draw_matrix(dataset, audit)

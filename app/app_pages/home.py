@@ -62,7 +62,11 @@ def draw_card(seen: Status) -> None:
             help="An interval where random samples were judged, otherwise the range of several guesses.",
         )
         figures[3].metric("Found so far", words.count(seen.found), help=f"{seen.decided:,} samples decided")
-        figures[4].metric("Expected left", words.count(seen.expected_left))
+        figures[4].metric(
+            "Expected left",
+            words.count(seen.expected_left),
+            help="Expected wrong labels among the samples that nobody decided on, by the audit's probabilities.",
+        )
         st.markdown(f":material/arrow_forward: {plain(sentence)}")
 
 

@@ -98,11 +98,7 @@ def test_reviewer__is_asked_once(page: str) -> None:
 def test_suspects__leads_to_verify_until_something_is_drawn() -> None:
     def hints() -> list[str]:
         links = open_page("suspects", reviewer="Ada").get("page_link")
-        return [
-            link.proto.label
-            for link in links
-            if "nothing about this list can be promised" in link.proto.label
-        ]
+        return [link.proto.label for link in links if "nothing can be promised without" in link.proto.label]
 
     assert len(hints()) == 1
     verification.draw(DATASET, 4)

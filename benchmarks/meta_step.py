@@ -286,22 +286,31 @@ def main() -> None:
         "errors": [],
     }
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    if arguments.out.exists():  # parts that are there are kept: a long run goes on where it was stopped
+        stored = json.loads(arguments.out.read_text())
+        report |= {part: stored[part] for part in ("times", "peak_megabytes", "errors")}
+    timed = {(one["width"], one["meta_batch"]) for one in report["times"]}
+    weighed = {one["width"] for one in report["peak_megabytes"]}
+    compared = {one["network"] for one in report["errors"]}
     jobs: list[Callable[[], None]] = []
     for width in arguments.widths:
         for meta in arguments.meta:
+            if (width, meta) not in timed:
+                jobs.append(
+                    lambda w=width, m=meta: report["times"].append(
+                        measure_time(w, m, arguments.repetitions, arguments.device)
+                    )
+                )
+        if width not in weighed:
             jobs.append(
-                lambda w=width, m=meta: report["times"].append(
-                    measure_time(w, m, arguments.repetitions, arguments.device)
+                lambda w=width: report["peak_megabytes"].append(
+                    {"width": w, "meta_batch": BATCH, **measure_memory(w, BATCH, arguments.device)}
                 )
             )
-        jobs.append(
-            lambda w=width: report["peak_megabytes"].append(
-                {"width": w, "meta_batch": BATCH, **measure_memory(w, BATCH, arguments.device)}
-            )
-        )
     if arguments.errors:
         for network, steps in (("conv3", (0, 100, 300)), ("preact_resnet18", (0, 60))):
-            jobs.append(lambda n=network, s=steps: report["errors"].extend(measure_errors(n, s)))
+            if network not in compared:
+                jobs.append(lambda n=network, s=steps: report["errors"].extend(measure_errors(n, s)))
     for job in jobs:
         job()
         # After every part, so that a long run that is stopped leaves what it found.

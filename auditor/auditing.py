@@ -9,6 +9,7 @@ line; ``worker`` is what it does.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -27,6 +28,10 @@ from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable
 from auditor.errors import AuditFailedError
 from auditor.settings import settings
+
+SHORT_WAITS = {"GOMP_SPINCOUNT": "3000"}
+"""How long an idle OpenMP thread spins. Two threads beside two busy programs: 5.8 to 7.2 s in place of 12.6 to 13.4
+(every parallel loop waits for a thread that has no core); on an idle machine 1.9 to 2.2 s, 2.2 to 2.3 without."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +135,7 @@ def start_in_background(audit_id: int) -> int:
     with (folder / "worker.log").open("ab") as log:
         worker = subprocess.Popen(
             [sys.executable, "-m", "auditor", "worker", str(audit_id)],
+            env={**SHORT_WAITS, **os.environ},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -25,6 +25,8 @@ MIXTURE_POINTS = 2_000
 """Quantiles of the margin that the mixture is fitted to: bounded work, and blind to the order of samples."""
 BLIND_POINT = 0.1
 """Share that is shown first when no witness predicts classes; a place to start looking, not an estimate."""
+NO_GROUPS = 0.6
+"""Separation of the margins at and below which nothing is counted by groups; a normal distribution has .64."""
 SUREST_SHARE = 0.2
 """Rows with the surest predictions: a network's own mistakes are rare there, but so are errors on hard images."""
 PRIOR_ROWS = 5.0
@@ -142,9 +144,10 @@ def _noise_rate_estimators(pooled: Pooled) -> dict[str, float]:
     """Single guesses, the one to show first.
 
     Where the margins fall into two groups, confident learning counts the lower one. Where they do not, most of the
-    predictions that differ are the networks' own mistakes, and only the surest of each predicted class are asked.
-    On 10,000 rows of MNIST and CIFAR-10 this was within .05 of the truth under every noise tried, human errors
-    among them; counting all differences was off by up to .30.
+    predictions that differ are the networks' own mistakes: then the surest of each predicted class are asked, or
+    the mixture where it says less; in between the first guess mixes both. On the 17 runs that this was chosen on
+    (10,000 rows of MNIST and CIFAR-10, nine kinds of noise, human errors among them) it was within .04 of the truth,
+    where counting all differences was off by up to .32. Hard errors that a network half memorises are guessed low.
     """
     spoken = np.isfinite(pooled.given_probability)
     given = pooled.given_probability[spoken].astype(np.float64)
@@ -162,8 +165,10 @@ def _noise_rate_estimators(pooled: Pooled) -> dict[str, float]:
         "confident joint": float(1.0 - np.trace(joint) / max(joint.sum(), 1e-12)),
         "predictions differ": float(np.mean(differs)),
     }
-    best = "confident joint" if otsu_share(margin) >= ONE_GROUP else "surest of each class differ"
-    return {best: guesses.pop(best)} | guesses
+    seen = float(np.clip((otsu_share(margin) - NO_GROUPS) / (ONE_GROUP - NO_GROUPS), 0.0, 1.0)) ** 2
+    blurred = min(guesses["surest of each class differ"], guesses["mixture of margins"])
+    shown = seen * guesses["confident joint"] + (1 - seen) * blurred
+    return {"by separation": float(shown)} | guesses
 
 
 def _surest_of_each_class(

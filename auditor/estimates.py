@@ -146,7 +146,7 @@ def _noise_rate_estimators(pooled: Pooled) -> dict[str, float]:
     Where the margins fall into two groups, confident learning counts the lower one. Where they do not, most of the
     predictions that differ are the networks' own mistakes: then the surest of each predicted class are asked, or
     the mixture where it says less; in between the first guess mixes both. On the 17 runs that this was chosen on
-    (10,000 rows of MNIST and CIFAR-10, nine kinds of noise, human errors among them) it was within .04 of the truth,
+    (10,000 rows of MNIST and CIFAR-10, nine kinds of noise, human errors too) it was within .04 of the truth,
     where counting all differences was off by up to .32. Hard errors that a network half memorises are guessed low.
     """
     spoken = np.isfinite(pooled.given_probability)

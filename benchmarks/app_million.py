@@ -12,6 +12,7 @@ of its own and answers over HTTP on the loopback device; the page itself is run 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import platform
@@ -165,29 +166,13 @@ def _make_arrays(audit_id: int, given: Any, generator: np.random.Generator) -> N
 
 def measure() -> dict[str, Any]:
     """Run the app on the home and time what a reviewer asks of it."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [
-        sys.executable,
-        "-m",
-        "streamlit",
-        "run",
-        str(ROOT / "app" / "main.py"),
-        "--server.port",
-        str(port),
-    ]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
-        try:
-            process = psutil.Process(server.pid)
-            app = App(f"http://127.0.0.1:{port}", process)
-            figures: dict[str, Any] = {"seconds": app.figures()}
-            figures["memory_mb"] = {
-                "resident": round(process.memory_info().rss / 2**20),
-                "own": round(process.memory_full_info().uss / 2**20),
-            }
-        finally:
-            server.terminate()
+    with serving() as (url, server):
+        process = psutil.Process(server.pid)
+        figures: dict[str, Any] = {"seconds": App(url, process).figures()}
+        figures["memory_mb"] = {
+            "resident": round(process.memory_info().rss / 2**20),
+            "own": round(process.memory_full_info().uss / 2**20),
+        }
     figures["page_script"] = page_script()
     pages = [one for name, one in figures["seconds"].items() if "page" in name]
     figures["holds"] = {
@@ -197,18 +182,33 @@ def measure() -> dict[str, Any]:
     return figures
 
 
+@contextlib.contextmanager
+def serving() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """The app on the home that ``AUDITOR_HOME`` names, from when it answers: its address and its process."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    script = str(ROOT / "app" / "main.py")
+    command = [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            url, until = f"http://127.0.0.1:{port}", time.monotonic() + 60
+            while time.monotonic() < until:
+                try:
+                    urllib.request.urlopen(f"{url}/_stcore/health", timeout=1).close()
+                    break
+                except OSError:
+                    time.sleep(0.2)
+            yield url, server
+        finally:
+            server.terminate()
+
+
 class App:
     """The running app, asked as its components ask it."""
 
     def __init__(self, url: str, process: psutil.Process) -> None:
         self.url, self.process = url, process
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            try:
-                urllib.request.urlopen(f"{url}/_stcore/health", timeout=1).close()
-                break
-            except OSError:
-                time.sleep(0.2)
         from app import access
 
         self.token = access.token()

@@ -13,13 +13,9 @@ import argparse
 import json
 import math
 import os
-import socket
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
-import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -70,34 +66,12 @@ def measure() -> dict[str, Any]:
     """Serve the home and look at the map as a person does."""
     from playwright.sync_api import sync_playwright
 
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    script = str(app_million.ROOT / "app" / "main.py")
-    command = [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port)]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        _await(f"http://127.0.0.1:{port}/_stcore/health")
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-            figures = _look(browser, f"http://127.0.0.1:{port}")
-            figures["chromium"] = browser.version
-            browser.close()
-        return figures
-    finally:
-        server.terminate()
-        server.wait()
-
-
-def _await(url: str) -> None:
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        try:
-            urllib.request.urlopen(url, timeout=1).close()
-            return
-        except OSError:
-            time.sleep(0.2)
-    raise RuntimeError(f"nothing answers at {url}")
+    with app_million.serving() as (url, _), sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        figures = _look(browser, url)
+        figures["chromium"] = browser.version
+        browser.close()
+    return figures
 
 
 def _look(browser: Any, url: str) -> dict[str, Any]:

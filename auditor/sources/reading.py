@@ -87,7 +87,7 @@ def _zip_member(root: str, location: str) -> bytes:
         return archive.read(info)
     except KeyError as error:
         raise UnreadableError(f"is not in {Path(root).name} any more; put the same zip back") from error
-    except (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
+    except (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         raise UnreadableError(f"cannot be unpacked ({error}); zip the folder again") from error
 
 

@@ -188,7 +188,7 @@ def open_zip(archive: Path) -> zipfile.ZipFile:
     """
     try:
         return zipfile.ZipFile(archive)
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+    except (zipfile.BadZipFile, OSError, ValueError, RuntimeError) as error:  # the last: a newer kind of zip
         raise ImportRefusedError(
             f"{archive} cannot be read as a zip ({error}); zip the folder again."
         ) from error

@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -148,10 +149,22 @@ def pool(workers: int, num_images: int) -> Iterator[Executor | None]:
         executor = ThreadPoolExecutor(workers)
     try:
         yield executor
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, BrokenProcessPool):
+            _let_the_feeder_go(executor)
         executor.shutdown(wait=True, cancel_futures=True)
         raise
     executor.shutdown()
+
+
+def _let_the_feeder_go(executor: Executor) -> None:
+    """Break the pipe to workers that are gone, or whoever still writes a chunk into it waits for ever.
+
+    Python does so itself from 3.11.5 on (gh-94777); Debian 12 has 3.11.2.
+    """
+    queue = getattr(executor, "_call_queue", None)
+    if sys.version_info < (3, 11, 5) and queue is not None:
+        queue._reader.close()
 
 
 def _start_worker(parent: int) -> None:

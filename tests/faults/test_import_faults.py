@@ -185,3 +185,15 @@ def test_import_dataset__worker_that_is_ended_from_outside_is_explained(tmp_path
     assert process.returncode == 1, errors
     assert "a decoding process was ended from outside" in out
     assert left_behind() == []
+
+
+def test_pool__worker_that_dies_while_a_chunk_is_sent_to_it_holds_nobody_up() -> None:
+    for _ in range(5):  # without the remedy three tries in five hang
+        process = subprocess.run(
+            [sys.executable, "-m", "tests.faults.pool_breaker"],
+            cwd=ROOT,
+            timeout=60,
+            capture_output=True,
+            text=True,
+        )
+        assert process.stdout == "broken, and left\n", process.stderr

@@ -4,7 +4,8 @@
 
 1. Spaces (the paper's ablation): random search in Co, Single, RBF, MLP and S2E's space under symmetric 20 %,
    symmetric 50 % and pair 45 % noise, beside the paper's numbers (60,000 images, 200 epochs, 50 draws).
-2. Rules at equal numbers of trained epochs, in S2E's space, with the best schedule that each found.
+2. Rules at equal numbers of trained epochs, in S2E's space, with the best schedule that each found; ``asng``
+   shares one pair of networks among all schedules.
 
 As in the paper the clean test set is halved: one half judges schedules, the other is reported, and the figure
 is the best test accuracy over epochs; the mean of the last epochs stands beside it. Every cell retrains its
@@ -31,8 +32,8 @@ from engines.coteaching_config import CoteachingConfig
 from engines.device import versions
 from engines.loader import ImageStore
 from engines.noise import make_noise
-from engines.s2e import Ledger
-from engines.s2e_rules import RULES, SearchBudget, search_schedule
+from engines.s2e import Ledger, Trial
+from engines.s2e_rules import RULES, SearchBudget, SearchResult, SharedWeightsRule, search_schedule
 from engines.schedules import SPACES, FloatArray
 from engines.small_loss_training import PopulationTraining, Stream, Surroundings
 
@@ -131,11 +132,42 @@ class Bench:
         }
 
 
+def search_with_shared_weights(bench: Bench, space: str, budget: SearchBudget, seed: int) -> SearchResult:
+    """ASNG: every epoch, ``samples`` schedules each train a copy of the shared pair, and the best copy goes on.
+
+    As many epochs are trained as by the other rules, so the pair lives through ``iterations`` times the length
+    of a training, and later epochs keep the schedule's last rate.
+    """
+    rule, trials = SharedWeightsRule(SPACES[space], seed), []
+    shared: dict[str, Any] | None = None
+    for epoch in range(budget.iterations * bench.epochs):
+        accuracies, states = [], []
+        xs = rule.ask(epoch, budget.samples)
+        for x in xs:
+            curve = SPACES[space].keep_rates(x, bench.epochs)
+            late = np.full(budget.iterations * bench.epochs - len(curve), curve[-1])
+            training = bench.begin(np.concatenate([curve, late]), ("search",))
+            if shared is not None:
+                training.start_from(shared)
+            training.run_epoch(epoch)
+            accuracies.append(bench.accuracy(training, bench.validation))
+            states.append(training.state_dict())
+            trials.append(Trial(tuple(map(float, x)), epoch + 1, accuracies[-1]))
+        shared = states[int(np.argmax(accuracies))]
+        rule.tell(xs, np.array(accuracies))
+    final = tuple(map(float, rule.relaxation.mean(rule.theta)))
+    last = float(np.mean([trial.accuracy for trial in trials[-budget.samples :]]))
+    return SearchResult(Trial(final, bench.epochs, last), tuple(trials), rule.theta, ())
+
+
 def run_cell(bench: Bench, space: str, rule: str, budget: SearchBudget, seed: int) -> dict[str, Any]:
     """Search one space with one rule and retrain the best schedule."""
     start, cpu = time.perf_counter(), time.process_time()
-    ledger = Ledger(bench.evaluator(space))
-    result = search_schedule(SPACES[space], ledger, rule=rule, budget=budget, seed=seed)
+    if rule == "asng":
+        result = search_with_shared_weights(bench, space, budget, seed)
+    else:
+        ledger = Ledger(bench.evaluator(space))
+        result = search_schedule(SPACES[space], ledger, rule=rule, budget=budget, seed=seed)
     curve: NDArray[np.float64] = SPACES[space].keep_rates(np.array(result.best.x), bench.epochs)
     return {
         **bench.retrain(curve),
@@ -161,7 +193,7 @@ def plan_cells(arguments: argparse.Namespace) -> list[tuple[str, str, str, int]]
         (noise, "paper", rule, seed)
         for seed in arguments.seeds
         for noise in arguments.rule_noises
-        for rule in RULES
+        for rule in (*RULES, "asng")
         if rule != "random"
     ]
     return cells
@@ -171,18 +203,20 @@ def page(document: dict[str, Any]) -> str:
     """Ours beside the paper's, and the rules beside each other; means over seeds."""
     budget, cells = document["budget"], document["cells"]
 
-    def best(noise: str, space: str, rule: str) -> str:
-        found = [
-            c["test_best_over_epochs"] for k, c in cells.items() if k.split(" | ")[:3] == [noise, space, rule]
-        ]
-        return f"{np.mean(found):.2f}" if found else "-"
+    def found(noise: str, space: str, rule: str) -> list[dict[str, Any]]:
+        return [cell for key, cell in cells.items() if key.split(" | ")[:3] == [noise, space, rule]]
+
+    def spread(of: list[dict[str, Any]], name: str) -> str:
+        values = [cell[name] for cell in of]
+        return f"{np.mean(values):.1f}" + (f" ± {(max(values) - min(values)) / 2:.1f}" if len(of) > 1 else "")
 
     lines = [
         "# S2E: spaces of R(t), and rules that search them",
         "",
         f"MNIST, {budget['images']:,} images (paper 60,000), {budget['epochs']} epochs (200), "
         f"{budget['trainings_a_cell']} trainings a cell (50 draws), {budget['network']}; {budget['device']}. Best "
-        "test accuracy over epochs in percent, as the paper reports it; the last epochs' mean, every trial, the "
+        "test accuracy over epochs in percent, as the paper reports it, mean over seeds ± half their range; "
+        "the last epochs' mean, every trial, the "
         "schedule and versions are in `s2e_spaces.json`. `python -m benchmarks.s2e_spaces` fills it (resumable), "
         "and writes this page.",
         "",
@@ -194,27 +228,36 @@ def page(document: dict[str, Any]) -> str:
     for noise in NOISES:
         row = []
         for name, space in RIVALS.items():
-            ours, paper = best(noise, space, "random"), PAPER[noise][name]
-            gap = "" if ours == "-" else f" ({float(ours) - paper:+.1f})"
-            row.append(f"{ours} / {paper}{gap}")
+            mine, paper = found(noise, space, "random"), PAPER[noise][name]
+            gap = f"({np.mean([c['test_best_over_epochs'] for c in mine]) - paper:+.1f})" if mine else ""
+            row.append(f"{spread(mine, 'test_best_over_epochs') if mine else '-'} / {paper} {gap}".rstrip())
         lines.append(f"| {noise} | " + " | ".join(row) + " |")
-    lines += ["", "## Rules, at equal numbers of trained epochs, in S2E's space", ""]
     lines += [
-        "| noise | rule | best over epochs | last epochs | on validation | best schedule R(t), five of its epochs |"
+        "",
+        "## Rules, at equal numbers of trained epochs, in S2E's space",
+        "",
+        "`asng` trains no schedule on its own, so its figure on validation is that of the shared pair.",
+        "",
+        "| noise | rule | best over epochs | last epochs | on validation | seeds | best schedule R(t) of the first "
+        "seed, five of its epochs |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
-    lines += ["| --- | --- | --- | --- | --- | --- |"]
-    for key, cell in sorted(
-        cells.items(), key=lambda item: (item[0].split(" | ")[0], -item[1]["validation_best"])
-    ):
-        noise, space, rule, _ = key.split(" | ")
-        if space != "paper" or noise != "pair 45 %":
+    for noise in NOISES:
+        rules = {rule: found(noise, "paper", rule) for rule in (*RULES, "asng")}
+        if not rules["newton"]:
             continue
-        rates = cell["keep_rates"]
-        picked = ", ".join(f"{rates[i]:.2f}" for i in np.linspace(0, len(rates) - 1, 5).astype(int))
-        lines.append(
-            f"| {noise} | {rule} | {cell['test_best_over_epochs']:.2f} | {cell['test_last_epochs']:.2f} | "
-            f"{cell['validation_best']:.2f} | {picked} |"
+        order = sorted(
+            (rule for rule in rules if rules[rule]),
+            key=lambda rule: -float(np.mean([cell["test_best_over_epochs"] for cell in rules[rule]])),
         )
+        for rule in order:
+            rates = rules[rule][0]["keep_rates"]
+            picked = ", ".join(f"{rates[i]:.2f}" for i in np.linspace(0, len(rates) - 1, 5).astype(int))
+            figures = " | ".join(
+                spread(rules[rule], name)
+                for name in ("test_best_over_epochs", "test_last_epochs", "validation_best")
+            )
+            lines.append(f"| {noise} | {rule} | {figures} | {len(rules[rule])} | {picked} |")
     return "\n".join(lines) + "\n"
 
 

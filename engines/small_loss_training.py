@@ -27,7 +27,7 @@ from engines.loader import ImageStore, augment, epoch_batches, standardize
 from engines.losses import cross_entropy
 from engines.networks import build_network
 from engines.population import Population
-from engines.scoring import MarginTracker, MeanStd
+from engines.scoring import SCORING_BATCH, MarginTracker, MeanStd
 from engines.small_loss import (
     Choice,
     choose_all,
@@ -44,7 +44,6 @@ from engines.small_loss import (
 )
 
 Stream = tuple[int | str, ...]
-EVALUATION_BATCH = 512
 
 
 class TrainingOptions(Protocol):
@@ -298,7 +297,7 @@ class PopulationTraining:
         here = self.surroundings
         self.population.train(False)
         losses, correct = [], []
-        for part in rows.split(EVALUATION_BATCH):
+        for part in rows.split(SCORING_BATCH[here.device.type]):
             images = here.inputs(part, store=store)
             with autocast(here.options.precision, here.device):
                 _, logits = self.population(images)

@@ -140,7 +140,7 @@ def _catalog() -> Check:
             count = len(datasets.list_all(open_session))
     except AuditorError as error:
         return Check("catalog", "broken", str(error))
-    return Check("catalog", "ok", f"{settings().database_url}, {count} datasets")
+    return Check("catalog", "ok", f"{settings().catalog_name}, {count} datasets")
 
 
 def _browser() -> Check:

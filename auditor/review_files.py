@@ -11,7 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from auditor import reviewing
 from auditor.catalog import datasets
@@ -41,12 +43,18 @@ def apply_file(dataset_name: str, path: Path, *, reviewer: str = "", source: str
         dataset = datasets.get(open_session, dataset_name)
         assert dataset.id is not None
         by_path = datasets.sample_ids_by_path(open_session, dataset.id)
-        rows = _parsed_rows(table, dataset, by_path, path, reviewer)
+        given = datasets.given_labels(open_session, dataset.id)
+        rows = _parsed_rows(table, dataset, by_path, given, path, reviewer)
         return reviewing.apply_rows(open_session, dataset.id, rows, source=source)
 
 
 def _parsed_rows(
-    table: pd.DataFrame, dataset: DatasetTable, by_path: dict[str, int], path: Path, reviewer: str
+    table: pd.DataFrame,
+    dataset: DatasetTable,
+    by_path: dict[str, int],
+    given_labels: NDArray[np.int64],
+    path: Path,
+    reviewer: str,
 ) -> list[dict[str, Any]]:
     classes = {name: index for index, name in enumerate(dataset.class_names)}
     rows = []
@@ -59,6 +67,12 @@ def _parsed_rows(
         name = unquoted(str(row.get("cleaned_label") or ""))
         if decision == "relabel" and name not in classes:
             raise ReviewError(f"{where}: {name!r} is none of the classes; correct cleaned_label.")
+        if decision == "relabel" and classes[name] == given_labels[sample_id]:
+            # An export has the given label there, so this is a forgotten cell and no wish to keep it.
+            raise ReviewError(
+                f"{where}: relabel to {name!r}, which is the given label; write the right class into "
+                "cleaned_label, or keep into review_decision."
+            )
         several = [part for part in unquoted(str(row.get("review_labels") or "")).split("|") if part]
         if any(part not in classes for part in several):
             raise ReviewError(

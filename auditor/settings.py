@@ -6,6 +6,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -15,6 +18,14 @@ class Settings:
     """Everything we write lives below it (``AUDITOR_HOME``, default ``~/.auditor``)."""
     database_url: str
     """SQLAlchemy URL of the catalog (``AUDITOR_DATABASE_URL``, default SQLite below ``home``)."""
+
+    @property
+    def catalog_name(self) -> str:
+        """The database for people: its URL without the password."""
+        try:
+            return make_url(self.database_url).render_as_string(hide_password=True)
+        except ArgumentError:
+            return "in AUDITOR_DATABASE_URL"
 
     @property
     def datasets(self) -> Path:

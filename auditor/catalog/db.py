@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import Engine, event
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
 from sqlmodel import Session, SQLModel, create_engine
 
 from auditor.catalog import models
@@ -59,7 +59,18 @@ def _engine(url: str) -> Engine:
 @functools.lru_cache(maxsize=8)
 def _engine_cached(url: str) -> Engine:
     sqlite = url.startswith("sqlite")
-    engine = create_engine(url, connect_args={"timeout": WRITE_WAIT_S} if sqlite else {})
+    try:
+        engine = create_engine(url, connect_args={"timeout": WRITE_WAIT_S} if sqlite else {})
+    except (ArgumentError, NoSuchModuleError) as error:
+        raise AuditorError(
+            "AUDITOR_DATABASE_URL is no database URL; write postgresql+psycopg://user:password@host/name or "
+            "unset it."
+        ) from error
+    except ModuleNotFoundError as error:
+        raise AuditorError(
+            f"The catalog {settings().catalog_name} needs the package {error.name}; for PostgreSQL "
+            "pip install 'psycopg[binary]' and write postgresql+psycopg://user:password@host/name."
+        ) from error
     if sqlite:
         event.listen(engine, "connect", _sqlite_pragmas)
     try:
@@ -89,4 +100,4 @@ def _explained(error: OperationalError) -> str:
         "unable to open": "check the rights on the folder or set AUDITOR_HOME",
     }
     remedy = next((way for word, way in remedies.items() if word in text), "see `auditor doctor`")
-    return f"The catalog {settings().database_url} cannot be used ({text}): {remedy}."
+    return f"The catalog {settings().catalog_name} cannot be used ({text}): {remedy}."

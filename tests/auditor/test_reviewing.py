@@ -187,6 +187,10 @@ def test_apply_file__older_decision_does_not_replace_a_later_one(
         ("a,b\n1,2\n", "needs the columns review_decision"),
         ("sample_id,review_decision\n999,keep\n", "row 2: sample_id '999' is not in the dataset"),
         ("sample_id,review_decision,cleaned_label\n1,relabel,cat\n", "row 2: 'cat' is none of the classes"),
+        (
+            "sample_id,review_decision,cleaned_label,review_labels\n0,relabel,{given},4\n",
+            "row 2: relabel to '{given}', which is the given label; write the right class into cleaned_label",
+        ),
         ("filepath,review_decision\nnope.png,keep\n", "row 2: 'nope.png' is not in the dataset"),
         ("sample_id,review_decision\n1,keep\n2,perhaps\n", "'perhaps' is no decision"),
         ("sample_id,review_decision,reviewed_at\n1,keep,yesterday\n", "no ISO 8601 time"),
@@ -195,7 +199,8 @@ def test_apply_file__older_decision_does_not_replace_a_later_one(
 def test_apply_file__refuses_the_whole_file(
     audited: tuple[Digits, int], tmp_path: Path, text: str, message: str
 ) -> None:
-    path = write(tmp_path / "bad.csv", text)
-    with pytest.raises(AuditorError, match=message):
+    given = str(audited[0].given_labels[0])
+    path = write(tmp_path / "bad.csv", text.replace("{given}", given))
+    with pytest.raises(AuditorError, match=message.replace("{given}", given)):
         review_files.apply_file("digits", path, reviewer="ada")
     assert len(reviewing.log_frame(DATASET)) == 0

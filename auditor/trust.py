@@ -1,11 +1,11 @@
 """From the witnesses' opinions to one trust score a label, a suggestion, and what can be said honestly.
 
 Every witness's scores become rank percentiles over the whole labeled set (never within a class: that
-gains on balanced sets and loses badly on long tails), and the consensus is their mean: with equal weights where
-the witnesses rank alike, and where they part, as under structured noise, with more weight for those whose own
-predictions separate the labels into two groups. With enough verified rows the weights are learned: a logistic
-regression on the ranks' log-odds, from rows that calibrate nothing afterwards, and kept only where it ranks better
-out of fold. All functions are pure: arrays in, arrays out.
+gains on balanced sets and loses badly on long tails), and the consensus is their weighted mean. Before anybody
+verified a row, those count more whose predictions the others share, or, where the witnesses part as under
+structured noise, those whose own predictions separate the labels into two groups (``weights``). With enough
+verified rows the weights are learned: a logistic regression on the ranks' log-odds, from rows that calibrate
+nothing afterwards, and kept only where it ranks better out of fold. All functions are pure: arrays in, arrays out.
 
 Roles of verified rows in one audit: *trusted* rows were trained on as trusted, so they say nothing about how
 this audit treats others; *learning* rows choose the weights; all the rest *calibrate*. No row has two roles.
@@ -47,21 +47,19 @@ from auditor.evidence import (
     check_witnesses,
     pool_predictions,
 )
-from auditor.separation import ONE_GROUP, separation
+from auditor.weights import UnlearnedWeights, unlearned_weights
 
 __all__ = ["Consensus", "Verified", "Witness", "combine", "rank_percentiles", "split_roles"]
 
 MIN_ROWS_FOR_WEIGHTS = 300
 """Verified rows from which weights are worth learning (measured)."""
 MIN_ROWS_OF_A_KIND = 10
-"""Wrong and right learning rows below which equal weights stay."""
+"""Wrong and right learning rows below which nothing is learned."""
 REGULARIZATION = 0.3
 """C of the logistic regression (measured)."""
 STRUCTURED_BELOW = 0.7
 """Rank correlation between two witnesses below which the noise is probably structured."""
 MIN_ROWS_FOR_CORRELATION = 30
-LEAST_WEIGHT = 0.005
-"""Separation beyond chance granted to a witness that separates nothing; if all are such, all weigh the same."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +138,7 @@ def combine(
     names = [witness.name for witness in witnesses]
     correlations = _rank_correlations(ranks)
     structured, structured_sentence = _judge_structure(correlations, names)
-    unlearned = _weights_by_separation(witnesses, given_labels) if structured else _equal_weights(names)
+    unlearned = unlearned_weights(witnesses, given_labels, parted=structured)
     weighting = _weigh(ranks, unlearned, given_labels, verified)
     trust = weighting.trust_score
 
@@ -227,51 +225,9 @@ class _Weighting:
     calibrating: NDArray[np.bool_] | None
 
 
-@dataclass(frozen=True)
-class _Unlearned:
-    """Weights that need no verified rows."""
-
-    weights: Mapping[str, float]
-    """By witness, positive, summing to 1."""
-    title: str
-    why: str
-
-
-def _equal_weights(names: Sequence[str]) -> _Unlearned:
-    return _Unlearned(
-        dict.fromkeys(names, 1.0 / len(names)), "Equal weights", "every witness counts the same."
-    )
-
-
-def _weights_by_separation(witnesses: Sequence[Witness], given_labels: NDArray[np.integer]) -> _Unlearned:
-    """Believe those who see two groups of labels, since somebody must be wrong where witnesses part.
-
-    A network that saw through the pattern is sure on both sides of its margin; one that was taken in, or has
-    learned nothing yet, is undecided everywhere. Whoever brings no predictions weighs as the others do on average.
-    """
-    names = [witness.name for witness in witnesses]
-    beyond = {
-        witness.name: max(separation(witness, given_labels) - ONE_GROUP, LEAST_WEIGHT)
-        for witness in witnesses
-        if witness.pred_probs is not None
-    }
-    if not beyond:
-        return _equal_weights(names)
-    usual = sum(beyond.values()) / len(beyond)
-    raw = {name: beyond.get(name, usual) for name in names}
-    weights = {name: value / sum(raw.values()) for name, value in raw.items()}
-    best = max(weights, key=weights.__getitem__)
-    return _Unlearned(
-        weights,
-        "Weights by separation",
-        f"the witnesses part, so those count more that separate the labels into two groups; {best} most, with "
-        f"{weights[best]:.0%}.",
-    )
-
-
 def _weigh(
     ranks: NDArray[np.float32],
-    unlearned: _Unlearned,
+    unlearned: UnlearnedWeights,
     given_labels: NDArray[np.integer],
     verified: Verified | None,
 ) -> _Weighting:

@@ -125,7 +125,9 @@ def run_cell(engine: str, size: Size, arguments: argparse.Namespace) -> dict[str
 
 
 def _short(engine: str) -> dict[str, Any]:
-    """What must follow the number of epochs."""
+    """What must follow the number of epochs, and one round of schedules in S2E's search."""
+    if engine == "coteaching":
+        return {"search_epochs": EPOCHS, "search_iterations": 1, "objective_epochs": 1, "rank_epochs": 1}
     return {"warmup_epochs": 1} if engine in ("l2b", "choicenet") else {}
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import roc_auc_score
 
 from auditor import evidence
 from auditor.calibration import promise
@@ -12,14 +11,9 @@ from auditor.errors import AuditFailedError, VerificationError
 from auditor.evidence import UNSURE, Verified, Witness
 from auditor.separation import otsu_share, separation
 from auditor.trust import combine, rank_percentiles, split_roles
-from tests.auditor.worlds import World, make_witness, make_world
+from tests.auditor.worlds import World, detection, make_witness, make_world
 
 ATOL_FLOAT32 = 1e-6
-
-
-def detection(world, trust):
-    labeled = world.given_labels >= 0
-    return roc_auc_score(world.is_wrong[labeled], -trust[labeled])
 
 
 def test_rank_percentiles__by_hand():

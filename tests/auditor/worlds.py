@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
 
 from auditor.evidence import Verified, Witness
 
@@ -53,3 +54,9 @@ def make_witness(world: World, name: str = "a", skill: float = 2.0, seed: int = 
     trust = probs[rows, np.maximum(world.given_labels, 0)]
     trust[world.given_labels < 0] = np.nan
     return Witness(name, trust, probs.astype(np.float32))
+
+
+def detection(world: World, trust: NDArray[np.floating]) -> float:
+    """Area under the curve of wrong labels by falling trust."""
+    labeled = world.given_labels >= 0
+    return float(roc_auc_score(world.is_wrong[labeled], -trust[labeled]))

@@ -4,8 +4,8 @@
 
 One process a cell, so that a peak belongs to one engine; the images are a memory map, as an import leaves them.
 Each class is a random picture and each sample that picture under noise, with a tenth of the labels wrong: the
-figures are about size, not skill. Two epochs, the preset ``quick`` otherwise. Finished cells are kept in
-``benchmarks/results/sizes.json``, so that the command goes on where it was stopped.
+figures are about size, not skill. Two epochs and no search of schedules, the preset ``quick`` otherwise. Finished
+cells are kept in ``benchmarks/results/sizes.json``, so that the command goes on where it was stopped.
 """
 
 from __future__ import annotations
@@ -125,9 +125,9 @@ def run_cell(engine: str, size: Size, arguments: argparse.Namespace) -> dict[str
 
 
 def _short(engine: str) -> dict[str, Any]:
-    """What must follow the number of epochs, and one round of schedules in S2E's search."""
+    """What must follow the number of epochs; Co-teaching's own schedule, because a search is many trainings."""
     if engine == "coteaching":
-        return {"search_epochs": EPOCHS, "search_iterations": 1, "objective_epochs": 1, "rank_epochs": 1}
+        return {"keep_schedule": "coteaching", "noise_rate": WRONG, "rank_epochs": 1}
     return {"warmup_epochs": 1} if engine in ("l2b", "choicenet") else {}
 
 

@@ -52,6 +52,8 @@ def review_of(cells: Mapping[str, str]) -> dict[str, str] | None:
         raise ValueError("has a decision without a reviewer; fill in the name")
     if decision == "relabel" and not review["cleaned_label"]:
         raise ValueError("is relabeled without a cleaned_label; fill in the class")
+    if decision == "relabel" and review["cleaned_label"] == cells.get("given_label", "").strip():
+        raise ValueError("is relabeled to its given label; correct cleaned_label, or write keep")
     if decision == "multiple" and len(several_labels(review)) < 2:
         raise ValueError("has the decision multiple; name at least two classes in review_labels, as a|b")
     review_time(review)

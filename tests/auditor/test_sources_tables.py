@@ -237,6 +237,13 @@ def test_rows__export_of_ours_gives_back_text_and_decisions(
         ("perhaps", "", "ann", "2026-01-31", "review_decision is 'perhaps'; use one of keep, relabel"),
         ("keep", "", "", "2026-01-31", "has a decision without a reviewer"),
         ("relabel", "", "ann", "2026-01-31", "is relabeled without a cleaned_label"),
+        (
+            "relabel",
+            "a",
+            "ann",
+            "2026-01-31",
+            "is relabeled to its given label; correct cleaned_label, or write keep",
+        ),
         ("keep", "", "ann", "yesterday", "reviewed_at is 'yesterday'; write a time such as"),
         ("multiple", "", "ann", "2026-01-31", "name at least two classes in review_labels"),
     ],

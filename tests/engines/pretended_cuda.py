@@ -25,7 +25,7 @@ import engines.directional
 
 CUDA = torch.device("cuda", 0)
 INDEXING = ("__getitem__", "__setitem__", "index_put", "index_put_")
-MAY_MIX = (*INDEXING, "copy_", "__set__")
+MAY_MIX = ("copy_", "__set__")
 
 
 class DeviceMismatchError(RuntimeError):
@@ -188,7 +188,7 @@ def _refuse_mixing(name: str, values: Any) -> bool:
         and one.dim() > 0
         and not torch._C._functorch.is_functorch_wrapped_tensor(one)
     ]
-    if here and there and (name not in MAY_MIX or name in INDEXING):
+    if here and there and name not in MAY_MIX:
         shapes = [[tuple(one.shape) for one in side] for side in (here, there)]
         raise DeviceMismatchError(f"{name}: {shapes[0]} on CUDA and {shapes[1]} on the CPU")
     return bool(here)

@@ -102,8 +102,16 @@ def _problem_table(problem: str, cells: list[dict[str, Any]], combined: dict[str
         spread = [_spread([row[key] for row in scores[name]]) for key, _ in METRICS]
         cost = f"{np.mean(costs[name]):.0f}" if costs[name] else ""
         lines.append(f"| {name} | {' | '.join(spread)} | {len(scores[name])} | {cost} |")
-    lines += ["", *_flags(mine), *_suggestions(mine), *_promises(problem, combined), ""]
-    return lines
+    lines += ["", *_engines(problem, combined), *_flags(mine), *_suggestions(mine)]
+    return [*lines, *_promises(problem, combined), ""]
+
+
+def _engines(problem: str, combined: dict[str, Any]) -> list[str]:
+    """Of how many engines the consensus is, where its seeds differ in that."""
+    sizes = [len(one["engines"]) for key, one in sorted(combined.items()) if key.startswith(problem + "-")]
+    if len(set(sizes)) < 2:
+        return []
+    return [f"The consensus is of {', '.join(map(str, sizes))} engines, seed by seed.", ""]
 
 
 def scores_by_method(problem: str, stored: dict[str, Any]) -> dict[str, list[dict[str, float]]]:
@@ -117,9 +125,8 @@ def scores_by_method(problem: str, stored: dict[str, Any]) -> dict[str, list[dic
         if not key.startswith(problem + "-"):
             continue
         scores["consensus, equal weights"].append(found["equal"])
-        if (
-            found.get("unverified") or not found["structured_noise"]
-        ):  # where witnesses agree, weights are equal
+        # Older entries are of two engines that agree, and two that agree weigh the same.
+        if found.get("unverified") or not found["structured_noise"]:
             scores["consensus, no verified rows"].append(found.get("unverified") or found["equal"])
         if found.get("learned"):
             scores["consensus, weights from 300 of 600 verified rows"].append(found["learned"])

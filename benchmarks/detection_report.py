@@ -249,7 +249,8 @@ def _bars(stored: dict[str, Any]) -> list[str]:
         "ChoiceNet are weak after ten epochs: log-odds instead of ranks, the lowest or the median rank, margins of "
         "mean or geometric-mean probabilities (none better than the mean rank); weights by how often a witness "
         "predicts the given label (as good, but a network that memorises would win) and by how often the others "
-        "share its prediction (kept: .003 to .005 better than equal weights, nowhere worse, on the runs it was chosen on)."
+        "share its prediction (kept: .003 to .005 better than equal weights, nowhere worse, on the runs it was "
+        "chosen on)."
     )
     return [*lines, "", *([] if big else [small, ""]), tried]
 

@@ -18,8 +18,8 @@ import numpy as np
 matplotlib.use("Agg")
 from matplotlib import pyplot
 
-from benchmarks.detection import PROBLEMS, RESULTS
-from benchmarks.detection_report import LEVEL, VERIFIED, scores_by_method
+from benchmarks.detection import RESULTS
+from benchmarks.detection_report import LEVEL, VERIFIED, Table, scores_by_method, tables_of
 
 METHODS = {
     "consensus, weights from 300 of 600 verified rows": "consensus, 600 verified",
@@ -50,8 +50,7 @@ def main() -> None:
 
 def draw_auroc(stored: dict[str, Any], path: Path) -> None:
     """One panel a problem: a dot is the mean over seeds, its line goes from the worst seed to the best."""
-    tables = {one.name: scores_by_method(one.name, stored) for one in PROBLEMS}
-    shown = {name: table for name, table in tables.items() if table}
+    shown = {_title(table, stored): scores_by_method(table, stored) for table in tables_of(stored)}
     columns = 3
     rows = -(-len(shown) // columns)
     figure, axes = pyplot.subplots(rows, columns, figsize=(13, 3.3 * rows), sharey=True, squeeze=False)
@@ -82,13 +81,13 @@ def draw_auroc(stored: dict[str, Any], path: Path) -> None:
 def draw_promises(stored: dict[str, Any], path: Path) -> None:
     """Realised share of false flags by number of verified rows, a line a problem, under the promised level."""
     figure, axis = pyplot.subplots(figsize=(7, 4.2))
-    for problem in PROBLEMS:
-        found = [value for key, value in stored["consensus"].items() if key.startswith(problem.name + "-")]
+    for table in tables_of(stored):
+        found = table.consensus(stored)
         if found:
             realised = [
                 np.mean([one["promises"][str(size)]["realised"] for one in found]) for size in VERIFIED
             ]
-            axis.plot(VERIFIED, realised, "o-", label=problem.name)
+            axis.plot(VERIFIED, realised, "o-", label=_title(table, stored))
     axis.axhline(LEVEL, color="#000", linestyle="--", linewidth=1)
     axis.text(VERIFIED[0], LEVEL + 0.002, "promised: at most 10 % on average", fontsize=8)
     axis.set_xlabel("verified rows")
@@ -96,6 +95,12 @@ def draw_promises(stored: dict[str, Any], path: Path) -> None:
     axis.set_ylim(0, 0.13)
     axis.legend(fontsize=8, ncol=2, loc="lower right")
     _save(figure, path)
+
+
+def _title(table: Table, stored: dict[str, Any]) -> str:
+    """The problem, with its rows where it was run with several numbers of them."""
+    alone = sum(one.problem == table.problem for one in tables_of(stored)) == 1
+    return table.problem if alone else f"{table.problem}, {table.rows:,} rows"
 
 
 def _save(figure: Any, path: Path) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,32 @@ METRICS = (
 )
 
 
+class Table(NamedTuple):
+    """What may be averaged over seeds: one problem at one number of rows and epochs."""
+
+    problem: str
+    rows: int
+    epochs: int
+
+    def cells(self, stored: dict[str, Any]) -> list[dict[str, Any]]:
+        """The finished cells of this table."""
+        return [
+            one for one in stored["cells"].values() if (one["problem"], one["rows"], one["epochs"]) == self
+        ]
+
+    def consensus(self, stored: dict[str, Any]) -> list[dict[str, Any]]:
+        """The consensus of every seed of this table, by seed."""
+        start = f"{self.problem}-{self.rows}-{self.epochs}-"
+        return [one for key, one in sorted(stored.get("consensus", {}).items()) if key.startswith(start)]
+
+
+def tables_of(stored: dict[str, Any]) -> list[Table]:
+    """Every table there is something of, problems in their order, small settings first."""
+    found = {Table(one["problem"], one["rows"], one["epochs"]) for one in stored["cells"].values()}
+    order = [problem.name for problem in PROBLEMS]
+    return sorted(found, key=lambda table: (order.index(table.problem), table.rows, table.epochs))
+
+
 def main() -> None:
     """Add what can be computed from the arrays, then write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -56,7 +82,6 @@ def main() -> None:
 def page(stored: dict[str, Any]) -> str:
     """The readable page."""
     cells = list(stored["cells"].values())
-    settings = sorted({(cell["rows"], cell["epochs"]) for cell in cells})
     devices = sorted({f"{cell['device']}, {cell['threads']} thread(s)" for cell in cells})
     versions = cells[0]["versions"]
     lines = [
@@ -67,32 +92,29 @@ def page(stored: dict[str, Any]) -> str:
         "`python -m benchmarks.detection` fills the table (resumable), "
         "`python -m benchmarks.detection_report` writes this page.",
         "",
-        f"Rows and epochs: {', '.join(f'{rows:,} rows, {epochs} epochs' for rows, epochs in settings)}. "
         f"Device: {'; '.join(devices)}. Versions: {', '.join(f'{k} {v}' for k, v in versions.items())}. "
         "MNIST: MLP; CIFAR-10: three convolutions (`conv3`) unless a GPU ran PreActResNet-18.",
         "",
     ]
-    for problem in PROBLEMS:
-        lines += _problem_table(problem.name, cells, stored.get("consensus", {}))
-    lines += _verdict(cells)
+    for table in tables_of(stored):
+        lines += _section(table, stored)
+    lines += _verdict(stored)
     lines += _bars(stored)
     return "\n".join(lines) + "\n"
 
 
-def _problem_table(problem: str, cells: list[dict[str, Any]], combined: dict[str, Any]) -> list[str]:
-    mine = [cell for cell in cells if cell["problem"] == problem]
-    if not mine:
-        return []
-    scores = scores_by_method(
-        problem, {"cells": {str(i): cell for i, cell in enumerate(mine)}, "consensus": combined}
-    )
+def _section(table: Table, stored: dict[str, Any]) -> list[str]:
+    mine, combined = table.cells(stored), table.consensus(stored)
+    scores = scores_by_method(table, stored)
     costs: dict[str, list[float]] = defaultdict(list)
     for cell in mine:
         for name in cell["scores"]:
             if not name.endswith("as published") and cell["cpu_seconds"] is not None:
                 costs[name].append(cell["cpu_seconds"])
     noise = np.mean([cell["noise_rate"] for cell in mine])
-    lines = [f"## {problem} ({noise:.1%} of the given labels are wrong)", ""]
+    networks = ", ".join(sorted({cell["network"] for cell in mine}))
+    lines = [f"## {table.problem} ({noise:.1%} of the given labels are wrong)", ""]
+    lines += [f"{table.rows:,} rows, {table.epochs} epochs, network `{networks}`.", ""]
     head = ["method", *(title for _, title in METRICS), "seeds", "CPU seconds"]
     lines += ["| " + " | ".join(head) + " |", "| --- | --- | --- | --- | --- | --- |"]
     plain_first = sorted(
@@ -102,28 +124,25 @@ def _problem_table(problem: str, cells: list[dict[str, Any]], combined: dict[str
         spread = [_spread([row[key] for row in scores[name]]) for key, _ in METRICS]
         cost = f"{np.mean(costs[name]):.0f}" if costs[name] else ""
         lines.append(f"| {name} | {' | '.join(spread)} | {len(scores[name])} | {cost} |")
-    lines += ["", *_engines(problem, combined), *_flags(mine), *_suggestions(mine)]
-    return [*lines, *_promises(problem, combined), ""]
+    lines += ["", *_engines(combined), *_flags(mine), *_suggestions(mine)]
+    return [*lines, *_promises(combined), ""]
 
 
-def _engines(problem: str, combined: dict[str, Any]) -> list[str]:
+def _engines(combined: list[dict[str, Any]]) -> list[str]:
     """Of how many engines the consensus is, where its seeds differ in that."""
-    sizes = [len(one["engines"]) for key, one in sorted(combined.items()) if key.startswith(problem + "-")]
+    sizes = [len(one["engines"]) for one in combined]
     if len(set(sizes)) < 2:
         return []
     return [f"The consensus is of {', '.join(map(str, sizes))} engines, seed by seed.", ""]
 
 
-def scores_by_method(problem: str, stored: dict[str, Any]) -> dict[str, list[dict[str, float]]]:
-    """The figures of every row of a problem's table, one entry a seed."""
+def scores_by_method(table: Table, stored: dict[str, Any]) -> dict[str, list[dict[str, float]]]:
+    """The figures of every row of a table, one entry a seed."""
     scores: dict[str, list[dict[str, float]]] = defaultdict(list)
-    for cell in stored["cells"].values():
-        if cell["problem"] == problem:
-            for name, values in cell["scores"].items():
-                scores[name].append(values)
-    for key, found in stored.get("consensus", {}).items():
-        if not key.startswith(problem + "-"):
-            continue
+    for cell in table.cells(stored):
+        for name, values in cell["scores"].items():
+            scores[name].append(values)
+    for found in table.consensus(stored):
         scores["consensus, equal weights"].append(found["equal"])
         # Older entries are of two engines that agree, and two that agree weigh the same.
         if found.get("unverified") or not found["structured_noise"]:
@@ -161,10 +180,10 @@ def _suggestions(mine: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def _promises(problem: str, combined: dict[str, Any]) -> list[str]:
-    found = [value["promises"] for key, value in combined.items() if key.startswith(problem + "-")]
-    if not found:
+def _promises(combined: list[dict[str, Any]]) -> list[str]:
+    if not combined:
         return []
+    found = [one["promises"] for one in combined]
     parts = []
     for size in VERIFIED:
         rows = [one[str(size)] for one in found if str(size) in one]
@@ -175,12 +194,8 @@ def _promises(problem: str, combined: dict[str, Any]) -> list[str]:
             parts.append(
                 f"{size:,} rows: {realised:.3f} realised, recall {recall:.2f}, nothing promised in {empty:.0%}"
             )
-    noise = [
-        abs(value["noise_guess"] - value["noise_rate"])
-        for key, value in combined.items()
-        if key.startswith(problem + "-")
-        and "noise_range" in value  # entries of an earlier estimator have none
-    ]
+    # Entries of an earlier estimator have no range.
+    noise = [abs(one["noise_guess"] - one["noise_rate"]) for one in combined if "noise_range" in one]
     guessed = (
         f" The noise rate's guess without verified rows is off by {np.mean(noise):.3f}." if noise else ""
     )
@@ -192,22 +207,24 @@ def _promises(problem: str, combined: dict[str, Any]) -> list[str]:
     ]
 
 
-def _verdict(cells: list[dict[str, Any]]) -> list[str]:
+def _verdict(stored: dict[str, Any]) -> list[str]:
     lines = ["## Where Co-teaching is no better than a plain baseline", ""]
-    for problem in PROBLEMS:
-        pairs: dict[str, list[float]] = defaultdict(list)
-        for cell in (cell for cell in cells if cell["problem"] == problem.name):
-            for name, values in cell["scores"].items():
-                pairs[name].append(values["auroc"])
-        if "coteaching" not in pairs or "cross_entropy" not in pairs:
+    for table in tables_of(stored):
+        scores = scores_by_method(table, stored)
+        if "coteaching" not in scores or "cross_entropy" not in scores:
             continue
         yardsticks = {
-            name: np.mean(pairs[name]) for name in ("cross_entropy", "three plain networks") if name in pairs
+            name: _mean(scores[name], "auroc")
+            for name in ("cross_entropy", "three plain networks")
+            if name in scores
         }
         best, value = max(yardsticks.items(), key=lambda item: item[1])
-        gain = float(np.mean(pairs["coteaching"]) - value)
+        gain = _mean(scores["coteaching"], "auroc") - value
         word = "better" if gain > 0.005 else "no better" if gain > -0.005 else "worse"
-        lines.append(f"- {problem.name}: {word} than the best plain yardstick ({best}) by {gain:+.3f} AUROC.")
+        lines.append(
+            f"- {table.problem}, {table.rows:,} rows: {word} than the best plain yardstick ({best}) "
+            f"by {gain:+.3f} AUROC."
+        )
     return lines
 
 
@@ -228,15 +245,16 @@ def _bars(stored: dict[str, Any]) -> list[str]:
         "",
         "## The bars",
         "",
-        "| problem | bar | consensus, no verified rows | missed by |",
-        "| --- | --- | --- | --- |",
+        "| problem | rows | bar | consensus, no verified rows | missed by |",
+        "| --- | --- | --- | --- | --- |",
     ]
     for problem, bars in BARS:
-        rows = scores_by_method(problem, stored)["consensus, no verified rows"]
-        for metric, bar in bars.items():
-            ours = f"{_mean(rows, metric):.3f}" if rows else "not run"
-            gap = f"{max(0.0, bar - _mean(rows, metric)):.3f}" if rows else ""
-            lines.append(f"| {problem} | {metric} {bar:.3f} | {ours} | {gap} |")
+        for table in (one for one in tables_of(stored) if one.problem == problem):
+            rows = scores_by_method(table, stored)["consensus, no verified rows"]
+            for metric, bar in bars.items() if rows else ():
+                ours = _mean(rows, metric)
+                missed = f"{bar - ours:.3f}" if ours < bar else "reached"
+                lines.append(f"| {problem} | {table.rows:,} | {metric} {bar:.3f} | {ours:.3f} | {missed} |")
     small = (
         "The bars of CIFAR-10 are for PreActResNet-18 on 50,000 images. No GPU was at hand, and one epoch of it "
         "takes a CPU core about half an hour, so what stands beside them is the small network on 10,000 images for "

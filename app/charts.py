@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from auditor.estimates import Transition
+
 BINS = 40
 SMALL, LARGE = 240, 380
 MOST_DIGITS = 14
@@ -20,13 +22,9 @@ KINDS = alt.Scale(
 )
 
 
-def transition_cells(transition: Mapping[str, Any], names: Sequence[str]) -> pd.DataFrame:
-    """One row a cell: true, given (names), true_label, given_label, share, low, high (None as NaN)."""
+def transition_cells(transition: Transition, names: Sequence[str]) -> pd.DataFrame:
+    """One row a cell: true, given (names), true_label, given_label, share, low, high."""
     size = len(names)
-    grid = {
-        key: np.array(transition[key], dtype=np.float64).reshape(size, size)
-        for key in ("matrix", "low", "high")
-    }
     true, given = np.divmod(np.arange(size * size), size)
     return pd.DataFrame(
         {
@@ -34,9 +32,9 @@ def transition_cells(transition: Mapping[str, Any], names: Sequence[str]) -> pd.
             "given": [names[i] for i in given],
             "true_label": true,
             "given_label": given,
-            "share": grid["matrix"].ravel(),
-            "low": grid["low"].ravel(),
-            "high": grid["high"].ravel(),
+            "share": transition.matrix.ravel(),
+            "low": transition.low.ravel(),
+            "high": transition.high.ravel(),
         }
     )
 

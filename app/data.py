@@ -23,6 +23,7 @@ from auditor.catalog.models import (
     EngineRunTable,
     EpochTable,
 )
+from auditor.consensus import noise_rate_json
 from auditor.errors import NotFoundError
 from auditor.reviewing import FOUND_WRONG
 from auditor.settings import settings
@@ -176,8 +177,15 @@ def status(row: DatasetTable) -> Status:
         drawn=drawn,
         verified=verified,
         expected_left=None if finished is None else expected_left(finished.id),
-        noise=None if finished is None else finished.summary.get("noise_rate"),
+        noise=None if finished is None else _noise(settings().home, finished.id or 0, verified),
     )
+
+
+@st.cache_data(max_entries=32, ttl=10, show_spinner=False)
+def _noise(home: Path, audit_id: int, verified: int) -> dict[str, Any]:  # noqa: ARG001
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+    return noise_rate_json(promises.noise_rate_now(audit))
 
 
 def expected_left(audit_id: int | None) -> float:

@@ -1,4 +1,4 @@
-"""Promises about flags and probabilities, calibrated on randomly drawn, verified rows.
+"""Promises about flags and changes, calibrated on randomly drawn, verified rows.
 
 The promise: among the labels flagged at level q, at most the share q is right on average over draws of
 the verified sample. With m calibrating rows, N labels to judge and doubt s (high = suspicious), a cut t
@@ -14,6 +14,10 @@ of (right labels to judge) / (n + 1) over hypergeometric n is at most N / (m + 1
 at most q, in finite samples, with the noise rate estimated from the same rows. All that is needed is that
 the m rows were drawn at random and treated by the audit like all others. Rows from the top of the list,
 or trusted rows, break it; ``check_exchangeable`` looks for that.
+
+Two variations keep the argument. Labels that a person has settled leave R(t) but not N and k(t): what is
+left of a list whose true errors were picked off is judged as what it is. And where the promise is about *changes*,
+k(t) counts the rows whose change would be wrong: right labels, and wrong ones with another wrong suggestion.
 """
 
 from __future__ import annotations
@@ -23,22 +27,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, stats
-from scipy.special import expit, logit
+from scipy import stats
 
 from auditor.errors import VerificationError
 from auditor.evidence import UNLABELED, Verified
-from auditor.intervals import clopper_pearson, percent, rate_interval
+from auditor.intervals import percent, rate_interval
 
 LEVELS = (0.05, 0.10, 0.20)
 """The false-discovery rates that screens and exports offer."""
 REFUSE_BELOW = 1e-3
 """P-value of the exchangeability tests below which a sample is refused."""
 WARN_BELOW = 1e-2
-GUESS_SLOPE = 1.5
-"""Slope of the error probability on the log-odds of doubt where nothing is verified."""
-GUESS_CLIP = 0.005
-"""Share at either end within which a guessed probability no longer changes."""
 MIN_EXPECTED = 5.0
 """Expected rows that a class needs in the chi-square test; rarer ones are pooled."""
 NUM_RESAMPLES = 200
@@ -66,9 +65,7 @@ class Promise:
     """A label is flagged where its trust is below this; NaN where nothing is flagged."""
     num_flags: int
     expected_false: float
-    """Upper estimate of the flags whose label is right, at most q times ``num_flags``."""
-    false_share_high: float
-    """Share of false flags that about nine of ten such samples stay below; NaN without flags."""
+    """Upper estimate of the false flags (or wrong changes), at most q times ``num_flags``."""
     is_kept: bool
     """True where at least one label could be flagged under the promise."""
     sentence: str
@@ -97,23 +94,38 @@ def check_exchangeable(
     sample_ids: NDArray[np.integer],
     *,
     pool: NDArray[np.bool_] | None = None,
+    treated: NDArray[np.bool_] | None = None,
 ) -> Exchangeability:
     """Test whether verified rows can be a random sample of the labeled ones, or of the ``pool`` among them.
 
-    Three views: their trust ranks against uniform (Kolmogorov-Smirnov; finds
-    rows taken from the top of the list and rows that were trusted), their positions in the data set, and
-    their given classes (chi-square).
+    Three views: their trust against that of the rest (two-sample Kolmogorov-Smirnov, which ties only make
+    milder; finds rows taken from the top of the list and rows that were trusted), their positions in the data
+    set, and their given classes (chi-square).
+
+    Args:
+        trust_score: (N,) NaN where unknown.
+        given_labels: (N,) int, -1 unlabeled.
+        sample_ids: verified rows that the audit treated like any other.
+        pool: (N,) bool, what could be drawn; None = every labeled sample.
+        treated: (N,) bool, samples whose trust the audit moved by what it knew about them. What it would be
+            without that is unknown, so they count as lying wherever they fit the draw best.
     """
-    drawable = (given_labels != UNLABELED) & np.isfinite(trust_score)
-    known = np.flatnonzero(drawable if pool is None else drawable & pool)
+    drawable = given_labels != UNLABELED if pool is None else (given_labels != UNLABELED) & pool
+    moved = np.zeros(len(trust_score), dtype=bool) if treated is None else treated
+    known = np.flatnonzero(drawable & (np.isfinite(trust_score) | moved))
     ids = np.intersect1d(sample_ids, known)
-    if len(ids) < 2 or len(known) < 2:
-        return Exchangeability(1.0, "ok", "Too few verified rows to test whether they were drawn at random.")
-    ranks = (stats.rankdata(trust_score[known]) - 0.5) / len(known)
-    at = np.searchsorted(known, ids)
+    rest = np.setdiff1d(known, ids, assume_unique=True)
+    compared = rest[~moved[rest]]
+    if min(len(ids), len(compared)) < 2:
+        return Exchangeability(
+            1.0, "ok", "Too few rows to test whether the verified ones were drawn at random."
+        )
+    places = (np.searchsorted(known, ids) + 0.5) / len(known)
     tests = {
-        "their trust scores differ from the rest": stats.kstest(ranks[at], "uniform").pvalue,
-        "they crowd together in the data set": stats.kstest((at + 0.5) / len(known), "uniform").pvalue,
+        "their trust scores differ from the rest": _trust_p_value(
+            trust_score[ids], trust_score[compared], len(rest) - len(compared)
+        ),
+        "they crowd together in the data set": stats.kstest(places, "uniform").pvalue,
         "their classes differ from the rest": _class_p_value(given_labels[known], given_labels[ids]),
     }
     reason, p_value = min(tests.items(), key=lambda item: item[1])
@@ -127,6 +139,16 @@ def check_exchangeable(
         verdict,
         f"The verified rows {lead}: {reason} (p = {p_value:.1g}). Draw them at random and add none by hand.",
     )
+
+
+def _trust_p_value(drawn: NDArray[np.floating], rest: NDArray[np.floating], num_unknown: int) -> float:
+    """Two-sample Kolmogorov-Smirnov, asymptotic, with rows of the rest that may lie anywhere."""
+    grid = np.unique(np.concatenate([drawn, rest]))
+    share = np.searchsorted(np.sort(drawn), grid, side="right") / len(drawn)
+    size = len(rest) + num_unknown
+    low = np.searchsorted(np.sort(rest), grid, side="right") / size
+    distance = max(0.0, float((share - low).max()) - num_unknown / size, float((low - share).max()))
+    return float(stats.kstwo.sf(distance, max(1, round(len(drawn) * size / (len(drawn) + size)))))
 
 
 def _class_p_value(all_labels: NDArray[np.integer], drawn_labels: NDArray[np.integer]) -> float:
@@ -166,6 +188,8 @@ def promise(
     q: float,
     *,
     calibrating: NDArray[np.bool_] | None = None,
+    settled: NDArray[np.bool_] | None = None,
+    suggested_labels: NDArray[np.integer] | None = None,
 ) -> Promise:
     """Flag as many labels as the verified rows allow at false-discovery rate q, or say why none.
 
@@ -177,12 +201,24 @@ def promise(
         verified: the random sample, None or empty without one.
         q: in (0, 1).
         calibrating: (m,) bool, ``Consensus.calibrating``; default: every row that was not trusted.
+        settled: (N,) bool, labels that a person has decided on: none of them is flagged, and the promise is
+            about the others alone.
+        suggested_labels: (N,) int, -1 none. With them the promise is about *changing* each flagged label to
+            its suggestion: a change is false where the label was right and where the suggestion is not.
 
     Raises:
         ValueError: q is outside (0, 1).
         VerificationError: a row is named as calibrating although this audit trusted it.
     """
-    return promises(trust_score, given_labels, verified, levels=(q,), calibrating=calibrating)[q]
+    return promises(
+        trust_score,
+        given_labels,
+        verified,
+        levels=(q,),
+        calibrating=calibrating,
+        settled=settled,
+        suggested_labels=suggested_labels,
+    )[q]
 
 
 def promises(
@@ -192,6 +228,8 @@ def promises(
     *,
     levels: Sequence[float] = LEVELS,
     calibrating: NDArray[np.bool_] | None = None,
+    settled: NDArray[np.bool_] | None = None,
+    suggested_labels: NDArray[np.integer] | None = None,
 ) -> dict[float, Promise]:
     """Return the promise at each level; see ``promise``."""
     if not all(0.0 < q < 1.0 for q in levels):
@@ -205,15 +243,55 @@ def promises(
         why = "Nothing can be promised: every verified row was trusted or learned from; verify more."
         return {q: _nothing(q, len(trust_score), why) for q in levels}
     rows = verified.subset(chosen)
-    check = check_exchangeable(trust_score, given_labels, rows.sample_ids, pool=verified.pool)
+    check = check_exchangeable(
+        trust_score, given_labels, rows.sample_ids, pool=verified.pool, treated=verified.treated
+    )
     if check.verdict == "refused":
         return {q: _nothing(q, len(trust_score), f"Nothing is promised. {check.sentence}") for q in levels}
     to_judge = verified.drawn_from(given_labels) & np.isfinite(trust_score)
     to_judge[verified.sample_ids] = False
-    doubt = np.sort(-np.asarray(trust_score, dtype=np.float64)[to_judge])
-    right = -np.asarray(trust_score, dtype=np.float64)[rows.sample_ids[~rows.is_wrong(given_labels)]]
-    warning = "" if check.verdict == "ok" else f" {check.sentence}"
-    return {q: _one_promise(trust_score, to_judge, doubt, right, rows.size, q, warning) for q in levels}
+    if not to_judge.any():
+        why = "Nothing is left to promise anything about: every label is verified."
+        return {q: _nothing(q, len(trust_score), why) for q in levels}
+    flaggable = to_judge if settled is None else to_judge & ~settled
+    is_false = ~rows.is_wrong(given_labels)
+    if suggested_labels is not None:
+        has_change = (suggested_labels >= 0) & (suggested_labels != given_labels)
+        flaggable = flaggable & has_change
+        is_false |= suggested_labels[rows.sample_ids] != rows.true_labels
+        is_false &= has_change[rows.sample_ids]
+    doubt = -np.asarray(trust_score, dtype=np.float64)
+    scene = _Scene(
+        doubt=doubt,
+        flaggable=flaggable,
+        ordered=np.sort(doubt[flaggable]),
+        false_doubt=doubt[rows.sample_ids[is_false]],
+        num_rows=rows.size,
+        num_to_judge=int(to_judge.sum()),
+        about_changes=suggested_labels is not None,
+        warning="" if check.verdict == "ok" else f" {check.sentence}",
+    )
+    return {q: _one_promise(scene, q) for q in levels}
+
+
+@dataclass(frozen=True, eq=False)
+class _Scene:
+    """What all levels share."""
+
+    doubt: NDArray[np.float64]
+    """(N,) high = suspicious."""
+    flaggable: NDArray[np.bool_]
+    """(N,) bool."""
+    ordered: NDArray[np.float64]
+    """Doubt of the flaggable labels, rising."""
+    false_doubt: NDArray[np.float64]
+    """Doubt of the calibrating rows that would be false flags."""
+    num_rows: int
+    """m."""
+    num_to_judge: int
+    """N of the rule: every label that was not verified, settled or not."""
+    about_changes: bool
+    warning: str
 
 
 def _calibrating_rows(verified: Verified, calibrating: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
@@ -229,46 +307,41 @@ def _calibrating_rows(verified: Verified, calibrating: NDArray[np.bool_] | None)
     return np.asarray(calibrating, dtype=bool)
 
 
-def _one_promise(
-    trust_score: NDArray[np.floating],
-    to_judge: NDArray[np.bool_],
-    doubt: NDArray[np.float64],
-    right: NDArray[np.float64],
-    num_rows: int,
-    q: float,
-    warning: str,
-) -> Promise:
-    cut, num_above = _lowest_cut(doubt, right, num_rows, q)
+def _one_promise(scene: _Scene, q: float) -> Promise:
+    cut, num_above = _lowest_cut(scene.ordered, scene.false_doubt, scene.num_rows, scene.num_to_judge, q)
     if np.isnan(cut):
-        smallest = min(1.0, 1.0 / ((num_rows + 1) * q))
+        smallest = min(1.0, 1.0 / ((scene.num_rows + 1) * q))
         why = (
-            f"Nothing can be promised at {percent(q)}: {num_rows} calibrating rows can only back a list of "
+            f"Nothing can be promised at {percent(q)}: {scene.num_rows} calibrating rows can only back a list of "
             f"{percent(smallest)} of the labels or more, and no such list is clean enough. Verify more "
             "rows or accept a higher rate."
         )
-        return _nothing(q, len(trust_score), why + warning)
-    flags = to_judge & (np.asarray(trust_score, dtype=np.float64) < -cut)
+        return _nothing(q, len(scene.doubt), why + scene.warning)
+    flags = scene.flaggable & (scene.doubt > cut)
     num_flags = int(flags.sum())
-    scale = len(doubt) / num_flags
-    expected = (1 + num_above) / (num_rows + 1) * len(doubt)
-    high = min(1.0, clopper_pearson(num_above, num_rows, level=0.8)[1] * scale)
+    expected = (1 + num_above) / (scene.num_rows + 1) * scene.num_to_judge
+    if scene.about_changes:
+        what = (
+            f"{num_flags:,} labels can be changed; on average at most {percent(q)} of such changes are wrong"
+        )
+    else:
+        what = f"{num_flags:,} labels flagged; on average at most {percent(q)} of such flags are false"
     sentence = (
-        f"{num_flags:,} labels flagged; on average at most {percent(q)} of such flags are false "
-        f"(about {expected:,.0f} here or fewer; nine of ten samples stay below {percent(high)}). Backed by "
-        f"{num_rows} randomly drawn, verified rows.{warning}"
+        f"{what} (about {expected:,.0f} here or fewer). Backed by {scene.num_rows} randomly drawn, verified "
+        f"rows.{scene.warning}"
     )
-    return Promise(q, flags, -cut, num_flags, float(expected), high, True, sentence)
+    return Promise(q, flags, -cut, num_flags, float(expected), True, sentence)
 
 
 def _lowest_cut(
-    doubt: NDArray[np.float64], right: NDArray[np.float64], num_rows: int, q: float
+    doubt: NDArray[np.float64], false_doubt: NDArray[np.float64], num_rows: int, num_to_judge: int, q: float
 ) -> tuple[float, int]:
-    """Lowest cut that keeps the promise, and the right rows above it; NaN when none does."""
-    cuts = np.append(np.unique(right)[::-1], -np.inf)  # falling
-    above = len(right) - np.searchsorted(np.sort(right), cuts, side="right")
+    """Lowest cut that keeps the promise, and the false rows above it; NaN when none does."""
+    cuts = np.append(np.unique(false_doubt)[::-1], -np.inf)  # falling
+    above = len(false_doubt) - np.searchsorted(np.sort(false_doubt), cuts, side="right")
     flagged = len(doubt) - np.searchsorted(doubt, cuts, side="right")
     with np.errstate(divide="ignore"):
-        estimate = (1.0 + above) / (num_rows + 1.0) * len(doubt) / flagged
+        estimate = (1.0 + above) / (num_rows + 1.0) * num_to_judge / flagged
     kept = np.flatnonzero((flagged > 0) & (estimate <= q))
     if not len(kept):
         return float("nan"), 0
@@ -276,7 +349,7 @@ def _lowest_cut(
 
 
 def _nothing(q: float, num_samples: int, why: str) -> Promise:
-    return Promise(q, np.zeros(num_samples, dtype=bool), float("nan"), 0, 0.0, float("nan"), False, why)
+    return Promise(q, np.zeros(num_samples, dtype=bool), float("nan"), 0, 0.0, False, why)
 
 
 def what_more_buys(
@@ -291,8 +364,44 @@ def what_more_buys(
 ) -> MoreRows:
     """Return what ``num_more`` further verified rows would tighten, if they are like those so far.
 
-    Calibrating rows are resampled to the larger size, so the flags are an expectation, not a promise.
+    Calibrating rows are resampled to the larger size, so the flags are an expectation, not a promise. Asked for
+    more rows than there are, it answers for those that are left.
     """
+    labeled = int(np.count_nonzero(verified.drawn_from(given_labels)))
+    num_more = max(0, min(num_more, labeled - verified.size))
+    total = verified.size + num_more
+    # Before the first verdict the widest interval is the only one that can be announced.
+    share = verified.is_wrong(given_labels).sum() / verified.size if verified.size else 0.5
+    interval = rate_interval(
+        round(share * total), total, population=max(labeled, 1), is_watched=verified.is_watched
+    )
+    smallest = min(1.0, 1.0 / ((total + 1) * q))
+    if not num_more:
+        why = "Every label that can be drawn is verified; the noise rate is known."
+        return MoreRows(0, interval.low, interval.high, smallest, 0, 0.0, why)
+    if not verified.size:
+        half = percent((interval.high - interval.low) / 2)
+        why = f"{num_more} rows: the noise rate to within {half} either way or better."
+        return MoreRows(num_more, interval.low, interval.high, smallest, 0, 0.0, why)
+    flags = _resampled_flags(trust_score, given_labels, verified, num_more, q, calibrating, seed)
+    chance, mean = float((flags > 0).mean()), round(float(flags.mean()))
+    sentence = (
+        f"{num_more} more rows: noise rate within {percent(interval.low)} to {percent(interval.high)}; about "
+        f"{mean:,} labels flagged at {percent(q)} ({percent(chance)} chance of any)."
+    )
+    return MoreRows(num_more, interval.low, interval.high, smallest, mean, chance, sentence)
+
+
+def _resampled_flags(
+    trust_score: NDArray[np.floating],
+    given_labels: NDArray[np.integer],
+    verified: Verified,
+    num_more: int,
+    q: float,
+    calibrating: NDArray[np.bool_] | None,
+    seed: int,
+) -> NDArray[np.float64]:
+    """Flags at q for every resample of the calibrating rows to the larger size."""
     chosen = _calibrating_rows(verified, calibrating)
     rows = verified.subset(chosen & np.isfinite(trust_score[verified.sample_ids]))
     to_judge = verified.drawn_from(given_labels) & np.isfinite(trust_score)
@@ -305,84 +414,6 @@ def what_more_buys(
     flags = np.zeros(NUM_RESAMPLES)
     for trial in range(NUM_RESAMPLES if rows.size else 0):
         drawn = generator.integers(rows.size, size=size)
-        cut, _ = _lowest_cut(doubt, row_doubt[drawn][is_right[drawn]], size, q)
+        cut, _ = _lowest_cut(doubt, row_doubt[drawn][is_right[drawn]], size, len(doubt), q)
         flags[trial] = 0 if np.isnan(cut) else len(doubt) - np.searchsorted(doubt, cut, side="right")
-    total = verified.size + num_more
-    labeled = int(np.count_nonzero(verified.drawn_from(given_labels)))
-    share = verified.is_wrong(given_labels).sum() / max(verified.size, 1)
-    interval = rate_interval(
-        round(share * total), total, population=max(labeled, total), is_watched=verified.is_watched
-    )
-    chance, mean = float((flags > 0).mean()), round(float(flags.mean()))
-    sentence = (
-        f"{num_more} more rows: noise rate within {percent(interval.low)} to {percent(interval.high)}; about "
-        f"{mean:,} labels flagged at {percent(q)} ({percent(chance)} chance of any)."
-    )
-    smallest = min(1.0, 1.0 / ((size + 1) * q))
-    return MoreRows(num_more, interval.low, interval.high, smallest, mean, chance, sentence)
-
-
-def calibrate_error_probability(
-    doubt: NDArray[np.floating], sample_ids: NDArray[np.integer], is_wrong: NDArray[np.bool_]
-) -> NDArray[np.float64]:
-    """Fit P(wrong) = expit(a + b logit(doubt)), b > 0, on verified rows and apply it to all.
-
-    Penalised likelihood: a around the log-odds of the share seen, b around ``GUESS_SLOPE``, so that few rows
-    stay sane. Doubt beyond the rows' own resolution, 1 / (2 (m + 1)), counts as that.
-
-    Args:
-        doubt: (N,) percentile of doubt in (0, 1), NaN where unknown.
-        sample_ids: (m,) verified rows, m >= 1.
-        is_wrong: (m,) bool.
-    """
-    edge = 1.0 / (2.0 * (len(sample_ids) + 1))
-    features = logit(np.clip(doubt, edge, 1 - edge))
-    centre = logit((is_wrong.sum() + 0.5) / (len(is_wrong) + 1.0))
-    at, wrong = features[sample_ids], is_wrong.astype(np.float64)
-
-    def loss(parameters: NDArray[np.float64]) -> float:
-        score = parameters[0] + np.exp(parameters[1]) * at
-        fit = np.logaddexp(0.0, score).sum() - (wrong * score).sum()
-        penalty = (parameters[0] - centre) ** 2 / 18.0 + (parameters[1] - np.log(GUESS_SLOPE)) ** 2 / 2.0
-        return float(fit + penalty)
-
-    best = optimize.minimize(loss, np.array([centre, np.log(GUESS_SLOPE)]), method="BFGS").x
-    probability: NDArray[np.float64] = expit(best[0] + np.exp(best[1]) * features)
-    # m rows cannot show that more than m + 1 of m + 2 such labels are wrong (Laplace's rule).
-    return np.minimum(probability, 1.0 - 1.0 / (len(sample_ids) + 2))
-
-
-def guess_error_probability(doubt: NDArray[np.floating], share: float) -> NDArray[np.float64]:
-    """Return a curve that rises with doubt and whose mean is ``share``; nothing backs it but the guess."""
-    features = GUESS_SLOPE * logit(np.clip(doubt, GUESS_CLIP, 1 - GUESS_CLIP))
-    share = float(np.clip(share, 1e-4, 1 - 1e-4))
-    grid = GUESS_SLOPE * logit(np.clip((np.arange(1000) + 0.5) / 1000, GUESS_CLIP, 1 - GUESS_CLIP))
-    shift = optimize.brentq(lambda a: float(expit(a + grid).mean()) - share, -40.0, 40.0)
-    probability: NDArray[np.float64] = expit(shift + features)
-    return probability
-
-
-def calibrate_suggestions(
-    chance: NDArray[np.floating], sample_ids: NDArray[np.integer], is_hit: NDArray[np.bool_]
-) -> NDArray[np.float64]:
-    """Map the suggestions' probability to how often such ones were right on verified wrong labels.
-
-    Penalised Platt scaling, expit(a + b logit(chance)), a around 0 and log b around 0 with standard
-    deviation 1 each: without rows nothing changes, and a handful cannot turn it over.
-
-    Args:
-        chance: (N,) raw probability, NaN where there is no suggestion.
-        sample_ids: verified rows whose given label is wrong.
-        is_hit: bool, the suggestion was the true label.
-    """
-    features = logit(np.clip(chance, 1e-3, 1 - 1e-3))
-    at, hit = features[sample_ids], is_hit.astype(np.float64)
-
-    def loss(parameters: NDArray[np.float64]) -> float:
-        score = parameters[0] + np.exp(parameters[1]) * at
-        fit = np.logaddexp(0.0, score).sum() - (hit * score).sum()
-        return float(fit + (parameters**2).sum() / 2.0)
-
-    best = optimize.minimize(loss, np.zeros(2), method="BFGS").x
-    probability: NDArray[np.float64] = expit(best[0] + np.exp(best[1]) * features)
-    return probability
+    return flags

@@ -23,7 +23,7 @@ from auditor.comparisons import BeforeAfter
 from auditor.errors import AuditFailedError, AuditorError
 from auditor.intervals import percent
 from auditor.reports import conflict_sentence
-from auditor.simulating import Tournament
+from auditor.simulating import Round, Tournament
 
 MOST_PROBLEMS = 20
 """Rows that are listed one by one; the rest is counted."""
@@ -211,19 +211,23 @@ def counted(show: Callable[[Any], None]) -> Callable[[int, int], None]:
 
 
 def tournament(result: Tournament, *, as_json: bool) -> None:
-    """Which engine found most planted errors."""
+    """Which engine found most planted errors at which budget, one kind of planting after the other."""
     if as_json:
-        rows = json.loads(result.table.to_json(orient="records"))
-        print_json(
-            {"best": result.best, "statement": result.sentence, "warning": result.warning, "rows": rows}
-        )
+        kinds = [_round(one) for one in result.rounds]
+        print_json({"warning": result.warning, "kinds": kinds})
         return
-    for row in result.table.to_dict("records"):
-        click.echo(
-            f"  {row['engine']:<14} AUROC {row['auroc']:.3f}  average precision {row['average_precision']:.3f}"
-            f"  precision at planted {row['precision_at_planted']:.3f}"
-        )
-    click.echo(result.sentence)
+    for one in result.rounds:
+        budgets = "".join(f"{f'top {winner.budget:.0%}':>9}" for winner in one.winners)
+        click.echo(f"Planted by {one.kind}: share found in the least trusted labels")
+        click.echo(f"  {'':<14}{budgets}{'AUROC':>9}{'avg precision':>15}{'seconds':>10}")
+        for row in one.table.to_dict("records"):
+            found = "".join(
+                f"{row[f'found_at_{round(100 * winner.budget)}']:>9.1%}" for winner in one.winners
+            )
+            rest = f"{row['auroc']:>9.3f}{row['average_precision']:>15.3f}{row['seconds']:>10.1f}"
+            click.echo(f"  {row['engine']:<14}{found}{rest}")
+        click.echo(f"  {'(possible)':<14}" + "".join(f"{winner.at_most:>9.1%}" for winner in one.winners))
+        click.echo(one.sentence)
     click.echo(result.warning)
 
 
@@ -262,7 +266,7 @@ def parsed_settings(settings: Sequence[str]) -> dict[str, dict[str, Any]]:
 def _which(audit: AuditTable, max_fdr: float | None) -> tuple[str, scores.SuspectFilter | None]:
     assert audit.id is not None
     if max_fdr is None:
-        return f"{audit.summary['noise_rate']['sentence']}", scores.SuspectFilter()
+        return promises.noise_rate_now(audit).sentence, scores.SuspectFilter()
     promise = promises.promise(audit.id, max_fdr)
     if not promise.is_kept:
         return promise.sentence, None
@@ -281,11 +285,21 @@ def _suspect(row: Mapping[Any, Any], names: list[str]) -> dict[str, Any]:
     return found
 
 
+def _round(one: Round) -> dict[str, Any]:
+    return {
+        "kind": one.kind,
+        "best": one.best,
+        "statement": one.sentence,
+        "winners": [dataclasses.asdict(winner) for winner in one.winners],
+        "rows": json.loads(one.table.to_json(orient="records")),
+    }
+
+
 def _dataset_status(open_session: Any, dataset: DatasetTable) -> dict[str, Any]:
     assert dataset.id is not None
     found = audits.of_dataset(open_session, dataset.id)
     finished = next((audit for audit in found if audit.status == "finished"), None)
-    sentences = [] if finished is None else [finished.summary["noise_rate"]["sentence"]]
+    sentences = [] if finished is None else [promises.noise_rate_now(finished).sentence]
     if finished is not None and finished.id is not None:
         sentences.append(reviewing.progress(dataset.id, finished.id).advice)
     return {

@@ -130,11 +130,14 @@ def _columns(found: Consensus, given: NDArray[np.int64]) -> dict[str, NDArray[An
 def _summary(found: Consensus) -> dict[str, Any]:
     return {
         "noise_rate": noise_rate_json(found.noise_rate),
+        "noise_rate_guess": noise_rate_json(found.guessed_noise_rate),
         "transition": transition_json(found.transition),
+        "transition_guess": transition_json(found.guessed_transition),
         "witnesses": list(found.witness_names),
         "num_voters": found.num_voters,
         "weights": {name: float(weight) for name, weight in found.weights.items()},
         "weights_are_learned": found.weights_are_learned,
+        "rows_chose_weights": found.learning is not None and bool(found.learning.any()),
         "weights_sentence": found.weights_sentence,
         "rank_correlations": _rounded(found.rank_correlations),
         "structured_noise": found.structured_noise,
@@ -166,6 +169,15 @@ def transition_json(transition: Transition) -> dict[str, Any]:
         "kind": transition.kind,
         "sentence": transition.sentence,
     }
+
+
+def transition_from_json(stored: dict[str, Any]) -> Transition:
+    """The inverse of ``transition_json``."""
+    matrices = {
+        name: np.array([[np.nan if cell is None else cell for cell in row] for row in stored[name]])
+        for name in ("matrix", "low", "high")
+    }
+    return Transition(**matrices, kind=stored["kind"], sentence=stored["sentence"])
 
 
 def _rounded(matrix: NDArray[np.float64]) -> list[list[float | None]]:

@@ -213,7 +213,7 @@ def noise_rate_from_verified(given_labels: NDArray[np.integer], verified: Verifi
     )
     decided = verified.size - num_unsure
     point = num_wrong / decided if decided else 0.5 * (interval.low + interval.high)
-    unsure = f", {num_unsure} unsure" if num_unsure else ""
+    unsure = f", {num_unsure} unsure or passed over" if num_unsure else ""
     sentence = (
         f"{num_wrong} of {verified.size} randomly drawn labels are wrong{unsure}: {percent(interval.low)} to "
         f"{percent(interval.high)} of {num_labeled:,} ({percent(interval.level)} interval, "
@@ -246,6 +246,7 @@ def transition_from_verified(
     """Return T from verified rows, smoothed with the guess where a class has few of them.
 
     Every cell's interval is exact for the number of verified rows of its true class and ignores the guess.
+    Rows where the judge was unsure may be of any true class: each end of a cell's interval takes the worse.
     """
     num_classes = len(guess.matrix)
     true_labels = np.asarray(verified.true_labels)
@@ -255,11 +256,17 @@ def transition_from_verified(
     rows = counts.sum(axis=1)
     matrix = (counts + PRIOR_ROWS * guess.matrix) / (rows[:, None] + PRIOR_ROWS)
     low, high = np.zeros_like(matrix), np.ones_like(matrix)
+    unsure = np.bincount(given_labels[verified.sample_ids][verified.is_unsure], minlength=num_classes)
     for i in np.flatnonzero(rows):
-        for hits in np.unique(counts[i]):
-            interval = rate_interval(int(hits), int(rows[i]), is_watched=verified.is_watched)
-            cells = counts[i] == hits
-            low[i, cells], high[i, cells] = interval.low, interval.high
+        for hits, doubtful in np.unique(np.stack([counts[i], unsure], axis=1), axis=0):
+            cells = (counts[i] == hits) & (unsure == doubtful)
+            # Lowest where every unsure row of another given class belongs to i, highest where only these do.
+            fewest, most = (
+                (int(hits), int(rows[i] + unsure.sum() - doubtful)),
+                (int(hits + doubtful), int(rows[i] + doubtful)),
+            )
+            low[i, cells] = rate_interval(*fewest, is_watched=verified.is_watched).low
+            high[i, cells] = rate_interval(*most, is_watched=verified.is_watched).high
     thin = int(np.count_nonzero(rows < MIN_CLASS_SIZE))
     sentence = f"From {int(rows.sum())} verified rows, each cell with its own 95 % interval." + (
         f" {thin} of {num_classes} classes have fewer than {MIN_CLASS_SIZE} verified rows: their rows lean "

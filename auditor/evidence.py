@@ -61,6 +61,9 @@ class Verified:
     pool: NDArray[np.bool_] | None = None
     """(N,) bool, samples that could have been drawn; None = every labeled one. Rates and promises are about
     these."""
+    treated: NDArray[np.bool_] | None = None
+    """(N,) bool, samples that this audit trained on as trusted, corrected or excluded, drawn or not; None = none.
+    Their trust says nothing about whether the draw was random."""
 
     @property
     def size(self) -> int:
@@ -101,6 +104,7 @@ class Verified:
             calibrates=part(self.calibrates),
             is_watched=self.is_watched,
             pool=self.pool,
+            treated=self.treated,
         )
 
     def check(self, given_labels: NDArray[np.integer], num_classes: int) -> None:
@@ -125,8 +129,9 @@ class Verified:
         _refuse_rows(
             ids, given_labels[ids] == UNLABELED, "has no given label; draw among the labeled samples"
         )
-        if self.pool is not None and np.shape(self.pool) != np.shape(given_labels):
-            raise VerificationError(f"pool is {np.shape(self.pool)}, expected {np.shape(given_labels)}.")
+        for name, mask in (("pool", self.pool), ("treated", self.treated)):
+            if mask is not None and np.shape(mask) != np.shape(given_labels):
+                raise VerificationError(f"{name} is {np.shape(mask)}, expected {np.shape(given_labels)}.")
         _refuse_rows(ids, ~self.drawn_from(given_labels)[ids], "was not in the pool that was drawn from")
         out_of_range = (labels < UNSURE) | (labels >= num_classes)
         _refuse_rows(

@@ -23,10 +23,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from auditor import images, promises, results
-from auditor.catalog import audits, datasets, reviews, scores
+from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
-from auditor.catalog.models import AuditTable, DatasetTable, DecisionTable, SampleTable
+from auditor.catalog.models import AuditTable, DatasetTable, SampleTable
 from auditor.errors import ExportRefusedError, NotFoundError
+from auditor.reviewing import Outcome, outcomes
 from auditor.tables import quoted
 
 POLICIES = ("reviewed", "auto")
@@ -84,10 +85,10 @@ class _Sources:
     dataset: DatasetTable
     audit: AuditTable | None
     scores: pd.DataFrame | None
-    decisions: dict[int, DecisionTable]
+    decisions: dict[int, Outcome]
     signals: dict[str, NDArray[np.float32]]
     automatic: NDArray[np.bool_]
-    """(N,) bool: ``--policy auto`` takes the suggestion here."""
+    """(N,) bool: ``--policy auto`` takes the suggestion here; nowhere where a person has decided."""
 
 
 def export(
@@ -100,8 +101,8 @@ def export(
 ) -> ExportSummary:
     """Write the cleaned table to ``out`` (``.csv``, ``.tsv`` or ``.parquet``).
 
-    ``policy="reviewed"`` changes only what a person decided; ``"auto"`` also accepts suggestions as long as
-    the promised false-discovery rate stays at or below ``max_fdr``.
+    ``policy="reviewed"`` changes only what a person decided, on a suspect or in a verified sample; ``"auto"`` also
+    accepts suggestions, as many as let the share of wrong ones among them stay at or below ``max_fdr`` on average.
 
     Raises:
         ExportRefusedError: the file exists, its kind is unknown, or ``auto`` has nothing that it can promise.
@@ -188,7 +189,6 @@ def _load(dataset_name: str, policy: str, max_fdr: float | None) -> _Sources:
         dataset = datasets.get(open_session, dataset_name)
         assert dataset.id is not None
         audit = audits.latest_finished(open_session, dataset.id)
-        decisions = reviews.decisions(open_session, dataset.id)
         table = scores.table(open_session, audit.id) if audit is not None and audit.id is not None else None
     automatic = np.zeros(dataset.num_samples, dtype=bool)
     if policy == "auto":
@@ -198,11 +198,11 @@ def _load(dataset_name: str, policy: str, max_fdr: float | None) -> _Sources:
             )
         if max_fdr is None:
             raise ExportRefusedError("--policy auto needs --max-fdr, for example --max-fdr 0.05.")
-        promise = promises.promise(audit.id, max_fdr)
+        promise = promises.promise_changes(promises.load(audit.id), max_fdr)
         if not promise.flags.any():
             raise ExportRefusedError(f"{promise.sentence} Nothing was written.")
         automatic = promise.flags
-    return _Sources(dataset, audit, table, decisions, _signals(audit), automatic)
+    return _Sources(dataset, audit, table, outcomes(dataset.id), _signals(audit), automatic)
 
 
 def _signals(audit: AuditTable | None) -> dict[str, NDArray[np.float32]]:
@@ -262,7 +262,7 @@ def _row(sources: _Sources, table: Mapping[Any, list[Any]] | None, sample: Sampl
     return row
 
 
-def _outcome(decided: DecisionTable | None, given: int, suggested: int, automatic: bool) -> tuple[str, int]:
+def _outcome(decided: Outcome | None, given: int, suggested: int, automatic: bool) -> tuple[str, int]:
     """(action, cleaned label); a person's decision always goes before an automatic one."""
     if decided is not None and decided.decision in EXCLUDING:
         return "exclude", -1

@@ -12,16 +12,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from auditor import calibration, consensus, estimates
+from auditor import calibration, consensus, estimates, verification
 from auditor.calibration import LEVELS, Exchangeability, MoreRows, Promise
-from auditor.catalog import audits, datasets, reviews, scores
+from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable, DatasetTable
+from auditor.consensus import transition_from_json
 from auditor.errors import AuditFailedError
-from auditor.estimates import ClassPair, ClassReport, ErrorsLeft, NoiseRate
+from auditor.estimates import ClassPair, ClassReport, ErrorsLeft, NoiseRate, Transition
 from auditor.evidence import Verified
 from auditor.intervals import per_class_intervals
-from auditor.reviewing import FOUND_WRONG
+from auditor.reviewing import FOUND_WRONG, outcomes
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +81,8 @@ def load(audit_id: int) -> Standing:
         raise AuditFailedError(f"Audit {audit_id} has no scores yet; wait for it or resume it.")
     verified = consensus.verified_rows(audit_id)
     may_calibrate = ~verified.trusted_mask
-    if audit.summary.get("weights_are_learned") and verified.calibrates is not None:
+    # Rows that chose between weights learned something even where none were kept.
+    if audit.summary.get("rows_chose_weights") and verified.calibrates is not None:
         may_calibrate &= verified.calibrates
     voters = max(1, int(audit.summary.get("num_voters", 1)))
     trust_score = table.trust_score.to_numpy(dtype=np.float64)
@@ -95,7 +97,9 @@ def load(audit_id: int) -> Standing:
         is_doubtful=(table.is_label_issue | (table.agreement * 2 > voters)).to_numpy(dtype=bool),
         verified=verified,
         calibrating=may_calibrate,
-        exchangeability=calibration.check_exchangeable(trust_score, given, free, pool=verified.pool),
+        exchangeability=calibration.check_exchangeable(
+            trust_score, given, free, pool=verified.pool, treated=verified.treated
+        ),
     )
 
 
@@ -109,10 +113,8 @@ def promise(audit_id: int, q: float) -> Promise:
 
 
 def promises(standing: Standing, *, levels: tuple[float, ...] = LEVELS) -> dict[float, Promise]:
-    """The promise at each level."""
-    wrong = [q for q in levels if not 0 < q < 1]
-    if wrong:
-        raise AuditFailedError(f"A false-discovery rate of {wrong[0]} makes no sense; use 0.10 for 10 %.")
+    """The promise at each level, about the list as the audit made it, whatever was decided on it since."""
+    _check_levels(levels)
     return calibration.promises(
         standing.trust_score,
         standing.given_labels,
@@ -120,6 +122,33 @@ def promises(standing: Standing, *, levels: tuple[float, ...] = LEVELS) -> dict[
         levels=levels,
         calibrating=standing.calibrating,
     )
+
+
+def promise_changes(standing: Standing, q: float) -> Promise:
+    """The suggestions that may be taken unseen where nobody has decided: at most ``q`` of them wrong on average.
+
+    Raises:
+        AuditFailedError: ``q`` is outside (0, 1).
+    """
+    _check_levels((q,))
+    assert standing.dataset.id is not None
+    settled = np.zeros(len(standing.given_labels), dtype=bool)
+    settled[list(outcomes(standing.dataset.id))] = True
+    return calibration.promise(
+        standing.trust_score,
+        standing.given_labels,
+        standing.verified,
+        q,
+        calibrating=standing.calibrating,
+        settled=settled,
+        suggested_labels=standing.suggested_label,
+    )
+
+
+def _check_levels(levels: tuple[float, ...]) -> None:
+    wrong = [q for q in levels if not 0 < q < 1]
+    if wrong:
+        raise AuditFailedError(f"A false-discovery rate of {wrong[0]} makes no sense; use 0.10 for 10 %.")
 
 
 def noise_rate(standing: Standing) -> NoiseRate:
@@ -130,16 +159,29 @@ def noise_rate(standing: Standing) -> NoiseRate:
     """
     if standing.is_random_sample:
         return estimates.noise_rate_from_verified(standing.given_labels, standing.verified)
-    guess = standing.audit.summary["noise_rate"]
-    refused = f" {standing.exchangeability.sentence}" if standing.verified.size else ""
-    return NoiseRate(
-        low=guess["low"],
-        point=guess["point"],
-        high=guess["high"],
-        kind=guess["kind"],
-        sentence=guess["sentence"] + refused,
-        estimators=guess["estimators"],
-    )
+    return _guess(standing.audit, f" {standing.exchangeability.sentence}" if standing.verified.size else "")
+
+
+def noise_rate_now(audit: AuditTable) -> NoiseRate:
+    """``noise_rate`` of an audit; its scores are only read where there are verdicts to set against them."""
+    assert audit.id is not None
+    if verification.num_judged(audit.dataset_id):
+        return noise_rate(load(audit.id))
+    return _guess(audit)
+
+
+def _guess(audit: AuditTable, why: str = "") -> NoiseRate:
+    stored = audit.summary.get("noise_rate_guess", audit.summary["noise_rate"])
+    return NoiseRate(**stored | {"sentence": stored["sentence"] + why})
+
+
+def transition(standing: Standing) -> Transition:
+    """T[given | true] from the verified rows as they stand, else as the predictions see it."""
+    summary = standing.audit.summary
+    guess = transition_from_json(summary.get("transition_guess", summary["transition"]))
+    if standing.is_random_sample:
+        return estimates.transition_from_verified(standing.given_labels, standing.verified, guess)
+    return guess
 
 
 def what_more_buys(standing: Standing, num_more: int, *, q: float = 0.10) -> MoreRows:
@@ -159,19 +201,19 @@ def statements(standing: Standing) -> Statements:
     names = standing.dataset.class_names
     assert standing.dataset.id is not None
     with session() as open_session:
-        decided = reviews.decisions(open_session, standing.dataset.id)
         conflicts = datasets.conflicts(open_session, standing.dataset.id)
+    # A class for a sample that had none, or that the source already trusts, is no error of those in question.
+    in_question = standing.in_question
+    decided = {i: row for i, row in outcomes(standing.dataset.id).items() if in_question[i]}
     wrong = {i for i, row in decided.items() if row.decision in FOUND_WRONG}
     right = {i for i, row in decided.items() if row.decision == "keep"}
     is_wrong = standing.verified.is_wrong(standing.given_labels)
-    wrong |= set(standing.verified.sample_ids[is_wrong].tolist())
-    right |= set(standing.verified.sample_ids[~is_wrong & ~standing.verified.is_unsure].tolist())
     rate = noise_rate(standing)
     left = estimates.errors_left(
         rate,
-        int(standing.in_question.sum()),
+        int(in_question.sum()),
         num_found_wrong=len(wrong),
-        num_found_right=len(right - wrong),
+        num_found_right=len(right),
     )
     pairs = estimates.trading_pairs(
         standing.given_labels, standing.suggested_label, standing.is_doubtful, len(names)
@@ -179,7 +221,7 @@ def statements(standing: Standing) -> Statements:
     intervals = None
     if standing.is_random_sample:
         intervals = per_class_intervals(
-            np.where(standing.in_question, standing.given_labels, -1),
+            np.where(in_question, standing.given_labels, -1),
             standing.verified.sample_ids,
             is_wrong,
             len(names),

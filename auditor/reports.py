@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,6 @@ from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable
 from auditor.errors import ExportRefusedError
-from auditor.estimates import Transition
 from auditor.reasons import headline
 from auditor.reporting import EngineLine, ReportInput, Suspect, report_html
 
@@ -44,7 +42,7 @@ def report(dataset_name: str) -> str:
         noise_rate=said.noise_rate,
         promises=list(promises.promises(standing).values()),
         errors_left=said.errors_left,
-        transition=stored_transition(audit),
+        transition=promises.transition(standing),
         class_reports=said.classes,
         pairs=said.class_pairs,
         suspects=_suspects(audit, standing),
@@ -71,16 +69,6 @@ def write_report(dataset_name: str, out: Path, *, force: bool = False) -> None:
         beside.replace(out)
     finally:
         beside.unlink(missing_ok=True)
-
-
-def stored_transition(audit: AuditTable) -> Transition:
-    """T[given | true] of the audit's last settling."""
-    stored: dict[str, Any] = audit.summary["transition"]
-    matrices = {
-        name: np.array([[np.nan if cell is None else cell for cell in row] for row in stored[name]])
-        for name in ("matrix", "low", "high")
-    }
-    return Transition(**matrices, kind=stored["kind"], sentence=stored["sentence"])
 
 
 def _suspects(audit: AuditTable, standing: promises.Standing) -> list[Suspect]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from auditor import verification
-from auditor.catalog import audits, datasets, reviews, scores
+from auditor.catalog import audits, datasets, reviews, scores, verifications
 from auditor.catalog.db import session
 from auditor.catalog.models import DatasetTable, DecisionTable, ReviewTable, now
 from auditor.errors import ReviewError
@@ -42,6 +42,18 @@ class Decided:
     review_id: int
     conflict: DecisionTable | None
     """Another reviewer's different decision that stood until now; both are in the log."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What people have said about one label, as a review of a suspect or as a blind verdict."""
+
+    decision: str
+    """One of ``DECISIONS``."""
+    label: int | None
+    labels: list[int] | None
+    reviewer: str
+    created_at: datetime
 
 
 @dataclass(frozen=True)
@@ -213,16 +225,44 @@ def conflicts(dataset_id: int) -> pd.DataFrame:
     return table[columns].assign(stands=table.id == newest).reset_index(drop=True)
 
 
+def outcomes(dataset_id: int) -> dict[int, Outcome]:
+    """What stands by sample_id: the later of a review and a blind verdict; being unsure overrules nobody.
+
+    A verdict is the class that a person sees: the given label is then kept, another one is a correction.
+    """
+    with session() as open_session:
+        found = {
+            sample_id: Outcome(row.decision, row.label, row.labels, row.reviewer, row.created_at)
+            for sample_id, row in reviews.decisions(open_session, dataset_id).items()
+        }
+        verdicts = verifications.verdicts(open_session, dataset_id)
+        given = {
+            row.sample_id: row.given_label
+            for row in datasets.samples(open_session, dataset_id, [sample for _, sample in verdicts])
+        }
+    for (_, sample_id), row in verdicts.items():
+        decision, label = row.decision, row.label
+        if decision == "label":
+            decision, label = ("keep", None) if label == given[sample_id] else ("relabel", label)
+        before = found.get(sample_id)
+        if before is None or (decision != "unsure" and before.created_at < row.created_at):
+            found[sample_id] = Outcome(decision, label, None, row.reviewer, row.created_at)
+    return found
+
+
 def progress(dataset_id: int, audit_id: int) -> ReviewProgress:
     """Where the review stands, how fast it goes and whether going on is worth it."""
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
         standing = reviews.decisions(open_session, dataset_id)
+        unlabeled = datasets.unlabeled_among(open_session, dataset_id, list(standing))
         total = scores.expected_errors(open_session, audit, only_undecided=True)
         upcoming = scores.page(
             open_session, audit, scores.SuspectFilter(only_undecided=True), limit=PACE_WINDOW
         )
-    rows = sorted(standing.values(), key=lambda row: row.review_id)
+    # A class for a sample that had none is no wrong label found.
+    judged = (row for sample_id, row in standing.items() if sample_id not in unlabeled)
+    rows = sorted(judged, key=lambda row: row.review_id)
     found = sum(row.decision in FOUND_WRONG for row in rows)
     recent = rows[-PACE_WINDOW:]
     hit_rate = sum(row.decision in FOUND_WRONG for row in recent) / len(recent) if recent else None
@@ -247,12 +287,9 @@ def labels_to_train_on(dataset_id: int) -> tuple[NDArray[np.int64], NDArray[np.b
     with session() as open_session:
         labels = datasets.given_labels(open_session, dataset_id)
         trusted = datasets.trusted_in_source(open_session, dataset_id) & (labels >= 0)
-        standing = reviews.decisions(open_session, dataset_id)
     given, calibrating = labels.copy(), verification.calibrating_ids(dataset_id)
-    for sample_id, row in standing.items():
+    for sample_id, row in outcomes(dataset_id).items():
         _settle(labels, trusted, sample_id, row.decision, row.label)
-    for sample_id, (decision, label) in verification.trusted_verdicts(dataset_id).items():
-        _settle(labels, trusted, sample_id, decision, label)
     labels[calibrating], trusted[calibrating] = given[calibrating], False
     return labels, trusted
 
@@ -267,7 +304,7 @@ def apply_rows(
     batch, counts = uuid.uuid4().hex, {"unchanged": 0}
     for row in rows:
         before = reviews.standing(open_session, dataset_id, row["sample_id"])
-        if before is not None and (before.decision, before.label) == (row["decision"], row["label"]):
+        if before is not None and says_same(before, row):
             counts["unchanged"] += 1
             continue
         if before is not None and before.created_at >= row["created_at"]:
@@ -276,6 +313,17 @@ def apply_rows(
         _decide(open_session, ReviewTable(dataset_id=dataset_id, source=source, batch=batch, **row))
         counts[row["decision"]] = counts.get(row["decision"], 0) + 1
     return counts
+
+
+def says_same(stands: DecisionTable | Outcome, row: Mapping[str, Any]) -> bool:
+    """Whether a row for ``apply_rows`` decides what stands already.
+
+    The classes of ``multiple`` have no order, and a row that names none does not contradict those that stand.
+    """
+    if (stands.decision, stands.label) != (row["decision"], row["label"]):
+        return False
+    named = row.get("labels")
+    return stands.decision != "multiple" or named is None or set(named) == set(stands.labels or ())
 
 
 def _decide(open_session: Session, row: ReviewTable) -> Decided:
@@ -342,7 +390,7 @@ def _settle(
 ) -> None:
     if decision == "unsure":
         return
-    if decision in ("keep", "relabel", "label"):
+    if decision in ("keep", "relabel"):
         labels[sample_id] = labels[sample_id] if label is None else label
         trusted[sample_id] = labels[sample_id] >= 0
     else:

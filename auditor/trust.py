@@ -24,13 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
-from auditor.calibration import (
-    Exchangeability,
-    calibrate_error_probability,
-    calibrate_suggestions,
-    check_exchangeable,
-    guess_error_probability,
-)
+from auditor.calibration import Exchangeability, check_exchangeable
 from auditor.estimates import (
     NoiseRate,
     Transition,
@@ -47,6 +41,11 @@ from auditor.evidence import (
     check_witnesses,
     pool_predictions,
 )
+from auditor.probabilities import (
+    calibrate_error_probability,
+    calibrate_suggestions,
+    guess_error_probability,
+)
 from auditor.weights import UnlearnedWeights, unlearned_weights
 
 __all__ = ["Consensus", "Verified", "Witness", "combine", "rank_percentiles", "split_roles"]
@@ -55,6 +54,8 @@ MIN_ROWS_FOR_WEIGHTS = 300
 """Verified rows from which weights are worth learning (measured)."""
 MIN_ROWS_OF_A_KIND = 10
 """Wrong and right learning rows below which nothing is learned."""
+MIN_ROWS_TO_CALIBRATE = 10
+"""Verified rows below which an error probability, and wrong ones below which a suggestion's, stays a guess."""
 REGULARIZATION = 0.3
 """C of the logistic regression (measured)."""
 STRUCTURED_BELOW = 0.7
@@ -101,6 +102,11 @@ class Consensus:
     structured_noise_sentence: str
     noise_rate: NoiseRate
     transition: Transition
+    guessed_noise_rate: NoiseRate
+    """What the predictions alone say, whatever is verified: it stands again should the verdicts be taken back."""
+    guessed_transition: Transition
+    learning: NDArray[np.bool_] | None
+    """(m,) bool: verified rows that the weights were chosen with, kept or not; None without verified rows."""
     calibrating: NDArray[np.bool_] | None
     """(m,) bool: verified rows that may calibrate a promise of this audit; None without verified rows."""
     exchangeability: Exchangeability | None = None
@@ -144,14 +150,17 @@ def combine(
 
     # 2. How many, and from which class to which.
     pooled = pool_predictions(witnesses, given_labels, num_classes)
-    noise_rate = guess_noise_rate(pooled, int(labeled.sum()))
-    transition = guess_transition(pooled, num_classes)
+    guessed_rate = noise_rate = guess_noise_rate(pooled, int(labeled.sum()))
+    guessed_transition = transition = guess_transition(pooled, num_classes)
     check = _check_draw(trust, given_labels, verified, weighting)
     if check is not None and check.verdict == "refused":
-        verified, noise_rate = None, replace(noise_rate, sentence=f"{check.sentence} {noise_rate.sentence}")
+        verified, noise_rate = (
+            None,
+            replace(guessed_rate, sentence=f"{guessed_rate.sentence} {check.sentence}"),
+        )
     if verified is not None:
         noise_rate = noise_rate_from_verified(given_labels, verified)
-        transition = transition_from_verified(given_labels, verified, transition)
+        transition = transition_from_verified(given_labels, verified, guessed_transition)
 
     # 3. Probabilities and the suggested cut.
     error_probability, is_guess = _error_probability(weighting, noise_rate, given_labels, verified)
@@ -183,6 +192,9 @@ def combine(
         structured_noise_sentence=structured_sentence,
         noise_rate=noise_rate,
         transition=transition,
+        guessed_noise_rate=guessed_rate,
+        guessed_transition=guessed_transition,
+        learning=weighting.learning,
         calibrating=weighting.calibrating,
         exchangeability=check,
     )
@@ -222,6 +234,7 @@ class _Weighting:
     weights: Mapping[str, float]
     is_learned: bool
     sentence: str
+    learning: NDArray[np.bool_] | None
     calibrating: NDArray[np.bool_] | None
 
 
@@ -240,15 +253,16 @@ def _weigh(
     plain_trust = mean.astype(np.float32)
     if verified is None:
         sentence = f"{unlearned.title}: {unlearned.why}"
-        return _Weighting(plain_trust, unlearned.weights, False, sentence, None)
+        return _Weighting(plain_trust, unlearned.weights, False, sentence, None, None)
     learning, calibrating = split_roles(verified)
     learned, why = _learn_weights(ranks, plain_trust, given_labels, verified.subset(learning))
     if learned is None:
-        return _Weighting(plain_trust, unlearned.weights, False, f"{unlearned.title}: {why}", calibrating)
+        sentence = f"{unlearned.title}: {why}"
+        return _Weighting(plain_trust, unlearned.weights, False, sentence, learning, calibrating)
     trust = rank_percentiles(_log_odds(ranks) @ learned, np.isfinite(plain_trust))
     absolute = learned / np.abs(learned).sum()
     weights = {name: float(share) for name, share in zip(names, absolute, strict=True)}
-    return _Weighting(trust, weights, True, why, calibrating)
+    return _Weighting(trust, weights, True, why, learning, calibrating)
 
 
 def _learn_weights(
@@ -298,7 +312,7 @@ def _check_draw(
     if verified is None or weighting.calibrating is None:
         return None
     ids = verified.sample_ids[weighting.calibrating]
-    return check_exchangeable(trust, given_labels, ids, pool=verified.pool)
+    return check_exchangeable(trust, given_labels, ids, pool=verified.pool, treated=verified.treated)
 
 
 def _error_probability(
@@ -313,7 +327,7 @@ def _error_probability(
     if verified is not None and weighting.calibrating is not None:
         known = weighting.calibrating & ~verified.is_unsure & np.isfinite(trust[verified.sample_ids])
         rows = verified.subset(known)
-        if rows.size:
+        if rows.size >= MIN_ROWS_TO_CALIBRATE:
             return calibrate_error_probability(doubt, rows.sample_ids, rows.is_wrong(given_labels)), False
     return guess_error_probability(doubt, noise_rate.point), True
 
@@ -343,7 +357,7 @@ def _suggest(
         return _Suggestions(labels, chance, False)
     rows = verified.subset(weighting.calibrating)
     rows = rows.subset(rows.is_wrong(given_labels) & (labels[rows.sample_ids] >= 0))
-    if not rows.size:
+    if rows.size < MIN_ROWS_TO_CALIBRATE:
         return _Suggestions(labels, chance, False)
     is_hit = labels[rows.sample_ids] == rows.true_labels
     wrong_or_free = labels >= 0

@@ -8,7 +8,10 @@ draw fixes which is which before anybody looks.
 from __future__ import annotations
 
 import csv
+import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +19,14 @@ from sqlmodel import Session
 
 from auditor.catalog import datasets, verifications
 from auditor.catalog.db import session
-from auditor.catalog.models import DatasetTable, DrawTable, VerdictTable
-from auditor.errors import VerificationError
+from auditor.catalog.models import DatasetTable, DrawTable, SampleTable, VerdictTable
+from auditor.errors import VerificationError, cannot_write
 from auditor.evidence import NO_CLASS, UNSURE, Verified
-from auditor.tables import read_table
+from auditor.tables import SEPARATORS, quoted, read_table, readings
 
 VERDICTS = ("label", "exclude", "unsure")
+COLUMNS = ("draw_id", "sample_id", "filepath", "given_label", "verdict_label")
+"""Of a draw's file; ``filepath`` and ``given_label`` may be left out of one that comes back."""
 
 
 def draw(dataset_name: str, size: int, *, seed: int = 0) -> DrawTable:
@@ -33,20 +38,19 @@ def draw(dataset_name: str, size: int, *, seed: int = 0) -> DrawTable:
         VerificationError: fewer labeled samples are left than asked for.
     """
     with session() as open_session:
-        dataset = datasets.get(open_session, dataset_name)
-        assert dataset.id is not None
-        earlier = verifications.draws(open_session, dataset.id)
-        drawn = np.array([sample for one in earlier for sample in one.sample_ids], dtype=np.int64)
-        pool = np.setdiff1d(np.flatnonzero(_pool(open_session, dataset.id)), drawn)
-        if size < 1 or size > len(pool):
-            raise VerificationError(
-                f"{size} samples cannot be drawn; {len(pool)} labeled samples are left that were never drawn."
-            )
-        chosen = np.random.default_rng([seed, len(earlier)]).choice(pool, size=size, replace=False)
-        row = DrawTable(
-            dataset_id=dataset.id, seed=seed, size=size, sample_ids=[int(sample) for sample in chosen]
-        )
-        verifications.add_draw(open_session, row)
+        return _draw(open_session, dataset_name, size, seed)
+
+
+def draw_csv(dataset_name: str, size: int, out: Path, *, seed: int = 0, force: bool = False) -> DrawTable:
+    """``draw`` and ``write_csv`` in one: a draw whose file cannot be written is not stored either.
+
+    Raises:
+        VerificationError: fewer labeled samples are left than asked for, or the file cannot be written.
+    """
+    _check_out(out, force=force)
+    with session() as open_session:
+        row = _draw(open_session, dataset_name, size, seed)
+        _write(open_session, row, out)
         return row
 
 
@@ -90,31 +94,40 @@ def pending(dataset_id: int) -> list[tuple[int, int]]:
     ]
 
 
+def num_judged(dataset_id: int) -> int:
+    """Verdicts that stand."""
+    with session() as open_session:
+        return len(verifications.verdicts(open_session, dataset_id))
+
+
 def standing(dataset_id: int, *, trusted: NDArray[np.bool_] | None = None) -> Verified:
     """All verdicts that stand, in drawing order.
 
     ``trusted``: (N,) bool, rows that the audit in question trained on as trusted or corrected. A sample that
     is not judged to its end, or that was enlarged by a further draw, may have been stopped or enlarged because
-    of what it showed: it says so, and its intervals then hold at every size.
+    of what it showed: it says so, and its intervals then hold at every size. A sample that was passed over for a
+    later one of its draw counts as unsure: whoever skips does so because of what the image shows.
     """
     with session() as open_session:
         done = verifications.verdicts(open_session, dataset_id)
         rows = verifications.draws(open_session, dataset_id)
         pool = _pool(open_session, dataset_id)
-    places = [(place, row.id, sample) for row in rows for place, sample in enumerate(row.sample_ids)]
-    judged = [
-        (place, done[draw_id, sample])
-        for place, draw_id, sample in places
-        if draw_id and (draw_id, sample) in done
-    ]
-    ids = np.array([row.sample_id for _, row in judged], dtype=np.int64)
+    seen: list[tuple[int, int, int]] = []  # place in its draw, sample, true label
+    for row in rows:
+        labels = [_true_label(done.get((row.id or 0, sample))) for sample in row.sample_ids]
+        last = max(
+            (place for place, sample in enumerate(row.sample_ids) if (row.id, sample) in done), default=-1
+        )
+        seen += zip(range(last + 1), row.sample_ids, labels, strict=False)
+    ids = np.array([sample for _, sample, _ in seen], dtype=np.int64)
     return Verified(
         sample_ids=ids,
-        true_labels=np.array([_true_label(row) for _, row in judged], dtype=np.int64),
+        true_labels=np.array([label for _, _, label in seen], dtype=np.int64),
         trusted=None if trusted is None else trusted[ids],
-        calibrates=np.array([place % 2 == 0 for place, _ in judged], dtype=bool),
-        is_watched=len(judged) < len(places) or len(rows) > 1,
+        calibrates=np.array([place % 2 == 0 for place, _, _ in seen], dtype=bool),
+        is_watched=len(seen) < sum(row.size for row in rows) or len(rows) > 1,
         pool=pool,
+        treated=trusted,
     )
 
 
@@ -125,43 +138,53 @@ def calibrating_ids(dataset_id: int) -> NDArray[np.int64]:
     return np.array([s for row in rows for s in row.sample_ids[::2]], dtype=np.int64)
 
 
-def trusted_verdicts(dataset_id: int) -> dict[int, tuple[str, int | None]]:
-    """(decision, label) by sample_id for the judged rows at odd places, which the next audit may trust."""
-    with session() as open_session:
-        done = verifications.verdicts(open_session, dataset_id)
-        rows = verifications.draws(open_session, dataset_id)
-    odd = {(row.id, sample) for row in rows for sample in row.sample_ids[1::2]}
-    return {key[1]: (row.decision, row.label) for key, row in done.items() if key in odd}
-
-
 def write_csv(draw_id: int, out: Path, *, force: bool = False) -> None:
     """Write a draw to be judged outside the app: draw_id, sample_id, filepath, given_label, verdict_label.
 
     Raises:
-        VerificationError: the file exists and ``force`` is not set.
+        VerificationError: the file exists and ``force`` is not set, or it cannot be written.
     """
-    if out.exists() and not force:
-        raise VerificationError(f"{out} exists; choose another name or pass --force.")
+    _check_out(out, force=force)
     with session() as open_session:
-        row = verifications.get_draw(open_session, draw_id)
-        dataset = open_session.get(DatasetTable, row.dataset_id)
-        assert dataset is not None
-        found = datasets.samples(open_session, row.dataset_id, row.sample_ids)
-    beside = out.with_name(out.name + ".writing")
-    with beside.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["draw_id", "sample_id", "filepath", "given_label", "verdict_label"])
-        for sample in found:
-            given = dataset.class_names[sample.given_label]
-            writer.writerow([draw_id, sample.sample_id, sample.filepath, given, ""])
-    beside.replace(out)
+        _write(open_session, verifications.get_draw(open_session, draw_id), out)
+
+
+def write_again(dataset_name: str, draw_id: int, out: Path, *, force: bool = False) -> tuple[DrawTable, int]:
+    """Write the file of an earlier draw once more; returns the draw and how many of its samples are judged.
+
+    Verdicts are left out of the file: whoever fills it in stays blind to what others said, and applying an
+    empty cell takes no verdict back.
+
+    Raises:
+        VerificationError: the dataset has no such draw (the text names those it has), or the file cannot be
+            written.
+    """
+    with session() as open_session:
+        dataset = datasets.get(open_session, dataset_name)
+        assert dataset.id is not None
+        rows = {row.id: row for row in verifications.draws(open_session, dataset.id)}
+        judged = sum(of_draw == draw_id for of_draw, _ in verifications.verdicts(open_session, dataset.id))
+    if draw_id not in rows:
+        there = ", ".join(
+            f"{row.id} ({row.size} samples, {row.created_at:%Y-%m-%d})" for row in rows.values()
+        )
+        raise VerificationError(
+            f"{dataset_name} has no draw {draw_id}; "
+            + (f"its draws: {there}." if there else "it has none yet, --draw 200 --out FILE makes one.")
+        )
+    write_csv(draw_id, out, force=force)
+    return rows[draw_id], judged
 
 
 def apply_csv(dataset_name: str, path: Path, *, reviewer: str) -> dict[str, int]:
     """Take a filled draw back: a class name, ``exclude``, ``unsure`` or empty (not judged); all rows or none.
 
+    ``filepath`` and ``given_label`` are compared where the file has them: a column that was sorted alone would
+    put the verdicts on other images.
+
     Raises:
-        VerificationError: a row is not of the draw or names no class; the text names the file and the row.
+        VerificationError: a row is not of the draw, is not about its sample, names no class, or judges what
+            another row judges too; the text names the file and the row.
     """
     table = read_table(path)
     missing = {"draw_id", "sample_id", "verdict_label"} - set(table.columns)
@@ -170,30 +193,111 @@ def apply_csv(dataset_name: str, path: Path, *, reviewer: str) -> dict[str, int]
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
         assert dataset.id is not None
-        drawn = {row.id: set(row.sample_ids) for row in verifications.draws(open_session, dataset.id)}
-    classes = {name: index for index, name in enumerate(dataset.class_names)}
-    verdicts: list[tuple[int, int, str, int | None]] = []
-    for number, row in enumerate(table.to_dict("records"), start=2):
-        text = str(row["verdict_label"]).strip()
+        rows = verifications.draws(open_session, dataset.id)
+        ids = sorted({sample for row in rows for sample in row.sample_ids})
+        samples = {sample.sample_id: sample for sample in datasets.samples(open_session, dataset.id, ids)}
+    drawn = {row.id: set(row.sample_ids) for row in rows if row.id is not None}
+    listed: set[tuple[int, int]] = set()
+    verdicts: dict[tuple[int, int], tuple[int, str, int | None]] = {}
+    for number, cells in enumerate(table.to_dict("records"), start=2):  # row 1 is the header
         where = f"{path}, row {number}"
-        if not str(row["draw_id"]).isdigit() or not str(row["sample_id"]).isdigit():
-            raise VerificationError(f"{where}: draw_id and sample_id must be the numbers that were written.")
-        draw_id, sample_id = int(row["draw_id"]), int(row["sample_id"])
-        if sample_id not in drawn.get(draw_id, set()):
-            raise VerificationError(f"{where}: sample {sample_id} was not drawn in draw {draw_id}.")
-        if not text:
+        key = _drawn_key(cells, drawn, where)
+        _check_about(cells, samples[key[1]], key[0], dataset.class_names, where)
+        listed.add(key)
+        verdict = _verdict(str(cells["verdict_label"]).strip(), dataset.class_names, where)
+        if verdict is None:
             continue
-        # A class that is really called "exclude" or "unsure" is a class.
-        if text in classes:
-            verdicts.append((draw_id, sample_id, "label", classes[text]))
-        elif text in ("exclude", "unsure"):
-            verdicts.append((draw_id, sample_id, text, None))
-        else:
-            raise VerificationError(f"{where}: {text!r} is none of the classes, nor exclude or unsure.")
+        if key in verdicts:  # refused even where both say the same: such a file was put together by mistake
+            raise VerificationError(
+                f"{path}, rows {verdicts[key][0]} and {number}: both judge sample {key[1]} of draw {key[0]}; "
+                "delete one of them, or apply two people's verdicts as two files."
+            )
+        verdicts[key] = (number, *verdict)
     with session() as open_session:
-        for draw_id, sample_id, decision, label in verdicts:
+        for (draw_id, sample_id), (_, decision, label) in verdicts.items():
             _record(open_session, draw_id, sample_id, decision, label, reviewer.strip())
-    return {"judged": len(verdicts), "not judged": len(table) - len(verdicts)}
+    return {"judged": len(verdicts), "not judged": len(listed) - len(verdicts)}
+
+
+def _draw(open_session: Session, dataset_name: str, size: int, seed: int) -> DrawTable:
+    dataset = datasets.get(open_session, dataset_name)
+    assert dataset.id is not None
+    earlier = verifications.draws(open_session, dataset.id)
+    drawn = np.array([sample for one in earlier for sample in one.sample_ids], dtype=np.int64)
+    pool = np.setdiff1d(np.flatnonzero(_pool(open_session, dataset.id)), drawn)
+    if size < 1 or size > len(pool):
+        raise VerificationError(
+            f"{size} samples cannot be drawn; {len(pool)} labeled samples are left that were never drawn."
+        )
+    chosen = np.random.default_rng([seed, len(earlier)]).choice(pool, size=size, replace=False)
+    row = DrawTable(
+        dataset_id=dataset.id, seed=seed, size=size, sample_ids=[int(sample) for sample in chosen]
+    )
+    verifications.add_draw(open_session, row)
+    return row
+
+
+def _check_out(out: Path, *, force: bool) -> None:
+    if out.suffix.lower() not in SEPARATORS:  # any other kind could be written, but not be applied
+        raise VerificationError(f"{out}: the file's kind is unknown; use .csv or .tsv.")
+    if not force and os.path.lexists(out):
+        raise VerificationError(f"{out} exists; choose another name or pass --force.")
+
+
+def _write(open_session: Session, row: DrawTable, out: Path) -> None:
+    """The file is whole or absent; formulas are disarmed as in an export."""
+    dataset = open_session.get(DatasetTable, row.dataset_id)
+    assert dataset is not None
+    found = datasets.samples(open_session, row.dataset_id, row.sample_ids)
+    beside = out.with_name(f".{out.name}.{os.getpid()}.writing")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with beside.open("w", encoding="utf-8", newline="") as file:
+                writer = csv.writer(file, delimiter=SEPARATORS[out.suffix.lower()])
+                writer.writerow(COLUMNS)
+                for sample in found:
+                    given = dataset.class_names[sample.given_label]
+                    writer.writerow([row.id, sample.sample_id, quoted(sample.filepath), quoted(given), ""])
+            beside.replace(out)
+        finally:
+            beside.unlink(missing_ok=True)
+    except OSError as error:
+        raise VerificationError(cannot_write(out, error)) from error
+
+
+def _drawn_key(cells: Mapping[Any, Any], drawn: Mapping[int, set[int]], where: str) -> tuple[int, int]:
+    """(draw_id, sample_id) of a row."""
+    if not str(cells["draw_id"]).isdigit() or not str(cells["sample_id"]).isdigit():
+        raise VerificationError(f"{where}: draw_id and sample_id must be the numbers that were written.")
+    draw_id, sample_id = int(cells["draw_id"]), int(cells["sample_id"])
+    if sample_id not in drawn.get(draw_id, set()):
+        raise VerificationError(f"{where}: sample {sample_id} was not drawn in draw {draw_id}.")
+    return draw_id, sample_id
+
+
+def _check_about(
+    cells: Mapping[Any, Any], sample: SampleTable, draw_id: int, class_names: list[str], where: str
+) -> None:
+    """``SampleTable.filepath`` is relative to the root, so that a moved root changes nothing here."""
+    for column, own in (("filepath", sample.filepath), ("given_label", class_names[sample.given_label])):
+        if column in cells and own not in readings(str(cells[column])):
+            raise VerificationError(
+                f"{where}: {column} {cells[column]!r} is not that of sample {sample.sample_id}, which is {own!r}. "
+                "Was a column sorted or moved alone? Sort whole rows, or get the file again with "
+                f"--draw-id {draw_id} --out FILE."
+            )
+
+
+def _verdict(text: str, class_names: list[str], where: str) -> tuple[str, int | None] | None:
+    """(decision, label), or None where nobody judged."""
+    # A class that is really called "exclude" or "unsure" is a class.
+    for name in readings(text):
+        if name in class_names:
+            return "label", class_names.index(name)
+    if text and text not in VERDICTS[1:]:
+        raise VerificationError(f"{where}: {text!r} is none of the classes, nor exclude or unsure.")
+    return (text, None) if text else None
 
 
 def _pool(open_session: Session, dataset_id: int) -> NDArray[np.bool_]:
@@ -231,7 +335,7 @@ def _record(
     verifications.add_verdict(open_session, verdict)
 
 
-def _true_label(row: VerdictTable) -> int:
-    if row.decision == "unsure":
+def _true_label(row: VerdictTable | None) -> int:
+    if row is None or row.decision == "unsure":
         return UNSURE
     return NO_CLASS if row.label is None else row.label

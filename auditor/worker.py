@@ -18,10 +18,11 @@ import psutil
 from numpy.typing import NDArray
 
 from auditor import consensus, embedding, images, results, training
-from auditor.catalog import audits
+from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable, DatasetTable, EpochTable, now
 from auditor.errors import AuditFailedError, AuditorError
+from auditor.regrading import trust_in_given
 from auditor.settings import settings
 
 if TYPE_CHECKING:
@@ -99,6 +100,8 @@ def _run_engine(audit: AuditTable, dataset: DatasetTable, name: str, heartbeat: 
     )
     watch = _EpochWatch(audit.id, name, heartbeat, images.true_labels(dataset), row.seconds)
     labels, trusted = results.trained_labels(audit.id)
+    with session() as open_session:
+        given = datasets.given_labels(open_session, audit.dataset_id)
     result = training.train(
         name,
         images.image_cache(dataset),
@@ -113,7 +116,7 @@ def _run_engine(audit: AuditTable, dataset: DatasetTable, name: str, heartbeat: 
     )
     arrays: dict[str, NDArray[Any]] = {
         "pred_probs": result.pred_probs,
-        "trust_score": result.trust_score,
+        "trust_score": trust_in_given(result.trust_score, result.pred_probs, given, labels),
         "embeddings": result.embeddings,
         "map": embedding.map_2d(result.embeddings, quick=audit.options.get("map") == "pca"),
     }

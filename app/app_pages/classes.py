@@ -8,19 +8,16 @@ import streamlit as st
 from app import charts, data, state, words
 from app.failures import shown
 from auditor import promises
-from auditor.catalog.models import AuditTable, DatasetTable
+from auditor.catalog.models import DatasetTable
+from auditor.estimates import Transition
 
 MOST_IN_MATRIX = 40
 
 
-def draw_matrix(dataset: DatasetTable, audit: AuditTable) -> None:
+def draw_matrix(dataset: DatasetTable, transition: Transition) -> None:
     """The transition matrix; a chosen cell leads to its suspects."""
-    transition = audit.summary.get("transition")
-    if transition is None:
-        st.write("This audit has no estimate of the transition matrix; run it again.")
-        return
     st.subheader("How true classes turn into given labels", anchor=False)
-    st.caption(transition["sentence"])
+    st.caption(transition.sentence)
     names = dataset.class_names
     cells = charts.transition_cells(transition, names)
     if len(names) > MOST_IN_MATRIX:
@@ -100,7 +97,8 @@ st.title("Classes")
 dataset = state.require_dataset()
 audit = state.require_audit(dataset)
 with shown():
-    said = promises.statements(data.standing(audit))
+    seen = data.standing(audit)
+    said = promises.statements(seen)
     figures = st.columns(4)
     figures[0].metric("Classes", words.count(len(dataset.class_names)))
     figures[1].metric("Wrong labels", words.interval(said.noise_rate.low, said.noise_rate.high))
@@ -109,7 +107,7 @@ with shown():
     figures[3].metric("Not found yet", span, help=said.errors_left.sentence)
     left, right = st.columns([1.25, 1], gap="large")
     with left:
-        draw_matrix(dataset, audit)
+        draw_matrix(dataset, promises.transition(seen))
     with right:
         draw_classes(dataset, said)
     draw_conflicts(dataset, said)

@@ -27,7 +27,7 @@ def choose_policy() -> tuple[str, float | None]:
     if policy == "reviewed":
         return policy, None
     bound = right.selectbox(
-        "At most this share of the automatic changes is wrong",
+        "At most this share of the automatic changes is wrong, on average",
         FDR_CHOICES,
         1,
         format_func=words.percent,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sqlalchemy import delete, func, insert
 from sqlmodel import Session, select
 
+from auditor.catalog import verifications
 from auditor.catalog.models import AuditTable, DecisionTable, SampleTable, ScoreTable
 
 ROWS_A_STATEMENT = 20_000
@@ -95,7 +96,7 @@ def pair_counts(session: Session, audit: AuditTable) -> pd.DataFrame:
 
 
 def expected_errors(session: Session, audit: AuditTable, *, only_undecided: bool) -> float:
-    """Sum of the error probabilities, over all samples or those that nobody decided on."""
+    """Sum of the error probabilities, over all samples or those that no person has judged."""
     probability = func.coalesce(func.sum(ScoreTable.error_probability), 0.0)
     # All minus the decided ones: two reads that stay fast where a join over every sample would take seconds.
     total = session.execute(select(probability).where(ScoreTable.audit_id == audit.id)).scalar_one()
@@ -104,6 +105,18 @@ def expected_errors(session: Session, audit: AuditTable, *, only_undecided: bool
     same_sample = (ScoreTable.audit_id == audit.id) & (ScoreTable.sample_id == DecisionTable.sample_id)
     decided = select(probability).select_from(DecisionTable).join(ScoreTable, same_sample)
     settled = session.execute(decided.where(DecisionTable.dataset_id == audit.dataset_id)).scalar_one()
+    # Verdicts are some hundreds; those that were reviewed as well are settled already.
+    blind = {sample_id for _, sample_id in verifications.verdicts(session, audit.dataset_id)}
+    for start in range(0, len(blind), 900):
+        ids = sorted(blind)[start : start + 900]
+        judged = select(probability).where(
+            ScoreTable.audit_id == audit.id,
+            ScoreTable.sample_id.in_(ids),
+            ScoreTable.sample_id.not_in(
+                select(DecisionTable.sample_id).where(DecisionTable.dataset_id == audit.dataset_id)
+            ),
+        )
+        settled += session.execute(judged).scalar_one()
     return max(0.0, float(total) - float(settled))
 
 
@@ -173,8 +186,11 @@ def _filtered(audit: AuditTable, where: SuspectFilter, columns: list[Any]) -> An
         .select_from(ScoreTable)
         .join(SampleTable, same_sample)
         .outerjoin(DecisionTable, decided)
-        .where(ScoreTable.audit_id == audit.id, ScoreTable.trust_score.is_not(None))
+        .where(ScoreTable.audit_id == audit.id)
     )
+    # What a person decided can always be found again, even on a sample that no engine judges.
+    if not where.only_decided:
+        statement = statement.where(ScoreTable.trust_score.is_not(None))
     if where.given_label is not None:
         statement = statement.where(ScoreTable.given_label == where.given_label)
     if where.suggested_label is not None:

@@ -5,14 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor import calibration
 from auditor.calibration import (
     benjamini_hochberg,
-    calibrate_error_probability,
-    calibrate_suggestions,
     check_exchangeable,
     conformal_p_values,
-    guess_error_probability,
     promise,
     promises,
     what_more_buys,
@@ -118,6 +114,81 @@ def test_check_exchangeable__rarely_doubts_random_rows():
     assert verdicts.count("doubtful") <= 9
 
 
+def test_check_exchangeable__ties_do_not_make_random_rows_suspect():
+    trust, given_labels, _ = score_world(0)
+    trust[: N // 2] = 0.5  # half of all rows share one score
+    for seed in range(50):
+        ids = np.random.default_rng(seed).permutation(N)[:200]
+        assert check_exchangeable(trust, given_labels, ids).verdict != "refused"
+    assert check_exchangeable(trust, given_labels, np.argsort(trust)[:100]).verdict == "refused"
+
+
+def reviewed_and_trained_again(seed, *, verified=400, reviewed=300):
+    """A second audit: the top of the first list was settled, and settled labels look right from now on."""
+    trust, given_labels, _ = score_world(seed, rate=0.2)
+    ids = np.random.default_rng([seed, 1]).permutation(N)[:verified]
+    top = np.setdiff1d(np.argsort(trust)[:reviewed], ids)
+    settled = np.zeros(N, dtype=bool)
+    settled[top] = True
+    return np.where(settled, 5.0, trust), given_labels, ids, settled
+
+
+def test_check_exchangeable__what_a_review_changed_does_not_speak_against_the_draw():
+    refused_all = 0
+    for seed in range(50):
+        trust, given_labels, ids, settled = reviewed_and_trained_again(seed)
+        check = check_exchangeable(trust, given_labels, ids, treated=settled)
+        assert check.verdict == "ok", check.sentence
+        refused_all += check_exchangeable(trust, given_labels, ids).verdict == "refused"
+        from_the_top = np.argsort(np.where(settled, np.inf, trust))[:100]
+        assert check_exchangeable(trust, given_labels, from_the_top, treated=settled).verdict == "refused"
+    assert refused_all > 10, "without knowing what was treated, honest draws are refused"
+
+
+def test_promise__what_is_left_after_a_review_keeps_its_rate():
+    """The list was clean enough as a whole; its true errors are picked off, and what is left must still be."""
+    left, kept_anyway = [], []
+    for seed in range(150):
+        trust, given_labels, true = score_world(seed, rate=0.3)
+        ids = np.random.default_rng([seed, 1]).permutation(N)[:200]
+        verified = Verified(ids, true[ids])
+        settled = np.zeros(N, dtype=bool)
+        settled[np.argsort(trust)[:350]] = True
+        told = promise(trust, given_labels, verified, 0.2, settled=settled)
+        assert not told.flags[settled].any()
+        left.append(false_share(told.flags, given_labels, true))
+        whole = promise(trust, given_labels, verified, 0.2)
+        kept_anyway.append(false_share(whole.flags & ~settled, given_labels, true))
+    assert np.mean(left) <= 0.2 + 2 * np.std(left) / np.sqrt(len(left))
+    assert np.mean(kept_anyway) > 0.3, "the world is too easy to show the difference"
+
+
+def test_promise__changes_count_wrong_suggestions_as_false():
+    about_flags, about_changes, kept = [], [], 0
+    for seed in range(150):
+        trust, given_labels, true = score_world(seed, rate=0.3, gap=3.0)
+        rng = np.random.default_rng([seed, 2])
+        suggested = np.where((rng.random(N) < 0.8) & (given_labels != true), true, (true + 5) % 10)
+        ids = rng.permutation(N)[:300]
+        verified = Verified(ids, true[ids])
+        for found, options in ((about_flags, {}), (about_changes, {"suggested_labels": suggested})):
+            told = promise(trust, given_labels, verified, 0.25, **options)
+            wrong_change = (suggested != true)[told.flags]
+            found.append(wrong_change.mean() if told.flags.any() else 0.0)
+        kept += told.is_kept
+        assert not told.flags[suggested == given_labels].any()
+        assert not told.is_kept or "can be changed" in told.sentence
+    assert np.mean(about_changes) <= 0.25 + 2 * np.std(about_changes) / np.sqrt(150)
+    assert kept > 100
+    assert np.mean(about_flags) > 0.25, "a promise about flags alone is none about changes"
+
+
+def test_promise__with_every_row_verified_says_so():
+    trust, given_labels, true = score_world(0)
+    told = promise(trust, given_labels, Verified(np.arange(N), true), 0.2)
+    assert "every label is verified" in told.sentence
+
+
 def test_promise__without_verified_rows():
     trust, given_labels, _ = score_world(0)
     for verified in (None, Verified(np.array([], dtype=int), np.array([], dtype=int))):
@@ -198,42 +269,14 @@ def test_what_more_buys__tightens():
     assert "1000 more rows" in many.sentence
 
 
-def test_calibrate_error_probability__is_true_on_average_and_monotone():
-    rng = np.random.default_rng(0)
-    doubt = (np.arange(5_000) + 0.5) / 5_000
-    truth = calibration.guess_error_probability(doubt, 0.2) ** 1.3
-    wrong = rng.random(5_000) < truth
-    ids = rng.permutation(5_000)[:500]
-    fitted = calibrate_error_probability(doubt, ids, wrong[ids])
-    assert (np.diff(fitted) >= 0).all()
-    assert abs(fitted.mean() - wrong.mean()) < 0.04
-    for part in np.split(np.arange(5_000), 5):
-        assert abs(fitted[part].mean() - wrong[part].mean()) < 0.08
-
-
-def test_calibrate_error_probability__few_rows_claim_no_certainty():
-    doubt = (np.arange(100) + 0.5) / 100
-    one = calibrate_error_probability(doubt, np.array([99]), np.array([True]))
-    assert (one <= 1 - 1 / 3).all()
-    none_wrong = calibrate_error_probability(doubt, np.arange(0, 100, 5), np.zeros(20, dtype=bool))
-    assert 0 < none_wrong.mean() < 0.1
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.floats(0.001, 0.95))
-def test_guess_error_probability__has_the_wanted_mean(share):
-    doubt = (np.arange(2_000) + 0.5) / 2_000
-    curve = guess_error_probability(doubt, share)
-    assert curve.mean() == pytest.approx(share, abs=1e-3)
-    assert (np.diff(curve) >= 0).all()
-
-
-def test_calibrate_suggestions__learns_overconfidence():
-    rng = np.random.default_rng(0)
-    chance = rng.uniform(0.5, 0.99, size=3_000)
-    hits = rng.random(3_000) < 0.5 * chance
-    ids = np.arange(300)
-    fitted = calibrate_suggestions(chance, ids, hits[ids])
-    assert abs(fitted[300:].mean() - hits[300:].mean()) < 0.08
-    untouched = calibrate_suggestions(chance, np.array([], dtype=int), np.array([], dtype=bool))
-    np.testing.assert_allclose(untouched, chance, atol=1e-6)
+def test_what_more_buys__before_the_first_and_after_the_last_row():
+    trust, given_labels, true = score_world(2)
+    none = Verified(np.array([], dtype=int), np.array([], dtype=int))
+    first = what_more_buys(trust, given_labels, none, 100)
+    assert 0.05 < (first.rate_high - first.rate_low) / 2 < 0.2
+    assert "to within" in first.sentence
+    last = what_more_buys(trust, given_labels, Verified(np.arange(N), true), 100)
+    assert (last.num_more, last.rate_low) == (0, last.rate_high)
+    assert "Every label that can be drawn is verified" in last.sentence
+    rest = what_more_buys(trust, given_labels, Verified(np.arange(N - 30), true[:-30]), 100)
+    assert rest.num_more == 30

@@ -126,6 +126,23 @@ def test_transition_from_verified__cells_cover():
     assert np.mean(inside) >= 0.95
 
 
+def test_transition_from_verified__unsure_rows_widen_the_cells_that_they_may_belong_to():
+    """The judge cannot tell half of the wrong labels: the shares among the rest alone would be too low."""
+    world = make_world(4_000, 3, rate=0.3, seed=1)
+    truth = np.zeros((3, 3))
+    np.add.at(truth, (world.true_labels, world.given_labels), 1)
+    truth /= truth.sum(axis=1, keepdims=True)
+    _, guess = guesses(world)
+    inside = []
+    for seed in range(60):
+        sample = world.verify(300, seed)
+        wrong = np.flatnonzero(sample.is_wrong(world.given_labels))
+        sample.true_labels[wrong[::2]] = UNSURE
+        found = transition_from_verified(world.given_labels, sample, guess)
+        inside.append((found.low <= truth) & (truth <= found.high))
+    assert np.mean(inside, axis=0).min() >= 0.95
+
+
 def test_transition_from_verified__ignores_rows_without_a_class():
     world = make_world(100, 3)
     _, guess = guesses(world)

@@ -43,6 +43,20 @@ def test_export__users_columns_come_back_and_formulas_are_quoted(
     assert [row["batch"] for row in rows[:4]] == ["'=lot0", "'=lot1", "'=lot2", "'=lot0"]
 
 
+def test_export__blind_verdicts_are_decisions_too(audited: tuple[Digits, int], tmp_path: Path) -> None:
+    digits, _ = audited
+    draw = verification.draw("digits", 40, seed=0)
+    for sample_id in draw.sample_ids:
+        label = int(digits.true_labels[sample_id])
+        verification.record(draw.id, sample_id, "label", label=label, reviewer="ada")
+    summary = exporting.export("digits", tmp_path / "out.csv")
+    rows = read(tmp_path / "out.csv")
+    for sample_id in draw.sample_ids:
+        assert rows[sample_id]["cleaned_label"] == str(digits.true_labels[sample_id])
+        assert rows[sample_id]["reviewer"] == "ada"
+    assert summary.num_by_people == summary.num_relabel == digits.is_wrong[draw.sample_ids].sum() > 0
+
+
 def test_export__policy_reviewed_changes_only_what_people_decided(
     audited: tuple[Digits, int], tmp_path: Path
 ) -> None:

@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from auditor import review_files, reviewing, verification
+from auditor import exporting, review_files, reviewing, verification
 from auditor.catalog import reviews
 from auditor.catalog.db import session
 from auditor.errors import AuditorError, NotFoundError, ReviewError
@@ -137,14 +138,38 @@ def test_labels_to_train_on__calibrating_rows_stay_as_given(audited: tuple[Digit
     draw = verification.draw("digits", 20, seed=1)
     for sample_id in draw.sample_ids:
         label = int(digits.true_labels[sample_id])
-        verification.record(draw.id, sample_id, "label", label=label, reviewer="ada")
         reviewing.decide(DATASET, sample_id, "exclude", reviewer="ada")
+        verification.record(draw.id, sample_id, "label", label=label, reviewer="ada")
     labels, trusted = reviewing.labels_to_train_on(DATASET)
     even, odd = draw.sample_ids[::2], draw.sample_ids[1::2]
     assert labels[even].tolist() == digits.given_labels[even].tolist()
     assert not trusted[even].any()
     assert labels[odd].tolist() == digits.true_labels[odd].tolist()
     assert trusted[odd].all()
+
+
+def test_outcomes__the_later_of_review_and_blind_verdict_stands(audited: tuple[Digits, int]) -> None:
+    digits, _ = audited
+    draw = verification.draw("digits", 5, seed=1)
+    kept, corrected, excluded, unsure, reviewed = draw.sample_ids
+    given = digits.given_labels
+    other = int((given[corrected] + 1) % 10)
+    reviewing.decide(DATASET, corrected, "keep", reviewer="bob")
+    reviewing.decide(DATASET, unsure, "exclude", reviewer="bob")
+    verification.record(draw.id, kept, "label", label=int(given[kept]), reviewer="ada")
+    verification.record(draw.id, corrected, "label", label=other, reviewer="ada")
+    verification.record(draw.id, excluded, "exclude", reviewer="ada")
+    verification.record(draw.id, unsure, "unsure", reviewer="ada")
+    verification.record(draw.id, reviewed, "label", label=int(given[reviewed]), reviewer="ada")
+    reviewing.decide(DATASET, reviewed, "exclude", reviewer="bob")
+    found = {i: (row.decision, row.label, row.reviewer) for i, row in reviewing.outcomes(DATASET).items()}
+    assert found == {
+        kept: ("keep", None, "ada"),
+        corrected: ("relabel", other, "ada"),
+        excluded: ("exclude", None, "ada"),
+        unsure: ("exclude", None, "bob"),
+        reviewed: ("exclude", None, "bob"),
+    }
 
 
 def write(path: Path, text: str) -> Path:
@@ -179,6 +204,89 @@ def test_apply_file__older_decision_does_not_replace_a_later_one(
     )
     assert review_files.apply_file("digits", path) == {"unchanged": 0, "older": 1}
     assert standing(0) == ("keep", None, "ada")
+
+
+def test_apply_file__other_classes_of_multiple_are_a_change(
+    audited: tuple[Digits, int], tmp_path: Path
+) -> None:
+    head = "sample_id,review_decision,review_labels\n"
+    review_files.apply_file("digits", write(tmp_path / "a.csv", head + "0,multiple,1|2\n"), reviewer="ada")
+    same = write(tmp_path / "b.csv", head + "0,multiple,2|1\n")
+    assert review_files.apply_file("digits", same, reviewer="ada") == {"unchanged": 1}
+    other = write(tmp_path / "c.csv", head + "0,multiple,2|3\n")
+    assert review_files.apply_file("digits", other, reviewer="ada") == {"unchanged": 0, "multiple": 1}
+    with session() as open_session:
+        assert reviews.standing(open_session, DATASET, 0).labels == [2, 3]
+
+
+def edited_export(path: Path, sample_id: int, **cells: str) -> Path:
+    """An export in which somebody changed cells of one row."""
+    exporting.export("digits", path)
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    for column, text in cells.items():
+        table.loc[sample_id, column] = text
+    table.to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("cells", "decision", "label"),
+    [
+        ({"review_decision": "exclude"}, "exclude", None),
+        ({"cleaned_label": "{other}"}, "relabel", "{other}"),
+    ],
+)
+def test_apply_file__an_exported_row_that_was_edited_is_a_decision_of_now(
+    audited: tuple[Digits, int], tmp_path: Path, cells: dict[str, str], decision: str, label: str | None
+) -> None:
+    given = int(audited[0].given_labels[0])
+    first, other = (given + 1) % 10, (given + 2) % 10
+    reviewing.decide(DATASET, 0, "relabel", label=first, reviewer="ada")
+    reviewing.decide(DATASET, 1, "exclude", reviewer="ada")
+    cells = {column: text.format(other=other) for column, text in cells.items()}
+    path = edited_export(tmp_path / "out.csv", 0, **cells)
+    edited_at = datetime.now(tz=UTC)
+    counts = review_files.apply_file("digits", path, reviewer="bob")
+    assert counts == {"unchanged": 1, decision: 1}
+    # Bob changed it, whatever name the export holds for the decision before.
+    assert standing(0) == (decision, None if label is None else other, "bob")
+    with session() as open_session:
+        assert reviews.standing(open_session, DATASET, 0).created_at >= edited_at
+    assert review_files.apply_file("digits", path, reviewer="bob") == {"unchanged": 2}
+
+
+def test_apply_file__an_edited_row_that_names_its_reviewer_keeps_the_name(
+    audited: tuple[Digits, int], tmp_path: Path
+) -> None:
+    reviewing.decide(DATASET, 0, "keep", reviewer="ada")
+    path = edited_export(tmp_path / "out.csv", 0, review_decision="exclude", reviewer="eve")
+    review_files.apply_file("digits", path, reviewer="bob")
+    assert standing(0) == ("exclude", None, "eve")
+
+
+def test_apply_file__an_edited_export_stays_out_of_the_way_of_a_later_decision(
+    audited: tuple[Digits, int], tmp_path: Path
+) -> None:
+    reviewing.decide(DATASET, 0, "keep", reviewer="ada")
+    path = edited_export(tmp_path / "out.csv", 0, review_decision="exclude")
+    reviewing.decide(DATASET, 0, "unreadable", reviewer="eve")
+    assert review_files.apply_file("digits", path, reviewer="bob") == {"unchanged": 0, "older": 1}
+    assert standing(0) == ("unreadable", None, "eve")
+
+
+def test_apply_file__blind_verdicts_of_an_export_do_not_become_reviews(
+    audited: tuple[Digits, int], tmp_path: Path
+) -> None:
+    digits, _ = audited
+    draw = verification.draw("digits", 20, seed=1)
+    for sample_id in draw.sample_ids:
+        label = int(digits.true_labels[sample_id])
+        verification.record(draw.id, sample_id, "label", label=label, reviewer="ada")
+    edited = draw.sample_ids[3]
+    path = edited_export(tmp_path / "out.csv", edited, review_decision="exclude")
+    assert review_files.apply_file("digits", path, reviewer="bob") == {"unchanged": 19, "exclude": 1}
+    assert reviewing.log_frame(DATASET).sample_id.tolist() == [edited]
+    assert standing(edited) == ("exclude", None, "bob")
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,6 @@ from typing import Any
 
 import click
 
-from auditor.errors import AuditorError
-
 Command = Any
 BACKGROUND_NICENESS = 5
 """Training yields to the app and to whatever else a person does at the machine."""
@@ -150,6 +148,7 @@ def suspects(name: str, top: int, max_fdr: float | None, as_json: bool) -> None:
 @click.option("--draw", type=click.IntRange(1), metavar="N", help="Draw N samples at random and write --out.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), help="CSV to fill in: a class, exclude, or empty.")
+@click.option("--draw-id", type=click.IntRange(1), metavar="N", help="Write the file of draw N again.")
 @click.option("--apply", "apply_path", type=click.Path(path_type=Path), help="The filled CSV.")
 @REVIEWER
 @FORCE
@@ -158,25 +157,34 @@ def verify(
     draw: int | None,
     seed: int,
     out: Path | None,
+    draw_id: int | None,
     apply_path: Path | None,
     reviewer: str,
     force: bool,
 ) -> None:
-    """Judge a random sample of NAME: --draw 200 --out F, fill in verdict_label, --apply F."""
+    """Judge a random sample of NAME: --draw 200 --out F, fill in verdict_label, --apply F.
+
+    --draw-id N --out F writes the file of an earlier draw again, without its verdicts; a number that is no
+    draw of NAME lists those there are.
+    """
     from auditor import cli_output, verification
 
-    if (draw is None) == (apply_path is None):
-        raise click.UsageError("Use either --draw N --out FILE or --apply FILE.")
+    if sum(one is not None for one in (draw, draw_id, apply_path)) != 1:
+        raise click.UsageError("Use one of --draw N --out FILE, --draw-id N --out FILE and --apply FILE.")
     if apply_path is not None:
         counts = verification.apply_csv(name, apply_path, reviewer=reviewer)
         cli_output.verdicts_applied(name, counts)
         return
     if out is None:
-        raise click.UsageError("--draw needs --out FILE.")
-    if out.exists() and not force:
-        raise AuditorError(f"{out} exists; choose another name or pass --force.")
-    drawn = verification.draw(name, int(draw or 0), seed=seed)
-    verification.write_csv(drawn.id or 0, out, force=force)
+        raise click.UsageError("--draw and --draw-id need --out FILE.")
+    if draw_id is not None:
+        drawn, judged = verification.write_again(name, draw_id, out, force=force)
+        click.echo(
+            f"{out}: the {drawn.size} samples of draw {draw_id} again, {judged} of them judged; an empty "
+            "verdict_label leaves a verdict as it stands."
+        )
+        return
+    drawn = verification.draw_csv(name, int(draw or 0), out, seed=seed, force=force)
     click.echo(
         f"{drawn.size} samples drawn with seed {seed}: fill in verdict_label in {out}, then --apply it."
     )

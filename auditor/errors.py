@@ -1,5 +1,9 @@
 """Errors that are the user's to mend: each text is one line and names the file, the row and the remedy."""
 
+from __future__ import annotations
+
+from pathlib import Path
+
 
 class AuditorError(Exception):
     """Base of every error that a screen or the command line shows as one friendly line."""
@@ -31,3 +35,11 @@ class ExportRefusedError(AuditorError):
 
 class FiftyOneError(AuditorError):
     """FiftyOne or its MongoDB is missing, of a wrong version or not reachable."""
+
+
+def cannot_write(out: Path, error: OSError) -> str:
+    """The line for a file that the system does not let us write: no rights, no folder, a full disk."""
+    # The temporary file beside ``out`` is nothing that a user knows of; a folder above it may be the culprit.
+    named = error.filename if error.filename and Path(error.filename).parent != out.parent else None
+    why = str(error.strerror or error) + (f": {named}" if named else "")
+    return f"{out} cannot be written ({why}); name another place with --out, one that you may write to."

@@ -52,6 +52,14 @@ def unquoted(text: str) -> str:
     return text[1:] if len(text) > 1 and text[0] == "'" and text[1] in FORMULA_STARTS + "'" else text
 
 
+def readings(cell: str) -> tuple[str, str]:
+    """What a cell may stand for: the text without the quote of ``quoted``, or exactly what it says.
+
+    For files in which people type class names of their own accord, with or without the quote.
+    """
+    return unquoted(cell), cell
+
+
 def _is_number(text: str) -> bool:
     try:
         float(text)

@@ -98,6 +98,21 @@ def test_verify__draw_fill_apply(audited: tuple[Digits, int], run: Run, tmp_path
     assert "50 more rows" in out
 
 
+def test_verify__a_lost_file_is_written_again(audited: tuple[Digits, int], run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "new" / "sample.csv"
+    assert run("verify", "digits", "--draw", "20", "--out", path)[0] == 0
+    before = path.read_text()
+    path.unlink()
+    code, _, err = run("verify", "digits", "--draw-id", "2", "--out", path)
+    assert code == 1
+    assert "digits has no draw 2; its draws: 1 (20 samples, " in err
+    code, out, err = run("verify", "digits", "--draw-id", "1", "--out", path)
+    assert code == 0, err
+    assert "the 20 samples of draw 1 again, 0 of them judged" in out
+    assert path.read_text() == before
+    assert run("verify", "digits", "--draw-id", "1", "--draw", "5", "--out", path)[0] == 2
+
+
 def test_export_and_review__round_trip(audited: tuple[Digits, int], run: Run, tmp_path: Path) -> None:
     out_path = tmp_path / "cleaned.csv"
     code, out, _ = run("export", "digits", "--out", out_path)

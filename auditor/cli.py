@@ -9,10 +9,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import click
+
+from auditor.errors import AuditorError, cannot_write
 
 Command = Any
 BACKGROUND_NICENESS = 5
@@ -26,6 +30,15 @@ REVIEWER = click.option(
 )
 POLICY = click.option("--policy", type=POLICIES, default="reviewed", show_default=True)
 MAX_FDR = click.option("--max-fdr", type=click.FloatRange(0, 1, min_open=True, max_open=True))
+
+
+@contextmanager
+def _writing(out: Path) -> Iterator[None]:
+    """Show a place that cannot be written, or a full disk, as one line."""
+    try:
+        yield
+    except OSError as error:
+        raise AuditorError(cannot_write(out, error)) from error
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -215,10 +228,11 @@ def export(name: str, out: Path, policy: str, max_fdr: float | None, force: bool
     """Write the cleaned labels of NAME. --policy auto also takes suggestions that --max-fdr promises."""
     from auditor import exporting
 
-    if out.suffix:
-        summary = exporting.export(name, out, policy=policy, max_fdr=max_fdr, force=force)
-    else:
-        summary = exporting.export_tree(name, out, policy=policy, max_fdr=max_fdr)
+    with _writing(out):
+        if out.suffix:
+            summary = exporting.export(name, out, policy=policy, max_fdr=max_fdr, force=force)
+        else:
+            summary = exporting.export_tree(name, out, policy=policy, max_fdr=max_fdr)
     click.echo(f"{out}: {summary.sentence}")
 
 
@@ -300,7 +314,8 @@ def report(name: str, out: Path, force: bool) -> None:
     """Write one self-contained HTML page on NAME for somebody who was not there."""
     from auditor import reports
 
-    reports.write_report(name, out, force=force)
+    with _writing(out):
+        reports.write_report(name, out, force=force)
     click.echo(f"{out}: written.")
 
 
@@ -359,7 +374,8 @@ def demo(no_app: bool, engines: str | None, out: Path | None, port: int, force: 
     """Audit scikit-learn's 1,797 handwritten digits with 180 known wrong labels and show what was found."""
     from auditor import cli_app, demonstration
 
-    found = demonstration.run(out=out, engines=engines.split(",") if engines else None, force=force)
+    with _writing(out) if out else nullcontext():
+        found = demonstration.run(out=out, engines=engines.split(",") if engines else None, force=force)
     if not no_app:
         cli_app.serve(port=port, page="suspects", dataset=found.dataset)
 

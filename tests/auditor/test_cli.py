@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -111,6 +112,37 @@ def test_verify__a_lost_file_is_written_again(audited: tuple[Digits, int], run: 
     assert "the 20 samples of draw 1 again, 0 of them judged" in out
     assert path.read_text() == before
     assert run("verify", "digits", "--draw-id", "1", "--draw", "5", "--out", path)[0] == 2
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("verify", "digits", "--draw", "5", "--out", "note.txt/sample.csv"),
+        ("verify", "digits", "--draw", "5", "--out", "folder.csv", "--force"),
+        ("export", "digits", "--out", "note.txt/cleaned.csv"),
+        ("export", "digits", "--out", "note.txt/tree"),
+        ("export", "digits", "--out", "folder.csv", "--force"),
+        ("report", "digits", "--out", "note.txt/report.html"),
+        ("report", "digits", "--out", "folder.csv", "--force"),
+    ],
+)
+def test_out__a_place_that_cannot_be_written_is_one_line(
+    audited: tuple[Digits, int],
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    args: tuple[str, ...],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("note.txt").write_text("a file is no folder")
+    Path("folder.csv").mkdir()
+    code, out, err = run(*args)
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    place = re.escape(args[args.index("--out") + 1])
+    assert re.fullmatch(rf"auditor: {place} cannot be written \(.+\); name another place with --out.+\n", err)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.csv", "home", "note.txt"]
+    if args[0] == "verify":
+        assert "has none yet" in run("verify", "digits", "--draw-id", "1", "--out", "new.csv")[2]
 
 
 def test_export_and_review__round_trip(audited: tuple[Digits, int], run: Run, tmp_path: Path) -> None:

@@ -1,12 +1,13 @@
 """Decisions from files: a CSV, TSV or Parquet with the columns of an export goes back into the log.
 
 All rows of a file are taken or none; applying a file twice changes nothing, and a decision that is older
-than the one that stands stays out of its way.
+than the one that stands stays out of its way. An export says when each decision was taken and knows nothing of
+being edited: a row that carries the very time of what stands, but decides otherwise, is a new decision.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from auditor import reviewing
 from auditor.catalog import datasets
 from auditor.catalog.db import session
-from auditor.catalog.models import DatasetTable
+from auditor.catalog.models import DatasetTable, now
 from auditor.errors import ReviewError
 from auditor.tables import read_table, unquoted
 
@@ -27,8 +28,10 @@ def apply_file(dataset_name: str, path: Path, *, reviewer: str = "", source: str
     """Take decisions from a CSV, TSV or Parquet with the columns of an export; all rows or none.
 
     Needs ``review_decision`` and ``sample_id`` or ``filepath``; ``relabel`` takes its class from
-    ``cleaned_label``. ``reviewer`` and ``reviewed_at`` of a row stand where they are filled in. Returns how
-    many rows of each decision were applied, and ``unchanged``. Applying a file twice changes nothing.
+    ``cleaned_label``. ``reviewer`` and ``reviewed_at`` of a row stand where they are filled in, except where an
+    exported row was edited: that decision is taken now, by ``reviewer`` unless the row names somebody new.
+    Returns how many rows of each decision were applied, and ``unchanged``. Applying a file twice changes
+    nothing.
 
     Raises:
         ReviewError: a column is missing or a row is wrong; the text names the file and the row.
@@ -44,8 +47,30 @@ def apply_file(dataset_name: str, path: Path, *, reviewer: str = "", source: str
         assert dataset.id is not None
         by_path = datasets.sample_ids_by_path(open_session, dataset.id)
         given = datasets.given_labels(open_session, dataset.id)
-        rows = _parsed_rows(table, dataset, by_path, given, path, reviewer)
-        return reviewing.apply_rows(open_session, dataset.id, rows, source=source)
+        parsed = _parsed_rows(table, dataset, by_path, given, path, reviewer)
+        rows = _without_untouched(parsed, reviewing.outcomes(dataset.id), reviewer)
+        counts = reviewing.apply_rows(open_session, dataset.id, rows, source=source)
+        return counts | {"unchanged": counts["unchanged"] + len(parsed) - len(rows)}
+
+
+def _without_untouched(
+    rows: Sequence[dict[str, Any]], stands: Mapping[int, reviewing.Outcome], reviewer: str
+) -> list[dict[str, Any]]:
+    """The rows that say something new: exported rows that were left as they were are dropped, those that were
+    edited in place are decisions of now.
+
+    An export also holds blind verdicts, which are no reviews and must not become reviews by coming back.
+    """
+    taken_at, said = now(), []
+    for row in rows:
+        before = stands.get(row["sample_id"])
+        if before is None or before.created_at != row["created_at"]:
+            said.append(row)
+        elif not reviewing.says_same(before, row):
+            # The time and, unless it was edited too, the name in the row are those of the decision before.
+            by = reviewer if reviewer and row["reviewer"] == before.reviewer else row["reviewer"]
+            said.append(row | {"created_at": taken_at, "reviewer": by})
+    return said
 
 
 def _parsed_rows(

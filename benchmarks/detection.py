@@ -28,7 +28,7 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks import images
-from engines.contract import EngineResult, TrainingData
+from engines.contract import EngineResult, SignalSpec, TrainingData
 from engines.device import describe_device, resolve_device, versions
 from engines.metrics import auroc, average_precision, precision_at_k
 from engines.noise import make_noise
@@ -141,12 +141,15 @@ def _engine(name: str, **changes: Any) -> Callable[[Task], Finding]:
         result, config = _train(name, task, **changes)
         trust: dict[str, NDArray[np.floating]] = {name: result.trust_score}
         for signal, values in result.signals.items():
-            # Published signals as printed: turned so that high = clean by what the paper says of them.
-            sign = -1.0 if ENGINES[name].signals[signal].high_means == "suspect" else 1.0
-            trust[f"{name}: {signal} as published"] = sign * values
+            trust[f"{name}: {signal} as published"] = published_trust(ENGINES[name].signals[signal], values)
         return Finding(trust, result.pred_probs, config, notes=_short(result.provenance.notes))
 
     return run
+
+
+def published_trust(spec: SignalSpec, values: NDArray[np.floating]) -> NDArray[np.floating]:
+    """A signal turned so that high = clean by what its paper says; as it is where the paper does not say."""
+    return -values if spec.as_published == "suspect" else values
 
 
 def _plain(task: Task) -> Finding:

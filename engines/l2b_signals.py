@@ -37,6 +37,7 @@ SIGNALS = {
             "for learned labels, right or wrong, so it tells hard from easy rather than wrong from right."
         ),
         high_means="neither",
+        published_high_means="clean",
     ),
     "beta": SignalSpec(
         title="L2B weight of the pseudo-label β",
@@ -45,6 +46,7 @@ SIGNALS = {
             "all images that are already learned."
         ),
         high_means="neither",
+        published_high_means="suspect",
     ),
     "share": SignalSpec(
         title="L2B share α / (α + β)",

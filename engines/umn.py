@@ -340,6 +340,7 @@ SPEC = EngineSpec(
                 "opinion still moves, not which way, and is near 0 for a label that both firmly reject."
             ),
             high_means="neither",
+            published_high_means="suspect",
         ),
         "guider_probability": SignalSpec(
             title="UMN guider's probability of the given label",
@@ -364,6 +365,7 @@ SPEC = EngineSpec(
                 "right and wrong labels alike."
             ),
             high_means="neither",
+            published_high_means="suspect",
         ),
     },
     uses_unlabeled=True,

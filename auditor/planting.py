@@ -7,6 +7,7 @@ carries that warning. The planted labels live in memory only.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,10 +18,13 @@ from auditor.errors import AuditFailedError
 from auditor.evidence import UNLABELED, row_chunks
 
 WARNING = (
-    "Planted errors compare engines and check that the machinery works; they do not tell how many of the "
-    "real errors are found."
+    "Planted errors flatter: real mistakes are harder to find than these. They compare engines and check that "
+    "the machinery works; they do not tell how many of the real errors are found. Real mistakes that nobody "
+    "has found yet stand in the same ranking and count against every engine."
 )
 
+BUDGETS = (0.01, 0.02, 0.05, 0.10)
+"""Shares of the labels that a person may have time to look at, the least trusted first."""
 PLANTING_STREAM = 20_415
 
 
@@ -32,6 +36,8 @@ class Planted:
     """(N,) given labels, some replaced."""
     mask: NDArray[np.bool_]
     """(N,) where a label was replaced."""
+    is_measured: NDArray[np.bool_]
+    """(N,) rows that count: labeled, and none of those that were to be left alone."""
     kind: str
     warning: str = WARNING
 
@@ -44,43 +50,48 @@ class Recovery:
     average_precision: float
     precision_at_planted: float
     """Share of planted among as many of the least trusted labels as were planted."""
+    found: Mapping[float, float]
+    """By budget of ``BUDGETS``: share of the planted errors that one meets in that share of the labels."""
     num_planted: int
+    num_measured: int
+    """Labels that were ranked, the planted ones among them."""
     sentence: str
 
 
 def plant_second_most_likely(
     given_labels: NDArray[np.integer],
-    pred_probs: NDArray[np.floating],
+    pred_probs: Sequence[NDArray[np.floating]],
     rate: float,
     *,
     seed: int,
     keep: NDArray[np.bool_] | None = None,
 ) -> Planted:
-    """Replace a random share of labels by the class that a model finds most likely after its favourite.
+    """Replace a random share of labels by the class that the models find most likely after their favourite.
 
     The favourite itself is never planted: where the given label is already wrong, it is probably the truth.
 
     Args:
         given_labels: (N,) int, -1 unlabeled and left alone.
-        pred_probs: (N, K); rows with NaN are left alone.
+        pred_probs: of each model, (N, K), arrays or memory maps; their mean counts, so that no model alone
+            decides what it is then asked to find. Rows with NaN are left alone.
         rate: share of the labeled samples to replace, in (0, 1).
         seed: of the choice.
-        keep: (N,) bool, rows to leave alone (trusted, verified).
+        keep: (N,) bool, rows to leave alone and out of the measure (trusted, or known to be wrong).
 
     Raises:
         AuditFailedError: the rate is out of range or more rows than may be changed.
     """
     targets = np.full(len(given_labels), -1, dtype=np.int64)
-    for rows in row_chunks(len(given_labels), pred_probs.shape[1]):
-        targets[rows] = _second_classes(
-            np.asarray(given_labels[rows]), np.array(pred_probs[rows], np.float32)
-        )
-    candidates = (targets >= 0) & (given_labels != UNLABELED)
-    if keep is not None:
-        candidates &= ~keep
+    for rows in row_chunks(len(given_labels), pred_probs[0].shape[1]):
+        total = np.array(pred_probs[0][rows], np.float32)
+        for other in pred_probs[1:]:
+            total += other[rows]  # as good as the mean: only the order counts
+        targets[rows] = _second_classes(np.asarray(given_labels[rows]), total)
+    is_measured = _measured(given_labels, keep)
+    candidates = is_measured & (targets >= 0)
     count = _num_to_plant(given_labels, rate, int(candidates.sum()))
     chosen = _generator(seed).permutation(np.flatnonzero(candidates))[:count]
-    return _replace(given_labels, chosen, targets[chosen], "second most likely class")
+    return _replace(given_labels, chosen, targets[chosen], is_measured, "second most likely class")
 
 
 def plant_by_transition(
@@ -98,7 +109,7 @@ def plant_by_transition(
         transition: (K, K) T[true, given]; only the shape off its diagonal counts.
         rate: share of the labeled samples to replace, in (0, 1).
         seed: of the choice.
-        keep: (N,) bool, rows to leave alone.
+        keep: (N,) bool, rows to leave alone and out of the measure.
 
     Raises:
         AuditFailedError: T moves nothing, the rate is out of range or more rows than may be changed.
@@ -106,9 +117,8 @@ def plant_by_transition(
     moves = np.clip(np.asarray(transition, dtype=np.float64), 0.0, None)
     moves = moves * (1.0 - np.eye(len(moves)))
     mass = moves.sum(axis=1)
-    candidates = (given_labels != UNLABELED) & (mass[np.maximum(given_labels, 0)] > 0)
-    if keep is not None:
-        candidates &= ~keep
+    is_measured = _measured(given_labels, keep)
+    candidates = is_measured & (mass[np.maximum(given_labels, 0)] > 0)
     count = _num_to_plant(given_labels, rate, int(candidates.sum()))
     generator = _generator(seed)
     rows = np.flatnonzero(candidates)
@@ -124,7 +134,7 @@ def plant_by_transition(
         ],
         dtype=np.int64,
     )
-    return _replace(given_labels, chosen, targets, "estimated transition matrix")
+    return _replace(given_labels, chosen, targets, is_measured, "estimated transition matrix")
 
 
 def measure_recovery(planted: Planted, trust_score: NDArray[np.floating]) -> Recovery:
@@ -133,21 +143,41 @@ def measure_recovery(planted: Planted, trust_score: NDArray[np.floating]) -> Rec
     Raises:
         AuditFailedError: nothing was planted or everything was.
     """
-    known = np.isfinite(trust_score) & (planted.labels != UNLABELED)
+    known = np.isfinite(trust_score) & planted.is_measured
     truth, doubt = planted.mask[known], -np.asarray(trust_score, dtype=np.float64)[known]
     if truth.all() or not truth.any():
         raise AuditFailedError(
             "a ranking is measured on some planted and some untouched labels; change the rate."
         )
     count = int(truth.sum())
-    top = np.argsort(doubt, kind="stable")[::-1][:count]
     auroc, precision = float(roc_auc_score(truth, doubt)), float(average_precision_score(truth, doubt))
-    hit = float(truth[top].mean())
+    hit = _hits(truth, doubt, count) / count
+    found = {budget: _hits(truth, doubt, num_looked_at(budget, len(truth))) / count for budget in BUDGETS}
     sentence = (
         f"{count:,} errors planted ({planted.kind}): {hit:.0%} of the {count:,} least trusted labels are "
         f"planted ones (area under the curve {auroc:.3f}). {planted.warning}"
     )
-    return Recovery(auroc, precision, hit, count, sentence)
+    return Recovery(auroc, precision, hit, found, count, len(truth), sentence)
+
+
+def num_looked_at(budget: float, num_labels: int) -> int:
+    """How many of ``num_labels`` a budget pays for, at least one."""
+    return max(1, round(budget * num_labels))
+
+
+def _hits(truth: NDArray[np.bool_], doubt: NDArray[np.float64], count: int) -> float:
+    """Planted errors among the ``count`` most doubted; of labels that tie at the cut, the expected number.
+
+    Whatever order a sort leaves ties in, it would give the engine luck or the lack of it.
+    """
+    cut = np.partition(doubt, -count)[-count]
+    above, level = doubt > cut, doubt == cut
+    return float(truth[above].sum() + (count - above.sum()) * truth[level].mean())
+
+
+def _measured(labels: NDArray[np.integer], keep: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+    labeled = np.asarray(labels) != UNLABELED
+    return labeled if keep is None else labeled & ~keep
 
 
 def _second_classes(labels: NDArray[np.integer], probs: NDArray[np.float32]) -> NDArray[np.int64]:
@@ -179,10 +209,14 @@ def _num_to_plant(given_labels: NDArray[np.integer], rate: float, num_candidates
 
 
 def _replace(
-    given_labels: NDArray[np.integer], chosen: NDArray[np.int64], targets: NDArray[np.int64], kind: str
+    given_labels: NDArray[np.integer],
+    chosen: NDArray[np.int64],
+    targets: NDArray[np.int64],
+    is_measured: NDArray[np.bool_],
+    kind: str,
 ) -> Planted:
     labels = np.array(given_labels, dtype=np.int64)
     mask = np.zeros(len(labels), dtype=bool)
     labels[chosen] = targets
     mask[chosen] = True
-    return Planted(labels, mask, kind)
+    return Planted(labels, mask, is_measured, kind)

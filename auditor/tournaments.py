@@ -5,18 +5,19 @@ The planted labels live in this process's memory only. They flatter: human error
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor import images, results, simulating, training
-from auditor.catalog import audits, datasets
+from auditor import images, results, reviewing, simulating, training, verification
+from auditor.catalog import audits, datasets, reviews
 from auditor.catalog.db import session
+from auditor.catalog.models import DatasetTable
 from auditor.errors import AuditFailedError
-from auditor.reports import stored_transition
-from auditor.simulating import Tournament, plant_trials, play, tournament
+from auditor.simulating import Judge, Tournament, plant_trials, play, tournament
 
 
 def simulate(
@@ -32,6 +33,9 @@ def simulate(
 ) -> Tournament:
     """Plant errors as the newest audit's models would err, run the engines on them, rank the engines.
 
+    Errors are planted on the labels that the next audit would train on, what people corrected as corrected;
+    on nothing that a person confirmed or found wrong, and these rows do not count either.
+
     Raises:
         NotFoundError: no audit of this dataset has finished; its predictions say where errors are likely.
         AuditFailedError: an engine is unknown or the rate is out of range.
@@ -39,33 +43,66 @@ def simulate(
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
         audit = audits.require_finished(open_session, dataset)
-        assert dataset.id is not None
-        given = datasets.given_labels(open_session, dataset.id)
     assert audit.id is not None
+    assert dataset.id is not None
     finished = results.engines_of(audit.id)
     if not finished:
         raise AuditFailedError(f"Audit {audit.id} left no predictions; run a new audit first.")
     names = list(engines or finished)
     configs = training.configs(names, preset, options or {})
-    cache = images.image_cache(dataset)
-
-    def judge(labels: NDArray[np.int64], seed: int) -> dict[str, NDArray[np.floating]]:
-        num_classes = len(dataset.class_names)
-        return {
-            name: training.train(
-                name, cache, labels, num_classes, config=configs[name], seed=seed, device=device
-            ).trust_score
-            for name in names
-        }
-
+    labels, trusted, settled = _ground(dataset.id)
     planted = plant_trials(
-        given,
-        results.pred_probs(audit.id, finished[0]),
-        stored_transition(audit).matrix,
+        labels,
+        [results.pred_probs(audit.id, engine) for engine in finished],
+        np.array(audit.summary["transition"]["matrix"], dtype=np.float64),  # None becomes NaN
         rate=rate,
         seeds=list(seeds),
+        keep=settled,
     )
-    return tournament(play(planted, judge, on_trial=on_trial))
+    judges = {name: _judge(dataset, name, configs[name], trusted, device) for name in names}
+    played = tournament(play(planted, judges, on_trial=on_trial))
+    if len(finished) == 1 and finished[0] in names and len(names) > 1:
+        alone = f" The likely classes are those of {finished[0]} alone, which takes part itself."
+        played = dataclasses.replace(played, warning=played.warning + alone)
+    return played
+
+
+def _ground(dataset_id: int) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
+    """(N,) labels of the next audit, (N,) those it trusts, (N,) those with nothing left to find.
+
+    Settled is what an audit trusts, and what people found wrong but the next audit still trains on as given (the
+    half of a draw that calibrates): called right, such a row would count against the engine that sees it.
+    """
+    labels, trusted = reviewing.labels_to_train_on(dataset_id)
+    settled = trusted.copy()
+    with session() as open_session:
+        decided = reviews.decisions(open_session, dataset_id)
+    for sample_id, row in decided.items():
+        if row.decision in reviewing.FOUND_WRONG and labels[sample_id] != row.label:
+            settled[sample_id] = True
+    verified = verification.standing(dataset_id)
+    settled[verified.sample_ids[verified.is_wrong(labels)]] = True
+    return labels, trusted, settled
+
+
+def _judge(
+    dataset: DatasetTable, name: str, config: Mapping[str, Any], trusted: NDArray[np.bool_], device: str
+) -> Judge:
+    cache = images.image_cache(dataset)
+
+    def judge(labels: NDArray[np.int64], seed: int) -> NDArray[np.floating]:
+        return training.train(
+            name,
+            cache,
+            labels,
+            len(dataset.class_names),
+            config=config,
+            trusted=trusted,
+            seed=seed,
+            device=device,
+        ).trust_score
+
+    return judge
 
 
 WARNING = simulating.WARNING

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from auditor import comparisons, consensus, reports, reviewing, tournaments, verification, worker
+from auditor import comparisons, consensus, reports, results, reviewing, tournaments, verification, worker
 from auditor.auditing import plan
 from auditor.errors import AuditFailedError, ExportRefusedError, NotFoundError
 from tests.helpers import QUICK_OPTIONS, Digits
@@ -78,8 +78,48 @@ def test_simulate__ranks_engines_and_warns(audited: tuple[Digits, int]) -> None:
     result = tournaments.simulate(
         "digits", options=QUICK_OPTIONS, on_trial=lambda done, total: seen.append((done, total))
     )
-    assert result.best == "cross_entropy"
-    assert result.table.auroc[0] > 0.7
+    first = result.rounds[0]
+    assert first.best == "cross_entropy"
+    assert first.table.auroc[0] > 0.7
+    assert first.table.seconds[0] > 0
+    assert first.winners[-1].engines == ("cross_entropy",)
     assert seen[-1][0] == seen[-1][1]
-    assert "do not tell how many of the real errors" in result.warning
+    assert "real mistakes are harder to find" in result.warning
     assert np.array_equal(reviewing.labels_to_train_on(1)[0], before)  # planted labels never leave memory
+
+
+def test_simulate__leaves_alone_what_people_judged(audited: tuple[Digits, int]) -> None:
+    digits, _ = audited
+    draw = verify(digits, 60)
+    calibrating = draw.sample_ids[::2]
+    wrong, right = ([i for i in calibrating if digits.is_wrong[i] == is_wrong] for is_wrong in (True, False))
+    outside = [int(i) for i in np.flatnonzero(digits.is_wrong) if int(i) not in draw.sample_ids]
+    truth = int(digits.true_labels[outside[0]])
+    reviewing.decide(1, outside[0], "relabel", label=truth, reviewer="ada")
+    reviewing.decide(1, outside[1], "exclude", reviewer="ada")
+    reviewing.decide(1, right[0], "exclude", reviewer="bob")
+    labels, trusted, settled = tournaments._ground(1)
+    assert (labels[outside[0]], labels[outside[1]]) == (truth, -1)
+    assert trusted[outside[0]]
+    # What calibrates keeps its given label in every audit, found wrong or not.
+    assert (labels[calibrating] == digits.given_labels[calibrating]).all()
+    assert wrong
+    assert settled[[*wrong, outside[0], right[0]]].all()
+    assert not settled[right[1:]].any()
+    num_measured = int(((labels >= 0) & ~settled).sum())
+    result = tournaments.simulate("digits", options=QUICK_OPTIONS)
+    assert f"among {num_measured:,} labels" in result.rounds[0].sentence
+
+
+def test_simulate__all_engines_of_the_audit_say_what_is_likely(audited: tuple[Digits, int]) -> None:
+    two = QUICK_OPTIONS | {"coteaching": {"epochs": 2, "network": "mlp", "views": 1}}
+    one_of_two = tournaments.simulate("digits", engines=list(two), options=two)
+    assert "those of cross_entropy alone, which takes part itself" in one_of_two.warning
+    second = plan("digits", list(two), options=two, map_method="pca")
+    worker.run(second)
+    assert "alone" not in tournaments.simulate("digits", options=two).warning
+    # Co-teaching without an opinion leaves nothing to plant: both are asked, not only the first.
+    path = results.engine_folder(second, "coteaching") / "pred_probs.npy"
+    np.save(path, np.full((300, 10), np.nan, dtype=np.float32))
+    with pytest.raises(AuditFailedError, match="only 0 labels may be changed"):
+        tournaments.simulate("digits", options=two)

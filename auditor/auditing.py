@@ -22,13 +22,15 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from auditor import reviewing, training
+from auditor import promises, reviewing, training
 from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable
 from auditor.errors import AuditFailedError
 from auditor.settings import settings
 
+HEAVY_NOISE = 0.25
+"""Noise rate from which a second round of the plain network finds more."""
 SHORT_WAITS = {"GOMP_SPINCOUNT": "3000"}
 """How long an idle OpenMP thread spins. Two threads beside two busy programs: 5.8 to 7.2 s in place of 12.6 to 13.4
 (every parallel loop waits for a thread that has no core); on an idle machine 1.9 to 2.2 s, 2.2 to 2.3 without."""
@@ -95,18 +97,21 @@ def plan(
     """Register an audit and freeze its inputs; nothing runs yet. Returns the audit's id.
 
     ``options``: by engine, config fields that differ from the preset. ``map_method``: ``"umap"`` or ``"pca"``,
-    which lays out a map in a blink where UMAP first compiles for half a minute.
+    which lays out a map in a blink where UMAP first compiles for half a minute. Where the audit before this one
+    found ``HEAVY_NOISE``, the plain network is trained in two rounds unless the options say otherwise.
 
     Raises:
         NotFoundError: no such dataset.
         AuditFailedError: an unknown engine, preset, device or config field, or labels that cannot be audited.
     """
     names = list(engines or [choice.name for choice in training.engine_choices()])
-    configs = training.configs(names, preset, options or {})
-    resolved = training.resolve_device(device)
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
         assert dataset.id is not None
+        earlier = audits.latest_finished(open_session, dataset.id)
+    configs = training.configs(names, preset, _with_rounds(names, options or {}, earlier))
+    resolved = training.resolve_device(device)
+    with session() as open_session:
         audit = AuditTable(
             dataset_id=dataset.id,
             preset=preset,
@@ -185,6 +190,17 @@ def overview(audit_id: int) -> AuditOverview:
     lefts = [row.seconds_left for row in rows]
     total = None if any(left is None for left in lefts) else float(sum(left or 0.0 for left in lefts))
     return AuditOverview(audit_id, audits.state(audit), rows, total, audit.error)
+
+
+def _with_rounds(
+    names: Sequence[str], options: Mapping[str, Mapping[str, Any]], earlier: AuditTable | None
+) -> dict[str, dict[str, Any]]:
+    """The options with a second round for the plain network where that pays (measured: at 40 %, not at 9 %)."""
+    found = {name: dict(values) for name, values in options.items()}
+    is_heavy = earlier is not None and promises.noise_rate_now(earlier).point >= HEAVY_NOISE
+    if is_heavy and "cross_entropy" in names:
+        found["cross_entropy"] = {"rounds": 2} | found.get("cross_entropy", {})
+    return found
 
 
 def _inputs(dataset: DatasetTable) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

@@ -35,6 +35,7 @@ from auditor import (
     results,
     verification,
 )
+from auditor.calibration import LEVELS
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.errors import ExportRefusedError
@@ -163,7 +164,7 @@ def _write_digits(folder: Path) -> _Digits:
     truth = truth.astype(np.int64)
     quick = LogisticRegression(max_iter=200)
     probs = cross_val_predict(quick, pixels / 16.0, truth, cv=3, method="predict_proba")
-    planted = planting.plant_second_most_likely(truth, probs, ERROR_RATE, seed=SEED)
+    planted = planting.plant_second_most_likely(truth, [probs], ERROR_RATE, seed=SEED)
     with (folder / "digits.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["filepath", "label"])
@@ -206,8 +207,9 @@ def _verify(name: str, audit_id: int, digits: _Digits) -> None:
 
 def _policy(audit_id: int) -> tuple[str, float | None]:
     """The strictest promise that carries anything, else only what people decided."""
-    for q, promise in sorted(promises.promises(promises.load(audit_id)).items()):
-        if promise.is_kept:
+    standing = promises.load(audit_id)
+    for q in LEVELS:
+        if promises.promise_changes(standing, q).is_kept:
             return "auto", q
     return "reviewed", None
 

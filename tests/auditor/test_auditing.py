@@ -81,6 +81,21 @@ def test_plan__refuses(
         assert len(audits.of_dataset(open_session, 1)) == 1
 
 
+@pytest.mark.parametrize(("rate", "asked", "rounds"), [(0.1, {}, 1), (0.4, {}, 2), (0.4, {"rounds": 1}, 1)])
+def test_plan__heavy_noise_is_trained_in_two_rounds(
+    audited: tuple[Digits, int], rate: float, asked: dict[str, int], rounds: int
+) -> None:
+    _, audit_id = audited
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+        audit.summary = audit.summary | {
+            "noise_rate_guess": audit.summary["noise_rate_guess"] | {"point": rate}
+        }
+        open_session.add(audit)
+    with session() as open_session:
+        assert audits.run(open_session, plan_again(**asked), "cross_entropy").config["rounds"] == rounds
+
+
 def test_run__a_new_audit_changes_no_decision(audited: tuple[Digits, int]) -> None:
     reviewing.decide(1, 0, "exclude", reviewer="ada")
     before = reviewing.log_frame(1)

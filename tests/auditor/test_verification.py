@@ -68,8 +68,6 @@ def test_standing__a_sample_that_was_passed_over_counts_as_unsure(audited: tuple
     assert found.calibrates.tolist() == [True, False, True, False]
 
 
-
-
 def test_record__a_suspect_cannot_be_smuggled_in(audited: tuple[Digits, int]) -> None:
     draw = verification.draw("digits", 4, seed=0)
     outsider = next(i for i in range(300) if i not in draw.sample_ids)
@@ -152,7 +150,10 @@ def test_statements__taken_back_verdicts_leave_the_guess(audited: tuple[Digits, 
     draw = judge(digits, 60)
     consensus.settle(audit_id)
     standing = promises.load(audit_id)
-    assert (promises.noise_rate(standing).kind, promises.transition(standing).kind) == ("interval", "interval")
+    assert (promises.noise_rate(standing).kind, promises.transition(standing).kind) == (
+        "interval",
+        "interval",
+    )
     for sample_id in draw.sample_ids:
         verification.undo(draw.id, sample_id, reviewer="ada")
     standing = promises.load(audit_id)

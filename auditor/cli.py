@@ -225,7 +225,10 @@ def review(name: str, apply_path: Path, reviewer: str) -> None:
 @MAX_FDR
 @FORCE
 def export(name: str, out: Path, policy: str, max_fdr: float | None, force: bool) -> None:
-    """Write the cleaned labels of NAME. --policy auto also takes suggestions that --max-fdr promises."""
+    """Write the cleaned labels of NAME.
+
+    --policy auto also takes suggestions where nobody has decided: on average at most --max-fdr of them are wrong.
+    """
     from auditor import exporting
 
     with _writing(out):

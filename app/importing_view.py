@@ -88,7 +88,7 @@ def _told(report: dict[str, object]) -> str:
     parts = [f"{words.plural(int(str(report['num_samples'])), 'sample')} imported"]
     duplicates = report.get("duplicates")
     if isinstance(duplicates, dict) and duplicates.get("groups"):
-        parts.append(f"{words.plural(int(duplicates['groups']), 'group')} of equal pictures")
+        parts.append(f"{words.plural(int(duplicates['groups']), 'group')} of equal or nearly equal pictures")
         if duplicates.get("conflicting_groups"):
             parts.append(f"{int(duplicates['conflicting_groups']):,} of them with different labels")
     if report.get("num_skipped"):

@@ -45,7 +45,9 @@ class Duplicates:
     """(N,) another sample has exactly the same pixels."""
     num_groups: int
     conflicts: list[list[int]]
-    """sample_ids of each group whose given labels differ: at least one of these labels is certainly wrong."""
+    """sample_ids of each group whose given labels differ. Where they only look alike, this is worth a look."""
+    certain_conflicts: list[list[int]]
+    """sample_ids with exactly the same pixels and different given labels: at least one label is certainly wrong."""
 
     def summary(self) -> dict[str, int]:
         """Counts for a report."""
@@ -56,6 +58,7 @@ class Duplicates:
             "near_samples": int((in_group & ~self.is_exact).sum()),
             "conflicting_groups": len(self.conflicts),
             "conflicting_samples": sum(len(group) for group in self.conflicts),
+            "certain_conflicts": len(self.certain_conflicts),
         }
 
 
@@ -75,12 +78,13 @@ def find_duplicates(
     links = coo_array((np.ones(len(pairs), np.bool_), (pairs[:, 0], pairs[:, 1])), shape=(size, size))
     _, component = connected_components(links, directed=False)
     of_sample = component[inverse] if total else np.empty(0, np.int64)
-    group = _numbered(of_sample)
+    group, is_exact = _numbered(of_sample), counts[inverse] > 1
     return Duplicates(
         group=group,
-        is_exact=counts[inverse] > 1,
+        is_exact=is_exact,
         num_groups=int(group.max(initial=-1)) + 1,
         conflicts=_conflicts(group, given_labels),
+        certain_conflicts=_conflicts(np.where(is_exact, inverse, -1), given_labels),
     )
 
 

@@ -35,7 +35,7 @@ DESCRIPTIONS = {
     "engines_against": "How many engines predict another label than the given one",
     "engines_disagree": "Spread of the engines' trust, 0 = of one mind, 1 = opposed",
     "duplicate_group": "Samples with the same number show the same picture",
-    "duplicate_conflict": "A copy of this picture has another label: one of them is wrong",
+    "duplicate_conflict": "A copy or near copy of this picture has another label: look at both",
     "decision": "What a person decided",
     "decided_label": "The corrected label",
     "reviewer": "Who decided",

@@ -77,7 +77,7 @@ def _views(fiftyone: Any, target: Any, columns: Columns) -> list[str]:
         (
             COPIES,
             target.match(field("duplicate_conflict") == True).sort_by("duplicate_group"),  # noqa: E712
-            "The same picture with different labels: one of them is certainly wrong",
+            "Copies and near copies of a picture with different labels",
             PURPLE,
         ),
     ]

@@ -62,7 +62,7 @@ class Statements:
     class_pairs: list[ClassPair]
     classes: list[ClassReport]
     conflicts: pd.DataFrame
-    """Duplicates with different given labels; certain where the copies are ``exact``."""
+    """Groups of duplicates with different given labels; certain only where ``is_certain`` says so."""
 
 
 def load(audit_id: int) -> Standing:

@@ -42,9 +42,10 @@ class ImportReport:
     """The first thousand; ``num_skipped`` counts all."""
     num_skipped: int
     duplicates: dict[str, int]
-    """groups, exact_samples, near_samples, conflicting_groups, conflicting_samples"""
+    """groups, exact_samples, near_samples, conflicting_groups, conflicting_samples, and certain_conflicts (sets of
+    samples with the same pixels and different labels)"""
     conflicts: list[list[int]]
-    """sample_ids of each group of equal pictures with different given labels (the first thousand groups)."""
+    """sample_ids of each group of copies and near copies with different given labels (the first thousand)."""
     seconds: float
     channels: int
     image_size: int
@@ -54,7 +55,7 @@ class ImportReport:
 
     @property
     def num_conflicts(self) -> int:
-        """Groups of equal pictures with different given labels."""
+        """Groups of copies and near copies with different given labels."""
         return self.duplicates["conflicting_groups"]
 
     def stored(self) -> dict[str, Any]:

@@ -138,12 +138,18 @@ def _warnings(audit: AuditTable) -> list[str]:
 
 
 def conflict_sentence(conflicts: pd.DataFrame) -> str:
-    """How many groups of copies carry different labels, and how many of them are certain."""
+    """How many groups of copies carry different labels, and for how many pictures one is certainly wrong."""
     groups = conflicts.duplicate_group.nunique()
-    exact = conflicts[conflicts.duplicate_kind == "exact"].duplicate_group.nunique()
+    certain = conflicts[conflicts.is_certain].content_hash.nunique()
+    who = "1 group of duplicates carries" if groups == 1 else f"{groups:,} groups of duplicates carry"
+    if not certain:
+        return (
+            f"{who} different labels, but none on copies that are the same to the last pixel: look at these."
+        )
+    pictures = "1 picture has" if certain == 1 else f"{certain:,} pictures have"
     return (
-        f"{groups:,} groups of duplicates carry different labels; in {exact:,} of them the pictures are the same "
-        "to the last pixel, so a label is certainly wrong."
+        f"{who} different labels. {pictures} different labels on copies that are the same to the last pixel, so a "
+        "label is certainly wrong. Near copies only look alike: look at these."
     )
 
 

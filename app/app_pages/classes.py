@@ -10,6 +10,7 @@ from app.failures import shown
 from auditor import promises
 from auditor.catalog.models import DatasetTable
 from auditor.estimates import Transition
+from auditor.reports import conflict_sentence
 
 MOST_IN_MATRIX = 40
 
@@ -77,7 +78,7 @@ def draw_classes(dataset: DatasetTable, said: promises.Statements) -> None:
 
 
 def draw_conflicts(dataset: DatasetTable, said: promises.Statements) -> None:
-    """Pairs that trade places, and equal pictures with different labels."""
+    """Pairs that trade places, and copies or near copies with different labels."""
     names = dataset.class_names
     trading = [pair for pair in said.class_pairs if pair.trades_places]
     for pair in trading:
@@ -85,11 +86,12 @@ def draw_conflicts(dataset: DatasetTable, said: promises.Statements) -> None:
         st.text(f"{names[pair.first]} and {names[pair.second]}")
     if len(said.conflicts):
         groups = said.conflicts.duplicate_group.nunique()
-        st.subheader(f"{words.plural(groups, 'picture')} with two different labels", anchor=False)
+        st.subheader(f"{words.plural(groups, 'group')} of copies with different labels", anchor=False)
+        st.caption(conflict_sentence(said.conflicts))
         shown_rows = said.conflicts.assign(
             given=[words.class_name(names, one) for one in said.conflicts.given_label]
         )
-        columns = ["duplicate_group", "sample_id", "filepath", "given", "duplicate_kind"]
+        columns = ["duplicate_group", "sample_id", "filepath", "given", "duplicate_kind", "is_certain"]
         st.dataframe(shown_rows[columns], hide_index=True, height="auto")
 
 

@@ -161,11 +161,15 @@ def class_counts(session: Session, dataset_id: int) -> dict[int, int]:
 
 
 def duplicates(session: Session, dataset_id: int) -> pd.DataFrame:
-    """Samples that share their picture: sample_id, filepath, given_label, duplicate_group, duplicate_kind."""
+    """Samples that share their picture or nearly do, the members of a group together.
+
+    Columns: sample_id, filepath, given_label, content_hash, duplicate_group, duplicate_kind.
+    """
     columns = (
         SampleTable.sample_id,
         SampleTable.filepath,
         SampleTable.given_label,
+        SampleTable.content_hash,
         SampleTable.duplicate_group,
         SampleTable.duplicate_kind,
     )
@@ -178,14 +182,17 @@ def duplicates(session: Session, dataset_id: int) -> pd.DataFrame:
 
 
 def conflicts(session: Session, dataset_id: int) -> pd.DataFrame:
-    """Duplicates whose given labels differ, as ``duplicates`` lists them.
+    """Duplicates in groups whose given labels differ, as ``duplicates`` lists them, with a bool ``is_certain``.
 
-    In a group of ``exact`` copies at least one label is certainly wrong; ``near`` ones only look alike.
+    Certain: a sample with the same pixels has another label, so one of the two is wrong. The others of a group
+    only look alike (a copy of theirs may have their own label), and one should look at them.
     """
     table = duplicates(session, dataset_id)
     labeled = table[table.given_label >= 0]
-    differing = labeled.groupby("duplicate_group").given_label.nunique()
-    return labeled[labeled.duplicate_group.isin(differing.index[differing > 1])].reset_index(drop=True)
+    differing = labeled.groupby("duplicate_group").given_label.transform("nunique") > 1
+    found = labeled[differing].reset_index(drop=True)
+    labels_of_picture = found.groupby("content_hash").given_label.transform("nunique")
+    return found.assign(is_certain=(labels_of_picture > 1) & (found.content_hash != ""))
 
 
 def _column(session: Session, dataset_id: int, column: Any, dtype: Any) -> Any:

@@ -33,6 +33,18 @@ def test_find_duplicates__copies_of_any_format_and_quality() -> None:
     assert (np.delete(found.group, [2, 12, 4, 13]) == -1).all()
     assert np.flatnonzero(found.is_exact).tolist() == [2, 12]
     assert found.conflicts == [[4, 13]]
+    assert found.certain_conflicts == []
+
+
+def test_find_duplicates__certain_is_only_the_same_pixels_with_another_label() -> None:
+    picture, again = photo(3, 90, 90), photo(5, 90, 90)
+    same = [encoded(picture), encoded(picture, "BMP"), encoded(picture, "JPEG", quality=60)]
+    other = [encoded(again), encoded(again, "BMP"), encoded(again, "JPEG", quality=60)]
+    rest = [encoded(photo(seed, 90, 90)) for seed in range(6, 18)]
+    found = found_in([*same, *other, *rest], [0, 0, 1] + [0, 1, 1] + [0] * 12)
+    assert found.conflicts == [[0, 1, 2], [3, 4, 5]]
+    assert found.certain_conflicts == [[3, 4]]
+    assert found.summary()["certain_conflicts"] == 1
 
 
 def test_find_duplicates__scaled_copy_of_a_photograph_is_near(shared_data: Path) -> None:
@@ -83,6 +95,7 @@ def test_summary__counts_samples_and_groups() -> None:
         "near_samples": 0,
         "conflicting_groups": 1,
         "conflicting_samples": 2,
+        "certain_conflicts": 1,
     }
 
 

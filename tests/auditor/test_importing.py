@@ -12,6 +12,7 @@ from auditor.catalog import datasets, db, reviews
 from auditor.catalog.models import DatasetTable, SampleTable
 from auditor.errors import ImportRefusedError
 from auditor.importing import BadRowsError, ImportReport, Progress, import_dataset, preview
+from auditor.reports import conflict_sentence
 from auditor.settings import settings
 from tests.auditor.pictures import (
     SIDE,
@@ -265,12 +266,39 @@ def test_import_dataset__duplicates_and_conflicts(tmp_path: Path) -> None:
         "near_samples": 2,
         "conflicting_groups": 2,
         "conflicting_samples": 4,
+        "certain_conflicts": 1,
     }
     assert report.num_conflicts == 2
     with db.session() as session:
-        assert set(datasets.conflicts(session, dataset.id or 0).filepath) == {
-            *("a/3.png", "a/5.png", "b/copy.bmp", "b/jpeg.jpg")
-        }
+        found = datasets.conflicts(session, dataset.id or 0)
+    assert set(found.filepath) == {"a/3.png", "a/5.png", "b/copy.bmp", "b/jpeg.jpg"}
+    assert set(found[found.is_certain].filepath) == {"a/3.png", "b/copy.bmp"}
+    assert (
+        "1 picture has different labels on copies that are the same to the last pixel"
+        in conflict_sentence(found)
+    )
+
+
+def test_import_dataset__a_copy_with_its_own_label_makes_no_conflict_certain(tmp_path: Path) -> None:
+    root = tmp_path / "set"
+    (root / "a").mkdir(parents=True)
+    (root / "b").mkdir()
+    # Two equal pictures agree on their label; only a third one, which looks like them, has another.
+    (root / "a" / "1.png").write_bytes(encoded(photo(3, 80, 80)))
+    (root / "a" / "2.bmp").write_bytes(encoded(photo(3, 80, 80), "BMP"))
+    (root / "b" / "3.jpg").write_bytes(encoded(photo(3, 80, 80), "JPEG", quality=70))
+    for number in range(4, 8):
+        (root / "b" / f"{number}.png").write_bytes(encoded(photo(number, 80, 80)))
+    report = import_dataset(root, name="a")
+    with db.session() as session:
+        found = datasets.conflicts(session, report.dataset_id)
+    assert found.duplicate_kind.tolist() == ["exact", "exact", "near"]
+    assert not found.is_certain.any()
+    assert report.duplicates["certain_conflicts"] == 0
+    assert conflict_sentence(found) == (
+        "1 group of duplicates carries different labels, but none on copies that are the same to the last pixel: "
+        "look at these."
+    )
 
 
 def test_import_dataset__our_export_brings_the_reviews_back(tmp_path: Path) -> None:

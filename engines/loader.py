@@ -153,6 +153,12 @@ def _inside(position: Tensor, size: int, *, mirror: bool) -> Tensor:
     return position.clamp(0, size - 1)
 
 
+def batches_per_epoch(num_rows: int, batch_size: int) -> int:
+    """How many batches :func:`epoch_batches` gives (without ``drop_last``): a remainder of one adds none."""
+    full, rest = divmod(num_rows, batch_size)
+    return full + (rest > 1 or (rest == 1 and full == 0))
+
+
 def epoch_batches(
     index: Tensor, batch_size: int, generator: torch.Generator, *, drop_last: bool = False
 ) -> Iterator[Tensor]:

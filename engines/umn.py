@@ -62,7 +62,7 @@ from engines.scoring import (
     test_time_margin,
     trust_from_evidence,
 )
-from engines.umn_config import UMNConfig
+from engines.umn_config import GUIDER_ALONE, UMNConfig
 from engines.umn_signals import EpsilonTracker, identify
 from engines.umn_training import Bench, Member
 
@@ -159,7 +159,7 @@ class _Run:
                 learner.pred_probs, column, 1
             )
             epsilon[rows.numpy()] = np.abs(gap[:, 0])
-            both = torch.from_numpy(guider.log_probs + learner.log_probs) / 2
+            both = torch.from_numpy(_prediction(bench.config, guider.log_probs, learner.log_probs))
             self.margin.update(rows, both, labels)
             agreement.append((both.argmax(1) == labels).numpy())
             heldout.append(self._heldout(member))
@@ -259,16 +259,14 @@ def _final_pass(run: _Run) -> _Verdict:
 def _result(run: _Run, seed: int) -> EngineResult:
     bench, config, data = run.bench, run.bench.config, run.bench.data
     verdict = _final_pass(run)
-    guider_margin, learner_margin = (
-        test_time_margin(log_probs, data.given_labels) for log_probs in (verdict.guider, verdict.learner)
-    )
-    both = (verdict.guider + verdict.learner) * np.float32(0.5)
+    judges = (verdict.guider,) if config.method in GUIDER_ALONE else (verdict.guider, verdict.learner)
+    margins = [test_time_margin(log_probs, data.given_labels) for log_probs in judges]
     signals = _signals(run, verdict)
     final = run.epsilon.aggregate("final")
     flagged = {rule: int(mask.sum()) for rule, mask in identify(signals, final).items()}
     return EngineResult(
-        pred_probs=normalized_probs(both),
-        trust_score=trust_from_evidence(guider_margin, learner_margin, run.margin.margin()),
+        pred_probs=normalized_probs(_prediction(config, verdict.guider, verdict.learner)),
+        trust_score=trust_from_evidence(*margins, run.margin.margin()),
         signals=signals,
         signal_history=run.recorder.signal_history,
         embeddings=verdict.embeddings,
@@ -293,6 +291,13 @@ def _result(run: _Run, seed: int) -> EngineResult:
         ),
         is_out_of_sample=config.rotations > 1,
     )
+
+
+def _prediction(
+    config: UMNConfig, guider: NDArray[np.float32], learner: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """What the method predicts by: both networks' mean log-probabilities, or its guider's alone."""
+    return guider if config.method in GUIDER_ALONE else (guider + learner) * np.float32(0.5)
 
 
 def _signals(run: _Run, verdict: _Verdict) -> dict[str, NDArray[np.float32]]:

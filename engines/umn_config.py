@@ -12,6 +12,8 @@ from engines.config import LoopConfig, at_least, check_preset, one_of, within
 
 METHODS = ("umn", "m_vae", "constant_weight", "supervised", "mean_teacher", "self_paced")
 GENERATIVE = ("umn", "m_vae", "constant_weight")
+GUIDER_ALONE = ("mean_teacher",)
+"""Methods that predict with the guider (the teacher); the others with both networks."""
 NEED_NOISE_RATE = ("m_vae", "self_paced")
 PUBLISHED_NETWORK = "published"
 """``network``: the paper's own choice, the flat net for grey images and the 13-layer net for colour."""
@@ -77,8 +79,10 @@ class UMNConfig(LoopConfig):
     epsilon_aggregate: str = "ema"
     """The reported ε: ``"ema"`` over epochs (decay 0.9), ``"final"`` (paper), ``"first_third"``, ``"max"``."""
 
-    consistency_weight: float = 0.0
-    """λ_c of the squared distance between learner and guider on unlabeled samples; mean teacher's too."""
+    consistency_weight: float | None = None
+    """Weight of the squared distance between learner and guider: λ_c, on unlabeled samples and summed over
+    classes; for ``mean_teacher`` on all samples and averaged over classes. None: 0, but for ``mean_teacher`` the
+    published 100·N_L/N, read as 100 times the labeled share of a batch (the same in batches drawn at random)."""
     ramp_share: float = 0.2
     """Share of all steps over which the consistency weight grows to its value."""
     input_noise: float | None = None
@@ -92,7 +96,7 @@ class UMNConfig(LoopConfig):
         found = [
             *super().problems(),
             *at_least(self, 1, "rotations", "latent_b", "width", "y_chunk"),
-            *at_least(self, 0, "lambda_y", "consistency_weight", "kl_warmup_epochs"),
+            *at_least(self, 0, "lambda_y", "kl_warmup_epochs"),
             *within(self, 1e-6, 0.5, "epsilon_floor"),
             *within(self, 0, 1, "ramp_share", "adam_beta2"),
             *one_of(self, "method", METHODS),
@@ -107,6 +111,8 @@ class UMNConfig(LoopConfig):
             found.append(f"reconstruction_variance is {self.reconstruction_variance}, it must be above 0")
         if self.latent_a is not None:
             found += at_least(self, 1, "latent_a")
+        if self.consistency_weight is not None:
+            found += at_least(self, 0, "consistency_weight")
         if self.input_noise is not None:
             found += at_least(self, 0, "input_noise")
         if self.labeled_share is not None and not 0 < self.labeled_share < 1:

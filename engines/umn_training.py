@@ -20,7 +20,7 @@ from engines.config import learning_rate_at, make_optimizer, set_learning_rate
 from engines.contract import UNLABELED, TrainingData
 from engines.device import autocast, make_generator, seeded_init
 from engines.ema import ExponentialAverage
-from engines.loader import ImageStore, augment, epoch_batches, resolve_augment, standardize
+from engines.loader import ImageStore, augment, batches_per_epoch, epoch_batches, resolve_augment, standardize
 from engines.losses import cross_entropy
 from engines.networks import resolve_network
 from engines.selection import keep_count, select_small_loss
@@ -53,6 +53,9 @@ PUBLISHED_AUGMENT = {"umn_mlp": "none", "umn13": "shift"}
 """What ``augment="auto"`` means for the published networks."""
 MEAN_TEACHER_RAMP_DECAY = 0.99
 """Mean teacher's average while its consistency weight still grows."""
+MEAN_TEACHER_WEIGHT = 100.0
+"""Mean teacher's consistency against the mean cross-entropy of labeled rows (published: 100 N_L / N against the
+cross-entropy over the whole batch, batches drawn at random)."""
 
 
 class Draws(NamedTuple):
@@ -152,6 +155,7 @@ class Member:
         self.steps_per_epoch = self._steps_per_epoch()
         self.total_steps = self.steps_per_epoch * config.epochs
         self.ramp_steps = max(1, round(config.ramp_share * self.total_steps))
+        self.consistency_weight = self._consistency_weight()
         self.gamma = config.gamma if config.gamma is not None else _gamma_for(self.steps_per_epoch)
         self.step = 0
         if config.compile and bench.device.type == "cuda":
@@ -169,8 +173,15 @@ class Member:
 
     def _steps_per_epoch(self) -> int:
         if not self.num_unlabeled:
-            return math.ceil(len(self.labeled_rows) / self.num_labeled)
+            return batches_per_epoch(len(self.labeled_rows), self.num_labeled)
         return math.ceil(len(self.unlabeled_rows) / self.num_unlabeled)
+
+    def _consistency_weight(self) -> float:
+        """The weight of the config; None is 0, and mean teacher's published 100 per labeled share of a batch."""
+        config = self.bench.config
+        if config.consistency_weight is not None or config.method != "mean_teacher":
+            return config.consistency_weight or 0.0
+        return MEAN_TEACHER_WEIGHT * self.num_labeled / (self.num_labeled + self.num_unlabeled)
 
     @property
     def recognizer(self) -> Recognizer:
@@ -273,9 +284,9 @@ class Member:
         label = label_term(log_probs[front], labels, weight, kind=config.label_loss)
         loss = bench.elbo_scale * generative.mean() - config.lambda_y * label.sum() / len(batch.labels)
         means = {name: value.detach().mean() for name, value in terms.items()}
-        if config.consistency_weight > 0:
+        if self.consistency_weight > 0:
             distance = consistency_term(learner, guider)[batch.num_labeled :]
-            ramp = config.consistency_weight * consistency_ramp(self.step, self.ramp_steps)
+            ramp = self.consistency_weight * consistency_ramp(self.step, self.ramp_steps)
             consistency = distance.mean() if len(distance) else distance.sum()
             loss = loss + ramp * consistency
             means["consistency"] = ramp * consistency.detach()
@@ -302,7 +313,7 @@ class Member:
     def _guider_probs(self, batch: Batch, draws: Draws) -> Tensor:
         """p_guider of the rows that need it, with its own moves and input noise: (B or labeled, K)."""
         bench = self.bench
-        rows = batch.rows if bench.config.consistency_weight > 0 else batch.rows[: batch.num_labeled]
+        rows = batch.rows if self.consistency_weight > 0 else batch.rows[: batch.num_labeled]
         images = batch.images[: len(rows)]
         if bench.augment != "none":
             images = augmented(bench, rows, draws)
@@ -335,8 +346,10 @@ class Member:
         loss = losses.mean()
         means = {"cross_entropy": loss.detach()}
         if config.method == "mean_teacher":
+            # Mean teacher averages over the whole batch, unlabeled rows adding 0, as U10 does.
+            loss = losses.sum() / len(batch.labels)
             teacher = self._guider_probs(batch, draws)
-            ramp = config.consistency_weight * consistency_ramp(self.step, self.ramp_steps)
+            ramp = self.consistency_weight * consistency_ramp(self.step, self.ramp_steps)
             # Mean squared over classes, as mean teacher has it, and not summed as in U11.
             consistency = consistency_term(logits.float().softmax(1)[: len(teacher)], teacher).mean()
             loss = loss + ramp * consistency / bench.num_classes

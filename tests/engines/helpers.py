@@ -6,9 +6,10 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import spearmanr
 from sklearn.datasets import load_digits
 
-from engines.contract import UNLABELED, EvaluationSet, TrainingData
+from engines.contract import UNLABELED, EngineResult, EvaluationSet, TrainingData
 from engines.noise import make_noise
 
 
@@ -50,3 +51,9 @@ def digits_data(
     given[:num_unlabeled], wrong[:num_unlabeled] = UNLABELED, False
     evaluation = EvaluationSet(*digits(100, side=side, start=1600)) if with_evaluation else None
     return TrainingData(images, given, 10, trusted, evaluation), wrong
+
+
+def rank_correlation(one: EngineResult, other: EngineResult) -> float:
+    """Spearman correlation of two results' trust over the rows where both are known."""
+    known = np.isfinite(one.trust_score) & np.isfinite(other.trust_score)
+    return float(spearmanr(one.trust_score[known], other.trust_score[known]).statistic)

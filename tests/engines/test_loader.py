@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 
 from engines.contract import EngineInputError
 from engines.device import make_generator
-from engines.loader import ImageStore, augment, epoch_batches, resolve_augment, shift_size, standardize
+from engines.loader import (
+    ImageStore,
+    augment,
+    batches_per_epoch,
+    epoch_batches,
+    resolve_augment,
+    shift_size,
+    standardize,
+)
 from tests.engines.helpers import digits
 
 
@@ -170,3 +178,10 @@ def test_epoch_batches__order_is_the_generators() -> None:
 
 def test_epoch_batches__nothing() -> None:
     assert sum(len(batch) for batch in epoch_batches(torch.arange(0), 4, make_generator(0))) == 0
+
+
+@pytest.mark.parametrize("batch_size", [2, 3, 64])
+@pytest.mark.parametrize("num_rows", [0, 1, 2, 3, 4, 5, 63, 64, 65, 66, 127, 128, 129])
+def test_batches_per_epoch__counts_what_epoch_batches_gives(num_rows: int, batch_size: int) -> None:
+    batches = list(epoch_batches(torch.arange(num_rows), batch_size, make_generator(0)))
+    assert batches_per_epoch(num_rows, batch_size) == sum(len(batch) > 0 for batch in batches)

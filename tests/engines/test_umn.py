@@ -118,6 +118,14 @@ def test_batches__without_unlabeled_samples_one_pass_over_the_labeled() -> None:
     assert all(len(rows) == count for rows, count in batches)
 
 
+@pytest.mark.parametrize(("num", "steps"), [(64, 1), (65, 1), (66, 2), (129, 2)])
+def test_train_epoch__a_remainder_of_one_is_no_step_of_its_own(num: int, steps: int) -> None:
+    member = member_of(digits_data(num)[0], rotations=1, batch_size=64, method="constant_weight")
+    losses, _ = member.train_epoch(0)
+    assert (member.steps_per_epoch, member.total_steps, member.step) == (steps, 2 * steps, steps)
+    assert losses["weight"] == pytest.approx(1.0)  # the mean of ones, whatever the batches
+
+
 # --- The training step ------------------------------------------------------------------------------------
 
 
@@ -160,6 +168,34 @@ def test_train__every_method_gives_a_sound_result(method: str) -> None:
     np.testing.assert_allclose(result.pred_probs.sum(1), 1.0, atol=1e-5)
     np.testing.assert_array_equal(np.isnan(result.trust_score), ~data.labeled)
     assert all(np.isfinite(list(record.losses.values())).all() for record in result.history)
+
+
+def test_mean_teacher__published_weight_by_default() -> None:
+    data, _ = digits_data(600, num_unlabeled=500)
+    paper: dict[str, Any] = {"rotations": 1, "labeled_share": 0.05, "batch_size": 100}
+    assert member_of(data, method="mean_teacher", **paper).consistency_weight == pytest.approx(5.0)
+    assert member_of(data, method="mean_teacher", **paper, consistency_weight=0.0).consistency_weight == 0.0
+    assert member_of(data, method="umn", **paper).consistency_weight == 0.0
+    losses = run(data, method="mean_teacher", **paper).history[-1].losses
+    assert losses["consistency"] > 0
+
+
+def test_mean_teacher__cross_entropy_is_over_the_whole_batch() -> None:
+    data, _ = digits_data(100, num_unlabeled=80)
+    losses, _ = member_of(
+        data, method="mean_teacher", rotations=1, batch_size=100, consistency_weight=0.0
+    ).train_epoch(0)
+    assert losses["loss"] == pytest.approx(0.2 * losses["cross_entropy"], rel=1e-5)
+
+
+def test_mean_teacher__predicts_with_the_teacher_alone() -> None:
+    data, _ = digits_data(80, num_unlabeled=20)
+    rows = np.flatnonzero(data.labeled)
+    for method, teacher_alone in (("mean_teacher", True), ("umn", False)):
+        result = run(data, method=method, rotations=1)
+        given = result.pred_probs[rows, data.given_labels[rows]]
+        assert np.array_equal(given, result.signals["guider_probability"][rows]) == teacher_alone
+        assert not np.array_equal(given, result.signals["learner_probability"][rows])
 
 
 def test_train__kl_warmup_and_negative_weights_and_noise_run() -> None:

@@ -80,6 +80,32 @@ class Population:
             return list(self._stack.values())
         return [parameter for network in self._networks for parameter in network.parameters()]
 
+    @torch.no_grad()
+    def step(self, optimizer: torch.optim.Optimizer, idle: Tensor) -> None:
+        """Step all networks but the ``idle`` ones, (P,) bool, whose parameters and moments stay as they are.
+
+        Stacked, Adam counts its steps for the whole stack: an idle network's moments stand still, the count
+        that corrects their bias goes on with the others.
+        """
+        if not self.is_stacked:
+            for network, is_idle in zip(self._networks, idle.tolist(), strict=True):
+                if is_idle:
+                    network.zero_grad(set_to_none=True)  # an optimizer passes over what has no gradient
+            optimizer.step()
+            return
+        # One tensor holds all networks: the rows of idle ones are put back after the step.
+        held = {
+            parameter: {name: values[idle].clone() for name, values in _moments(optimizer, parameter)}
+            for parameter in self.parameters()
+        }
+        rows = [parameter[idle].clone() for parameter in held]
+        optimizer.step()
+        for (parameter, before), values_before in zip(held.items(), rows, strict=True):
+            parameter[idle] = values_before
+            for name, values in _moments(optimizer, parameter):
+                # The first step makes the moments; before it they are 0.
+                values[idle] = before.get(name, torch.zeros_like(values[idle]))
+
     def train(self, mode: bool = True) -> None:
         """Switch dropout and batch norm to training (or, with False, to evaluation)."""
         self._training = mode
@@ -111,6 +137,12 @@ class Population:
                 for name, values in {**self._stack, **self._buffers}.items():
                     for i, network in enumerate(self._networks):
                         values[i] = network.state_dict()[name]
+
+
+def _moments(optimizer: torch.optim.Optimizer, parameter: Tensor) -> list[tuple[str, Tensor]]:
+    """What ``optimizer`` remembers of each element of ``parameter``; its count of steps is not among it."""
+    found = optimizer.state[parameter].items()
+    return [(name, values) for name, values in found if values is not None and values.dim() == parameter.dim()]
 
 
 def _cpu(state: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -25,6 +25,7 @@ from engines.contract import EngineError
 from engines.device import autocast, compiled, make_generator, seeded_init
 from engines.loader import ImageStore, augment, epoch_batches, standardize
 from engines.losses import cross_entropy
+from engines.meta_set import draw_meta_batch
 from engines.networks import build_network
 from engines.population import Population
 from engines.scoring import SCORING_BATCH, MarginTracker, MeanStd
@@ -227,16 +228,33 @@ class PopulationTraining:
         logits = logits if logits.dtype == torch.float64 else logits.float()
         losses = self._losses(logits, labels, epoch)  # (M, G, B)
         predictions = logits.detach().argmax(dim=2).view_as(losses)
-        choice = self._choose(losses, predictions, images, labels, epoch)
+        choice = self._choose(rows, losses, predictions, images, labels, epoch)
         reduced = reduce_losses(losses, choice, divide_twice=here.options.legacy_loss_scale)
-        # Networks share no parameter, so the gradient of the sum is each network's own gradient.
-        self._optimizer.zero_grad(set_to_none=True)
-        reduced.sum().backward()
-        self._optimizer.step()
+        self._learn(reduced, choice, epoch)
         self._steps += 1
         log.add(rows, losses.detach(), choice, predictions == labels)
         for g, tracker in enumerate(self.trackers):
             tracker.update(rows, logits[g], labels)
+
+    def _learn(self, reduced: Tensor, choice: Choice, epoch: int) -> None:
+        """One optimizer step down ``reduced`` (M, G); a network without a sample to learn from takes none.
+
+        A step on a loss of 0 would still move it, by momentum and weight decay. Batch norm has seen the batch.
+        """
+        # Looked at only where it can happen: the answer must come back from the device.
+        idle = (choice.weights == 0).all(dim=2).flatten() if self._may_choose_none(epoch) else None
+        if idle is not None and bool(idle.all()):
+            return
+        # Networks share no parameter, so the gradient of the sum is each network's own gradient.
+        self._optimizer.zero_grad(set_to_none=True)
+        reduced.sum().backward()
+        if idle is not None and bool(idle.any()):
+            self.population.step(self._optimizer, idle)
+        else:
+            self._optimizer.step()
+
+    def _may_choose_none(self, epoch: int) -> bool:
+        return self.surroundings.options.variant in ("decoupling", "reweight") or self._is_plus_phase(epoch)
 
     def _losses(self, logits: Tensor, labels: Tensor, epoch: int) -> Tensor:
         """Per-sample losses (M, G, B) of every network, Eq. (1) or the variant's own."""
@@ -251,7 +269,7 @@ class PopulationTraining:
         return losses.view(self.num_members, self._group, len(labels))
 
     def _choose(
-        self, losses: Tensor, predictions: Tensor, images: Tensor, labels: Tensor, epoch: int
+        self, rows: Tensor, losses: Tensor, predictions: Tensor, images: Tensor, labels: Tensor, epoch: int
     ) -> Choice:
         options, rates = self.surroundings.options, self.keep_rates[:, epoch].tolist()
         counts = kept_counts(rates, losses.shape[2], losses.device)
@@ -265,24 +283,29 @@ class PopulationTraining:
         if options.variant in ("coteaching", "coteaching_plus"):
             return choose_exchanged(losses, counts)
         if options.variant == "reweight":
-            return choose_reweighted(losses, self._meta_alignment(images, labels))
+            meta_rows = self._draw_meta_rows(rows)
+            if len(meta_rows) >= 2:  # batch norm cannot take one; such a step is a plain one, as in L2B
+                return choose_reweighted(losses, self._meta_alignment(images, labels, meta_rows))
         return choose_all(losses)
 
     def _is_plus_phase(self, epoch: int) -> bool:
         options = self.surroundings.options
         return options.variant == "coteaching_plus" and epoch >= options.plus_start_epoch
 
-    def _meta_alignment(self, images: Tensor, labels: Tensor) -> Tensor:
-        """L2RW's <grad l_i, grad meta loss> against a fresh batch of trusted samples."""
+    def _draw_meta_rows(self, judged: Tensor) -> Tensor:
+        """A fresh batch of trusted samples for L2RW, none of them in the batch that it judges."""
         here = self.surroundings
         assert here.meta_rows is not None
         draw = make_generator(here.seed, *self._stream, "meta", self._steps)
-        count = min(len(here.meta_rows), here.options.batch_size)
-        rows = here.meta_rows[torch.randperm(len(here.meta_rows), generator=draw)[:count]]
+        return draw_meta_batch(here.meta_rows, here.labels, judged, here.options.batch_size, draw)
+
+    def _meta_alignment(self, images: Tensor, labels: Tensor, meta_rows: Tensor) -> Tensor:
+        """L2RW's <grad l_i, grad meta loss> of a batch against trusted samples."""
+        here = self.surroundings
         identity = torch.eye(here.num_classes, device=here.device)
         network = self.population.networks()[0]
-        meta_labels = here.labels[rows].to(here.device)
-        return meta_alignment(network, images, identity[labels], here.inputs(rows), identity[meta_labels])
+        targets = identity[here.labels[meta_rows].to(here.device)]
+        return meta_alignment(network, images, identity[labels], here.inputs(meta_rows), targets)
 
     def _set_rates(self, epoch: int) -> None:
         options = self.surroundings.options
@@ -339,22 +362,6 @@ class PopulationTraining:
         )
         self._optimizer.load_state_dict(current)
         self._steps = state["steps"]
-
-    def member_state(self, member: int) -> dict[str, Any]:
-        """State of one member, as ``start_from`` takes it. Not for stacked populations."""
-        whole = self.state_dict()
-        networks = whole["population"]["networks"]
-        first, last = member * self._group, (member + 1) * self._group
-        moments = whole["optimizer"]["state"]
-        each = len(moments) // len(networks)
-        return {
-            "population": {"networks": networks[first:last]},
-            "optimizer": {
-                "state": {i: moments[first * each + i] for i in range(each * self._group) if moments}
-            },
-            "trackers": [],
-            "steps": self._steps,
-        }
 
 
 def _spread_moments(

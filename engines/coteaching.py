@@ -357,7 +357,7 @@ def _result(
             seconds=recorder.seconds,
             peak_memory_bytes=peak_memory_bytes(here.device),
             notes=_notes(config, here, schedule, training)
-            | {"warnings": _warnings(schedule, data.given_labels, probs)},
+            | {"warnings": _warnings(config, schedule, data.given_labels, probs)},
         ),
     )
 
@@ -382,9 +382,16 @@ def _notes(
     }
 
 
-def _warnings(schedule: FoundSchedule, given: NDArray[np.int64], probs: NDArray[np.float32]) -> list[str]:
-    """What makes the searched schedule doubtful, one sentence each (specification, section on the objective)."""
+def _warnings(
+    config: CoteachingConfig, schedule: FoundSchedule, given: NDArray[np.int64], probs: NDArray[np.float32]
+) -> list[str]:
+    """What makes the schedule doubtful, one sentence each (specification, section on the objective)."""
     found = [schedule.notes["warning"]] if "warning" in schedule.notes else []
+    if config.is_scheduled and config.warmup_epochs >= config.epochs:
+        found.append(
+            f"All {config.epochs} epochs were warm-up, which keeps every sample, so no schedule was used: raise "
+            "epochs or lower warmup_epochs."
+        )
     noisy_objective = str(schedule.notes.get("objective", "")).endswith("held-out given labels")
     if noisy_objective and concentrated_share(given, probs) >= 0.5:
         found.append(

@@ -150,6 +150,18 @@ class CoteachingConfig(LoopConfig):
                 found.append(f"{name} is {value}, it must be above 0")
         if self.search_rule == "asng" and self.search_samples < 2:
             found.append("search_samples is 1, asng compares at least 2")
+        searched = self.is_scheduled and self.keep_schedule == "searched"
+        if searched and self.warmup_epochs >= self.search_epochs:
+            found.append(
+                f"warmup_epochs is {self.warmup_epochs} and search_epochs {self.search_epochs}, so that no trial "
+                "would train under its own schedule: raise search_epochs, lower warmup_epochs, or set "
+                "keep_schedule to 'coteaching'"
+            )
+        if self.untrained_epoch_zero and self.epochs == 1:
+            found.append(
+                "epochs is 1 and untrained_epoch_zero leaves it untrained: set epochs to 2 or more, or "
+                "untrained_epoch_zero to False"
+            )
         return found
 
     @classmethod

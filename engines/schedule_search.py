@@ -174,6 +174,7 @@ class ScheduleSearch:
         """``evaluate`` of a Ledger: trains under each x and remembers what is done."""
 
         def evaluate(xs: Sequence[FloatArray], epochs: int) -> list[float]:
+            self._drop_losers(xs, epochs)
             values: list[float] = []
             for part in [list(xs)] if self._plan.is_stacked else [[x] for x in xs]:
                 accuracies = self._train_trials(space, part, epochs)
@@ -252,6 +253,18 @@ class ScheduleSearch:
         self.state["paused"].pop(key, None)
         if epoch < self._config.search_epochs:
             self.state["paused"][key] = {"epoch": epoch, "training": training.state_dict()}
+
+    def _drop_losers(self, xs: Sequence[FloatArray], epochs: int) -> None:
+        """Forget Hyperband's paused trials of earlier rungs that are not among the promoted ``xs``.
+
+        Those as long as ``epochs`` are of this rung, trained before an interruption: the next may need them.
+        """
+        promoted = {_key(x, repeat) for x in xs for repeat in range(self._config.search_repeats)}
+        self.state["paused"] = {
+            key: paused
+            for key, paused in self.state["paused"].items()
+            if key in promoted or paused["epoch"] >= epochs
+        }
 
     def _accuracies(self, training: PopulationTraining) -> list[float]:
         assert self._split is not None

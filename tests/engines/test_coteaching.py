@@ -8,19 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch.nn import functional as F
 
 from engines.checkpoint import MemoryCheckpoint
 from engines.contract import EngineInputError, EngineResult, EpochRecord, TrainingCancelled, TrainingData
 from engines.coteaching import Tally, _surround, epoch_signals, train
 from engines.coteaching_config import CoteachingConfig
-from engines.device import make_generator
-from engines.loader import epoch_batches
 from engines.metrics import auroc, label_precision
 from engines.schedule_plan import SearchPlan, split_rows
 from engines.schedule_search import choose_schedule, estimate_noise_rate
 from engines.small_loss import VARIANTS
-from engines.small_loss_training import EpochOutcome, PopulationTraining
+from engines.small_loss_training import EpochOutcome
 from tests.engines.helpers import digits_data
 
 TINY = CoteachingConfig(
@@ -44,95 +41,6 @@ def tiny(**changes: Any) -> CoteachingConfig:
 
 def run(config: CoteachingConfig, data: TrainingData | None = None, **options: Any) -> EngineResult:
     return train(data or digits_data(200)[0], config, seed=options.pop("seed", 1), device="cpu", **options)
-
-
-def training_of(
-    config: CoteachingConfig, keep_rates: np.ndarray, *, stacked: bool = False
-) -> PopulationTraining:
-    data, _ = digits_data(200)
-    return PopulationTraining(
-        _surround(data, config, 1, "cpu"),
-        keep_rates=keep_rates,
-        rows=torch.arange(200),
-        group=config.group,
-        stream=("train", 0),
-        stacked=stacked,
-    )
-
-
-# --- the inner loop ---
-
-
-def test_run_epoch__keeping_everything_is_two_plain_trainings_bit_for_bit() -> None:
-    config = tiny(schedule="constant")
-    pair = training_of(config, np.ones((1, 2)))
-    here = pair.surroundings
-    plain = [here.build("train", 0, "network", g) for g in range(2)]
-    for epoch in range(2):
-        pair.run_epoch(epoch)
-    for network in plain:
-        optimizer = torch.optim.Adam(network.parameters(), lr=2e-3, fused=True)
-        for epoch in range(2):
-            order = make_generator(1, "train", 0, "order", epoch)
-            for rows in epoch_batches(torch.arange(200), 32, order):
-                loss = F.cross_entropy(network(here.inputs(rows))[1], here.labels[rows])
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
-    for network, expected in zip(pair.population.networks(), plain, strict=True):
-        for name, values in network.state_dict().items():
-            torch.testing.assert_close(values, expected.state_dict()[name], rtol=0, atol=1e-6)
-
-
-def test_run_epoch__stacked_trials_train_like_separate_ones() -> None:
-    config = tiny(epochs=2)
-    rates = np.array([[1.0, 0.6], [1.0, 0.9]])
-    together = training_of(config, rates, stacked=True)
-    alone = [training_of(config, rates[i : i + 1]) for i in range(2)]
-    for epoch in range(2):
-        outcomes = [training.run_epoch(epoch) for training in (together, *alone)]
-    assert outcomes[0].loss == pytest.approx(np.mean([outcome.loss for outcome in outcomes[1:]]), rel=1e-5)
-    rows, labels = torch.arange(200), alone[0].surroundings.labels
-    losses = [t.evaluate(t.surroundings.store, labels, rows)[0] for t in (together, *alone)]
-    # float32: equal up to the summation order.
-    torch.testing.assert_close(losses[0], torch.cat(losses[1:]), rtol=1e-3, atol=1e-3)
-
-
-@pytest.mark.parametrize("stacked", [True, False])
-def test_start_from__a_shared_warmup_equals_training_it_again(stacked: bool) -> None:
-    config = tiny(epochs=3)
-    rates = np.array([[1.0, 0.5, 0.5], [1.0, 0.8, 0.8]])
-    warmup = training_of(config, np.ones((1, 3)))
-    warmup.run_epoch(0)
-    shared = training_of(config, rates, stacked=stacked)
-    shared.start_from(warmup.state_dict())
-    again = training_of(config, rates, stacked=stacked)
-    again.run_epoch(0)
-    for training in (shared, again):
-        training.run_epoch(1)
-    for one, other in zip(shared.population.networks(), again.population.networks(), strict=True):
-        for name, values in one.state_dict().items():
-            torch.testing.assert_close(values, other.state_dict()[name], rtol=0, atol=1e-5 if stacked else 0)
-
-
-def test_run_epoch__selected_is_the_kept_share() -> None:
-    outcome = training_of(tiny(), np.full((1, 4), 0.5)).run_epoch(0)
-    # 6 batches of 32 keep 16 each, the last of 8 keeps 4.
-    assert outcome.selected.sum() == 100
-    assert outcome.visited.all()
-    assert set(np.unique(outcome.selected)) <= {0.0, 0.5, 1.0}
-
-
-def test_run_epoch__drop_last_and_max_batches() -> None:
-    assert training_of(tiny(drop_last=True), np.ones((1, 4))).run_epoch(0).visited.sum() == 192
-    assert training_of(tiny(max_batches=2), np.ones((1, 4))).run_epoch(0).visited.sum() == 64
-
-
-def test_adam_betas_of__falls_late_as_published() -> None:
-    config = tiny(schedule="linear_tail", late_beta1=0.1)
-    assert [config.adam_betas_of(e, 200)[0] for e in (0, 79, 80, 199)] == [0.9, 0.9, 0.1, 0.1]
-    assert config.learning_rate_of(79, 200) == 2e-3
-    assert config.learning_rate_of(199, 200) == pytest.approx(2e-3 / 120)
 
 
 # --- signals ---
@@ -299,6 +207,50 @@ def test_train__stacked_search_resumes_and_plans_its_epochs() -> None:
     np.testing.assert_array_equal(run(config, checkpoint=checkpoint).trust_score, whole.trust_score)
 
 
+HYPERBAND = tiny(
+    search_rule="hyperband",
+    epochs=1,
+    search_epochs=7,
+    search_iterations=3,
+    search_samples=3,
+    warmup_epochs=0,
+    anchors=(),
+)
+"""Brackets of (trials, epochs): 7 of 1, 2 of 3, 1 of 7; 4 of 3, 1 of 7; 3 of 7; 1 of 7."""
+
+
+def test_train__hyperband_keeps_only_the_states_it_may_go_on_with() -> None:
+    checkpoint, kept = MemoryCheckpoint(), []
+
+    def look(record: EpochRecord) -> None:
+        if record.stage == "search":
+            state = checkpoint.load()
+            assert state is not None
+            kept.append(sorted(each["epoch"] for each in state["search"]["paused"].values()))
+
+    run(HYPERBAND, on_epoch=look, checkpoint=checkpoint)
+    # From the second rung on: its two trials alone, one after the other; then the one that goes on to the end.
+    assert kept[7:12] == [[1, 1], [1, 1], [1, 3], [1, 3], [3]]
+    assert max(map(len, kept)) <= 7
+    assert kept[-1] == []
+
+
+@pytest.mark.parametrize("stop", [3, 8, 9, 14, 20])
+def test_train__hyperband_killed_inside_a_rung_goes_on_with_all_it_needs(stop: int) -> None:
+    whole, checkpoint, seen = run(HYPERBAND), MemoryCheckpoint(), []
+
+    def interrupt(record: EpochRecord) -> None:
+        seen.append(record)
+        if len(seen) > stop:
+            raise TrainingCancelled("stopped")
+
+    with pytest.raises(TrainingCancelled, match="stopped"):
+        run(HYPERBAND, on_epoch=interrupt, checkpoint=checkpoint)
+    again = run(HYPERBAND, checkpoint=checkpoint)
+    assert again.provenance.notes == whole.provenance.notes
+    np.testing.assert_array_equal(again.trust_score, whole.trust_score)
+
+
 def test_choose_schedule__drops_most_among_equals() -> None:
     curves = np.array([[1.0, 0.9], [1.0, 0.6], [1.0, 0.4], [1.0, 0.1]])
     accuracies = np.array([0.80, 0.79, 0.70, 0.80])
@@ -343,6 +295,33 @@ def test_train__pair_noise_is_found_where_the_rate_fits() -> None:
 def test_config__lists_every_problem_at_once() -> None:
     with pytest.raises(EngineInputError, match=r"variant is 'x'.*space is 'y'.*anchors holds 1.5"):
         tiny(variant="x", space="y", anchors=(1.5,))
+
+
+def test_config__refuses_a_search_in_which_no_trial_trains() -> None:
+    with pytest.raises(EngineInputError, match=r"warmup_epochs is 3 and search_epochs 3, so that no trial"):
+        tiny(warmup_epochs=3)
+    assert tiny(warmup_epochs=3, keep_schedule="coteaching").warmup_epochs == 3
+    assert tiny(warmup_epochs=3, variant="decoupling").warmup_epochs == 3
+
+
+def test_config__refuses_to_leave_the_only_epoch_untrained() -> None:
+    with pytest.raises(EngineInputError, match="epochs is 1 and untrained_epoch_zero leaves it untrained"):
+        dataclasses.replace(CoteachingConfig.preset("paper"), epochs=1)
+
+
+@pytest.mark.parametrize("preset", ["quick", "standard"])
+def test_preset__one_epoch_is_ranked_and_warned_of(preset: str) -> None:
+    config = dataclasses.replace(
+        CoteachingConfig.preset(preset),
+        epochs=1,
+        network="mlp",
+        search_iterations=1,
+        search_epochs=2,
+        views=1,
+    )
+    result = run(config)
+    assert np.isfinite(result.trust_score).all()
+    assert "All 1 epochs were warm-up" in result.provenance.notes["warnings"][-1]
 
 
 def test_config__comes_back_from_json_lists() -> None:

@@ -33,7 +33,8 @@ def queue(payload: Mapping[str, Any]) -> dict[str, Any]:
     where, after = payload.get("where") or {}, payload.get("after")
     with session() as open_session:
         audit = audits.get(open_session, int(payload["audit"]))
-        page = _page(open_session, audit, where, after, limit)
+    page = queue_page(audit, where, after=after, limit=limit)
+    with session() as open_session:
         standing = _review_ids(open_session, audit.dataset_id, page)
     return {"items": [_item(row, standing) for row in page.to_dict("records")]}
 
@@ -150,7 +151,7 @@ def map_bytes(audit_id: int, engine: str) -> bytes:
         if engine not in audit.engines:
             raise NotFoundError(f"Audit {audit_id} has no engine {engine!r}.")
         table = scores.table(open_session, audit_id)
-        decided = reviews.decisions(open_session, audit.dataset_id)
+    decided = reviewing.outcomes(audit.dataset_id)
     return geometry.pack(
         np.asarray(results.map_points(audit_id, engine)),
         given=table.given_label.to_numpy(),
@@ -159,6 +160,14 @@ def map_bytes(audit_id: int, engine: str) -> bytes:
         is_issue=table.is_label_issue.to_numpy(dtype=bool),
         decisions={sample: reviewing.DECISIONS.index(row.decision) for sample, row in decided.items()},
     )
+
+
+def queue_page(
+    audit: AuditTable, where: Mapping[str, Any], *, after: int | None = None, limit: int
+) -> pd.DataFrame:
+    """A page of the queue that ``where`` names, behind the rank ``after``."""
+    with session() as open_session:
+        return _page(open_session, audit, where, after, limit)
 
 
 def _page(

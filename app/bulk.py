@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
 import streamlit as st
 
-from app import words
+from app import bench, words
 from app.failures import shown
 from auditor import reviewing
 from auditor.catalog.models import AuditTable, DatasetTable
 
 MOST = 5_000
 """Largest batch: more than a person would answer for in one step."""
+MOST_PAIRS = 6
 
 
-def offer(dataset: DatasetTable, audit: AuditTable, reviewer: str) -> None:
-    """A popover that accepts the top of the list, and undoes what was accepted."""
+def offer(dataset: DatasetTable, audit: AuditTable, reviewer: str, queue: Mapping[str, Any]) -> None:
+    """A popover that accepts the top of the list on screen, and undoes what was accepted."""
     with st.popover("Accept many", icon=":material/done_all:", width="stretch"), shown():
-        _accept(dataset, audit, reviewer)
+        _accept(dataset, audit, reviewer, queue)
         _undo(dataset, reviewer)
 
 
-def _accept(dataset: DatasetTable, audit: AuditTable, reviewer: str) -> None:
+def _accept(dataset: DatasetTable, audit: AuditTable, reviewer: str, queue: Mapping[str, Any]) -> None:
     assert dataset.id is not None
     assert audit.id is not None
     top = st.number_input(
@@ -30,11 +35,12 @@ def _accept(dataset: DatasetTable, audit: AuditTable, reviewer: str) -> None:
         20,
         step=10,
         key="suspects_top",
-        help="undecided samples",
+        help="undecided samples of the list that is shown",
     )
-    changes, wrong = reviewing.preview_top(dataset.id, audit.id, int(top))
+    page = bench.queue_page(audit, {**queue, "undecided": True}, limit=int(top))
+    changes, wrong = reviewing.suggestions(page)
     if not changes:
-        st.write("No undecided sample has a suggestion.")
+        st.write("No undecided sample of this list has a suggestion.")
         return
     basis = (
         "a guess"
@@ -43,13 +49,30 @@ def _accept(dataset: DatasetTable, audit: AuditTable, reviewer: str) -> None:
     )
     st.write(
         f"{words.plural(len(changes), 'label')} would change; about **{wrong:.1f}** of these changes are expected "
-        f"to be wrong ({basis})."
+        f"to be wrong ({basis}). They go into the export as accepted unseen: they count as no error found, and the "
+        "next audit does not trust them."
     )
+    st.dataframe(_pairs(page, dataset.class_names), hide_index=True, height="content")
     if st.button(f"Accept {len(changes)}", type="primary", key="suspects_accept"):
-        batch, wrong = reviewing.accept_top(dataset.id, audit.id, int(top), reviewer=reviewer)
+        batch = reviewing.accept(dataset.id, audit.id, changes, reviewer=reviewer)
         st.session_state["suspects_batch"] = (batch, len(changes), wrong)
         _refresh()
         st.rerun()
+
+
+def _pairs(page: pd.DataFrame, names: list[str]) -> pd.DataFrame:
+    """What would change into what, the most frequent first."""
+    page = page[(page.suggested_label >= 0) & (page.suggested_label != page.given_label)]
+    counted = (
+        page.groupby(["given_label", "suggested_label"]).size().sort_values(ascending=False).head(MOST_PAIRS)
+    )
+    return pd.DataFrame(
+        {
+            "given": [names[given] for given, _ in counted.index],
+            "becomes": [names[suggested] for _, suggested in counted.index],
+            "labels": counted.to_numpy(),
+        }
+    )
 
 
 def _undo(dataset: DatasetTable, reviewer: str) -> None:

@@ -62,7 +62,7 @@ def _tag_all(dataset: DatasetTable, audit: AuditTable, inside: list[int], review
                 key="map_tag_class",
             )
         only_open = st.checkbox("Only those that nobody decided on", value=True, key="map_tag_open")
-        decided = data.decisions(dataset.id)
+        decided = reviewing.outcomes(dataset.id)
         chosen = [one for one in inside if not (only_open and one in decided)]
         if len(chosen) > MOST_AT_ONCE:
             st.warning(f"At most {MOST_AT_ONCE:,} samples are decided on in one step; draw a smaller region.")

@@ -28,6 +28,7 @@ from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable, DatasetTable, SampleTable
 from auditor.errors import ExportRefusedError, NotFoundError
 from auditor.reviewing import Outcome, outcomes
+from auditor.sources.exports import EXPORT_COLUMNS
 from auditor.tables import quoted
 
 POLICIES = ("reviewed", "auto")
@@ -58,6 +59,8 @@ OUR_COLUMNS = (
 )
 EXCLUDING = ("exclude", "multiple", "none", "unreadable")
 """Decisions after which the sample has no single right label: it leaves a single-label data set."""
+SOURCE_PREFIX = "source_"
+"""Put before a column of the user that is named like one of ours."""
 BATCH_ROWS = 20_000
 
 
@@ -70,7 +73,9 @@ class ExportSummary:
     num_relabel: int
     num_exclude: int
     num_by_people: int
-    """Changes that a person decided."""
+    """Changes that a person decided on."""
+    num_unseen: int
+    """Changes that a person accepted in one step, without a look at each."""
     num_automatic: int
     """Changes that only the promise of ``--policy auto`` carries."""
     pairs: list[tuple[str, str, int]]
@@ -83,12 +88,18 @@ class _Sources:
     """Everything that a row is put together from, loaded once."""
 
     dataset: DatasetTable
+    user_columns: dict[str, str]
+    """The user's own columns in their order, by the name that each has in the export."""
     audit: AuditTable | None
     scores: pd.DataFrame | None
     decisions: dict[int, Outcome]
     signals: dict[str, NDArray[np.float32]]
     automatic: NDArray[np.bool_]
     """(N,) bool: ``--policy auto`` takes the suggestion here; nowhere where a person has decided."""
+
+    def is_seen(self, sample_id: int) -> bool:
+        """A person looked at the sample before deciding."""
+        return sample_id not in self.decisions or self.decisions[sample_id].is_seen
 
 
 def export(
@@ -142,7 +153,7 @@ def preview(
     changed: list[dict[str, Any]] = []
     counts = _Counts()
     for row in _rows(sources):
-        counts.add(row)
+        counts.add(row, is_seen=sources.is_seen(row["sample_id"]))
         if row["action"] != "keep" and len(changed) < rows:
             changed.append(row)
     return counts.summary(sources), pd.DataFrame(changed)
@@ -172,7 +183,7 @@ def export_tree(
     counts = _Counts()
     try:
         for row, sample in _rows_with_samples(sources):
-            counts.add(row)
+            counts.add(row, is_seen=sources.is_seen(row["sample_id"]))
             if row["cleaned_label"]:
                 _link(images.extracted_path(sources.dataset, sample), building / row["cleaned_label"], sample)
         building.mkdir(parents=True, exist_ok=True)
@@ -202,7 +213,9 @@ def _load(dataset_name: str, policy: str, max_fdr: float | None) -> _Sources:
         if not promise.flags.any():
             raise ExportRefusedError(f"{promise.sentence} Nothing was written.")
         automatic = promise.flags
-    return _Sources(dataset, audit, table, outcomes(dataset.id), _signals(audit), automatic)
+    return _Sources(
+        dataset, _named_apart(dataset), audit, table, outcomes(dataset.id), _signals(audit), automatic
+    )
 
 
 def _signals(audit: AuditTable | None) -> dict[str, NDArray[np.float32]]:
@@ -240,7 +253,10 @@ def _row(sources: _Sources, table: Mapping[Any, list[Any]] | None, sample: Sampl
     score = {} if table is None else {key: values[i] for key, values in table.items()}
     suggested = score.get("suggested_label", -1)
     action, cleaned = _outcome(decided, sample.given_label, suggested, bool(sources.automatic[i]))
-    row: dict[str, Any] = dict(sample.extra or {})
+    extra = sample.extra or {}
+    row: dict[str, Any] = {
+        name: extra[column] for column, name in sources.user_columns.items() if column in extra
+    }
     row |= {
         "sample_id": i,
         "filepath": sample.filepath,
@@ -274,8 +290,25 @@ def _outcome(decided: Outcome | None, given: int, suggested: int, automatic: boo
 
 
 def _columns(sources: _Sources) -> list[str]:
-    own = [name for name in sources.dataset.user_columns if name not in OUR_COLUMNS]
-    return [*own, *OUR_COLUMNS]
+    return [*sources.user_columns.values(), *OUR_COLUMNS]
+
+
+def _named_apart(dataset: DatasetTable) -> dict[str, str]:
+    """The user's columns and their names in the export: ``action`` becomes ``source_action``, beside ours.
+
+    The columns that were imported as path and label are ours by another road where they have our name.
+    """
+    said_by_ours = {("filepath", dataset.path_column), ("given_label", dataset.label_column)}
+    own = [name for name in dataset.user_columns if (name, name) not in said_by_ours]
+    taken = {*EXPORT_COLUMNS, *own}
+    found = {}
+    for column in own:
+        name = column
+        while column in EXPORT_COLUMNS and name in taken:
+            name = SOURCE_PREFIX + name
+        taken.add(name)
+        found[column] = name
+    return found
 
 
 def _write_csv(sources: _Sources, file: TextIO, separator: str) -> ExportSummary:
@@ -283,7 +316,7 @@ def _write_csv(sources: _Sources, file: TextIO, separator: str) -> ExportSummary
     writer.writerow({name: quoted(name) for name in writer.fieldnames})
     counts = _Counts()
     for row in _rows(sources):
-        counts.add(row)
+        counts.add(row, is_seen=sources.is_seen(row["sample_id"]))
         writer.writerow(
             {key: quoted(value) if isinstance(value, str) else value for key, value in row.items()}
         )
@@ -299,7 +332,7 @@ def _write_parquet(sources: _Sources, path: Path) -> ExportSummary:
     with pq.ParquetWriter(path, schema) as writer:
         batch: list[dict[str, Any]] = []
         for row in _rows(sources):
-            counts.add(row)
+            counts.add(row, is_seen=sources.is_seen(row["sample_id"]))
             batch.append({name: _cell(row.get(name, ""), kinds.get(name)) for name in columns})
             if len(batch) == BATCH_ROWS:
                 writer.write_table(pa.Table.from_pylist(batch, schema=schema))
@@ -333,26 +366,30 @@ class _Counts:
     def __init__(self) -> None:
         self._actions: Counter[str] = Counter()
         self._pairs: Counter[tuple[str, str]] = Counter()
-        self._by_people = 0
+        self._by_people = self._unseen = 0
 
-    def add(self, row: dict[str, Any]) -> None:
-        """Take one row into the counts."""
+    def add(self, row: dict[str, Any], *, is_seen: bool = True) -> None:
+        """Take one row into the counts; ``is_seen``: a person looked at what was decided."""
         self._actions[row["action"]] += 1
         if row["action"] == "relabel":
             self._pairs[row["given_label"], row["cleaned_label"]] += 1
         if row["action"] != "keep" and row["review_decision"]:
-            self._by_people += 1
+            self._by_people += is_seen
+            self._unseen += not is_seen
 
     def summary(self, sources: _Sources) -> ExportSummary:
         """The counts in words and numbers."""
         keep, relabel, exclude = (self._actions[name] for name in ("keep", "relabel", "exclude"))
-        automatic = relabel + exclude - self._by_people
+        automatic = relabel + exclude - self._by_people - self._unseen
+        unseen = f" {self._unseen:,} accepted unseen," if self._unseen else ""
         sentence = (
             f"{keep + relabel + exclude:,} rows: {keep:,} keep, {relabel:,} relabel, {exclude:,} exclude; "
-            f"{self._by_people:,} changes were decided by people, {automatic:,} by the audit alone."
+            f"{self._by_people:,} changes were decided by people,{unseen} {automatic:,} by the audit alone."
         )
         if sources.audit is None:
             sentence += " No audit has finished yet, so scores are empty."
         pairs = [(given, cleaned, count) for (given, cleaned), count in self._pairs.most_common()]
         total = keep + relabel + exclude
-        return ExportSummary(total, keep, relabel, exclude, self._by_people, automatic, pairs, sentence)
+        return ExportSummary(
+            total, keep, relabel, exclude, self._by_people, self._unseen, automatic, pairs, sentence
+        )

@@ -202,9 +202,10 @@ def statements(standing: Standing) -> Statements:
     assert standing.dataset.id is not None
     with session() as open_session:
         conflicts = datasets.conflicts(open_session, standing.dataset.id)
-    # A class for a sample that had none, or that the source already trusts, is no error of those in question.
+    # A class for a sample that had none, or that the source already trusts, is no error of those in question;
+    # and a suggestion that was accepted unseen found nothing.
     in_question = standing.in_question
-    decided = {i: row for i, row in outcomes(standing.dataset.id).items() if in_question[i]}
+    decided = {i: row for i, row in outcomes(standing.dataset.id).items() if in_question[i] and row.is_seen}
     wrong = {i for i, row in decided.items() if row.decision in FOUND_WRONG}
     right = {i for i, row in decided.items() if row.decision == "keep"}
     is_wrong = standing.verified.is_wrong(standing.given_labels)

@@ -29,6 +29,8 @@ DECISIONS = ("keep", "relabel", "exclude", "unsure", "multiple", "none", "unread
 """``unsure``: the reviewer cannot tell; ``multiple``: several classes apply; ``none``: no class applies."""
 FOUND_WRONG = ("relabel", "exclude", "multiple", "none", "unreadable")
 """Decisions that say the given label alone is not right."""
+UNSEEN = "unseen"
+"""Source of suggestions that were accepted in one step, without a look at each."""
 PAUSE_S = 120.0
 """A longer gap between two decisions is a pause, not reviewing time."""
 PACE_WINDOW = 50
@@ -54,6 +56,8 @@ class Outcome:
     labels: list[int] | None
     reviewer: str
     created_at: datetime
+    is_seen: bool = True
+    """False where a suggestion was accepted without a look at the sample."""
 
 
 @dataclass(frozen=True)
@@ -139,34 +143,24 @@ def decide_many(
     return batch
 
 
-def accept_top(dataset_id: int, audit_id: int, count: int, *, reviewer: str) -> tuple[str, float]:
-    """Take the suggestion for the ``count`` most suspicious undecided samples.
-
-    Returns the batch and the expected number of wrong changes among them.
-    """
-    changes, expected_wrong = preview_top(dataset_id, audit_id, count)
-    batch = decide_many(dataset_id, changes, reviewer=reviewer, audit_id=audit_id)
-    return batch, expected_wrong
-
-
-def preview_top(
-    dataset_id: int, audit_id: int, count: int
-) -> tuple[list[tuple[int, str, int | None]], float]:
-    """The changes that ``accept_top`` would make, and how many of them are expected to be wrong.
+def suggestions(page: pd.DataFrame) -> tuple[list[tuple[int, int]], float]:
+    """The (sample_id, suggested label) of a page of ``scores.page``, and how many of them are expected to be wrong.
 
     A change is right where the given label is wrong and the suggestion is the true class.
     """
-    with session() as open_session:
-        audit = audits.get(open_session, audit_id)
-        where = scores.SuspectFilter(only_undecided=True)
-        page = scores.page(open_session, audit, where, limit=count)
-    if audit.dataset_id != dataset_id:
-        raise ReviewError(f"Audit {audit_id} belongs to another dataset.")
     page = page[(page.suggested_label >= 0) & (page.suggested_label != page.given_label)]
     right = page.error_probability.astype(float) * page.suggested_probability.astype(float)
     pairs = zip(page.sample_id.tolist(), page.suggested_label.tolist(), strict=True)
-    changes: list[tuple[int, str, int | None]] = [(sample_id, "relabel", label) for sample_id, label in pairs]
-    return changes, float((1 - right).sum())
+    return list(pairs), float((1 - right).sum())
+
+
+def accept(dataset_id: int, audit_id: int, changes: Sequence[tuple[int, int]], *, reviewer: str) -> str:
+    """Take suggestions without looking at each; returns their batch, undone in one step.
+
+    They change the export and nothing else: what nobody has seen is no error found, no pace and no trusted label.
+    """
+    rows = [(sample_id, "relabel", label) for sample_id, label in changes]
+    return decide_many(dataset_id, rows, reviewer=reviewer, source=UNSEEN, audit_id=audit_id)
 
 
 def undo_last(dataset_id: int, reviewer: str) -> ReviewTable | None:
@@ -226,14 +220,16 @@ def conflicts(dataset_id: int) -> pd.DataFrame:
 
 
 def outcomes(dataset_id: int) -> dict[int, Outcome]:
-    """What stands by sample_id: the later of a review and a blind verdict; being unsure overrules nobody.
+    """What stands by sample_id: the later of a review and a blind verdict; being unsure overrules nobody, and
+    a suggestion that nobody looked at overrules no verdict.
 
     A verdict is the class that a person sees: the given label is then kept, another one is a correction.
     """
     with session() as open_session:
+        unseen = reviews.of_source(open_session, dataset_id, UNSEEN)
         found = {
-            sample_id: Outcome(row.decision, row.label, row.labels, row.reviewer, row.created_at)
-            for sample_id, row in reviews.decisions(open_session, dataset_id).items()
+            i: Outcome(row.decision, row.label, row.labels, row.reviewer, row.created_at, i not in unseen)
+            for i, row in reviews.decisions(open_session, dataset_id).items()
         }
         verdicts = verifications.verdicts(open_session, dataset_id)
         given = {
@@ -245,7 +241,8 @@ def outcomes(dataset_id: int) -> dict[int, Outcome]:
         if decision == "label":
             decision, label = ("keep", None) if label == given[sample_id] else ("relabel", label)
         before = found.get(sample_id)
-        if before is None or (decision != "unsure" and before.created_at < row.created_at):
+        is_later = before is None or not before.is_seen or before.created_at < row.created_at
+        if is_later and (before is None or decision != "unsure"):
             found[sample_id] = Outcome(decision, label, None, row.reviewer, row.created_at)
     return found
 
@@ -256,12 +253,13 @@ def progress(dataset_id: int, audit_id: int) -> ReviewProgress:
         audit = audits.get(open_session, audit_id)
         standing = reviews.decisions(open_session, dataset_id)
         unlabeled = datasets.unlabeled_among(open_session, dataset_id, list(standing))
+        unseen = reviews.of_source(open_session, dataset_id, UNSEEN)
         total = scores.expected_errors(open_session, audit, only_undecided=True)
         upcoming = scores.page(
             open_session, audit, scores.SuspectFilter(only_undecided=True), limit=PACE_WINDOW
         )
-    # A class for a sample that had none is no wrong label found.
-    judged = (row for sample_id, row in standing.items() if sample_id not in unlabeled)
+    # A class for a sample that had none is no wrong label found, nor is what nobody looked at.
+    judged = (row for sample_id, row in standing.items() if sample_id not in unlabeled | unseen)
     rows = sorted(judged, key=lambda row: row.review_id)
     found = sum(row.decision in FOUND_WRONG for row in rows)
     recent = rows[-PACE_WINDOW:]
@@ -281,14 +279,16 @@ def labels_to_train_on(dataset_id: int) -> tuple[NDArray[np.int64], NDArray[np.b
     """The labels (N,) int64 and the trusted mask (N,) bool of the next audit.
 
     Labels that a person kept or corrected enter as trusted, with the correction; what a person excluded
-    enters as unlabeled. The calibrating half of every random draw enters as it was given, right or wrong, and
-    untrusted, whatever was decided on it: only rows that an audit treats like any other can calibrate it.
+    enters as unlabeled, and what was accepted unseen as it was given. The calibrating half of every random draw
+    enters as it was given, right or wrong, and untrusted, whatever was decided on it: only rows that an audit
+    treats like any other can calibrate it.
     """
     with session() as open_session:
         labels = datasets.given_labels(open_session, dataset_id)
         trusted = datasets.trusted_in_source(open_session, dataset_id) & (labels >= 0)
     given, calibrating = labels.copy(), verification.calibrating_ids(dataset_id)
-    for sample_id, row in outcomes(dataset_id).items():
+    seen = {sample_id: row for sample_id, row in outcomes(dataset_id).items() if row.is_seen}
+    for sample_id, row in seen.items():
         _settle(labels, trusted, sample_id, row.decision, row.label)
     labels[calibrating], trusted[calibrating] = given[calibrating], False
     return labels, trusted

@@ -39,13 +39,14 @@ def choose_policy() -> tuple[str, float | None]:
 def show_changes(dataset: DatasetTable, policy: str, max_fdr: float | None) -> None:
     """Counts, pairs and first rows of what would change."""
     summary, rows = exporting.preview(dataset.name, policy=policy, max_fdr=max_fdr, rows=50)
-    figures = st.columns(5)
+    figures = st.columns(6)
     for place, (title, value) in enumerate(
         {
             "Keep": summary.num_keep,
             "Relabel": summary.num_relabel,
             "Exclude": summary.num_exclude,
             "Changed by people": summary.num_by_people,
+            "Accepted unseen": summary.num_unseen,
             "Changed automatically": summary.num_automatic,
         }.items()
     ):

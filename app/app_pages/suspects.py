@@ -18,7 +18,7 @@ if not data.draws(dataset.id or 0):
 reviewer = state.require_reviewer("Every decision is kept with your name, and you can take each back.")
 queue = queues.choose(dataset, audit)
 with door:
-    bulk.offer(dataset, audit, reviewer)
+    bulk.offer(dataset, audit, reviewer, queue)
 components.review_bench(
     key="suspects_bench",
     connection=data.connection(dataset),

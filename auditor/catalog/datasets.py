@@ -142,6 +142,18 @@ def iterate_samples(session: Session, dataset_id: int) -> Iterable[SampleTable]:
     yield from session.exec(statement)
 
 
+def iterate_extras(session: Session, dataset_id: int) -> Iterable[tuple[str, dict[str, str]]]:
+    """(filepath, the user's own columns as text) of every sample in order, streamed."""
+    statement = (
+        select(SampleTable.filepath, SampleTable.extra)
+        .where(SampleTable.dataset_id == dataset_id)
+        .order_by(SampleTable.sample_id)
+        .execution_options(yield_per=ROWS_A_STATEMENT)
+    )
+    for filepath, extra in session.exec(statement):
+        yield filepath, dict(extra or {})
+
+
 def sample_ids_by_path(session: Session, dataset_id: int) -> dict[str, int]:
     """filepath -> sample_id of the whole dataset."""
     rows = session.exec(

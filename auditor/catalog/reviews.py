@@ -33,6 +33,13 @@ def decisions(session: Session, dataset_id: int) -> dict[int, DecisionTable]:
     return {row.sample_id: row for row in rows}
 
 
+def of_source(session: Session, dataset_id: int, source: str) -> set[int]:
+    """sample_ids whose standing decision came from that source."""
+    statement = select(DecisionTable.sample_id).join(ReviewTable, ReviewTable.id == DecisionTable.review_id)
+    statement = statement.where(DecisionTable.dataset_id == dataset_id, ReviewTable.source == source)
+    return set(session.exec(statement))
+
+
 def counts(session: Session, dataset_id: int) -> dict[str, int]:
     """How many samples stand at each decision."""
     rows = session.exec(

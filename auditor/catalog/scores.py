@@ -27,6 +27,7 @@ class SuspectFilter:
     only_issues: bool = False
     """Only samples above the audit's suggested cut."""
     only_undecided: bool = False
+    """Only what nobody has reviewed or judged blind."""
     only_decided: bool = False
     min_agreement: int | None = None
     """At least so many engines predict another label."""
@@ -75,7 +76,27 @@ def page(
         "reviewer",
         "decided_at",
     ]
-    return pd.DataFrame(session.execute(statement).all(), columns=names)
+    found = pd.DataFrame(session.execute(statement).all(), columns=names)
+    return _with_verdicts(session, audit, found)
+
+
+def _with_verdicts(session: Session, audit: AuditTable, found: pd.DataFrame) -> pd.DataFrame:
+    """The page with blind verdicts standing where nothing was reviewed."""
+    open_rows = set(found.sample_id[found.decision.isna()])
+    if not open_rows:
+        return found
+    places = dict(zip(found.sample_id, found.index, strict=True))
+    for (_, sample_id), row in verifications.verdicts(session, audit.dataset_id).items():
+        if sample_id not in open_rows:
+            continue
+        place = places[sample_id]
+        is_kept = row.decision == "label" and row.label == found.at[place, "given_label"]
+        found.at[place, "decision"] = (
+            "keep" if is_kept else "relabel" if row.decision == "label" else row.decision
+        )
+        found.at[place, "decided_label"] = None if is_kept else row.label
+        found.at[place, "reviewer"], found.at[place, "decided_at"] = row.reviewer, row.created_at
+    return found
 
 
 def count(session: Session, audit: AuditTable, where: SuspectFilter) -> int:
@@ -105,18 +126,13 @@ def expected_errors(session: Session, audit: AuditTable, *, only_undecided: bool
     same_sample = (ScoreTable.audit_id == audit.id) & (ScoreTable.sample_id == DecisionTable.sample_id)
     decided = select(probability).select_from(DecisionTable).join(ScoreTable, same_sample)
     settled = session.execute(decided.where(DecisionTable.dataset_id == audit.dataset_id)).scalar_one()
-    # Verdicts are some hundreds; those that were reviewed as well are settled already.
-    blind = {sample_id for _, sample_id in verifications.verdicts(session, audit.dataset_id)}
-    for start in range(0, len(blind), 900):
-        ids = sorted(blind)[start : start + 900]
-        judged = select(probability).where(
-            ScoreTable.audit_id == audit.id,
-            ScoreTable.sample_id.in_(ids),
-            ScoreTable.sample_id.not_in(
-                select(DecisionTable.sample_id).where(DecisionTable.dataset_id == audit.dataset_id)
-            ),
-        )
-        settled += session.execute(judged).scalar_one()
+    reviewed = select(DecisionTable.sample_id).where(DecisionTable.dataset_id == audit.dataset_id)
+    verified = select(probability).where(
+        ScoreTable.audit_id == audit.id,
+        ScoreTable.sample_id.in_(verifications.judged_samples(audit.dataset_id)),
+        ScoreTable.sample_id.not_in(reviewed),
+    )
+    settled += session.execute(verified).scalar_one()
     return max(0.0, float(total) - float(settled))
 
 
@@ -197,10 +213,11 @@ def _filtered(audit: AuditTable, where: SuspectFilter, columns: list[Any]) -> An
         statement = statement.where(ScoreTable.suggested_label == where.suggested_label)
     if where.only_issues:
         statement = statement.where(ScoreTable.is_label_issue)
+    verified = ScoreTable.sample_id.in_(verifications.judged_samples(audit.dataset_id))
     if where.only_undecided:
-        statement = statement.where(DecisionTable.review_id.is_(None))
+        statement = statement.where(DecisionTable.review_id.is_(None), ~verified)
     if where.only_decided:
-        statement = statement.where(DecisionTable.review_id.is_not(None))
+        statement = statement.where(DecisionTable.review_id.is_not(None) | verified)
     if where.min_agreement is not None:
         statement = statement.where(ScoreTable.agreement >= where.min_agreement)
     if where.min_disagreement is not None:

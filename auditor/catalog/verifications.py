@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from sqlalchemy import func
 from sqlmodel import Session, select
 
 from auditor.catalog.models import DrawTable, VerdictTable
@@ -39,6 +42,13 @@ def add_verdict(session: Session, verdict: VerdictTable) -> None:
     """Append one verdict."""
     session.add(verdict)
     session.flush()
+
+
+def judged_samples(dataset_id: int) -> Any:
+    """A query for the sample_ids on which a verdict stands."""
+    newest = select(func.max(VerdictTable.id)).where(VerdictTable.dataset_id == dataset_id)
+    newest = newest.group_by(VerdictTable.draw_id, VerdictTable.sample_id)
+    return select(VerdictTable.sample_id).where(VerdictTable.id.in_(newest), VerdictTable.decision != "undo")
 
 
 def verdicts(session: Session, dataset_id: int) -> dict[tuple[int, int], VerdictTable]:

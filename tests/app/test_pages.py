@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from auditor import consensus, reviewing, verification
-from auditor.catalog import datasets, reviews
+from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -153,20 +153,26 @@ def test_verify__fifty_more_are_drawn_on_request() -> None:
     assert len(verification.pending(1)) == 50
 
 
+def accept_three() -> str:
+    with session() as open_session:
+        audit = audits.get(open_session, 1)
+        page = scores.page(open_session, audit, scores.SuspectFilter(only_undecided=True), limit=3)
+    return reviewing.accept(1, 1, reviewing.suggestions(page)[0], reviewer="Ada")
+
+
 @pytest.mark.usefixtures("copied_home")
 def test_export__counts_follow_the_decisions() -> None:
-    changes, _ = reviewing.preview_top(1, 1, 3)
-    reviewing.decide_many(1, changes, reviewer="Ada")
+    accept_three()
     app = open_page("export")
     figures = {metric.label: metric.value for metric in app.metric}
-    assert (figures["Keep"], figures["Relabel"], figures["Changed by people"]) == ("237", "3", "3")
+    assert (figures["Keep"], figures["Relabel"], figures["Accepted unseen"]) == ("237", "3", "3")
+    assert figures["Changed by people"] == "0"
     assert app.button(key=f"export_revert_{reviewing.batches(1).batch[0]}").label == "Revert"
 
 
 @pytest.mark.usefixtures("copied_home")
 def test_export__a_batch_is_reverted() -> None:
-    changes, _ = reviewing.preview_top(1, 1, 3)
-    batch = reviewing.decide_many(1, changes, reviewer="Ada")
+    batch = accept_three()
     app = open_page("export", reviewer="Grace")
     app.button(key=f"export_revert_{batch}").click().run()
     assert decisions() == {}

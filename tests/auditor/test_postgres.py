@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from auditor import api, auditing, diagnosis, exporting, review_files, reviewing, worker
-from auditor.catalog import audits, datasets, db, reviews
+from auditor.catalog import audits, datasets, db, reviews, scores
 from auditor.errors import AuditorError
 from auditor.importing import import_dataset
 from tests.helpers import write_digits
@@ -56,7 +56,14 @@ def test_postgres__import_to_export(
     reviewing.decide(dataset_id, 3, "relabel", label=7, reviewer="ada", audit_id=audit_id)
     reviewing.decide(dataset_id, 4, "exclude", reviewer="ada", audit_id=audit_id)
     reviewing.undo_last(dataset_id, "ada")
-    batch, _ = reviewing.accept_top(dataset_id, audit_id, 5, reviewer="ada")
+    with db.session() as open_session:
+        page = scores.page(
+            open_session,
+            audits.get(open_session, audit_id),
+            scores.SuspectFilter(only_undecided=True),
+            limit=5,
+        )
+    batch = reviewing.accept(dataset_id, audit_id, reviewing.suggestions(page)[0], reviewer="ada")
     reviewing.undo_batch(dataset_id, batch, "ada")
     exporting.export("digits", tmp_path / "out.csv", policy="reviewed")
     written = pd.read_csv(tmp_path / "out.csv", dtype=str)

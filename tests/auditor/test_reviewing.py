@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from auditor import exporting, review_files, reviewing, verification
-from auditor.catalog import reviews
+from auditor import exporting, promises, review_files, reviewing, verification
+from auditor.catalog import audits, reviews, scores
 from auditor.catalog.db import session
 from auditor.errors import AuditorError, NotFoundError, ReviewError
 from tests.helpers import Digits
@@ -92,9 +92,17 @@ def test_decide_many__all_or_nothing(audited: tuple[Digits, int]) -> None:
     assert standing(1) is None
 
 
-def test_accept_top__is_undone_in_one_step(audited: tuple[Digits, int]) -> None:
+def top(audit_id: int, count: int, **where: object) -> tuple[list[tuple[int, int]], float]:
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+        queue = scores.SuspectFilter(only_undecided=True, **where)
+        return reviewing.suggestions(scores.page(open_session, audit, queue, limit=count))
+
+
+def test_accept__is_undone_in_one_step(audited: tuple[Digits, int]) -> None:
     _, audit_id = audited
-    batch, expected_wrong = reviewing.accept_top(DATASET, audit_id, 20, reviewer="ada")
+    changes, expected_wrong = top(audit_id, 20)
+    batch = reviewing.accept(DATASET, audit_id, changes, reviewer="ada")
     log = reviewing.log_frame(DATASET)
     assert (log.decision == "relabel").sum() == 20
     assert 0 <= expected_wrong <= 20
@@ -103,6 +111,50 @@ def test_accept_top__is_undone_in_one_step(audited: tuple[Digits, int]) -> None:
     assert reviewing.batches(DATASET).undone.tolist() == [20]
     with session() as open_session:
         assert reviews.counts(open_session, DATASET) == {}
+
+
+def test_accept__what_nobody_looked_at_is_no_finding(audited: tuple[Digits, int], tmp_path: Path) -> None:
+    digits, audit_id = audited
+    draw = verification.draw("digits", 60, seed=0)
+    for sample_id in draw.sample_ids:
+        label = int(digits.true_labels[sample_id])
+        verification.record(draw.id, sample_id, "label", label=label, reviewer="ada")
+    before = promises.statements(promises.load(audit_id)).errors_left
+    trained = reviewing.labels_to_train_on(DATASET)
+    changes, _ = top(audit_id, 40)
+    assert {sample_id for sample_id, _ in changes}.isdisjoint(draw.sample_ids)  # those are judged already
+    reviewing.accept(DATASET, audit_id, changes, reviewer="bob")
+    seen = reviewing.progress(DATASET, audit_id)
+    assert (seen.decided, seen.found, seen.hit_rate, seen.per_minute) == (0, 0, None, None)
+    assert promises.statements(promises.load(audit_id)).errors_left == before
+    for now, then in zip(reviewing.labels_to_train_on(DATASET), trained, strict=True):
+        assert np.array_equal(now, then)
+    summary = exporting.export("digits", tmp_path / "out.csv")
+    assert summary.num_unseen == len(changes)
+    assert summary.num_by_people == digits.is_wrong[draw.sample_ids].sum()
+    assert f"{len(changes)} accepted unseen" in summary.sentence
+    assert top(audit_id, 300)[0] == [one for one in top(audit_id, 300)[0] if one not in changes]
+
+
+def test_page__a_blind_verdict_stands_as_decided(audited: tuple[Digits, int]) -> None:
+    digits, audit_id = audited
+    draw = verification.draw("digits", 3, seed=0)
+    kept, corrected, waiting = draw.sample_ids
+    given = digits.given_labels
+    other = int((given[corrected] + 1) % 10)
+    verification.record(draw.id, kept, "label", label=int(given[kept]), reviewer="ada")
+    verification.record(draw.id, corrected, "label", label=other, reviewer="ada")
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+        decided = scores.page(open_session, audit, scores.SuspectFilter(only_decided=True)).set_index(
+            "sample_id"
+        )
+        still_open = scores.page(open_session, audit, scores.SuspectFilter(only_undecided=True), limit=300)
+    assert set(decided.index) == {kept, corrected}
+    assert decided.decision[kept] == "keep"
+    assert (decided.decision[corrected], decided.decided_label[corrected]) == ("relabel", other)
+    assert set(still_open.sample_id) == set(range(300)) - {kept, corrected}
+    assert waiting in set(still_open.sample_id)
 
 
 def test_progress__counts_found_errors(audited: tuple[Digits, int]) -> None:

@@ -58,6 +58,8 @@ def import_report(report: Any, *, as_json: bool) -> None:
         f"{report.name}: {report.num_samples:,} images in {report.num_classes} classes{unlabeled}, "
         f"{report.seconds:.1f} s."
     )
+    for note in report.notes:
+        click.echo(note)
     if report.skipped:
         click.echo("Skipped:", err=True)
         problems(report.skipped, report.num_skipped)

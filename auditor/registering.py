@@ -21,6 +21,7 @@ from auditor.errors import ImportRefusedError
 from auditor.images import TRUE_LABELS, cache_name
 from auditor.settings import settings
 from auditor.sources import Problem, Source
+from auditor.sources.columns import columns_taken
 from auditor.sources.exports import review_time, several_labels
 from auditor.sources.rows import printable
 
@@ -115,7 +116,7 @@ class Registration:
         return find_duplicates(self.built.content_hash, self.built.perceptual_hash, images, labels)
 
     def _notes(self) -> list[str]:
-        notes = []
+        notes = [taken] if (taken := columns_taken(self.source.info)) else []
         if self.built.num_animated:
             notes.append(f"{self.built.num_animated:,} animated images: the first frame is used.")
         if self.source.ignored:

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 from auditor.errors import ImportRefusedError
-from auditor.sources.rows import printable
+from auditor.sources.rows import SourceInfo, printable
 
 PATH_NAMES = (
     *(
@@ -71,3 +71,17 @@ def choose_column(
 def listed(columns: Sequence[str]) -> str:
     """The columns in words."""
     return f"Its columns are: {printable(', '.join(columns))}."
+
+
+def columns_taken(info: SourceInfo) -> str:
+    """Which columns of a table hold images and labels, and what else the labels could be; empty without a table."""
+    if info.label_column is None:
+        return ""
+    label = f"labels from the column {printable(info.label_column)!r}"
+    images = f"images from the column {printable(info.path_column)!r}, " if info.path_column else ""
+    taken = (info.label_column, info.true_label_column)
+    other = [name for name in info.columns if name.strip().lower() in LABEL_NAMES and name not in taken]
+    sentence = f"{images}{label}."
+    if other and not info.is_own_export:
+        sentence += f" Not taken: {printable(', '.join(other))}; --label-column chooses another one."
+    return sentence[0].upper() + sentence[1:]

@@ -13,8 +13,8 @@ from auditor import consensus, exporting, importing, review_files, reviewing, ve
 from auditor.catalog import reviews
 from auditor.catalog.db import session
 from auditor.errors import ExportRefusedError
-from auditor.tables import quoted, unquoted
-from tests.helpers import Digits
+from auditor.tables import quoted, read_table, unquoted
+from tests.helpers import Digits, write_digits
 
 
 def read(path: Path) -> list[dict[str, str]]:
@@ -186,3 +186,61 @@ def test_quoted__is_undone_exactly(text: str) -> None:
 def test_quoted__numbers_stay_numbers() -> None:
     assert quoted("-1.5") == "-1.5"
     assert quoted("=1+1") == "'=1+1"
+
+
+HEADER = ["filepath", "label", "action", "reviewer", "sample_id", "source_action", "cross_entropy_trust"]
+
+
+def write_colliding(folder: Path, suffix: str) -> tuple[Path, list[list[str]]]:
+    """A table of 20 digits whose own columns are named like ours; with its rows."""
+    write_digits(folder, num=20, num_wrong=2)
+    rows = [[f"images/{i:04d}.png", str(i % 3), f"=do{i}", "eve", f"A-{i}", "x", "high"] for i in range(20)]
+    path = folder / f"mine{suffix}"
+    frame = pd.DataFrame(rows, columns=HEADER)
+    if suffix == ".parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, sep="\t" if suffix == ".tsv" else ",", index=False)
+    return path, rows
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
+def test_export__users_columns_named_like_ours_are_kept_beside_them(
+    home: Path, tmp_path: Path, suffix: str
+) -> None:
+    source, rows = write_colliding(tmp_path / "set", suffix)
+    kept = ["label", "source_source_action", "source_reviewer", "source_sample_id", "source_action"]
+    kept += ["source_cross_entropy_trust"]
+    name, read_from = "first", source
+    for again in ("second", "third"):
+        # The third comes from an export of an export: the names stay as they are.
+        report = importing.import_dataset(read_from, name=name, image_size=8, workers=1)
+        reviewing.decide(report.dataset_id, 3, "exclude", reviewer="ada")
+        out = source.parent / f"{again}{suffix}"
+        exporting.export(name, out)
+        table = read_table(out)
+        cells = table.map(unquoted) if suffix != ".parquet" else table
+        assert list(table.columns) == [*kept, *exporting.OUR_COLUMNS]
+        assert cells[kept].to_numpy().tolist() == [row[1:] for row in rows]
+        assert cells.action.tolist() == ["keep"] * 3 + ["exclude"] + ["keep"] * 16
+        assert (cells.reviewer[3], cells.sample_id[3]) == ("ada", "3")
+        name, read_from = again, out
+
+
+def test_import__says_which_columns_it_took(home: Path, tmp_path: Path) -> None:
+    write_digits(tmp_path / "set", num=20, num_wrong=2)
+    lines = ["filepath,label,given_label,Class"] + [f"images/{i:04d}.png,a,b,c" for i in range(20)]
+    (tmp_path / "set" / "both.csv").write_text("\n".join(lines) + "\n")
+    report = importing.import_dataset(tmp_path / "set" / "both.csv", name="both", image_size=8, workers=1)
+    assert report.notes[0] == (
+        "Images from the column 'filepath', labels from the column 'given_label'. "
+        "Not taken: label, Class; --label-column chooses another one."
+    )
+    path = tmp_path / "set" / "out.csv"
+    exporting.export("both", path)
+    assert read(path)[0]["label"] == "a"
+    report = importing.import_dataset(
+        tmp_path / "set" / "both.csv", name="other", label_column="label", image_size=8, workers=1
+    )
+    exporting.export("other", path, force=True)
+    assert [read(path)[0][name] for name in ("label", "source_given_label", "given_label")] == ["a", "b", "a"]

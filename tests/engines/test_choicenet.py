@@ -13,15 +13,15 @@ from engines.checkpoint import MemoryCheckpoint
 from engines.choicenet import (
     _Batch,
     _exchange,
+    _heldout,
     _keep_rate,
-    _learning_rate,
     _mix,
     _Run,
     _sample_losses,
     _step,
     train,
 )
-from engines.choicenet_config import VARIANTS, ChoiceNetConfig
+from engines.choicenet_config import VARIANTS, ChoiceNetConfig, choicenet_learning_rate
 from engines.choicenet_networks import (
     FreeMixture,
     MixtureDensityHead,
@@ -42,6 +42,7 @@ from engines.cholesky import CholeskyBlock, Mixture
 from engines.contract import EngineInputError, EngineResult, EpochRecord, TrainingCancelled, TrainingData
 from engines.losses import cross_entropy
 from engines.metrics import auroc
+from engines.scoring import score_pass
 from tests.engines.helpers import digits_data
 
 CPU = torch.device("cpu")
@@ -63,20 +64,32 @@ def test_config__all_problems_at_once() -> None:
         ChoiceNetConfig(trust="published", variant="mdn")
 
 
-def test_preset__paper_is_the_authors_code() -> None:
-    paper = ChoiceNetConfig.preset("paper")
-    assert (paper.num_components, paper.rho_ref, paper.inverse_precision) == (10, 0.95, 1e-4)
-    assert (paper.lambda_reg, paper.lambda_kl, paper.weight_decay) == (1e-2, 1e-4, 1e-5)
-    assert (paper.epochs, paper.batch_size, paper.learning_rate, paper.adam_epsilon) == (41, 256, 1e-5, 1e-6)
-    assert (paper.rho_form, paper.pi_form, paper.outer, paper.warmup_epochs) == ("code_exact",) * 2 + (
-        "full",
-        0,
-    )
+def test_code__is_the_authors_mnist_code() -> None:
+    code = ChoiceNetConfig.code()
+    assert (code.num_components, code.rho_ref, code.inverse_precision) == (10, 0.95, 1e-4)
+    assert (code.lambda_reg, code.lambda_kl, code.weight_decay) == (1e-2, 1e-4, 1e-5)
+    assert (code.epochs, code.batch_size, code.learning_rate, code.adam_epsilon) == (41, 256, 1e-5, 1e-6)
+    assert (code.rho_form, code.pi_form, code.variance_form) == ("code_exact",) * 3
+    assert (code.outer, code.kl_form, code.sharing, code.warmup_epochs) == ("full", "code", "independent", 0)
+
+
+def test_preset__paper_differs_from_the_code_where_the_publications_do() -> None:
+    paper, code = (config.as_dict() for config in (ChoiceNetConfig.preset("paper"), ChoiceNetConfig.code()))
+    assert {name: value for name, value in paper.items() if value != code[name]} == {
+        "rho_form": "tanh",
+        "rho_ref": 1.0,
+        "pi_form": "softmax",
+        "variance_form": "plain",
+        "outer": "sqrt",
+        "kl_form": "paper",
+        "sharing": "shared",
+        "lambda_reg": 1e-4,
+    }
 
 
 def test_learning_rate__steps_at_half_and_three_quarters() -> None:
     config = ChoiceNetConfig(schedule="steps", epochs=8, learning_rate=1.0)
-    rates = [_learning_rate(config, epoch) for epoch in range(8)]
+    rates = [choicenet_learning_rate(config, epoch) for epoch in range(8)]
     assert rates == [1.0, 1.0, 1.0, 1.0, 0.1, 0.1, 0.01, 0.01]
 
 
@@ -248,13 +261,13 @@ def test_train__resumed_two_networks_with_mixup_are_bitwise_the_same() -> None:
     np.testing.assert_array_equal(whole.signal_history["rho"], resumed.signal_history["rho"])
 
 
-def test_train__paper_preset_and_code_forms_run() -> None:
+def test_train__paper_and_code_run() -> None:
     data, _ = digits_data(48)
-    config = dataclasses.replace(ChoiceNetConfig.preset("paper"), epochs=2, batch_size=16, width=4)
-    result = train(data, config, device="cpu")
-    assert np.isfinite(result.trust_score).all()
-    assert float(result.signals["rho"].min()) >= 0.5
-    assert result.provenance.notes["temperature"] == 1.0
+    for config, least_rho in ((ChoiceNetConfig.preset("paper"), -1.0), (ChoiceNetConfig.code(), 0.5)):
+        result = train(data, dataclasses.replace(config, epochs=2, batch_size=16, width=4), device="cpu")
+        assert np.isfinite(result.trust_score).all()
+        assert float(result.signals["rho"].min()) >= least_rho
+        assert result.provenance.notes["temperature"] == 1.0
 
 
 @pytest.mark.parametrize("num_classes", [2, 1000])
@@ -298,6 +311,21 @@ def test_train__mean_of_rho_history_is_kept_by_epoch(found: tuple[EngineResult, 
     history = result.signal_history["rho"]
     assert history.shape == (25, 800)
     assert float(np.abs(history).max()) <= 1.0
+
+
+@pytest.mark.parametrize("coteaching", [False, True])
+def test_heldout__images_are_stored_once_and_all_networks_answer(coteaching: bool) -> None:
+    data, _ = digits_data(60, with_evaluation=True)
+    assert data.evaluation is not None
+    run = _Run(data, dataclasses.replace(TINY, coteaching=coteaching), 0, CPU, None)
+    assert run.evaluation is not None
+    store = run.evaluation[0]
+    first = _heldout(run)
+    assert _heldout(run) == first
+    assert run.evaluation[0] is store
+    passes = [score_pass(network, store, run.mean_std) for network in run.networks]
+    answers = np.mean([scores.log_probs for scores in passes], axis=0).argmax(axis=1)
+    assert first == {"heldout_accuracy": pytest.approx(np.mean(answers == data.evaluation.labels))}
 
 
 def test_final_signals__agree_with_a_forward_of_the_images() -> None:

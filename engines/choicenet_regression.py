@@ -16,7 +16,6 @@ Letters: N samples, P inputs, D target dimensions, K components, B batch.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -24,84 +23,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from engines.cholesky import OUTER_FORMS, RHO_FORMS, CholeskyBlock, Mixture, correlation_kl
-from engines.config import at_least, one_of, within
+from engines.choicenet_regression_config import RegressionConfig
+from engines.cholesky import CholeskyBlock, Mixture, correlation_kl
 from engines.contract import EngineInputError
 from engines.device import make_generator, resolve_device, seeded_init
 
-REGRESSORS = ("choicenet", "mdn", "robust", "leaky_robust", "l1", "l2")
 TARGET_FUNCTIONS = ("cosexp", "linear", "step")
 TUKEY_CUTOFF = 4.6851
 """95 % efficiency for Gaussian residuals."""
 MAD_TO_DEVIATION = 1.4826
 VARIANCE_FLOOR = 1e-8
-
-
-@dataclass(frozen=True, kw_only=True)
-class RegressionConfig:
-    """Settings of one fit; defaults are the paper's, with Adam and fewer steps than the authors' code."""
-
-    variant: str = "choicenet"
-    """One of ``REGRESSORS``."""
-    num_components: int = 5
-    """K of the block; the mixture density baseline uses 10 in the authors' code."""
-    hidden: tuple[int, ...] = (64, 64)
-    """Units of the hidden layers (ReLU, batch norm)."""
-    num_steps: int = 1500
-    """Optimizer steps; the authors' code takes 30,001 of plain SGD."""
-    batch_size: int = 256
-    """Samples a step, at least 2."""
-    learning_rate: float = 5e-3
-    """First learning rate; a tenth after half of the steps, a hundredth after three quarters."""
-    optimizer: str = "adam"
-    """``adam``, or ``sgd`` without momentum (authors' code, learning rate 0.1)."""
-    rho_ref: float = 1.0
-    """Correlation of component 1 while training: 1 in the paper, 0.99 in the code."""
-    rho_form: str = "tanh"
-    """``tanh`` (paper), ``sigmoid`` or ``code_exact`` (batch norm and sigmoid)."""
-    outer: str = "sqrt"
-    """Outer factor of (5): ``sqrt`` (paper), ``full`` (code). With ``rho_ref`` below 1 take ``full``: the
-    paper's form leaves the target at 0.99 a weight variance of 0.02 ||h||², which drowns it (measured)."""
-    inverse_precision: float = 1e-2
-    """tau^-1."""
-    log_weight_variance: float = 0.0
-    """log sigma_Z²."""
-    lambda_fit: float = 0.0
-    """lambda_1 of (12)."""
-    lambda_nll: float = 1.0
-    """lambda_2 of (12)."""
-    ramped: bool = False
-    """The code's option: at progress r, lambda_1 = 0.01 max(1 - 2r, 0) and lambda_2 = min(2r + 0.1, 1)."""
-    lambda_kl: float = 1e-6
-    """Weight of the KL term (11), code form for regression."""
-    weight_decay: float = 1e-6
-    """Weight of the L2 term."""
-
-    def __post_init__(self) -> None:
-        found = [
-            *one_of(self, "variant", REGRESSORS),
-            *one_of(self, "optimizer", ("adam", "sgd")),
-            *one_of(self, "rho_form", RHO_FORMS),
-            *one_of(self, "outer", OUTER_FORMS),
-            *at_least(self, 1, "num_components", "num_steps"),
-            *at_least(self, 2, "batch_size"),
-            *at_least(self, 0, "lambda_fit", "lambda_nll", "lambda_kl", "weight_decay"),
-            *within(self, 1e-3, 1.0, "rho_ref"),
-        ]
-        if found:
-            raise EngineInputError("RegressionConfig: " + "; ".join(found) + ".")
-
-    @classmethod
-    def code(cls) -> RegressionConfig:
-        """The authors' code: SGD 0.1, 30,001 steps, rho_1 0.99, sigmoid of batch norm."""
-        return cls(
-            num_steps=30_001,
-            learning_rate=0.1,
-            optimizer="sgd",
-            rho_ref=0.99,
-            rho_form="code_exact",
-            outer="full",
-        )
 
 
 class RegressionData(NamedTuple):
@@ -147,11 +78,12 @@ class RegressionNetwork(nn.Module):
                 num_components=config.num_components,
                 rho_ref=config.rho_ref,
                 rho_form=config.rho_form,
+                variance_form=config.variance_form,
                 outer=config.outer,
                 norm_relu=False,
                 log_weight_variance=config.log_weight_variance,
                 inverse_precision=config.inverse_precision,
-                head_scale=0.1,
+                head_scale=config.head_scale,
             )
         elif config.variant == "mdn":
             self.head = DensityHead(size, num_outputs, num_components=config.num_components)
@@ -278,10 +210,8 @@ def _batch_loss(
     said = network.head(network.base(inputs))
     if config.variant == "choicenet":
         fit, nll = loss_weights(config, progress)
-        loss = regression_loss(said, targets, noise, lambda_fit=fit, lambda_nll=nll)
-        return (
-            loss + config.lambda_kl * correlation_kl(said.rho, said.log_pi, form="code_regression")
-        ).mean()
+        loss = regression_loss(said, targets, noise, lambda_fit=fit, lambda_nll=nll, sharing=config.sharing)
+        return (loss + config.lambda_kl * correlation_kl(said.rho, said.log_pi, form=config.kl_form)).mean()
     if config.variant == "mdn":
         return -mixture_log_density(targets, *said).mean()
     residuals = targets - said
@@ -306,8 +236,9 @@ def regression_loss(
     *,
     lambda_fit: float,
     lambda_nll: float,
+    sharing: str = "shared",
 ) -> Tensor:
-    """(B,) first two terms of (12), one draw of W* and Z shared over components as in the paper.
+    """(B,) first two terms of (12), for one draw of W* and Z.
 
     Args:
         mixture: training form, rho_1 = rho_ref.
@@ -315,13 +246,18 @@ def regression_loss(
         generator: randomness of the draw.
         lambda_fit: lambda_1, weight of ||y - mu_1||².
         lambda_nll: lambda_2, weight of the negative log-likelihood.
+        sharing: ``shared``: the draw serves all components (paper); ``independent``: each has its own (code).
     """
-    size, like = targets.shape, mixture.target
-    noise = (
-        torch.randn(size, generator=generator, device=like.device, dtype=like.dtype),
-        torch.randn(size, generator=generator, device=like.device, dtype=like.dtype),
-    )
-    means = mixture.sample_means(noise)
+
+    def normal(*size: int) -> Tensor:
+        like = mixture.target
+        return torch.randn(size, generator=generator, device=like.device, dtype=like.dtype)
+
+    batch, outputs = targets.shape
+    if sharing == "shared":
+        means = mixture.sample_means((normal(batch, outputs), normal(batch, outputs)))
+    else:
+        means = mixture.sample_independent_means(normal(batch, mixture.rho.shape[1], outputs))
     fit = (targets - means[:, 0]).square().sum(dim=1)
     density = mixture_log_density(targets, mixture.log_pi, means, mixture.output_variances())
     return lambda_fit * fit - lambda_nll * density

@@ -93,6 +93,15 @@ class Mixture:
         drawn = rho * target_noise[:, None, :] + complement_root(rho) * other_noise[:, None, :]
         return self.means() + outer_factor(rho, self.outer) * drawn
 
+    def sample_independent_means(self, noise: Tensor) -> Tensor:
+        """(B, K, D) mu_k with a W* and Z for each component: the marginals of (8), as the authors' code draws.
+
+        Args:
+            noise: (B, K, D) standard normals.
+        """
+        scale = outer_factor(self.rho, self.outer) * self.weight_variance.sqrt()
+        return self.means() + scale[:, :, None] * noise
+
     def sample(self, generator: torch.Generator | None, *, sharing: str = "independent") -> Tensor:
         """(B, K, D) sampled outputs yhat_k (7), one draw for each sample.
 

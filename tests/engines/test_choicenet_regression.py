@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -9,9 +10,8 @@ import pytest
 import torch
 
 from engines.choicenet_regression import (
-    REGRESSORS,
-    RegressionConfig,
     RegressionData,
+    RegressionNetwork,
     component_log_density,
     fit_regression,
     judge_targets,
@@ -22,6 +22,7 @@ from engines.choicenet_regression import (
     regression_loss,
     tukey_loss,
 )
+from engines.choicenet_regression_config import REGRESSORS, RegressionConfig
 from engines.cholesky import CholeskyBlock
 from engines.contract import EngineInputError
 
@@ -172,6 +173,60 @@ def test_fit_regression__bad_tables_are_named() -> None:
         fit_regression(x, y[:3], RegressionConfig())
 
 
+def test_regression_config__paper_and_code_differ_where_the_publications_do() -> None:
+    paper, code = (dataclasses.asdict(one) for one in (RegressionConfig.paper(), RegressionConfig.code()))
+    forms = {name: (value, code[name]) for name, value in paper.items() if value != code[name]}
+    assert forms == {
+        "hidden": ((64, 64, 64), (64, 64)),
+        "rho_ref": (1.0, 0.99),
+        "rho_form": ("tanh", "code_exact"),
+        "variance_form": ("plain", "code_exact"),
+        "outer": ("sqrt", "full"),
+        "sharing": ("shared", "independent"),
+        "kl_form": ("paper", "code_regression"),
+    }
+
+
+@pytest.mark.parametrize("config", [RegressionConfig.paper(), RegressionConfig.code()], ids=["paper", "code"])
+def test_fit_regression__paper_and_code_learn(config: RegressionConfig) -> None:
+    data = make_regression_data("linear", outlier_rate=0.2, seed=0)
+    short = dataclasses.replace(config, num_steps=2_000)
+    assert _error(data, short) < 0.05  # the targets' own deviation is .87
+
+
+def test_regression_network__code_has_a_base_variance_of_at_least_one() -> None:
+    torch.manual_seed(0)
+    network = RegressionNetwork(1, 1, RegressionConfig.code()).train()
+    mixture = network.head(network.base(torch.linspace(-3, 3, 50)[:, None]))
+    assert float(mixture.base_variance.detach().min()) >= 1.0
+    assert float(mixture.base_variance.detach().max()) > 1.5
+    assert 0.0 < float(mixture.rho[:, 1:].detach().min()) < 0.5  # no ReLU under the sigmoid
+
+
+def test_regression_loss__independent_components_share_nothing() -> None:
+    """Two components of rho 0 under one W* and Z have equal means, and unequal ones of their own."""
+    torch.manual_seed(0)
+    block = CholeskyBlock(3, 1, num_components=3, head_scale=0.0)
+    mixture = block(torch.randn(2_000, 3))
+    one = torch.randn(2_000, 1)
+    shared = mixture.sample_means((one, one))
+    torch.testing.assert_close(shared[:, 1], shared[:, 2])
+    own = mixture.sample_independent_means(torch.randn(2_000, 3, 1))[:, :, 0].detach()
+    assert abs(float(torch.corrcoef(own[:, 1:].T)[0, 1])) < 0.06
+    torch.testing.assert_close(own[:, 1].std(), shared[:, 1, 0].std(), rtol=0.06, atol=0.0)
+    losses = [
+        regression_loss(
+            mixture, one, torch.Generator().manual_seed(0), lambda_fit=0.0, lambda_nll=1.0, sharing=sharing
+        )
+        for sharing in ("shared", "independent")
+    ]
+    assert not torch.equal(*losses)
+
+
 def test_regression_config__all_problems_at_once() -> None:
     with pytest.raises(EngineInputError, match=r"variant is 'l3'.*batch_size is 1"):
         RegressionConfig(variant="l3", batch_size=1)
+    with pytest.raises(EngineInputError, match=r"variance_form is 'x'.*sharing is 'y'.*kl_form is 'z'"):
+        RegressionConfig(variance_form="x", sharing="y", kl_form="z")
+    with pytest.raises(EngineInputError, match="kl_form 'code' takes log"):
+        RegressionConfig(kl_form="code")

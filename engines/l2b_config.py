@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
 from engines.config import LoopConfig, at_least, check_preset, learning_rate_at, one_of, within
 from engines.l2b_step import DERIVATIVES
-from engines.l2b_weights import NORMALIZATIONS, VARIANTS
+from engines.l2b_weights import META_VARIANTS, NORMALIZATIONS, VARIANTS
+from engines.selection import MIXTURE_STEPS
 
 META_SOURCES = ("auto", "trusted", "mixture")
 
@@ -40,6 +42,8 @@ class L2BConfig(LoopConfig):
     """Smallest posterior of the mixture's low-loss component to be believed, 0 to 1 (0.6 at 90 % noise)."""
     meta_loss_epochs: int = 1
     """Epochs whose scaled losses are averaged before the mixture is fitted (5 at 90 % noise)."""
+    meta_mixture_steps: int = MIXTURE_STEPS
+    """EM steps of the mixture at most, at least 1: 10 (paper); 100 lets it converge."""
     meta_learning_rate: float = 1.0
     """eta of eq. (5), above 0; cancels in ``joint``."""
     train_on_trusted: bool = True
@@ -64,7 +68,7 @@ class L2BConfig(LoopConfig):
             *one_of(self, "lookahead", ("none", "optimizer")),
             *one_of(self, "meta_source", META_SOURCES),
             *at_least(self, 2, "meta_batch_size"),
-            *at_least(self, 1, "meta_per_class", "meta_loss_epochs", "late_epochs"),
+            *at_least(self, 1, "meta_per_class", "meta_loss_epochs", "meta_mixture_steps", "late_epochs"),
             *at_least(self, 0, "clip_norm", "min_direction_norm", "mixup", "warmup_epochs"),
             *within(self, 0, 1, "meta_threshold", "bootstrap_given"),
         ]
@@ -73,6 +77,11 @@ class L2BConfig(LoopConfig):
                 found.append(f"{field} is {getattr(self, field)}, it must be above 0")
         if self.lookahead == "optimizer" and self.optimizer != "sgd":
             found.append("lookahead 'optimizer' needs optimizer 'sgd' (Adam's step is not linear)")
+        if self.compile and self.variant in META_VARIANTS:
+            found.append(
+                f"compile is True, but variant {self.variant!r} takes meta steps, whose tangents pass through the "
+                "network's own layers and not through a compiled graph: set compile to False"
+            )
         return found
 
     @property
@@ -86,7 +95,10 @@ class L2BConfig(LoopConfig):
 
     @classmethod
     def preset(cls, name: str) -> L2BConfig:
-        """``quick``: minutes on a laptop; ``standard``: 45 epochs; ``paper``: as published for CIFAR-10."""
+        """``quick``: minutes on a laptop; ``standard``: 45 epochs; ``paper``: as printed for CIFAR-10.
+
+        ``code`` is ``paper`` as released.
+        """
         check_preset(name)
         if name == "quick":
             return cls(epochs=15, learning_rate=2e-3, late_epochs=6)
@@ -97,9 +109,14 @@ class L2BConfig(LoopConfig):
         return cls(
             network="preact_resnet18", epochs=300, warmup_epochs=10, batch_size=512, meta_batch_size=512,
             optimizer="sgd", learning_rate=0.15, weight_decay=5e-4, schedule="cosine_to_zero",
-            augment="crop_flip", clip_norm=0.25, lookahead="optimizer", train_on_trusted=False,
-            meta_per_class=100, views=1,
+            augment="crop_flip", clip_norm=0.25, train_on_trusted=False,
+            meta_per_class=100, meta_mixture_steps=10, views=1,
         )  # fmt: skip
+
+    @classmethod
+    def code(cls) -> L2BConfig:
+        """The released code: it takes v after the optimizer's momentum and weight decay, not where it stands."""
+        return dataclasses.replace(cls.preset("paper"), lookahead="optimizer")
 
 
 def l2b_learning_rate(config: L2BConfig, epoch: int) -> float:

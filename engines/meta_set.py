@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from engines.contract import EngineInputError
-from engines.selection import gmm_small_loss_probability
+from engines.selection import MIXTURE_STEPS, gmm_small_loss_probability
 
 MIN_TRUSTED_PER_CLASS = 5
 """``"auto"`` takes the trusted samples alone only where each given class has this many."""
@@ -94,6 +94,7 @@ def mixture_meta_set(
     *,
     threshold: float,
     per_class: int,
+    max_steps: int = MIXTURE_STEPS,
 ) -> MetaSet:
     """Of each class the ``per_class`` smallest losses that the mixture believes, and all trusted samples.
 
@@ -103,9 +104,10 @@ def mixture_meta_set(
         trusted: (N,) bool, always members.
         threshold: smallest posterior of the low-loss component to be believed, in [0, 1].
         per_class: most samples a class besides the trusted ones.
+        max_steps: EM steps of the mixture at most.
     """
     losses = np.where(labels >= 0, losses, np.nan)
-    clean = gmm_small_loss_probability(losses)
+    clean = gmm_small_loss_probability(losses, max_steps=max_steps)
     chosen = trusted.copy()
     for label in np.unique(labels[labels >= 0]):
         members = np.flatnonzero(labels == label)

@@ -5,14 +5,20 @@ Ties go to the earlier sample, so that equal losses never make a run depend on h
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
 MIXTURE_SAMPLE = 100_000
 """Losses that the mixture is fitted on at most; the posterior is computed for all."""
+
+MIXTURE_STEPS = 100
+"""EM steps of a fit at most, so that it converges. DivideMix, whose split this is, stops after 10."""
 
 
 def keep_count(keep_rate: float, batch_size: int) -> int:
@@ -38,11 +44,14 @@ def small_loss_mask(losses: Tensor, counts: Tensor) -> Tensor:
     return rank < counts[:, None]
 
 
-def gmm_small_loss_probability(losses: NDArray[np.floating] | Tensor) -> NDArray[np.float64]:
+def gmm_small_loss_probability(
+    losses: NDArray[np.floating] | Tensor, *, max_steps: int = MIXTURE_STEPS
+) -> NDArray[np.float64]:
     """Posterior that a loss comes from the low-mean of two Gaussians: (N,) -> (N,) in [0, 1]; high = clean.
 
     DivideMix's co-divide on min-max scaled losses. Where the losses cannot be split (fewer than two, or all
-    equal) every posterior is 1. NaN losses get NaN. Deterministic; fits on at most 100,000 losses.
+    equal) every posterior is 1. NaN losses get NaN. Deterministic; fits on at most 100,000 losses, in at most
+    ``max_steps`` EM steps.
     """
     values = np.asarray(losses, dtype=np.float64)
     posterior = np.full(values.shape, np.nan)
@@ -56,7 +65,9 @@ def gmm_small_loss_probability(losses: NDArray[np.floating] | Tensor) -> NDArray
         return posterior
     scaled = ((scaled - low) / (high - low))[:, None]
     step = -(-len(scaled) // MIXTURE_SAMPLE)
-    mixture = GaussianMixture(2, tol=1e-2, reg_covar=5e-4, max_iter=100, random_state=0)
-    mixture.fit(scaled[::step])
+    mixture = GaussianMixture(2, tol=1e-2, reg_covar=5e-4, max_iter=max_steps, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # where few steps are asked for, few are meant
+        mixture.fit(scaled[::step])
     posterior[known] = mixture.predict_proba(scaled)[:, int(np.argmin(mixture.means_[:, 0]))]
     return posterior

@@ -221,10 +221,23 @@ def test_l2b_config__lists_every_problem() -> None:
         L2BConfig(variant="x", meta_batch_size=1, warmup_epochs=-1, lookahead="optimizer")
 
 
+def test_l2b_config__meta_steps_refuse_to_be_compiled() -> None:
+    with pytest.raises(EngineInputError, match="compile is True, but variant 'l2b' takes meta steps"):
+        L2BConfig(compile=True)
+    assert L2BConfig(variant="bootstrap", compile=True).compile
+
+
+def test_l2b_config__code_takes_the_direction_after_the_optimizers_own_step() -> None:
+    paper, code = L2BConfig.preset("paper"), L2BConfig.code()
+    assert (paper.lookahead, code.lookahead) == ("none", "optimizer")
+    assert replace(code, lookahead="none") == paper
+
+
 def test_l2b_config__paper_preset_is_the_published_one() -> None:
     config = L2BConfig.preset("paper")
     assert (config.epochs, config.warmup_epochs, config.batch_size, config.clip_norm) == (300, 10, 512, 0.25)
     assert (config.optimizer, config.learning_rate, config.weight_decay) == ("sgd", 0.15, 5e-4)
+    assert config.meta_mixture_steps == 10
     assert l2b_learning_rate(config, 0) == 0.15
     assert l2b_learning_rate(config, 150) == pytest.approx(0.075)
     assert l2b_learning_rate(config, 300) == pytest.approx(0)

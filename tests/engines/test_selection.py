@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -87,6 +89,17 @@ def test_gmm_small_loss_probability__large_sets_fit_on_a_sample() -> None:
     losses = np.where(rng.random(250_000) < 0.2, rng.normal(3, 0.2, 250_000), rng.normal(0, 0.2, 250_000))
     posterior = gmm_small_loss_probability(losses)
     np.testing.assert_array_equal(posterior > 0.5, losses < 1.5)
+
+
+def test_gmm_small_loss_probability__stops_after_the_steps_it_is_given() -> None:
+    """DivideMix's 10 steps are not always enough; stopping there is meant and warns of nothing."""
+    rng = np.random.default_rng(0)
+    losses = np.concatenate([rng.normal(0.0, 1.0, 300), rng.normal(2.0, 1.5, 200)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        one, converged = (gmm_small_loss_probability(losses, max_steps=steps) for steps in (1, 100))
+    assert np.abs(one - converged).max() > 0.01
+    np.testing.assert_array_equal(converged, gmm_small_loss_probability(losses))
 
 
 @pytest.mark.parametrize("losses", [[], [0.3], [2.0, 2.0, 2.0]])

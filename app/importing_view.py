@@ -71,7 +71,7 @@ def _draw_job(job: Job) -> None:
             background.dismiss(job.folder)
             st.switch_page("app_pages/audit.py")
     elif job.is_over:
-        line.error(f"{plain(job.name)}: {plain(job.error or 'it failed')}")
+        line.error(f"{plain(job.name)}: {plain(words.on_the_page(job.error or 'it failed'))}")
     else:
         share = min(1.0, job.done / job.total) if job.total else 0.0
         left = f" · {words.duration(job.seconds_left)} left" if job.seconds_left else ""
@@ -99,4 +99,5 @@ def _told(report: dict[str, object]) -> str:
 def _draw_problems(rows: list[tuple[object, object, object]]) -> None:
     st.markdown("**Problems**")
     table = pd.DataFrame(rows, columns=["file", "row", "problem"]).astype(str).replace("None", "")
+    table["problem"] = table.problem.map(words.on_the_page)
     st.dataframe(table, hide_index=True, height=min(240, 40 + 36 * len(rows)))

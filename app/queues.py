@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import data, state
+from app import data, kept, state
 from auditor import results
 from auditor.catalog.models import AuditTable, DatasetTable
 
@@ -37,17 +37,18 @@ def choose(dataset: DatasetTable, audit: AuditTable) -> dict[str, Any]:
         return "Pair: any" if pair == state.ALL else f"{names[pair[0]]} → {names[pair[1]]} ({pair[2]:,})"
 
     pairs = [tuple(pair) for pair in data.pair_counts(audit).head(MOST_PAIRS).astype(int).to_numpy().tolist()]
-    row = st.columns([1.2, 1.1, 1.4, 1.1, 1.8])
+    # On a phone the row folds away behind the bench's button "Filters" (frame.py).
+    row = st.container(key="suspects_filters").columns([1.2, 1.1, 1.4, 1.1, 1.8])
     with row[0]:
-        show = _select("Show", list(SHOW), SHOW.__getitem__, state.QUEUE_SHOW)
+        show = _select(dataset, "Show", list(SHOW), SHOW.__getitem__, state.QUEUE_SHOW)
     with row[1]:
-        given = _select("Given label", labels, given_option, state.QUEUE_GIVEN)
+        given = _select(dataset, "Given label", labels, given_option, state.QUEUE_GIVEN)
     with row[2]:
-        suggested = _select("Suggested label", labels, suggested_option, state.QUEUE_SUGGESTED)
+        suggested = _select(dataset, "Suggested label", labels, suggested_option, state.QUEUE_SUGGESTED)
     with row[3]:
-        pair = _select("Pair", [state.ALL, *pairs], pair_option, state.QUEUE_PAIR)
+        pair = _select(dataset, "Pair", [state.ALL, *pairs], pair_option, state.QUEUE_PAIR)
     with row[4]:
-        against = _choose_engines(audit)
+        against = _choose_engines(dataset, audit)
     queue: dict[str, Any] = {
         "undecided": show in ("undecided", "issues"),
         "issues": show == "issues",
@@ -60,7 +61,7 @@ def choose(dataset: DatasetTable, audit: AuditTable) -> dict[str, Any]:
     return queue | against
 
 
-def _choose_engines(audit: AuditTable) -> dict[str, Any]:
+def _choose_engines(dataset: DatasetTable, audit: AuditTable) -> dict[str, Any]:
     """How many engines, or which one, see another class than the given one."""
     engines = results.engines_of(audit.id or 0)
     titles = {name: results.describe(audit.id or 0, name)["title"] for name in engines}
@@ -72,7 +73,7 @@ def _choose_engines(audit: AuditTable) -> dict[str, Any]:
         return words.get(choice, f"Engines against it: {choice} or more")
 
     choices = [0, *range(1, len(engines) + 1), -1, *engines]
-    chosen = _select("Engines against the label", choices, option, state.QUEUE_AGREEMENT)
+    chosen = _select(dataset, "Engines against the label", choices, option, state.QUEUE_AGREEMENT)
     if isinstance(chosen, str):
         return {"engine": chosen}
     if chosen == -1:
@@ -80,5 +81,18 @@ def _choose_engines(audit: AuditTable) -> dict[str, Any]:
     return {"agreement": chosen} if chosen else {}
 
 
-def _select(label: str, options: list[Any], format_func: Any, key: str) -> Any:
-    return st.selectbox(label, options, format_func=format_func, key=key, label_visibility="collapsed")
+def _select(dataset: DatasetTable, label: str, options: list[Any], format_func: Any, key: str) -> Any:
+    return kept.select(
+        label,
+        options,
+        dataset=dataset.name,
+        key=key,
+        code=_code,
+        format_func=format_func,
+        label_visibility="collapsed",
+    )
+
+
+def _code(option: Any) -> str:
+    """An option in the page's address; a pair goes without its count, which another audit changes."""
+    return f"{option[0]}-{option[1]}" if isinstance(option, tuple) else str(option)

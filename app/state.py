@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import streamlit as st
 
-from app import components, data
+from app import components, data, kept
 from app.words import plain
 from auditor.catalog.models import AuditTable, DatasetTable
 
@@ -66,21 +66,29 @@ def require_audit(dataset: DatasetTable) -> AuditTable:
     if len(finished) == 1:
         return finished[0]
     by_id = {row.id: row for row in finished}
-    if st.session_state.get(AUDIT) not in by_id:
-        st.session_state[AUDIT] = finished[0].id
-    st.sidebar.selectbox(
-        "Audit", list(by_id), key=AUDIT, format_func=lambda number: audit_title(by_id[number])
-    )
-    return by_id[st.session_state[AUDIT]]
+    with st.sidebar:
+        chosen = kept.select(
+            "Audit",
+            list(by_id),
+            dataset=dataset.name,
+            key=AUDIT,
+            format_func=lambda number: audit_title(by_id[number]),
+        )
+    if chosen != finished[0].id:
+        st.caption(f":material/history: Audit {chosen} is shown; audit {finished[0].id} is newer.")
+    return by_id[chosen]
 
 
 def open_suspects(*, given: int | None = None, suggested: int | None = None, agreement: int = 0) -> None:
     """Go to Suspects with these filters."""
-    st.session_state[QUEUE_SHOW] = "undecided"
-    st.session_state[QUEUE_GIVEN] = ALL if given is None else given
-    st.session_state[QUEUE_SUGGESTED] = ALL if suggested is None else suggested
-    st.session_state[QUEUE_PAIR] = ALL
-    st.session_state[QUEUE_AGREEMENT] = agreement
+    filters = {
+        QUEUE_SHOW: "undecided",
+        QUEUE_GIVEN: ALL if given is None else str(given),
+        QUEUE_SUGGESTED: ALL if suggested is None else str(suggested),
+        QUEUE_PAIR: ALL,
+        QUEUE_AGREEMENT: str(agreement),
+    }
+    kept.put(st.session_state[DATASET], **filters)
     st.switch_page("app_pages/suspects.py")
 
 

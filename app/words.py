@@ -8,6 +8,22 @@ from datetime import UTC, datetime
 
 MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~$:&])")
 
+FIELDS = {
+    "--label-column": "Column of labels",
+    "--path-column": "Column of image paths",
+    "--root": "Folder that the paths of a table are relative to",
+    "--image-size": "Image size",
+    "--skip-bad": "Leave out rows with problems",
+    "--name": "Name of the dataset",
+}
+"""What an option of the command line is called on the import page."""
+OPTION = re.compile(r"(?<![\w-])(" + "|".join(FIELDS) + r")(?![\w-])")
+
+
+def on_the_page(text: str) -> str:
+    """An error's text with the page's fields in place of the command line's options."""
+    return OPTION.sub(lambda found: f"“{FIELDS[found[1]]}”", text)
+
 
 def plain(text: str) -> str:
     """Text for ``st.markdown`` and labels in which every character stands for itself."""

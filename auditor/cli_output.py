@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 import numpy as np
+import pandas as pd
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -30,8 +31,9 @@ MOST_PROBLEMS = 20
 
 
 def print_json(value: Any) -> None:
-    """Print as JSON; NaN becomes null."""
-    click.echo(json.dumps(value, indent=2, default=_plain, ensure_ascii=False))
+    """Print as JSON; NaN, which JSON does not know, becomes null."""
+    known = json.loads(json.dumps(value, default=_plain), parse_constant=lambda _: None)
+    click.echo(json.dumps(known, indent=2, ensure_ascii=False))
 
 
 @contextmanager
@@ -283,7 +285,8 @@ def _suspect(row: Mapping[Any, Any], names: list[str]) -> dict[str, Any]:
     kept = ("sample_id", "filepath", "rank", "trust_score", "error_probability", "suggested_probability")
     found = {key: row[key] for key in kept}
     found |= {"given_label": name_of(row["given_label"]), "suggested_label": name_of(row["suggested_label"])}
-    found |= {"agreement": row["agreement"], "decision": row["decision"], "reviewer": row["reviewer"]}
+    decided = {key: None if pd.isna(row[key]) else row[key] for key in ("decision", "reviewer")}
+    found |= {"agreement": row["agreement"], **decided}
     return found
 
 

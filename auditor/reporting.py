@@ -64,7 +64,7 @@ class Suspect:
     suggested_probability: float
     reason: str = ""
     decision: str = ""
-    """keep, relabel, exclude or unsure as a person decided; empty while open."""
+    """As a person decided, ``keep`` or ``relabel → five``; empty while open."""
     image: NDArray[np.uint8] | None = None
     """(C, H, W) uint8, C in {1, 3}; None where it cannot be shown."""
 

@@ -16,6 +16,7 @@ from auditor.catalog.models import AuditTable
 from auditor.errors import ExportRefusedError
 from auditor.reasons import headline
 from auditor.reporting import EngineLine, ReportInput, Suspect, report_html
+from auditor.reviewing import Outcome, outcomes
 
 NUM_SUSPECTS = 60
 
@@ -76,6 +77,7 @@ def _suspects(audit: AuditTable, standing: promises.Standing) -> list[Suspect]:
     names = standing.dataset.class_names
     with session() as open_session:
         rows = scores.page(open_session, audit, scores.SuspectFilter(), limit=NUM_SUSPECTS).to_dict("records")
+    decided = outcomes(audit.dataset_id)
     cache = images.image_cache(standing.dataset)
     voters = {engine: results.pred_probs(audit.id, engine) for engine in results.engines_of(audit.id)}
     titles = {engine: results.describe(audit.id, engine)["title"] for engine in voters}
@@ -93,7 +95,7 @@ def _suspects(audit: AuditTable, standing: promises.Standing) -> list[Suspect]:
                 error_probability=float(row["error_probability"]),
                 suggested_probability=float(row["suggested_probability"]),
                 reason=headline(int(row["given_label"]), votes, names),
-                decision=row["decision"] or "",
+                decision=_decision(decided.get(i), names),
                 image=np.asarray(cache[i]),
             )
         )
@@ -103,6 +105,14 @@ def _suspects(audit: AuditTable, standing: promises.Standing) -> list[Suspect]:
 def _engine_lines(audit: AuditTable) -> list[EngineLine]:
     assert audit.id is not None
     with session() as open_session:
+def _decision(outcome: Outcome | None, names: list[str]) -> str:
+    """What a person decided, with the classes that it names; empty while open."""
+    if outcome is None:
+        return ""
+    classes = [outcome.label] if outcome.label is not None else outcome.labels or []
+    return outcome.decision + (f" → {', '.join(names[label] for label in classes)}" if classes else "")
+
+
         runs = audits.runs(open_session, audit.id)
     lines = []
     for run in runs:

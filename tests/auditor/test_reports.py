@@ -10,6 +10,8 @@ import pytest
 
 from auditor import comparisons, consensus, reports, results, reviewing, tournaments, verification, worker
 from auditor.auditing import plan
+from auditor.catalog import audits, scores
+from auditor.catalog.db import session
 from auditor.errors import AuditFailedError, ExportRefusedError, NotFoundError
 from tests.helpers import QUICK_OPTIONS, Digits
 
@@ -39,6 +41,27 @@ def test_report__is_one_file_without_outside_addresses(audited: tuple[Digits, in
     with pytest.raises(NotFoundError, match="no dataset 'none'"):
         reports.write_report("none", tmp_path / "other.html")
     assert not (tmp_path / "other.html").exists()
+
+
+def test_report__says_what_was_decided_and_nothing_on_open_suspects(audited: tuple[Digits, int]) -> None:
+    digits, audit_id = audited
+    assert "decided:" not in reports.report("digits")
+    with session() as open_session:
+        page = scores.page(open_session, audits.get(open_session, audit_id), scores.SuspectFilter(), limit=60)
+    first, second = page.sample_id[:2].tolist()
+    reviewing.decide(1, first, "relabel", label=5, reviewer="ada")
+    reviewing.decide(1, second, "multiple", labels=[1, 2], reviewer="ada")
+    text = reports.report("digits")
+    assert re.findall("decided: ([^<]*)", text) == ["relabel → 5", "multiple → 1, 2"]
+    draw = verify(digits, 100)
+    shown = [i for i in page.sample_id if i in draw.sample_ids and i not in (first, second)]
+    assert shown
+    # Blind verdicts were decided by people too.
+    decided = re.findall("decided: ([^<]*)", reports.report("digits"))
+    assert len(decided) == 2 + len(shown)
+    wrong = [i for i in shown if digits.is_wrong[i]]
+    truth = [f"relabel → {digits.true_labels[i]}" for i in wrong]
+    assert [one for one in decided[2:] if one.startswith("relabel")] == truth
 
 
 def test_report__says_what_the_trusted_set_changed(audited: tuple[Digits, int]) -> None:

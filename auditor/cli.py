@@ -85,7 +85,13 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
 )
 @click.option("--map", "map_method", type=click.Choice(["umap", "pca"]), default="umap", show_default=True)
 @click.option(
-    "--pred-probs", type=click.Path(path_type=Path), help="Your own model's probabilities, a witness."
+    "--pred-probs",
+    metavar="FILE|column:PREFIX",
+    help="Your own model's probabilities, one more witness of this and later audits: a .csv, .tsv or .parquet with "
+    "sample_id or filepath and a column a class, or NAME's own columns PREFIX + class name.",
+)
+@click.option(
+    "--forget-pred-probs", metavar="MODEL", help="Remove a model's probabilities (see `status`) and end."
 )
 @click.option("--resume", is_flag=True, help="Go on with the newest audit that did not finish.")
 @click.option("--detach", is_flag=True, help="Start and return; `auditor status NAME` shows progress.")
@@ -98,16 +104,25 @@ def audit(
     seed: int,
     settings: tuple[str, ...],
     map_method: str,
-    pred_probs: Path | None,
+    pred_probs: str | None,
+    forget_pred_probs: str | None,
     resume: bool,
     detach: bool,
     as_json: bool,
 ) -> None:
     """Train the engines on dataset NAME and score every label. Ctrl-C keeps what was reached."""
-    from auditor import auditing, cli_output, consensus
+    from auditor import auditing, cli_output, own_predictions
 
+    if forget_pred_probs is not None:
+        if pred_probs is not None or resume or detach:
+            raise click.UsageError("--forget-pred-probs trains nothing; use it alone.")
+        own_predictions.forget(name, forget_pred_probs)
+        click.echo(f"{name}: audits do without {forget_pred_probs} from now on.")
+        return
     if pred_probs is not None:
-        consensus.add_own_predictions(name, pred_probs)
+        added = own_predictions.add(name, pred_probs)
+        taken = f"{added.num_rows:,} of {added.num_samples:,} samples"
+        click.echo(f"{added.name}: predictions for {taken} are one more witness.", err=True)
     if resume:
         audit_id = auditing.newest_unfinished(name)
     else:
@@ -270,7 +285,7 @@ def simulate(
     with cli_output.step_progress("simulating") as progress:
         result = tournaments.simulate(
             name,
-            engines=engines.split(",") if engines else None,
+            engines=[one.strip() for one in engines.split(",")] if engines else None,
             rate=rate,
             seeds=range(seeds),
             preset=preset,

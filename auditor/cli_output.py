@@ -16,7 +16,7 @@ import pandas as pd
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from auditor import auditing, consensus, promises, reviewing
+from auditor import auditing, consensus, own_predictions, promises, reviewing
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable, DatasetTable
@@ -153,6 +153,8 @@ def status(name: str | None, *, as_json: bool) -> None:
             click.echo(f"  audit {audit['id']} ({audit['preset']}) {audit['state']}{left}{error}")
         decided = ", ".join(f"{count} {decision}" for decision, count in one["decisions"].items())
         click.echo(f"  decisions: {decided or 'none yet'}")
+        if one["own_predictions"]:
+            click.echo(f"  own predictions: {', '.join(one['own_predictions'])}")
         for sentence in one["sentences"]:
             click.echo(f"  {sentence}")
 
@@ -313,6 +315,7 @@ def _dataset_status(open_session: Any, dataset: DatasetTable) -> dict[str, Any]:
         "num_classes": len(dataset.class_names),
         "source": dataset.source,
         "decisions": reviews.counts(open_session, dataset.id),
+        "own_predictions": own_predictions.names(dataset.id),
         "audits": [_audit_status(audit) for audit in found],
         "sentences": sentences,
     }

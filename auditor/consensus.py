@@ -5,25 +5,20 @@ Needs no training, so it also runs when verdicts were added: the same engines, t
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor import results, verification
+from auditor import own_predictions, results, verification
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.catalog.models import DatasetTable
 from auditor.errors import AuditFailedError
 from auditor.estimates import NoiseRate, Transition
 from auditor.evidence import Verified, Witness
-from auditor.predictions import read_predictions, witness_from_frame, witness_from_probabilities
-from auditor.settings import settings
+from auditor.predictions import witness_from_probabilities
 from auditor.trust import Consensus, combine
-
-OWN_PREDICTIONS = "own_predictions"
-"""Folder of a dataset with predicted probabilities that the user handed in, one file a model."""
 
 
 def settle(audit_id: int) -> Consensus:
@@ -66,10 +61,8 @@ def witnesses(audit_id: int, dataset: DatasetTable) -> list[Witness]:
         )
         for engine in results.engines_of(audit_id)
     ]
-    assert dataset.id is not None
-    for path in sorted((settings().dataset_folder(dataset.id) / OWN_PREDICTIONS).glob("*.npy")):
-        probs: NDArray[np.float32] = np.load(path, mmap_mode="r", allow_pickle=False)
-        found.append(witness_from_probabilities(probs, given, name=path.stem))
+    own = own_predictions.load(dataset.id)
+    found += [witness_from_probabilities(probs, given, name=name) for name, probs in own.items()]
     if not found:
         raise AuditFailedError(f"No engine of audit {audit_id} has finished; resume it first.")
     return found
@@ -82,31 +75,6 @@ def verified_rows(audit_id: int) -> Verified:
         given = datasets.given_labels(open_session, audit.dataset_id)
     labels, trusted = results.trained_labels(audit_id)
     return verification.standing(audit.dataset_id, trusted=trusted | (labels != given))
-
-
-def add_own_predictions(dataset_name: str, path: Path, *, name: str | None = None) -> int:
-    """Take a table of predicted probabilities as one more witness of every later audit of this dataset.
-
-    The table has ``sample_id`` or ``filepath`` and one column a class, named like the class. Rows that are
-    missing have no opinion. Returns how many rows were taken.
-
-    Raises:
-        ImportRefusedError: a class or row does not fit; the text names the row and the remedy.
-    """
-    with session() as open_session:
-        dataset = datasets.get(open_session, dataset_name)
-        assert dataset.id is not None
-        by_path = datasets.sample_ids_by_path(open_session, dataset.id)
-        given = datasets.given_labels(open_session, dataset.id)
-    paths = sorted(by_path, key=by_path.__getitem__)
-    witness = witness_from_frame(
-        read_predictions(path), given, dataset.class_names, filepaths=paths, name=name or path.stem
-    )
-    assert witness.pred_probs is not None
-    folder = settings().dataset_folder(dataset.id) / OWN_PREDICTIONS
-    folder.mkdir(parents=True, exist_ok=True)
-    np.save(folder / f"{witness.name}.npy", np.asarray(witness.pred_probs, dtype=np.float32))
-    return int(np.isfinite(witness.pred_probs).all(axis=1).sum())
 
 
 def _columns(found: Consensus, given: NDArray[np.int64]) -> dict[str, NDArray[Any]]:

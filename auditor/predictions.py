@@ -7,7 +7,7 @@ only part of the samples; the rest get no opinion.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,8 @@ from auditor.evidence import SUM_TOLERANCE, UNLABELED, Witness, row_chunks
 
 PREFIX = "prob_"
 """A class column may carry it before the class name."""
+NO_OPINION = ("", "nan", "none", "null")
+"""Cells that say nothing, as tables write them."""
 
 
 def witness_from_probabilities(
@@ -82,6 +84,43 @@ def witness_from_frame(
     pred_probs = np.full((len(given_labels), len(class_names)), np.nan, dtype=np.float32)
     pred_probs[target] = values / values.sum(axis=1, keepdims=True)
     return witness_from_probabilities(pred_probs, given_labels, name=name, is_out_of_sample=is_out_of_sample)
+
+
+def probabilities_from_cells(
+    rows: Iterable[tuple[str, Sequence[str]]], columns: Sequence[str], num_samples: int, *, name: str
+) -> NDArray[np.float32]:
+    """Return (N, K) probabilities from the text of the K ``columns``; a row whose cells are all empty is NaN.
+
+    Args:
+        rows: (filepath, its cells) of every sample in order, read once.
+        columns: names of the cells, for messages.
+        num_samples: N.
+        name: how messages call the columns.
+
+    Raises:
+        ImportRefusedError: a row has some cells only, one that is no number, or is no distribution; or no row has
+            any. Names the first offending sample.
+    """
+    values = np.full((num_samples, len(columns)), np.nan)
+    filepaths = []
+    for sample_id, (filepath, cells) in enumerate(rows):
+        filepaths.append(filepath)
+        if all(cell.strip().lower() in NO_OPINION for cell in cells):
+            continue
+        for place, cell in enumerate(cells):
+            value = _number(cell)
+            if value is None:
+                raise ImportRefusedError(
+                    f"{name}: sample {sample_id} ({filepath}) has {cell!r} in column {columns[place]!r}, which is "
+                    "no probability; fill in all classes of a row, or none where the model has no opinion."
+                )
+            values[sample_id, place] = value
+    spoken = np.flatnonzero(np.isfinite(values).all(axis=1))
+    if not len(spoken):
+        raise ImportRefusedError(f"{name}: all cells are empty; there is no opinion to take.")
+    places = [f"sample {sample_id} ({filepaths[sample_id]})" for sample_id in spoken]
+    _check_distributions(values[spoken], name, places)
+    return np.asarray(values / values.sum(axis=1, keepdims=True), dtype=np.float32)
 
 
 def read_predictions(path: Path) -> pd.DataFrame:
@@ -158,7 +197,16 @@ def _numbers(frame: pd.DataFrame, columns: Sequence[Hashable], name: str) -> NDA
         raise ImportRefusedError(f"{name}: a probability is not a number ({error}).") from error
 
 
-def _check_distributions(values: NDArray[np.float64], name: str) -> None:
+def _number(cell: str) -> float | None:
+    try:
+        value = float(cell)
+    except ValueError:
+        return None
+    return value if np.isfinite(value) else None
+
+
+def _check_distributions(values: NDArray[np.float64], name: str, places: Sequence[str] | None = None) -> None:
+    """``places`` say what the rows are called, by default by their number."""
     broken = ~np.isfinite(values).all(axis=1)
     if broken.any():
         row = int(np.flatnonzero(broken)[0])
@@ -169,8 +217,9 @@ def _check_distributions(values: NDArray[np.float64], name: str) -> None:
     bad = (values < 0).any(axis=1) | (np.abs(values.sum(axis=1) - 1.0) > SUM_TOLERANCE)
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
+        place = places[row] if places else f"row {row}"
         raise ImportRefusedError(
-            f"{name}: row {row} sums to {values[row].sum():.4f}, its smallest value is "
+            f"{name}: {place} sums to {values[row].sum():.4f}, its smallest value is "
             f"{values[row].min():.4f} ({int(bad.sum())} such rows); hand in "
             "probabilities, apply softmax to scores."
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from auditor import images, promises, results
+from auditor import images, own_predictions, promises, results
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable
@@ -79,12 +79,15 @@ def _suspects(audit: AuditTable, standing: promises.Standing) -> list[Suspect]:
         rows = scores.page(open_session, audit, scores.SuspectFilter(), limit=NUM_SUSPECTS).to_dict("records")
     decided = outcomes(audit.dataset_id)
     cache = images.image_cache(standing.dataset)
-    voters = {engine: results.pred_probs(audit.id, engine) for engine in results.engines_of(audit.id)}
-    titles = {engine: results.describe(audit.id, engine)["title"] for engine in voters}
+    voters = [
+        (results.describe(audit.id, engine)["title"], results.pred_probs(audit.id, engine))
+        for engine in results.engines_of(audit.id)
+    ]
+    voters += own_predictions.heard_by(audit).items()
     suspects = []
     for row in rows:
         i = int(row["sample_id"])
-        votes = [(titles[engine], int(probs[i].argmax())) for engine, probs in voters.items()]
+        votes = [(name, results.predicted_label(probs[i])) for name, probs in voters]
         suspects.append(
             Suspect(
                 sample_id=i,

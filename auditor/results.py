@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor import embedding
+from auditor import embedding, own_predictions
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable, SampleTable
@@ -37,12 +37,13 @@ def warnings_of(run: EngineRunTable) -> list[str]:
 
 @dataclass(frozen=True)
 class EngineVerdict:
-    """What one engine says about one sample."""
+    """What one witness says about one sample: an engine, or the user's own predictions."""
 
     engine: str
     title: str
     predicted_label: int
     trust: float
+    """NaN for own predictions: their place among all samples would need all of them."""
     signals: Mapping[str, float]
     history: Mapping[str, list[float]]
     """By signal, one value a recorded epoch."""
@@ -61,12 +62,12 @@ class Evidence:
     error_probability: float
     trust_score: float
     top_classes: list[tuple[int, float]]
-    """(class, mean probability over the engines), the likeliest first, at most nine."""
+    """(class, mean probability over the witnesses), the likeliest first, at most nine."""
     verdicts: list[EngineVerdict]
     neighbours: list[int]
     duplicates: list[int]
     headline: str
-    """What the engines together say, in one sentence."""
+    """What the witnesses together say, in one sentence."""
 
 
 def store(folder: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -188,8 +189,13 @@ def evidence(audit_id: int, sample_id: int) -> Evidence:
     verdicts = [
         _verdict(audit, engine, sample_id, score.given_label, dataset.class_names) for engine in engines
     ]
+    opinions = [pred_probs(audit_id, engine)[sample_id] for engine in engines]
+    for name, own in own_predictions.heard_by(audit).items():
+        if predicted_label(own[sample_id]) >= 0:
+            opinions.append(own[sample_id])
+            verdicts.append(_own_verdict(name, own[sample_id], score.given_label, dataset.class_names))
     votes = [(verdict.title, verdict.predicted_label) for verdict in verdicts]
-    probs = np.mean([pred_probs(audit_id, engine)[sample_id] for engine in engines], axis=0)
+    probs = np.mean(opinions, axis=0)
     order = np.argsort(-probs, kind="stable")[:TOP_CLASSES]
     return Evidence(
         sample_id=sample_id,
@@ -230,6 +236,23 @@ def _verdict(
         history=story,
     )
     return EngineVerdict(engine, about["title"], predicted, trust_score, signals, story, sentence)
+
+
+def _own_verdict(name: str, probs: NDArray[np.float32], given: int, class_names: list[str]) -> EngineVerdict:
+    predicted = predicted_label(probs)
+    sentence = engine_sentence(
+        given=class_names[given] if given >= 0 else None,
+        predicted=class_names[predicted],
+        probability=float(probs[predicted]),
+        given_probability=float(probs[given]) if given >= 0 else None,
+        history={},
+    )
+    return EngineVerdict(name, name, predicted, float("nan"), {}, {}, sentence)
+
+
+def predicted_label(probs: NDArray[np.floating]) -> int:
+    """The likeliest class of one sample's (K,) probabilities, -1 where the witness has no opinion."""
+    return int(np.argmax(probs)) if np.isfinite(probs).all() else -1
 
 
 def describe(audit_id: int, engine: str) -> dict[str, Any]:

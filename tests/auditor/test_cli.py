@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from auditor import own_predictions
 from auditor.__main__ import main
 from auditor.cli import cli
 from tests.helpers import Digits, write_digits
@@ -184,6 +185,28 @@ def test_audit__own_predictions_become_a_witness(
     code, out, err = run("audit", "digits", *args, "--pred-probs", path, "--json")
     assert code == 0, err
     assert json.loads(out)["witnesses"] == ["cross_entropy", "mine"]
+
+
+def test_audit__own_predictions_are_listed_and_forgotten(
+    audited: tuple[Digits, int], run: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "cross_entropy.csv"
+    path.write_text("sample_id,0,1,2,3,4,5,6,7,8,9\n7,1,0,0,0,0,0,0,0,0,0\n")
+    code, _, err = run("audit", "digits", "--pred-probs", path)
+    assert code == 1
+    assert "'cross_entropy' is an engine's name" in err
+    assert len(json.loads(run("status", "digits", "--json")[1])["audits"]) == 1  # refused before training
+    code, _, err = run("audit", "digits", "--pred-probs", "column:prob_")
+    assert code == 1
+    assert "digits was imported without a column 'prob_0'" in err
+    own_predictions.add("digits", path, name="mine")
+    assert "own predictions: mine" in run("status", "digits")[1]
+    assert run("audit", "digits", "--forget-pred-probs", "mine", "--pred-probs", path)[0] == 2
+    code, _, err = run("audit", "digits", "--forget-pred-probs", "yours")
+    assert (code, err) == (1, "auditor: digits has no predictions of 'yours'; it has those of mine.\n")
+    code, out, _ = run("audit", "digits", "--forget-pred-probs", "mine")
+    assert (code, out) == (0, "digits: audits do without mine from now on.\n")
+    assert "own predictions" not in run("status", "digits")[1]
 
 
 def test_simulate__says_who_finds_most_at_which_budget(audited: tuple[Digits, int], run: Run) -> None:

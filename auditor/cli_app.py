@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
 from auditor.errors import AuditorError
 
 
-def serve(*, port: int = 8501, address: str = "127.0.0.1", page: str = "", dataset: str = "") -> None:
-    """Run the app until Ctrl-C.
+def serve(*, port: int = 8501, address: str = "127.0.0.1", page: str = "", dataset: str = "") -> NoReturn:
+    """Become the app's server, which runs until Ctrl-C or a signal; never returns.
 
     Raises:
         AuditorError: the port is taken.
@@ -31,11 +31,6 @@ def serve(*, port: int = 8501, address: str = "127.0.0.1", page: str = "", datas
     command = [sys.executable, "-m", "streamlit", "run", str(main)]
     command += ["--server.port", str(port), "--server.address", address, "--server.headless", "true"]
     command += ["--browser.gatherUsageStats", "false", "--server.fileWatcherType", "none"]
-    with subprocess.Popen(
-        command, env=os.environ | {"STREAMLIT_BROWSER_GATHER_USAGE_STATS": "false"}
-    ) as server:
-        try:
-            server.wait()
-        except KeyboardInterrupt:
-            server.terminate()
-            server.wait()
+    environment = os.environ | {"STREAMLIT_BROWSER_GATHER_USAGE_STATS": "false"}
+    # The server takes this process's place: whatever ends it (Ctrl-C, systemd, docker stop) ends the server itself.
+    os.execve(sys.executable, command, environment)

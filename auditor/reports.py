@@ -105,9 +105,6 @@ def _suspects(audit: AuditTable, standing: promises.Standing) -> list[Suspect]:
     return suspects
 
 
-def _engine_lines(audit: AuditTable) -> list[EngineLine]:
-    assert audit.id is not None
-    with session() as open_session:
 def _decision(outcome: Outcome | None, names: list[str]) -> str:
     """What a person decided, with the classes that it names; empty while open."""
     if outcome is None:
@@ -116,6 +113,9 @@ def _decision(outcome: Outcome | None, names: list[str]) -> str:
     return outcome.decision + (f" → {', '.join(names[label] for label in classes)}" if classes else "")
 
 
+def _engine_lines(audit: AuditTable) -> list[EngineLine]:
+    assert audit.id is not None
+    with session() as open_session:
         runs = audits.runs(open_session, audit.id)
     lines = []
     for run in runs:

@@ -13,7 +13,7 @@ from engines.config import (
     one_of,
     within,
 )
-from engines.s2e_rules import RULES, SearchBudget
+from engines.s2e_rules import RULES, SearchBudget, hyperband_brackets
 from engines.schedules import SPACES, FloatArray, coteaching_keep_rate
 from engines.small_loss import PAIR_VARIANTS, SCHEDULED_VARIANTS, VARIANTS
 
@@ -157,6 +157,13 @@ class CoteachingConfig(LoopConfig):
                 "would train under its own schedule: raise search_epochs, lower warmup_epochs, or set "
                 "keep_schedule to 'coteaching'"
             )
+        elif searched and self.search_rule == "hyperband" and self.search_epochs >= 1:
+            shortest = min(epochs for rungs in hyperband_brackets(self.search_epochs) for _, epochs in rungs)
+            if self.warmup_epochs >= shortest:
+                found.append(
+                    f"warmup_epochs is {self.warmup_epochs}, as long as the shortest trials of hyperband, which "
+                    f"nothing would tell apart: lower it below {shortest} or take another search_rule"
+                )
         if self.untrained_epoch_zero and self.epochs == 1:
             found.append(
                 "epochs is 1 and untrained_epoch_zero leaves it untrained: set epochs to 2 or more, or "

@@ -142,7 +142,9 @@ class Population:
 def _moments(optimizer: torch.optim.Optimizer, parameter: Tensor) -> list[tuple[str, Tensor]]:
     """What ``optimizer`` remembers of each element of ``parameter``; its count of steps is not among it."""
     found = optimizer.state[parameter].items()
-    return [(name, values) for name, values in found if values is not None and values.dim() == parameter.dim()]
+    return [
+        (name, values) for name, values in found if values is not None and values.dim() == parameter.dim()
+    ]
 
 
 def _cpu(state: dict[str, Tensor]) -> dict[str, Tensor]:

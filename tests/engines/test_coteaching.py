@@ -168,7 +168,8 @@ RULES = ["newton", "natural", "gradient", "random", "tpe", "cmaes", "hyperband",
 
 @pytest.mark.parametrize("rule", RULES)
 def test_train__killed_anywhere_in_the_search_and_resumed(rule: str) -> None:
-    config = tiny(search_rule=rule, epochs=3, rank_epochs=1)
+    # The first rung of a Hyperband this short is one epoch, which must not be warm-up.
+    config = tiny(search_rule=rule, epochs=3, rank_epochs=1, warmup_epochs=int(rule != "hyperband"))
     records: list[EpochRecord] = []
     whole = run(config, on_epoch=records.append)
     num_search = sum(record.stage != "train" for record in records)
@@ -300,6 +301,8 @@ def test_config__lists_every_problem_at_once() -> None:
 def test_config__refuses_a_search_in_which_no_trial_trains() -> None:
     with pytest.raises(EngineInputError, match=r"warmup_epochs is 3 and search_epochs 3, so that no trial"):
         tiny(warmup_epochs=3)
+    with pytest.raises(EngineInputError, match=r"shortest trials of hyperband.*lower it below 1"):
+        tiny(search_rule="hyperband")
     assert tiny(warmup_epochs=3, keep_schedule="coteaching").warmup_epochs == 3
     assert tiny(warmup_epochs=3, variant="decoupling").warmup_epochs == 3
 

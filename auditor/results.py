@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -211,6 +211,21 @@ def evidence(audit_id: int, sample_id: int) -> Evidence:
         duplicates=same_picture,
         headline=headline(score.given_label, votes, dataset.class_names),
     )
+
+
+def headlines(
+    audit: AuditTable, given_labels: Mapping[int, int], class_names: Sequence[str]
+) -> dict[int, str]:
+    """What the witnesses together say about each of some samples (given label by sample_id), one sentence each."""
+    assert audit.id is not None
+    voters = [
+        (describe(audit.id, name)["title"], pred_probs(audit.id, name)) for name in engines_of(audit.id)
+    ]
+    voters += own_predictions.heard_by(audit).items()
+    return {
+        i: headline(given, [(name, predicted_label(probs[i])) for name, probs in voters], class_names)
+        for i, given in given_labels.items()
+    }
 
 
 def _verdict(

@@ -15,6 +15,11 @@ label that both networks reject, so it is shown and trust does not use it. Trust
 label, by guider and by learner after training and averaged over epochs, each from the pass that had the label
 hidden. Needs neither a noise rate nor trusted labels.
 
+Memory, for N samples, K classes, embeddings of D and P parameters: the images (N*C*H*W bytes where resident), 20 P
+bytes a rotation (weights, guider, gradient, Adam), a step's activations of batch_size images and those of the sum
+over classes (``UMNConfig.y_chunk`` gives its bound). In main memory, besides 100 N bytes of snapshots, the final
+pass needs at most 12 N*K + 3 N*D float32 (measured at 3,000 rows of 400 classes).
+
 Measured (2,000 MNIST images, 20 % symmetric errors, conv3, 8 epochs, one seed, torch 2.15 on a CPU): trust has
 AUROC .994 and average precision .981; ε taken as suspicion has AUROC .05.
 

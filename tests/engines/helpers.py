@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import weakref
 from functools import cache
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 from sklearn.datasets import load_digits
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from engines.contract import UNLABELED, EngineResult, EvaluationSet, TrainingData
 from engines.noise import make_noise
@@ -51,6 +56,29 @@ def digits_data(
     given[:num_unlabeled], wrong[:num_unlabeled] = UNLABELED, False
     evaluation = EvaluationSet(*digits(100, side=side, start=1600)) if with_evaluation else None
     return TrainingData(images, given, 10, trusted, evaluation), wrong
+
+
+class PeakMemory(TorchDispatchMode):
+    """Inside, ``peak`` is the most bytes that tensors made inside have had at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = self.peak = 0
+        self._sizes: dict[int, int] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for leaf in tree_leaves(result):
+            if isinstance(leaf, torch.Tensor) and leaf.untyped_storage()._cdata not in self._sizes:
+                storage = leaf.untyped_storage()
+                self._sizes[storage._cdata] = storage.nbytes()
+                self.now += storage.nbytes()
+                self.peak = max(self.peak, self.now)
+                weakref.finalize(storage, self._freed, storage._cdata)
+        return result
+
+    def _freed(self, key: int) -> None:
+        self.now -= self._sizes.pop(key, 0)
 
 
 def rank_correlation(one: EngineResult, other: EngineResult) -> float:

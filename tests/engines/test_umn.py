@@ -23,8 +23,8 @@ from engines.umn_signals import (
     flag_by_threshold,
     identify,
 )
-from engines.umn_training import Bench, Member, decoded_target
-from tests.engines.helpers import digits, digits_data
+from engines.umn_training import Bench, Member, decoded_target, generative_terms
+from tests.engines.helpers import PeakMemory, digits, digits_data
 
 CPU = torch.device("cpu")
 
@@ -210,6 +210,33 @@ def test_train__chunks_of_classes_change_only_rounding(y_chunk: int) -> None:
     data, _ = digits_data(60)
     whole, parts = run(data, epochs=1), run(data, epochs=1, y_chunk=y_chunk)
     np.testing.assert_allclose(whole.pred_probs, parts.pred_probs, atol=1e-4)
+
+
+def test_y_chunk__bounds_the_memory_of_a_step() -> None:
+    """Classes beyond the chunk cost their draws of z_b, their weights and a few (B, K) arrays, and no rows."""
+    peaks, parameters = [], []
+    for num_classes in (100, 400):
+        vae = build_stacked_vae(
+            "umn_mlp", channels=1, image_size=(8, 8), num_classes=num_classes, latent_a=50, latent_b=50
+        )
+        assert vae.generator is not None
+        with PeakMemory() as memory:
+            terms, _ = generative_terms(
+                vae.recognizer,
+                vae.generator,
+                vae.recognizer.encode(torch.rand(16, 1, 8, 8)),
+                torch.rand(16, 1, 8, 8),
+                torch.Generator().manual_seed(0),
+                reconstruction="bernoulli",
+                variance=0.1,
+                y_chunk=10,
+            )
+            terms["class_sum"].sum().backward()
+        peaks.append(memory.peak)
+        parameters.append(4 * sum(parameter.numel() for parameter in vae.parameters()))
+    draws = 16 * 300 * 4 * (50 + 16)
+    assert peaks[1] - peaks[0] < draws + 2 * (parameters[1] - parameters[0])
+    assert peaks[0] < 16 * 10 * 13_000 + 16 * 100 * 4 * (50 + 16) + 3 * parameters[0]
 
 
 # --- Sizes ------------------------------------------------------------------------------------------------

@@ -13,6 +13,17 @@ st.html(
     '[data-testid="stMainBlockContainer"] {padding-left: 2rem; padding-right: 2rem; padding-bottom: 1.5rem}'
     '[data-testid="stSidebarHeader"] {height: 2.2rem; padding-bottom: 0}'
     ".st-key-remember_name {position: absolute; height: 0; overflow: hidden}"
+    # What a lasso selected is led to; a part of the map stays in sight above it.
+    ".st-key-map_region {min-height: 80vh; scroll-margin-top: 26vh}"
+    "@media (max-width: 640px) {"
+    '[data-testid="stMainBlockContainer"] {padding: 3.4rem 0.9rem 1rem}'
+    "html:not([data-filters=open]) .st-key-suspects_filters {display: none}"
+    '.st-key-suspects_filters [data-testid="stHorizontalBlock"] {gap: 0.3rem}'
+    '.st-key-suspects_head [data-testid="stHorizontalBlock"] {flex-flow: row wrap; gap: 0.3rem}'
+    '.st-key-suspects_head [data-testid="stColumn"] {flex: 1 1 auto; min-width: 0; width: auto}'
+    '.st-key-suspects_head [data-testid="stColumn"]:nth-child(2) {order: 3; flex-basis: 100%}'
+    '.st-key-suspects_head [data-testid="stPageLink"] p {white-space: normal}'
+    "}"
     "</style>"
 )
 

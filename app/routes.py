@@ -21,6 +21,8 @@ from auditor.errors import AuditorError
 Endpoint = Callable[[Request], Awaitable[Response]]
 DAY_S = 86_400
 MAX_BODY_BYTES = 4_000_000
+MAX_PICTURE = 2048
+"""Most pixels a side of a picture: more than a window shows."""
 
 
 def _json(answer: Callable[[dict[str, Any]], Any]) -> Endpoint:
@@ -59,7 +61,7 @@ def _binary(answer: Callable[[Request], tuple[bytes, str]]) -> Endpoint:
 
 
 def _image(request: Request) -> tuple[bytes, str]:
-    size = min(1024, max(16, int(request.query_params.get("size", "128"))))
+    size = min(MAX_PICTURE, max(16, int(request.query_params.get("size", "128"))))
     return pictures.png(request.path_params["dataset"], request.path_params["sample"], size), "image/png"
 
 

@@ -7,7 +7,7 @@ import streamlit as st
 from app import bulk, components, data, queues, state, words
 from app.words import plain
 
-head, hint, door = st.columns([1, 3.4, 1.5], vertical_alignment="center")
+head, hint, door = st.container(key="suspects_head").columns([1, 3.4, 1.5], vertical_alignment="center")
 head.title("Suspects")
 dataset = state.require_dataset()
 audit = state.require_audit(dataset)

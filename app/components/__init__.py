@@ -14,6 +14,7 @@ import streamlit as st
 
 FOLDER = Path(__file__).parent
 NAME_COOKIE = "auditor_reviewer"
+SHARED = ("core.js", "layer.js", "viewer.js")
 
 
 @cache
@@ -22,13 +23,13 @@ def _source(*names: str) -> str:
 
 
 _BENCH = st.components.v2.component(
-    "auditor_bench", css=_source("bench.css"), js=_source("core.js", "layer.js", "card.js", "bench.js")
+    "auditor_bench", css=_source("bench.css"), js=_source(*SHARED, "figures.js", "card.js", "bench.js")
 )
 _VERIFY = st.components.v2.component(
-    "auditor_verify", css=_source("bench.css"), js=_source("core.js", "layer.js", "verify.js")
+    "auditor_verify", css=_source("bench.css"), js=_source(*SHARED, "verify.js")
 )
 _MAP = st.components.v2.component(
-    "auditor_map", css=_source("bench.css", "map.css"), js=_source("core.js", "map.js")
+    "auditor_map", css=_source("bench.css", "map.css"), js=_source("core.js", "points.js", "map.js")
 )
 _NAME = st.components.v2.component("auditor_name", js=_source("name.js"))
 

@@ -2,25 +2,6 @@
 // A verdict is in the database before the next card shows; in the grid, where no image is replaced, tiles
 // colour at once and the next page waits until everything is saved.
 
-const DECISION_KEYS = { q: "keep", e: "exclude", n: "unsure", u: "unreadable", 0: "none" };
-const HELP = [
-  ["Q", "keep the given label"],
-  ["W", "take the suggestion"],
-  ["1 – 9", "the likeliest classes, in the order shown"],
-  ["L", "any other class: type its name"],
-  ["E", "exclude the sample"],
-  ["N", "not sure"],
-  ["M", "several classes apply"],
-  ["0", "none of the classes applies"],
-  ["U", "unreadable image"],
-  ["Z", "undo your last decision"],
-  ["← →", "previous and next (↑ ↓ in the grid)"],
-  ["Space", "select a tile; Shift + click selects a range"],
-  ["G", "grid or single view (Enter opens a tile)"],
-  ["Enter", "next page, once every tile of a page is decided"],
-  ["?", "this list"],
-];
-
 class Bench {
   constructor(root) {
     this.root = root;
@@ -41,8 +22,10 @@ class Bench {
     this.turner = el("div", { class: "turner" });
     this.actions = el("div", { class: "actions", role: "toolbar", "aria-label": "Verdict" });
     this.layer = el("div", { class: "layer", hidden: true });
+    this.viewer = new Viewer(() => this.server);
     this.bench = el("div", { class: "bench", "data-testid": "bench" }, [
       el("div", { class: "top" }, [this.stats, this.turner]), this.notice, this.stage, this.actions, this.layer, this.live,
+      this.viewer.node,
     ]);
     this.root.append(this.bench);
   }
@@ -59,10 +42,14 @@ class Bench {
     }
     this.outbox.flush();
     if (isNew) {
+      if (this.queue) leaveSelectBox();
       this.queue = queue;
       this.mode = data.mode || this.mode;
       this.restart();
-    } else if (data.refresh !== this.refresh) this.load(this.pages[this.pages.length - 1], { keep: true });
+    } else if (data.refresh !== this.refresh) {
+      this.load(this.pages[this.pages.length - 1], { keep: true });
+      this.refreshStats();
+    }
     this.refresh = data.refresh;
   }
 
@@ -167,6 +154,7 @@ class Bench {
   async drawCard() {
     const item = this.item;
     const frame = new Card(this, item);
+    this.frame = frame;
     this.stage.replaceChildren(frame.node);
     this.bench.setAttribute("data-sample", item.sample);
     this.live.textContent = `Sample ${item.sample}: given ${this.className(item.given)}`;
@@ -192,37 +180,14 @@ class Bench {
   }
 
   drawActions() {
-    const button = (key, text, action, tone = "") =>
-      el("button", { class: `action ${tone}`, onclick: action, "data-key": key, "aria-keyshortcuts": key }, [
-        el("kbd", { text: key }), el("span", { text }),
-      ]);
-    const decide = (decision) => () => this.verdict(decision);
-    this.actions.replaceChildren(
-      button("Q", "Keep", decide("keep"), "keep"),
-      button("W", "Take suggestion", () => this.suggestion(), "relabel"),
-      button("L", "Other class", () => this.pickClass()),
-      button("E", "Exclude", decide("exclude"), "exclude"),
-      button("N", "Not sure", decide("unsure"), "unsure"),
-      button("M", "Several", () => this.pickSeveral()),
-      button("0", "None fits", decide("none")),
-      button("U", "Unreadable", decide("unreadable")),
-      el("span", { class: "gap" }),
-      button("Z", "Undo", () => this.undo()),
-      button("G", this.mode === "grid" ? "Single" : "Grid", () => this.toggleMode()),
-      button("?", "Keys", () => this.help()),
-    );
-    this.turner.replaceChildren(
-      el("span", { class: "turn" }, [
-        el("button", { class: "plain", text: "‹ Page", onclick: () => this.turn(-1), "aria-label": "Previous page" }),
-        el("span", { text: this.place() }),
-        el("button", { class: "plain", text: "Page ›", onclick: () => this.turn(1), "aria-label": "Next page" }),
-      ]),
-    );
+    this.actions.replaceChildren(...verdictButtons(this));
+    this.turner.replaceChildren(pageTurner(this));
   }
 
   place() {
     const decided = this.items.filter((item) => item.decision).length;
-    return `${Math.min(this.cursor + 1, this.items.length)} of ${this.items.length} · ${decided} decided`;
+    const at = `${Math.min(this.cursor + 1, this.items.length)} of ${this.items.length}`;
+    return `Page ${this.pages.length}: ${at} · ${decided} decided`;
   }
 
   tell(text, tone = "info") {
@@ -248,26 +213,11 @@ class Bench {
     this.statsTimer = setTimeout(async () => {
       try {
         const progress = await this.server.post("progress", { audit: this.data.audit });
-        this.drawStats(progress);
+        drawFigures(this.stats, progress);
       } catch (error) {
         if (error.final) this.tell(error.message, "bad");
       }
     }, 150);
-  }
-
-  drawStats(progress) {
-    const figure = (label, value, title) =>
-      el("div", { class: "figure", title }, [el("b", { text: value }), el("span", { text: label })]);
-    this.stats.setAttribute("data-decided", progress.decided);
-    this.stats.replaceChildren(
-      figure("decided", progress.decided.toLocaleString("en"), "samples with a standing decision"),
-      figure("hit rate", percent(progress.hit_rate), "share of decided suspects whose given label was wrong"),
-      figure("per minute", progress.per_minute ? progress.per_minute.toFixed(1) : "–", "your pace, pauses left out"),
-      figure("wrong labels found", progress.found.toLocaleString("en")),
-      figure("expected left", progress.expected_left === null ? "–" : Math.round(progress.expected_left).toLocaleString("en"),
-        "expected wrong labels among the samples nobody decided"),
-      el("div", { class: "stopping", text: progress.sentence || "" }),
-    );
   }
 
   // -- moving ----------------------------------------------------------------------------------------------
@@ -276,6 +226,16 @@ class Bench {
     this.cursor = i;
     this.mode = "card";
     this.draw();
+  }
+
+  // The card's pictures, or those of the page of the grid.
+  enlarge(at = 0) {
+    if (this.mode === "card") this.viewer.show(this.frame ? this.frame.pictures : [], at);
+    else this.viewer.show(this.items.map((item) => ({ sample: item.sample, text: this.caption(item.sample, item.given) })), this.cursor);
+  }
+
+  caption(sample, given) {
+    return `Sample ${sample} · given ${this.className(given)}`;
   }
 
   toggleMode() {
@@ -436,26 +396,16 @@ class Bench {
   }
 
   pickSeveral() {
-    const chosen = new Set();
-    const done = el("button", {
-      class: "action relabel", text: "These classes apply",
-      onclick: () => {
-        if (chosen.size < 2) return;
-        hideLayer(this.layer);
-        this.verdict("multiple", [...chosen].sort((a, b) => a - b));
-      },
-    });
-    showPicker(this.layer, this.data.classNames, "Which classes apply? Choose two or more.", (label, button) => {
-      if (chosen.has(label)) chosen.delete(label);
-      else chosen.add(label);
-      button.classList.toggle("chosen", chosen.has(label));
-      button.setAttribute("aria-pressed", String(chosen.has(label)));
-    }, done);
+    showSeveral(this.layer, this.data.classNames, (labels) => this.verdict("multiple", labels));
   }
 
   onKey(event) {
     if (!this.data || !this.bench.isConnected || this.bench.offsetParent === null) return;
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+    if (this.viewer.isOpen) {
+      this.viewer.onKey(event);
+      return;
+    }
     if (!this.layer.hidden) {
       if (key === "Escape" || this.layer.anyKeyCloses) hideLayer(this.layer);
       return;
@@ -471,6 +421,7 @@ class Bench {
     else if (key === "l") this.pickClass();
     else if (key === "m") this.pickSeveral();
     else if (key === "z") this.undo();
+    else if (key === "v") this.enlarge();
     else if (key === "g") this.toggleMode();
     else if (key === "?") this.help();
     else if (key === " " && grid) this.toggleChosen(this.cursor);

@@ -7,26 +7,22 @@ class Card {
     this.picture = el("img", {
       class: "picture", src: bench.server.image(item.sample, 640), alt: `Sample ${item.sample}`, "data-testid": "picture",
     });
-    this.picture.addEventListener("load", () => this.crisp(this.picture));
+    this.pictures = [{ sample: item.sample, text: bench.caption(item.sample, item.given) }];
     this.path = el("div", { class: "path", text: `Sample ${item.sample}` });
     this.standing = el("div", { class: "standing", "data-testid": "standing" });
     this.choices = el("div", { class: "choices" });
-    this.right = el("div", { class: "right" });
+    this.right = el("div", { class: "evidence" });
     const verdict = bench.verdictText(item);
     this.standing.setAttribute("data-decision", item.decision || "");
     this.standing.textContent = verdict ? `Decided: ${verdict}` : "";
     this.node = el("div", { class: "card", "data-testid": "card", "data-sample": item.sample }, [
       el("div", { class: "left" }, [
-        this.labels(), el("div", { class: "pane" }, [this.picture]), this.path, this.standing, this.choices,
+        el("div", { class: "pane" }, [zoomable(this.picture, "Show the picture large (V)", () => bench.enlarge()), el("kbd", { text: "V" })]),
+        this.path, this.standing,
       ]),
-      this.right,
+      el("div", { class: "right" }, [this.labels(), this.choices, this.right]),
     ]);
     bench.shownClasses = [];
-  }
-
-  // Small images are enlarged pixel by pixel; large ones are scaled smoothly.
-  crisp(image) {
-    image.classList.toggle("crisp", image.naturalWidth < 200);
   }
 
   labels() {
@@ -73,10 +69,10 @@ class Card {
       const image = el("img", {
         src: this.bench.server.image(sample.sample, size), alt: `Sample ${sample.sample}`, title: sample.filepath || "",
       });
-      image.addEventListener("load", () => this.crisp(image));
       const label = this.bench.className(sample.given);
+      const place = this.pictures.push({ sample: sample.sample, text: this.bench.caption(sample.sample, sample.given) }) - 1;
       const tone = sample.given === this.item.given ? "given" : sample.given === this.item.suggested ? "suggested" : "";
-      return el("figure", {}, [image, el("figcaption", { class: tone, text: label, title: label })]);
+      return el("figure", {}, [zoomable(image, `Sample ${sample.sample}, large`, () => this.bench.enlarge(place)), el("figcaption", { class: tone, text: label, title: label })]);
     });
   }
 

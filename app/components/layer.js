@@ -48,3 +48,22 @@ function showPicker(layer, classNames, title, onPick, extra = null) {
   showLayer(layer, title, el("div", { class: "picker", "data-testid": "picker" }, [search, list, extra]));
   search.focus();
 }
+
+function showSeveral(layer, classNames, onDone) {
+  const chosen = new Set();
+  const done = el("button", {
+    class: "action relabel", text: "These classes apply",
+    onclick: () => {
+      if (chosen.size < 2) return;
+      hideLayer(layer);
+      onDone([...chosen].sort((a, b) => a - b));
+    },
+  });
+  const pick = (label, button) => {
+    if (chosen.has(label)) chosen.delete(label);
+    else chosen.add(label);
+    button.classList.toggle("chosen", chosen.has(label));
+    button.setAttribute("aria-pressed", String(chosen.has(label)));
+  };
+  showPicker(layer, classNames, "Which classes apply? Choose two or more.", pick, done);
+}

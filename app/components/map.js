@@ -2,73 +2,6 @@
 // What leaves this component is the selected region in the map's own coordinates; the server turns it into
 // sample ids, so that a selection can never point at the wrong row.
 
-const PALETTE = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6BB1", "#B0A000", "#5F6B73", "#A0522D"];
-const TRUST = ["#00204c", "#31446b", "#666870", "#958f78", "#cab969", "#ffe945"];
-const REVIEW = ["#009E73", "#0b76c5", "#6b7280", "#CC79A7", "#8C6BB1", "#D55E00", "#B0A000"];
-const REVIEW_WORDS = ["kept", "relabeled", "excluded", "not sure", "several classes", "no class fits", "unreadable"];
-const FAINT = "#9aa3ad";
-const MOST_NAMED = 60;
-
-function unpack(buffer) {
-  const view = new DataView(buffer);
-  const count = view.getUint32(0, true);
-  let at = 16;
-  const take = (Kind) => {
-    const column = new Kind(buffer.slice(at, at + count * Kind.BYTES_PER_ELEMENT));
-    at += count * Kind.BYTES_PER_ELEMENT;
-    return column;
-  };
-  return {
-    count, corner: [view.getFloat32(4, true), view.getFloat32(8, true)], side: view.getFloat32(12, true),
-    x: take(Uint16Array), y: take(Uint16Array), given: take(Uint16Array), suggested: take(Uint16Array),
-    trust: take(Uint8Array), issue: take(Uint8Array), decision: take(Uint8Array),
-  };
-}
-
-// "#rrggbb" as one pixel of image data (a little-endian machine's, which all browsers run on).
-function pixelOf(colour, opacity) {
-  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
-  return ((Math.round(opacity * 255) << 24) | (blue << 16) | (green << 8) | red) >>> 0;
-}
-
-function fillSquare(pixels, width, height, left, top, size, tone) {
-  const [right, bottom] = [Math.min(width, left + size), Math.min(height, top + size)];
-  const first = Math.max(0, left);
-  for (let row = Math.max(0, top); row < bottom; row += 1) {
-    for (let at = row * width + first; at < row * width + right; at += 1) pixels[at] = tone;
-  }
-}
-
-// A cross with a halo as pixels, all in the canvas's own pixels.
-function crossStamp(arm, ratio, halo, tone) {
-  const half = Math.ceil(arm + 3 * ratio);
-  const context = el("canvas", { width: 2 * half, height: 2 * half }).getContext("2d");
-  context.translate(half, half);
-  for (const [width, colour] of [[3.6, halo], [1.5, tone]]) {
-    context.lineWidth = width * ratio;
-    context.strokeStyle = colour;
-    context.beginPath();
-    context.moveTo(-arm, -arm);
-    context.lineTo(arm, arm);
-    context.moveTo(arm, -arm);
-    context.lineTo(-arm, arm);
-    context.stroke();
-  }
-  return { half, pixels: new Uint32Array(context.getImageData(0, 0, 2 * half, 2 * half).data.buffer) };
-}
-
-function copyStamp(pixels, width, height, px, py, stamp) {
-  const side = 2 * stamp.half;
-  const [left, top] = [Math.round(px) - stamp.half, Math.round(py) - stamp.half];
-  const [first, last] = [Math.max(0, -left), Math.min(side, width - left)];
-  for (let row = Math.max(0, -top); row < Math.min(side, height - top); row += 1) {
-    for (let column = first; column < last; column += 1) {
-      const tone = stamp.pixels[row * side + column];
-      if (tone) pixels[(top + row) * width + left + column] = tone;
-    }
-  }
-}
-
 class EmbeddingMap {
   constructor(root) {
     this.canvas = el("canvas", { tabindex: "0", role: "img", "aria-label": "Map of the embedding", "data-testid": "map" });
@@ -411,6 +344,19 @@ class EmbeddingMap {
     this.measure();
     this.paint();
     this.component.setTriggerValue("region", drawn.map((point) => this.toStored(point)));
+    this.leadToImages();
+  }
+
+  // The images of a region appear below the map: scroll until both can be seen.
+  async leadToImages() {
+    for (let tries = 0; tries < 60; tries += 1) {
+      const images = document.querySelector(".st-key-map_region");
+      if (images) {
+        images.scrollIntoView({ behavior: "smooth", block: "start" });
+        return;
+      }
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
   }
 
   hover(place) {

@@ -10,7 +10,10 @@ class Verify {
     this.stage = el("div", { class: "stage" });
     this.layer = el("div", { class: "layer", hidden: true });
     this.live = el("div", { class: "sr-only", "aria-live": "polite" });
-    this.box = el("div", { class: "bench verify", "data-testid": "verify" }, [this.notice, this.stage, this.layer, this.live]);
+    this.viewer = new Viewer(() => this.server);
+    this.box = el("div", { class: "bench verify", "data-testid": "verify" }, [
+      this.notice, this.stage, this.layer, this.live, this.viewer.node,
+    ]);
     root.append(this.box);
   }
 
@@ -43,11 +46,17 @@ class Verify {
     return `${item.draw}/${item.sample}`;
   }
 
+  // 0 means "no class fits" here as on Suspects, so that a tenth class, or one named 0, has no digit.
   keyOf(label) {
     const names = this.data.classNames;
     if (names.length > 10) return null;
-    if (names.every((name) => /^[0-9]$/.test(name))) return names[label];
-    return String((label + 1) % 10);
+    const digit = names.every((name) => /^[0-9]$/.test(name)) ? names[label] : String(label + 1);
+    return /^[1-9]$/.test(digit) ? digit : null;
+  }
+
+  enlarge() {
+    const { sample, given } = this.item || {};
+    if (this.item) this.viewer.show([{ sample, text: `Sample ${sample} · given ${this.data.classNames[given]}` }]);
   }
 
   draw() {
@@ -59,9 +68,10 @@ class Verify {
     }
     const name = this.data.classNames[item.given];
     const picture = el("img", { class: "picture", src: this.server.image(item.sample, 640), alt: `Sample ${item.sample}`, "data-testid": "picture" });
-    picture.addEventListener("load", () => picture.classList.toggle("crisp", picture.naturalWidth < 200));
     const button = (key, text, action, tone = "") =>
-      el("button", { class: `action ${tone}`, onclick: action, title: text }, [key ? el("kbd", { text: key }) : null, el("span", { text })]);
+      el("button", { class: `action ${tone}`, onclick: action, title: text }, [
+        ...[...(key || "")].map((one) => el("kbd", { text: one })), el("span", { text }),
+      ]);
     const others = this.data.classNames
       .map((other, label) => (label === item.given ? null : button(this.keyOf(label), other, () => this.judge("label", label))))
       .filter(Boolean);
@@ -70,7 +80,7 @@ class Verify {
     const progress = el("div", { class: "progress", title: `${done} of ${total} judged` }, [el("i", { style: `width:${(100 * done) / total}%` })]);
     this.stage.replaceChildren(
       el("div", { class: "judge", "data-testid": "judge", "data-sample": item.sample }, [
-        el("div", { class: "pane" }, [picture]),
+        el("div", { class: "pane" }, [zoomable(picture, "Show the picture large (V)", () => this.enlarge()), el("kbd", { text: "V" })]),
         el("div", { class: "question" }, [
           progress,
           el("small", { text: `${done + 1} of ${total} · sample ${item.sample}`, title: item.filepath }),
@@ -80,7 +90,7 @@ class Verify {
           el("h4", { text: "Or it should be" }),
           el("div", { class: "row classes" }, many ? [] : others),
           el("div", { class: "row" }, [
-            button("L", "Find a class", () => this.pickClass()), button("E", "No class fits", () => this.judge("exclude")),
+            button("L", "Find a class", () => this.pickClass()), button("E0", "No class fits", () => this.judge("exclude")),
             button("N", "Not sure", () => this.judge("unsure")), button("Z", "Undo", () => this.undo()),
           ]),
         ]),
@@ -151,6 +161,10 @@ class Verify {
   onKey(event) {
     if (!this.data || this.box.offsetParent === null) return;
     const key = event.key.toLowerCase();
+    if (this.viewer.isOpen) {
+      this.viewer.onKey(event);
+      return;
+    }
     if (!this.layer.hidden) {
       if (event.key === "Escape") hideLayer(this.layer);
       return;
@@ -158,10 +172,11 @@ class Verify {
     if (event.repeat) return;
     const named = this.data.classNames.findIndex((_, label) => this.keyOf(label) === key);
     if (key === "q" && this.item) this.judge("label", this.item.given);
-    else if (key === "e") this.judge("exclude");
+    else if (key === "e" || key === "0") this.judge("exclude");
     else if (key === "n") this.judge("unsure");
     else if (key === "z") this.undo();
     else if (key === "l") this.pickClass();
+    else if (key === "v") this.enlarge();
     else if (named >= 0) this.judge("label", named);
     else return;
     event.preventDefault();

@@ -16,7 +16,10 @@ BINS = 40
 SMALL, LARGE = 240, 380
 MOST_DIGITS = 14
 """Classes up to which a cell of the matrix has room for its number."""
+LEAST_SHOWN = 0.005
+"""Smallest share of a cell that is coloured and written; less would read "0%"."""
 BLUE, ORANGE = "#0072B2", "#E69F00"
+PALE, DEEP = "#fdeadb", "#e8843c"
 KINDS = alt.Scale(
     domain=["label issue", "other label", "wrong label", "right label"], range=[ORANGE, BLUE, ORANGE, BLUE]
 )
@@ -61,18 +64,19 @@ def transition_chart(cells: pd.DataFrame, names: Sequence[str]) -> Any:
         ],
     )
     top = max(0.01, float(wrong.shade.max(skipna=True)) if wrong.shade.notna().any() else 0.01)
-    # One colour whose opacity is the share: it reads the same on a light and on a dark page.
-    boxes = base.mark_rect(stroke="#8886", cursor="pointer", color="#D55E00").encode(
-        opacity=alt.Opacity("shade:Q", scale=alt.Scale(domain=[0, top], range=[0, 1]), legend=None)
+    # Cells bring their own light colours, on which dark digits can be read on a light and on a dark page.
+    tint = alt.Color("shade:Q", scale=alt.Scale(domain=[0, top], range=[PALE, DEEP]), legend=None)
+    is_tinted = f"datum.shade >= {LEAST_SHOWN}"
+    boxes = base.mark_rect(stroke="#8886", cursor="pointer").encode(
+        color=alt.condition(is_tinted, tint, alt.value("transparent"))
     )
     layers = [boxes.add_params(pick)]
     if len(names) <= MOST_DIGITS:
-        tone = alt.condition(f"datum.shade > {0.45 * top}", alt.value("#fff"), alt.value("#858c96"))
-        layers.append(
-            base.mark_text(fontSize=11.5, cursor="pointer").encode(
-                text=alt.Text("share:Q", format=".0%"), color=tone
-            )
+        digits = base.transform_filter(f"datum.share >= {LEAST_SHOWN}").mark_text(
+            fontSize=12, cursor="pointer"
         )
+        tone = alt.condition(is_tinted, alt.value("#1b2430"), alt.value("#858c96"))
+        layers.append(digits.encode(text=alt.Text("share:Q", format=".0%"), color=tone))
     return alt.layer(*layers).properties(height=side)
 
 

@@ -68,7 +68,14 @@ def draw_classes(dataset: DatasetTable, said: promises.Statements) -> None:
         selection_mode="single-row",
         key="classes_table",
         column_config={
-            "share wrong": st.column_config.ProgressColumn(format="percent", min_value=0.0, max_value=1.0),
+            "class": st.column_config.TextColumn(width=110),
+            "samples": st.column_config.NumberColumn(width=75),
+            "doubtful": st.column_config.NumberColumn(width=75),
+            "expected wrong": st.column_config.NumberColumn(width=115),
+            "share wrong": st.column_config.ProgressColumn(
+                format="percent", min_value=0.0, max_value=1.0, width=130
+            ),
+            "verified share": st.column_config.TextColumn(width=110),
             "note": st.column_config.TextColumn("cannot be judged because", width="large"),
         },
     )
@@ -107,9 +114,6 @@ with shown():
     figures[2].metric("Found by people", words.count(said.errors_left.found))
     span = f"{words.count(said.errors_left.low)} – {words.count(said.errors_left.high)}"
     figures[3].metric("Not found yet", span, help=said.errors_left.sentence)
-    left, right = st.columns([1.25, 1], gap="large")
-    with left:
-        draw_matrix(dataset, promises.transition(seen))
-    with right:
-        draw_classes(dataset, said)
+    draw_matrix(dataset, promises.transition(seen))
+    draw_classes(dataset, said)
     draw_conflicts(dataset, said)

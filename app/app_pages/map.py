@@ -54,6 +54,9 @@ st.caption(
     "suggested cut. Wheel zooms, Shift and drag pans, a double click shows the whole map."
 )
 if region is not None:
-    reviewer = state.require_reviewer("Every decision is kept with your name, and you can take each back.")
-    queue = {"region": {"engine": engine, "polygon": region["polygon"]}}
-    regions.draw(dataset, audit, queue, reviewer)
+    with st.container(key="map_region"):
+        reviewer = state.require_reviewer(
+            "Every decision is kept with your name, and you can take each back."
+        )
+        queue = {"region": {"engine": engine, "polygon": region["polygon"]}}
+        regions.draw(dataset, audit, queue, reviewer)

@@ -1,0 +1,163 @@
+"""The bench in a real browser: large pictures, keys after a choice, phones, blind keys, a lasso's images."""
+
+from __future__ import annotations
+
+import math
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor import verification
+from auditor.catalog import db, reviews, verifications
+from auditor.catalog.db import session
+from tests.app.conftest import DATASET, NAMES, audited_home
+from tests.browser.conftest import Server
+from tests.browser.test_journey import WAIT_MS, open_page, settled, wait_until
+
+__all__ = ["audited_home"]  # the fixture, for pytest to find
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+DESKTOP, PHONE = (1280, 800), (390, 844)
+
+
+@pytest.fixture
+def running(audited_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """The app on a copy of the audited home, which the test reads as well."""
+    shutil.copytree(audited_home, tmp_path / "home")
+    server = Server(tmp_path / "home")
+    server.start()
+    monkeypatch.setenv("AUDITOR_HOME", str(server.home))
+    db.close_all()
+    yield server
+    server.kill()
+    db.close_all()
+
+
+def open_as_ada(browser: Any, server: Server, path: str, size: tuple[int, int] = DESKTOP) -> Any:
+    context = browser.new_context(viewport={"width": size[0], "height": size[1]})
+    context.add_cookies([{"name": "auditor_reviewer", "value": "Ada", "url": server.url}])
+    page = context.new_page()
+    open_page(page, server, path)
+    return page
+
+
+def decisions() -> dict[int, str]:
+    with session() as open_session:
+        return {sample: row.decision for sample, row in reviews.decisions(open_session, 1).items()}
+
+
+def shown_sample(page: Any) -> int:
+    return int(page.get_by_test_id("card").get_attribute("data-sample"))
+
+
+def choose(page: Any, key: str, text: str) -> None:
+    page.locator(f".st-key-{key} [data-testid=stSelectbox]").click()
+    page.get_by_role("option", name=text, exact=True).click()
+
+
+def test_card__picture_choices_and_toolbar_fit_and_the_picture_opens_large(
+    browser: Any, running: Server, artifacts: Path
+) -> None:
+    page = open_as_ada(browser, running, "suspects")
+    page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+    toolbar = page.locator(".actions").bounding_box()
+    lowest = page.locator(".choice").last.bounding_box()
+    assert lowest["y"] + lowest["height"] < toolbar["y"]
+    assert toolbar["height"] < 60, "the toolbar is one line"
+    assert page.get_by_test_id("picture").bounding_box()["width"] > 400
+    page.screenshot(path=str(artifacts / "card-1280x800.png"))
+    page.keyboard.press("v")
+    large = page.get_by_test_id("large")
+    large.wait_for(timeout=WAIT_MS)
+    assert large.bounding_box()["height"] > 650
+    page.keyboard.press("e")
+    page.keyboard.press("Escape")
+    page.locator(".viewer[open]").wait_for(state="detached", timeout=WAIT_MS)
+    assert decisions() == {}, "no key decides while a picture is large"
+    neighbour = page.get_by_test_id("neighbours").locator("button.zoom").first
+    sample = re.findall(r"\d+", neighbour.get_attribute("title"))[0]
+    neighbour.click()
+    page.locator(".about", has_text=f"Sample {sample} ·").wait_for(timeout=WAIT_MS)
+    page.screenshot(path=str(artifacts / "viewer-1280x800.png"))
+
+
+def test_filters__a_key_after_a_choice_reaches_the_card(browser: Any, running: Server) -> None:
+    page = open_as_ada(browser, running, "suspects")
+    page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+    choose(page, "suspects_show", "Everything")
+    page.wait_for_url(re.compile("suspects_show=everything"), timeout=WAIT_MS)
+    settled(page)
+    page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+    sample = shown_sample(page)
+    page.keyboard.press("w")
+    wait_until(lambda: decisions().get(sample) == "relabel", "the verdict of the key")
+    page.reload()
+    page.get_by_test_id("card").wait_for(timeout=WAIT_MS)
+    assert page.locator(".st-key-suspects_show input").input_value() == "Everything"
+
+
+def test_figures__follow_a_batch_without_a_reload(browser: Any, running: Server) -> None:
+    page = open_as_ada(browser, running, "suspects")
+    page.locator("[data-testid=stats][data-decided='0']").wait_for(timeout=WAIT_MS)
+    before = page.get_by_test_id("stats").inner_text()
+    page.get_by_role("button", name=re.compile("Accept many")).click()
+    page.locator(".st-key-suspects_accept button").click()
+    wait_until(lambda: page.get_by_test_id("stats").inner_text() != before, "fewer errors expected to be left")
+
+
+def test_phone__the_card_is_the_first_thing_and_nothing_scrolls_sideways(
+    browser: Any, running: Server, artifacts: Path
+) -> None:
+    page = open_as_ada(browser, running, "suspects", PHONE)
+    page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+    page.screenshot(path=str(artifacts / "card-390x844.png"))
+    assert page.get_by_test_id("card").bounding_box()["y"] < 300
+    main = page.get_by_test_id("stMain")
+    assert main.evaluate("one => one.scrollWidth <= one.clientWidth")
+    row = page.locator(".st-key-suspects_filters")
+    assert not row.is_visible()
+    page.get_by_test_id("filters").click()
+    row.wait_for(state="visible", timeout=WAIT_MS)
+    assert main.evaluate("one => one.scrollWidth <= one.clientWidth")
+
+
+def test_verify__zero_and_e_mean_no_class_fits_and_the_tenth_class_has_no_digit(
+    browser: Any, running: Server, artifacts: Path
+) -> None:
+    draw = verification.draw(DATASET, 4)
+    page = open_as_ada(browser, running, "verify")
+    judged = page.get_by_test_id("verify")
+    page.get_by_test_id("judge").wait_for(timeout=WAIT_MS)
+    page.screenshot(path=str(artifacts / "verify-1280x800.png"))
+    for number, key in enumerate(["0", "e", "9"], start=1):
+        page.keyboard.press(key)
+        page.locator(f"[data-testid=verify][data-judged='{number}']").wait_for(timeout=WAIT_MS)
+    with session() as open_session:
+        told = [(row.decision, row.label) for row in verifications.verdicts(open_session, 1).values()]
+    assert sorted(told) == [("exclude", None), ("exclude", None), ("label", 8)]
+    keys = judged.locator(".row.classes .action").all_inner_texts()
+    assert all(not re.match(r"\d", text) for text in keys if sorted(NAMES)[9] in text)
+    assert "E\n0\nNo class fits" in judged.inner_text()
+    assert len(draw.sample_ids) == 4
+
+
+def test_map__a_lasso_leads_to_its_images(browser: Any, running: Server, artifacts: Path) -> None:
+    page = open_as_ada(browser, running, "map")
+    page.locator(".map[data-state=ready]").wait_for(timeout=WAIT_MS)
+    box = page.get_by_test_id("map").bounding_box()
+    x, y, radius = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, box["height"] * 0.4
+    page.mouse.move(x + radius, y)
+    page.mouse.down()
+    for step in range(1, 25):
+        angle = step / 24 * 2 * math.pi
+        page.mouse.move(x + radius * math.cos(angle), y + radius * math.sin(angle))
+    page.mouse.up()
+    tile = page.get_by_test_id("tile").first
+    tile.wait_for(timeout=WAIT_MS)
+    page.wait_for_timeout(2_500)
+    page.screenshot(path=str(artifacts / "lasso-1280x800.png"))
+    place = tile.bounding_box()
+    assert 0 < place["y"] + place["height"] < DESKTOP[1] - 60

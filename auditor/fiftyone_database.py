@@ -108,6 +108,20 @@ def uri() -> str:
     return _state.database.uri
 
 
+def named(fiftyone: Any) -> str:
+    """The database that a loaded FiftyOne looks in, for messages: without the password."""
+    place = _state.database.folder if _state.database is not None else None
+    if (
+        place is not None
+        and _state.database is not None
+        and _state.database.uri == fiftyone.config.database_uri
+    ):
+        return f"our own MongoDB in {place / 'db'}"
+    if fiftyone.config.database_uri:
+        return f"the MongoDB at {_shown(fiftyone.config.database_uri)}"
+    return f"its own MongoDB in {fiftyone.config.database_dir}"
+
+
 def version() -> str:
     """Of the MongoDB that this process works with."""
     return _answer(uri(), REACH_S)
@@ -263,15 +277,19 @@ def _why_mongod_ended(code: int, log: Path) -> str:
 def _check_reachable(uri: str) -> None:
     import pymongo.errors
 
-    shown = uri.split("@")[-1].removeprefix("mongodb://")
     try:
         version = _answer(uri, REACH_S)
     except (pymongo.errors.PyMongoError, ValueError) as error:
         raise FiftyOneError(
-            f"FIFTYONE_DATABASE_URI names {shown}, which does not answer ({_line(error, 60)}); start that "
+            f"FIFTYONE_DATABASE_URI names {_shown(uri)}, which does not answer ({_line(error, 60)}); start that "
             "MongoDB, or unset the variable to use our own."
         ) from error
     check_version(version)
+
+
+def _shown(uri: str) -> str:
+    """Host and port alone."""
+    return uri.split("@")[-1].removeprefix("mongodb://").split("?")[0].rstrip("/")
 
 
 def _answer(uri: str, seconds: float) -> str:

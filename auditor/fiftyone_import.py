@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from auditor import fiftyone_database
 from auditor.errors import FiftyOneError, ImportRefusedError
 from auditor.sources.rows import PathBook, Payload, Problem, SourceInfo, SourceOptions, SourceRow, printable
 from auditor.sources.trees import FolderTree, PathError
@@ -101,5 +102,8 @@ def open_fiftyone(name: str, options: SourceOptions) -> FiftyOneSource:
     if name not in names:
         near = difflib.get_close_matches(name, names, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"it has {printable(', '.join(names)) or 'none'}."
-        raise ImportRefusedError(f"FiftyOne has no dataset {name!r}; {hint}")
+        raise ImportRefusedError(
+            f"FiftyOne has no dataset {name!r} in {fiftyone_database.named(fiftyone)}; {hint} "
+            "Set FIFTYONE_DATABASE_URI to look in another database."
+        )
     return FiftyOneSource(fiftyone.load_dataset(name), options)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -145,7 +146,8 @@ def find(fiftyone: Any, dataset: DatasetTable, name: str | None = None) -> Any:
     name = name or remembered_name(dataset)
     if not fiftyone.dataset_exists(name):
         raise FiftyOneError(
-            f"FiftyOne has no dataset {name!r}; `auditor fiftyone {dataset.name} push` makes it."
+            f"FiftyOne has no dataset {name!r} in {fiftyone_database.named(fiftyone)}; `auditor fiftyone "
+            f"{shlex.quote(dataset.name)} push` makes it, FIFTYONE_DATABASE_URI names another database."
         )
     return open_or_create(fiftyone, dataset, name)
 

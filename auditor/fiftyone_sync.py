@@ -8,6 +8,7 @@ line instead, ``python -m auditor fiftyone NAME push``.
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import webbrowser
@@ -148,7 +149,8 @@ def serve(
             webbrowser.open(app.url)
         _wait(app.process)
     except KeyboardInterrupt:
-        say(f"Stopped. `auditor fiftyone {prepared.dataset} pull` brings tags and edited labels back.")
+        pull = f"auditor fiftyone {shlex.quote(prepared.dataset)} pull"
+        say(f"Stopped. `{pull}` brings tags and edited labels back.")
     finally:
         if app is not None:
             app.stop()

@@ -73,7 +73,8 @@ def test_import_dataset__fiftyone_dataset_by_name(tmp_path: Path, database: str)
     lines = [line for line in run.stdout.splitlines() if line.startswith(("REPORT", "REFUSED"))]
     assert lines == [
         "REPORT 20 10 1",
-        "REFUSED FiftyOne has no dataset 'mint'; did you mean 'mine'?",
+        f"REFUSED FiftyOne has no dataset 'mint' in the MongoDB at {database.removeprefix('mongodb://')}; did you "
+        "mean 'mine'? Set FIFTYONE_DATABASE_URI to look in another database.",
         "REFUSED fiftyone:mine has no classification field 'truth'; name one with --label-column. "
         "Its classification fields are: ground_truth.",
     ], run.stdout[-2000:] + run.stderr[-2000:]

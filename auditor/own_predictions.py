@@ -45,8 +45,8 @@ def add(dataset_name: str, source: str | Path, *, name: str | None = None) -> Ad
     """Take predicted probabilities as one more witness of every later audit; those of the same name are replaced.
 
     ``source`` is a table with ``sample_id`` or ``filepath`` and one column a class, named like the class, whose
-    missing rows have no opinion; or ``column:PREFIX``, the dataset's own columns PREFIX + class name, whose empty
-    rows have none.
+    missing rows have no opinion; an (N, K) ``.npy`` in the order of samples and classes; or ``column:PREFIX``, the
+    dataset's own columns PREFIX + class name, whose empty rows have none.
 
     Raises:
         ImportRefusedError: the name cannot be a witness's, or a class or row does not fit; the text names the row
@@ -129,7 +129,7 @@ def _name_of_columns(prefix: str) -> str:
 
 def _from_file(dataset: DatasetTable, path: Path, name: str) -> NDArray[np.float32]:
     assert dataset.id is not None
-    table = read_predictions(path)
+    table = read_predictions(path, dataset.class_names)
     with session() as open_session:
         by_path = datasets.sample_ids_by_path(open_session, dataset.id)
         given = datasets.given_labels(open_session, dataset.id)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -123,27 +124,42 @@ def probabilities_from_cells(
     return np.asarray(values / values.sum(axis=1, keepdims=True), dtype=np.float32)
 
 
-def read_predictions(path: Path) -> pd.DataFrame:
-    """Read a table of probabilities from ``.csv``, ``.tsv`` or ``.parquet``.
+def read_predictions(path: Path, class_names: Sequence[str] = ()) -> pd.DataFrame:
+    """Read a table of probabilities from ``.csv``, ``.tsv`` or ``.parquet``, or an (N, K) array from ``.npy``.
+
+    The array has a row a sample in their order and a column a class in the order of ``class_names``; nothing in
+    it is ever unpickled.
 
     Raises:
-        ImportRefusedError: the file is absent, of another kind or cannot be parsed.
+        ImportRefusedError: the file is absent, of another kind or shape, or cannot be parsed.
     """
+    kinds = "a .csv, .tsv, .parquet or .npy of probabilities"
     if not path.is_file():
-        raise ImportRefusedError(f"{path} does not exist; give a .csv, .tsv or .parquet of probabilities.")
+        raise ImportRefusedError(f"{path} does not exist; give {kinds}.")
     kind = path.suffix.lower()
     try:
+        if kind == ".npy":
+            return _from_array(np.load(path, allow_pickle=False), class_names, path)
         if kind == ".parquet":
             return pd.read_parquet(path)
         if kind in (".csv", ".tsv"):
             return pd.read_csv(path, sep="\t" if kind == ".tsv" else ",", dtype={"filepath": str})
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, EOFError) as error:
         raise ImportRefusedError(
             f"{path} cannot be read as {kind[1:]}: {str(error).splitlines()[0]}"
         ) from error
-    raise ImportRefusedError(
-        f"{path} is {kind or 'without suffix'}; give a .csv, .tsv or .parquet of probabilities."
-    )
+    raise ImportRefusedError(f"{path} is {kind or 'without suffix'}; give {kinds}.")
+
+
+def _from_array(array: Any, class_names: Sequence[str], path: Path) -> pd.DataFrame:
+    # A renamed .npz is no array at all.
+    shape: tuple[int, ...] = array.shape if isinstance(array, np.ndarray) else ()
+    if len(shape) != 2 or shape[1] != len(class_names):
+        raise ImportRefusedError(
+            f"{path} holds an array of shape {shape}; hand in one row a sample and {len(class_names)} columns, one "
+            "a class, both in the order of the dataset."
+        )
+    return pd.DataFrame(array, columns=[PREFIX + name for name in class_names])
 
 
 def _class_column(frame: pd.DataFrame, class_name: str, name: str) -> Hashable:

@@ -92,3 +92,31 @@ def test_read_predictions__refuses(tmp_path):
     (tmp_path / "broken.parquet").write_bytes(b"not parquet")
     with pytest.raises(ImportRefusedError, match=r"broken\.parquet cannot be read as parquet"):
         read_predictions(tmp_path / "broken.parquet")
+
+
+def test_read_predictions__array_in_class_order(tmp_path):
+    path = tmp_path / "model.npy"
+    np.save(path, table().to_numpy(np.float32))
+    frame = read_predictions(path, NAMES)
+    expected = witness_from_frame(table(), GIVEN, NAMES)
+    found = witness_from_frame(frame, GIVEN, NAMES)
+    np.testing.assert_allclose(found.pred_probs, expected.pred_probs, atol=1e-6)
+    with pytest.raises(ImportRefusedError, match="3 rows for 4 samples"):
+        witness_from_frame(frame, np.append(GIVEN, 0), NAMES)
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (
+            np.full((3, 7), 1 / 7),
+            r"model\.npy holds an array of shape \(3, 7\); hand in one row a sample and 2 columns",
+        ),
+        (np.full(3, 1.0), r"holds an array of shape \(3,\)"),
+        (np.array([{"a": 1}], dtype=object), r"model\.npy cannot be read as npy: Object arrays"),
+    ],
+)
+def test_read_predictions__refuses_an_array(tmp_path, array, message):
+    np.save(tmp_path / "model.npy", array)
+    with pytest.raises(ImportRefusedError, match=message):
+        read_predictions(tmp_path / "model.npy", NAMES)

@@ -8,12 +8,14 @@ from __future__ import annotations
 import dataclasses
 import errno
 import json
+import numbers
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import UnionType
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +28,14 @@ if TYPE_CHECKING:
 
 DEFAULT_ENGINES = ("cross_entropy", "coteaching", "umn", "l2b", "choicenet")
 PRESETS = ("quick", "standard", "paper")
+KINDS: dict[Any, tuple[type, str]] = {
+    bool: (bool, "true or false"),
+    int: (numbers.Integral, "a whole number"),
+    float: (numbers.Real, "a number"),
+    str: (str, "text"),
+    type(None): (type(None), "null"),
+}
+"""What a field of an engine's config takes, and how a person calls it."""
 CHECKPOINT_INTERVAL_S = 10.0
 """Least time between two checkpoint files: small epochs would otherwise be spent on writing."""
 
@@ -158,11 +168,27 @@ def configs(
             raise AuditFailedError(
                 f"Engine {name} has no setting {wrong[0]!r}; it has {', '.join(sorted(fields))}."
             )
+        _check_kinds(name, type(config), options.get(name, {}))
         try:
             found[name] = plain(dataclasses.replace(config, **options.get(name, {})))
         except (EngineInputError, TypeError) as error:
             raise AuditFailedError(f"Engine {name}: {error}") from error
     return found
+
+
+def _check_kinds(engine: str, config_type: type, values: Mapping[str, Any]) -> None:
+    """Refuse a text where a number belongs, before the config compares it with one."""
+    hints = get_type_hints(config_type)
+    for field, value in values.items():
+        kinds = get_args(hints[field]) if get_origin(hints[field]) is UnionType else (hints[field],)
+        wanted = [KINDS[kind] for kind in kinds if kind in KINDS]
+        # Python counts true as 1; a person who writes it does not. Kinds without a word are left to the config.
+        found = bool if isinstance(value, bool) else type(value)
+        if wanted and not any(
+            issubclass(found, kind) and (found is bool) == (kind is bool) for kind, _ in wanted
+        ):
+            words = " or ".join(word for _, word in wanted)
+            raise AuditFailedError(f"Setting {engine}.{field} is {value!r}, it must be {words}.")
 
 
 def resolve_device(device: str) -> str:

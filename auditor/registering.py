@@ -87,7 +87,7 @@ class Registration:
         found = self._duplicates(labels)
         if self.source.info.true_label_column is not None:
             np.save(self.folder / TRUE_LABELS, self.parsed.true_labels[kept])
-        Ticker(self.on_progress, "registering", len(labels))
+        registering = Ticker(self.on_progress, "registering", len(labels))
         report = ImportReport(
             dataset_id=0,
             name=self.name,
@@ -106,6 +106,7 @@ class Registration:
         )
         rows = Rows(self.parsed, self.built, found)
         dataset_id = self._insert(report, rows)
+        registering.at(len(labels))
         seconds = round(time.monotonic() - start, 3)
         return replace(report, dataset_id=dataset_id, num_reviews=len(rows.reviews), seconds=seconds)
 

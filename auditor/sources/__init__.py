@@ -9,7 +9,15 @@ from auditor.sources.columns import PATH_NAMES, find_column
 from auditor.sources.folder import FolderSource, is_image_name
 from auditor.sources.parquet import ParquetSource
 from auditor.sources.roots import images_at
-from auditor.sources.rows import Problem, Source, SourceInfo, SourceOptions, SourceRow, ordered_class_names
+from auditor.sources.rows import (
+    Problem,
+    Source,
+    SourceInfo,
+    SourceOptions,
+    SourceRow,
+    ordered_class_names,
+    printable,
+)
 from auditor.sources.tables import TableSource, open_table
 from auditor.sources.trees import FolderTree, ZipTree
 from auditor.sources.unpacking import unpack_parquet
@@ -44,6 +52,7 @@ def open_source(source: str | Path, options: SourceOptions, scratch: Path | None
     if named.startswith("torchvision:"):
         from auditor.sources.torchvision_sets import open_torchvision  # loads torch
 
+        _refuse_columns(named, "its classes are torchvision's", options)
         return open_torchvision(named.removeprefix("torchvision:"), options)
     path = Path(named).expanduser().absolute()
     if not path.exists():
@@ -66,7 +75,7 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
     if parquet and not any((path / name).is_dir() for name in names):
         return ParquetSource(parquet, path, options)
     try:
-        return FolderSource(FolderTree(path))
+        source = FolderSource(FolderTree(path))
     except ImportRefusedError:
         tables = [name for name in names if name.lower().endswith((".csv", ".tsv", ".parquet"))]
         if tables:
@@ -74,6 +83,8 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
                 f"{path} has no sub-folder with images; to import its table, name {path / tables[0]}."
             ) from None
         raise
+    _refuse_columns(str(path), "its classes are its folders", options)
+    return source
 
 
 def _open_zip(path: Path, options: SourceOptions, scratch: Path | None) -> Source:
@@ -88,7 +99,23 @@ def _open_zip(path: Path, options: SourceOptions, scratch: Path | None) -> Sourc
     if parquet and not any(map(is_image_name, names)):
         files, folder = unpack_parquet(tree, parquet, scratch)
         return ParquetSource(files, folder, options, kind="zip")
-    return FolderSource(tree)
+    source = FolderSource(tree)
+    _refuse_columns(str(path), "its classes are its folders", options)
+    return source
+
+
+def _refuse_columns(source: str, why: str, options: SourceOptions) -> None:
+    """Where there is no table, a named column was meant for something else."""
+    named = {
+        "--label-column": options.label_column,
+        "--path-column": options.path_column,
+        "--true-label-column": options.true_label_column,
+    }
+    for option, column in named.items():
+        if column is not None:
+            raise ImportRefusedError(
+                f"{source} has no column {printable(column, 60)!r}: {why}; leave {option} out, or name a table."
+            )
 
 
 def _lists_paths(tree: ZipTree, name: str, options: SourceOptions) -> bool:

@@ -8,37 +8,30 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import click
 
-from auditor.errors import AuditorError, cannot_write
+from auditor.cli_options import (
+    AS_JSON,
+    AUDIT_ID,
+    FORCE,
+    MAX_FDR,
+    POLICY,
+    PORTS,
+    PRESETS,
+    REVIEWER,
+    reviewer_or_login,
+    writing,
+)
 
 Command = Any
 BACKGROUND_NICENESS = 5
 """Training yields to the app and to whatever else a person does at the machine."""
-PRESETS = click.Choice(["quick", "standard", "paper"])
-POLICIES = click.Choice(["reviewed", "auto"])
-AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print machine-readable output.")
-FORCE = click.option("--force", is_flag=True, help="Overwrite an existing file.")
-REVIEWER = click.option(
-    "--reviewer", default="", envvar="USER", help="Who decided; default: your login name."
-)
-POLICY = click.option("--policy", type=POLICIES, default="reviewed", show_default=True)
-MAX_FDR = click.option("--max-fdr", type=click.FloatRange(0, 1, min_open=True, max_open=True))
-
-
-@contextmanager
-def _writing(out: Path) -> Iterator[None]:
-    """Show a place that cannot be written, or a full disk, as one line."""
-    try:
-        yield
-    except OSError as error:
-        raise AuditorError(cannot_write(out, error)) from error
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -88,7 +81,8 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
     "--pred-probs",
     metavar="FILE|column:PREFIX",
     help="Your own model's probabilities, one more witness of this and later audits: a .csv, .tsv or .parquet with "
-    "sample_id or filepath and a column a class, or NAME's own columns PREFIX + class name.",
+    "sample_id or filepath and a column a class, an (N, K) .npy in the order of samples and classes, or NAME's own "
+    "columns PREFIX + class name.",
 )
 @click.option(
     "--forget-pred-probs", metavar="MODEL", help="Remove a model's probabilities (see `status`) and end."
@@ -133,7 +127,8 @@ def audit(
         )
     auditing.resume(audit_id)
     if detach:
-        click.echo(f"Audit {audit_id} runs in the background; `auditor status {name}` shows its progress.")
+        shown = f"`auditor status {shlex.quote(name)}` shows its progress"
+        click.echo(f"Audit {audit_id} runs in the background; {shown}.")
         return
     cli_output.follow_audit(audit_id)
     cli_output.audit_summary(audit_id, as_json=as_json)
@@ -163,12 +158,13 @@ def status(name: str | None, as_json: bool) -> None:
 @click.argument("name")
 @click.option("--top", type=click.IntRange(1), default=50, show_default=True)
 @MAX_FDR
+@AUDIT_ID
 @AS_JSON
-def suspects(name: str, top: int, max_fdr: float | None, as_json: bool) -> None:
+def suspects(name: str, top: int, max_fdr: float | None, audit_id: int | None, as_json: bool) -> None:
     """List the most suspicious labels of NAME; --max-fdr only lists what can be promised at that rate."""
     from auditor import cli_output
 
-    cli_output.suspects(name, top=top, max_fdr=max_fdr, as_json=as_json)
+    cli_output.suspects(name, top=top, max_fdr=max_fdr, audit_id=audit_id, as_json=as_json)
 
 
 @cli.command()
@@ -187,7 +183,7 @@ def verify(
     out: Path | None,
     draw_id: int | None,
     apply_path: Path | None,
-    reviewer: str,
+    reviewer: str | None,
     force: bool,
 ) -> None:
     """Judge a random sample of NAME: --draw 200 --out F, fill in verdict_label, --apply F.
@@ -200,7 +196,7 @@ def verify(
     if sum(one is not None for one in (draw, draw_id, apply_path)) != 1:
         raise click.UsageError("Use one of --draw N --out FILE, --draw-id N --out FILE and --apply FILE.")
     if apply_path is not None:
-        counts = verification.apply_csv(name, apply_path, reviewer=reviewer)
+        counts = verification.apply_csv(name, apply_path, reviewer=reviewer_or_login(reviewer))
         cli_output.verdicts_applied(name, counts)
         return
     if out is None:
@@ -222,11 +218,11 @@ def verify(
 @click.argument("name")
 @click.option("--apply", "apply_path", type=click.Path(path_type=Path), required=True, help="Decisions.")
 @REVIEWER
-def review(name: str, apply_path: Path, reviewer: str) -> None:
+def review(name: str, apply_path: Path, reviewer: str | None) -> None:
     """Take decisions on NAME from a file with the columns of an export."""
     from auditor import review_files
 
-    counts = review_files.apply_file(name, apply_path, reviewer=reviewer)
+    counts = review_files.apply_file(name, apply_path, reviewer=reviewer_or_login(reviewer))
     done = ", ".join(f"{count} {decision}" for decision, count in counts.items() if count)
     click.echo(f"{apply_path}: {done or 'no decisions in it'}.")
 
@@ -238,19 +234,24 @@ def review(name: str, apply_path: Path, reviewer: str) -> None:
 )
 @POLICY
 @MAX_FDR
+@AUDIT_ID
 @FORCE
-def export(name: str, out: Path, policy: str, max_fdr: float | None, force: bool) -> None:
+def export(
+    name: str, out: Path, policy: str, max_fdr: float | None, audit_id: int | None, force: bool
+) -> None:
     """Write the cleaned labels of NAME.
 
     --policy auto also takes suggestions where nobody has decided: on average at most --max-fdr of them are wrong.
     """
     from auditor import exporting
 
-    with _writing(out):
+    with writing(out):
         if out.suffix:
-            summary = exporting.export(name, out, policy=policy, max_fdr=max_fdr, force=force)
+            summary = exporting.export(
+                name, out, policy=policy, max_fdr=max_fdr, audit_id=audit_id, force=force
+            )
         else:
-            summary = exporting.export_tree(name, out, policy=policy, max_fdr=max_fdr)
+            summary = exporting.export_tree(name, out, policy=policy, max_fdr=max_fdr, audit_id=audit_id)
     click.echo(f"{out}: {summary.sentence}")
 
 
@@ -327,13 +328,14 @@ def compare(
 @cli.command()
 @click.argument("name")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="An .html file.")
+@AUDIT_ID
 @FORCE
-def report(name: str, out: Path, force: bool) -> None:
+def report(name: str, out: Path, audit_id: int | None, force: bool) -> None:
     """Write one self-contained HTML page on NAME for somebody who was not there."""
     from auditor import reports
 
-    with _writing(out):
-        reports.write_report(name, out, force=force)
+    with writing(out):
+        reports.write_report(name, out, audit_id=audit_id, force=force)
     click.echo(f"{out}: written.")
 
 
@@ -342,18 +344,17 @@ def report(name: str, out: Path, force: bool) -> None:
 @click.argument("action", type=click.Choice(["push", "pull", "open"]), default="open")
 @click.option("--as", "to", metavar="OTHER", help="Another name in FiftyOne than NAME.")
 @click.option("--replace", is_flag=True, help="push: drop the dataset of an earlier import of that name.")
-@click.option(
-    "--port", type=click.IntRange(1, 65535), default=5151, show_default=True, help="open: the App's."
-)
+@click.option("--port", type=PORTS, default=5151, show_default=True, help="open: the App's.")
 @click.option("--view", default="suspected mislabels", show_default=True, help="open: a saved view.")
 @click.option("--browser/--no-browser", default=True, help="open: show it at once.")
 @REVIEWER
 @AS_JSON
-def fiftyone(name: str, action: str, **options: Any) -> None:
+def fiftyone(name: str, action: str, reviewer: str | None, **options: Any) -> None:
     """Browse NAME's audit in FiftyOne: push it there, pull decisions back, or open the App on it."""
     from auditor import fiftyone_cli
 
-    fiftyone_cli.run(name, action, **options)
+    decides = action != "push"
+    fiftyone_cli.run(name, action, reviewer=reviewer_or_login(reviewer) if decides else "", **options)
 
 
 @cli.command()
@@ -386,20 +387,20 @@ def remove(name: str, yes: bool) -> None:
 @click.option(
     "--out", type=click.Path(path_type=Path), help="The cleaned CSV; default: beside the demo's images."
 )
-@click.option("--port", type=int, default=8501, show_default=True)
+@click.option("--port", type=PORTS, default=8501, show_default=True)
 @FORCE
 def demo(no_app: bool, engines: str | None, out: Path | None, port: int, force: bool) -> None:
     """Audit scikit-learn's 1,797 handwritten digits with 180 known wrong labels and show what was found."""
     from auditor import cli_app, demonstration
 
-    with _writing(out) if out else nullcontext():
+    with writing(out) if out else nullcontext():
         found = demonstration.run(out=out, engines=engines.split(",") if engines else None, force=force)
     if not no_app:
         cli_app.serve(port=port, page="suspects", dataset=found.dataset)
 
 
 @cli.command()
-@click.option("--port", type=int, default=8501, show_default=True)
+@click.option("--port", type=PORTS, default=8501, show_default=True)
 @click.option("--address", default="127.0.0.1", show_default=True)
 def app(port: int, address: str) -> None:
     """Open the app in the browser's reach: http://127.0.0.1:8501."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -68,7 +69,7 @@ def import_report(report: Any, *, as_json: bool) -> None:
     if report.num_conflicts:
         with session() as open_session:
             click.echo(conflict_sentence(datasets.conflicts(open_session, report.dataset_id)))
-    click.echo(f"Next: auditor audit {report.name}")
+    click.echo(f"Next: auditor audit {shlex.quote(report.name)}")
 
 
 def problems(found: Sequence[Any], count: int) -> None:
@@ -130,7 +131,8 @@ def audit_summary(audit_id: int, *, as_json: bool) -> None:
     if audit.summary["structured_noise"]:
         click.echo(audit.summary["structured_noise_sentence"])
     click.echo(f"{audit.summary['num_label_issues']:,} labels stand above the suggested cut.")
-    click.echo(f"Next: auditor verify {dataset.name} --draw 200 --out sample.csv, or auditor app")
+    quoted = shlex.quote(dataset.name)
+    click.echo(f"Next: auditor verify {quoted} --draw 200 --out sample.csv, or auditor app")
 
 
 def status(name: str | None, *, as_json: bool) -> None:
@@ -148,9 +150,7 @@ def status(name: str | None, *, as_json: bool) -> None:
     for one in found:
         click.echo(f"{one['name']}: {one['num_samples']:,} images, {one['num_classes']} classes")
         for audit in one["audits"]:
-            left = f", {_left(audit['seconds_left'])}" if audit["state"] == "running" else ""
-            error = f": {audit['error']}" if audit["error"] else ""
-            click.echo(f"  audit {audit['id']} ({audit['preset']}) {audit['state']}{left}{error}")
+            click.echo(f"  audit {audit['id']} ({audit['preset']}) {audit['state']}{_how_far(audit)}")
         decided = ", ".join(f"{count} {decision}" for decision, count in one["decisions"].items())
         click.echo(f"  decisions: {decided or 'none yet'}")
         if one["own_predictions"]:
@@ -159,11 +159,13 @@ def status(name: str | None, *, as_json: bool) -> None:
             click.echo(f"  {sentence}")
 
 
-def suspects(name: str, *, top: int, max_fdr: float | None, as_json: bool) -> None:
-    """The ranking's head, or the flags that a promise carries."""
+def suspects(
+    name: str, *, top: int, max_fdr: float | None, audit_id: int | None = None, as_json: bool
+) -> None:
+    """The ranking's head, or the flags that a promise carries; of the newest finished audit or of ``audit_id``."""
     with session() as open_session:
         dataset = datasets.get(open_session, name)
-        audit = audits.require_finished(open_session, dataset)
+        audit = audits.require_finished(open_session, dataset, audit_id)
     sentence, where = _which(audit, max_fdr)
     with session() as open_session:
         page = scores.page(open_session, audit, where, limit=top) if where is not None else None
@@ -188,7 +190,7 @@ def verdicts_applied(name: str, counts: dict[str, int]) -> None:
         assert dataset.id is not None
         audit = audits.latest_finished(open_session, dataset.id)
     if audit is None or audit.id is None:
-        click.echo(f"Next: auditor audit {name}")
+        click.echo(f"Next: auditor audit {shlex.quote(name)}")
         return
     consensus.settle(audit.id)
     standing = promises.load(audit.id)
@@ -273,11 +275,19 @@ def _which(audit: AuditTable, max_fdr: float | None) -> tuple[str, scores.Suspec
     assert audit.id is not None
     if max_fdr is None:
         return promises.noise_rate_now(audit).sentence, scores.SuspectFilter()
-    promise = promises.promise(audit.id, max_fdr)
+    standing = promises.load(audit.id)
+    promise = promises.promises(standing, levels=(max_fdr,))[max_fdr]
     if not promise.is_kept:
         return promise.sentence, None
     ids = tuple(int(i) for i in np.flatnonzero(promise.flags))
-    return promise.sentence, scores.SuspectFilter(sample_ids=ids)
+    rows = standing.verified.sample_ids
+    num_judged = int((standing.trust_score[rows] < promise.threshold).sum())
+    judged = (
+        f" {num_judged:,} more that are trusted as little are not listed: they were verified."
+        if num_judged
+        else ""
+    )
+    return promise.sentence + judged, scores.SuspectFilter(sample_ids=ids)
 
 
 def _suspect(row: Mapping[Any, Any], names: list[str]) -> dict[str, Any]:
@@ -332,6 +342,20 @@ def _audit_status(audit: AuditTable) -> dict[str, Any]:
         "seconds_left": seen.seconds_left,
         "error": seen.error,
     }
+
+
+def _how_far(audit: Mapping[str, Any]) -> str:
+    """What stopped an audit, or how far each engine under way is."""
+    if audit["error"]:
+        return f": {audit['error']}"
+    engines = (
+        [one for one in audit["engines"] if one["status"] == "running"] if audit["state"] == "running" else []
+    )
+    parts = [
+        ", ".join(filter(None, (f"{one['engine']} {one['progress']:.0%}", _left(one["seconds_left"]))))
+        for one in engines
+    ]
+    return ": " + "; ".join(parts) if parts else ""
 
 
 def _bar() -> Progress:

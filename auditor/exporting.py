@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import shlex
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -108,22 +109,25 @@ def export(
     *,
     policy: str = "reviewed",
     max_fdr: float | None = None,
+    audit_id: int | None = None,
     force: bool = False,
 ) -> ExportSummary:
     """Write the cleaned table to ``out`` (``.csv``, ``.tsv`` or ``.parquet``).
 
     ``policy="reviewed"`` changes only what a person decided, on a suspect or in a verified sample; ``"auto"`` also
     accepts suggestions, as many as let the share of wrong ones among them stay at or below ``max_fdr`` on average.
+    Scores and suggestions are those of the newest finished audit, or of ``audit_id``.
 
     Raises:
         ExportRefusedError: the file exists, its kind is unknown, or ``auto`` has nothing that it can promise.
+        NotFoundError: no such dataset, or ``audit_id`` is no finished audit of it.
     """
     suffix = out.suffix.lower()
     if suffix not in (".csv", ".tsv", ".parquet"):
         raise ExportRefusedError(f"{out}: the file's kind is unknown; use .csv, .tsv or .parquet.")
     if out.exists() and not force:
         raise ExportRefusedError(f"{out} exists; choose another name or pass --force.")
-    sources = _load(dataset_name, policy, max_fdr)
+    sources = _load(dataset_name, policy, max_fdr, audit_id)
     out.parent.mkdir(parents=True, exist_ok=True)
     beside = out.with_name(f".{out.name}.{os.getpid()}.writing")
     try:
@@ -138,18 +142,29 @@ def export(
     return summary
 
 
-def export_text(dataset_name: str, *, policy: str = "reviewed", max_fdr: float | None = None) -> bytes:
+def export_text(
+    dataset_name: str,
+    *,
+    policy: str = "reviewed",
+    max_fdr: float | None = None,
+    audit_id: int | None = None,
+) -> bytes:
     """The cleaned CSV as bytes, for a download."""
     buffer = io.StringIO(newline="")
-    _write_csv(_load(dataset_name, policy, max_fdr), buffer, ",")
+    _write_csv(_load(dataset_name, policy, max_fdr, audit_id), buffer, ",")
     return buffer.getvalue().encode("utf-8")
 
 
 def preview(
-    dataset_name: str, *, policy: str = "reviewed", max_fdr: float | None = None, rows: int = 20
+    dataset_name: str,
+    *,
+    policy: str = "reviewed",
+    max_fdr: float | None = None,
+    audit_id: int | None = None,
+    rows: int = 20,
 ) -> tuple[ExportSummary, pd.DataFrame]:
     """What an export would say: the summary and the first rows that change."""
-    sources = _load(dataset_name, policy, max_fdr)
+    sources = _load(dataset_name, policy, max_fdr, audit_id)
     changed: list[dict[str, Any]] = []
     counts = _Counts()
     for row in _rows(sources):
@@ -165,6 +180,7 @@ def export_tree(
     *,
     policy: str = "reviewed",
     max_fdr: float | None = None,
+    audit_id: int | None = None,
 ) -> ExportSummary:
     """Write the cleaned set as a folder with a sub-folder a class, made of hard links (copies across disks).
 
@@ -173,7 +189,7 @@ def export_tree(
     """
     if out.exists():
         raise ExportRefusedError(f"{out} exists; choose a new folder.")
-    sources = _load(dataset_name, policy, max_fdr)
+    sources = _load(dataset_name, policy, max_fdr, audit_id)
     bad = [
         name for name in sources.dataset.class_names if "/" in name or "\0" in name or name in ("", ".", "..")
     ]
@@ -193,19 +209,26 @@ def export_tree(
     return counts.summary(sources)
 
 
-def _load(dataset_name: str, policy: str, max_fdr: float | None) -> _Sources:
+def _load(dataset_name: str, policy: str, max_fdr: float | None, audit_id: int | None) -> _Sources:
     if policy not in POLICIES:
         raise ExportRefusedError(f"There is no policy {policy!r}; use one of {', '.join(POLICIES)}.")
+    if policy != "auto" and max_fdr is not None:
+        raise ExportRefusedError(
+            "--max-fdr bounds the changes that --policy auto makes; add --policy auto, or leave --max-fdr out."
+        )
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
         assert dataset.id is not None
-        audit = audits.latest_finished(open_session, dataset.id)
+        if audit_id is None:
+            audit = audits.latest_finished(open_session, dataset.id)
+        else:
+            audit = audits.require_finished(open_session, dataset, audit_id)
         table = scores.table(open_session, audit.id) if audit is not None and audit.id is not None else None
     automatic = np.zeros(dataset.num_samples, dtype=bool)
     if policy == "auto":
         if audit is None or audit.id is None:
             raise ExportRefusedError(
-                f"--policy auto needs an audit; run `auditor audit {dataset_name}` first."
+                f"--policy auto needs an audit; run `auditor audit {shlex.quote(dataset_name)}` first."
             )
         if max_fdr is None:
             raise ExportRefusedError("--policy auto needs --max-fdr, for example --max-fdr 0.05.")

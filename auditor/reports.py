@@ -21,15 +21,15 @@ from auditor.reviewing import Outcome, outcomes
 NUM_SUSPECTS = 60
 
 
-def report(dataset_name: str) -> str:
-    """The report of the newest finished audit as one HTML page without any outside address.
+def report(dataset_name: str, *, audit_id: int | None = None) -> str:
+    """The report of the newest finished audit, or of ``audit_id``, as one HTML page without any outside address.
 
     Raises:
-        NotFoundError: no audit of this dataset has finished.
+        NotFoundError: no audit of this dataset has finished, or not that one.
     """
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
-        audit = audits.require_finished(open_session, dataset)
+        audit = audits.require_finished(open_session, dataset, audit_id)
     assert audit.id is not None
     standing = promises.load(audit.id)
     said = promises.statements(standing)
@@ -53,16 +53,18 @@ def report(dataset_name: str) -> str:
     return report_html(page)
 
 
-def write_report(dataset_name: str, out: Path, *, force: bool = False) -> None:
+def write_report(dataset_name: str, out: Path, *, audit_id: int | None = None, force: bool = False) -> None:
     """Write the report; the file is whole or absent.
 
     Raises:
-        ExportRefusedError: the file exists and ``force`` is not set.
-        NotFoundError: no audit of this dataset has finished.
+        ExportRefusedError: the file is not called ``.html``, or exists and ``force`` is not set.
+        NotFoundError: no audit of this dataset has finished, or not that one.
     """
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise ExportRefusedError(f"{out}: a report is an HTML page; call it {out.stem or 'report'}.html.")
     if out.exists() and not force:
         raise ExportRefusedError(f"{out} exists; choose another name or pass --force.")
-    text = report(dataset_name)
+    text = report(dataset_name, audit_id=audit_id)
     out.parent.mkdir(parents=True, exist_ok=True)
     beside = out.with_name(f".{out.name}.{os.getpid()}.writing")
     try:

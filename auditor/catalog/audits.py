@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -52,17 +53,26 @@ def latest_finished(session: Session, dataset_id: int) -> AuditTable | None:
     return next((audit for audit in of_dataset(session, dataset_id) if audit.status == "finished"), None)
 
 
-def require_finished(session: Session, dataset: DatasetTable) -> AuditTable:
-    """The newest audit that has scores.
+def require_finished(session: Session, dataset: DatasetTable, audit_id: int | None = None) -> AuditTable:
+    """The newest audit that has scores, or the one of that number.
 
     Raises:
-        NotFoundError: no audit of this dataset has finished; the text says how to run one.
+        NotFoundError: no audit of this dataset has finished, or not that one; the text says how to run one, or
+            which there are.
     """
     assert dataset.id is not None
-    found = latest_finished(session, dataset.id)
-    if found is None:
+    finished = [audit for audit in of_dataset(session, dataset.id) if audit.status == "finished"]
+    if not finished:
         raise NotFoundError(
-            f"Dataset {dataset.name!r} has no finished audit yet; run `auditor audit {dataset.name}`."
+            f"Dataset {dataset.name!r} has no finished audit yet; run `auditor audit {shlex.quote(dataset.name)}`."
+        )
+    if audit_id is None:
+        return finished[0]
+    found = next((audit for audit in finished if audit.id == audit_id), None)
+    if found is None:
+        numbers = ", ".join(str(audit.id) for audit in reversed(finished))
+        raise NotFoundError(
+            f"Dataset {dataset.name!r} has no finished audit {audit_id}; its finished audits: {numbers}."
         )
     return found
 

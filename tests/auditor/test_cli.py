@@ -5,33 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from auditor import own_predictions
-from auditor.__main__ import main
 from auditor.cli import cli
+from tests.auditor.conftest import Run
 from tests.helpers import Digits, write_digits
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run ``auditor ARGS``: exit code, standard output, standard error."""
-
-    def call(*args: str | Path) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["auditor", *map(str, args)])
-        with pytest.raises(SystemExit) as ended:  # noqa: PT012 - main() ends by itself only after a mistake
-            main()
-            sys.exit(0)
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return call
 
 
 @pytest.mark.parametrize("command", sorted(cli.commands))
@@ -72,6 +53,8 @@ def test_suspects__json_is_ranked(audited: tuple[Digits, int], run: Run) -> None
     assert code == 0
     assert [row["rank"] for row in rows] == list(range(20))
     assert sum(digits.is_wrong[row["sample_id"]] for row in rows) >= 12
+    for row in rows:  # one witness: it either sees another class than the label's or the same
+        assert f"sees '{row['suggested_label']}'" in row["reason"] or "as labeled" in row["reason"]
 
 
 def test_suspects__max_fdr_without_verified_rows_promises_nothing(
@@ -124,7 +107,7 @@ def test_verify__a_lost_file_is_written_again(audited: tuple[Digits, int], run: 
         ("export", "digits", "--out", "note.txt/tree"),
         ("export", "digits", "--out", "folder.csv", "--force"),
         ("report", "digits", "--out", "note.txt/report.html"),
-        ("report", "digits", "--out", "folder.csv", "--force"),
+        ("report", "digits", "--out", "folder.html", "--force"),
     ],
 )
 def test_out__a_place_that_cannot_be_written_is_one_line(
@@ -137,11 +120,17 @@ def test_out__a_place_that_cannot_be_written_is_one_line(
     monkeypatch.chdir(tmp_path)
     Path("note.txt").write_text("a file is no folder")
     Path("folder.csv").mkdir()
+    Path("folder.html").mkdir()
     code, out, err = run(*args)
     assert (code, out, err.count("\n")) == (1, "", 1)
     place = re.escape(args[args.index("--out") + 1])
     assert re.fullmatch(rf"auditor: {place} cannot be written \(.+\); name another place with --out.+\n", err)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.csv", "home", "note.txt"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "folder.csv",
+        "folder.html",
+        "home",
+        "note.txt",
+    ]
     if args[0] == "verify":
         assert "has none yet" in run("verify", "digits", "--draw-id", "1", "--out", "new.csv")[2]
 

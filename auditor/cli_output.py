@@ -17,7 +17,7 @@ import pandas as pd
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from auditor import auditing, consensus, own_predictions, promises, reviewing
+from auditor import auditing, consensus, own_predictions, promises, results, reviewing
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable, DatasetTable
@@ -170,7 +170,9 @@ def suspects(
     with session() as open_session:
         page = scores.page(open_session, audit, where, limit=top) if where is not None else None
     names = dataset.class_names
-    rows = [] if page is None else [_suspect(row, names) for row in page.to_dict("records")]
+    found = [] if page is None else page.to_dict("records")
+    reasons = results.headlines(audit, {int(row["sample_id"]): int(row["given_label"]) for row in found}, names)
+    rows = [_suspect(row, names) | {"reason": reasons[int(row["sample_id"])]} for row in found]
     if as_json:
         print_json({"statement": sentence, "suspects": rows})
         return
@@ -180,6 +182,7 @@ def suspects(
             f"{row['rank'] + 1:>6}  {row['filepath']}  {row['given_label']} -> {row['suggested_label']}"
             f"  trust {row['trust_score']:.3f}  {row['decision'] or ''}"
         )
+        click.echo(f"        {row['reason']}")
 
 
 def verdicts_applied(name: str, counts: dict[str, int]) -> None:

@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from auditor import images, own_predictions, promises, results
+from auditor import images, promises, results
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable
 from auditor.errors import ExportRefusedError
-from auditor.reasons import headline
 from auditor.reporting import EngineLine, ReportInput, Suspect, report_html
 from auditor.reviewing import Outcome, outcomes
 
@@ -81,15 +80,10 @@ def _suspects(audit: AuditTable, standing: promises.Standing) -> list[Suspect]:
         rows = scores.page(open_session, audit, scores.SuspectFilter(), limit=NUM_SUSPECTS).to_dict("records")
     decided = outcomes(audit.dataset_id)
     cache = images.image_cache(standing.dataset)
-    voters = [
-        (results.describe(audit.id, engine)["title"], results.pred_probs(audit.id, engine))
-        for engine in results.engines_of(audit.id)
-    ]
-    voters += own_predictions.heard_by(audit).items()
+    said = results.headlines(audit, {int(row["sample_id"]): int(row["given_label"]) for row in rows}, names)
     suspects = []
     for row in rows:
         i = int(row["sample_id"])
-        votes = [(name, results.predicted_label(probs[i])) for name, probs in voters]
         suspects.append(
             Suspect(
                 sample_id=i,
@@ -99,7 +93,7 @@ def _suspects(audit: AuditTable, standing: promises.Standing) -> list[Suspect]:
                 trust_score=float(row["trust_score"]),
                 error_probability=float(row["error_probability"]),
                 suggested_probability=float(row["suggested_probability"]),
-                reason=headline(int(row["given_label"]), votes, names),
+                reason=said[i],
                 decision=_decision(decided.get(i), names),
                 image=np.asarray(cache[i]),
             )
@@ -169,7 +163,7 @@ def conflict_sentence(conflicts: pd.DataFrame) -> str:
 
 
 def _what_trust_changed(audit: AuditTable) -> list[str]:
-    """What the trusted set changed against the audit before, where this one had one and that one did not."""
+    """How many labels this audit trusted, and what has moved since one of the same engines and preset before it."""
     assert audit.id is not None
     _, trusted = results.trained_labels(audit.id)
     if not trusted.any():
@@ -178,7 +172,9 @@ def _what_trust_changed(audit: AuditTable) -> list[str]:
         earlier = [
             one
             for one in audits.of_dataset(open_session, audit.dataset_id)
-            if one.status == "finished" and (one.id or 0) < (audit.id or 0)
+            if one.status == "finished"
+            and (one.id or 0) < (audit.id or 0)
+            and (one.preset, one.engines) == (audit.preset, audit.engines)
         ]
         if not earlier or earlier[0].id is None:
             return [f"This audit trained with {int(trusted.sum()):,} labels that people had confirmed."]

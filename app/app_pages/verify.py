@@ -64,7 +64,7 @@ if not drawn:
         offer_draw(dataset)
     st.stop()
 reviewer = state.require_reviewer("Every verdict is kept with your name, and you can take each back.")
-bench, known = st.columns([2.1, 1], gap="large")
+bench, known = st.columns([2.6, 1], gap="large")
 pending = verification.pending(dataset.id)
 with bench:
     if pending:

@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 
 from app import access
 from app.routes import ROUTES
-from auditor import verification
+from auditor import importing, verification
 
 pytestmark = pytest.mark.usefixtures("copied_home")
 DATASET = "tiny [digits](x)"
@@ -66,6 +66,23 @@ def test_image__is_a_picture_of_the_size_asked_for() -> None:
     answer = STRANGER.get("image/1/0.png", params={"size": 128, "t": access.token()})
     assert answer.headers["content-type"] == "image/png"
     assert max(Image.open(io.BytesIO(answer.content)).size) == 128
+
+
+def test_image__a_close_look_enlarges_small_originals_and_leaves_photographs_to_the_browser(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AUDITOR_HOME", str(tmp_path / "other"))
+    for name, side in (("small", 20), ("photo", 300)):
+        for number in range(2):
+            (tmp_path / "source" / name).mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (side, side), (number, 9, side % 255)).save(
+                tmp_path / "source" / name / f"{number}.png"
+            )
+    importing.import_dataset(tmp_path / "source", name="sizes", workers=1)
+    params = {"size": 2048, "t": access.token()}
+    answers = [STRANGER.get(f"image/1/{sample}.png", params=params) for sample in range(4)]
+    sizes = {max(Image.open(io.BytesIO(answer.content)).size) for answer in answers}
+    assert sizes == {300, 2040}
 
 
 def test_image__unknown_sample_is_not_found(client: Client) -> None:

@@ -105,7 +105,9 @@ def test_figures__follow_a_batch_without_a_reload(browser: Any, running: Server)
     before = page.get_by_test_id("stats").inner_text()
     page.get_by_role("button", name=re.compile("Accept many")).click()
     page.locator(".st-key-suspects_accept button").click()
-    wait_until(lambda: page.get_by_test_id("stats").inner_text() != before, "fewer errors expected to be left")
+    wait_until(
+        lambda: page.get_by_test_id("stats").inner_text() != before, "fewer errors expected to be left"
+    )
 
 
 def test_phone__the_card_is_the_first_thing_and_nothing_scrolls_sideways(

@@ -171,7 +171,9 @@ def suspects(
         page = scores.page(open_session, audit, where, limit=top) if where is not None else None
     names = dataset.class_names
     found = [] if page is None else page.to_dict("records")
-    reasons = results.headlines(audit, {int(row["sample_id"]): int(row["given_label"]) for row in found}, names)
+    reasons = results.headlines(
+        audit, {int(row["sample_id"]): int(row["given_label"]) for row in found}, names
+    )
     rows = [_suspect(row, names) | {"reason": reasons[int(row["sample_id"])]} for row in found]
     if as_json:
         print_json({"statement": sentence, "suspects": rows})

@@ -19,7 +19,7 @@ demo: $(VENV)/.ready ## Audit 1,797 real digits with known wrong labels, then op
 	$(RUN)/auditor demo $(DEMO_ARGS)
 
 test: $(VENV)/.ready-dev lint types ## Run every check and test
-	OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(TEST_ARGS)
+	OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(TEST_ARGS)
 
 lint: $(VENV)/.ready-dev ## Check style
 	$(RUN)/ruff check .

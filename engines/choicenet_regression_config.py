@@ -106,7 +106,9 @@ class RegressionConfig:
     def paper(cls) -> RegressionConfig:
         """The paper: its block, rho_1 = 1, three hidden layers, normalised KL.
 
-        It prints no optimizer, steps or initial weights; those are the code's.
+        It prints no optimizer, steps or initial weights; those are the code's. With them this form finds the
+        function from about half of the starts (RMSE .01) and collapses from the others (1.1 to 1.7, with or
+        without outliers); the code's form found it from four of four.
         """
         return dataclasses.replace(
             cls.code(),

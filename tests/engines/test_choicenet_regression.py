@@ -204,7 +204,9 @@ def test_fit_regression__paper_learns_the_density() -> None:
         with torch.no_grad():
             mixture = network.head(network.base(inputs))
             noise = torch.Generator().manual_seed(0)
-            loss = regression_loss(mixture, targets, noise, lambda_fit=0.0, lambda_nll=1.0, sharing=config.sharing)
+            loss = regression_loss(
+                mixture, targets, noise, lambda_fit=0.0, lambda_nll=1.0, sharing=config.sharing
+            )
         losses.append(float(loss.mean()))
     assert losses[1] < losses[0] - 0.5
 

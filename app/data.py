@@ -18,7 +18,6 @@ from auditor.catalog.db import session
 from auditor.catalog.models import (
     AuditTable,
     DatasetTable,
-    DecisionTable,
     DrawTable,
     EngineRunTable,
     EpochTable,
@@ -118,12 +117,6 @@ def given_labels(dataset_id: int) -> NDArray[np.int64]:
         return datasets.given_labels(open_session, dataset_id)
 
 
-def decisions(dataset_id: int) -> dict[int, DecisionTable]:
-    """What stands decided, by sample_id."""
-    with session() as open_session:
-        return reviews.decisions(open_session, dataset_id)
-
-
 def class_counts(dataset_id: int) -> dict[int, int]:
     """Samples by given label; -1 counts the unlabeled."""
     return _class_counts(settings().home, dataset_id)
@@ -172,7 +165,7 @@ def status(row: DatasetTable) -> Status:
         audits=len(known),
         running=running,
         finished=finished,
-        decided=sum(counts.values()),
+        decided=sum(counts.values()) - counts.get(reviews.UNSEEN, 0),
         found=sum(number for decision, number in counts.items() if decision in FOUND_WRONG),
         drawn=drawn,
         verified=verified,

@@ -82,7 +82,8 @@ def load(audit_id: int) -> Standing:
     verified = consensus.verified_rows(audit_id)
     may_calibrate = ~verified.trusted_mask
     # Rows that chose between weights learned something even where none were kept.
-    if audit.summary.get("rows_chose_weights") and verified.calibrates is not None:
+    learned = audit.summary.get("weights_are_learned")  # all that audits settled by earlier versions say
+    if audit.summary.get("rows_chose_weights", learned) and verified.calibrates is not None:
         may_calibrate &= verified.calibrates
     voters = max(1, int(audit.summary.get("num_voters", 1)))
     trust_score = table.trust_score.to_numpy(dtype=np.float64)

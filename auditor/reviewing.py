@@ -29,8 +29,6 @@ DECISIONS = ("keep", "relabel", "exclude", "unsure", "multiple", "none", "unread
 """``unsure``: the reviewer cannot tell; ``multiple``: several classes apply; ``none``: no class applies."""
 FOUND_WRONG = ("relabel", "exclude", "multiple", "none", "unreadable")
 """Decisions that say the given label alone is not right."""
-UNSEEN = "unseen"
-"""Source of suggestions that were accepted in one step, without a look at each."""
 PAUSE_S = 120.0
 """A longer gap between two decisions is a pause, not reviewing time."""
 PACE_WINDOW = 50
@@ -160,7 +158,7 @@ def accept(dataset_id: int, audit_id: int, changes: Sequence[tuple[int, int]], *
     They change the export and nothing else: what nobody has seen is no error found, no pace and no trusted label.
     """
     rows = [(sample_id, "relabel", label) for sample_id, label in changes]
-    return decide_many(dataset_id, rows, reviewer=reviewer, source=UNSEEN, audit_id=audit_id)
+    return decide_many(dataset_id, rows, reviewer=reviewer, source=reviews.UNSEEN, audit_id=audit_id)
 
 
 def undo_last(dataset_id: int, reviewer: str) -> ReviewTable | None:
@@ -226,7 +224,7 @@ def outcomes(dataset_id: int) -> dict[int, Outcome]:
     A verdict is the class that a person sees: the given label is then kept, another one is a correction.
     """
     with session() as open_session:
-        unseen = reviews.of_source(open_session, dataset_id, UNSEEN)
+        unseen = reviews.unseen(open_session, dataset_id)
         found = {
             i: Outcome(row.decision, row.label, row.labels, row.reviewer, row.created_at, i not in unseen)
             for i, row in reviews.decisions(open_session, dataset_id).items()
@@ -253,7 +251,7 @@ def progress(dataset_id: int, audit_id: int) -> ReviewProgress:
         audit = audits.get(open_session, audit_id)
         standing = reviews.decisions(open_session, dataset_id)
         unlabeled = datasets.unlabeled_among(open_session, dataset_id, list(standing))
-        unseen = reviews.of_source(open_session, dataset_id, UNSEEN)
+        unseen = reviews.unseen(open_session, dataset_id)
         total = scores.expected_errors(open_session, audit, only_undecided=True)
         upcoming = scores.page(
             open_session, audit, scores.SuspectFilter(only_undecided=True), limit=PACE_WINDOW

@@ -133,6 +133,8 @@ def test_accept__what_nobody_looked_at_is_no_finding(audited: tuple[Digits, int]
     assert summary.num_unseen == len(changes)
     assert summary.num_by_people == digits.is_wrong[draw.sample_ids].sum()
     assert f"{len(changes)} accepted unseen" in summary.sentence
+    with session() as open_session:
+        assert reviews.counts(open_session, DATASET) == {reviews.UNSEEN: len(changes)}
     assert top(audit_id, 300)[0] == [one for one in top(audit_id, 300)[0] if one not in changes]
 
 

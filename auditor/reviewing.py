@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from auditor import verification
-from auditor.catalog import audits, datasets, reviews, scores, verifications
+from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.models import DatasetTable, DecisionTable, ReviewTable, now
+from auditor.catalog.outcomes import Outcome
+from auditor.catalog.outcomes import outcomes as standing_outcomes
 from auditor.errors import ReviewError
 
 DECISIONS = ("keep", "relabel", "exclude", "unsure", "multiple", "none", "unreadable")
@@ -42,20 +44,6 @@ class Decided:
     review_id: int
     conflict: DecisionTable | None
     """Another reviewer's different decision that stood until now; both are in the log."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What people have said about one label, as a review of a suspect or as a blind verdict."""
-
-    decision: str
-    """One of ``DECISIONS``."""
-    label: int | None
-    labels: list[int] | None
-    reviewer: str
-    created_at: datetime
-    is_seen: bool = True
-    """False where a suggestion was accepted without a look at the sample."""
 
 
 @dataclass(frozen=True)
@@ -218,31 +206,9 @@ def conflicts(dataset_id: int) -> pd.DataFrame:
 
 
 def outcomes(dataset_id: int) -> dict[int, Outcome]:
-    """What stands by sample_id: the later of a review and a blind verdict; being unsure overrules nobody, and
-    a suggestion that nobody looked at overrules no verdict.
-
-    A verdict is the class that a person sees: the given label is then kept, another one is a correction.
-    """
+    """What stands by sample_id, reviews and blind verdicts together (``catalog.outcomes``)."""
     with session() as open_session:
-        unseen = reviews.unseen(open_session, dataset_id)
-        found = {
-            i: Outcome(row.decision, row.label, row.labels, row.reviewer, row.created_at, i not in unseen)
-            for i, row in reviews.decisions(open_session, dataset_id).items()
-        }
-        verdicts = verifications.verdicts(open_session, dataset_id)
-        given = {
-            row.sample_id: row.given_label
-            for row in datasets.samples(open_session, dataset_id, [sample for _, sample in verdicts])
-        }
-    for (_, sample_id), row in verdicts.items():
-        decision, label = row.decision, row.label
-        if decision == "label":
-            decision, label = ("keep", None) if label == given[sample_id] else ("relabel", label)
-        before = found.get(sample_id)
-        is_later = before is None or not before.is_seen or before.created_at < row.created_at
-        if is_later and (before is None or decision != "unsure"):
-            found[sample_id] = Outcome(decision, label, None, row.reviewer, row.created_at)
-    return found
+        return standing_outcomes(open_session, dataset_id)
 
 
 def progress(dataset_id: int, audit_id: int) -> ReviewProgress:

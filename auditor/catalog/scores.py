@@ -14,8 +14,11 @@ from sqlmodel import Session, select
 
 from auditor.catalog import verifications
 from auditor.catalog.models import AuditTable, DecisionTable, SampleTable, ScoreTable
+from auditor.catalog.outcomes import Outcome, outcomes
 
 ROWS_A_STATEMENT = 20_000
+DECIDED = ("decision", "decided_label", "decided_labels", "reviewer", "decided_at")
+"""Columns of a page that say what stands decided."""
 
 
 @dataclass(frozen=True)
@@ -67,36 +70,17 @@ def page(
     """
     statement = _filtered(audit, where, _page_columns()).order_by(ScoreTable.rank).offset(offset).limit(limit)
     names = [column.key for column in ScoreTable.__table__.columns if column.key != "audit_id"]
-    names += [
-        "filepath",
-        "duplicate_group",
-        "decision",
-        "decided_label",
-        "decided_labels",
-        "reviewer",
-        "decided_at",
-    ]
+    names += ["filepath", "duplicate_group"]
     found = pd.DataFrame(session.execute(statement).all(), columns=names)
-    return _with_verdicts(session, audit, found)
+    stands = outcomes(session, audit.dataset_id, [int(one) for one in found.sample_id])
+    rows = [_decided(stands.get(one)) for one in found.sample_id]
+    return pd.concat([found, pd.DataFrame(rows, columns=list(DECIDED), index=found.index)], axis=1)
 
 
-def _with_verdicts(session: Session, audit: AuditTable, found: pd.DataFrame) -> pd.DataFrame:
-    """The page with blind verdicts standing where nothing was reviewed."""
-    open_rows = set(found.sample_id[found.decision.isna()])
-    if not open_rows:
-        return found
-    places = dict(zip(found.sample_id, found.index, strict=True))
-    for (_, sample_id), row in verifications.verdicts(session, audit.dataset_id).items():
-        if sample_id not in open_rows:
-            continue
-        place = places[sample_id]
-        is_kept = row.decision == "label" and row.label == found.at[place, "given_label"]
-        found.at[place, "decision"] = (
-            "keep" if is_kept else "relabel" if row.decision == "label" else row.decision
-        )
-        found.at[place, "decided_label"] = None if is_kept else row.label
-        found.at[place, "reviewer"], found.at[place, "decided_at"] = row.reviewer, row.created_at
-    return found
+def _decided(one: Outcome | None) -> tuple[Any, ...]:
+    if one is None:
+        return (None,) * len(DECIDED)
+    return one.decision, one.label, one.labels, one.reviewer, one.created_at
 
 
 def count(session: Session, audit: AuditTable, where: SuspectFilter) -> int:
@@ -180,14 +164,7 @@ def most_trusted(session: Session, audit_id: int, label: int, limit: int) -> lis
 def _page_columns() -> list[Any]:
     score = [column for column in ScoreTable.__table__.columns if column.key != "audit_id"]
     sample = [SampleTable.filepath, SampleTable.duplicate_group]
-    decided = [
-        DecisionTable.decision,
-        DecisionTable.label,
-        DecisionTable.labels,
-        DecisionTable.reviewer,
-        DecisionTable.created_at,
-    ]
-    return [*score, *sample, *decided]
+    return [*score, *sample]
 
 
 def _filtered(audit: AuditTable, where: SuspectFilter, columns: list[Any]) -> Any:

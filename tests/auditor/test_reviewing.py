@@ -144,6 +144,9 @@ def test_page__a_blind_verdict_stands_as_decided(audited: tuple[Digits, int]) ->
     kept, corrected, waiting = draw.sample_ids
     given = digits.given_labels
     other = int((given[corrected] + 1) % 10)
+    reviewing.decide(
+        DATASET, kept, "exclude", reviewer="bob"
+    )  # overruled by the later verdict, as in an export
     verification.record(draw.id, kept, "label", label=int(given[kept]), reviewer="ada")
     verification.record(draw.id, corrected, "label", label=other, reviewer="ada")
     with session() as open_session:

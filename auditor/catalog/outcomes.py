@@ -1,0 +1,81 @@
+"""What people have said about labels, reviews and blind verdicts together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlmodel import Session, select
+
+from auditor.catalog import datasets, reviews, verifications
+from auditor.catalog.models import DecisionTable, ReviewTable, VerdictTable
+
+AT_ONCE = 900
+"""Parameters that every SQLite takes in one statement."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What stands for one label, as a review of a suspect or as a blind verdict."""
+
+    decision: str
+    """One of ``reviewing.DECISIONS``."""
+    label: int | None
+    labels: list[int] | None
+    reviewer: str
+    created_at: datetime
+    is_seen: bool = True
+    """False where a suggestion was accepted without a look at the sample."""
+
+
+def outcomes(
+    session: Session, dataset_id: int, sample_ids: Sequence[int] | None = None
+) -> dict[int, Outcome]:
+    """What stands by sample_id, of the named samples or of all.
+
+    The later of a review and a blind verdict stands; being unsure overrules nobody, and a suggestion that
+    nobody looked at overrules no verdict. A verdict is the class that a person sees: the given label is then
+    kept, another one is a correction.
+    """
+    found = {
+        row.sample_id: Outcome(
+            row.decision, row.label, row.labels, row.reviewer, row.created_at, source != reviews.UNSEEN
+        )
+        for row, source in _reviewed(session, dataset_id, sample_ids)
+    }
+    wanted = None if sample_ids is None else set(sample_ids)
+    verdicts = {
+        sample_id: row
+        for (_, sample_id), row in verifications.verdicts(session, dataset_id).items()
+        if wanted is None or sample_id in wanted
+    }
+    for sample in datasets.samples(session, dataset_id, list(verdicts)):
+        row, before = verdicts[sample.sample_id], found.get(sample.sample_id)
+        is_later = before is None or not before.is_seen or before.created_at < row.created_at
+        if is_later and (before is None or row.decision != "unsure"):
+            found[sample.sample_id] = _of_verdict(row, sample.given_label)
+    return found
+
+
+def _reviewed(
+    session: Session, dataset_id: int, sample_ids: Sequence[int] | None
+) -> list[tuple[DecisionTable, str]]:
+    """What stands reviewed, with its source."""
+    statement = select(DecisionTable, ReviewTable.source)
+    statement = statement.join(ReviewTable, ReviewTable.id == DecisionTable.review_id)
+    statement = statement.where(DecisionTable.dataset_id == dataset_id)
+    if sample_ids is None:
+        return list(session.exec(statement))
+    rows: list[tuple[DecisionTable, str]] = []
+    for start in range(0, len(sample_ids), AT_ONCE):
+        part = list(sample_ids[start : start + AT_ONCE])
+        rows += session.exec(statement.where(DecisionTable.sample_id.in_(part)))
+    return rows
+
+
+def _of_verdict(row: VerdictTable, given_label: int) -> Outcome:
+    decision, label = row.decision, row.label
+    if decision == "label":
+        decision, label = ("keep", None) if label == given_label else ("relabel", label)
+    return Outcome(decision, label, None, row.reviewer, row.created_at)

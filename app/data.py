@@ -18,7 +18,6 @@ from auditor.catalog.db import session
 from auditor.catalog.models import (
     AuditTable,
     DatasetTable,
-    DrawTable,
     EngineRunTable,
     EpochTable,
 )
@@ -78,12 +77,6 @@ def engine_runs(audit_id: int) -> list[EngineRunTable]:
     """The engine runs of an audit in their order."""
     with session() as open_session:
         return audits.runs(open_session, audit_id)
-
-
-def draws(dataset_id: int) -> list[DrawTable]:
-    """Random draws of a dataset, the oldest first."""
-    with session() as open_session:
-        return verifications.draws(open_session, dataset_id)
 
 
 def blind_items(dataset_id: int, pending: list[tuple[int, int]]) -> list[dict[str, Any]]:
@@ -158,8 +151,7 @@ def status(row: DatasetTable) -> Status:
     finished = next((one for one in known if one.status == "finished"), None)
     with session() as open_session:
         counts = reviews.counts(open_session, row.id)
-    drawn = sum(len(draw.sample_ids) for draw in draws(row.id))
-    verified = drawn - len(verification.pending(row.id)) if drawn else 0
+    verified = verification.num_judged(row.id)
     return Status(
         dataset=row,
         audits=len(known),
@@ -167,7 +159,7 @@ def status(row: DatasetTable) -> Status:
         finished=finished,
         decided=sum(counts.values()) - counts.get(reviews.UNSEEN, 0),
         found=sum(number for decision, number in counts.items() if decision in FOUND_WRONG),
-        drawn=drawn,
+        drawn=verification.num_drawn(row.id),
         verified=verified,
         expected_left=None if finished is None else expected_left(finished.id),
         noise=None if finished is None else _noise(settings().home, finished.id or 0, verified),

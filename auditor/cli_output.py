@@ -17,7 +17,7 @@ import pandas as pd
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from auditor import auditing, consensus, own_predictions, promises, results, reviewing
+from auditor import auditing, consensus, own_predictions, promises, results, reviewing, verification
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable, DatasetTable
@@ -151,8 +151,10 @@ def status(name: str | None, *, as_json: bool) -> None:
         click.echo(f"{one['name']}: {one['num_samples']:,} images, {one['num_classes']} classes")
         for audit in one["audits"]:
             click.echo(f"  audit {audit['id']} ({audit['preset']}) {audit['state']}{_how_far(audit)}")
-        decided = ", ".join(f"{count} {decision}" for decision, count in one["decisions"].items())
+        decided = ", ".join(f"{count:,} {decision}" for decision, count in one["decisions"].items())
         click.echo(f"  decisions: {decided or 'none yet'}")
+        if one["drawn"]:
+            click.echo(f"  verified: {one['judged']:,} of {one['drawn']:,} drawn at random")
         if one["own_predictions"]:
             click.echo(f"  own predictions: {', '.join(one['own_predictions'])}")
         for sentence in one["sentences"]:
@@ -330,6 +332,8 @@ def _dataset_status(open_session: Any, dataset: DatasetTable) -> dict[str, Any]:
         "num_classes": len(dataset.class_names),
         "source": dataset.source,
         "decisions": reviews.counts(open_session, dataset.id),
+        "drawn": verification.num_drawn(dataset.id),
+        "judged": verification.num_judged(dataset.id),
         "own_predictions": own_predictions.names(dataset.id),
         "audits": [_audit_status(audit) for audit in found],
         "sentences": sentences,

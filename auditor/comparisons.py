@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor import comparing, images, reviewing, training, verification
-from auditor.catalog import datasets, reviews
+from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.catalog.models import DatasetTable
 from auditor.comparing import Difference
@@ -105,12 +105,11 @@ def _held_out(dataset_id: int) -> tuple[NDArray[np.int64], NDArray[np.int64], li
 
 def _cleaned(dataset_id: int, given: NDArray[np.int64]) -> NDArray[np.int64]:
     labels = given.copy()
-    with session() as open_session:
-        for sample_id, row in reviews.decisions(open_session, dataset_id).items():
-            if row.decision == "relabel" and row.label is not None:
-                labels[sample_id] = row.label
-            elif row.decision in reviewing.FOUND_WRONG:
-                labels[sample_id] = -1
+    for sample_id, row in reviewing.outcomes(dataset_id).items():
+        if row.decision == "relabel" and row.label is not None:
+            labels[sample_id] = row.label
+        elif row.decision in reviewing.FOUND_WRONG:
+            labels[sample_id] = -1
     return labels
 
 

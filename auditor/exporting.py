@@ -27,6 +27,7 @@ from auditor import images, promises, results
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable, DatasetTable, SampleTable
+from auditor.catalog.reviews import UNSEEN
 from auditor.errors import ExportRefusedError, NotFoundError
 from auditor.reviewing import Outcome, outcomes
 from auditor.sources.exports import EXPORT_COLUMNS
@@ -55,6 +56,7 @@ OUR_COLUMNS = (
     "review_labels",
     "reviewer",
     "reviewed_at",
+    "review_kind",
     *SIGNAL_COLUMNS,
     *(f"{engine}_trust" for engine in TRUST_COLUMNS),
 )
@@ -97,10 +99,6 @@ class _Sources:
     signals: dict[str, NDArray[np.float32]]
     automatic: NDArray[np.bool_]
     """(N,) bool: ``--policy auto`` takes the suggestion here; nowhere where a person has decided."""
-
-    def is_seen(self, sample_id: int) -> bool:
-        """A person looked at the sample before deciding."""
-        return sample_id not in self.decisions or self.decisions[sample_id].is_seen
 
 
 def export(
@@ -168,7 +166,7 @@ def preview(
     changed: list[dict[str, Any]] = []
     counts = _Counts()
     for row in _rows(sources):
-        counts.add(row, is_seen=sources.is_seen(row["sample_id"]))
+        counts.add(row)
         if row["action"] != "keep" and len(changed) < rows:
             changed.append(row)
     return counts.summary(sources), pd.DataFrame(changed)
@@ -199,7 +197,7 @@ def export_tree(
     counts = _Counts()
     try:
         for row, sample in _rows_with_samples(sources):
-            counts.add(row, is_seen=sources.is_seen(row["sample_id"]))
+            counts.add(row)
             if row["cleaned_label"]:
                 _link(images.extracted_path(sources.dataset, sample), building / row["cleaned_label"], sample)
         building.mkdir(parents=True, exist_ok=True)
@@ -294,6 +292,7 @@ def _row(sources: _Sources, table: Mapping[Any, list[Any]] | None, sample: Sampl
         "review_labels": "|".join(names[label] for label in (decided.labels or [])) if decided else "",
         "reviewer": decided.reviewer if decided else "",
         "reviewed_at": decided.created_at.isoformat() if decided else "",
+        "review_kind": decided.kind if decided else "",
     }
     for column in (*SIGNAL_COLUMNS, *(f"{engine}_trust" for engine in TRUST_COLUMNS)):
         values = sources.signals.get(column)
@@ -339,7 +338,7 @@ def _write_csv(sources: _Sources, file: TextIO, separator: str) -> ExportSummary
     writer.writerow({name: quoted(name) for name in writer.fieldnames})
     counts = _Counts()
     for row in _rows(sources):
-        counts.add(row, is_seen=sources.is_seen(row["sample_id"]))
+        counts.add(row)
         writer.writerow(
             {key: quoted(value) if isinstance(value, str) else value for key, value in row.items()}
         )
@@ -355,7 +354,7 @@ def _write_parquet(sources: _Sources, path: Path) -> ExportSummary:
     with pq.ParquetWriter(path, schema) as writer:
         batch: list[dict[str, Any]] = []
         for row in _rows(sources):
-            counts.add(row, is_seen=sources.is_seen(row["sample_id"]))
+            counts.add(row)
             batch.append({name: _cell(row.get(name, ""), kinds.get(name)) for name in columns})
             if len(batch) == BATCH_ROWS:
                 writer.write_table(pa.Table.from_pylist(batch, schema=schema))
@@ -391,14 +390,14 @@ class _Counts:
         self._pairs: Counter[tuple[str, str]] = Counter()
         self._by_people = self._unseen = 0
 
-    def add(self, row: dict[str, Any], *, is_seen: bool = True) -> None:
-        """Take one row into the counts; ``is_seen``: a person looked at what was decided."""
+    def add(self, row: dict[str, Any]) -> None:
+        """Take one row into the counts."""
         self._actions[row["action"]] += 1
         if row["action"] == "relabel":
             self._pairs[row["given_label"], row["cleaned_label"]] += 1
         if row["action"] != "keep" and row["review_decision"]:
-            self._by_people += is_seen
-            self._unseen += not is_seen
+            self._by_people += row["review_kind"] != UNSEEN
+            self._unseen += row["review_kind"] == UNSEEN
 
     def summary(self, sources: _Sources) -> ExportSummary:
         """The counts in words and numbers."""

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor import images, results
-from auditor.catalog import audits, datasets, reviews, scores
+from auditor.catalog import audits, datasets, reviews, scores, verifications
 from auditor.catalog.db import session
-from auditor.catalog.models import AuditTable, DatasetTable, DecisionTable
+from auditor.catalog.models import AuditTable, DatasetTable, DecisionTable, VerdictTable
 from auditor.errors import NotFoundError
 from auditor.exporting import SIGNAL_COLUMNS
 
@@ -36,6 +36,7 @@ DESCRIPTIONS = {
     "engines_disagree": "Spread of the engines' trust, 0 = of one mind, 1 = opposed",
     "duplicate_group": "Samples with the same number show the same picture",
     "duplicate_conflict": "A copy or near copy of this picture has another label: look at both",
+    "verified_label": "What a person saw on a random draw, without a suggestion; not read back from here",
     "decision": "What a person decided",
     "decided_label": "The corrected label",
     "reviewer": "Who decided",
@@ -85,6 +86,7 @@ def load(name: str) -> Columns:
         copies = datasets.duplicates(open_session, dataset.id)
         conflicts = set(datasets.conflicts(open_session, dataset.id).sample_id)
         decisions = reviews.decisions(open_session, dataset.id)
+        verdicts = {i: row for (_, i), row in verifications.verdicts(open_session, dataset.id).items()}
     names = dataset.class_names
     group = dict(zip(copies.sample_id, copies.duplicate_group, strict=True))
     given_names = [names[label] if label >= 0 else None for label in given]
@@ -96,6 +98,7 @@ def load(name: str) -> Columns:
         "is_label_issue": ("bool", table.is_label_issue.astype(bool).tolist()),
         "engines_against": ("int", table.agreement.tolist()),
         "engines_disagree": ("float", _floats(table.disagreement.to_numpy(dtype=float))),
+        "verified_label": ("str", [_seen(verdicts.get(i), names) for i in range(len(given))]),
         "duplicate_group": ("int", [_int(group.get(i)) for i in range(len(given))]),
         "duplicate_conflict": ("bool", [i in conflicts for i in range(len(given))]),
     }
@@ -161,6 +164,13 @@ def map_and_embeddings(
 def _floats(values: NDArray[Any]) -> list[float | None]:
     rounded = np.round(np.asarray(values, dtype=np.float64), 6).tolist()
     return [None if value != value else value for value in rounded]
+
+
+def _seen(verdict: VerdictTable | None, class_names: list[str]) -> str | None:
+    """The class that was seen, or the verdict that is none: ``exclude``, ``unsure``."""
+    if verdict is None:
+        return None
+    return verdict.decision if verdict.label is None else class_names[verdict.label]
 
 
 def _int(value: Any) -> int | None:

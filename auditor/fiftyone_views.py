@@ -147,10 +147,11 @@ def _groups(columns: Columns) -> list[tuple[str, list[str], bool]]:
     trusts = [f"{engine}_trust" for engine in columns.engines]
     other = ["trust_score", "error_probability", "suspicion_rank", "is_label_issue", "engines_against"]
     other += ["engines_disagree"]
-    signals = [name for name in columns.values if name not in {*other, *trusts, "given_label"}]
+    labels = ["given_label", "verified_label"]
+    signals = [name for name in columns.values if name not in {*other, *trusts, *labels}]
     signals = [name for name in signals if not name.startswith("duplicate_")]
     return [
-        ("labels", ["ground_truth", "suggested", "given_label"], True),
+        ("labels", ["ground_truth", "suggested", *labels], True),
         ("audit", other, True),
         ("decisions", list(DECISION_FIELDS), True),
         ("trust of each engine", trusts, True),

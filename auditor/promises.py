@@ -104,17 +104,14 @@ def load(audit_id: int) -> Standing:
     )
 
 
-def promise(audit_id: int, q: float) -> Promise:
-    """The flags whose false-discovery rate is promised to be at most ``q``, or why nothing is promised.
+def promises(standing: Standing, *, levels: tuple[float, ...] = LEVELS) -> dict[float, Promise]:
+    """The flags whose false-discovery rate is promised at each level, or why nothing is promised.
+
+    A promise is about the list as the audit made it, whatever was decided on it since.
 
     Raises:
-        AuditFailedError: ``q`` is outside (0, 1).
+        AuditFailedError: a level is outside (0, 1).
     """
-    return promises(load(audit_id), levels=(q,))[q]
-
-
-def promises(standing: Standing, *, levels: tuple[float, ...] = LEVELS) -> dict[float, Promise]:
-    """The promise at each level, about the list as the audit made it, whatever was decided on it since."""
     _check_levels(levels)
     return calibration.promises(
         standing.trust_score,

@@ -16,6 +16,7 @@ from auditor import reviewing, staging
 from auditor.building import Built, OnProgress, Parsed, Ticker
 from auditor.catalog import datasets, db
 from auditor.catalog.models import DatasetTable
+from auditor.catalog.reviews import UNSEEN
 from auditor.duplicates import Duplicates, find_duplicates
 from auditor.errors import ImportRefusedError
 from auditor.images import TRUE_LABELS, cache_name
@@ -209,7 +210,9 @@ class Rows:
     def _review(self, sample_id: int, review: dict[str, str]) -> dict[str, Any]:
         names = self._parsed.class_names
         cleaned, several = review["cleaned_label"], several_labels(review)
-        return {
+        # Accepted unseen stays apart in every catalog; a blind verdict without its draw is a review like any other.
+        kept = {"source": UNSEEN} if review["review_kind"] == UNSEEN else {}
+        return kept | {
             "sample_id": sample_id,
             "decision": review["review_decision"],
             "label": names.index(cleaned) if review["review_decision"] == "relabel" else None,

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from auditor import images, promises, results
-from auditor.catalog import audits, datasets, reviews, scores
+from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable
 from auditor.errors import ExportRefusedError
@@ -179,7 +179,7 @@ def _what_trust_changed(audit: AuditTable) -> list[str]:
         if not earlier or earlier[0].id is None:
             return [f"This audit trained with {int(trusted.sum()):,} labels that people had confirmed."]
         now, before = (scores.table(open_session, one) for one in (audit.id, earlier[0].id))
-        decided = set(reviews.decisions(open_session, audit.dataset_id))
+    decided = outcomes(audit.dataset_id)
     flagged, was = now.is_label_issue.to_numpy(bool), before.is_label_issue.to_numpy(bool)
     undecided = np.array([i not in decided for i in now.sample_id])
     added, dropped = int((flagged & ~was & undecided).sum()), int((was & ~flagged & undecided).sum())

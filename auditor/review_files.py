@@ -20,6 +20,7 @@ from auditor import reviewing
 from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.catalog.models import DatasetTable, now
+from auditor.catalog.reviews import UNSEEN
 from auditor.errors import ReviewError
 from auditor.tables import read_table, unquoted
 
@@ -69,7 +70,9 @@ def _without_untouched(
         elif not reviewing.says_same(before, row):
             # The time and, unless it was edited too, the name in the row are those of the decision before.
             by = reviewer if reviewer and row["reviewer"] == before.reviewer else row["reviewer"]
-            said.append(row | {"created_at": taken_at, "reviewer": by})
+            edited = row | {"created_at": taken_at, "reviewer": by}
+            edited.pop("source", None)  # whoever edits a row has looked
+            said.append(edited)
     return said
 
 
@@ -82,7 +85,9 @@ def _parsed_rows(
     reviewer: str,
 ) -> list[dict[str, Any]]:
     classes = {name: index for index, name in enumerate(dataset.class_names)}
-    rows = []
+    rows: list[dict[str, Any]] = []
+    said: dict[tuple[int, datetime], tuple[int, tuple[Any, ...]]] = {}
+    taken_at = now()
     for number, row in enumerate(table.to_dict("records"), start=2):  # row 1 is the header
         decision = str(row.get("review_decision") or "").strip()
         if not decision:
@@ -103,15 +108,25 @@ def _parsed_rows(
             raise ReviewError(
                 f"{where}: review_labels {several} names a class that the dataset does not have."
             )
+        label, labels = classes[name] if decision == "relabel" else None, [classes[part] for part in several]
+        at = _time_of(row, where, otherwise=taken_at)
+        this = (decision, label, tuple(sorted(labels)))
+        before, other = said.setdefault((sample_id, at), (number, this))
+        if other != this:
+            raise ReviewError(
+                f"{path}, rows {before} and {number}: they decide differently on sample {sample_id}, and no "
+                "reviewed_at says which is the later one; delete one."
+            )
         rows.append(
             {
                 "sample_id": sample_id,
                 "decision": decision,
-                "label": classes[name] if decision == "relabel" else None,
-                "labels": [classes[part] for part in several] or None,
+                "label": label,
+                "labels": labels or None,
                 "reviewer": unquoted(str(row.get("reviewer") or "")) or reviewer,
-                "created_at": _time_of(row, where),
+                "created_at": at,
             }
+            | ({"source": UNSEEN} if str(row.get("review_kind") or "").strip() == UNSEEN else {})
         )
     return rows
 
@@ -128,10 +143,10 @@ def _sample_of(row: Mapping[Any, Any], by_path: dict[str, int], num_samples: int
     return int(text)
 
 
-def _time_of(row: Mapping[Any, Any], where: str) -> datetime:
+def _time_of(row: Mapping[Any, Any], where: str, *, otherwise: datetime) -> datetime:
     text = str(row.get("reviewed_at") or "").strip()
     if not text:
-        return datetime.now(tz=UTC)
+        return otherwise
     try:
         at = datetime.fromisoformat(text)
     except ValueError as error:

@@ -263,18 +263,23 @@ def apply_rows(
 ) -> dict[str, int]:
     """Record decisions in the caller's transaction; rows equal to what stands are left alone.
 
-    ``rows``: mappings with sample_id, decision, label, labels, reviewer, created_at.
+    ``rows``: mappings with sample_id, decision, label, labels, reviewer, created_at and, where it is another one
+    than ``source``, source.
     """
     batch, counts = uuid.uuid4().hex, {"unchanged": 0}
     for row in rows:
         before = reviews.standing(open_session, dataset_id, row["sample_id"])
-        if before is not None and says_same(before, row):
+        was_unseen, is_unseen = _is_unseen(open_session, before), row.get("source") == reviews.UNSEEN
+        if before is not None and says_same(before, row) and (is_unseen or not was_unseen):
             counts["unchanged"] += 1
             continue
-        if before is not None and before.created_at >= row["created_at"]:
-            counts["older"] = counts.get("older", 0) + 1  # the later decision stands
+        overrules = (
+            is_unseen and not was_unseen
+        )  # a look goes before what nobody looked at, the later one before
+        if before is not None and (overrules or before.created_at >= row["created_at"]):
+            counts["older"] = counts.get("older", 0) + 1
             continue
-        _decide(open_session, ReviewTable(dataset_id=dataset_id, source=source, batch=batch, **row))
+        _decide(open_session, ReviewTable(dataset_id=dataset_id, batch=batch, **{"source": source, **row}))
         counts[row["decision"]] = counts.get(row["decision"], 0) + 1
     return counts
 
@@ -304,7 +309,8 @@ def _decide(open_session: Session, row: ReviewTable) -> Decided:
     differs = before is not None and (
         (before.decision, before.label, before.labels) != (row.decision, row.label, row.labels)
     )
-    if before is not None and not differs and before.reviewer == row.reviewer:
+    is_look = row.source != reviews.UNSEEN and _is_unseen(open_session, before)
+    if before is not None and not differs and before.reviewer == row.reviewer and not is_look:
         return Decided(before.review_id, None)
     # What stands is about to change in place; what stood is handed out as it was.
     stood = DecisionTable.model_validate(before.model_dump()) if before is not None else None
@@ -312,6 +318,14 @@ def _decide(open_session: Session, row: ReviewTable) -> Decided:
     assert row.id is not None
     is_conflict = differs and stood is not None and stood.reviewer != row.reviewer
     return Decided(row.id, stood if is_conflict else None)
+
+
+def _is_unseen(open_session: Session, standing: DecisionTable | None) -> bool:
+    """Whether what stands was accepted without a look: to look and decide the same is then news."""
+    if standing is None:
+        return False
+    row = open_session.get(ReviewTable, standing.review_id)
+    return row is not None and row.source == reviews.UNSEEN
 
 
 def _check(row: ReviewTable, class_names: list[str]) -> None:
@@ -322,8 +336,8 @@ def _check(row: ReviewTable, class_names: list[str]) -> None:
     named = [row.label] if row.decision == "relabel" else list(row.labels or [])
     if row.decision == "relabel" and row.label is None:
         raise ReviewError(f"relabel of sample {row.sample_id} needs the corrected label.")
-    if row.decision == "multiple" and len(named) < 2:
-        raise ReviewError(f"multiple on sample {row.sample_id} needs at least two classes.")
+    if row.decision == "multiple" and len(set(named)) < 2:
+        raise ReviewError(f"multiple on sample {row.sample_id} needs at least two different classes.")
     wrong = [label for label in named if label is None or not 0 <= label < len(class_names)]
     if wrong:
         raise ReviewError(f"Class {wrong[0]} of sample {row.sample_id} is outside 0..{len(class_names) - 1}.")

@@ -94,6 +94,12 @@ def pending(dataset_id: int) -> list[tuple[int, int]]:
     ]
 
 
+def num_drawn(dataset_id: int) -> int:
+    """Rows of all draws, judged or not."""
+    with session() as open_session:
+        return sum(len(row.sample_ids) for row in verifications.draws(open_session, dataset_id))
+
+
 def num_judged(dataset_id: int) -> int:
     """Verdicts that stand."""
     with session() as open_session:

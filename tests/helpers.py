@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from sklearn.datasets import load_digits
 
+from auditor import verification
+
 QUICK_OPTIONS = {
     "cross_entropy": {"epochs": 6, "network": "mlp", "views": 1},
 }
@@ -49,3 +51,12 @@ def write_digits(folder: Path, *, num: int = 300, num_wrong: int = 30, seed: int
             Image.fromarray(grey).save(folder / path)
             writer.writerow([path, str(given[i]), f"=lot{i % 3}"])
     return Digits(folder / "digits.csv", given, truth)
+
+
+def verify_truthfully(digits: Digits, size: int, *, seed: int = 0) -> verification.DrawTable:
+    """Draw ``size`` of the digits imported as "digits" and judge each by its true label."""
+    draw = verification.draw("digits", size, seed=seed)
+    for sample_id in draw.sample_ids:
+        label = int(digits.true_labels[sample_id])
+        verification.record(draw.id, sample_id, "label", label=label, reviewer="ada")
+    return draw

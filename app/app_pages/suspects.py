@@ -6,12 +6,13 @@ import streamlit as st
 
 from app import bulk, components, data, queues, state, words
 from app.words import plain
+from auditor import verification
 
 head, hint, door = st.container(key="suspects_head").columns([1, 3.4, 1.5], vertical_alignment="center")
 head.title("Suspects")
 dataset = state.require_dataset()
 audit = state.require_audit(dataset)
-if not data.draws(dataset.id or 0):
+if not verification.num_drawn(dataset.id or 0):
     with hint.container(horizontal=True, vertical_alignment="center", horizontal_alignment="right"):
         label = "**Verify 200 random samples first**: nothing can be promised without."
         st.page_link("app_pages/verify.py", label=label, icon=":material/fact_check:")

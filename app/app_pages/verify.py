@@ -58,7 +58,7 @@ st.title("Verify")
 dataset = state.require_dataset()
 assert dataset.id is not None
 finished = next((row for row in data.audits_of(dataset.id) if row.status == "finished"), None)
-drawn = sum(len(draw.sample_ids) for draw in data.draws(dataset.id))
+drawn = verification.num_drawn(dataset.id)
 if not drawn:
     with shown():
         offer_draw(dataset)

@@ -11,6 +11,9 @@ from sqlmodel import Session, select
 from auditor.catalog import datasets, reviews, verifications
 from auditor.catalog.models import DecisionTable, ReviewTable, VerdictTable
 
+KINDS = ("suspect", "blind", reviews.UNSEEN)
+"""How a label was decided: looking at the sample and the suggestion, looking at a randomly drawn sample without the
+suggestion, or accepting a suggestion without a look."""
 AT_ONCE = 900
 """Parameters that every SQLite takes in one statement."""
 
@@ -25,8 +28,13 @@ class Outcome:
     labels: list[int] | None
     reviewer: str
     created_at: datetime
-    is_seen: bool = True
-    """False where a suggestion was accepted without a look at the sample."""
+    kind: str = "suspect"
+    """One of ``KINDS``."""
+
+    @property
+    def is_seen(self) -> bool:
+        """A person looked at the sample."""
+        return self.kind != reviews.UNSEEN
 
 
 def outcomes(
@@ -40,7 +48,12 @@ def outcomes(
     """
     found = {
         row.sample_id: Outcome(
-            row.decision, row.label, row.labels, row.reviewer, row.created_at, source != reviews.UNSEEN
+            row.decision,
+            row.label,
+            row.labels,
+            row.reviewer,
+            row.created_at,
+            reviews.UNSEEN if source == reviews.UNSEEN else "suspect",
         )
         for row, source in _reviewed(session, dataset_id, sample_ids)
     }
@@ -78,4 +91,4 @@ def _of_verdict(row: VerdictTable, given_label: int) -> Outcome:
     decision, label = row.decision, row.label
     if decision == "label":
         decision, label = ("keep", None) if label == given_label else ("relabel", label)
-    return Outcome(decision, label, None, row.reviewer, row.created_at)
+    return Outcome(decision, label, None, row.reviewer, row.created_at, "blind")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
+from auditor.catalog.outcomes import KINDS
 from auditor.reviewing import DECISIONS
 from auditor.sources.rows import printable
 
@@ -17,6 +18,7 @@ EXPORT_COLUMNS = (
         "review_labels",
         "reviewer",
         "reviewed_at",
+        "review_kind",
     ),
     *("umn_epsilon", "l2b_alpha", "l2b_beta", "coteaching_selected", "choicenet_rho"),
     *("umn_trust", "l2b_trust", "coteaching_trust", "choicenet_trust", "cross_entropy_trust"),
@@ -26,7 +28,9 @@ EXPORT_MARKS = frozenset(
     ["sample_id", "filepath", "given_label", "cleaned_label", "action", "review_decision"]
 )
 """A header with all of these is an export of ours."""
-REVIEW_COLUMNS = ("review_decision", "review_labels", "cleaned_label", "reviewer", "reviewed_at")
+REVIEW_COLUMNS = (
+    *("review_decision", "review_labels", "cleaned_label", "reviewer", "reviewed_at", "review_kind"),
+)
 
 
 def is_own_export(columns: Iterable[str]) -> bool:
@@ -54,8 +58,12 @@ def review_of(cells: Mapping[str, str]) -> dict[str, str] | None:
         raise ValueError("is relabeled without a cleaned_label; fill in the class")
     if decision == "relabel" and review["cleaned_label"] == cells.get("given_label", "").strip():
         raise ValueError("is relabeled to its given label; correct cleaned_label, or write keep")
-    if decision == "multiple" and len(several_labels(review)) < 2:
+    if decision == "multiple" and len(set(several_labels(review))) < 2:
         raise ValueError("has the decision multiple; name at least two classes in review_labels, as a|b")
+    if review["review_kind"] not in ("", *KINDS):
+        raise ValueError(
+            f"review_kind is {printable(review['review_kind'], 40)!r}; use one of {', '.join(KINDS)}"
+        )
     review_time(review)
     return review
 

@@ -81,6 +81,7 @@ def test_verify__draw_fill_apply(audited: tuple[Digits, int], run: Run, tmp_path
     assert "120 judged" in out
     assert "of 120 randomly drawn labels are wrong" in out
     assert "50 more rows" in out
+    assert "  verified: 120 of 120 drawn at random\n" in run("status", "digits")[1]
 
 
 def test_verify__a_lost_file_is_written_again(audited: tuple[Digits, int], run: Run, tmp_path: Path) -> None:

@@ -21,13 +21,12 @@ from auditor import (
     own_predictions,
     reports,
     reviewing,
-    verification,
     worker,
 )
 from auditor.catalog import audits
 from auditor.catalog.db import session
 from tests.auditor.conftest import Run
-from tests.helpers import QUICK_OPTIONS, Digits, write_digits
+from tests.helpers import QUICK_OPTIONS, Digits, verify_truthfully, write_digits
 
 
 def add_audit(dataset: str = "digits", *, finish: bool = True) -> int:
@@ -184,10 +183,7 @@ def test_suspects__says_how_many_verified_labels_a_promise_leaves_out(
     audited: tuple[Digits, int], run: Run
 ) -> None:
     digits, audit_id = audited
-    draw = verification.draw("digits", 150, seed=0)
-    for sample_id in draw.sample_ids:
-        label = int(digits.true_labels[sample_id])
-        verification.record(draw.id, sample_id, "label", label=label, reviewer="ada")
+    draw = verify_truthfully(digits, 150)
     consensus.settle(audit_id)
     ranked = json.loads(run("suspects", "digits", "--top", "300", "--json")[1])["suspects"]
     found = json.loads(run("suspects", "digits", "--top", "300", "--max-fdr", "0.5", "--json")[1])

@@ -114,9 +114,7 @@ def test_guess_transition__a_class_without_samples_keeps_its_labels():
 def test_transition_from_verified__cells_cover():
     """Every cell's interval holds the cell's share at least 95 % of the time, averaged over cells and draws."""
     world = make_world(4_000, 3, rate=0.3, seed=1)
-    truth = np.zeros((3, 3))
-    np.add.at(truth, (world.true_labels, world.given_labels), 1)
-    truth /= truth.sum(axis=1, keepdims=True)
+    truth = world.transition
     _, guess = guesses(world)
     inside = []
     for seed in range(60):
@@ -129,9 +127,7 @@ def test_transition_from_verified__cells_cover():
 def test_transition_from_verified__unsure_rows_widen_the_cells_that_they_may_belong_to():
     """The judge cannot tell half of the wrong labels: the shares among the rest alone would be too low."""
     world = make_world(4_000, 3, rate=0.3, seed=1)
-    truth = np.zeros((3, 3))
-    np.add.at(truth, (world.true_labels, world.given_labels), 1)
-    truth /= truth.sum(axis=1, keepdims=True)
+    truth = world.transition
     _, guess = guesses(world)
     inside = []
     for seed in range(60):

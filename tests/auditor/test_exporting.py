@@ -9,12 +9,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from auditor import consensus, exporting, importing, review_files, reviewing, verification
+from auditor import consensus, exporting, importing, review_files, reviewing
 from auditor.catalog import reviews
 from auditor.catalog.db import session
 from auditor.errors import ExportRefusedError
 from auditor.tables import quoted, read_table, unquoted
-from tests.helpers import Digits, write_digits
+from tests.helpers import Digits, verify_truthfully, write_digits
 
 
 def read(path: Path) -> list[dict[str, str]]:
@@ -45,10 +45,7 @@ def test_export__users_columns_come_back_and_formulas_are_quoted(
 
 def test_export__blind_verdicts_are_decisions_too(audited: tuple[Digits, int], tmp_path: Path) -> None:
     digits, _ = audited
-    draw = verification.draw("digits", 40, seed=0)
-    for sample_id in draw.sample_ids:
-        label = int(digits.true_labels[sample_id])
-        verification.record(draw.id, sample_id, "label", label=label, reviewer="ada")
+    draw = verify_truthfully(digits, 40)
     summary = exporting.export("digits", tmp_path / "out.csv")
     rows = read(tmp_path / "out.csv")
     for sample_id in draw.sample_ids:
@@ -76,10 +73,7 @@ def test_export__policy_auto_takes_what_is_promised_and_people_come_first(
     audited: tuple[Digits, int], tmp_path: Path
 ) -> None:
     digits, audit_id = audited
-    draw = verification.draw("digits", 150, seed=0)
-    for sample_id in draw.sample_ids:
-        label = int(digits.true_labels[sample_id])
-        verification.record(draw.id, sample_id, "label", label=label, reviewer="ada")
+    verify_truthfully(digits, 150)
     consensus.settle(audit_id)
     automatic = exporting.export("digits", tmp_path / "auto.csv", policy="auto", max_fdr=0.5)
     assert automatic.num_automatic > 0
@@ -151,10 +145,11 @@ def test_export_tree__a_folder_a_class_without_the_excluded(
 
 
 def test_import_of_an_export__reproduces_the_reviews(audited: tuple[Digits, int], tmp_path: Path) -> None:
-    digits, _ = audited
+    digits, audit_id = audited
     reviewing.decide(1, 0, "relabel", label=4, reviewer="ada")
     reviewing.decide(1, 1, "exclude", reviewer="bob")
     reviewing.decide(1, 2, "multiple", labels=[1, 2], reviewer="ada")
+    reviewing.accept(1, audit_id, [(3, int((digits.given_labels[3] + 1) % 10))], reviewer="bob")
     out = digits.table.parent / "cleaned.csv"
     exporting.export("digits", out, force=True)
     report = importing.import_dataset(out, name="again", image_size=16, workers=1)
@@ -167,7 +162,9 @@ def test_import_of_an_export__reproduces_the_reviews(audited: tuple[Digits, int]
         assert (row.reviewer, row.created_at) == (other.reviewer, other.created_at)
     exporting.export("again", tmp_path / "second.csv")
     kept = ("filepath", "given_label", "cleaned_label", "action", "review_decision", "reviewer", "batch")
+    kept += ("review_kind",)
     first, second = read(out), read(tmp_path / "second.csv")
+    assert [row["review_kind"] for row in second[:5]] == ["suspect", "suspect", "suspect", "unseen", ""]
     assert [[row[name] for name in kept] for row in first] == [[row[name] for name in kept] for row in second]
 
 

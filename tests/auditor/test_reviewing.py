@@ -13,7 +13,7 @@ from auditor import exporting, promises, review_files, reviewing, verification
 from auditor.catalog import audits, reviews, scores
 from auditor.catalog.db import session
 from auditor.errors import AuditorError, NotFoundError, ReviewError
-from tests.helpers import Digits
+from tests.helpers import Digits, verify_truthfully
 
 DATASET = 1
 
@@ -59,7 +59,7 @@ def test_decide__two_reviewers_are_both_kept_and_the_later_stands(audited: tuple
         ("maybe", {}, "'maybe' is no decision"),
         ("relabel", {}, "needs the corrected label"),
         ("relabel", {"label": 10}, r"Class 10 of sample 3 is outside 0\.\.9"),
-        ("multiple", {"labels": [1]}, "needs at least two classes"),
+        ("multiple", {"labels": [1]}, "needs at least two different classes"),
     ],
 )
 def test_decide__refuses(audited: tuple[Digits, int], decision: str, values: dict, message: str) -> None:
@@ -115,10 +115,7 @@ def test_accept__is_undone_in_one_step(audited: tuple[Digits, int]) -> None:
 
 def test_accept__what_nobody_looked_at_is_no_finding(audited: tuple[Digits, int], tmp_path: Path) -> None:
     digits, audit_id = audited
-    draw = verification.draw("digits", 60, seed=0)
-    for sample_id in draw.sample_ids:
-        label = int(digits.true_labels[sample_id])
-        verification.record(draw.id, sample_id, "label", label=label, reviewer="ada")
+    draw = verify_truthfully(digits, 60)
     before = promises.statements(promises.load(audit_id)).errors_left
     trained = reviewing.labels_to_train_on(DATASET)
     changes, _ = top(audit_id, 40)
@@ -136,6 +133,34 @@ def test_accept__what_nobody_looked_at_is_no_finding(audited: tuple[Digits, int]
     with session() as open_session:
         assert reviews.counts(open_session, DATASET) == {reviews.UNSEEN: len(changes)}
     assert top(audit_id, 300)[0] == [one for one in top(audit_id, 300)[0] if one not in changes]
+
+
+def test_decide__a_look_at_what_was_accepted_unseen_is_news(audited: tuple[Digits, int]) -> None:
+    _, audit_id = audited
+    (sample_id, label), other = top(audit_id, 2)[0]
+    reviewing.accept(DATASET, audit_id, [(sample_id, label), other], reviewer="bob")
+    reviewing.decide(DATASET, sample_id, "relabel", label=label, reviewer="bob")
+    kinds = {i: row.kind for i, row in reviewing.outcomes(DATASET).items()}
+    assert kinds == {sample_id: "suspect", other[0]: "unseen"}
+    assert reviewing.progress(DATASET, audit_id).found == 1
+    reviewing.decide(DATASET, sample_id, "relabel", label=label, reviewer="bob")  # again: nothing new
+    assert len(reviewing.log_frame(DATASET)) == 3
+
+
+@pytest.mark.parametrize("when", ["2020-01-01T10:00:00", "2100-01-01T10:00:00"])
+def test_apply_file__accepted_unseen_overrules_no_look(
+    audited: tuple[Digits, int], tmp_path: Path, when: str
+) -> None:
+    given = int(audited[0].given_labels[0])
+    first, other, third = ((given + step) % 10 for step in (1, 2, 3))
+    head = "sample_id,review_decision,cleaned_label,reviewed_at,reviewer,review_kind\n"
+    reviewing.decide(DATASET, 0, "relabel", label=first, reviewer="ada")
+    path = write(tmp_path / "unseen.csv", head + f"0,relabel,{other},{when},bob,unseen\n")
+    assert review_files.apply_file("digits", path) == {"unchanged": 0, "older": 1}
+    assert standing(0) == ("relabel", first, "ada")
+    path = write(tmp_path / "seen.csv", head + f"0,relabel,{third},2100-01-02T10:00:00,eve,suspect\n")
+    review_files.apply_file("digits", path)
+    assert standing(0) == ("relabel", third, "eve")
 
 
 def test_page__a_blind_verdict_stands_as_decided(audited: tuple[Digits, int]) -> None:
@@ -263,6 +288,15 @@ def test_apply_file__older_decision_does_not_replace_a_later_one(
     assert standing(0) == ("keep", None, "ada")
 
 
+def test_apply_file__the_later_of_two_rows_on_one_sample_stands(
+    audited: tuple[Digits, int], tmp_path: Path
+) -> None:
+    rows = "0,exclude,2026-01-02T10:00:00,bob\n0,keep,2026-01-01T10:00:00,ada\n"
+    path = write(tmp_path / "two.csv", "sample_id,review_decision,reviewed_at,reviewer\n" + rows)
+    review_files.apply_file("digits", path)
+    assert standing(0) == ("exclude", None, "bob")
+
+
 def test_apply_file__other_classes_of_multiple_are_a_change(
     audited: tuple[Digits, int], tmp_path: Path
 ) -> None:
@@ -335,10 +369,7 @@ def test_apply_file__blind_verdicts_of_an_export_do_not_become_reviews(
     audited: tuple[Digits, int], tmp_path: Path
 ) -> None:
     digits, _ = audited
-    draw = verification.draw("digits", 20, seed=1)
-    for sample_id in draw.sample_ids:
-        label = int(digits.true_labels[sample_id])
-        verification.record(draw.id, sample_id, "label", label=label, reviewer="ada")
+    draw = verify_truthfully(digits, 20, seed=1)
     edited = draw.sample_ids[3]
     path = edited_export(tmp_path / "out.csv", edited, review_decision="exclude")
     assert review_files.apply_file("digits", path, reviewer="bob") == {"unchanged": 19, "exclude": 1}
@@ -359,6 +390,11 @@ def test_apply_file__blind_verdicts_of_an_export_do_not_become_reviews(
         ("filepath,review_decision\nnope.png,keep\n", "row 2: 'nope.png' is not in the dataset"),
         ("sample_id,review_decision\n1,keep\n2,perhaps\n", "'perhaps' is no decision"),
         ("sample_id,review_decision,reviewed_at\n1,keep,yesterday\n", "no ISO 8601 time"),
+        ("sample_id,review_decision,review_labels\n1,multiple,3|3\n", "needs at least two different classes"),
+        (
+            "sample_id,review_decision\n1,keep\n2,keep\n1,exclude\n",
+            "rows 2 and 4: they decide differently on sample 1, and no reviewed_at says which is the later",
+        ),
     ],
 )
 def test_apply_file__refuses_the_whole_file(

@@ -246,6 +246,13 @@ def test_rows__export_of_ours_gives_back_text_and_decisions(
         ),
         ("keep", "", "ann", "yesterday", "reviewed_at is 'yesterday'; write a time such as"),
         ("multiple", "", "ann", "2026-01-31", "name at least two classes in review_labels"),
+        (
+            "keep",
+            "",
+            "ann",
+            "2026-01-31,guessed",
+            "review_kind is 'guessed'; use one of suspect, blind, unseen",
+        ),
     ],
 )
 def test_rows__decision_that_cannot_be_recorded_is_a_problem(
@@ -258,8 +265,9 @@ def test_rows__decision_that_cannot_be_recorded_is_a_problem(
     text: str,
 ) -> None:
     header = ("sample_id", "filepath", "given_label", "cleaned_label", "action", "review_decision")
-    header += ("reviewer", "reviewed_at")
-    row = ("0", images[0][0], "a", cleaned, "keep", decision, reviewer, when)
+    header += ("reviewer", "reviewed_at", "review_kind")
+    when, _, kind = when.partition(",")
+    row = ("0", images[0][0], "a", cleaned, "keep", decision, reviewer, when, kind)
     assert text in problems_of(table(tmp_path, row, header=header))[0]
 
 

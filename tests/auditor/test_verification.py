@@ -17,15 +17,7 @@ from auditor.catalog.db import session
 from auditor.catalog.models import DrawTable
 from auditor.errors import AuditorError, VerificationError
 from auditor.evidence import NO_CLASS, UNSURE
-from tests.helpers import QUICK_OPTIONS, Digits, write_digits
-
-
-def judge(digits: Digits, size: int = 100) -> verification.DrawTable:
-    draw = verification.draw("digits", size, seed=0)
-    for sample_id in draw.sample_ids:
-        label = int(digits.true_labels[sample_id])
-        verification.record(draw.id, sample_id, "label", label=label, reviewer="ada")
-    return draw
+from tests.helpers import QUICK_OPTIONS, Digits, verify_truthfully, write_digits
 
 
 def test_draw__same_seed_same_samples_and_draws_never_overlap(audited: tuple[Digits, int]) -> None:
@@ -82,7 +74,7 @@ def test_reviews_of_suspects_are_never_counted_as_random(audited: tuple[Digits, 
 
 def test_promises__realised_rate_and_interval(audited: tuple[Digits, int]) -> None:
     digits, audit_id = audited
-    judge(digits, 150)
+    verify_truthfully(digits, 150)
     consensus.settle(audit_id)
     standing = promises.load(audit_id)
     rate = promises.noise_rate(standing)
@@ -96,7 +88,7 @@ def test_promises__realised_rate_and_interval(audited: tuple[Digits, int]) -> No
 
 def test_promises__without_verified_rows_nothing_is_promised(audited: tuple[Digits, int]) -> None:
     _, audit_id = audited
-    promise = promises.promise(audit_id, 0.1)
+    promise = promises.promises(promises.load(audit_id))[0.1]
     assert not promise.is_kept
     assert "Nothing can be promised without verified rows" in promise.sentence
     assert promises.noise_rate(promises.load(audit_id)).kind == "guess"
@@ -104,7 +96,7 @@ def test_promises__without_verified_rows_nothing_is_promised(audited: tuple[Digi
 
 def test_statements__found_errors_come_from_reviews_and_verdicts(audited: tuple[Digits, int]) -> None:
     digits, audit_id = audited
-    draw = judge(digits, 60)
+    draw = verify_truthfully(digits, 60)
     wrong_drawn = int(digits.is_wrong[draw.sample_ids].sum())
     outside = [i for i in np.flatnonzero(digits.is_wrong) if i not in draw.sample_ids][:3]
     for sample_id in outside:
@@ -147,7 +139,7 @@ def test_statements__a_class_for_an_unlabeled_sample_is_no_error_found(audited: 
 def test_statements__taken_back_verdicts_leave_the_guess(audited: tuple[Digits, int]) -> None:
     digits, audit_id = audited
     guess = promises.noise_rate(promises.load(audit_id))
-    draw = judge(digits, 60)
+    draw = verify_truthfully(digits, 60)
     consensus.settle(audit_id)
     standing = promises.load(audit_id)
     assert (promises.noise_rate(standing).kind, promises.transition(standing).kind) == (
@@ -165,7 +157,7 @@ def test_statements__taken_back_verdicts_leave_the_guess(audited: tuple[Digits, 
 def test_second_audit__reviewed_suspects_do_not_refuse_the_sample(audited: tuple[Digits, int]) -> None:
     """The loop that the product exists for: verify, review the list, audit again, and the promise still stands."""
     digits, audit_id = audited
-    draw = judge(digits, 100)
+    draw = verify_truthfully(digits, 100)
     order = np.argsort(promises.load(audit_id).trust_score)
     for sample_id in (int(i) for i in order[:60] if i not in draw.sample_ids):
         label = int(digits.true_labels[sample_id])
@@ -350,7 +342,7 @@ def test_draw_csv__makes_the_folder(audited: tuple[Digits, int], tmp_path: Path)
 def test_write_again__the_same_samples_without_their_verdicts(
     audited: tuple[Digits, int], tmp_path: Path
 ) -> None:
-    draw = judge(audited[0], 5)
+    draw = verify_truthfully(audited[0], 5)
     again, judged = verification.write_again("digits", draw.id, tmp_path / "sample.csv")
     rows = read_rows(tmp_path / "sample.csv")
     assert (again.sample_ids, judged) == (draw.sample_ids, 5)
@@ -392,7 +384,7 @@ def test_noise_rate__rows_from_the_top_of_the_list_are_refused(audited: tuple[Di
 
 def test_standing__an_enlarged_sample_is_a_watched_one(audited: tuple[Digits, int]) -> None:
     digits, _ = audited
-    judge(digits, 20)
+    verify_truthfully(digits, 20)
     assert not verification.standing(1).is_watched
-    judge(digits, 20)
+    verify_truthfully(digits, 20)
     assert verification.standing(1).is_watched

@@ -24,6 +24,13 @@ class World:
         """(N,) bool, False where unlabeled."""
         return (self.true_labels != self.given_labels) & (self.given_labels >= 0)
 
+    @property
+    def transition(self) -> NDArray[np.float64]:
+        """(C, C) share of each given label (column) among the samples of a true class (row)."""
+        counts = np.zeros((self.num_classes, self.num_classes))
+        np.add.at(counts, (self.true_labels, self.given_labels), 1)
+        return counts / counts.sum(axis=1, keepdims=True)
+
     def verify(self, size: int, seed: int = 0, **roles: object) -> Verified:
         """Draw at random among the labeled samples and tell the truth."""
         labeled = np.flatnonzero(self.given_labels >= 0)

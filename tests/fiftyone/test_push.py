@@ -21,6 +21,7 @@ from auditor import (
     fiftyone_sync,
     images,
     importing,
+    verification,
 )
 from auditor.catalog import datasets, reviews, scores
 from auditor.catalog.db import session
@@ -49,6 +50,19 @@ def test_push__everything_of_the_audit_is_there(pushed: Any, audited: tuple[Digi
     assert {"cross_entropy_trust", "is_label_issue", "engines_disagree"} <= set(pushed.get_field_schema())
     assert pushed.count_sample_tags() == {"label_issue": int(table.is_label_issue.sum())}
     assert in_order(pushed, "filepath")[7] == str(digits.table.parent / "images" / "0007.png")
+
+
+def test_load__blind_verdicts_stand_apart_from_decisions(audited: tuple[Digits, int]) -> None:
+    digits, _ = audited
+    draw = verification.draw("digits", 3, seed=0)
+    seen, excluded, waiting = draw.sample_ids
+    verification.record(draw.id, seen, "label", label=int(digits.true_labels[seen]), reviewer="ada")
+    verification.record(draw.id, excluded, "exclude", reviewer="ada")
+    columns = fiftyone_fields.load("digits")
+    found = columns.values["verified_label"]
+    assert (found[seen], found[excluded], found[waiting]) == (str(digits.true_labels[seen]), "exclude", None)
+    assert sum(value is not None for value in found) == 2
+    assert columns.decisions == {}
 
 
 def test_push__views_map_similarity_and_sidebar(pushed: Any) -> None:

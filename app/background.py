@@ -22,6 +22,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from auditor.catalog.audits import process_lives
 from auditor.errors import AuditorError
 from auditor.settings import settings
@@ -45,7 +47,8 @@ def start(kind: str, module: str, request: dict[str, Any]) -> Path:
             cwd=ROOT,
             env=os.environ | {"AUDITOR_HOME": str(settings().home)},
         )
-    (folder / "pid").write_text(str(worker.pid))
+    # A number alone may belong to another process tomorrow.
+    (folder / "process.json").write_text(json.dumps([worker.pid, psutil.Process(worker.pid).create_time()]))
     threading.Thread(target=worker.wait, daemon=True).start()  # reaps it
     return folder
 
@@ -67,8 +70,8 @@ def state(folder: Path) -> dict[str, Any]:
         seen: dict[str, Any] = json.loads((folder / "state.json").read_text())
     except FileNotFoundError:
         seen = {"stage": "starting"}
-    pid = folder / "pid"
-    if seen["stage"] in OVER or not pid.exists() or process_lives(int(pid.read_text()), None):
+    process = folder / "process.json"
+    if seen["stage"] in OVER or not process.exists() or process_lives(*json.loads(process.read_text())):
         return seen
     return {"stage": "dead", "error": "Its process is gone and nothing was kept; start it again."}
 

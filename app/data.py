@@ -1,4 +1,8 @@
-"""Readers for the screens. Caches take ids, never sessions; what people write is read afresh every time."""
+"""Readers for the screens. Caches take ids, never sessions; what people write is read afresh every time.
+
+An id means something only in its home, and there only until it is removed: a later row may get it again. So caches
+also take the home and when the row came to be.
+"""
 
 from __future__ import annotations
 
@@ -110,20 +114,25 @@ def given_labels(dataset_id: int) -> NDArray[np.int64]:
         return datasets.given_labels(open_session, dataset_id)
 
 
-def class_counts(dataset_id: int) -> dict[int, int]:
+def class_counts(row: DatasetTable) -> dict[int, int]:
     """Samples by given label; -1 counts the unlabeled."""
-    return _class_counts(settings().home, dataset_id)
+    return _class_counts(settings().home, row.id or 0, str(row.created_at))
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def _class_counts(home: Path, dataset_id: int) -> dict[int, int]:  # noqa: ARG001 - a home has its own ids
+def _class_counts(home: Path, dataset_id: int, version: str) -> dict[int, int]:  # noqa: ARG001
     with session() as open_session:
         return datasets.class_counts(open_session, dataset_id)
 
 
 def pair_counts(audit: AuditTable) -> pd.DataFrame:
     """Label issues by (given_label, suggested_label), the most frequent first."""
-    return _pair_counts(settings().home, audit.id or 0, str(audit.finished_at))
+    return _pair_counts(settings().home, audit.id or 0, _version(audit))
+
+
+def _version(audit: AuditTable) -> str:
+    """Changes whenever the audit's scores do, and with an audit that has the id of one that was removed."""
+    return f"{audit.created_at} {audit.finished_at} {audit.summary.get('settled_at')}"
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
@@ -134,7 +143,7 @@ def _pair_counts(home: Path, audit_id: int, version: str) -> pd.DataFrame:  # no
 
 def score_table(audit: AuditTable) -> pd.DataFrame:
     """All scores of an audit in sample order."""
-    return _score_table(settings().home, audit.id or 0, str(audit.finished_at))
+    return _score_table(settings().home, audit.id or 0, _version(audit))
 
 
 @st.cache_data(max_entries=2, show_spinner=False)

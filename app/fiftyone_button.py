@@ -6,6 +6,7 @@ FiftyOne holds a database connection a process and takes seconds to import, so t
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from typing import Any
@@ -21,7 +22,7 @@ def draw(dataset: DatasetTable) -> None:
     """Two buttons and what came of the last one."""
     left, right, rest = st.columns([1, 1, 2], vertical_alignment="center")
     rest.caption("Then open its App from a terminal:")
-    rest.code(f"auditor fiftyone {json.dumps(dataset.name)} open", language=None)
+    rest.code(f"auditor fiftyone {shlex.quote(dataset.name)} open", language=None)
     if left.button("Push to FiftyOne", key="export_fiftyone_push", icon=":material/upload:"):
         with st.spinner("Pushing ..."):
             pushed = run(dataset.name, "push")

@@ -24,7 +24,7 @@ DISAGREE = 0.5
 def choose(dataset: DatasetTable, audit: AuditTable) -> dict[str, Any]:
     """Draw the filters in one row; class names in the options are shown as they are."""
     names = dataset.class_names
-    counts = data.class_counts(dataset.id or 0)
+    counts = data.class_counts(dataset)
     labels = [state.ALL, *sorted(label for label in counts if label >= 0)]
 
     def given_option(label: str | int) -> str:

@@ -9,7 +9,7 @@ from auditor.errors import AuditorError
 
 
 def main() -> None:
-    """Exit code 0 on success, 1 on a mistake that the user can mend, 2 on wrong usage, 130 on Ctrl-C."""
+    """Exit code 0 on success, 1 on Ctrl-C or a mistake that the user can mend, 2 on wrong usage."""
     try:
         cli.main(prog_name="auditor", standalone_mode=True)
     except AuditorError as error:

@@ -111,6 +111,7 @@ def plan(
         earlier = audits.latest_finished(open_session, dataset.id)
     configs = training.configs(names, preset, _with_rounds(names, options or {}, earlier))
     resolved = training.resolve_device(device)
+    labels, trusted = _inputs(dataset)
     with session() as open_session:
         audit = AuditTable(
             dataset_id=dataset.id,
@@ -122,7 +123,6 @@ def plan(
         )
         runs = [EngineRunTable(audit_id=0, engine=name, config=configs[name]) for name in names]
         audit_id = audits.create(open_session, audit, runs)
-    labels, trusted = _inputs(dataset)
     folder = settings().audit_folder(audit_id)
     folder.mkdir(parents=True, exist_ok=True)
     np.savez(folder / "inputs.npz", labels=labels, trusted=trusted)

@@ -19,12 +19,16 @@ import click
 from auditor.cli_options import (
     AS_JSON,
     AUDIT_ID,
+    DEVICE,
     FORCE,
     MAX_FDR,
     POLICY,
-    PORTS,
-    PRESETS,
+    PORT,
+    PRESET,
     REVIEWER,
+    SETTINGS,
+    engines_option,
+    refuse_beside,
     reviewer_or_login,
     writing,
 )
@@ -32,6 +36,15 @@ from auditor.cli_options import (
 Command = Any
 BACKGROUND_NICENESS = 5
 """Training yields to the app and to whatever else a person does at the machine."""
+PLANNED = {
+    "engines": "--engines",
+    "preset": "--preset",
+    "device": "--device",
+    "seed": "--seed",
+    "settings": "--set",
+    "map_method": "--map",
+}
+"""What is fixed once an audit is planned."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -69,14 +82,19 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
 
 @cli.command()
 @click.argument("name")
-@click.option("--engines", help="Comma-separated; default: all.")
-@click.option("--preset", type=PRESETS, default="quick", show_default=True)
-@click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda[:N].")
-@click.option("--seed", type=int, default=0, show_default=True)
+@engines_option("all")
+@PRESET
+@DEVICE
+@click.option("--seed", type=int, default=0, show_default=True, help="The same seed trains the same.")
+@SETTINGS
 @click.option(
-    "--set", "settings", multiple=True, metavar="ENGINE.FIELD=VALUE", help="Change a preset's field."
+    "--map",
+    "map_method",
+    type=click.Choice(["umap", "pca"]),
+    default="umap",
+    show_default=True,
+    help="How the map of embeddings is laid out; pca takes seconds.",
 )
-@click.option("--map", "map_method", type=click.Choice(["umap", "pca"]), default="umap", show_default=True)
 @click.option(
     "--pred-probs",
     metavar="FILE|column:PREFIX",
@@ -92,7 +110,7 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
 @AS_JSON
 def audit(
     name: str,
-    engines: str | None,
+    engines: list[str] | None,
     preset: str,
     device: str,
     seed: int,
@@ -118,12 +136,14 @@ def audit(
         taken = f"{added.num_rows:,} of {added.num_samples:,} samples"
         click.echo(f"{added.name}: predictions for {taken} are one more witness.", err=True)
     if resume:
+        refuse_beside(
+            "--resume", PLANNED, "an audit goes on as it was planned; leave --resume out to plan another"
+        )
         audit_id = auditing.newest_unfinished(name)
     else:
-        chosen = [one.strip() for one in engines.split(",")] if engines else None
         options = cli_output.parsed_settings(settings)
         audit_id = auditing.plan(
-            name, chosen, preset=preset, device=device, seed=seed, options=options, map_method=map_method
+            name, engines, preset=preset, device=device, seed=seed, options=options, map_method=map_method
         )
     auditing.resume(audit_id)
     if detach:
@@ -156,7 +176,7 @@ def status(name: str | None, as_json: bool) -> None:
 
 @cli.command()
 @click.argument("name")
-@click.option("--top", type=click.IntRange(1), default=50, show_default=True)
+@click.option("--top", type=click.IntRange(1), default=50, show_default=True, help="How many to list.")
 @MAX_FDR
 @AUDIT_ID
 @AS_JSON
@@ -170,7 +190,7 @@ def suspects(name: str, top: int, max_fdr: float | None, audit_id: int | None, a
 @cli.command()
 @click.argument("name")
 @click.option("--draw", type=click.IntRange(1), metavar="N", help="Draw N samples at random and write --out.")
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True, help="The same seed draws the same samples.")
 @click.option("--out", type=click.Path(path_type=Path), help="CSV to fill in: a class, exclude, or empty.")
 @click.option("--draw-id", type=click.IntRange(1), metavar="N", help="Write the file of draw N again.")
 @click.option("--apply", "apply_path", type=click.Path(path_type=Path), help="The filled CSV.")
@@ -196,12 +216,14 @@ def verify(
     if sum(one is not None for one in (draw, draw_id, apply_path)) != 1:
         raise click.UsageError("Use one of --draw N --out FILE, --draw-id N --out FILE and --apply FILE.")
     if apply_path is not None:
+        refuse_beside("--apply", {"out": "--out", "seed": "--seed", "force": "--force"}, "leave it out")
         counts = verification.apply_csv(name, apply_path, reviewer=reviewer_or_login(reviewer))
         cli_output.verdicts_applied(name, counts)
         return
     if out is None:
         raise click.UsageError("--draw and --draw-id need --out FILE.")
     if draw_id is not None:
+        refuse_beside("--draw-id", {"seed": "--seed"}, "that draw is made; leave it out")
         drawn, judged = verification.write_again(name, draw_id, out, force=force)
         click.echo(
             f"{out}: the {drawn.size} samples of draw {draw_id} again, {judged} of them judged; an empty "
@@ -251,28 +273,31 @@ def export(
                 name, out, policy=policy, max_fdr=max_fdr, audit_id=audit_id, force=force
             )
         else:
+            refuse_beside("a folder", {"force": "--force"}, "name a new folder")
             summary = exporting.export_tree(name, out, policy=policy, max_fdr=max_fdr, audit_id=audit_id)
     click.echo(f"{out}: {summary.sentence}")
 
 
 @cli.command()
 @click.argument("name")
-@click.option("--engines", help="Comma-separated; default: those of the newest audit.")
+@engines_option("those of the newest audit")
 @click.option(
-    "--rate", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.1, show_default=True
+    "--rate",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.1,
+    show_default=True,
+    help="Share of labels to make wrong.",
 )
 @click.option(
     "--seeds", type=click.IntRange(1), default=1, show_default=True, help="How many trials of each kind."
 )
-@click.option("--preset", type=PRESETS, default="quick", show_default=True)
-@click.option("--device", default="auto", show_default=True)
-@click.option(
-    "--set", "settings", multiple=True, metavar="ENGINE.FIELD=VALUE", help="Change a preset's field."
-)
+@PRESET
+@DEVICE
+@SETTINGS
 @AS_JSON
 def simulate(
     name: str,
-    engines: str | None,
+    engines: list[str] | None,
     rate: float,
     seeds: int,
     preset: str,
@@ -286,7 +311,7 @@ def simulate(
     with cli_output.step_progress("simulating") as progress:
         result = tournaments.simulate(
             name,
-            engines=[one.strip() for one in engines.split(",")] if engines else None,
+            engines=engines,
             rate=rate,
             seeds=range(seeds),
             preset=preset,
@@ -299,9 +324,11 @@ def simulate(
 
 @cli.command()
 @click.argument("name")
-@click.option("--seeds", type=click.IntRange(1), default=3, show_default=True)
-@click.option("--preset", type=PRESETS, default="quick", show_default=True)
-@click.option("--device", default="auto", show_default=True)
+@click.option(
+    "--seeds", type=click.IntRange(1), default=3, show_default=True, help="How many networks a side."
+)
+@PRESET
+@DEVICE
 @click.option(
     "--set", "settings", multiple=True, metavar="FIELD=VALUE", help="Change a field of the network."
 )
@@ -344,7 +371,9 @@ def report(name: str, out: Path, audit_id: int | None, force: bool) -> None:
 @click.argument("action", type=click.Choice(["push", "pull", "open"]), default="open")
 @click.option("--as", "to", metavar="OTHER", help="Another name in FiftyOne than NAME.")
 @click.option("--replace", is_flag=True, help="push: drop the dataset of an earlier import of that name.")
-@click.option("--port", type=PORTS, default=5151, show_default=True, help="open: the App's.")
+@click.option(
+    "--port", type=click.IntRange(1, 65535), default=5151, show_default=True, help="open: the App's."
+)
 @click.option("--view", default="suspected mislabels", show_default=True, help="open: a saved view.")
 @click.option("--browser/--no-browser", default=True, help="open: show it at once.")
 @REVIEWER
@@ -383,25 +412,30 @@ def remove(name: str, yes: bool) -> None:
 
 @cli.command()
 @click.option("--no-app", is_flag=True, help="End after the CSV instead of opening the app.")
-@click.option("--engines", default=None, help="Comma-separated; default: all.")
+@engines_option("all")
 @click.option(
     "--out", type=click.Path(path_type=Path), help="The cleaned CSV; default: beside the demo's images."
 )
-@click.option("--port", type=PORTS, default=8501, show_default=True)
+@PORT
 @FORCE
-def demo(no_app: bool, engines: str | None, out: Path | None, port: int, force: bool) -> None:
+def demo(no_app: bool, engines: list[str] | None, out: Path | None, port: int, force: bool) -> None:
     """Audit scikit-learn's 1,797 handwritten digits with 180 known wrong labels and show what was found."""
     from auditor import cli_app, demonstration
 
     with writing(out) if out else nullcontext():
-        found = demonstration.run(out=out, engines=engines.split(",") if engines else None, force=force)
+        found = demonstration.run(out=out, engines=engines, force=force)
     if not no_app:
         cli_app.serve(port=port, page="suspects", dataset=found.dataset)
 
 
 @cli.command()
-@click.option("--port", type=PORTS, default=8501, show_default=True)
-@click.option("--address", default="127.0.0.1", show_default=True)
+@PORT
+@click.option(
+    "--address",
+    default="127.0.0.1",
+    show_default=True,
+    help="0.0.0.0 lets other machines in.",
+)
 def app(port: int, address: str) -> None:
     """Open the app in the browser's reach: http://127.0.0.1:8501."""
     from auditor import cli_app

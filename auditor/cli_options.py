@@ -3,26 +3,73 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from auditor.errors import AuditorError, cannot_write
 
-PRESETS = click.Choice(["quick", "standard", "paper"])
-PORTS = click.IntRange(1, 65535)
+PORT = click.option(
+    "--port", type=click.IntRange(1, 65535), default=8501, show_default=True, help="Of the app."
+)
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print machine-readable output.")
 FORCE = click.option("--force", is_flag=True, help="Overwrite an existing file.")
 REVIEWER = click.option("--reviewer", help="Who decided; default: your login name.")
-POLICY = click.option(
-    "--policy", type=click.Choice(["reviewed", "auto"]), default="reviewed", show_default=True
+PRESET = click.option(
+    "--preset",
+    type=click.Choice(["quick", "standard", "paper"]),
+    default="quick",
+    show_default=True,
+    help="How long to train: minutes on a laptop, the recommended length on a GPU, or as published.",
 )
-MAX_FDR = click.option("--max-fdr", type=click.FloatRange(0, 1, min_open=True, max_open=True))
+DEVICE = click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda[:N].")
+SETTINGS = click.option(
+    "--set", "settings", multiple=True, metavar="ENGINE.FIELD=VALUE", help="Change a preset's field."
+)
+POLICY = click.option(
+    "--policy",
+    type=click.Choice(["reviewed", "auto"]),
+    default="reviewed",
+    show_default=True,
+    help="What people decided, or also suggestions that --max-fdr allows.",
+)
+MAX_FDR = click.option(
+    "--max-fdr",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    metavar="Q",
+    help="Promise that on average at most the share Q is wrong; needs verified samples.",
+)
 AUDIT_ID = click.option(
     "--audit", "audit_id", type=int, metavar="ID", help="Another audit than the newest finished one."
 )
+
+
+def engines_option(default: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """``--engines a,b`` as a list of names, None where it is left out."""
+
+    def parsed(context: click.Context, parameter: click.Parameter, text: str | None) -> list[str] | None:  # noqa: ARG001
+        return [one.strip() for one in text.split(",")] if text else None
+
+    return click.option("--engines", callback=parsed, help=f"Comma-separated; default: {default}.")
+
+
+def refuse_beside(option: str, unused: dict[str, str], remedy: str) -> None:
+    """Refuse what would be ignored silently beside ``option``; ``unused`` names options by their parameters.
+
+    Raises:
+        UsageError: one of them was given.
+    """
+    context = click.get_current_context()
+    given = [
+        flag
+        for parameter, flag in unused.items()
+        if context.get_parameter_source(parameter) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise click.UsageError(f"{', '.join(given)} does nothing beside {option}; {remedy}.")
 
 
 @contextmanager

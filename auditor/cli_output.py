@@ -105,13 +105,19 @@ def follow_audit(audit_id: int) -> None:
             auditing.cancel(audit_id)
             click.echo("\nStopping after the current epoch ...", err=True)
             auditing.follow(audit_id, show)
-            raise AuditFailedError(
-                f"Audit {audit_id} was cancelled; add --resume to the same command to go on."
-            ) from None
+            command = f"auditor audit {shlex.quote(_name_of(audit_id))} --resume"
+            raise AuditFailedError(f"Audit {audit_id} was cancelled; `{command}` goes on.") from None
     if last.state != "finished":
         raise AuditFailedError(
-            last.error or f"Audit {audit_id} ended {last.state}; --resume goes on with it."
+            last.error or f"Audit {audit_id} ended {last.state}; `--resume` goes on with it."
         )
+
+
+def _name_of(audit_id: int) -> str:
+    with session() as open_session:
+        dataset = open_session.get(DatasetTable, audits.get(open_session, audit_id).dataset_id)
+    assert dataset is not None
+    return dataset.name
 
 
 def audit_summary(audit_id: int, *, as_json: bool) -> None:
@@ -171,6 +177,7 @@ def suspects(
     sentence, where = _which(audit, max_fdr)
     with session() as open_session:
         page = scores.page(open_session, audit, where, limit=top) if where is not None else None
+        total = scores.count(open_session, audit, where) if where is not None else 0
     names = dataset.class_names
     found = [] if page is None else page.to_dict("records")
     reasons = results.headlines(
@@ -178,7 +185,7 @@ def suspects(
     )
     rows = [_suspect(row, names) | {"reason": reasons[int(row["sample_id"])]} for row in found]
     if as_json:
-        print_json({"statement": sentence, "suspects": rows})
+        print_json({"statement": sentence, "total": total, "suspects": rows})
         return
     click.echo(sentence)
     for row in rows:
@@ -187,6 +194,8 @@ def suspects(
             f"  trust {row['trust_score']:.3f}  {row['decision'] or ''}"
         )
         click.echo(f"        {row['reason']}")
+    if len(rows) < total:
+        click.echo(f"The first {len(rows):,} of {total:,}; --top {total} lists all.")
 
 
 def verdicts_applied(name: str, counts: dict[str, int]) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from auditor import own_predictions, results, verification
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
-from auditor.catalog.models import DatasetTable
+from auditor.catalog.models import DatasetTable, now
 from auditor.errors import AuditFailedError
 from auditor.estimates import NoiseRate, Transition
 from auditor.evidence import Verified, Witness
@@ -97,6 +97,7 @@ def _columns(found: Consensus, given: NDArray[np.int64]) -> dict[str, NDArray[An
 
 def _summary(found: Consensus) -> dict[str, Any]:
     return {
+        "settled_at": now().isoformat(),
         "noise_rate": noise_rate_json(found.noise_rate),
         "noise_rate_guess": noise_rate_json(found.guessed_noise_rate),
         "transition": transition_json(found.transition),

@@ -33,6 +33,7 @@ from auditor import (
     planting,
     promises,
     results,
+    training,
     verification,
 )
 from auditor.calibration import LEVELS
@@ -42,6 +43,7 @@ from auditor.errors import ExportRefusedError
 from auditor.settings import settings
 
 NAME = "digits"
+PRESET = "quick"
 ERROR_RATE = 0.10
 NUM_VERIFIED = 200
 SEED = 0
@@ -85,6 +87,7 @@ def run(*, out: Path | None = None, engines: Sequence[str] | None = None, force:
     """
     if out is not None and out.exists() and not force:
         raise ExportRefusedError(f"{out} exists; choose another name or pass --force.")
+    training.configs(engines or [], PRESET, {})  # refuses an unknown engine before anything is imported
     watch = _Watch()
     name = _free_name()
     folder = settings().home / "demo" / name
@@ -93,7 +96,7 @@ def run(*, out: Path | None = None, engines: Sequence[str] | None = None, force:
     with cli_output.step_progress("importing") as progress:
         importing.import_dataset(digits.source, name=name, image_size=SIDE, progress=progress)
     watch.lap("imported them")
-    audit_id = auditing.plan(name, engines, preset="quick", seed=SEED)
+    audit_id = auditing.plan(name, engines, preset=PRESET, seed=SEED)
     auditing.start_in_background(audit_id)
     cli_output.follow_audit(audit_id)
     trained = results.engines_of(audit_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import re
 import shutil
 import sys
 import uuid
@@ -153,7 +154,8 @@ def _browser() -> Check:
 
 def _mongodb() -> Check:
     if uri := os.environ.get("FIFTYONE_DATABASE_URI"):
-        return Check("mongodb", "ok", f"FIFTYONE_DATABASE_URI = {uri}")
+        without_password = re.sub("//[^/]*@", "//***@", uri)
+        return Check("mongodb", "ok", f"FIFTYONE_DATABASE_URI = {without_password}")
     try:
         package = importlib.metadata.distribution("fiftyone-db")
     except importlib.metadata.PackageNotFoundError:

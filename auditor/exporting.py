@@ -41,25 +41,7 @@ SIGNAL_COLUMNS = {
     "coteaching_selected": ("coteaching", "selected"),
     "choicenet_rho": ("choicenet", "rho"),
 }
-TRUST_COLUMNS = ("umn", "l2b", "coteaching", "choicenet")
-OUR_COLUMNS = (
-    "sample_id",
-    "filepath",
-    "given_label",
-    "cleaned_label",
-    "action",
-    "is_label_issue",
-    "trust_score",
-    "suggested_label",
-    "suggested_probability",
-    "review_decision",
-    "review_labels",
-    "reviewer",
-    "reviewed_at",
-    "review_kind",
-    *SIGNAL_COLUMNS,
-    *(f"{engine}_trust" for engine in TRUST_COLUMNS),
-)
+TRUST_COLUMNS = ("umn", "l2b", "coteaching", "choicenet", "cross_entropy")
 EXCLUDING = ("exclude", "multiple", "none", "unreadable")
 """Decisions after which the sample has no single right label: it leaves a single-label data set."""
 SOURCE_PREFIX = "source_"
@@ -312,7 +294,7 @@ def _outcome(decided: Outcome | None, given: int, suggested: int, automatic: boo
 
 
 def _columns(sources: _Sources) -> list[str]:
-    return [*sources.user_columns.values(), *OUR_COLUMNS]
+    return [*sources.user_columns.values(), *EXPORT_COLUMNS]
 
 
 def _named_apart(dataset: DatasetTable) -> dict[str, str]:

@@ -238,7 +238,7 @@ def remedy(error: BaseException) -> str | None:
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return f"The disk of {settings().home} is full; free some space, then resume. Nothing was lost."
     if isinstance(error, MemoryError) and not str(error):
-        return "Not enough memory; choose a smaller batch_size or resident=no (streamed), then resume."
+        return "Not enough memory; close other programs and resume, or start a new audit with a smaller batch_size."
     return None
 
 

@@ -97,6 +97,6 @@ def test_make_targets__exist() -> None:
 
 
 def test_export_columns__are_all_named() -> None:
-    from auditor.exporting import OUR_COLUMNS
+    from auditor.sources.exports import EXPORT_COLUMNS
 
-    assert np.all([column in README for column in OUR_COLUMNS])
+    assert np.all([column in README for column in EXPORT_COLUMNS])

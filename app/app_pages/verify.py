@@ -21,7 +21,7 @@ def offer_draw(dataset: DatasetTable) -> None:
             "Some hundred labels drawn at random and judged without seeing the suggestion can: they give the noise "
             "rate with an interval and a promise about how many flags are false."
         )
-        labeled = dataset.num_samples - data.class_counts(dataset.id or 0).get(-1, 0)
+        labeled = dataset.num_samples - data.class_counts(dataset).get(-1, 0)
         size = st.number_input(
             "Samples to draw",
             1,

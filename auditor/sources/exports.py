@@ -11,19 +11,12 @@ from auditor.sources.rows import printable
 
 EXPORT_COLUMNS = (
     *("sample_id", "filepath", "given_label", "cleaned_label", "action", "is_label_issue", "trust_score"),
-    *(
-        "suggested_label",
-        "suggested_probability",
-        "review_decision",
-        "review_labels",
-        "reviewer",
-        "reviewed_at",
-        "review_kind",
-    ),
+    *("suggested_label", "suggested_probability"),
+    *("review_decision", "review_labels", "reviewer", "reviewed_at", "review_kind"),
     *("umn_epsilon", "l2b_alpha", "l2b_beta", "coteaching_selected", "choicenet_rho"),
     *("umn_trust", "l2b_trust", "coteaching_trust", "choicenet_trust", "cross_entropy_trust"),
 )
-"""Every column that our export adds."""
+"""Every column that our export adds, in its order."""
 EXPORT_MARKS = frozenset(
     ["sample_id", "filepath", "given_label", "cleaned_label", "action", "review_decision"]
 )

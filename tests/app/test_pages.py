@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app import data
 from auditor import consensus, reviewing, verification
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
@@ -142,6 +143,20 @@ def test_verify__verdicts_reach_the_ranking() -> None:
     assert not app.error
     assert [title.value for title in app.title] == ["Suspects"]
     assert consensus.verified_rows(1).size == 20
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_engines__show_the_scores_of_the_last_settling() -> None:
+    open_page("engines")
+    draw = verification.draw(DATASET, 200)
+    for sample in draw.sample_ids:
+        verification.record(draw.id or 0, sample, "label", label=0, reviewer="Ada")
+    before = data.score_table(data.audits_of(1)[0])
+    consensus.settle(1)
+    with session() as open_session:
+        stored = scores.table(open_session, 1)
+    assert not stored.error_probability.equals(before.error_probability)
+    assert data.score_table(data.audits_of(1)[0]).equals(stored)
 
 
 @pytest.mark.usefixtures("copied_home")

@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 
 from app import access
 from app.routes import ROUTES
-from auditor import importing, verification
+from auditor import api, importing, verification
 
 pytestmark = pytest.mark.usefixtures("copied_home")
 DATASET = "tiny [digits](x)"
@@ -83,6 +83,23 @@ def test_image__a_close_look_enlarges_small_originals_and_leaves_photographs_to_
     answers = [STRANGER.get(f"image/1/{sample}.png", params=params) for sample in range(4)]
     sizes = {max(Image.open(io.BytesIO(answer.content)).size) for answer in answers}
     assert sizes == {300, 2040}
+
+
+def test_image__an_id_that_was_given_again_shows_the_new_dataset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AUDITOR_HOME", str(tmp_path / "other"))
+    shown = []
+    for name, colour in (("first", (200, 0, 0)), ("second", (0, 0, 200))):
+        folder = tmp_path / name / "cat"
+        folder.mkdir(parents=True)
+        for number in range(2):
+            Image.new("RGB", (32, 32), (*colour[:2], colour[2] + number)).save(folder / f"{number}.png")
+        assert importing.import_dataset(tmp_path / name, name=name, workers=1).dataset_id == 1
+        answer = STRANGER.get("image/1/0.png", params={"size": 64, "t": access.token()})
+        shown.append(Image.open(io.BytesIO(answer.content)).convert("RGB").getpixel((9, 9)))
+        api.remove(name)
+    assert shown == [(200, 0, 0), (0, 0, 200)]
 
 
 def test_image__unknown_sample_is_not_found(client: Client) -> None:

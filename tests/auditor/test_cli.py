@@ -57,6 +57,12 @@ def test_suspects__json_is_ranked(audited: tuple[Digits, int], run: Run) -> None
         assert f"sees '{row['suggested_label']}'" in row["reason"] or "as labeled" in row["reason"]
 
 
+def test_suspects__says_how_many_more_there_are(audited: tuple[Digits, int], run: Run) -> None:
+    assert "The first 2 of 300; --top 300 lists all." in run("suspects", "digits", "--top", "2")[1]
+    assert "The first" not in run("suspects", "digits", "--top", "300")[1]
+    assert json.loads(run("suspects", "digits", "--top", "2", "--json")[1])["total"] == 300
+
+
 def test_suspects__max_fdr_without_verified_rows_promises_nothing(
     audited: tuple[Digits, int], run: Run
 ) -> None:
@@ -238,6 +244,13 @@ def test_remove__forgets_the_dataset_and_leaves_the_source(audited: tuple[Digits
     assert run("remove", "digits", "--yes")[0] == 0
     assert run("suspects", "digits")[0] == 1
     assert digits.table.exists()
+
+
+def test_doctor__hides_passwords(home: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FIFTYONE_DATABASE_URI", "mongodb://bob:secret@one:27017,two:27017/x")
+    _, out, _ = run("doctor")
+    assert "secret" not in out
+    assert "mongodb://***@one:27017,two:27017/x" in out
 
 
 def test_doctor__names_what_is_there(home: Path, run: Run) -> None:

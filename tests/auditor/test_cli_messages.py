@@ -97,6 +97,33 @@ def test_set__a_value_of_another_kind(audited: tuple[Digits, int], run: Run, set
     assert run("audit", "digits", *args) == (1, "", f"auditor: {text}\n")
 
 
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (
+            "audit digits --resume --preset paper --set l2b.epochs=1",
+            "--preset, --set does nothing beside --resume",
+        ),
+        ("verify digits --apply sample.csv --seed 1 --force", "--seed, --force does nothing beside --apply"),
+        ("verify digits --draw-id 1 --out new.csv --seed 1", "--seed does nothing beside --draw-id"),
+        ("export digits --out tree --force", "--force does nothing beside a folder; name a new folder"),
+    ],
+)
+def test_options__that_would_be_ignored_are_refused(
+    audited: tuple[Digits, int], run: Run, command: str, message: str
+) -> None:
+    code, _, err = run(*command.split())
+    assert code == 2
+    assert message in " ".join(err.split())
+
+
+def test_demo__an_unknown_engine_is_refused_before_anything_is_imported(home: Path, run: Run) -> None:
+    code, _, err = run("demo", "--no-app", "--engines", "cross_entropy, perceptron")
+    assert code == 1
+    assert "There is no engine 'perceptron'" in err
+    assert "No datasets yet" in run("status")[1]
+
+
 @pytest.mark.parametrize("command", ["app", "demo"])
 def test_port__outside_is_wrong_usage(run: Run, command: str) -> None:
     code, _, err = run(command, "--port", "99999")

@@ -8,7 +8,6 @@ import pytest
 
 from auditor.errors import ImportRefusedError
 from auditor.sources import Problem, Source, SourceOptions, SourceRow, open_source
-from auditor.sources.exports import EXPORT_COLUMNS
 from tests.auditor.pictures import encoded, photo, write_csv, write_images, write_parquet, zip_folder
 
 
@@ -269,9 +268,3 @@ def test_rows__decision_that_cannot_be_recorded_is_a_problem(
     when, _, kind = when.partition(",")
     row = ("0", images[0][0], "a", cleaned, "keep", decision, reviewer, when, kind)
     assert text in problems_of(table(tmp_path, row, header=header))[0]
-
-
-def test_export_columns__cover_what_the_export_writes() -> None:
-    from auditor.exporting import OUR_COLUMNS
-
-    assert set(OUR_COLUMNS) <= set(EXPORT_COLUMNS)

@@ -1,0 +1,76 @@
+"""The README's short table, from the same figures as the whole page: AUROC for wrong labels, means of the seeds.
+
+    python -m benchmarks.detection_readme
+
+Rewrites the table in README.md; a test holds the two against each other.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.detection import RESULTS
+from benchmarks.detection_report import ENGINES, Table, scores_by_method
+
+README = Path(__file__).resolve().parent.parent / "README.md"
+LABELS = {
+    Table("mnist-sym20", 10_000, 10): "MNIST, symmetric 20 %",
+    Table("mnist-sym50", 10_000, 10): "MNIST, symmetric 50 %",
+    Table("mnist-pair45", 10_000, 10): "MNIST, pair flips 45 %",
+    Table("mnist-pair45", 60_000, 10): "the same, all 60,000 images",
+    Table("mnist-asym40", 10_000, 10): "MNIST, 7>1, 2>7, 3>8, 5<>6 at 40 %",
+    Table("cifar10n-aggre", 10_000, 10): "CIFAR-10N aggre, human, 9 %",
+    Table("cifar10n-random1", 10_000, 10): "CIFAR-10N random1, human, 17 %",
+    Table("cifar10-sym20", 10_000, 10): "CIFAR-10, symmetric 20 %",
+    Table("cifar10-sym40", 10_000, 10): "CIFAR-10, symmetric 40 %",
+    Table("cifar10-asym40", 10_000, 10): "CIFAR-10, asymmetric 40 %",
+}
+METHODS = {
+    "plain": "cross_entropy",
+    "three plain": "three plain networks",
+    "cleanlab": "cleanlab self-confidence",
+    "Co-teaching, S2E": "coteaching",
+    "L2B": "l2b",
+    "UMN": "umn",
+    "ChoiceNet": "choicenet",
+}
+FEWER = {1: "¹", 2: "²"}
+
+
+def table(stored: dict[str, Any]) -> str:
+    """Markdown of one row a set of labels; the consensus counts where all engines took part."""
+    head = ["labels", *METHODS, "consensus", "with 600 verified rows"]
+    lines = ["| " + " | ".join(head) + " |", "| " + " | ".join("---" for _ in head) + " |"]
+    for setting, title in LABELS.items():
+        scores = scores_by_method(setting, stored)
+        whole = [one for one in setting.consensus(stored) if set(one["engines"]) == set(ENGINES)]
+        cells = [_cell([row["auroc"] for row in scores.get(name, [])]) for name in METHODS.values()]
+        cells += [
+            _cell([one[kind]["auroc"] for one in whole if one.get(kind)])
+            for kind in ("unverified", "learned")
+        ]
+        lines.append(f"| {title} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(values: list[float]) -> str:
+    if not values:
+        return ""
+    return f"{np.mean(values):.3f}".removeprefix("0") + FEWER.get(len(values), "")
+
+
+def main() -> None:
+    """Write the table where the README has it."""
+    text = README.read_text(encoding="utf-8")
+    before, rest = text.split("| labels |", 1)
+    after = rest[rest.index("\n\n") + 1 :]
+    new = table(json.loads(RESULTS.read_text(encoding="utf-8")))
+    README.write_text(before + new + after, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -66,7 +66,7 @@ def machine() -> tuple[dict[str, str], str]:
     from engines.device import describe_device, resolve_device, versions
 
     device = resolve_device("auto")
-    return versions(), str(device) if device.type == "cpu" else f"{device} {describe_device(device)}"
+    return versions(), describe_device(device)
 
 
 def train(
@@ -88,9 +88,11 @@ def train(
     Raises:
         EngineError: the data or config cannot be trained on, or the device ran out of memory.
     """
+    from engines import device as devices
     from engines.contract import EvaluationSet, TrainingData
     from engines.registry import ENGINES
 
+    devices.fresh_memory(devices.resolve_device(device))
     spec = ENGINES[engine]
     data = TrainingData(
         images=images,

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from engines.contract import TrainingData
-from engines.device import describe_device, peak_memory_bytes, resolve_device, versions
+from engines.device import describe_device, fresh_memory, peak_memory_bytes, resolve_device, versions
 from engines.registry import ENGINES
 
 RESULTS = Path(__file__).resolve().parent / "results" / "gpu_epoch.json"
@@ -42,7 +42,8 @@ def main() -> None:
     data = random_images(options.rows)
     for engine in options.engines:
         for precision in options.precisions:
-            key = f"{engine}|{precision}|{options.network}|{options.rows}|{options.batch_size}|{device}"
+            setting = f"{options.network}|{options.rows}|{options.batch_size}"
+            key = f"{engine}|{precision}|{setting}|{describe_device(device)}"
             if key in _cells(options.out):
                 continue
             cell = measure(engine, precision, data, options, device)
@@ -70,9 +71,7 @@ def measure(
         precision=precision,
         **BY_ENGINE.get(engine, {}),
     )
-    if device.type == "cuda":
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats(device)
+    fresh_memory(device)
     result = spec.train(data, config, seed=0, device=str(device))
     epochs = [record.seconds for record in result.history if record.stage == "train"][1:]
     return {

@@ -31,6 +31,7 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 from benchmarks.images import load
+from benchmarks.result_files import result_file
 from engines.device import describe_device, versions
 from engines.directional import (
     batch_statistics,
@@ -135,7 +136,7 @@ METHODS: dict[str, Callable[[Bench], Tensor | None]] = {
 def clock(device: str) -> float:
     """Seconds: finished work on CUDA, this thread's CPU time on the CPU."""
     if device.startswith("cuda"):
-        torch.cuda.synchronize()
+        torch.cuda.synchronize(device)
         return time.perf_counter()
     return time.thread_time()
 
@@ -185,14 +186,14 @@ def memory_of(name: str, width: int, meta_size: int, device: str) -> float:
     """Peak MB of two steps of one method in this process."""
     bench = Bench(width, meta_size, device)
     if device.startswith("cuda"):
-        torch.cuda.reset_peak_memory_stats()
-        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats(device)
+        before = torch.cuda.memory_allocated(device)
     else:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     for _ in range(2):
         METHODS[name](bench)
     if device.startswith("cuda"):
-        return (torch.cuda.max_memory_allocated() - before) / 1e6
+        return (torch.cuda.max_memory_allocated(device) - before) / 1e6
     return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before) / 1e6
 
 
@@ -263,7 +264,7 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--errors", action="store_true", help="needs CIFAR-10, see benchmarks/images.py")
-    parser.add_argument("--out", type=Path, default=RESULT)
+    parser.add_argument("--out", type=Path, help="default: one file a kind of device")
     parser.add_argument("--memory-of", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -274,6 +275,7 @@ def main() -> None:
         name, width, meta_size = arguments.memory_of
         print(memory_of(name, int(width), int(meta_size), arguments.device))
         return
+    out: Path = arguments.out or result_file(RESULT, arguments.device)
     report: dict[str, Any] = {
         "what": "seconds of one L2B step by method, PreActResNet-18, 32 px RGB",
         "device": describe_device(torch.device(arguments.device)),
@@ -285,9 +287,9 @@ def main() -> None:
         "peak_megabytes": [],
         "errors": [],
     }
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    if arguments.out.exists():  # parts that are there are kept: a long run goes on where it was stopped
-        stored = json.loads(arguments.out.read_text())
+    out.parent.mkdir(parents=True, exist_ok=True)
+    if out.exists():  # parts that are there are kept: a long run goes on where it was stopped
+        stored = json.loads(out.read_text())
         report |= {part: stored[part] for part in ("times", "peak_megabytes", "errors")}
     timed = {(one["width"], one["meta_batch"]) for one in report["times"]}
     weighed = {one["width"] for one in report["peak_megabytes"]}
@@ -314,7 +316,7 @@ def main() -> None:
     for job in jobs:
         job()
         # After every part, so that a long run that is stopped leaves what it found.
-        arguments.out.write_text(json.dumps(report, indent=1) + "\n")
+        out.write_text(json.dumps(report, indent=1) + "\n")
 
 
 def processor() -> str:

@@ -19,7 +19,7 @@ import torch
 
 from benchmarks import images
 from engines.contract import TrainingData
-from engines.device import describe_device, peak_memory_bytes, resolve_device, versions
+from engines.device import describe_device, fresh_memory, peak_memory_bytes, resolve_device, versions
 from engines.metrics import auroc
 from engines.noise import make_noise
 from engines.registry import ENGINES
@@ -46,6 +46,7 @@ def main() -> None:
     rows = []
     for name in arguments.engines:
         spec = ENGINES[name]
+        fresh_memory(device)
         wall, cpu = time.monotonic(), time.process_time()
         result = spec.train(data, spec.config_type.preset("quick"), seed=0, device=str(device))
         row = {

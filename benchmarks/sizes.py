@@ -25,6 +25,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from benchmarks.result_files import result_file
 from engines.contract import TrainingData
 from engines.device import describe_device, peak_memory_bytes, resolve_device, versions
 from engines.metrics import auroc
@@ -68,16 +69,17 @@ def main() -> None:
     parser.add_argument("--engines", nargs="+", choices=list(ENGINES), default=list(ENGINES))
     parser.add_argument("--device", default="auto")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--out", type=Path, help="default: one file a kind of device")
     parser.add_argument("--cell", nargs=2, metavar=("ENGINE", "NUMBER"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.cell:
         engine, number = arguments.cell
         print(json.dumps(run_cell(engine, SIZES[int(number)], arguments)))
         return
+    out: Path = arguments.out or result_file(RESULTS, str(resolve_device(arguments.device)))
     for number, size in enumerate(SIZES):
         for engine in arguments.engines:
-            stored = _load(arguments.out)
+            stored = _load(out)
             key = f"{size.name} | {engine}"
             if key in stored["cells"]:
                 continue
@@ -87,9 +89,9 @@ def main() -> None:
             if done.returncode:
                 sys.exit(f"{key} failed:\n{done.stderr}")
             stored["cells"][key] = json.loads(done.stdout.splitlines()[-1])
-            beside = arguments.out.with_suffix(".writing")
+            beside = out.with_suffix(".writing")
             beside.write_text(json.dumps(stored, indent=1) + "\n")
-            beside.replace(arguments.out)
+            beside.replace(out)
             cell = stored["cells"][key]
             print(f"{key}: {cell['cpu_seconds']:.0f} s, {cell['peak_bytes'] / 2**20:,.0f} MiB", flush=True)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 import hashlib
 import platform
 import sys
@@ -18,6 +20,9 @@ from engines.contract import DeviceMemoryError, EngineInputError
 MEMORY_REMEDY = (
     "use a smaller batch_size, a smaller network or image size, or resident='no' (streamed images)"
 )
+
+OUT_OF_MEMORY = ("DefaultCPUAllocator", "CUDA error: out of memory", "_ALLOC_FAILED")
+"""In the text of errors that have no class of their own: torch's CPU allocator, a card that others fill, cuBLAS."""
 
 
 def resolve_device(name: str) -> torch.device:
@@ -74,9 +79,17 @@ def seeded_init(seed: int, *stream: int | str) -> Iterator[None]:
 
 
 def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:
-    """Mixed precision for ``precision == "bfloat16"`` on CUDA; does nothing anywhere else."""
-    enabled = precision == "bfloat16" and device.type == "cuda"
+    """Mixed precision for ``precision == "bfloat16"`` on CUDA cards that compute in it (Ampere and later).
+
+    Does nothing anywhere else: older cards only emulate it, which is slower than float32.
+    """
+    enabled = precision == "bfloat16" and device.type == "cuda" and _computes_in_bfloat16()
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=enabled)
+
+
+@functools.cache
+def _computes_in_bfloat16() -> bool:
+    return torch.cuda.is_available() and torch.cuda.is_bf16_supported(including_emulation=False)
 
 
 def compiled(network: torch.nn.Module, *, enabled: bool, device: torch.device) -> torch.nn.Module:
@@ -109,11 +122,24 @@ class Stopwatch:
         return seconds
 
 
+def fresh_memory(device: torch.device) -> None:
+    """Free what the run before this one left, and begin a new peak; the CPU's peak cannot begin anew.
+
+    Networks and images that stand in reference cycles keep their CUDA memory until Python looks for such cycles,
+    and torch keeps what it once took from the card: both are missing to the next engine.
+    """
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.init()  # a device with an index does not do so by itself
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(device)
+
+
 def peak_memory_bytes(device: torch.device) -> int:
     """Largest memory so far: allocated by torch on CUDA, resident of this process on the CPU.
 
-    On CUDA call ``torch.cuda.reset_peak_memory_stats`` first to measure one run; the CPU's number is of the
-    whole process and cannot be reset. 0 where the system does not tell.
+    Call ``fresh_memory`` first to measure one run on CUDA; the CPU's number is of the whole process and cannot be
+    reset. 0 where the system does not tell.
     """
     if device.type == "cuda":
         return int(torch.cuda.max_memory_allocated(device))
@@ -158,7 +184,7 @@ def memory_errors_explained() -> Iterator[None]:
     except (torch.OutOfMemoryError, MemoryError) as error:
         raise DeviceMemoryError(f"the device ran out of memory; {MEMORY_REMEDY}.") from error
     except RuntimeError as error:
-        # torch's CPU allocator has no exception class of its own.
-        if "DefaultCPUAllocator" not in str(error):
+        if not any(sign in str(error) for sign in OUT_OF_MEMORY):
             raise
-        raise DeviceMemoryError(f"the machine ran out of memory; {MEMORY_REMEDY}.") from error
+        where = "machine" if "CPU" in str(error) else "device"
+        raise DeviceMemoryError(f"the {where} ran out of memory; {MEMORY_REMEDY}.") from error

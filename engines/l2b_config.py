@@ -77,6 +77,10 @@ class L2BConfig(LoopConfig):
                 found.append(f"{field} is {getattr(self, field)}, it must be above 0")
         if self.lookahead == "optimizer" and self.optimizer != "sgd":
             found.append("lookahead 'optimizer' needs optimizer 'sgd' (Adam's step is not linear)")
+        if self.derivative == "finite_difference" and self.precision == "bfloat16":
+            found.append(
+                "derivative 'finite_difference' takes steps that bfloat16 rounds away: set precision to 'float32'"
+            )
         if self.compile and self.variant in META_VARIANTS:
             found.append(
                 f"compile is True, but variant {self.variant!r} takes meta steps, whose tangents pass through the "

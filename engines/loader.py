@@ -50,6 +50,8 @@ class ImageStore:
         if self.device.type != "cuda":
             return not isinstance(images, np.memmap)
         free, _ = torch.cuda.mem_get_info(self.device)
+        # What torch holds for later is free to us, though not to the driver.
+        free += torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
         return bool(images.nbytes <= RESIDENT_SHARE * free)
 
     def _to_device_in_chunks(self, images: NDArray[np.uint8]) -> Tensor:
@@ -64,7 +66,6 @@ class ImageStore:
         """Images at ``index`` (B,) int64 as they are: (B, C, H, W) uint8 on the device."""
         if self._tensor is not None:
             return self._tensor[index.to(self.device)]
-        # Reading a memory map in rising order saves seeks; the order asked for is restored after.
         rows = index.cpu().numpy()
         batch = torch.from_numpy(np.ascontiguousarray(self._images[rows]))
         if self.device.type == "cuda":
@@ -140,7 +141,9 @@ def augment(images: Tensor, kind: str, generator: torch.Generator) -> Tensor:
     if kind != "shift":
         flip = torch.rand((num, 1), generator=generator) < 0.5
         columns = torch.where(flip, width - 1 - columns, columns)
-    source = (rows[:, :, None] * width + columns[:, None, :]).reshape(num, 1, -1).to(images.device)
+    # Whole pixel grids are as large as the images: only the rows and columns travel to the device.
+    rows, columns = rows.to(images.device), columns.to(images.device)
+    source = (rows[:, :, None] * width + columns[:, None, :]).reshape(num, 1, -1)
     flat = images.reshape(num, images.shape[1], -1)
     return flat.gather(2, source.expand(-1, images.shape[1], -1)).reshape(images.shape)
 

@@ -54,6 +54,8 @@ class Population:
         self._calls = list(calls or networks)
         self._training = True
         if stacked:
+            # Under vmap cuDNN's batch norm takes plain memory layout only.
+            self._networks = [network.to(memory_format=torch.contiguous_format) for network in self._networks]
             # The template only lends its structure; parameters and buffers come from the stack.
             self._template = copy.deepcopy(networks[0]).to("meta")
             self._stack, self._buffers = stack_module_state(self._networks)
@@ -64,8 +66,10 @@ class Population:
             features, logits = zip(*(call(images) for call in self._calls), strict=True)
             return torch.stack(features), torch.stack(logits)
 
+        plain = images.contiguous()
+
         def one(parameters: dict[str, Tensor], buffers: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-            result: tuple[Tensor, Tensor] = functional_call(self._template, (parameters, buffers), (images,))
+            result: tuple[Tensor, Tensor] = functional_call(self._template, (parameters, buffers), (plain,))
             return result
 
         result: tuple[Tensor, Tensor] = vmap(one, randomness="different")(self._stack, self._buffers)
@@ -126,7 +130,7 @@ class Population:
 
     def state_dict(self) -> dict[str, Any]:
         """State for a checkpoint: the networks' state_dicts, the same in both forms."""
-        return {"networks": [_cpu(network.state_dict()) for network in self.networks()]}
+        return {"networks": [copied_to_cpu(network.state_dict()) for network in self.networks()]}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from ``state``."""
@@ -147,9 +151,15 @@ def _moments(optimizer: torch.optim.Optimizer, parameter: Tensor) -> list[tuple[
     ]
 
 
-def _cpu(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    # Cloned, so that training on does not change what was saved.
-    return {name: values.detach().cpu().clone() for name, values in state.items()}
+def copied_to_cpu(state: Any) -> Any:
+    """A state_dict, whatever it nests, with copies of its tensors on the CPU: training on does not change them."""
+    if isinstance(state, Tensor):
+        return state.detach().cpu().clone()
+    if isinstance(state, dict):
+        return {name: copied_to_cpu(value) for name, value in state.items()}
+    if isinstance(state, list):
+        return [copied_to_cpu(value) for value in state]
+    return copy.deepcopy(state)
 
 
 def is_stacking_faster(network: nn.Module, size: int, device: torch.device) -> bool:
@@ -157,7 +167,6 @@ def is_stacking_faster(network: nn.Module, size: int, device: torch.device) -> b
     if size < STACKED_AT_LEAST:
         return False
     weights = sum(parameter.numel() for parameter in network.parameters())
-    if device.type == "cuda":
-        return weights <= STACKED_PARAMETERS_CUDA
     has_convolution = any(isinstance(part, nn.Conv2d) for part in network.modules())
-    return not has_convolution and weights <= STACKED_PARAMETERS_CPU
+    most = STACKED_PARAMETERS_CUDA if device.type == "cuda" else STACKED_PARAMETERS_CPU
+    return not has_convolution and weights <= most

@@ -23,7 +23,9 @@ from engines.losses import log_margin
 MeanStd = tuple[Tensor, Tensor]
 ROWS_AT_ONCE = 65_536
 SCORING_BATCH = {"cpu": 128, "cuda": 512}
-"""Images scored at once, by device: on a CPU their maps should stay in its cache (512 take a third longer)."""
+"""Images of up to 64 px scored at once, by device: on a CPU their maps should stay in its cache (512 take a third
+longer)."""
+FEWEST_SCORED = 16
 
 
 class Scores(NamedTuple):
@@ -35,6 +37,13 @@ class Scores(NamedTuple):
     """(N, K), softmax of ``log_probs``: rows sum to 1."""
     embeddings: NDArray[np.float32]
     """(N, D), features of the unmoved image."""
+
+
+def scoring_batch(device: torch.device, image_size: tuple[int, int]) -> int:
+    """Images scored at once: ``SCORING_BATCH``, of images above 64 px as many as have as many pixels in all."""
+    height, width = image_size
+    most = SCORING_BATCH[device.type]
+    return max(FEWEST_SCORED, min(most, most * 64 * 64 // (height * width)))
 
 
 def view_moves(num_views: int, *, channels: int, image_size: tuple[int, int]) -> list[tuple[int, int, bool]]:
@@ -64,12 +73,12 @@ def score_pass(
 ) -> Scores:
     """Run ``network`` (returning features and logits) in evaluation mode over the images of ``store``.
 
-    ``mean_std`` None feeds images in [0, 1]; ``batch_size`` None is ``SCORING_BATCH``.
+    ``mean_std`` None feeds images in [0, 1]; ``batch_size`` None is ``scoring_batch``.
     ``index`` (M,) int64 scores those rows only, in that order. Deterministic; the network's mode is restored.
     Memory: one batch on the device, and the three results, N * (2K + D) * 4 bytes, on the CPU.
     """
     order = torch.arange(store.num_samples) if index is None else index
-    batch_size = batch_size or SCORING_BATCH[store.device.type]
+    batch_size = batch_size or scoring_batch(store.device, store.image_size)
     was_training = network.training
     network.eval()
     shifts = view_moves(views, channels=store.channels, image_size=store.image_size)
@@ -106,7 +115,9 @@ def heldout_accuracy(
     was_training = network.training
     network.eval()
     correct = torch.zeros((), dtype=torch.int64, device=store.device)
-    for rows in torch.arange(store.num_samples).split(batch_size or SCORING_BATCH[store.device.type]):
+    for rows in torch.arange(store.num_samples).split(
+        batch_size or scoring_batch(store.device, store.image_size)
+    ):
         images = store.batch(rows)
         if mean_std is not None:
             images = standardize(images, *mean_std)

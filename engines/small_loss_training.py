@@ -27,8 +27,8 @@ from engines.loader import ImageStore, augment, epoch_batches, standardize
 from engines.losses import cross_entropy
 from engines.meta_set import draw_meta_batch
 from engines.networks import build_network
-from engines.population import Population
-from engines.scoring import SCORING_BATCH, MarginTracker, MeanStd
+from engines.population import Population, copied_to_cpu
+from engines.scoring import MarginTracker, MeanStd, scoring_batch
 from engines.small_loss import (
     Choice,
     choose_all,
@@ -320,7 +320,7 @@ class PopulationTraining:
         here = self.surroundings
         self.population.train(False)
         losses, correct = [], []
-        for part in rows.split(SCORING_BATCH[here.device.type]):
+        for part in rows.split(scoring_batch(here.device, store.image_size)):
             images = here.inputs(part, store=store)
             with autocast(here.options.precision, here.device):
                 _, logits = self.population(images)
@@ -340,7 +340,8 @@ class PopulationTraining:
         """State for a checkpoint, sharing no memory with the training."""
         return {
             "population": self.population.state_dict(),
-            "optimizer": copy.deepcopy(self._optimizer.state_dict()),
+            # On the CPU like the weights: a search keeps the states of many trials.
+            "optimizer": copied_to_cpu(self._optimizer.state_dict()),
             "trackers": [copy.deepcopy(tracker.state_dict()) for tracker in self.trackers],
             "steps": self._steps,
         }

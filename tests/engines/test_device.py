@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import pytest
 import torch
@@ -13,6 +15,7 @@ from engines.device import (
     compiled,
     derive_seed,
     describe_device,
+    fresh_memory,
     make_generator,
     memory_errors_explained,
     peak_memory_bytes,
@@ -108,6 +111,29 @@ def test_memory_errors_explained__numpy_and_decorator() -> None:
 def test_memory_errors_explained__leaves_other_errors_alone() -> None:
     with pytest.raises(RuntimeError, match="another"), memory_errors_explained():
         raise RuntimeError("another")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CUDA error: out of memory\nCompile with TORCH_USE_CUDA_DSA",
+        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate(handle)",
+    ],
+)
+def test_memory_errors_explained__cards_say_it_in_several_ways(text: str) -> None:
+    with pytest.raises(DeviceMemoryError, match="the device ran out of memory"), memory_errors_explained():
+        raise RuntimeError(text)
+
+
+def test_fresh_memory__frees_what_stands_in_a_reference_cycle() -> None:
+    class Run:
+        def __init__(self) -> None:
+            self.save = lambda: self
+
+    left = weakref.ref(Run())
+    assert left() is not None
+    fresh_memory(CPU)
+    assert left() is None
 
 
 def test_stopwatch__laps_add_up() -> None:

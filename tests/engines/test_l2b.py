@@ -221,6 +221,11 @@ def test_l2b_config__lists_every_problem() -> None:
         L2BConfig(variant="x", meta_batch_size=1, warmup_epochs=-1, lookahead="optimizer")
 
 
+def test_l2b_config__finite_differences_need_float32() -> None:
+    with pytest.raises(EngineInputError, match="set precision to 'float32'"):
+        L2BConfig(derivative="finite_difference", precision="bfloat16")
+
+
 def test_l2b_config__meta_steps_refuse_to_be_compiled() -> None:
     with pytest.raises(EngineInputError, match="compile is True, but variant 'l2b' takes meta steps"):
         L2BConfig(compile=True)

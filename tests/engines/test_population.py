@@ -82,6 +82,16 @@ def test_state_dict__does_not_change_when_training_goes_on() -> None:
             assert torch.equal(one[name], other[name])
 
 
+def test_population__stacked_weights_lie_plainly() -> None:
+    """Under ``vmap`` the batch norm of CUDA refuses channels-last maps; networks of their own are channels last."""
+    networks = [
+        build_network("conv3", channels=3, image_size=(8, 8), num_classes=3, width=6) for _ in range(3)
+    ]
+    assert not all(parameter.is_contiguous() for parameter in networks[0].parameters())
+    population = Population(networks, stacked=True)
+    assert all(parameter.is_contiguous() for parameter in population.parameters())
+
+
 def test_is_stacking_faster__only_where_it_was_measured_to_be() -> None:
     cpu = torch.device("cpu")
     tiny = build_network("mlp", channels=1, image_size=(8, 8), num_classes=10)
@@ -91,3 +101,4 @@ def test_is_stacking_faster__only_where_it_was_measured_to_be() -> None:
     assert not is_stacking_faster(tiny, 2, cpu)
     assert not is_stacking_faster(wide, 16, cpu)
     assert not is_stacking_faster(convolutions, 16, cpu)
+    assert not is_stacking_faster(convolutions, 16, torch.device("cuda"))

@@ -13,8 +13,8 @@ from engines.registry import ENGINES
 from tests.engines.helpers import digits_data, rank_correlation
 
 RANK_CORRELATION = 0.9
-"""Least Spearman correlation of trust. Measured: .92 to .999 on a GPU (Co-teaching+, which trains on
-disagreements alone, falls below and is not among the defaults), .99 and more here on the CPU."""
+"""Least Spearman correlation of trust. Measured here on the CPU: .99 and more (Co-teaching+, which trains on
+disagreements alone, falls below and is not among the defaults)."""
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "coteaching": {"keep_schedule": "coteaching", "noise_rate": 0.2},

@@ -19,6 +19,7 @@ from engines.scoring import (
     normalized_probs,
     rank_percentile,
     score_pass,
+    scoring_batch,
     test_time_margin,
     trust_from_evidence,
     view_moves,
@@ -72,6 +73,14 @@ def test_score_pass__index_scores_those_rows(store: ImageStore, network: nn.Modu
     some = score_pass(network, store, None, views=2, index=torch.tensor([30, 2, 2]))
     np.testing.assert_allclose(some.log_probs, everything.log_probs[[30, 2, 2]], atol=1e-5)
     np.testing.assert_allclose(some.embeddings, everything.embeddings[[30, 2, 2]], atol=1e-5)
+
+
+def test_scoring_batch__large_images_come_in_smaller_batches() -> None:
+    cuda, cpu = torch.device("cuda"), torch.device("cpu")
+    assert scoring_batch(cpu, (28, 28)) == 128
+    assert scoring_batch(cuda, (64, 64)) == 512
+    assert scoring_batch(cuda, (128, 128)) == 128
+    assert scoring_batch(cpu, (1024, 1024)) == 16
 
 
 def test_heldout_accuracy__counts_hits(store: ImageStore, network: nn.Module) -> None:

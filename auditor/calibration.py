@@ -81,8 +81,6 @@ class MoreRows:
     """Expected interval of the noise rate."""
     smallest_share: float
     """Smallest share of all labels that can be flagged at q."""
-    expected_flags: int
-    """Mean number of flags at q if the rows go on as those so far."""
     chance_of_any: float
     """Share of resamples in which anything could be flagged."""
     sentence: str
@@ -378,18 +376,18 @@ def what_more_buys(
     smallest = min(1.0, 1.0 / ((total + 1) * q))
     if not num_more:
         why = "Every label that can be drawn is verified; the noise rate is known."
-        return MoreRows(0, interval.low, interval.high, smallest, 0, 0.0, why)
+        return MoreRows(0, interval.low, interval.high, smallest, 0.0, why)
     if not verified.size:
         half = percent((interval.high - interval.low) / 2)
         why = f"{num_more} rows: the noise rate to within {half} either way or better."
-        return MoreRows(num_more, interval.low, interval.high, smallest, 0, 0.0, why)
+        return MoreRows(num_more, interval.low, interval.high, smallest, 0.0, why)
     flags = _resampled_flags(trust_score, given_labels, verified, num_more, q, calibrating, seed)
     chance, mean = float((flags > 0).mean()), round(float(flags.mean()))
     sentence = (
         f"{num_more} more rows: noise rate within {percent(interval.low)} to {percent(interval.high)}; about "
         f"{mean:,} labels flagged at {percent(q)} ({percent(chance)} chance of any)."
     )
-    return MoreRows(num_more, interval.low, interval.high, smallest, mean, chance, sentence)
+    return MoreRows(num_more, interval.low, interval.high, smallest, chance, sentence)
 
 
 def _resampled_flags(

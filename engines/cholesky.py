@@ -348,11 +348,6 @@ def label_signals(
     }
 
 
-def given_label_probs(log_pi: Tensor, probs: Tensor) -> Tensor:
-    """(B, D) sum_k pi_k pbar_k: the mixture's prediction of the *given* label, its noise included."""
-    return (log_pi.exp()[:, :, None] * probs).sum(dim=1)
-
-
 def normalize_rho(rho_label: Tensor, rho_min: float) -> Tensor:
     """(B,) clip((rho_label - rho_min) / (1 - rho_min), 0, 1): rho_label as a score, high = clean (15).
 

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psutil
-from sqlalchemy import delete
 from sqlmodel import Session, select
 
 from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable, EpochTable, now
@@ -106,11 +105,6 @@ def epochs(session: Session, audit_id: int, engine: str | None = None) -> list[E
 def record_epoch(session: Session, epoch: EpochTable) -> None:
     """Add or replace one epoch record (a resumed run may repeat the epoch it was killed in)."""
     session.merge(epoch)
-
-
-def forget_epochs(session: Session, audit_id: int, engine: str) -> None:
-    """Drop an engine's epoch records before it starts from nothing."""
-    session.execute(delete(EpochTable).where(EpochTable.audit_id == audit_id, EpochTable.engine == engine))
 
 
 def beat(session: Session, audit_id: int) -> bool:

@@ -163,22 +163,6 @@ def _class_p_value(all_labels: NDArray[np.integer], drawn_labels: NDArray[np.int
     return float(stats.chisquare(seen, expected).pvalue)
 
 
-def conformal_p_values(right_doubt: NDArray[np.floating], doubt: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Return (1 + #{right rows at least as doubtful}) / (n + 1) for every doubt (Vovk; Bates et al. 2023)."""
-    ordered = np.sort(right_doubt)
-    at_least = len(ordered) - np.searchsorted(ordered, doubt, side="left")
-    return (1.0 + at_least.astype(np.float64)) / (len(ordered) + 1.0)
-
-
-def benjamini_hochberg(p_values: NDArray[np.floating], level: float) -> NDArray[np.bool_]:
-    """Return the rejections of the step-up procedure at ``level`` (Benjamini and Hochberg 1995)."""
-    ordered = np.sort(p_values)
-    passes = np.flatnonzero(ordered <= level * np.arange(1, len(ordered) + 1) / max(len(ordered), 1))
-    if not len(passes):
-        return np.zeros(len(p_values), dtype=bool)
-    return np.asarray(p_values) <= ordered[passes[-1]]
-
-
 def promise(
     trust_score: NDArray[np.floating],
     given_labels: NDArray[np.integer],

@@ -19,6 +19,8 @@ from auditor.catalog.outcomes import Outcome, outcomes
 ROWS_A_STATEMENT = 20_000
 DECIDED = ("decision", "decided_label", "decided_labels", "reviewer", "decided_at")
 """Columns of a page that say what stands decided."""
+STRONG_DISAGREEMENT = 0.5
+"""Spread of the engines' trust ranks from which they disagree strongly."""
 
 
 @dataclass(frozen=True)

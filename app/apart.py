@@ -25,7 +25,6 @@ class EngineTitle:
     name: str
     title: str
     paper: str
-    uses_trusted: bool
 
 
 def call(function: Callable[Args, Answer], *args: Args.args, **kwargs: Args.kwargs) -> Answer:
@@ -49,9 +48,7 @@ def plan(name: str, chosen: Sequence[str] | None, preset: str, device: str, seed
 
 
 def _engines() -> list[EngineTitle]:
-    return [
-        EngineTitle(one.name, one.title, one.paper, one.uses_trusted) for one in training.engine_choices()
-    ]
+    return [EngineTitle(one.name, one.title, one.paper) for one in training.engine_choices()]
 
 
 def _plan(name: str, chosen: Sequence[str] | None, preset: str, device: str, seed: int) -> int:

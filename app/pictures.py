@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from auditor import images
 from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.catalog.models import DatasetTable
-from auditor.decoding import ImageError, upright
+from auditor.decoding import ImageError, channels_first, upright
 from auditor.errors import NotFoundError
 
 LARGE = 320
@@ -34,8 +32,5 @@ def png(dataset_id: int, sample_id: int, size: int) -> bytes:
         image = upright(images.original_bytes(dataset, sample), at_least=size)
     except (NotFoundError, ImageError):
         return images.thumbnail_png(dataset, sample_id, size)
-    values, longest = np.asarray(image), max(image.size)
-    return images.png_of(
-        values[None] if values.ndim == 2 else values.transpose(2, 0, 1),
-        size if longest < SMALL_ORIGINAL else min(size, longest),
-    )
+    longest = max(image.size)
+    return images.png_of(channels_first(image), size if longest < SMALL_ORIGINAL else min(size, longest))

@@ -6,10 +6,8 @@ import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from auditor import importing, staging
-from auditor.decoding import ImageError, upright
+from auditor.decoding import ImageError, channels_first, upright
 from auditor.images import png_of
 from auditor.sources import Problem, SourceOptions, SourceRow, open_source
 from auditor.sources.reading import UnreadableError, read_bytes
@@ -46,10 +44,9 @@ def _pictures(source: str, options: Mapping[str, str | None]) -> list[tuple[str,
         for row, payload in zip(rows, opened.payloads(row.location for row in rows), strict=False):
             try:
                 data = payload if isinstance(payload, bytes) else read_bytes(opened.info.root, payload)
-                values = np.asarray(upright(data, at_least=PICTURE_SIZE))
+                pixels = channels_first(upright(data, at_least=PICTURE_SIZE))
             except (ImageError, UnreadableError):
                 continue  # the preview lists it among the problems
-            pixels = values[None] if values.ndim == 2 else values.transpose(2, 0, 1)
             found.append((row.label or "unlabeled", png_of(pixels, PICTURE_SIZE)))
     return found
 

@@ -9,6 +9,7 @@ import streamlit as st
 from app import data, kept, state
 from auditor import results
 from auditor.catalog.models import AuditTable, DatasetTable
+from auditor.catalog.scores import STRONG_DISAGREEMENT
 
 SHOW = {
     "undecided": "Undecided",
@@ -17,8 +18,6 @@ SHOW = {
     "decided": "Decided",
 }
 MOST_PAIRS = 200
-DISAGREE = 0.5
-"""Spread of the engines' trust ranks from which they disagree strongly."""
 
 
 def choose(dataset: DatasetTable, audit: AuditTable) -> dict[str, Any]:
@@ -77,7 +76,7 @@ def _choose_engines(dataset: DatasetTable, audit: AuditTable) -> dict[str, Any]:
     if isinstance(chosen, str):
         return {"engine": chosen}
     if chosen == -1:
-        return {"disagreement": DISAGREE}
+        return {"disagreement": STRONG_DISAGREEMENT}
     return {"agreement": chosen} if chosen else {}
 
 

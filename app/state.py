@@ -11,6 +11,7 @@ import streamlit as st
 
 from app import components, data, kept
 from app.words import plain
+from auditor.catalog import audits
 from auditor.catalog.models import AuditTable, DatasetTable
 
 DATASET = "dataset"
@@ -55,7 +56,7 @@ def require_dataset() -> DatasetTable:
 
 def require_audit(dataset: DatasetTable) -> AuditTable:
     """The finished audit to look at (the newest, or the one chosen in the sidebar); stops without one."""
-    finished = [row for row in data.audits_of(dataset.id) if row.status == "finished"]
+    finished = audits.finished(data.audits_of(dataset.id))
     if not finished:
         st.info(
             f"{plain(dataset.name)} has no finished audit yet: start one, or watch the one that runs.",

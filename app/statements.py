@@ -9,7 +9,6 @@ from app import data, words
 from auditor import estimates, promises, verification
 from auditor.catalog.models import AuditTable, DatasetTable
 
-LEVELS = (0.05, 0.10, 0.20)
 MORE = 50
 
 

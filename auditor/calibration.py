@@ -81,8 +81,6 @@ class MoreRows:
     """Expected interval of the noise rate."""
     smallest_share: float
     """Smallest share of all labels that can be flagged at q."""
-    expected_flags: int
-    """Mean number of flags at q if the rows go on as those so far."""
     chance_of_any: float
     """Share of resamples in which anything could be flagged."""
     sentence: str
@@ -163,22 +161,6 @@ def _class_p_value(all_labels: NDArray[np.integer], drawn_labels: NDArray[np.int
     if len(expected) < 2 or expected.min() < 1.0:
         return 1.0
     return float(stats.chisquare(seen, expected).pvalue)
-
-
-def conformal_p_values(right_doubt: NDArray[np.floating], doubt: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Return (1 + #{right rows at least as doubtful}) / (n + 1) for every doubt (Vovk; Bates et al. 2023)."""
-    ordered = np.sort(right_doubt)
-    at_least = len(ordered) - np.searchsorted(ordered, doubt, side="left")
-    return (1.0 + at_least.astype(np.float64)) / (len(ordered) + 1.0)
-
-
-def benjamini_hochberg(p_values: NDArray[np.floating], level: float) -> NDArray[np.bool_]:
-    """Return the rejections of the step-up procedure at ``level`` (Benjamini and Hochberg 1995)."""
-    ordered = np.sort(p_values)
-    passes = np.flatnonzero(ordered <= level * np.arange(1, len(ordered) + 1) / max(len(ordered), 1))
-    if not len(passes):
-        return np.zeros(len(p_values), dtype=bool)
-    return np.asarray(p_values) <= ordered[passes[-1]]
 
 
 def promise(
@@ -378,18 +360,18 @@ def what_more_buys(
     smallest = min(1.0, 1.0 / ((total + 1) * q))
     if not num_more:
         why = "Every label that can be drawn is verified; the noise rate is known."
-        return MoreRows(0, interval.low, interval.high, smallest, 0, 0.0, why)
+        return MoreRows(0, interval.low, interval.high, smallest, 0.0, why)
     if not verified.size:
         half = percent((interval.high - interval.low) / 2)
         why = f"{num_more} rows: the noise rate to within {half} either way or better."
-        return MoreRows(num_more, interval.low, interval.high, smallest, 0, 0.0, why)
+        return MoreRows(num_more, interval.low, interval.high, smallest, 0.0, why)
     flags = _resampled_flags(trust_score, given_labels, verified, num_more, q, calibrating, seed)
     chance, mean = float((flags > 0).mean()), round(float(flags.mean()))
     sentence = (
         f"{num_more} more rows: noise rate within {percent(interval.low)} to {percent(interval.high)}; about "
         f"{mean:,} labels flagged at {percent(q)} ({percent(chance)} chance of any)."
     )
-    return MoreRows(num_more, interval.low, interval.high, smallest, mean, chance, sentence)
+    return MoreRows(num_more, interval.low, interval.high, smallest, chance, sentence)
 
 
 def _resampled_flags(

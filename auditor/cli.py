@@ -33,7 +33,6 @@ from auditor.cli_options import (
     writing,
 )
 
-Command = Any
 BACKGROUND_NICENESS = 5
 """Training yields to the app and to whatever else a person does at the machine."""
 PLANNED = {

@@ -91,10 +91,8 @@ def decode(data: bytes, *, size: int, channels: int) -> Decoded:
     digest = hashlib.sha256(f"{image.mode}{width}x{height}:".encode())
     digest.update(image.tobytes())
     bits = imagehash.phash(image).hash.ravel()
-    pixels = np.asarray(fit(image.convert(mode), size))
-    stacked = pixels[None] if channels == 1 else pixels.transpose(2, 0, 1)
     return Decoded(
-        pixels=np.ascontiguousarray(stacked),
+        pixels=np.ascontiguousarray(channels_first(fit(image.convert(mode), size))),
         height=height,
         width=width,
         content_hash=digest.digest(),
@@ -124,6 +122,12 @@ def upright(data: bytes, *, at_least: int | None = None) -> Image.Image:
         raise ImageError("does not fit into memory; make the image smaller") from error
     except Exception as error:
         raise ImageError(f"is cut off or damaged ({_reason(error)}); save or download it again") from error
+
+
+def channels_first(image: Image.Image) -> NDArray[np.uint8]:
+    """An image of mode L or RGB as (C, H, W) uint8."""
+    values = np.asarray(image)
+    return values[None] if values.ndim == 2 else values.transpose(2, 0, 1)
 
 
 def fit(image: Image.Image, size: int) -> Image.Image:

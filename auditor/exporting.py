@@ -7,7 +7,6 @@ Written to a temporary file and renamed, so that a file is whole or absent; neve
 from __future__ import annotations
 
 import csv
-import io
 import os
 import shlex
 import shutil
@@ -120,19 +119,6 @@ def export(
     finally:
         beside.unlink(missing_ok=True)
     return summary
-
-
-def export_text(
-    dataset_name: str,
-    *,
-    policy: str = "reviewed",
-    max_fdr: float | None = None,
-    audit_id: int | None = None,
-) -> bytes:
-    """The cleaned CSV as bytes, for a download."""
-    buffer = io.StringIO(newline="")
-    _write_csv(_load(dataset_name, policy, max_fdr, audit_id), buffer, ",")
-    return buffer.getvalue().encode("utf-8")
 
 
 def preview(

@@ -20,13 +20,12 @@ from typing import Any
 from urllib.parse import quote
 
 from auditor import fiftyone_app, fiftyone_database, fiftyone_processes, fiftyone_push, fiftyone_views
-from auditor.catalog import audits, datasets
+from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.errors import FiftyOneError
 from auditor.fiftyone_actions import REVIEWER
 from auditor.fiftyone_app import PORT, RunningApp
 from auditor.fiftyone_database import release
-from auditor.fiftyone_fields import MARK
 from auditor.fiftyone_pull import Listed, Pulled, pull
 from auditor.fiftyone_push import Progress, Pushed, Step, push
 
@@ -39,7 +38,6 @@ __all__ = [
     "Pushed",
     "RunningApp",
     "Step",
-    "is_pushed",
     "load",
     "prepare",
     "pull",
@@ -64,20 +62,6 @@ def load(name: str) -> Any:
     fiftyone = fiftyone_database.connect()
     with fiftyone_database.explained():
         return fiftyone_push.find(fiftyone, dataset)
-
-
-def is_pushed(name: str, *, to: str | None = None) -> bool:
-    """Whether FiftyOne holds the newest finished audit of ``name``."""
-    with session() as open_session:
-        dataset = datasets.get(open_session, name)
-        audit = audits.require_finished(open_session, dataset)
-    fiftyone = fiftyone_database.connect()
-    with fiftyone_database.explained():
-        try:
-            target = fiftyone_push.find(fiftyone, dataset, to)
-        except FiftyOneError:
-            return False
-        return target.info[MARK].get("audit") == audit.id
 
 
 @dataclass(frozen=True)

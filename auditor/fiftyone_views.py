@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
 from auditor import fiftyone_fields
+from auditor.catalog.scores import STRONG_DISAGREEMENT
 from auditor.fiftyone_fields import BASE, DECISION_FIELDS, INDEX, MARK, Columns
 from auditor.fiftyone_samples import Here
 
@@ -18,8 +19,6 @@ REVIEWED = "reviewed"
 COPIES = "duplicates with different labels"
 MAX_CLASS_VIEWS = 100
 """The App lists every view in one menu."""
-MIN_DISAGREEMENT = 0.5
-"""Spread of the engines' trust from which they disagree, as in our app."""
 MAP_KEY = "audit_map"
 SIMILARITY_KEY = "audit_similarity"
 MAX_COMPONENTS = 48
@@ -62,7 +61,7 @@ def _views(fiftyone: Any, target: Any, columns: Columns) -> list[str]:
         ),
         (
             DISAGREE,
-            target.match(field("engines_disagree") >= MIN_DISAGREEMENT).sort_by(
+            target.match(field("engines_disagree") >= STRONG_DISAGREEMENT).sort_by(
                 "engines_disagree", reverse=True
             ),
             "Samples that one engine trusts and another one does not",

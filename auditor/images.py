@@ -14,7 +14,7 @@ from PIL import Image
 
 from auditor.catalog import datasets, db
 from auditor.catalog.models import DatasetTable
-from auditor.decoding import ImageError, decode, upright
+from auditor.decoding import ImageError, decode
 from auditor.errors import NotFoundError
 from auditor.settings import settings
 from auditor.sources.reading import UnreadableError, read_bytes
@@ -134,19 +134,6 @@ def png_of(pixels: NDArray[np.uint8], size: int) -> bytes:
     stream = io.BytesIO()
     image.save(stream, "PNG", compress_level=1)
     return stream.getvalue()
-
-
-def original_png(dataset: Dataset, sample: Sample, size: int = 1024) -> bytes:
-    """The original picture, upright and at most ``size`` pixels a side, as PNG: for a close look.
-
-    Falls back to the cached picture where the original cannot be read any more.
-    """
-    try:
-        image = upright(original_bytes(dataset, sample), at_least=size)
-    except (NotFoundError, ImageError):
-        return thumbnail_png(dataset, sample.sample_id, size)
-    values = np.asarray(image)
-    return png_of(values[None] if values.ndim == 2 else values.transpose(2, 0, 1), size)
 
 
 def extracted_path(dataset: Dataset, sample: Sample) -> Path:

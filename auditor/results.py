@@ -81,24 +81,6 @@ def store(folder: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     building.rename(folder)
 
 
-def store_live(audit_id: int, engine: str, signals: Mapping[str, NDArray[Any]]) -> None:
-    """Keep the newest snapshot of a running engine's signals, whole or not at all."""
-    path = settings().audit_folder(audit_id) / f"{engine}.live.npz"
-    beside = path.with_suffix(".writing")
-    with beside.open("wb") as file:
-        np.savez(file, **{name: np.asarray(values) for name, values in signals.items()})  # type: ignore[arg-type]
-    beside.replace(path)
-
-
-def live_signals(audit_id: int, engine: str) -> dict[str, NDArray[np.float16]]:
-    """(N,) float16 by name: the newest snapshot of an engine's signals, also while it runs; else empty."""
-    path = settings().audit_folder(audit_id) / f"{engine}.live.npz"
-    if not path.exists():
-        return {}
-    with np.load(path, allow_pickle=False) as stored:
-        return dict(stored)
-
-
 def engine_folder(audit_id: int, engine: str) -> Path:
     """Where an engine's arrays lie."""
     return settings().audit_folder(audit_id) / engine

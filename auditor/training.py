@@ -47,7 +47,6 @@ class EngineChoice:
     name: str
     title: str
     paper: str
-    uses_trusted: bool
     signals: Mapping[str, SignalSpec]
 
 
@@ -58,7 +57,7 @@ def engine_choices() -> list[EngineChoice]:
     names = [name for name in DEFAULT_ENGINES if name in ENGINES]
     names += [name for name in ENGINES if name not in names]
     specs = [ENGINES[name] for name in names]
-    return [EngineChoice(s.name, s.title, s.paper, s.uses_trusted, dict(s.signals)) for s in specs]
+    return [EngineChoice(s.name, s.title, s.paper, dict(s.signals)) for s in specs]
 
 
 def machine() -> tuple[dict[str, str], str]:

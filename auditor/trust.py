@@ -150,22 +150,12 @@ def combine(
 
     # 2. How many, and from which class to which.
     pooled = pool_predictions(witnesses, given_labels, num_classes)
-    guessed_rate = noise_rate = guess_noise_rate(pooled, int(labeled.sum()))
-    guessed_transition = transition = guess_transition(pooled, num_classes)
-    check = _check_draw(trust, given_labels, verified, weighting)
-    if check is not None and check.verdict == "refused":
-        verified, noise_rate = (
-            None,
-            replace(guessed_rate, sentence=f"{guessed_rate.sentence} {check.sentence}"),
-        )
-    if verified is not None:
-        noise_rate = noise_rate_from_verified(given_labels, verified)
-        transition = transition_from_verified(given_labels, verified, guessed_transition)
+    noise = _estimate_noise(pooled, given_labels, num_classes, verified, weighting)
 
     # 3. Probabilities and the suggested cut.
-    error_probability, is_guess = _error_probability(weighting, noise_rate, given_labels, verified)
-    suggestions = _suggest(pooled, given_labels, verified, weighting)
-    is_label_issue = _flag_lowest(trust, noise_rate.point)
+    error_probability, is_guess = _error_probability(weighting, noise.rate, given_labels, noise.rests_on)
+    suggestions = _suggest(pooled, given_labels, noise.rests_on, weighting)
+    is_label_issue = _flag_lowest(trust, noise.rate.point)
 
     # 4. Where the witnesses part.
     num_voters = 0 if pooled is None else pooled.num_voters
@@ -190,13 +180,13 @@ def combine(
         rank_correlations=correlations,
         structured_noise=structured,
         structured_noise_sentence=structured_sentence,
-        noise_rate=noise_rate,
-        transition=transition,
-        guessed_noise_rate=guessed_rate,
-        guessed_transition=guessed_transition,
+        noise_rate=noise.rate,
+        transition=noise.transition,
+        guessed_noise_rate=noise.guessed_rate,
+        guessed_transition=noise.guessed_transition,
         learning=weighting.learning,
         calibrating=weighting.calibrating,
-        exchangeability=check,
+        exchangeability=noise.check,
     )
 
 
@@ -265,6 +255,40 @@ def _weigh(
     return _Weighting(trust, weights, True, why, learning, calibrating)
 
 
+@dataclass(frozen=True, eq=False)
+class _Noise:
+    """How many labels are wrong and from which class to which, beside what the predictions alone say."""
+
+    rate: NoiseRate
+    transition: Transition
+    guessed_rate: NoiseRate
+    guessed_transition: Transition
+    rests_on: Verified | None
+    """The verified rows, unless there are none or they cannot be a random sample."""
+    check: Exchangeability | None
+
+
+def _estimate_noise(
+    pooled: Pooled | None,
+    given_labels: NDArray[np.integer],
+    num_classes: int,
+    verified: Verified | None,
+    weighting: _Weighting,
+) -> _Noise:
+    """Guess rate and T from the predictions; verified rows that may be a random sample take the guesses' place."""
+    guessed_rate = guess_noise_rate(pooled, int((given_labels != UNLABELED).sum()))
+    guessed_transition = guess_transition(pooled, num_classes)
+    check = _check_draw(given_labels, verified, weighting)
+    if check is not None and check.verdict == "refused":
+        refused = replace(guessed_rate, sentence=f"{guessed_rate.sentence} {check.sentence}")
+        return _Noise(refused, guessed_transition, guessed_rate, guessed_transition, None, check)
+    if verified is None:
+        return _Noise(guessed_rate, guessed_transition, guessed_rate, guessed_transition, None, check)
+    rate = noise_rate_from_verified(given_labels, verified)
+    transition = transition_from_verified(given_labels, verified, guessed_transition)
+    return _Noise(rate, transition, guessed_rate, guessed_transition, verified, check)
+
+
 def _learn_weights(
     ranks: NDArray[np.float32],
     plain_trust: NDArray[np.floating],
@@ -303,16 +327,15 @@ def _log_odds(ranks: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 def _check_draw(
-    trust: NDArray[np.float32],
-    given_labels: NDArray[np.integer],
-    verified: Verified | None,
-    weighting: _Weighting,
+    given_labels: NDArray[np.integer], verified: Verified | None, weighting: _Weighting
 ) -> Exchangeability | None:
     """Look at the rows that this audit treated like all others."""
     if verified is None or weighting.calibrating is None:
         return None
     ids = verified.sample_ids[weighting.calibrating]
-    return check_exchangeable(trust, given_labels, ids, pool=verified.pool, treated=verified.treated)
+    return check_exchangeable(
+        weighting.trust_score, given_labels, ids, pool=verified.pool, treated=verified.treated
+    )
 
 
 def _error_probability(

@@ -160,8 +160,6 @@ class _EpochWatch:
             kept = np.nan_to_num(np.asarray(record.signals["selected"], dtype=np.float64))
             if kept.sum() > 0:
                 metrics["label_precision"] = float((kept * self._is_right).sum() / kept.sum())
-        if record.signals:
-            results.store_live(self._audit_id, self._engine, record.signals)
         with session() as open_session:
             audits.record_epoch(
                 open_session,

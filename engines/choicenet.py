@@ -442,6 +442,5 @@ SPEC = EngineSpec(
             "neither",
         ),
     },
-    uses_unlabeled=False,
     uses_trusted=False,
 )

@@ -348,21 +348,6 @@ def label_signals(
     }
 
 
-def given_label_probs(log_pi: Tensor, probs: Tensor) -> Tensor:
-    """(B, D) sum_k pi_k pbar_k: the mixture's prediction of the *given* label, its noise included."""
-    return (log_pi.exp()[:, :, None] * probs).sum(dim=1)
-
-
-def normalize_rho(rho_label: Tensor, rho_min: float) -> Tensor:
-    """(B,) clip((rho_label - rho_min) / (1 - rho_min), 0, 1): rho_label as a score, high = clean (15).
-
-    Args:
-        rho_label: (B,) in [-1, 1].
-        rho_min: first percentile of rho_label over the data set.
-    """
-    return ((rho_label - rho_min) / max(1.0 - rho_min, 1e-6)).clamp(0.0, 1.0)
-
-
 def _at_label(values: Tensor, labels: Tensor) -> Tensor:
     """(B, K): values (B, K, D) at each sample's label (B,)."""
     index = labels[:, None, None].expand(-1, values.shape[1], 1)

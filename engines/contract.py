@@ -252,7 +252,6 @@ class EngineSpec:
     """Frozen dataclass with ``preset(name)`` for ``quick``, ``standard`` and ``paper``."""
     train: Train
     signals: Mapping[str, SignalSpec]
-    uses_unlabeled: bool
     uses_trusted: bool
 
 

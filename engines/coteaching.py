@@ -440,6 +440,5 @@ SPEC = EngineSpec(
             high_means="suspect",
         ),
     },
-    uses_unlabeled=False,
     uses_trusted=True,
 )

@@ -423,6 +423,5 @@ SPEC = EngineSpec(
             high_means="clean",
         ),
     },
-    uses_unlabeled=False,
     uses_trusted=False,
 )

@@ -414,6 +414,5 @@ SPEC = EngineSpec(
     config_type=L2BConfig,
     train=train,
     signals=SIGNALS,
-    uses_unlabeled=True,
     uses_trusted=True,
 )

@@ -38,19 +38,6 @@ def entropy(probs: Tensor) -> Tensor:
     return torch.special.entr(_at_least_float32(probs)).sum(dim=1)
 
 
-def negative_entropy(probs: Tensor) -> Tensor:
-    """sum_c p_c log p_c of each row: (B, K) -> (B,); the penalty that spreads predictions."""
-    return -entropy(probs)
-
-
-def kl_divergence(p: Tensor, q: Tensor, *, floor: float = 1e-12) -> Tensor:
-    """KL(p || q) = sum_c p_c log(p_c / q_c) of each row: (B, K), (B, K) -> (B,), at least 0.
-
-    ``q`` is held at or above ``floor``, so that a class which q rules out costs much but not infinity.
-    """
-    return (torch.special.xlogy(p, p) - p * q.clamp(min=floor).log()).sum(dim=1)
-
-
 def _at_least_float32(values: Tensor) -> Tensor:
     """Half precision is for matrix products; logs and sums over classes need more digits."""
     return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values

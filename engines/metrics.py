@@ -22,14 +22,6 @@ class Detection(NamedTuple):
     f1: float
 
 
-class Cut(NamedTuple):
-    """A threshold on suspicion (flag where suspicion >= threshold) and what it catches."""
-
-    threshold: float
-    true_positive_rate: float
-    false_positive_rate: float
-
-
 CONCENTRATED = 0.6
 """Share of a class's differing predictions on one other class from which errors look like flips of pairs."""
 MIN_DIFFERING = 20
@@ -89,63 +81,10 @@ def precision_recall_f1(is_wrong: ArrayLike, flagged: ArrayLike) -> Detection:
     return Detection(precision, recall, 2 * precision * recall / total if total else 0.0)
 
 
-def best_cut(is_wrong: ArrayLike, suspicion: ArrayLike) -> Cut:
-    """The threshold that maximises true minus false positive rate (Youden); NaN where a kind is missing."""
-    wrong, score = _known(is_wrong, suspicion)
-    num_wrong, num_right = int(wrong.sum()), int((~wrong).sum())
-    if not num_wrong or not num_right:
-        return Cut(float("nan"), float("nan"), float("nan"))
-    found, flagged, thresholds = _curve(wrong, score)
-    true_rate, false_rate = found / num_wrong, (flagged - found) / num_right
-    best = int(np.argmax(true_rate - false_rate))
-    return Cut(float(thresholds[best]), float(true_rate[best]), float(false_rate[best]))
-
-
 def label_precision(is_wrong: ArrayLike, kept: ArrayLike) -> float:
     """Share of right labels among the kept: (N,), (N,) bool -> [0, 1]; an oracle has 1. NaN of nothing."""
     wrong, keep = np.asarray(is_wrong, dtype=bool), np.asarray(kept, dtype=bool)
     return float((~wrong[keep]).mean()) if keep.any() else float("nan")
-
-
-def label_recall(is_wrong: ArrayLike, kept: ArrayLike) -> float:
-    """Share of the right labels that were kept, in [0, 1]; NaN where no label is right."""
-    wrong, keep = np.asarray(is_wrong, dtype=bool), np.asarray(kept, dtype=bool)
-    return float(keep[~wrong].mean()) if (~wrong).any() else float("nan")
-
-
-def relabel_accuracy(flagged: ArrayLike, suggested: ArrayLike, true_labels: ArrayLike) -> float:
-    """Share of the flagged whose suggested label is the true one; NaN where nothing is flagged."""
-    flag = np.asarray(flagged, dtype=bool)
-    right = np.asarray(suggested) == np.asarray(true_labels)
-    return float(right[flag].mean()) if flag.any() else float("nan")
-
-
-def noise_after_suggestions(
-    given: ArrayLike, flagged: ArrayLike, suggested: ArrayLike, true_labels: ArrayLike
-) -> float:
-    """Share of wrong labels once every flagged label is replaced by its suggestion, in [0, 1]."""
-    corrected = np.where(np.asarray(flagged, dtype=bool), suggested, given)
-    return float((corrected != np.asarray(true_labels)).mean())
-
-
-def expected_calibration_error(probs: ArrayLike, labels: ArrayLike, num_bins: int = 15) -> float:
-    """Mean gap between confidence and accuracy over ``num_bins`` equal bins of confidence, by their size.
-
-    (N, K) rows sum to 1, (N,) -> [0, 1]; 0 = honest.
-    """
-    table, truth = np.asarray(probs, dtype=np.float64), np.asarray(labels)
-    confidence, correct = table.max(axis=1), table.argmax(axis=1) == truth
-    # Bins are open on the left, so that a confidence of exactly 1 belongs to the last one.
-    place = np.clip(np.ceil(confidence * num_bins).astype(int) - 1, 0, num_bins - 1)
-    gap = np.bincount(place, weights=confidence - correct, minlength=num_bins)
-    return float(np.abs(gap).sum() / len(truth))
-
-
-def brier(probs: ArrayLike, labels: ArrayLike) -> float:
-    """Mean squared distance to the one-hot truth: (N, K), (N,) -> [0, 2]; 0 = sure and right."""
-    table, truth = np.asarray(probs, dtype=np.float64), np.asarray(labels)
-    given = np.take_along_axis(table, truth[:, None], axis=1)[:, 0]
-    return float((np.square(table).sum(axis=1) - 2 * given + 1).mean())
 
 
 def _known(is_wrong: ArrayLike, suspicion: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:

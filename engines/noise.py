@@ -90,32 +90,6 @@ def make_noise(
     return NoisyLabels(noisy, mask, rate, float(mask[labeled].mean()) if labeled.any() else 0.0)
 
 
-def noise_transition(kind: str, rate: float, num_classes: int, *, seed: int = 0) -> NDArray[np.float64]:
-    """T[i, j] = P(given = j | true = i): (K, K) float64, rows sum to 1.
-
-    For exact generators the expected share. ``seed`` matters for ``flip_one`` and ``flip_two``, whose target
-    classes it draws, and must be the seed of ``make_noise``.
-
-    Raises:
-        EngineInputError: as ``make_noise``.
-    """
-    _check(kind, np.zeros(1, dtype=np.int64), rate, num_classes)
-    eye = np.eye(num_classes)
-    if kind in ("sym_incl", "sym_incl_exact"):
-        return (1 - rate) * eye + rate / num_classes
-    if kind in ("sym_excl", "sym_excl_exact", "umn_within_class"):
-        return (1 - rate) * eye + rate / (num_classes - 1) * (1 - eye)
-    if kind == "one_way_binary":
-        return np.array([[1 - rate, rate], [0.0, 1.0]])
-    rng = np.random.default_rng(seed)
-    if kind in ("flip_one", "flip_two"):
-        targets = _random_targets(num_classes, 1 if kind == "flip_one" else 2, rng)
-        moved = np.mean([eye[column] for column in targets.T], axis=0)
-    else:
-        moved = eye[_target_map(kind, num_classes)]
-    return (1 - rate) * eye + rate * moved
-
-
 def _check(kind: str, labels: Labels, rate: float, num_classes: int) -> None:
     if kind not in GENERATORS:
         raise EngineInputError(f"there is no noise {kind!r}; choose one of {', '.join(GENERATORS)}.")

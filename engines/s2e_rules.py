@@ -117,13 +117,6 @@ def search_schedule(
     return SearchResult(ledger.best(), tuple(ledger.trials), None, means)
 
 
-def plan_work(rule: str, budget: SearchBudget) -> int:
-    """Epochs that ``search_schedule`` will train under this rule, for progress."""
-    if rule != "hyperband":
-        return budget.trained_epochs
-    return sum(sum(_rung_cost(bracket)) for bracket in plan_hyperband(budget))
-
-
 def relaxation_step(
     rule: str,
     relaxation: Relaxation,

@@ -44,8 +44,6 @@ class ScheduleSpace:
     """(x (D,), t (E,), T) -> R (E,), not yet clipped."""
     simplex_size: int = 0
     """The first so many numbers sum to one (Dirichlet); the others are independent (Beta)."""
-    starts_at_one: bool = True
-    """R(0) = 1 for every x."""
 
     @property
     def size(self) -> int:
@@ -231,14 +229,11 @@ SPACES: dict[str, ScheduleSpace] = {
         "four radial basis functions",
         (*_numbered("v", 4), "v0", *_numbered("mu", 4), *_numbered("s", 4)),
         _rbf_space,
-        starts_at_one=False,
     ),
     "rbf_code": ScheduleSpace(
-        "rbf_code", "six bumps of the forget rate", _numbered("p", 18), _rbf_code_space, starts_at_one=False
+        "rbf_code", "six bumps of the forget rate", _numbered("p", 18), _rbf_code_space
     ),
-    "mlp": ScheduleSpace("mlp", "a small network", _numbered("v", 13), _mlp_space, starts_at_one=False),
-    "mlp_code": ScheduleSpace(
-        "mlp_code", "a logistic function of time", _numbered("v", 31), _mlp_code_space, starts_at_one=False
-    ),
+    "mlp": ScheduleSpace("mlp", "a small network", _numbered("v", 13), _mlp_space),
+    "mlp_code": ScheduleSpace("mlp_code", "a logistic function of time", _numbered("v", 31), _mlp_code_space),
 }
 """Every space by name."""

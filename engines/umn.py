@@ -378,6 +378,5 @@ SPEC = EngineSpec(
             published_high_means="suspect",
         ),
     },
-    uses_unlabeled=True,
     uses_trusted=False,
 )

@@ -81,12 +81,6 @@ class EpsilonTracker:
         self._highest, self._final = state["highest"], state["final"]
 
 
-def flag_by_argmax(guider_probs: ArrayLike, learner_probs: ArrayLike) -> NDArray[np.bool_]:
-    """``final_argmax``: the two networks predict different classes; (N, K), (N, K) -> (N,)."""
-    disagrees: NDArray[np.bool_] = np.argmax(guider_probs, axis=1) != np.argmax(learner_probs, axis=1)
-    return disagrees
-
-
 def flag_by_threshold(epsilon: ArrayLike, threshold: float = EPSILON_THRESHOLD) -> NDArray[np.bool_]:
     """``final_threshold``: ε above ``threshold`` (the paper's literal 0 flags every sample); NaN is False."""
     flagged: NDArray[np.bool_] = np.nan_to_num(np.asarray(epsilon, dtype=np.float64), nan=-1.0) > threshold
@@ -117,8 +111,3 @@ def identify(
         "final_threshold": flag_by_threshold(final_epsilon),
         "gmm": flag_by_mixture(signals["epsilon"]),
     }
-
-
-def combined_score(guider_probability: ArrayLike, epsilon: ArrayLike) -> NDArray[np.float64]:
-    """p_guider(given) · (1 - ε) in [0, 1], high = clean: one number for the paper's two quantities."""
-    return np.asarray(guider_probability, dtype=np.float64) * (1.0 - np.asarray(epsilon, dtype=np.float64))

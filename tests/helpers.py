@@ -1,12 +1,15 @@
-"""Real handwritten digits as a user would have them, and a home where they are imported and audited."""
+"""Real handwritten digits as a user would have them, what makes an audit of them quick, and a browser."""
 
 from __future__ import annotations
 
 import csv
+import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 from PIL import Image
 from sklearn.datasets import load_digits
@@ -60,3 +63,11 @@ def verify_truthfully(digits: Digits, size: int, *, seed: int = 0) -> verificati
         label = int(digits.true_labels[sample_id])
         verification.record(draw.id, sample_id, "label", label=label, reviewer="ada")
     return draw
+
+
+def chromium() -> str:
+    """Path of the Chromium to drive: ``AUDITOR_CHROMIUM`` or the one installed; skips where there is none."""
+    path = os.environ.get("AUDITOR_CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
+    if not Path(path).exists():
+        pytest.skip(f"no Chromium at {path}; install it or set AUDITOR_CHROMIUM")
+    return path

@@ -9,6 +9,7 @@ from app import before_after, data, downloads, fiftyone_button, state, words
 from app.failures import shown
 from app.words import plain
 from auditor import exporting, reviewing
+from auditor.catalog import audits
 from auditor.catalog.models import DatasetTable
 
 POLICIES = {
@@ -105,7 +106,7 @@ def show_log(dataset: DatasetTable) -> None:
 
 st.title("Export")
 dataset = state.require_dataset()
-finished = [row for row in data.audits_of(dataset.id) if row.status == "finished"]
+finished = audits.finished(data.audits_of(dataset.id))
 policy, max_fdr = choose_policy()
 with shown():
     show_changes(dataset, policy, max_fdr)

@@ -7,6 +7,7 @@ import streamlit as st
 from app import components, data, state, statements, words
 from app.failures import shown
 from auditor import consensus, verification
+from auditor.catalog import audits
 from auditor.catalog.models import AuditTable, DatasetTable
 
 FIRST_DRAW = 200
@@ -57,7 +58,7 @@ def offer_more(dataset: DatasetTable, audit: AuditTable | None) -> None:
 st.title("Verify")
 dataset = state.require_dataset()
 assert dataset.id is not None
-finished = next((row for row in data.audits_of(dataset.id) if row.status == "finished"), None)
+finished = next(iter(audits.finished(data.audits_of(dataset.id))), None)
 drawn = verification.num_drawn(dataset.id)
 if not drawn:
     with shown():

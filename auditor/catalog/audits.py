@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psutil
-from sqlalchemy import delete
 from sqlmodel import Session, select
 
 from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable, EpochTable, now
@@ -48,9 +48,14 @@ def of_dataset(session: Session, dataset_id: int) -> list[AuditTable]:
     return list(session.exec(statement.order_by(AuditTable.id.desc())))
 
 
+def finished(found: Iterable[AuditTable]) -> list[AuditTable]:
+    """Those of the audits that have scores, in the same order."""
+    return [audit for audit in found if audit.status == "finished"]
+
+
 def latest_finished(session: Session, dataset_id: int) -> AuditTable | None:
     """The newest audit that has scores, or None."""
-    return next((audit for audit in of_dataset(session, dataset_id) if audit.status == "finished"), None)
+    return next(iter(finished(of_dataset(session, dataset_id))), None)
 
 
 def require_finished(session: Session, dataset: DatasetTable, audit_id: int | None = None) -> AuditTable:
@@ -61,16 +66,16 @@ def require_finished(session: Session, dataset: DatasetTable, audit_id: int | No
             which there are.
     """
     assert dataset.id is not None
-    finished = [audit for audit in of_dataset(session, dataset.id) if audit.status == "finished"]
-    if not finished:
+    have_scores = finished(of_dataset(session, dataset.id))
+    if not have_scores:
         raise NotFoundError(
             f"Dataset {dataset.name!r} has no finished audit yet; run `auditor audit {shlex.quote(dataset.name)}`."
         )
     if audit_id is None:
-        return finished[0]
-    found = next((audit for audit in finished if audit.id == audit_id), None)
+        return have_scores[0]
+    found = next((audit for audit in have_scores if audit.id == audit_id), None)
     if found is None:
-        numbers = ", ".join(str(audit.id) for audit in reversed(finished))
+        numbers = ", ".join(str(audit.id) for audit in reversed(have_scores))
         raise NotFoundError(
             f"Dataset {dataset.name!r} has no finished audit {audit_id}; its finished audits: {numbers}."
         )
@@ -106,11 +111,6 @@ def epochs(session: Session, audit_id: int, engine: str | None = None) -> list[E
 def record_epoch(session: Session, epoch: EpochTable) -> None:
     """Add or replace one epoch record (a resumed run may repeat the epoch it was killed in)."""
     session.merge(epoch)
-
-
-def forget_epochs(session: Session, audit_id: int, engine: str) -> None:
-    """Drop an engine's epoch records before it starts from nothing."""
-    session.execute(delete(EpochTable).where(EpochTable.audit_id == audit_id, EpochTable.engine == engine))
 
 
 def beat(session: Session, audit_id: int) -> bool:

@@ -19,6 +19,8 @@ from auditor.catalog.outcomes import Outcome, outcomes
 ROWS_A_STATEMENT = 20_000
 DECIDED = ("decision", "decided_label", "decided_labels", "reviewer", "decided_at")
 """Columns of a page that say what stands decided."""
+STRONG_DISAGREEMENT = 0.5
+"""Spread of the engines' trust ranks from which they disagree strongly."""
 
 
 @dataclass(frozen=True)
@@ -60,15 +62,13 @@ def store(session: Session, audit_id: int, columns: dict[str, NDArray[Any]]) -> 
         session.execute(insert(ScoreTable), rows)
 
 
-def page(
-    session: Session, audit: AuditTable, where: SuspectFilter, *, offset: int = 0, limit: int = 60
-) -> pd.DataFrame:
-    """One page of suspects, the most suspicious first, with paths and what stands decided.
+def page(session: Session, audit: AuditTable, where: SuspectFilter, *, limit: int = 60) -> pd.DataFrame:
+    """The first suspects, the most suspicious first, with paths and what stands decided.
 
     Columns: those of ``ScoreTable`` and filepath, duplicate_group, decision, decided_label, decided_labels,
     reviewer, decided_at.
     """
-    statement = _filtered(audit, where, _page_columns()).order_by(ScoreTable.rank).offset(offset).limit(limit)
+    statement = _filtered(audit, where, _page_columns()).order_by(ScoreTable.rank).limit(limit)
     names = [column.key for column in ScoreTable.__table__.columns if column.key != "audit_id"]
     names += ["filepath", "duplicate_group"]
     found = pd.DataFrame(session.execute(statement).all(), columns=names)

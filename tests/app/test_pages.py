@@ -133,16 +133,32 @@ def test_verify__draws_at_random_and_shows_what_is_known() -> None:
     assert "Every drawn sample is judged" in texts(app)
 
 
+def stored() -> tuple[str, int, float]:
+    """What the noise rate rests on, how many label issues there are, and the errors expected, by the catalog."""
+    with session() as open_session:
+        summary, table = audits.get(open_session, 1).summary, scores.table(open_session, 1)
+    return (
+        summary["noise_rate"]["kind"],
+        int(table.is_label_issue.sum()),
+        float(table.error_probability.sum()),
+    )
+
+
 @pytest.mark.usefixtures("copied_home")
 def test_verify__verdicts_reach_the_ranking() -> None:
     draw = verification.draw(DATASET, 20)
     for sample in draw.sample_ids:
         verification.record(draw.id or 0, sample, "label", label=0, reviewer="Ada")
     app = open_page("verify", reviewer="Ada")
+    kind, num_issues, error_probability = stored()
+    assert kind == "guess"
     app.button(key="verify_settle").click().run()
     assert not app.error
     assert [title.value for title in app.title] == ["Suspects"]
-    assert consensus.verified_rows(1).size == 20
+    new_kind, new_num_issues, new_error_probability = stored()
+    assert new_kind == "interval"
+    assert new_num_issues > 2 * num_issues  # few of the labels are the zero that Ada saw everywhere
+    assert new_error_probability > 2 * error_probability
 
 
 @pytest.mark.usefixtures("copied_home")

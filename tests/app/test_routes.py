@@ -102,6 +102,27 @@ def test_image__an_id_that_was_given_again_shows_the_new_dataset(
     assert shown == [(200, 0, 0), (0, 0, 200)]
 
 
+def test_image__a_close_look_is_upright_and_the_cached_picture_stands_in_for_a_lost_original(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AUDITOR_HOME", str(tmp_path / "other"))
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    for number in range(2):
+        (tmp_path / "source" / "a").mkdir(parents=True, exist_ok=True)
+        picture = Image.effect_noise((300, 900), 50 + number)
+        picture.save(tmp_path / "source" / "a" / f"{number}.jpg", exif=turned)
+    importing.import_dataset(tmp_path / "source", name="turned", image_size=32, workers=1)
+    params = {"size": 450, "t": access.token()}
+
+    def size() -> tuple[int, int]:
+        return Image.open(io.BytesIO(STRANGER.get("image/1/0.png", params=params).content)).size
+
+    assert size() == (450, 150)
+    (tmp_path / "source" / "a" / "0.jpg").unlink()
+    assert size() == (448, 448)  # the cache's 32 pixels a side, enlarged by a whole factor
+
+
 def test_image__unknown_sample_is_not_found(client: Client) -> None:
     assert client.get("image/1/9999.png").status_code == 404
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -16,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers import chromium
+
 ROOT = Path(__file__).resolve().parents[2]
-CHROMIUM = os.environ.get("AUDITOR_CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -87,10 +87,9 @@ def server(tmp_path: Path) -> Iterator[Server]:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[object]:
     """One Chromium for a file; Playwright allows one at a time, and other files of a worker start theirs."""
-    if not Path(CHROMIUM).exists():
-        pytest.skip(f"no Chromium at {CHROMIUM}; install it or set AUDITOR_CHROMIUM")
+    executable = chromium()
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield chromium
-        chromium.close()
+        opened = driver.chromium.launch(executable_path=executable, args=FLAGS)
+        yield opened
+        opened.close()

@@ -18,7 +18,6 @@ from engines.cholesky import (
     kendall_fit_loss,
     label_signals,
     mixture_fit_loss,
-    normalize_rho,
     outer_factor,
     responsibilities,
 )
@@ -362,8 +361,3 @@ def test_label_signals__rho_follows_the_responsible_component() -> None:
     torch.testing.assert_close(signals["p_target"], torch.tensor([1.0, 0.0]))
     torch.testing.assert_close(signals["rho_x"], torch.tensor([0.3, 0.3]))
     torch.testing.assert_close(signals["pi_1"], torch.tensor([0.5, 0.5]))
-
-
-def test_normalize_rho__clips_at_both_ends() -> None:
-    score = normalize_rho(torch.tensor([-0.9, 0.2, 0.6, 1.0]), rho_min=0.2)
-    torch.testing.assert_close(score, torch.tensor([0.0, 0.0, 0.5, 1.0]))

@@ -44,9 +44,6 @@ TINY_BY_ENGINE: dict[str, dict[str, Any]] = {}
 LEARNED_AUROC = 0.85
 """Least AUROC of trust on 400 digits with 20 % symmetric errors; chance is 0.5."""
 
-KNOWN_FAILURES: dict[tuple[str, str], str] = {}
-"""(engine, check) -> reason. Empty is the goal."""
-
 DEVICES: list[Any] = ["cpu"]
 if torch.cuda.is_available():
     DEVICES.append(pytest.param("cuda", marks=pytest.mark.gpu))
@@ -371,9 +368,6 @@ CHECKS: list[Callable[[Runs], None]] = [
 @pytest.mark.parametrize("engine", list(ENGINES))
 @pytest.mark.parametrize("device", DEVICES)
 def test_engine(device: str, engine: str, check: Callable[[Runs], None]) -> None:
-    reason = KNOWN_FAILURES.get((engine, check.__name__))
-    if reason is not None:
-        pytest.xfail(reason)
     check(runs_of(engine, device))
 
 

@@ -13,16 +13,10 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from engines.metrics import (
     auroc,
     average_precision,
-    best_cut,
-    brier,
     concentrated_share,
-    expected_calibration_error,
     label_precision,
-    label_recall,
-    noise_after_suggestions,
     precision_at_k,
     precision_recall_f1,
-    relabel_accuracy,
 )
 
 WRONG = np.array([1, 0, 1, 1, 0, 0, 0, 0], dtype=bool)
@@ -59,7 +53,6 @@ def test_auroc__infinite_suspicion_ties() -> None:
 def test_detection__one_kind_missing_is_nan() -> None:
     assert math.isnan(auroc(np.zeros(3, dtype=bool), np.arange(3)))
     assert math.isnan(average_precision(np.zeros(3, dtype=bool), np.arange(3)))
-    assert math.isnan(best_cut(np.ones(3, dtype=bool), np.arange(3)).threshold)
 
 
 def test_auroc__shapes_differ() -> None:
@@ -93,50 +86,16 @@ def test_precision_recall_f1__nothing_flagged_warns() -> None:
         assert precision_recall_f1(np.zeros(8, dtype=bool), FLAGGED) == (0.0, 0.0, 0.0)
 
 
-def test_best_cut__by_hand() -> None:
-    score = np.array([0.9, 0.8, 0.7, 0.1, 0.2, 0.3, 0.1, 0.1])
-    cut = best_cut(WRONG, score)
-    assert (cut.threshold, cut.true_positive_rate) == (0.7, pytest.approx(2 / 3))
-    assert cut.false_positive_rate == pytest.approx(1 / 5)
-
-
-def test_label_precision_and_recall__oracle_and_by_hand() -> None:
-    assert label_precision(WRONG, ~WRONG) == label_recall(WRONG, ~WRONG) == 1.0
+def test_label_precision__oracle_and_by_hand() -> None:
+    assert label_precision(WRONG, ~WRONG) == 1.0
     assert label_precision(WRONG, FLAGGED) == pytest.approx(1 / 3)
-    assert label_recall(WRONG, FLAGGED) == pytest.approx(1 / 5)
     assert math.isnan(label_precision(WRONG, np.zeros(8, dtype=bool)))
-    assert math.isnan(label_recall(np.ones(2, dtype=bool), np.ones(2, dtype=bool)))
 
 
 def test_label_precision__random_selector_is_one_minus_the_noise() -> None:
     rng = np.random.default_rng(0)
     wrong = rng.random(200_000) < 0.3
     assert label_precision(wrong, rng.random(200_000) < 0.5) == pytest.approx(0.7, abs=0.005)
-
-
-def test_suggestions__by_hand() -> None:
-    given_labels, truth = np.array([0, 1, 2, 3]), np.array([0, 2, 2, 1])
-    flagged, suggested = np.array([False, True, True, True]), np.array([9, 2, 0, 0])
-    assert relabel_accuracy(flagged, suggested, truth) == pytest.approx(1 / 3)
-    assert noise_after_suggestions(given_labels, flagged, suggested, truth) == pytest.approx(2 / 4)
-    assert math.isnan(relabel_accuracy(np.zeros(4, dtype=bool), suggested, truth))
-
-
-def test_expected_calibration_error__by_hand() -> None:
-    probs = np.array([[0.9, 0.1], [0.9, 0.1], [0.4, 0.6], [1.0, 0.0]])
-    # bins: {.9, .9} one right of two: gap .4; {.6} right: gap .4; {1.0} wrong: gap 1
-    assert expected_calibration_error(probs, [0, 1, 1, 1]) == pytest.approx((2 * 0.4 + 0.4 + 1) / 4)
-
-
-def test_expected_calibration_error__honest_is_zero() -> None:
-    assert expected_calibration_error(np.eye(3), [0, 1, 2]) == 0.0
-    assert expected_calibration_error(np.full((4, 2), 0.5), [0, 1, 0, 1]) == 0.0
-
-
-def test_brier__bounds_and_by_hand() -> None:
-    assert brier(np.eye(2), [0, 1]) == 0.0
-    assert brier(np.eye(2), [1, 0]) == 2.0
-    assert brier([[0.7, 0.2, 0.1]], [0]) == pytest.approx(0.09 + 0.04 + 0.01)
 
 
 def test_concentrated_share__by_hand() -> None:

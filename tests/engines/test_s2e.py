@@ -29,7 +29,6 @@ from engines.s2e_rules import (
     SearchBudget,
     SharedWeightsRule,
     hyperband_brackets,
-    plan_work,
     relaxation_step,
     search_schedule,
 )
@@ -225,7 +224,8 @@ def test_search_schedule__spends_its_budget_and_reports_the_best_ever_seen(rule:
     assert result.best.accuracy == max(trial.accuracy for trial in longest)
     if rule != "hyperband":
         assert len(result.trials) == budget.trainings
-    assert plan_work(rule, budget) <= budget.trained_epochs
+    longest_of = {trial.x: trial.epochs for trial in result.trials}  # a promoted training goes on
+    assert sum(longest_of.values()) <= budget.trained_epochs
 
 
 @pytest.mark.parametrize("rule", RULES)

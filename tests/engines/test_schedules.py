@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from engines.schedules import MIN_KEEP_RATE, SPACES, coteaching_keep_rate
 
 T = 200.0
+START_ANYWHERE = {"rbf", "rbf_code", "mlp", "mlp_code"}
+"""Spaces whose R(0) may be below 1."""
 
 
 @pytest.mark.parametrize("name", ["paper", "code"])
@@ -37,7 +39,7 @@ def test_keep_rates__any_corner_of_the_cube(name: str, data: st.DataObject) -> N
     assert np.isfinite(rates).all()
     assert (rates >= MIN_KEEP_RATE).all()
     assert (rates <= 1).all()
-    if space.starts_at_one:
+    if name not in START_ANYWHERE:
         assert rates[0] == pytest.approx(1.0, abs=1e-4)
 
 

@@ -17,8 +17,6 @@ from engines.umn_config import METHODS, UMNConfig
 from engines.umn_networks import ImageDecoder, build_stacked_vae
 from engines.umn_signals import (
     EpsilonTracker,
-    combined_score,
-    flag_by_argmax,
     flag_by_mixture,
     flag_by_threshold,
     identify,
@@ -300,9 +298,6 @@ def test_epsilon_tracker__aggregates_by_hand() -> None:
 
 
 def test_flag_rules__by_hand() -> None:
-    guider = np.array([[0.6, 0.4], [0.4, 0.6]])
-    learner = np.array([[0.9, 0.1], [0.7, 0.3]])
-    assert flag_by_argmax(guider, learner).tolist() == [False, True]
     assert flag_by_threshold([0.04, 0.06, np.nan]).tolist() == [False, True, False]
     two_modes = np.array([1e-5, 2e-5, 1.5e-5, 1e-5, 0.3, 0.4, np.nan])
     assert flag_by_mixture(two_modes).tolist() == [False] * 4 + [True] * 2 + [False]
@@ -317,10 +312,6 @@ def test_identify__names_every_rule() -> None:
     assert found["final_argmax"].tolist() == [False, True, False]
     assert found["final_threshold"].tolist() == [False, True, True]
     assert found["gmm"].tolist() == [False, False, True]
-
-
-def test_combined_score__high_means_clean() -> None:
-    np.testing.assert_allclose(combined_score([0.9, 0.9, 0.0], [0.0, 0.5, 0.0]), [0.9, 0.45, 0.0])
 
 
 def test_train__signals_are_of_the_judging_model_and_history_is_by_epoch() -> None:

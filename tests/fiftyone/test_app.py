@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from auditor import fiftyone_processes, fiftyone_sync
 from tests.fiftyone.test_pull import at, pull, standing
+from tests.helpers import chromium
 
-CHROMIUM = Path(os.environ.get("AUDITOR_CHROMIUM", "/usr/bin/chromium"))
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
 WAIT_MS = 120_000
 
@@ -22,13 +20,12 @@ WAIT_MS = 120_000
 def page(pushed: Any) -> Iterator[Any]:
     """The App on the suspects of the pushed dataset, reviewed by ann."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    if not CHROMIUM.exists():
-        pytest.skip(f"no Chromium at {CHROMIUM}; set AUDITOR_CHROMIUM")
+    executable = chromium()
     prepared = fiftyone_sync.prepare("digits", port=fiftyone_processes.free_port())
     app = fiftyone_sync.start(prepared, reviewer="ann")
     try:
         with sync_api.sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+            browser = playwright.chromium.launch(executable_path=executable, args=FLAGS)
             opened = browser.new_page(viewport={"width": 1500, "height": 900})
             opened.set_default_timeout(WAIT_MS)
             # A popover for first-time users covers the buttons.

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from auditor import auditing, exporting, importing, worker
-from auditor.catalog import audits, datasets, scores
+from auditor import auditing, exporting, importing, own_predictions, promises, worker
+from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
 from auditor.catalog.models import DatasetTable
 from auditor.errors import AuditFailedError
@@ -61,31 +63,54 @@ class Dataset:
         worker.run(audit_id)
         return audit_id
 
-    def suspects(self, top: int | None = None) -> pd.DataFrame:
+    def add_pred_probs(
+        self, source: str | Path | NDArray[np.floating], *, name: str | None = None
+    ) -> own_predictions.Added:
+        """Hear your own model's probabilities as one more witness of later audits; see ``own_predictions.add``."""
+        return own_predictions.add(self.name, source, name=name)
+
+    def suspects(
+        self, top: int | None = None, *, max_fdr: float | None = None, audit_id: int | None = None
+    ) -> pd.DataFrame:
         """Labels by suspicion, the most suspicious first, with class names.
+
+        Of the newest finished audit or of ``audit_id``.
+        ``max_fdr`` keeps those of which on average at most that share is falsely flagged; none where nothing can be
+        promised. What can be said about them stands in ``attrs["statement"]``.
 
         Columns: sample_id, filepath, given_label, suggested_label, trust_score, error_probability,
         suggested_probability, is_label_issue, agreement, decision, reviewer.
 
         Raises:
             NotFoundError: no audit of this dataset has finished.
+            AuditFailedError: ``max_fdr`` is outside (0, 1).
         """
         with session() as open_session:
-            audit = audits.require_finished(open_session, self._row)
-            limit = top or self._row.num_samples
-            page = scores.page(open_session, audit, scores.SuspectFilter(), limit=limit)
+            audit = audits.require_finished(open_session, self._row, audit_id)
+        listed = promises.suspects(audit, top=top or self._row.num_samples, max_fdr=max_fdr)
+        page = listed.page
         names = dict(enumerate(self._row.class_names))
         for column in ("given_label", "suggested_label"):
             page[column] = page[column].map(names)
         kept = ["sample_id", "filepath", "given_label", "suggested_label", "trust_score", "error_probability"]
         kept += ["suggested_probability", "is_label_issue", "agreement", "decision", "reviewer"]
-        return page[kept]
+        found = page[kept]
+        found.attrs["statement"] = listed.statement
+        return found
 
     def export(
-        self, path: str | Path, *, policy: str = "reviewed", max_fdr: float | None = None, force: bool = False
+        self,
+        path: str | Path,
+        *,
+        policy: str = "reviewed",
+        max_fdr: float | None = None,
+        audit_id: int | None = None,
+        force: bool = False,
     ) -> exporting.ExportSummary:
         """Write the cleaned table; see ``exporting.export``."""
-        return exporting.export(self.name, Path(path), policy=policy, max_fdr=max_fdr, force=force)
+        return exporting.export(
+            self.name, Path(path), policy=policy, max_fdr=max_fdr, audit_id=audit_id, force=force
+        )
 
     def to_fiftyone(self, *, to: str | None = None, replace: bool = False) -> Any:
         """Create or update the FiftyOne dataset of this audit and return it (a ``fiftyone.Dataset``).

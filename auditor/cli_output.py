@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from auditor import auditing, consensus, own_predictions, promises, results, reviewing, verification
-from auditor.catalog import audits, datasets, reviews, scores
+from auditor.catalog import audits, datasets, reviews
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable, DatasetTable
 from auditor.comparisons import BeforeAfter
@@ -174,28 +174,25 @@ def suspects(
     with session() as open_session:
         dataset = datasets.get(open_session, name)
         audit = audits.require_finished(open_session, dataset, audit_id)
-    sentence, where = _which(audit, max_fdr)
-    with session() as open_session:
-        page = scores.page(open_session, audit, where, limit=top) if where is not None else None
-        total = scores.count(open_session, audit, where) if where is not None else 0
+    listed = promises.suspects(audit, top=top, max_fdr=max_fdr)
     names = dataset.class_names
-    found = [] if page is None else page.to_dict("records")
+    found = listed.page.to_dict("records")
     reasons = results.headlines(
         audit, {int(row["sample_id"]): int(row["given_label"]) for row in found}, names
     )
     rows = [_suspect(row, names) | {"reason": reasons[int(row["sample_id"])]} for row in found]
     if as_json:
-        print_json({"statement": sentence, "total": total, "suspects": rows})
+        print_json({"statement": listed.statement, "total": listed.total, "suspects": rows})
         return
-    click.echo(sentence)
+    click.echo(listed.statement)
     for row in rows:
         click.echo(
             f"{row['rank'] + 1:>6}  {row['filepath']}  {row['given_label']} -> {row['suggested_label']}"
             f"  trust {row['trust_score']:.3f}  {row['decision'] or ''}"
         )
         click.echo(f"        {row['reason']}")
-    if len(rows) < total:
-        click.echo(f"The first {len(rows):,} of {total:,}; --top {total} lists all.")
+    if len(rows) < listed.total:
+        click.echo(f"The first {len(rows):,} of {listed.total:,}; --top {listed.total} lists all.")
 
 
 def verdicts_applied(name: str, counts: dict[str, int]) -> None:
@@ -285,25 +282,6 @@ def parsed_settings(settings: Sequence[str]) -> dict[str, dict[str, Any]]:
         except json.JSONDecodeError:
             found.setdefault(engine, {})[field] = value
     return found
-
-
-def _which(audit: AuditTable, max_fdr: float | None) -> tuple[str, scores.SuspectFilter | None]:
-    assert audit.id is not None
-    if max_fdr is None:
-        return promises.noise_rate_now(audit).sentence, scores.SuspectFilter()
-    standing = promises.load(audit.id)
-    promise = promises.promises(standing, levels=(max_fdr,))[max_fdr]
-    if not promise.is_kept:
-        return promise.sentence, None
-    ids = tuple(int(i) for i in np.flatnonzero(promise.flags))
-    rows = standing.verified.sample_ids
-    num_judged = int((standing.trust_score[rows] < promise.threshold).sum())
-    judged = (
-        f" {num_judged:,} more that are trusted as little are not listed: they were verified."
-        if num_judged
-        else ""
-    )
-    return promise.sentence + judged, scores.SuspectFilter(sample_ids=ids)
 
 
 def _suspect(row: Mapping[Any, Any], names: list[str]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from auditor import training
@@ -19,7 +20,12 @@ from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable, DatasetTable
 from auditor.errors import ImportRefusedError, NotFoundError
-from auditor.predictions import probabilities_from_cells, read_predictions, witness_from_frame
+from auditor.predictions import (
+    array_predictions,
+    probabilities_from_cells,
+    read_predictions,
+    witness_from_frame,
+)
 from auditor.settings import settings
 
 FOLDER = "own_predictions"
@@ -41,27 +47,30 @@ class Added:
     num_samples: int
 
 
-def add(dataset_name: str, source: str | Path, *, name: str | None = None) -> Added:
+def add(dataset_name: str, source: str | Path | NDArray[np.floating], *, name: str | None = None) -> Added:
     """Take predicted probabilities as one more witness of every later audit; those of the same name are replaced.
 
     ``source`` is a table with ``sample_id`` or ``filepath`` and one column a class, named like the class, whose
-    missing rows have no opinion; an (N, K) ``.npy`` in the order of samples and classes; or ``column:PREFIX``, the
-    dataset's own columns PREFIX + class name, whose empty rows have none.
+    missing rows have no opinion; an (N, K) array, or an ``.npy`` of one, in the order of samples and classes; or
+    ``column:PREFIX``, the dataset's own columns PREFIX + class name, whose empty rows have none.
 
     Raises:
         ImportRefusedError: the name cannot be a witness's, or a class or row does not fit; the text names the row
             and the remedy, and nothing was stored.
     """
-    text = str(source)
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
-    if text.startswith(COLUMNS):
-        prefix = text.removeprefix(COLUMNS)
+    if isinstance(source, np.ndarray):
+        model = _checked(name or "own", "")
+        table = array_predictions(source, dataset.class_names, name=model)
+        pred_probs = _from_table(dataset, table, model)
+    elif str(source).startswith(COLUMNS):
+        prefix = str(source).removeprefix(COLUMNS)
         model = _checked(name or _name_of_columns(prefix), "")
         pred_probs = _from_columns(dataset, prefix)
     else:
         model = _checked(name or Path(source).stem, Path(source).suffix)
-        pred_probs = _from_file(dataset, Path(source), model)
+        pred_probs = _from_table(dataset, read_predictions(Path(source), dataset.class_names), model)
     _store(_folder(dataset.id) / f"{model}.npy", pred_probs)
     return Added(model, int(np.isfinite(pred_probs).all(axis=1).sum()), len(pred_probs))
 
@@ -127,9 +136,8 @@ def _name_of_columns(prefix: str) -> str:
     return f"{kept}_columns" if kept else "columns"
 
 
-def _from_file(dataset: DatasetTable, path: Path, name: str) -> NDArray[np.float32]:
+def _from_table(dataset: DatasetTable, table: pd.DataFrame, name: str) -> NDArray[np.float32]:
     assert dataset.id is not None
-    table = read_predictions(path, dataset.class_names)
     with session() as open_session:
         by_path = datasets.sample_ids_by_path(open_session, dataset.id)
         given = datasets.given_labels(open_session, dataset.id)

@@ -139,7 +139,7 @@ def read_predictions(path: Path, class_names: Sequence[str] = ()) -> pd.DataFram
     kind = path.suffix.lower()
     try:
         if kind == ".npy":
-            return _from_array(np.load(path, allow_pickle=False), class_names, path)
+            return array_predictions(np.load(path, allow_pickle=False), class_names, name=str(path))
         if kind == ".parquet":
             return pd.read_parquet(path)
         if kind in (".csv", ".tsv"):
@@ -151,12 +151,17 @@ def read_predictions(path: Path, class_names: Sequence[str] = ()) -> pd.DataFram
     raise ImportRefusedError(f"{path} is {kind or 'without suffix'}; give {kinds}.")
 
 
-def _from_array(array: Any, class_names: Sequence[str], path: Path) -> pd.DataFrame:
+def array_predictions(array: Any, class_names: Sequence[str], *, name: str) -> pd.DataFrame:
+    """An (N, K) array of probabilities, a row a sample and a column a class in their orders, as a table.
+
+    Raises:
+        ImportRefusedError: it has another shape; ``name`` says whose.
+    """
     # A renamed .npz is no array at all.
     shape: tuple[int, ...] = array.shape if isinstance(array, np.ndarray) else ()
     if len(shape) != 2 or shape[1] != len(class_names):
         raise ImportRefusedError(
-            f"{path} holds an array of shape {shape}; hand in one row a sample and {len(class_names)} columns, one "
+            f"{name} holds an array of shape {shape}; hand in one row a sample and {len(class_names)} columns, one "
             "a class, both in the order of the dataset."
         )
     return pd.DataFrame(array, columns=[PREFIX + name for name in class_names])

@@ -54,6 +54,18 @@ class Standing:
 
 
 @dataclass(frozen=True)
+class Suspects:
+    """The head of a list of suspects."""
+
+    statement: str
+    """What can be said about the list."""
+    page: pd.DataFrame
+    """As ``scores.page`` gives it."""
+    total: int
+    """How many there are beyond those listed too."""
+
+
+@dataclass(frozen=True)
 class Statements:
     """What the audit and the people say about the whole data set."""
 
@@ -120,6 +132,30 @@ def promises(standing: Standing, *, levels: tuple[float, ...] = LEVELS) -> dict[
         levels=levels,
         calibrating=standing.calibrating,
     )
+
+
+def suspects(audit: AuditTable, *, top: int, max_fdr: float | None = None) -> Suspects:
+    """The least trusted labels of a finished audit, or those among them that a promise at ``max_fdr`` covers.
+
+    Raises:
+        AuditFailedError: ``max_fdr`` is outside (0, 1).
+    """
+    assert audit.id is not None
+    if max_fdr is None:
+        with session() as open_session:
+            page = scores.page(open_session, audit, scores.SuspectFilter(), limit=top)
+            total = scores.count(open_session, audit, scores.SuspectFilter())
+        return Suspects(noise_rate_now(audit).sentence, page, total)
+    standing = load(audit.id)
+    promise = promises(standing, levels=(max_fdr,))[max_fdr]
+    statement, flags = promise.sentence, np.flatnonzero(promise.flags & promise.is_kept)
+    rows = standing.verified.sample_ids
+    num_judged = int((standing.trust_score[rows] < promise.threshold).sum()) if promise.is_kept else 0
+    if num_judged:
+        statement += f" {num_judged:,} more that are trusted as little are not listed: they were verified."
+    first = flags[np.argsort(standing.trust_score[flags], kind="stable")][:top]
+    with session() as open_session:
+        return Suspects(statement, scores.page_of(open_session, audit, first.tolist()), len(flags))
 
 
 def promise_changes(standing: Standing, q: float) -> Promise:

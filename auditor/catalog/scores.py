@@ -14,7 +14,7 @@ from sqlmodel import Session, select
 
 from auditor.catalog import verifications
 from auditor.catalog.models import AuditTable, DecisionTable, SampleTable, ScoreTable
-from auditor.catalog.outcomes import Outcome, outcomes
+from auditor.catalog.outcomes import AT_ONCE, Outcome, outcomes
 
 ROWS_A_STATEMENT = 20_000
 DECIDED = ("decision", "decided_label", "decided_labels", "reviewer", "decided_at")
@@ -75,6 +75,20 @@ def page(session: Session, audit: AuditTable, where: SuspectFilter, *, limit: in
     stands = outcomes(session, audit.dataset_id, [int(one) for one in found.sample_id])
     rows = [_decided(stands.get(one)) for one in found.sample_id]
     return pd.concat([found, pd.DataFrame(rows, columns=list(DECIDED), index=found.index)], axis=1)
+
+
+def page_of(session: Session, audit: AuditTable, sample_ids: Sequence[int]) -> pd.DataFrame:
+    """These samples as ``page`` shows them, however many: a statement takes only so many parameters."""
+    parts = [
+        page(
+            session,
+            audit,
+            SuspectFilter(sample_ids=tuple(sample_ids[start : start + AT_ONCE])),
+            limit=AT_ONCE,
+        )
+        for start in range(0, max(1, len(sample_ids)), AT_ONCE)
+    ]
+    return pd.concat(parts, ignore_index=True).sort_values("rank", ignore_index=True)
 
 
 def _decided(one: Outcome | None) -> tuple[Any, ...]:
@@ -140,13 +154,12 @@ def _typed(part: pd.DataFrame) -> pd.DataFrame:
 
 def of_samples(session: Session, audit_id: int, sample_ids: Sequence[int]) -> dict[int, ScoreTable]:
     """The scores of some samples by sample_id."""
-    rows = session.exec(
-        select(ScoreTable).where(
-            ScoreTable.audit_id == audit_id,
-            ScoreTable.sample_id.in_(list(sample_ids)),
-        )
-    )
-    return {row.sample_id: row for row in rows}
+    found: dict[int, ScoreTable] = {}
+    for start in range(0, len(sample_ids), AT_ONCE):
+        part = list(sample_ids[start : start + AT_ONCE])
+        statement = select(ScoreTable).where(ScoreTable.audit_id == audit_id, ScoreTable.sample_id.in_(part))
+        found |= {row.sample_id: row for row in session.exec(statement)}
+    return found
 
 
 def most_trusted(session: Session, audit_id: int, label: int, limit: int) -> list[int]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.neighbors import NearestNeighbors
+from threadpoolctl import threadpool_limits
 
 from auditor.errors import AuditFailedError
 
@@ -114,7 +115,9 @@ def _umap(points: NDArray[np.float32], seed: int) -> NDArray[np.float32]:
     # Exact neighbours: below MAX_FIT they cost seconds, UMAP's own search half a minute of compilation.
     search = NearestNeighbors(n_neighbors=NUM_NEIGHBORS).fit(points)
     distance, near = search.kneighbors(points)
-    with warnings.catch_warnings():
+    # UMAP's compiler sets OpenMP to every core it sees, also for engines that train after it in this process, and
+    # threads that wait for each other on a busy machine cost many times the work. The limit puts back what was.
+    with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="precomputed_knn\\[2\\]")  # only needed to place new points
         mapper = UMAP(
             n_neighbors=NUM_NEIGHBORS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 import shlex
 import sys
@@ -13,6 +14,8 @@ import pytest
 
 from auditor.__main__ import main
 from auditor.cli import cli
+from benchmarks import detection_readme
+from benchmarks.detection import RESULTS
 from tests.helpers import write_digits
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -100,3 +103,7 @@ def test_export_columns__are_all_named() -> None:
     from auditor.sources.exports import EXPORT_COLUMNS
 
     assert np.all([column in README for column in EXPORT_COLUMNS])
+
+
+def test_table_of_detection__is_that_of_the_results() -> None:
+    assert detection_readme.table(json.loads(RESULTS.read_text(encoding="utf-8"))) in README

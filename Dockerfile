@@ -3,7 +3,7 @@ FROM python:3.12-slim-bookworm
 
 # libcurl4: FiftyOne's MongoDB is linked against it. libgl1, libglib2.0-0: OpenCV, which FiftyOne imports.
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends make libcurl4 libgl1 libglib2.0-0 \
+    && apt-get install -y --no-install-recommends libcurl4 libgl1 libglib2.0-0 \
     && rm -rf /var/lib/apt/lists/*
 
 WORKDIR /app

@@ -16,7 +16,6 @@ import copy
 import json
 import os
 import platform
-import resource
 import statistics
 import subprocess
 import sys
@@ -32,7 +31,7 @@ from torch.nn import functional as F
 
 from benchmarks.images import load
 from benchmarks.result_files import result_file
-from engines.device import describe_device, versions
+from engines.device import describe_device, peak_memory_bytes, versions
 from engines.directional import (
     batch_statistics,
     directional_derivative,
@@ -189,12 +188,12 @@ def memory_of(name: str, width: int, meta_size: int, device: str) -> float:
         torch.cuda.reset_peak_memory_stats(device)
         before = torch.cuda.memory_allocated(device)
     else:
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        before = peak_memory_bytes(torch.device("cpu"))
     for _ in range(2):
         METHODS[name](bench)
     if device.startswith("cuda"):
         return (torch.cuda.max_memory_allocated(device) - before) / 1e6
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before) / 1e6
+    return (peak_memory_bytes(torch.device("cpu")) - before) / 1e6
 
 
 # --- error of the approximations --------------------------------------------------------------------------

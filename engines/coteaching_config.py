@@ -173,7 +173,7 @@ class CoteachingConfig(LoopConfig):
 
     @classmethod
     def preset(cls, name: str) -> CoteachingConfig:
-        """``quick``: a minute for 2,000 small images on one core; ``standard``: for a GPU; ``paper``: S2E's.
+        """``quick``: two minutes for 2,000 small images on one core; ``standard``: for a GPU; ``paper``: S2E's.
 
         Co-teaching's own publication: ``paper`` with network ``cnn9``, ``keep_schedule="coteaching"``, the
         ``noise_rate`` known and ``late_beta1=0.1``.

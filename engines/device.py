@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -145,10 +146,15 @@ def peak_memory_bytes(device: torch.device) -> int:
         return int(torch.cuda.max_memory_allocated(device))
     if sys.platform == "win32":
         return 0
+    if sys.platform == "linux":
+        # getrusage would begin with the size of the process that started this one.
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+        return next(
+            (int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM")), 0
+        )
     import resource  # absent on Windows
 
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def versions() -> dict[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import weakref
 
 import numpy as np
@@ -140,6 +142,16 @@ def test_stopwatch__laps_add_up() -> None:
     watch = Stopwatch()
     laps = watch.lap() + watch.lap()
     assert 0 < laps <= watch.seconds
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_peak_memory_bytes__is_of_this_process_and_not_of_the_one_that_started_it() -> None:
+    large = np.ones(60_000_000)  # 480 MB here
+    code = "import torch; from engines.device import peak_memory_bytes as peak; print(peak(torch.device('cpu')))"
+    mine = peak_memory_bytes(CPU)
+    childs = int(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
+    assert large[-1] == 1
+    assert 10_000_000 < childs < mine - 200_000_000
 
 
 def test_facts_about_the_machine() -> None:

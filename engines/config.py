@@ -59,7 +59,7 @@ class LoopConfig:
     precision: str = "float32"
     """``"float32"`` or ``"bfloat16"`` (automatic mixed precision, CUDA only; ignored on the CPU)."""
     compile: bool = False
-    """Compile the network with ``torch.compile`` (CUDA only; ignored on the CPU)."""
+    """Compile the network with ``torch.compile`` (CUDA only, needs a C compiler; ignored on the CPU)."""
     resident: str = "auto"
     """``"yes"``: all images on the device as uint8; ``"no"``: streamed; ``"auto"``: whichever fits."""
 

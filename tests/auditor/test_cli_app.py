@@ -36,7 +36,13 @@ def server(home: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     port = free_port()
     command = [sys.executable, "-m", "auditor", "app", "--port", str(port)]
     process = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+        command,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        # Under nohup a hangup is ignored, here and in every child.
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL) and None,
     )
     until = time.monotonic() + WAIT_S
     while not answers(port):

@@ -147,7 +147,9 @@ def test_stopwatch__laps_add_up() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_peak_memory_bytes__is_of_this_process_and_not_of_the_one_that_started_it() -> None:
     large = np.ones(60_000_000)  # 480 MB here
-    code = "import torch; from engines.device import peak_memory_bytes as peak; print(peak(torch.device('cpu')))"
+    code = (
+        "import torch; from engines.device import peak_memory_bytes as peak; print(peak(torch.device('cpu')))"
+    )
     mine = peak_memory_bytes(CPU)
     childs = int(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
     assert large[-1] == 1

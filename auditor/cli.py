@@ -23,11 +23,11 @@ from auditor.cli_options import (
     FORCE,
     MAX_FDR,
     POLICY,
-    PORT,
     PRESET,
     REVIEWER,
     SETTINGS,
     engines_option,
+    port_option,
     refuse_beside,
     reviewer_or_login,
     writing,
@@ -35,14 +35,7 @@ from auditor.cli_options import (
 
 BACKGROUND_NICENESS = 5
 """Training yields to the app and to whatever else a person does at the machine."""
-PLANNED = {
-    "engines": "--engines",
-    "preset": "--preset",
-    "device": "--device",
-    "seed": "--seed",
-    "settings": "--set",
-    "map_method": "--map",
-}
+PLANNED = ("engines", "preset", "device", "seed", "settings", "map_method")
 """What is fixed once an audit is planned."""
 
 
@@ -130,14 +123,13 @@ def audit(
         own_predictions.forget(name, forget_pred_probs)
         click.echo(f"{name}: audits do without {forget_pred_probs} from now on.")
         return
+    if resume:
+        refuse_beside("--resume", PLANNED, "an audit goes on as planned; leave --resume out to plan another")
     if pred_probs is not None:
         added = own_predictions.add(name, pred_probs)
         taken = f"{added.num_rows:,} of {added.num_samples:,} samples"
         click.echo(f"{added.name}: predictions for {taken} are one more witness.", err=True)
     if resume:
-        refuse_beside(
-            "--resume", PLANNED, "an audit goes on as it was planned; leave --resume out to plan another"
-        )
         audit_id = auditing.newest_unfinished(name)
     else:
         options = cli_output.parsed_settings(settings)
@@ -215,14 +207,14 @@ def verify(
     if sum(one is not None for one in (draw, draw_id, apply_path)) != 1:
         raise click.UsageError("Use one of --draw N --out FILE, --draw-id N --out FILE and --apply FILE.")
     if apply_path is not None:
-        refuse_beside("--apply", {"out": "--out", "seed": "--seed", "force": "--force"}, "leave it out")
+        refuse_beside("--apply", ("out", "seed", "force"), "leave it out")
         counts = verification.apply_csv(name, apply_path, reviewer=reviewer_or_login(reviewer))
         cli_output.verdicts_applied(name, counts)
         return
     if out is None:
         raise click.UsageError("--draw and --draw-id need --out FILE.")
     if draw_id is not None:
-        refuse_beside("--draw-id", {"seed": "--seed"}, "that draw is made; leave it out")
+        refuse_beside("--draw-id", ("seed",), "that draw is made; leave it out")
         drawn, judged = verification.write_again(name, draw_id, out, force=force)
         click.echo(
             f"{out}: the {drawn.size} samples of draw {draw_id} again, {judged} of them judged; an empty "
@@ -272,7 +264,7 @@ def export(
                 name, out, policy=policy, max_fdr=max_fdr, audit_id=audit_id, force=force
             )
         else:
-            refuse_beside("a folder", {"force": "--force"}, "name a new folder")
+            refuse_beside("a folder", ("force",), "name a new folder")
             summary = exporting.export_tree(name, out, policy=policy, max_fdr=max_fdr, audit_id=audit_id)
     click.echo(f"{out}: {summary.sentence}")
 
@@ -370,9 +362,7 @@ def report(name: str, out: Path, audit_id: int | None, force: bool) -> None:
 @click.argument("action", type=click.Choice(["push", "pull", "open"]), default="open")
 @click.option("--as", "to", metavar="OTHER", help="Another name in FiftyOne than NAME.")
 @click.option("--replace", is_flag=True, help="push: drop the dataset of an earlier import of that name.")
-@click.option(
-    "--port", type=click.IntRange(1, 65535), default=5151, show_default=True, help="open: the App's."
-)
+@port_option(5151, "open: the App's.")
 @click.option("--view", default="suspected mislabels", show_default=True, help="open: a saved view.")
 @click.option("--browser/--no-browser", default=True, help="open: show it at once.")
 @REVIEWER
@@ -415,7 +405,7 @@ def remove(name: str, yes: bool) -> None:
 @click.option(
     "--out", type=click.Path(path_type=Path), help="The cleaned CSV; default: beside the demo's images."
 )
-@PORT
+@port_option(8501, "Of the app.")
 @FORCE
 def demo(no_app: bool, engines: list[str] | None, out: Path | None, port: int, force: bool) -> None:
     """Audit scikit-learn's 1,797 handwritten digits with 180 known wrong labels and show what was found."""
@@ -428,13 +418,8 @@ def demo(no_app: bool, engines: list[str] | None, out: Path | None, port: int, f
 
 
 @cli.command()
-@PORT
-@click.option(
-    "--address",
-    default="127.0.0.1",
-    show_default=True,
-    help="0.0.0.0 lets other machines in.",
-)
+@port_option(8501, "Of the app.")
+@click.option("--address", default="127.0.0.1", show_default=True, help="0.0.0.0 lets other machines in.")
 def app(port: int, address: str) -> None:
     """Open the app in the browser's reach: http://127.0.0.1:8501."""
     from auditor import cli_app

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,9 +12,6 @@ from click.core import ParameterSource
 
 from auditor.errors import AuditorError, cannot_write
 
-PORT = click.option(
-    "--port", type=click.IntRange(1, 65535), default=8501, show_default=True, help="Of the app."
-)
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print machine-readable output.")
 FORCE = click.option("--force", is_flag=True, help="Overwrite an existing file.")
 REVIEWER = click.option("--reviewer", help="Who decided; default: your login name.")
@@ -47,6 +44,13 @@ AUDIT_ID = click.option(
 )
 
 
+def port_option(default: int, about: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """``--port`` of something that serves."""
+    return click.option(
+        "--port", type=click.IntRange(1, 65535), default=default, show_default=True, help=about
+    )
+
+
 def engines_option(default: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
     """``--engines a,b`` as a list of names, None where it is left out."""
 
@@ -56,17 +60,18 @@ def engines_option(default: str) -> Callable[[click.decorators.FC], click.decora
     return click.option("--engines", callback=parsed, help=f"Comma-separated; default: {default}.")
 
 
-def refuse_beside(option: str, unused: dict[str, str], remedy: str) -> None:
-    """Refuse what would be ignored silently beside ``option``; ``unused`` names options by their parameters.
+def refuse_beside(option: str, unused: Collection[str], remedy: str) -> None:
+    """Refuse what would be ignored silently beside ``option``; ``unused`` are parameters of the running command.
 
     Raises:
         UsageError: one of them was given.
     """
     context = click.get_current_context()
     given = [
-        flag
-        for parameter, flag in unused.items()
-        if context.get_parameter_source(parameter) is ParameterSource.COMMANDLINE
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name in unused
+        and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
     ]
     if given:
         raise click.UsageError(f"{', '.join(given)} does nothing beside {option}; {remedy}.")

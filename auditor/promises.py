@@ -62,7 +62,7 @@ class Suspects:
     page: pd.DataFrame
     """As ``scores.page`` gives it."""
     total: int
-    """How many there are beyond those listed too."""
+    """How many there are, listed or not."""
 
 
 @dataclass(frozen=True)
@@ -148,9 +148,11 @@ def suspects(audit: AuditTable, *, top: int, max_fdr: float | None = None) -> Su
         return Suspects(noise_rate_now(audit).sentence, page, total)
     standing = load(audit.id)
     promise = promises(standing, levels=(max_fdr,))[max_fdr]
-    statement, flags = promise.sentence, np.flatnonzero(promise.flags & promise.is_kept)
+    statement, flags = promise.sentence, np.flatnonzero(promise.flags)
     rows = standing.verified.sample_ids
-    num_judged = int((standing.trust_score[rows] < promise.threshold).sum()) if promise.is_kept else 0
+    num_judged = int(
+        (standing.trust_score[rows] < promise.threshold).sum()
+    )  # none below NaN: nothing is kept
     if num_judged:
         statement += f" {num_judged:,} more that are trusted as little are not listed: they were verified."
     first = flags[np.argsort(standing.trust_score[flags], kind="stable")][:top]

@@ -42,7 +42,7 @@ def server(home: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
         stderr=subprocess.STDOUT,
         start_new_session=True,
         # Under nohup a hangup is ignored, here and in every child.
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL) and None,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
     )
     until = time.monotonic() + WAIT_S
     while not answers(port):

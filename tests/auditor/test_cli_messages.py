@@ -103,6 +103,7 @@ def test_set__a_value_of_another_kind(audited: tuple[Digits, int], run: Run, set
             "audit digits --resume --preset paper --set l2b.epochs=1",
             "--preset, --set does nothing beside --resume",
         ),
+        ("audit digits --resume --pred-probs nothing.csv --seed 1", "--seed does nothing beside --resume"),
         ("verify digits --apply sample.csv --seed 1 --force", "--seed, --force does nothing beside --apply"),
         ("verify digits --draw-id 1 --out new.csv --seed 1", "--seed does nothing beside --draw-id"),
         ("export digits --out tree --force", "--force does nothing beside a folder; name a new folder"),

@@ -273,10 +273,11 @@ def apply_rows(
         if before is not None and says_same(before, row) and (is_unseen or not was_unseen):
             counts["unchanged"] += 1
             continue
-        overrules = (
-            is_unseen and not was_unseen
-        )  # a look goes before what nobody looked at, the later one before
-        if before is not None and (overrules or before.created_at >= row["created_at"]):
+        # The later decision stands, but what nobody looked at overrules no look.
+        stays = before is not None and (
+            (is_unseen and not was_unseen) or before.created_at >= row["created_at"]
+        )
+        if stays:
             counts["older"] = counts.get("older", 0) + 1
             continue
         _decide(open_session, ReviewTable(dataset_id=dataset_id, batch=batch, **{"source": source, **row}))

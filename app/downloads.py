@@ -15,14 +15,14 @@ from auditor import exporting, reports
 from auditor.catalog.models import DatasetTable
 
 
-def offer(dataset: DatasetTable, policy: str, max_fdr: float | None, *, has_audit: bool) -> None:
-    """Buttons for the cleaned table as CSV and Parquet, and for the report."""
+def offer(dataset: DatasetTable, policy: str, max_fdr: float | None, *, audit_id: int | None) -> None:
+    """Buttons for the cleaned table as CSV and Parquet, and for the report where there is an audit."""
     stem = file_stem(dataset.name)
     with st.container(horizontal=True):
         for suffix, mime in ((".csv", "text/csv"), (".parquet", "application/vnd.apache.parquet")):
             st.download_button(
                 "Cleaned CSV" if suffix == ".csv" else "Parquet",
-                partial(table_bytes, dataset.name, suffix, policy, max_fdr),
+                partial(table_bytes, dataset.name, suffix, policy, max_fdr, audit_id),
                 f"{stem}-cleaned{suffix}",
                 mime,
                 key=f"export_{suffix[1:]}",
@@ -30,10 +30,10 @@ def offer(dataset: DatasetTable, policy: str, max_fdr: float | None, *, has_audi
                 on_click="ignore",
                 icon=":material/download:",
             )
-        if has_audit:
+        if audit_id is not None:
             st.download_button(
                 "HTML report",
-                partial(reports.report, dataset.name),
+                partial(reports.report, dataset.name, audit_id=audit_id),
                 f"{stem}-report.html",
                 "text/html",
                 key="export_report",
@@ -42,11 +42,11 @@ def offer(dataset: DatasetTable, policy: str, max_fdr: float | None, *, has_audi
             )
 
 
-def table_bytes(name: str, suffix: str, policy: str, max_fdr: float | None) -> bytes:
+def table_bytes(name: str, suffix: str, policy: str, max_fdr: float | None, audit_id: int | None) -> bytes:
     """The cleaned table as a file's bytes."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / f"cleaned{suffix}"
-        exporting.export(name, out, policy=policy, max_fdr=max_fdr)
+        exporting.export(name, out, policy=policy, max_fdr=max_fdr, audit_id=audit_id)
         return out.read_bytes()
 
 

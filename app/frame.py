@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import failures, state
+from app import failures, kept, state
 
 st.set_page_config(page_title="Label auditor", page_icon="🔎", layout="wide", initial_sidebar_state=236)
 # Room for the work: Streamlit's own margins are made for prose.
@@ -48,6 +48,7 @@ PAGES = {
 }
 
 page = st.navigation(PAGES)
+kept.turn_page(page.url_path)
 with failures.shown():
     state.choose_dataset()
     state.show_reviewer()

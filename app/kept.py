@@ -13,6 +13,15 @@ import streamlit as st
 
 KEPT = "kept_choices"
 DRAWN_FOR = "kept_drawn_for"
+PAGE = "kept_page"
+
+
+def turn_page(page: str) -> None:
+    """Tell which page is drawn. A select box of another page starts anew, so its choice has to be given to it."""
+    if st.session_state.get(PAGE) != page:
+        st.session_state[PAGE] = page
+        drawn_for = st.session_state.setdefault(DRAWN_FOR, {})
+        drawn_for.update(dict.fromkeys(drawn_for))
 
 
 def remembered(dataset: str) -> dict[str, str]:

@@ -56,16 +56,23 @@ def require_dataset() -> DatasetTable:
 
 def require_audit(dataset: DatasetTable) -> AuditTable:
     """The finished audit to look at (the newest, or the one chosen in the sidebar); stops without one."""
-    finished = audits.finished(data.audits_of(dataset.id))
-    if not finished:
+    chosen = chosen_audit(dataset)
+    if chosen is None:
         st.info(
             f"{plain(dataset.name)} has no finished audit yet: start one, or watch the one that runs.",
             icon=":material/info:",
         )
         st.page_link("app_pages/audit.py", label="Go to Audit", icon=":material/play_circle:")
         st.stop()
-    if len(finished) == 1:
-        return finished[0]
+        raise AssertionError("st.stop() ends the page")
+    return chosen
+
+
+def chosen_audit(dataset: DatasetTable) -> AuditTable | None:
+    """The finished audit that the sidebar names (a choice only where there are several), or None without one."""
+    finished = audits.finished(data.audits_of(dataset.id))
+    if len(finished) < 2:
+        return finished[0] if finished else None
     by_id = {row.id: row for row in finished}
     with st.sidebar:
         chosen = kept.select(

@@ -9,7 +9,6 @@ from app import before_after, data, downloads, fiftyone_button, state, words
 from app.failures import shown
 from app.words import plain
 from auditor import exporting, reviewing
-from auditor.catalog import audits
 from auditor.catalog.models import DatasetTable
 
 POLICIES = {
@@ -37,9 +36,13 @@ def choose_policy() -> tuple[str, float | None]:
     return policy, float(bound)
 
 
-def show_changes(dataset: DatasetTable, policy: str, max_fdr: float | None) -> None:
+def show_changes(
+    dataset: DatasetTable, policy: str, max_fdr: float | None, *, audit_id: int | None
+) -> None:
     """Counts, pairs and first rows of what would change."""
-    summary, rows = exporting.preview(dataset.name, policy=policy, max_fdr=max_fdr, rows=50)
+    summary, rows = exporting.preview(
+        dataset.name, policy=policy, max_fdr=max_fdr, audit_id=audit_id, rows=50
+    )
     figures = st.columns(6)
     for place, (title, value) in enumerate(
         {
@@ -53,7 +56,7 @@ def show_changes(dataset: DatasetTable, policy: str, max_fdr: float | None) -> N
     ):
         figures[place].metric(title, words.count(value))
     st.text(summary.sentence)
-    downloads.offer(dataset, policy, max_fdr, has_audit=bool(finished))
+    downloads.offer(dataset, policy, max_fdr, audit_id=audit_id)
     if rows.empty:
         st.info("Nothing changes yet: review suspects first, or choose the automatic policy above.")
         return
@@ -106,14 +109,14 @@ def show_log(dataset: DatasetTable) -> None:
 
 st.title("Export")
 dataset = state.require_dataset()
-finished = audits.finished(data.audits_of(dataset.id))
+audit = state.chosen_audit(dataset)
 policy, max_fdr = choose_policy()
 with shown():
-    show_changes(dataset, policy, max_fdr)
+    show_changes(dataset, policy, max_fdr, audit_id=audit.id if audit else None)
 st.subheader("Log of decisions", anchor=False)
 with shown():
     show_log(dataset)
-if finished:
+if audit is not None:
     st.subheader("Before and after", anchor=False)
     with shown():
         before_after.draw(dataset)

@@ -7,7 +7,6 @@ import streamlit as st
 from app import components, data, state, statements, words
 from app.failures import shown
 from auditor import consensus, verification
-from auditor.catalog import audits
 from auditor.catalog.models import AuditTable, DatasetTable
 
 FIRST_DRAW = 200
@@ -58,7 +57,7 @@ def offer_more(dataset: DatasetTable, audit: AuditTable | None) -> None:
 st.title("Verify")
 dataset = state.require_dataset()
 assert dataset.id is not None
-finished = next(iter(audits.finished(data.audits_of(dataset.id))), None)
+audit = state.chosen_audit(dataset)
 drawn = verification.num_drawn(dataset.id)
 if not drawn:
     with shown():
@@ -81,10 +80,10 @@ with bench:
         )
     else:
         with shown():
-            offer_more(dataset, finished)
+            offer_more(dataset, audit)
 with known, shown():
     st.subheader("What is known so far", anchor=False)
-    statements.verified(dataset, finished, judged=drawn - len(pending))
+    statements.verified(dataset, audit, judged=drawn - len(pending))
     st.caption(
         f"{words.count(drawn - len(pending))} of {words.count(drawn)} judged. "
         "The statements follow after every ten; half of the rows calibrate the promises, "

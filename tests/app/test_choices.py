@@ -6,12 +6,15 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
+from sqlmodel import select
 from streamlit.testing.v1 import AppTest
 
+from auditor import reviewing
 from auditor.catalog import datasets
 from auditor.catalog.db import session
-from auditor.catalog.models import AuditTable
+from auditor.catalog.models import AuditTable, ScoreTable
 from tests.app.conftest import DATASET, write_digits
 from tests.app.test_pages import open_page, texts
 
@@ -30,11 +33,14 @@ def go_to(app: AppTest, page: str) -> AppTest:
 
 
 def add_audit(copied_home: Path) -> None:
-    """A second finished audit: a copy of the first."""
+    """A second finished audit: a copy of the first that trusts every label by a quarter."""
     with session() as open_session:
         first = open_session.get(AuditTable, 1)
         assert first is not None
         open_session.add(AuditTable(**first.model_dump(exclude={"id"})))
+        for row in open_session.exec(select(ScoreTable).where(ScoreTable.audit_id == 1)).all():
+            changed = row.model_dump() | {"audit_id": 2, "trust_score": 0.25}
+            open_session.add(ScoreTable(**changed))
         open_session.commit()
     shutil.copytree(copied_home / "audits" / "1", copied_home / "audits" / "2")
 
@@ -149,6 +155,27 @@ def test_audit__the_chosen_one_is_kept_and_named_when_it_is_not_the_newest(copie
     assert "is newer" not in texts(app)
     app.selectbox(key="audit").set_value(1).run()
     assert "Audit 1 is shown; audit 2 is newer." in texts(app)
-    app = go_to(go_to(app, "export"), "suspects")
-    assert app.selectbox(key="audit").value == 1
+    for page in ("export", "suspects", "home", "verify"):
+        app = go_to(app, page)
+        if page != "home":
+            assert app.selectbox(key="audit").value == 1
+            assert "Audit 1 is shown; audit 2 is newer." in texts(app)
+
+
+def test_export__tells_what_the_chosen_audit_says(copied_home: Path) -> None:
+    add_audit(copied_home)
+    reviewing.decide(1, 1, "exclude", reviewer="Ada")
+    app = open_page("export", reviewer="Ada")
+    assert app.selectbox(key="audit").value == 2
+    assert [float(trust) for trust in first_rows(app).trust_score] == [0.25]
+    app.selectbox(key="audit").set_value(1).run()
     assert "Audit 1 is shown; audit 2 is newer." in texts(app)
+    with session() as open_session:
+        row = open_session.get(ScoreTable, (1, 1))
+    assert row is not None
+    assert [float(trust) for trust in first_rows(app).trust_score] == [pytest.approx(row.trust_score)]
+
+
+def first_rows(app: AppTest) -> pd.DataFrame:
+    """The export page's rows that change."""
+    return next(frame.value for frame in app.dataframe if "cleaned_label" in frame.value.columns)

@@ -2,10 +2,11 @@
 
     python -m benchmarks.detection --rows 10000 --epochs 10 --seeds 0 1 2
 
-One cell is (data set, noise, seed, method). Finished cells are kept, so the command goes on where it was
-stopped; ``--minutes 10`` stops it in time for a lease. Figures go to ``benchmarks/results/detection.json`` with
-device, versions, configs and seconds; ``python -m benchmarks.detection_report`` turns them into tables. The
-arrays that the consensus and the promises are computed from stay in ``--work``.
+One cell is (data set, noise, rows, epochs, network, seed, method). Finished cells are kept, so the command goes
+on where it was stopped; ``--minutes 10`` stops it in time for a lease. Figures go to
+``benchmarks/results/detection.json`` with device, versions, configs and seconds; ``python -m
+benchmarks.detection_report`` turns them into tables. The arrays that the consensus and the promises are computed
+from stay in ``--work``.
 
 Known truth is used to measure, never to train: no method sees it, and no noise rate is handed to any of them.
 """
@@ -104,17 +105,32 @@ def main() -> None:
         for problem in (one for one in PROBLEMS if not arguments.problems or one.name in arguments.problems):
             task = None
             for method in arguments.methods or METHODS:
-                key = f"{problem.name}|{arguments.rows}|{arguments.epochs}|{seed}|{method}"
+                network = arguments.network or small_network(problem, device)
+                key = f"{setting(problem.name, arguments.rows, arguments.epochs, network)}|{seed}|{method}"
                 if key in _load(arguments.out)["cells"]:
                     continue
                 if arguments.minutes and time.monotonic() - began > 60 * arguments.minutes:
                     print("out of time; the same command goes on", flush=True)
                     return
-                task = task or make_task(problem, arguments.rows, seed, arguments.epochs, device)
+                task = task or make_task(problem, arguments.rows, seed, arguments.epochs, network, device)
                 _run_cell(key, problem, task, method, arguments)
 
 
-def make_task(problem: Problem, rows: int, seed: int, epochs: int, device: str) -> Task:
+def small_network(problem: Problem, device: str) -> str:
+    """What a problem is run with where nobody names a network: PreActResNet-18 needs a GPU."""
+    if problem.source.startswith("mnist"):
+        return "mlp"
+    return "preact_resnet18" if device.startswith("cuda") else "conv3"
+
+
+def setting(problem: str, rows: int, epochs: int, network: str) -> str:
+    """Names what may be averaged over seeds: how a cell's key and the folder of its arrays begin."""
+    # The networks of the first runs go without saying: their figures keep their keys.
+    named = [problem, rows, epochs, *([] if network in ("mlp", "conv3") else [network])]
+    return "|".join(map(str, named))
+
+
+def make_task(problem: Problem, rows: int, seed: int, epochs: int, network: str, device: str) -> Task:
     """Draw the subset and the wrong labels of a problem; the seed decides both."""
     pixels, table = images.load(problem.source, rows=rows, seed=seed)
     truth = table["label"].to_numpy(dtype=np.int64)
@@ -130,8 +146,6 @@ def make_task(problem: Problem, rows: int, seed: int, epochs: int, device: str) 
         )
     else:
         given = make_noise(problem.noise, truth, problem.rate, seed, num_classes=10).labels
-    small = "mlp" if problem.source.startswith("mnist") else "conv3"
-    network = "preact_resnet18" if device.startswith("cuda") and problem.source.startswith("cifar") else small
     data = TrainingData(images=pixels, given_labels=given.astype(np.int64), num_classes=10)
     return Task(data, truth, seed, epochs, network, device)
 
@@ -254,7 +268,7 @@ def _run_cell(key: str, problem: Problem, task: Task, method: str, arguments: ar
         "threads": torch.get_num_threads(),
         "versions": versions(),
     }
-    folder = arguments.work / f"{problem.name}-{arguments.rows}-{arguments.epochs}-{task.seed}"
+    folder = arguments.work / key.rpartition("|")[0].replace("|", "-")
     folder.mkdir(parents=True, exist_ok=True)
     np.savez(folder / "labels.npz", given=task.data.given_labels, true=task.true_labels)
     arrays = {f"trust {name}": np.asarray(values, np.float32) for name, values in finding.trust.items()}
@@ -314,6 +328,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--problems", nargs="+", choices=[one.name for one in PROBLEMS])
     parser.add_argument("--methods", nargs="+", choices=list(METHODS))
+    parser.add_argument(
+        "--network", help="instead of the small ones: conv4, the smallest that auto chooses, ..."
+    )
     parser.add_argument("--device", default="auto")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=0.0, help="stop before the next cell after so long")

@@ -98,9 +98,11 @@ def draw_promises(stored: dict[str, Any], path: Path) -> None:
 
 
 def _title(table: Table, stored: dict[str, Any]) -> str:
-    """The problem, with its rows where it was run with several numbers of them."""
-    alone = sum(one.problem == table.problem for one in tables_of(stored)) == 1
-    return table.problem if alone else f"{table.problem}, {table.rows:,} rows"
+    """The problem, with what tells its tables apart where it was run in several settings."""
+    alike = [one for one in tables_of(stored) if one.problem == table.problem]
+    parts = [f"{table.rows:,} rows", f"{table.epochs} epochs", table.network]
+    told = [part for i, part in enumerate(parts, 1) if len({one[i] for one in alike}) > 1]
+    return ", ".join([table.problem, *told])
 
 
 def _save(figure: Any, path: Path) -> None:

@@ -18,16 +18,16 @@ from benchmarks.detection_report import ENGINES, Table, scores_by_method
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 LABELS = {
-    Table("mnist-sym20", 10_000, 10): "MNIST, symmetric 20 %",
-    Table("mnist-sym50", 10_000, 10): "MNIST, symmetric 50 %",
-    Table("mnist-pair45", 10_000, 10): "MNIST, pair flips 45 %",
-    Table("mnist-pair45", 60_000, 10): "the same, all 60,000 images",
-    Table("mnist-asym40", 10_000, 10): "MNIST, 7>1, 2>7, 3>8, 5<>6 at 40 %",
-    Table("cifar10n-aggre", 10_000, 10): "CIFAR-10N aggre, human, 9 %",
-    Table("cifar10n-random1", 10_000, 10): "CIFAR-10N random1, human, 17 %",
-    Table("cifar10-sym20", 10_000, 10): "CIFAR-10, symmetric 20 %",
-    Table("cifar10-sym40", 10_000, 10): "CIFAR-10, symmetric 40 %",
-    Table("cifar10-asym40", 10_000, 10): "CIFAR-10, asymmetric 40 %",
+    Table("mnist-sym20", 10_000, 10, "mlp"): "MNIST, symmetric 20 %",
+    Table("mnist-sym50", 10_000, 10, "mlp"): "MNIST, symmetric 50 %",
+    Table("mnist-pair45", 10_000, 10, "mlp"): "MNIST, pair flips 45 %",
+    Table("mnist-pair45", 60_000, 10, "mlp"): "the same, all 60,000 images",
+    Table("mnist-asym40", 10_000, 10, "mlp"): "MNIST, 7>1, 2>7, 3>8, 5<>6 at 40 %",
+    Table("cifar10n-aggre", 10_000, 10, "conv3"): "CIFAR-10N aggre, human, 9 %",
+    Table("cifar10n-random1", 10_000, 10, "conv3"): "CIFAR-10N random1, human, 17 %",
+    Table("cifar10-sym20", 10_000, 10, "conv3"): "CIFAR-10, symmetric 20 %",
+    Table("cifar10-sym40", 10_000, 10, "conv3"): "CIFAR-10, symmetric 40 %",
+    Table("cifar10-asym40", 10_000, 10, "conv3"): "CIFAR-10, asymmetric 40 %",
 }
 METHODS = {
     "plain": "cross_entropy",

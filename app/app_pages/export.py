@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from app import before_after, data, downloads, fiftyone_button, state, words
+from app import before_after, downloads, fiftyone_button, state, words
 from app.failures import shown
 from app.words import plain
 from auditor import exporting, reviewing
@@ -36,9 +36,7 @@ def choose_policy() -> tuple[str, float | None]:
     return policy, float(bound)
 
 
-def show_changes(
-    dataset: DatasetTable, policy: str, max_fdr: float | None, *, audit_id: int | None
-) -> None:
+def show_changes(dataset: DatasetTable, policy: str, max_fdr: float | None, *, audit_id: int | None) -> None:
     """Counts, pairs and first rows of what would change."""
     summary, rows = exporting.preview(
         dataset.name, policy=policy, max_fdr=max_fdr, audit_id=audit_id, rows=50

@@ -54,6 +54,17 @@ def _mlp(channels: int, image_size: ImageSize, num_classes: int, width: int | No
     return TrunkAndHead(trunk, hidden, num_classes)
 
 
+class GlobalMax(nn.Module):
+    """The largest value of each map, (B, C, H, W) -> (B, C). torch's adaptive pool is not deterministic on CUDA."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.amax((2, 3))
+
+
+STRIDED_FROM = 16
+"""Side in pixels from which `conv4` begins with a halving convolution: smaller images have no pixel to spare."""
+
+
 def _conv_block(
     channels_in: int, channels_out: int, activation: nn.Module, padding: int = 1
 ) -> list[nn.Module]:
@@ -65,13 +76,13 @@ def _conv_block(
     ]
 
 
-def _pooled_conv(channels: int, image_size: ImageSize, num_classes: int, widths: list[int]) -> nn.Module:
-    """Conv 3x3 + batch norm + max pool + ReLU, once a width, then average pool to 2x2.
+def _pooled_convs(channels: int, side: int, widths: list[int]) -> list[nn.Module]:
+    """Conv 3x3 + batch norm + max pool + ReLU, once a width.
 
-    A pool is left out where it would leave less than 2 px, so that 8 px digits work too.
+    A pool is left out where it would leave less than 2 px of ``side``, so that 8 px digits work too.
     """
     layers: list[nn.Module] = []
-    side, last = min(image_size), channels
+    last = channels
     for width in widths:
         *convolution, activation = _conv_block(last, width, nn.ReLU())
         layers += convolution
@@ -81,20 +92,31 @@ def _pooled_conv(channels: int, image_size: ImageSize, num_classes: int, widths:
             side //= 2
         layers.append(activation)
         last = width
-    layers += [nn.AdaptiveAvgPool2d(2), nn.Flatten()]
-    return TrunkAndHead(nn.Sequential(*layers), 4 * last, num_classes)
+    return layers
 
 
 def _conv3(channels: int, image_size: ImageSize, num_classes: int, width: int | None = None) -> nn.Module:
-    """Three convolutions of 24, 40 and 64 channels: the small net of our measurements on the CPU."""
+    """Three convolutions of 24, 40 and 64 channels, pooled to 2x2: the small net of our measurements on the CPU."""
     base = width or 24
-    return _pooled_conv(channels, image_size, num_classes, [base, base * 5 // 3, base * 8 // 3])
+    layers = _pooled_convs(channels, min(image_size), [base, base * 5 // 3, base * 8 // 3])
+    layers += [nn.AdaptiveAvgPool2d(2), nn.Flatten()]
+    return TrunkAndHead(nn.Sequential(*layers), 4 * (base * 8 // 3), num_classes)
 
 
 def _conv4(channels: int, image_size: ImageSize, num_classes: int, width: int | None = None) -> nn.Module:
-    """Four convolutions of 32, 64, 128 and 128 channels, about 245,000 weights: larger and better than `conv3`."""
+    """Four convolutions of 32, 64, 128 and 128 channels, about 240,000 weights: what a CPU can train well.
+
+    From 16 px on the first one is 4x4 with stride 2, because on a CPU full-size maps cost more than all that is
+    computed from them. The features are the 128 maxima of the last map: few, and a map of the set needs no more.
+    """
     base = width or 32
-    return _pooled_conv(channels, image_size, num_classes, [base, base * 2, base * 4, base * 4])
+    widths, side, last = [base, base * 2, base * 4, base * 4], min(image_size), channels
+    layers: list[nn.Module] = []
+    if side >= STRIDED_FROM:
+        layers += [nn.Conv2d(channels, base, 4, stride=2, padding=1), nn.BatchNorm2d(base), nn.ReLU()]
+        widths, side, last = widths[1:], side // 2, base
+    layers += [*_pooled_convs(last, side, widths), GlobalMax()]
+    return TrunkAndHead(nn.Sequential(*layers), base * 4, num_classes)
 
 
 def _cnn_small(channels: int, image_size: ImageSize, num_classes: int, width: int | None = None) -> nn.Module:
@@ -407,14 +429,14 @@ def _channels_last(network: nn.Module) -> nn.Module:
 def choose_network(channels: int, image_size: ImageSize, num_samples: int, device: torch.device | str) -> str:
     """What ``network="auto"`` means: what this device can train on these images in reasonable time.
 
-    On the CPU conv3 up to 64 px; on CUDA conv4 for grey images up to 32 px and PreActResNet-18 up to 64 px;
-    torchvision's ResNet-18 above.
+    On the CPU conv3 below 16 px and conv4 up to 64 px; on CUDA conv4 for grey images up to 32 px and
+    PreActResNet-18 up to 64 px; torchvision's ResNet-18 above.
     """
     del num_samples
     if max(image_size) > 64:
         return f"{TORCHVISION}resnet18"
     if torch.device(device).type != "cuda":
-        return "conv3"
+        return "conv4" if min(image_size) >= STRIDED_FROM else "conv3"
     return "conv4" if channels == 1 and max(image_size) <= 32 else "preact_resnet18"
 
 

@@ -66,8 +66,16 @@ def test_build_network__small_nets_of_the_measurements() -> None:
         name: _parameters(build_network(name, channels=3, image_size=(32, 32), num_classes=10))
         for name in ("conv3", "conv4")
     }
-    assert sizes["conv4"] == pytest.approx(245_000, rel=0.02)
+    assert sizes["conv4"] == pytest.approx(240_000, rel=0.02)
     assert sizes["conv3"] < sizes["conv4"] / 5
+
+
+@pytest.mark.parametrize(("side", "first_map"), [(8, 8), (15, 15), (16, 8), (28, 14), (33, 16)])
+def test_conv4__holds_no_full_size_map_from_16_px_on(side: int, first_map: int) -> None:
+    network = build_network("conv4", channels=3, image_size=(side, side), num_classes=2)
+    trunk = network.trunk
+    assert isinstance(trunk, nn.Sequential)
+    assert trunk[0](torch.zeros(1, 3, side, side)).shape == (1, 32, first_map, first_map)
 
 
 def test_umn13__trunk_is_the_shared_feature_map() -> None:
@@ -194,5 +202,6 @@ def test_choose_network__can_be_built(side: int, channels: int, device: str) -> 
 
 def test_resolve_network__auto_and_named() -> None:
     options = {"channels": 3, "image_size": (32, 32), "num_samples": 10, "device": "cpu"}
-    assert resolve_network("auto", **options) == "conv3"  # type: ignore[arg-type]
+    assert resolve_network("auto", **options) == "conv4"  # type: ignore[arg-type]
+    assert resolve_network("auto", **options | {"image_size": (8, 8)}) == "conv3"  # type: ignore[arg-type]
     assert resolve_network("mlp", **options) == "mlp"  # type: ignore[arg-type]

@@ -40,7 +40,7 @@ def train_steps(population: Population, steps: int) -> list[torch.Tensor]:
     return losses
 
 
-@pytest.mark.parametrize("name", ["mlp", "conv3", "preact_resnet18"])
+@pytest.mark.parametrize("name", ["mlp", "conv3", "conv4", "preact_resnet18"])
 def test_population__stacked_trains_like_one_by_one(name: str) -> None:
     networks = make_networks(name, 3)
     stacked = Population(copy.deepcopy(networks), stacked=True)

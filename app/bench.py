@@ -39,6 +39,16 @@ def queue(payload: Mapping[str, Any]) -> dict[str, Any]:
     return {"items": [_item(row, standing) for row in page.to_dict("records")]}
 
 
+def queue_size(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """How many samples the queue holds now; None where only its pages tell (see ``_page``)."""
+    where = payload.get("where") or {}
+    if where.get("engine") is not None:
+        return {"total": None}
+    with session() as open_session:
+        audit = audits.get(open_session, int(payload["audit"]))
+        return {"total": scores.count(open_session, audit, suspect_filter(where, audit))}
+
+
 def card(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Everything that helps to judge one sample, with the labels of the samples it shows beside it."""
     audit_id, sample_id = int(payload["audit"]), int(payload["sample"])

@@ -85,6 +85,7 @@ ROUTES = [
     Route("/bench/image/{dataset:int}/{sample:int}.png", _binary(_image)),
     Route("/bench/map/{audit:int}/{engine:str}", _binary(_map)),
     Route("/bench/queue", _json(bench.queue), methods=["POST"]),
+    Route("/bench/queue-size", _json(bench.queue_size), methods=["POST"]),
     Route("/bench/card", _json(bench.card), methods=["POST"]),
     Route("/bench/verdicts", _json(bench.record), methods=["POST"]),
     Route("/bench/undo", _json(bench.undo), methods=["POST"]),

@@ -11,6 +11,7 @@ class Bench {
     this.cards = new Map();
     this.pages = [null];
     this.mode = "card";
+    this.total = null;
     this.shell();
   }
 
@@ -55,6 +56,7 @@ class Bench {
 
   restart() {
     this.pages = [null];
+    this.total = null;
     this.cards.clear();
     this.chosen.clear();
     this.load(null, {});
@@ -73,11 +75,23 @@ class Bench {
       this.cursor = last ? Math.max(0, this.items.length - 1) : Math.max(0, this.items.findIndex((i) => i.sample === at));
       this.chosen.clear();
       this.draw();
+      this.count();
     } catch (error) {
       this.tell(error.message, "bad");
       if (!error.final) setTimeout(() => this.load(after, { last, keep }), 1500);
     }
     this.bench.setAttribute("data-state", "ready");
+  }
+
+  // Apart from the page, which does not wait for it: counting a million rows takes a moment.
+  async count() {
+    try {
+      const { total } = await this.server.post("queue-size", { audit: this.data.audit, where: this.data.queue });
+      this.total = total;
+      this.turner.replaceChildren(pageTurner(this));
+    } catch (error) {
+      if (error.final) this.tell(error.message, "bad");
+    }
   }
 
   get item() {
@@ -187,7 +201,8 @@ class Bench {
   place() {
     const decided = this.items.filter((item) => item.decision).length;
     const at = `${Math.min(this.cursor + 1, this.items.length)} of ${this.items.length}`;
-    return `Page ${this.pages.length}: ${at} · ${decided} decided`;
+    const total = this.total === null ? "" : ` · ${this.total.toLocaleString("en")} in this queue`;
+    return `Page ${this.pages.length}: ${at} · ${decided} decided${total}`;
   }
 
   tell(text, tone = "info") {

@@ -56,6 +56,19 @@ def test_queue__filters_by_pair_and_hides_what_is_decided() -> None:
     assert [item["sample"] for item in first_items(240, decided=True)] == [top["sample"]]
 
 
+def test_queue_size__counts_what_the_pages_hold() -> None:
+    top = first_items(1)[0]
+    pair = {"given": top["given"], "suggested": top["suggested"]}
+    for where in ({}, {"undecided": True, "issues": True}, pair):
+        assert bench.queue_size({"audit": AUDIT_ID, "where": where})["total"] == len(
+            first_items(240, **where)
+        )
+    bench.record({"verdicts": [verdict(top, "keep")]})
+    assert bench.queue_size({"audit": AUDIT_ID, "where": {"undecided": True}})["total"] == 239
+    # Where one engine disagrees is known only page by page.
+    assert bench.queue_size({"audit": AUDIT_ID, "where": {"engine": "choicenet"}})["total"] is None
+
+
 def test_queue__shows_where_one_engine_sees_another_class() -> None:
     items = first_items(240, engine="choicenet")
     probs = results.pred_probs(AUDIT_ID, "choicenet")

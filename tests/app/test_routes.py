@@ -50,7 +50,9 @@ def client() -> Client:
     return Client({"X-Auditor-Token": access.token()})
 
 
-@pytest.mark.parametrize("path", ["queue", "card", "verdicts", "undo", "progress", "blind", "blind-undo"])
+@pytest.mark.parametrize(
+    "path", ["queue", "queue-size", "card", "verdicts", "undo", "progress", "blind", "blind-undo"]
+)
 def test_post__refused_without_the_secret(path: str) -> None:
     answer = STRANGER.post(path, {"audit": 1, "verdicts": []})
     assert answer.status_code == 403

@@ -31,6 +31,7 @@ from auditor.errors import ExportRefusedError, NotFoundError
 from auditor.reviewing import Outcome, outcomes
 from auditor.sources.exports import EXPORT_COLUMNS
 from auditor.tables import quoted
+from auditor.whole_files import written_whole
 
 POLICIES = ("reviewed", "auto")
 SIGNAL_COLUMNS = {
@@ -107,17 +108,12 @@ def export(
     if out.exists() and not force:
         raise ExportRefusedError(f"{out} exists; choose another name or pass --force.")
     sources = _load(dataset_name, policy, max_fdr, audit_id)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    beside = out.with_name(f".{out.name}.{os.getpid()}.writing")
-    try:
+    with written_whole(out) as beside:
         if suffix == ".parquet":
             summary = _write_parquet(sources, beside)
         else:
             with beside.open("w", encoding="utf-8", newline="") as file:
                 summary = _write_csv(sources, file, "\t" if suffix == ".tsv" else ",")
-        beside.replace(out)
-    finally:
-        beside.unlink(missing_ok=True)
     return summary
 
 

@@ -6,7 +6,6 @@ file and of its witness, so it is checked before anything is read or stored.
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +26,7 @@ from auditor.predictions import (
     witness_from_frame,
 )
 from auditor.settings import settings
+from auditor.whole_files import written_whole
 
 FOLDER = "own_predictions"
 COLUMNS = "column:"
@@ -167,17 +167,10 @@ def _from_columns(dataset: DatasetTable, prefix: str) -> NDArray[np.float32]:
 
 def _store(path: Path, pred_probs: NDArray[np.float32]) -> None:
     """Whole or not at all: what an audit reads meanwhile, or after a full disk, are the earlier ones."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.stem}.{os.getpid()}.writing")
     try:
-        with beside.open("wb") as file:
+        with written_whole(path) as beside, beside.open("wb") as file:
             np.save(file, pred_probs)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
     except OSError as error:
         raise ImportRefusedError(
             f"{path} cannot be written ({error.strerror or error}); nothing was changed."
         ) from error
-    finally:
-        beside.unlink(missing_ok=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from auditor.catalog.models import AuditTable
 from auditor.errors import ExportRefusedError
 from auditor.reporting import EngineLine, ReportInput, Suspect, report_html
 from auditor.reviewing import Outcome, outcomes
+from auditor.whole_files import written_whole
 
 NUM_SUSPECTS = 60
 
@@ -64,13 +64,8 @@ def write_report(dataset_name: str, out: Path, *, audit_id: int | None = None, f
     if out.exists() and not force:
         raise ExportRefusedError(f"{out} exists; choose another name or pass --force.")
     text = report(dataset_name, audit_id=audit_id)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    beside = out.with_name(f".{out.name}.{os.getpid()}.writing")
-    try:
+    with written_whole(out) as beside:
         beside.write_text(text, encoding="utf-8")
-        beside.replace(out)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _suspects(audit: AuditTable, standing: promises.Standing) -> list[Suspect]:

@@ -23,6 +23,7 @@ from auditor.catalog.models import DatasetTable, DrawTable, SampleTable, Verdict
 from auditor.errors import VerificationError, cannot_write
 from auditor.evidence import NO_CLASS, UNSURE, Verified
 from auditor.tables import SEPARATORS, quoted, read_table, readings
+from auditor.whole_files import written_whole
 
 VERDICTS = ("label", "exclude", "unsure")
 COLUMNS = ("draw_id", "sample_id", "filepath", "given_label", "verdict_label")
@@ -255,19 +256,13 @@ def _write(open_session: Session, row: DrawTable, out: Path) -> None:
     dataset = open_session.get(DatasetTable, row.dataset_id)
     assert dataset is not None
     found = datasets.samples(open_session, row.dataset_id, row.sample_ids)
-    beside = out.with_name(f".{out.name}.{os.getpid()}.writing")
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with beside.open("w", encoding="utf-8", newline="") as file:
-                writer = csv.writer(file, delimiter=SEPARATORS[out.suffix.lower()])
-                writer.writerow(COLUMNS)
-                for sample in found:
-                    given = dataset.class_names[sample.given_label]
-                    writer.writerow([row.id, sample.sample_id, quoted(sample.filepath), quoted(given), ""])
-            beside.replace(out)
-        finally:
-            beside.unlink(missing_ok=True)
+        with written_whole(out) as beside, beside.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, delimiter=SEPARATORS[out.suffix.lower()])
+            writer.writerow(COLUMNS)
+            for sample in found:
+                given = dataset.class_names[sample.given_label]
+                writer.writerow([row.id, sample.sample_id, quoted(sample.filepath), quoted(given), ""])
     except OSError as error:
         raise VerificationError(cannot_write(out, error)) from error
 

@@ -65,6 +65,10 @@ STRIDED_FROM = 16
 """Side in pixels from which `conv4` begins with a halving convolution: smaller images have no pixel to spare."""
 
 
+LARGEST_MAP = 32
+"""Side in pixels down to which `conv4` halves larger images."""
+
+
 def _conv_block(
     channels_in: int, channels_out: int, activation: nn.Module, padding: int = 1
 ) -> list[nn.Module]:
@@ -107,14 +111,16 @@ def _conv4(channels: int, image_size: ImageSize, num_classes: int, width: int | 
     """Four convolutions of 32, 64, 128 and 128 channels, about 240,000 weights: what a CPU can train well.
 
     From 16 px on the first one is 4x4 with stride 2, because on a CPU full-size maps cost more than all that is
-    computed from them. The features are the 128 maxima of the last map: few, and a map of the set needs no more.
+    computed from them; above 64 px more of them follow, until a map has 32 px or less. The features are the 128
+    maxima of the last map: few, and a map of the set needs no more.
     """
     base = width or 32
-    widths, side, last = [base, base * 2, base * 4, base * 4], min(image_size), channels
+    side, last = min(image_size), channels
     layers: list[nn.Module] = []
-    if side >= STRIDED_FROM:
-        layers += [nn.Conv2d(channels, base, 4, stride=2, padding=1), nn.BatchNorm2d(base), nn.ReLU()]
-        widths, side, last = widths[1:], side // 2, base
+    while side > LARGEST_MAP or (side >= STRIDED_FROM and not layers):
+        layers += [nn.Conv2d(last, base, 4, stride=2, padding=1), nn.BatchNorm2d(base), nn.ReLU()]
+        side, last = side // 2, base
+    widths = [base * 2, base * 4, base * 4] if layers else [base, base * 2, base * 4, base * 4]
     layers += [*_pooled_convs(last, side, widths), GlobalMax()]
     return TrunkAndHead(nn.Sequential(*layers), base * 4, num_classes)
 

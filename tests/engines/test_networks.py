@@ -70,12 +70,22 @@ def test_build_network__small_nets_of_the_measurements() -> None:
     assert sizes["conv3"] < sizes["conv4"] / 5
 
 
-@pytest.mark.parametrize(("side", "first_map"), [(8, 8), (15, 15), (16, 8), (28, 14), (33, 16)])
-def test_conv4__holds_no_full_size_map_from_16_px_on(side: int, first_map: int) -> None:
+@pytest.mark.parametrize(
+    ("side", "maps"),
+    [(8, [8]), (15, [15]), (16, [8, 8]), (32, [16, 16]), (64, [32, 32]), (224, [112, 56, 28, 28])],
+)
+def test_conv4__halves_from_16_px_on_until_a_map_has_32_px(side: int, maps: list[int]) -> None:
     network = build_network("conv4", channels=3, image_size=(side, side), num_classes=2)
     trunk = network.trunk
     assert isinstance(trunk, nn.Sequential)
-    assert trunk[0](torch.zeros(1, 3, side, side)).shape == (1, 32, first_map, first_map)
+    found, x = [], torch.zeros(1, 3, side, side)
+    for layer in trunk.eval():
+        x = layer(x)
+        if isinstance(layer, nn.Conv2d):
+            found.append(x.shape[2])
+        if isinstance(layer, nn.MaxPool2d):
+            break
+    assert found == maps
 
 
 def test_umn13__trunk_is_the_shared_feature_map() -> None:

@@ -88,6 +88,7 @@ def train(
         EngineError: the data or config cannot be trained on, or the device ran out of memory.
     """
     from engines import device as devices
+    from engines.checkpoint import CheckpointError
     from engines.contract import EvaluationSet, TrainingData
     from engines.registry import ENGINES
 
@@ -100,14 +101,18 @@ def train(
         trusted=trusted,
         evaluation=None if evaluation is None else EvaluationSet(*evaluation),
     )
-    return spec.train(
-        data,
-        spec.config_type(**config),
-        seed=seed,
-        device=device,
-        on_epoch=on_epoch,
-        checkpoint=checkpoint,
-    )
+    try:
+        return spec.train(
+            data,
+            spec.config_type(**config),
+            seed=seed,
+            device=device,
+            on_epoch=on_epoch,
+            checkpoint=checkpoint,
+        )
+    except CheckpointError as error:
+        where = f" It is {checkpoint.path}." if checkpoint is not None else ""
+        raise CheckpointError(f"{error}{where}") from error
 
 
 class FileCheckpoint:

@@ -11,6 +11,7 @@ import torch
 
 from engines.config import LoopConfig
 from engines.contract import Checkpoint, EngineInputError, TrainingData
+from engines.networks import resolve_network
 
 FINGERPRINT = "fingerprint"
 
@@ -26,20 +27,24 @@ def deserialize_state(data: bytes) -> dict[str, Any]:
     """The state in ``data``, tensors on the CPU. Runs no code from the bytes (``weights_only``).
 
     Raises:
-        EngineInputError: the bytes are no state that ``serialize_state`` wrote.
+        CheckpointError: the bytes are no state that ``serialize_state`` wrote.
     """
     try:
         state = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
     except Exception as error:  # torch.load raises a dozen unrelated types on damaged bytes
-        raise EngineInputError(
+        raise CheckpointError(
             f"the checkpoint cannot be read ({type(error).__name__}, {len(data)} bytes); "
             "delete it to start the run over."
         ) from error
     if not isinstance(state, dict):
-        raise EngineInputError(
+        raise CheckpointError(
             f"the checkpoint holds a {type(state).__name__}, not a state; delete it to start the run over."
         )
     return state
+
+
+class CheckpointError(EngineInputError):
+    """A saved state cannot be continued by this run."""
 
 
 class MemoryCheckpoint:
@@ -59,14 +64,25 @@ class MemoryCheckpoint:
         self.num_saves += 1
 
 
-def run_fingerprint(engine: str, config: LoopConfig, seed: int, data: TrainingData) -> str:
-    """Digest of what a checkpoint must agree on to be continued: engine, config, seed, labels and sizes.
+def run_fingerprint(
+    engine: str, config: LoopConfig, seed: int, data: TrainingData, device: torch.device
+) -> str:
+    """Digest of what a checkpoint must agree on to be continued: engine, config, seed, labels, sizes and network.
 
-    Labels are hashed whole; of the images only shape and 16 evenly spaced samples, because a memory map may
-    be larger than memory.
+    The network counts as what ``auto`` means on this device: a GPU's run cannot go on in a CPU's network. Labels
+    are hashed whole; of the images only shape and 16 evenly spaced samples, because a memory map may be larger
+    than memory.
     """
     digest = hashlib.blake2b(digest_size=16)
-    digest.update(json.dumps([engine, config.as_dict(), seed], sort_keys=True).encode())
+    num_samples, channels, height, width = data.images.shape
+    network = resolve_network(
+        config.network,
+        channels=channels,
+        image_size=(height, width),
+        num_samples=num_samples,
+        device=device,
+    )
+    digest.update(json.dumps([engine, config.as_dict(), network, seed], sort_keys=True).encode())
     digest.update(repr((data.images.shape, data.num_classes)).encode())
     digest.update(data.given_labels.tobytes())
     digest.update(data.trusted_mask.tobytes())
@@ -79,13 +95,13 @@ def load_state(checkpoint: Checkpoint | None, fingerprint: str) -> dict[str, Any
     """The saved state of this very run, or None at a first start.
 
     Raises:
-        EngineInputError: the state belongs to another engine, config, seed or dataset.
+        CheckpointError: the state belongs to another engine, config, seed, dataset or network.
     """
     state = checkpoint.load() if checkpoint is not None else None
     if state is not None and state.get(FINGERPRINT) != fingerprint:
-        raise EngineInputError(
-            "the checkpoint was written by a run with another engine, config, seed or dataset; "
-            "delete it to start over."
+        raise CheckpointError(
+            "the checkpoint was written by a run with another engine, config, seed, dataset or network (a GPU may "
+            "train another one than a CPU): go on where it began, or delete it to start over."
         )
     return state
 

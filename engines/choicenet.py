@@ -101,7 +101,7 @@ def train(
     # 1. Images on the device, one network (two for co-teaching), their records.
     run = _Run(data, config, seed, resolve_device(device), on_epoch)
     # 2. A killed run goes on after its last saved epoch.
-    fingerprint = run_fingerprint("choicenet", config, seed, data)
+    fingerprint = run_fingerprint("choicenet", config, seed, data, resolve_device(device))
     start = run.restore(load_state(checkpoint, fingerprint))
 
     for epoch in range(start, config.epochs):

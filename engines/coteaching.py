@@ -93,7 +93,7 @@ def train(
     """
     data.require_labels()
     here = _surround(data, config, seed, device)
-    fingerprint = run_fingerprint("coteaching", config, seed, data)
+    fingerprint = run_fingerprint("coteaching", config, seed, data, resolve_device(device))
     state = load_state(checkpoint, fingerprint) or {"search": None, "train": None, "recorder": None}
 
     # 1. Set up the search, the final training and their common record.

@@ -142,7 +142,7 @@ def train(
     first, start, weights = 0, 0, torch.ones(data.num_samples)
 
     # 1. Go on where an earlier run of the same work stopped.
-    fingerprint = run_fingerprint("cross_entropy", config, seed, data)
+    fingerprint = run_fingerprint("cross_entropy", config, seed, data, resolve_device(device))
     state = load_state(checkpoint, fingerprint)
     if state is not None:
         first, start, weights = state["fit"], state["epoch"], state["weights"]

@@ -114,7 +114,7 @@ def train(
     recorder = Recorder(on_epoch, data.num_samples, config.epochs)
 
     # 1. Go on where an earlier run of the same work stopped.
-    fingerprint = run_fingerprint("l2b", config, seed, data)
+    fingerprint = run_fingerprint("l2b", config, seed, data, resolve_device(device))
     state = load_state(checkpoint, fingerprint)
     start = 0
     if state is not None:

@@ -95,7 +95,7 @@ def train(
     run = _Run(bench, members, hidden_in, Recorder(on_epoch, data.num_samples, config.epochs))
 
     # 1. Go on where an earlier run of the same work stopped.
-    fingerprint = run_fingerprint("umn", config, seed, data)
+    fingerprint = run_fingerprint("umn", config, seed, data, resolve_device(device))
     state = load_state(checkpoint, fingerprint)
     if state is not None:
         run.load_state_dict(state)

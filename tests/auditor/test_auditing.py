@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import shutil
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from auditor import auditing, results, reviewing, worker
 from auditor.catalog import audits, scores
 from auditor.catalog.db import session
 from auditor.errors import AuditFailedError, NotFoundError
+from auditor.settings import settings
 from tests.helpers import QUICK_OPTIONS, Digits
 
 
@@ -126,6 +128,32 @@ def test_run__cancelled_and_resumed_gives_the_same_result(
     for name in ("pred_probs", "trust_score", "embeddings", "history_loss"):
         ours, theirs = (results.array(one, "cross_entropy", name) for one in (audit_id, first))
         assert np.array_equal(ours, theirs), name
+
+
+def test_run__a_checkpoint_of_another_network_is_named_and_started_over_when_deleted(
+    audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AUDITOR_CHECKPOINT_INTERVAL_S", "0")
+    other, audit_id = plan_again(network="conv3"), plan_again()
+    record = audits.record_epoch
+
+    def cancel_at_once(open_session: object, epoch: object) -> None:
+        record(open_session, epoch)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(audits, "record_epoch", cancel_at_once)
+        with pytest.raises(AuditFailedError, match="was cancelled"):
+            worker.run(other)
+    left = settings().audit_folder(other) / "cross_entropy.checkpoint"
+    place = settings().audit_folder(audit_id) / left.name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(left, place)
+    with pytest.raises(AuditFailedError, match=rf"another engine, config, .* delete it .* It is {place}\."):
+        worker.run(audit_id)
+    place.unlink()
+    worker.run(audit_id)
+    assert auditing.overview(audit_id).state == "finished"
 
 
 def test_run__full_disk_is_one_line_and_resumes(

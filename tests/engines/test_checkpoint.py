@@ -21,6 +21,8 @@ from engines.config import LoopConfig
 from engines.contract import EngineInputError
 from tests.engines.helpers import digits_data
 
+CPU = torch.device("cpu")
+
 
 def test_serialize_state__round_trip() -> None:
     network = torch.nn.Linear(2, 2)
@@ -74,17 +76,23 @@ def test_run_fingerprint__changes_with_whatever_changes_the_run() -> None:
     images[0, 0, 3, 3] ^= 1
     config = LoopConfig()
     prints = [
-        run_fingerprint("umn", config, 0, data),
-        run_fingerprint("l2b", config, 0, data),
-        run_fingerprint("umn", LoopConfig(epochs=21), 0, data),
-        run_fingerprint("umn", config, 1, data),
-        run_fingerprint("umn", config, 0, dataclasses.replace(data, given_labels=labels)),
-        run_fingerprint("umn", config, 0, dataclasses.replace(data, images=images)),
-        run_fingerprint("umn", config, 0, dataclasses.replace(data, trusted=np.arange(30) < 2)),
-        run_fingerprint("umn", config, 0, dataclasses.replace(data, num_classes=11)),
+        run_fingerprint("umn", config, 0, data, CPU),
+        run_fingerprint("umn", config, 0, data, torch.device("cuda")),
+        run_fingerprint("umn", LoopConfig(network="mlp"), 0, data, CPU),
+        run_fingerprint("l2b", config, 0, data, CPU),
+        run_fingerprint("umn", LoopConfig(epochs=21), 0, data, CPU),
+        run_fingerprint("umn", config, 1, data, CPU),
+        run_fingerprint("umn", config, 0, dataclasses.replace(data, given_labels=labels), CPU),
+        run_fingerprint("umn", config, 0, dataclasses.replace(data, images=images), CPU),
+        run_fingerprint("umn", config, 0, dataclasses.replace(data, trusted=np.arange(30) < 2), CPU),
+        run_fingerprint("umn", config, 0, dataclasses.replace(data, num_classes=11), CPU),
     ]
     assert len(set(prints)) == len(prints)
-    assert prints[0] == run_fingerprint("umn", config, 0, digits_data(30)[0])
+    assert prints[0] == run_fingerprint("umn", config, 0, digits_data(30)[0], CPU)
+    named = LoopConfig(network="mlp")
+    assert run_fingerprint("umn", named, 0, data, CPU) == run_fingerprint(
+        "umn", named, 0, data, torch.device("cuda")
+    )
 
 
 def test_load_state__another_runs_state_is_refused() -> None:
@@ -96,6 +104,6 @@ def test_load_state__another_runs_state_is_refused() -> None:
     assert loaded is not None
     assert loaded["epoch"] == 2
     with pytest.raises(
-        EngineInputError, match="written by a run with another engine, config, seed or dataset"
+        EngineInputError, match="written by a run with another engine, config, seed, dataset or network"
     ):
         load_state(checkpoint, "b")

@@ -21,7 +21,7 @@ from auditor.errors import AuditorError
 def draw(dataset: DatasetTable) -> None:
     """Two buttons and what came of the last one."""
     left, right, rest = st.columns([1, 1, 2], vertical_alignment="center")
-    rest.caption("Then open its App from a terminal:")
+    rest.caption("The newest audit is pushed. Then open its App from a terminal:")
     rest.code(f"auditor fiftyone {shlex.quote(dataset.name)} open", language=None)
     if left.button("Push to FiftyOne", key="export_fiftyone_push", icon=":material/upload:"):
         with st.spinner("Pushing ..."):

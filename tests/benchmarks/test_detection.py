@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.detection import published_trust
+from benchmarks.detection import published_trust, setting
+from benchmarks.detection_report import tables_of
 from engines.registry import ENGINES
 
 VALUES = np.array([0.0, 0.2, 0.9], dtype=np.float32)
@@ -39,3 +40,25 @@ def test_as_published__does_not_change_what_people_are_told() -> None:
     assert (epsilon.high_means, epsilon.as_published) == ("neither", "suspect")
     readings = {spec.published_high_means for one in ENGINES.values() for spec in one.signals.values()}
     assert readings == {None, "suspect", "clean"}
+
+
+def test_table__networks_are_not_averaged_together() -> None:
+    key = {network: setting("mnist-sym20", 10_000, 10, network) for network in ("mlp", "conv3", "conv4")}
+    assert key == {
+        "mlp": "mnist-sym20|10000|10",
+        "conv3": "mnist-sym20|10000|10",
+        "conv4": "mnist-sym20|10000|10|conv4",
+    }
+    told = {"problem": "mnist-sym20", "rows": 10_000, "epochs": 10}
+    stored = {
+        "cells": {"a": told | {"network": "mlp"}, "b": told | {"network": "conv4"}},
+        "consensus": {
+            "mnist-sym20-10000-10-0": {"of": "mlp"},
+            "mnist-sym20-10000-10-conv4-0": {"of": "conv4"},
+        },
+    }
+    tables = tables_of(stored)
+    assert [table.network for table in tables] == ["conv4", "mlp"]
+    for table in tables:
+        assert [cell["network"] for cell in table.cells(stored)] == [table.network]
+        assert [found["of"] for found in table.consensus(stored)] == [table.network]

@@ -1,0 +1,82 @@
+"""What a network costs on a CPU, and what it finds: the plain engine with several networks, side by side.
+
+    python -m benchmarks.cpu_networks --sides 32 96 --networks conv3 conv4 torchvision:resnet18
+
+2,000 images of CIFAR-10N with one annotator's labels (random1), enlarged where a side above 32 px is asked for:
+they then hold no more detail, so this says what large images cost and that a network can take them, not how well
+fine detail is seen. Finished rows are kept in ``benchmarks/results/cpu_networks.json``; the same command goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional as F
+
+from benchmarks import images
+from engines.contract import TrainingData
+from engines.cross_entropy import CrossEntropyConfig, train
+from engines.device import describe_device, resolve_device, versions
+from engines.metrics import auroc, average_precision
+
+RESULTS = Path(__file__).resolve().parent / "results" / "cpu_networks.json"
+
+
+def main() -> None:
+    """Train every missing combination and keep its figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--rows", type=int, default=2_000)
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--sides", type=int, nargs="+", default=[32, 96])
+    parser.add_argument("--networks", nargs="+", default=["conv3", "conv4", "torchvision:resnet18"])
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    pixels, table = images.load("cifar10-train", rows=arguments.rows, seed=0)
+    given, true = (table[name].to_numpy(dtype=np.int64) for name in ("label_random1", "label"))
+    for side in arguments.sides:
+        data = TrainingData(images=enlarged(pixels, side), given_labels=given, num_classes=10)
+        for network in arguments.networks:
+            key = f"{arguments.rows} rows, {side} px, {network}, {arguments.epochs} epochs"
+            stored = json.loads(arguments.out.read_text()) if arguments.out.exists() else {"rows": {}}
+            if key not in stored["rows"]:
+                stored["rows"][key] = row = measured(data, network, arguments.epochs, given != true)
+                arguments.out.write_text(json.dumps(stored, indent=1, sort_keys=True) + "\n")
+                print(key, f"AUROC {row['auroc']:.3f}, {row['cpu_seconds']:.0f} CPU s", flush=True)
+
+
+def enlarged(pixels: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
+    """(N, C, H, W) uint8 -> (N, C, side, side) uint8, bicubic."""
+    if side == pixels.shape[-1]:
+        return pixels
+    large = F.interpolate(torch.from_numpy(pixels).float(), size=(side, side), mode="bicubic")
+    return large.round().clamp(0, 255).to(torch.uint8).numpy()
+
+
+def measured(data: TrainingData, network: str, epochs: int, wrong: NDArray[np.bool_]) -> dict[str, Any]:
+    """One training on one thread of the CPU."""
+    preset = CrossEntropyConfig.preset("quick")
+    config = dataclasses.replace(preset, network=network, epochs=epochs, batch_size=64)
+    began, cpu = time.monotonic(), time.process_time()
+    result = train(data, config, seed=0, device="cpu")
+    return {
+        "seconds": time.monotonic() - began,
+        "cpu_seconds": time.process_time() - cpu,
+        "auroc": float(auroc(wrong, -result.trust_score)),
+        "ap": float(average_precision(wrong, -result.trust_score)),
+        "device": describe_device(resolve_device("cpu")),
+        "versions": versions(),
+        "config": config.as_dict(),
+    }
+
+
+if __name__ == "__main__":
+    main()

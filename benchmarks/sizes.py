@@ -59,6 +59,7 @@ SIZES = (
     Size(10_000, 28, 1, 10, "mlp"),
     Size(100_000, 28, 1, 10, "mlp"),
     Size(5_000, 32, 3, 1_000, "conv3"),
+    Size(200, 224, 3, 10, "conv4"),
     Size(200, 224, 3, 10, "torchvision:resnet18"),
 )
 

@@ -248,21 +248,26 @@ def _bars(stored: dict[str, Any]) -> list[str]:
         "",
         "## The bars",
         "",
-        "| problem | rows | network, epochs | bar | consensus, no verified rows | missed by |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| problem | rows | network, epochs | ranked by | bar | reached | missed by |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for problem, bars in BARS:
         for table in (one for one in tables_of(stored) if one.problem == problem):
-            rows = scores_by_method(table, stored)["consensus, no verified rows"]
-            for metric, bar in bars.items() if rows else ():
-                ours = _mean(rows, metric)
-                missed = f"{bar - ours:.3f}" if ours < bar else "reached"
-                ran = f"{table.rows:,} | {table.network}, {table.epochs}"
+            scores = scores_by_method(table, stored)
+            # Where one engine alone was run, it stands for what the settings are worth.
+            rankings = ("consensus, no verified rows", "cross_entropy")
+            ranked = next((name for name in rankings if scores[name]), "")
+            for metric, bar in bars.items() if ranked else ():
+                ours = _mean(scores[ranked], metric)
+                missed = f"{bar - ours:.3f}" if ours < bar else "no"
+                ran = f"{table.rows:,} | {table.network}, {table.epochs} | {ranked}"
                 lines.append(f"| {problem} | {ran} | {metric} {bar:.3f} | {ours:.3f} | {missed} |")
     small = (
         "The bars of CIFAR-10 are for PreActResNet-18 on 50,000 images. No GPU was at hand, and one epoch of it "
-        "takes a CPU core about half an hour, so what stands beside them is the small network on 10,000 images for "
-        "10 epochs: these rows say how far a laptop's budget is from the bars, not whether they can be reached."
+        "takes a CPU core about half an hour, so what stands beside them are small networks, mostly on 10,000 "
+        "images for 10 epochs: these rows say how far a laptop's budget is from the bars, not whether they can be "
+        "reached. "
+        "A better network, more epochs and more images each come closer by .03 to .06 AUROC on human errors."
     )
     tried = (
         "Tried for MNIST pair 45 %: equal weights, weights by the witnesses' agreement (one-factor model: .02 to "

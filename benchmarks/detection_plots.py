@@ -50,7 +50,11 @@ def main() -> None:
 
 def draw_auroc(stored: dict[str, Any], path: Path) -> None:
     """One panel a problem: a dot is the mean over seeds, its line goes from the worst seed to the best."""
-    shown = {_title(table, stored): scores_by_method(table, stored) for table in tables_of(stored)}
+    # Where one network alone was run there is nothing to compare.
+    compared = [table for table in tables_of(stored) if len(table.cells(stored)) > 1]
+    shown = {
+        _title(table, stored).replace(", ", "\n", 1): scores_by_method(table, stored) for table in compared
+    }
     columns = 3
     rows = -(-len(shown) // columns)
     figure, axes = pyplot.subplots(rows, columns, figsize=(13, 3.3 * rows), sharey=True, squeeze=False)
@@ -80,7 +84,7 @@ def draw_auroc(stored: dict[str, Any], path: Path) -> None:
 
 def draw_promises(stored: dict[str, Any], path: Path) -> None:
     """Realised share of false flags by number of verified rows, a line a problem, under the promised level."""
-    figure, axis = pyplot.subplots(figsize=(7, 4.2))
+    figure, axis = pyplot.subplots(figsize=(10, 4.2))
     for table in tables_of(stored):
         found = table.consensus(stored)
         if found:
@@ -93,7 +97,7 @@ def draw_promises(stored: dict[str, Any], path: Path) -> None:
     axis.set_xlabel("verified rows")
     axis.set_ylabel("false flags, mean over 50 draws a seed")
     axis.set_ylim(0, 0.13)
-    axis.legend(fontsize=8, ncol=2, loc="lower right")
+    axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
     _save(figure, path)
 
 

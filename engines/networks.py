@@ -61,7 +61,7 @@ class GlobalMax(nn.Module):
         return x.amax((2, 3))
 
 
-STRIDED_FROM = 16
+STRIDED_FROM = 24
 """Side in pixels from which `conv4` begins with a halving convolution: smaller images have no pixel to spare."""
 
 
@@ -110,7 +110,7 @@ def _conv3(channels: int, image_size: ImageSize, num_classes: int, width: int | 
 def _conv4(channels: int, image_size: ImageSize, num_classes: int, width: int | None = None) -> nn.Module:
     """Four convolutions of 32, 64, 128 and 128 channels, about 240,000 weights: what a CPU can train well.
 
-    From 16 px on the first one is 4x4 with stride 2, because on a CPU full-size maps cost more than all that is
+    From 24 px on the first one is 4x4 with stride 2, because on a CPU full-size maps cost more than all that is
     computed from them; above 64 px more of them follow, until a map has 32 px or less. The features are the 128
     maxima of the last map: few, and a map of the set needs no more.
     """
@@ -435,8 +435,8 @@ def _channels_last(network: nn.Module) -> nn.Module:
 def choose_network(channels: int, image_size: ImageSize, num_samples: int, device: torch.device | str) -> str:
     """What ``network="auto"`` means: what this device can train on these images in reasonable time.
 
-    On the CPU conv3 below 16 px and conv4 above; on CUDA conv4 for grey images up to 32 px, PreActResNet-18 up to
-    64 px and torchvision's ResNet-18 above.
+    On the CPU conv3 below 24 px (conv4 finds no more there) and conv4 above; on CUDA conv4 for grey images up to
+    32 px, PreActResNet-18 up to 64 px and torchvision's ResNet-18 above.
 
     Measured on one CPU thread (benchmarks/results/cpu_networks.json and detection.md).
     """

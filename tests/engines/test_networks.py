@@ -72,9 +72,9 @@ def test_build_network__small_nets_of_the_measurements() -> None:
 
 @pytest.mark.parametrize(
     ("side", "maps"),
-    [(8, [8]), (15, [15]), (16, [8, 8]), (32, [16, 16]), (64, [32, 32]), (224, [112, 56, 28, 28])],
+    [(8, [8]), (23, [23]), (24, [12, 12]), (32, [16, 16]), (64, [32, 32]), (224, [112, 56, 28, 28])],
 )
-def test_conv4__halves_from_16_px_on_until_a_map_has_32_px(side: int, maps: list[int]) -> None:
+def test_conv4__halves_from_24_px_on_until_a_map_has_32_px(side: int, maps: list[int]) -> None:
     network = build_network("conv4", channels=3, image_size=(side, side), num_classes=2)
     trunk = network.trunk
     assert isinstance(trunk, nn.Sequential)
@@ -214,5 +214,5 @@ def test_choose_network__can_be_built(side: int, channels: int, device: str) -> 
 def test_resolve_network__auto_and_named() -> None:
     options = {"channels": 3, "image_size": (32, 32), "num_samples": 10, "device": "cpu"}
     assert resolve_network("auto", **options) == "conv4"  # type: ignore[arg-type]
-    assert resolve_network("auto", **options | {"image_size": (8, 8)}) == "conv3"  # type: ignore[arg-type]
+    assert resolve_network("auto", **options | {"image_size": (23, 23)}) == "conv3"  # type: ignore[arg-type]
     assert resolve_network("mlp", **options) == "mlp"  # type: ignore[arg-type]

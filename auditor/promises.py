@@ -150,9 +150,8 @@ def suspects(audit: AuditTable, *, top: int, max_fdr: float | None = None) -> Su
     promise = promises(standing, levels=(max_fdr,))[max_fdr]
     statement, flags = promise.sentence, np.flatnonzero(promise.flags)
     rows = standing.verified.sample_ids
-    num_judged = int(
-        (standing.trust_score[rows] < promise.threshold).sum()
-    )  # none below NaN: nothing is kept
+    # Where nothing can be promised the threshold is NaN, and nothing lies below it.
+    num_judged = int((standing.trust_score[rows] < promise.threshold).sum())
     if num_judged:
         statement += f" {num_judged:,} more that are trusted as little are not listed: they were verified."
     first = flags[np.argsort(standing.trust_score[flags], kind="stable")][:top]

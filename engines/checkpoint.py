@@ -16,6 +16,10 @@ from engines.networks import resolve_network
 FINGERPRINT = "fingerprint"
 
 
+class CheckpointError(EngineInputError):
+    """A saved state cannot be continued by this run."""
+
+
 def serialize_state(state: dict[str, Any]) -> bytes:
     """``state`` (dicts, lists, tensors, numbers, strings) as bytes."""
     buffer = io.BytesIO()
@@ -41,10 +45,6 @@ def deserialize_state(data: bytes) -> dict[str, Any]:
             f"the checkpoint holds a {type(state).__name__}, not a state; delete it to start the run over."
         )
     return state
-
-
-class CheckpointError(EngineInputError):
-    """A saved state cannot be continued by this run."""
 
 
 class MemoryCheckpoint:

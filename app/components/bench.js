@@ -85,8 +85,10 @@ class Bench {
 
   // Apart from the page, which does not wait for it: counting a million rows takes a moment.
   async count() {
+    const queue = this.queue;
     try {
       const { total } = await this.server.post("queue-size", { audit: this.data.audit, where: this.data.queue });
+      if (queue !== this.queue) return; // the filters were changed meanwhile
       this.total = total;
       this.turner.replaceChildren(pageTurner(this));
     } catch (error) {

@@ -135,6 +135,7 @@ def suspect_filter(
     return scores.SuspectFilter(
         given_label=where.get("given"),
         suggested_label=where.get("suggested"),
+        split=where.get("split"),
         only_issues=bool(where.get("issues")),
         only_undecided=bool(where.get("undecided")),
         only_decided=bool(where.get("decided")),

@@ -125,6 +125,17 @@ def _class_counts(home: Path, dataset_id: int, version: str) -> dict[int, int]: 
         return datasets.class_counts(open_session, dataset_id)
 
 
+def split_counts(row: DatasetTable) -> dict[str, int]:
+    """Samples by split, the largest first; empty where the source named none."""
+    return _split_counts(settings().home, row.id or 0, str(row.created_at))
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _split_counts(home: Path, dataset_id: int, version: str) -> dict[str, int]:  # noqa: ARG001
+    with session() as open_session:
+        return datasets.split_counts(open_session, dataset_id)
+
+
 def pair_counts(audit: AuditTable) -> pd.DataFrame:
     """Label issues by (given_label, suggested_label), the most frequent first."""
     return _pair_counts(settings().home, audit.id or 0, _version(audit))

@@ -10,6 +10,7 @@ from app import data, kept, state
 from auditor import results
 from auditor.catalog.models import AuditTable, DatasetTable
 from auditor.catalog.scores import STRONG_DISAGREEMENT
+from auditor.splits import MOST_SPLITS
 
 SHOW = {
     "undecided": "Undecided",
@@ -37,7 +38,11 @@ def choose(dataset: DatasetTable, audit: AuditTable) -> dict[str, Any]:
 
     pairs = [tuple(pair) for pair in data.pair_counts(audit).head(MOST_PAIRS).astype(int).to_numpy().tolist()]
     # On a phone the row folds away behind the bench's button "Filters" (frame.py).
-    row = st.container(key="suspects_filters").columns([1.2, 1.1, 1.4, 1.1, 1.8])
+    splits = list(data.split_counts(dataset).items())[:MOST_SPLITS]
+    if splits and splits[0][1] == dataset.num_samples:
+        splits = []  # the one split of all samples divides nothing
+    widths = [1.2, 1.1, 1.4, 1.1, 1.8] + [1.1] * bool(splits)
+    row = st.container(key="suspects_filters").columns(widths)
     with row[0]:
         show = _select(dataset, "Show", list(SHOW), SHOW.__getitem__, state.QUEUE_SHOW)
     with row[1]:
@@ -48,6 +53,10 @@ def choose(dataset: DatasetTable, audit: AuditTable) -> dict[str, Any]:
         pair = _select(dataset, "Pair", [state.ALL, *pairs], pair_option, state.QUEUE_PAIR)
     with row[4]:
         against = _choose_engines(dataset, audit)
+    split = state.ALL
+    if splits:
+        with row[5]:
+            split = _choose_split(dataset, splits)
     queue: dict[str, Any] = {
         "undecided": show in ("undecided", "issues"),
         "issues": show == "issues",
@@ -55,6 +64,8 @@ def choose(dataset: DatasetTable, audit: AuditTable) -> dict[str, Any]:
         "given": None if given == state.ALL else int(given),
         "suggested": None if suggested == state.ALL else int(suggested),
     }
+    if split != state.ALL:
+        queue["split"] = split[0]
     if pair != state.ALL:
         queue |= {"given": pair[0], "suggested": pair[1]}
     return queue | against
@@ -78,6 +89,19 @@ def _choose_engines(dataset: DatasetTable, audit: AuditTable) -> dict[str, Any]:
     if chosen == -1:
         return {"disagreement": STRONG_DISAGREEMENT}
     return {"agreement": chosen} if chosen else {}
+
+
+def _choose_split(dataset: DatasetTable, splits: list[tuple[str, int]]) -> Any:
+    """``state.ALL``, or a (split, samples) pair."""
+    return kept.select(
+        "Split",
+        [state.ALL, *splits],
+        dataset=dataset.name,
+        key=state.QUEUE_SPLIT,
+        code=lambda one: one if isinstance(one, str) else state.split_code(one[0]),
+        format_func=lambda one: "Split: any" if isinstance(one, str) else f"Split: {one[0]} ({one[1]:,})",
+        label_visibility="collapsed",
+    )
 
 
 def _select(dataset: DatasetTable, label: str, options: list[Any], format_func: Any, key: str) -> Any:

@@ -18,7 +18,7 @@ DATASET = "dataset"
 AUDIT = "audit"
 REVIEWER = "reviewer"
 QUEUE_SHOW, QUEUE_GIVEN, QUEUE_SUGGESTED = "suspects_show", "suspects_given", "suspects_suggested"
-QUEUE_PAIR, QUEUE_AGREEMENT = "suspects_pair", "suspects_agreement"
+QUEUE_PAIR, QUEUE_AGREEMENT, QUEUE_SPLIT = "suspects_pair", "suspects_agreement", "suspects_split"
 ALL = "all"
 NAME_LENGTH = 60
 
@@ -87,7 +87,13 @@ def chosen_audit(dataset: DatasetTable) -> AuditTable | None:
     return by_id[chosen]
 
 
-def open_suspects(*, given: int | None = None, suggested: int | None = None, agreement: int = 0) -> None:
+def open_suspects(
+    *,
+    given: int | None = None,
+    suggested: int | None = None,
+    agreement: int = 0,
+    split: str | None = None,
+) -> None:
     """Go to Suspects with these filters."""
     filters = {
         QUEUE_SHOW: "undecided",
@@ -95,9 +101,15 @@ def open_suspects(*, given: int | None = None, suggested: int | None = None, agr
         QUEUE_SUGGESTED: ALL if suggested is None else str(suggested),
         QUEUE_PAIR: ALL,
         QUEUE_AGREEMENT: str(agreement),
+        QUEUE_SPLIT: ALL if split is None else split_code(split),
     }
     kept.put(st.session_state[DATASET], **filters)
     st.switch_page("app_pages/suspects.py")
+
+
+def split_code(split: str) -> str:
+    """A split in the page's address, apart from "any": a split may be called ``all``."""
+    return f"in-{split}"
 
 
 def audit_title(audit: AuditTable) -> str:

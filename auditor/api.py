@@ -70,11 +70,16 @@ class Dataset:
         return own_predictions.add(self.name, source, name=name)
 
     def suspects(
-        self, top: int | None = None, *, max_fdr: float | None = None, audit_id: int | None = None
+        self,
+        top: int | None = None,
+        *,
+        max_fdr: float | None = None,
+        audit_id: int | None = None,
+        split: str | None = None,
     ) -> pd.DataFrame:
         """Labels by suspicion, the most suspicious first, with class names.
 
-        Of the newest finished audit or of ``audit_id``.
+        Of the newest finished audit or of ``audit_id``; only of one ``split`` where it is named.
         ``max_fdr`` keeps those of which on average at most that share is falsely flagged; none where nothing can be
         promised. What can be said about them stands in ``attrs["statement"]``.
 
@@ -82,12 +87,12 @@ class Dataset:
         suggested_probability, is_label_issue, agreement, decision, reviewer.
 
         Raises:
-            NotFoundError: no audit of this dataset has finished.
+            NotFoundError: no audit of this dataset has finished, or no sample is of that split.
             AuditFailedError: ``max_fdr`` is outside (0, 1).
         """
         with session() as open_session:
             audit = audits.require_finished(open_session, self._row, audit_id)
-        listed = promises.suspects(audit, top=top or self._row.num_samples, max_fdr=max_fdr)
+        listed = promises.suspects(audit, top=top or self._row.num_samples, max_fdr=max_fdr, split=split)
         page = listed.page
         names = dict(enumerate(self._row.class_names))
         for column in ("given_label", "suggested_label"):

@@ -169,13 +169,16 @@ def status(name: str | None, as_json: bool) -> None:
 @click.argument("name")
 @click.option("--top", type=click.IntRange(1), default=50, show_default=True, help="How many to list.")
 @MAX_FDR
+@click.option("--split", help="Only the labels of this split, such as test.")
 @AUDIT_ID
 @AS_JSON
-def suspects(name: str, top: int, max_fdr: float | None, audit_id: int | None, as_json: bool) -> None:
+def suspects(
+    name: str, top: int, max_fdr: float | None, split: str | None, audit_id: int | None, as_json: bool
+) -> None:
     """List the most suspicious labels of NAME; --max-fdr only lists what can be promised at that rate."""
     from auditor import cli_output
 
-    cli_output.suspects(name, top=top, max_fdr=max_fdr, audit_id=audit_id, as_json=as_json)
+    cli_output.suspects(name, top=top, max_fdr=max_fdr, audit_id=audit_id, split=split, as_json=as_json)
 
 
 @cli.command()

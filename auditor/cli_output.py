@@ -168,13 +168,19 @@ def status(name: str | None, *, as_json: bool) -> None:
 
 
 def suspects(
-    name: str, *, top: int, max_fdr: float | None, audit_id: int | None = None, as_json: bool
+    name: str,
+    *,
+    top: int,
+    max_fdr: float | None,
+    audit_id: int | None = None,
+    split: str | None = None,
+    as_json: bool,
 ) -> None:
     """The ranking's head, or the flags that a promise carries; of the newest finished audit or of ``audit_id``."""
     with session() as open_session:
         dataset = datasets.get(open_session, name)
         audit = audits.require_finished(open_session, dataset, audit_id)
-    listed = promises.suspects(audit, top=top, max_fdr=max_fdr)
+    listed = promises.suspects(audit, top=top, max_fdr=max_fdr, split=split)
     names = dataset.class_names
     found = listed.page.to_dict("records")
     reasons = results.headlines(

@@ -146,24 +146,24 @@ def export_tree(
 ) -> ExportSummary:
     """Write the cleaned set as a folder with a sub-folder a class, made of hard links (copies across disks).
 
+    Where the source named splits, each has its folder with the classes below it: what was apart stays apart.
+
     Raises:
-        ExportRefusedError: the folder exists, or a class name cannot be a folder.
+        ExportRefusedError: the folder exists, a class or split cannot be a folder's name, or only some samples
+            are of a split.
     """
     if out.exists():
         raise ExportRefusedError(f"{out} exists; choose a new folder.")
     sources = _load(dataset_name, policy, max_fdr, audit_id)
-    bad = [
-        name for name in sources.dataset.class_names if "/" in name or "\0" in name or name in ("", ".", "..")
-    ]
-    if bad:
-        raise ExportRefusedError(f"Class {bad[0]!r} cannot be a folder's name; export a CSV instead.")
+    _check_folders(sources.dataset)
     building = out.with_name(f".{out.name}.{os.getpid()}.writing")
     counts = _Counts()
     try:
         for row, sample in _rows_with_samples(sources):
             counts.add(row)
             if row["cleaned_label"]:
-                _link(images.extracted_path(sources.dataset, sample), building / row["cleaned_label"], sample)
+                folder = building / (sample.split or "") / row["cleaned_label"]
+                _link(images.extracted_path(sources.dataset, sample), folder, sample)
         building.mkdir(parents=True, exist_ok=True)
         building.rename(out)
     finally:
@@ -333,6 +333,23 @@ def _cell(value: Any, kind: pa.DataType | None) -> Any:
 
 def _number(value: float | None) -> Any:
     return "" if value is None or np.isnan(value) else round(float(value), 6)
+
+
+def _check_folders(dataset: DatasetTable) -> None:
+    """Refuse names that cannot be folders, and splits beside classes in one folder."""
+    assert dataset.id is not None
+    with session() as open_session:
+        splits = datasets.split_counts(open_session, dataset.id)
+    for kind, names in (("Class", dataset.class_names), ("Split", list(splits))):
+        bad = [name for name in names if "/" in name or "\0" in name or name in ("", ".", "..")]
+        if bad:
+            raise ExportRefusedError(f"{kind} {bad[0]!r} cannot be a folder's name; export a CSV instead.")
+    without = dataset.num_samples - sum(splits.values())
+    if splits and without:
+        raise ExportRefusedError(
+            f"{without:,} samples are of no split and would stand among the splits' folders; name a split for "
+            "every sample, or export a CSV instead."
+        )
 
 
 def _link(source: Path, folder: Path, sample: SampleTable) -> None:

@@ -28,6 +28,7 @@ DESCRIPTIONS = {
     INDEX: "The sample's place in the audited dataset; leave as it is",
     BASE: "What Label Auditor wrote here last; leave as it is",
     "given_label": "The label as it was imported",
+    "split": "The part of the data set that the source put it into",
     "trust_score": "All engines together: 1 = the given label looks right, 0 = it looks wrong",
     "error_probability": "How likely the given label is wrong",
     "suspicion_rank": "0 = the most suspicious sample of the dataset",
@@ -82,6 +83,7 @@ def load(name: str) -> Columns:
         audit = audits.require_finished(open_session, dataset)
         assert audit.id is not None
         given = datasets.given_labels(open_session, dataset.id)
+        splits = datasets.splits(open_session, dataset.id).tolist()
         table = scores.table(open_session, audit.id)
         copies = datasets.duplicates(open_session, dataset.id)
         conflicts = set(datasets.conflicts(open_session, dataset.id).sample_id)
@@ -102,6 +104,8 @@ def load(name: str) -> Columns:
         "duplicate_group": ("int", [_int(group.get(i)) for i in range(len(given))]),
         "duplicate_conflict": ("bool", [i in conflicts for i in range(len(given))]),
     }
+    if any(splits):
+        columns["split"] = ("str", splits)
     engines = results.engines_of(audit.id)
     for engine in engines:
         columns[f"{engine}_trust"] = ("float", _floats(results.trust(audit.id, engine)))

@@ -18,11 +18,13 @@ from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable, DatasetTable
 from auditor.consensus import transition_from_json
-from auditor.errors import AuditFailedError
+from auditor.errors import AuditFailedError, NotFoundError
 from auditor.estimates import ClassPair, ClassReport, ErrorsLeft, NoiseRate, Transition
 from auditor.evidence import Verified
 from auditor.intervals import per_class_intervals
 from auditor.reviewing import FOUND_WRONG, outcomes
+from auditor.sources.rows import printable
+from auditor.splits import MOST_SPLITS, SplitReport, split_reports
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +77,8 @@ class Statements:
     classes: list[ClassReport]
     conflicts: pd.DataFrame
     """Groups of duplicates with different given labels; certain only where ``is_certain`` says so."""
+    splits: list[SplitReport]
+    """Empty where the source named none, or one for all samples."""
 
 
 def load(audit_id: int) -> Standing:
@@ -134,17 +138,25 @@ def promises(standing: Standing, *, levels: tuple[float, ...] = LEVELS) -> dict[
     )
 
 
-def suspects(audit: AuditTable, *, top: int, max_fdr: float | None = None) -> Suspects:
+def suspects(
+    audit: AuditTable, *, top: int, max_fdr: float | None = None, split: str | None = None
+) -> Suspects:
     """The least trusted labels of a finished audit, or those among them that a promise at ``max_fdr`` covers.
+
+    ``split`` lists only those of that split; a promise is about all flags and does not carry over to a part.
 
     Raises:
         AuditFailedError: ``max_fdr`` is outside (0, 1).
+        NotFoundError: no sample is of that split.
     """
     assert audit.id is not None
+    if split is not None:
+        _check_split(audit.dataset_id, split)
     if max_fdr is None:
+        where = scores.SuspectFilter(split=split)
         with session() as open_session:
-            page = scores.page(open_session, audit, scores.SuspectFilter(), limit=top)
-            total = scores.count(open_session, audit, scores.SuspectFilter())
+            page = scores.page(open_session, audit, where, limit=top)
+            total = scores.count(open_session, audit, where)
         return Suspects(noise_rate_now(audit).sentence, page, total)
     standing = load(audit.id)
     promise = promises(standing, levels=(max_fdr,))[max_fdr]
@@ -154,6 +166,12 @@ def suspects(audit: AuditTable, *, top: int, max_fdr: float | None = None) -> Su
     num_judged = int((standing.trust_score[rows] < promise.threshold).sum())
     if num_judged:
         statement += f" {num_judged:,} more that are trusted as little are not listed: they were verified."
+    if split is not None:
+        with session() as open_session:
+            of_split = flags[datasets.splits(open_session, audit.dataset_id)[flags] == split]
+        if len(flags):
+            statement += f" {len(of_split):,} of them are in {split}; of these alone nothing is promised."
+        flags = of_split
     first = flags[np.argsort(standing.trust_score[flags], kind="stable")][:top]
     with session() as open_session:
         return Suspects(statement, scores.page_of(open_session, audit, first.tolist()), len(flags))
@@ -178,6 +196,15 @@ def promise_changes(standing: Standing, q: float) -> Promise:
         settled=settled,
         suggested_labels=standing.suggested_label,
     )
+
+
+def _check_split(dataset_id: int, split: str) -> None:
+    with session() as open_session:
+        known = datasets.split_counts(open_session, dataset_id)
+    if split not in known:
+        named = ", ".join(map(printable, list(known)[:MOST_SPLITS]))
+        there = f"there are {named}" if known else "the source named none"
+        raise NotFoundError(f"There is no split {printable(split)!r}; {there}.")
 
 
 def _check_levels(levels: tuple[float, ...]) -> None:
@@ -237,6 +264,8 @@ def statements(standing: Standing) -> Statements:
     assert standing.dataset.id is not None
     with session() as open_session:
         conflicts = datasets.conflicts(open_session, standing.dataset.id)
+        splits = datasets.splits(open_session, standing.dataset.id)
+        duplicates = datasets.duplicates(open_session, standing.dataset.id)
     # A class for a sample that had none, or that the source already trusts, is no error of those in question;
     # and a suggestion that was accepted unseen found nothing.
     in_question = standing.in_question
@@ -272,4 +301,13 @@ def statements(standing: Standing) -> Statements:
         names,
         intervals=intervals,
     )
-    return Statements(rate, left, pairs, reports, conflicts)
+    parts = split_reports(
+        splits,
+        standing.given_labels,
+        standing.error_probability,
+        standing.is_doubtful,
+        found_wrong=wrong,
+        duplicates=duplicates,
+        verified=standing.verified if standing.is_random_sample else None,
+    )
+    return Statements(rate, left, pairs, reports, conflicts, parts)

@@ -19,6 +19,7 @@ from PIL import Image
 from auditor.calibration import Promise
 from auditor.estimates import ClassPair, ClassReport, ErrorsLeft, NoiseRate, Transition
 from auditor.intervals import percent
+from auditor.splits import SplitReport
 
 MAX_SUSPECTS = 60
 """Pictures on the page; more belong into the app."""
@@ -86,6 +87,7 @@ class ReportInput:
     transition: Transition | None = None
     class_reports: Sequence[ClassReport] = ()
     pairs: Sequence[ClassPair] = ()
+    splits: Sequence[SplitReport] = ()
     suspects: Sequence[Suspect] = ()
     """Worst first; at most ``MAX_SUSPECTS`` are drawn."""
     engines: Sequence[EngineLine] = ()

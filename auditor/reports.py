@@ -15,6 +15,7 @@ from auditor.catalog.models import AuditTable
 from auditor.errors import ExportRefusedError
 from auditor.reporting import EngineLine, ReportInput, Suspect, report_html
 from auditor.reviewing import Outcome, outcomes
+from auditor.splits import shared_sentence
 from auditor.whole_files import written_whole
 
 NUM_SUSPECTS = 60
@@ -45,6 +46,7 @@ def report(dataset_name: str, *, audit_id: int | None = None) -> str:
         transition=promises.transition(standing),
         class_reports=said.classes,
         pairs=said.class_pairs,
+        splits=said.splits,
         suspects=_suspects(audit, standing),
         engines=_engine_lines(audit),
         notes=_notes(audit, said),
@@ -125,6 +127,8 @@ def _notes(audit: AuditTable, said: promises.Statements) -> list[str]:
         notes.append(audit.summary["structured_noise_sentence"])
     if len(said.conflicts):
         notes.append(conflict_sentence(said.conflicts))
+    if shared := shared_sentence(said.splits):
+        notes.append(shared)
     notes += _what_trust_changed(audit)
     return notes + _warnings(audit)
 

@@ -10,9 +10,12 @@ from app.failures import shown
 from auditor import promises
 from auditor.catalog.models import DatasetTable
 from auditor.estimates import Transition
+from auditor.intervals import Interval
 from auditor.reports import conflict_sentence
+from auditor.splits import shared_sentence
 
 MOST_IN_MATRIX = 40
+SHARE_BAR = st.column_config.ProgressColumn(format="percent", min_value=0.0, max_value=1.0, width=130)
 
 
 def draw_matrix(dataset: DatasetTable, transition: Transition) -> None:
@@ -54,10 +57,7 @@ def draw_classes(dataset: DatasetTable, said: promises.Statements) -> None:
             "doubtful": [row.num_doubtful for row in said.classes],
             "expected wrong": [round(row.expected_wrong, 1) for row in said.classes],
             "share wrong": [row.expected_wrong / max(1, row.num_samples) for row in said.classes],
-            "verified share": [
-                words.interval(row.interval.low, row.interval.high) if row.interval else ""
-                for row in said.classes
-            ],
+            "verified share": [_verified(row.interval) for row in said.classes],
             "note": [row.why if row.cannot_be_judged else "" for row in said.classes],
         }
     )
@@ -72,9 +72,7 @@ def draw_classes(dataset: DatasetTable, said: promises.Statements) -> None:
             "samples": st.column_config.NumberColumn(width=75),
             "doubtful": st.column_config.NumberColumn(width=75),
             "expected wrong": st.column_config.NumberColumn(width=115),
-            "share wrong": st.column_config.ProgressColumn(
-                format="percent", min_value=0.0, max_value=1.0, width=130
-            ),
+            "share wrong": SHARE_BAR,
             "verified share": st.column_config.TextColumn(width=110),
             "note": st.column_config.TextColumn("cannot be judged because", width="large"),
         },
@@ -82,6 +80,41 @@ def draw_classes(dataset: DatasetTable, said: promises.Statements) -> None:
     if chosen["selection"]["rows"]:
         state.open_suspects(given=said.classes[chosen["selection"]["rows"][0]].label, suggested=None)
     st.caption("Choose a row to see the suspects of that class.")
+
+
+def draw_splits(said: promises.Statements) -> None:
+    """One row a split, and a door to its suspects."""
+    if not said.splits:
+        return
+    st.subheader("Each split", anchor=False)
+    table = pd.DataFrame(
+        {
+            "split": [row.name for row in said.splits],
+            "labels": [row.num_labeled for row in said.splits],
+            "doubtful": [row.num_doubtful for row in said.splits],
+            "expected wrong": [round(row.expected_wrong, 1) for row in said.splits],
+            "share wrong": [row.expected_wrong / max(1, row.num_labeled) for row in said.splits],
+            "found": [row.num_found for row in said.splits],
+            "verified share": [_verified(row.interval) for row in said.splits],
+            "in another split too": [row.num_copied for row in said.splits],
+            "near copy there": [row.num_alike for row in said.splits],
+        }
+    )
+    chosen = st.dataframe(
+        table,
+        hide_index=True,
+        on_select="rerun",
+        selection_mode="single-row",
+        key="classes_splits",
+        column_config={"share wrong": SHARE_BAR},
+    )
+    if chosen["selection"]["rows"]:
+        state.open_suspects(split=said.splits[chosen["selection"]["rows"][0]].name)
+    st.caption(f"Choose a row to see the suspects of that split. {shared_sentence(said.splits)}")
+
+
+def _verified(interval: Interval | None) -> str:
+    return words.interval(interval.low, interval.high) if interval else ""
 
 
 def draw_conflicts(dataset: DatasetTable, said: promises.Statements) -> None:
@@ -116,4 +149,5 @@ with shown():
     figures[3].metric("Not found yet", span, help=said.errors_left.sentence)
     draw_matrix(dataset, promises.transition(seen))
     draw_classes(dataset, said)
+    draw_splits(said)
     draw_conflicts(dataset, said)

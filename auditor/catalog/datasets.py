@@ -89,6 +89,22 @@ def trusted_in_source(session: Session, dataset_id: int) -> NDArray[np.bool_]:
     return _column(session, dataset_id, SampleTable.trusted, np.bool_)
 
 
+def splits(session: Session, dataset_id: int) -> NDArray[np.object_]:
+    """(N,) names of splits in sample order; None where the source named none."""
+    return _column(session, dataset_id, SampleTable.split, np.object_)
+
+
+def split_counts(session: Session, dataset_id: int) -> dict[str, int]:
+    """Samples by split, the largest first; samples without one are not counted."""
+    rows = session.exec(
+        select(SampleTable.split, func.count())
+        .where(SampleTable.dataset_id == dataset_id, SampleTable.split.is_not(None))
+        .group_by(SampleTable.split)
+        .order_by(func.count().desc(), SampleTable.split)
+    )
+    return {str(name): int(count) for name, count in rows.all()}
+
+
 def sample(session: Session, dataset_id: int, sample_id: int) -> SampleTable:
     """One sample.
 

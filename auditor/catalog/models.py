@@ -81,6 +81,7 @@ class SampleTable(SQLModel, table=True):
     trusted: bool = False
     """The source itself marked this label as confirmed."""
     split: str | None = None
+    """Part of the data set that the source put it into: ``train``, ``test``."""
     content_hash: str = ""
     """SHA-256 of the decoded pixels, hex."""
     perceptual_hash: int | None = Field(default=None, sa_column=Column(BigInteger, nullable=True))

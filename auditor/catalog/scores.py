@@ -29,6 +29,7 @@ class SuspectFilter:
 
     given_label: int | None = None
     suggested_label: int | None = None
+    split: str | None = None
     only_issues: bool = False
     """Only samples above the audit's suggested cut."""
     only_undecided: bool = False
@@ -201,6 +202,8 @@ def _filtered(audit: AuditTable, where: SuspectFilter, columns: list[Any]) -> An
         statement = statement.where(ScoreTable.given_label == where.given_label)
     if where.suggested_label is not None:
         statement = statement.where(ScoreTable.suggested_label == where.suggested_label)
+    if where.split is not None:
+        statement = statement.where(SampleTable.split == where.split)
     if where.only_issues:
         statement = statement.where(ScoreTable.is_label_issue)
     verified = ScoreTable.sample_id.in_(verifications.judged_samples(audit.dataset_id))

@@ -18,6 +18,8 @@ from auditor.catalog import db
 
 NUM_SAMPLES = 240
 NUM_WRONG = 24
+NUM_TEST = 60
+"""The last samples are of the split "test", those before them of "train"."""
 NAMES = ["zero", "one", "two", "<b>three</b>", "*four*", "five", "six", "seven", "eight", "nine"]
 """Two of the names would be markup if anybody took them for it."""
 DATASET = "tiny [digits](x)"
@@ -32,11 +34,12 @@ def write_digits(folder: Path, *, num_samples: int = NUM_SAMPLES, num_wrong: int
     (folder / "images").mkdir(parents=True)
     with (folder / "labels.csv").open("w", newline="") as file:
         rows = csv.writer(file)
-        rows.writerow(["filepath", "label", "true_label", "note"])
+        rows.writerow(["filepath", "label", "true_label", "split", "note"])
         for i in range(num_samples):
             grey = np.clip(pixels[i].reshape(8, 8) * 16, 0, 255).astype(np.uint8)
             Image.fromarray(grey).save(folder / "images" / f"{i:04d}.png")
-            rows.writerow([f"images/{i:04d}.png", NAMES[given[i]], NAMES[truth[i]], "=1+1" if i == 0 else ""])
+            split, note = "train" if i < num_samples - NUM_TEST else "test", "=1+1" if i == 0 else ""
+            rows.writerow([f"images/{i:04d}.png", NAMES[given[i]], NAMES[truth[i]], split, note])
     return folder / "labels.csv"
 
 

@@ -13,6 +13,7 @@ from auditor import images, results, reviewing
 from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
 from auditor.errors import NotFoundError
+from tests.app.conftest import NUM_SAMPLES, NUM_TEST
 
 pytestmark = pytest.mark.usefixtures("copied_home")
 DATASET_ID = AUDIT_ID = 1
@@ -54,6 +55,12 @@ def test_queue__filters_by_pair_and_hides_what_is_decided() -> None:
     bench.record({"verdicts": [verdict(top, "keep")]})
     assert top["sample"] not in [item["sample"] for item in first_items(240, undecided=True)]
     assert [item["sample"] for item in first_items(240, decided=True)] == [top["sample"]]
+
+
+def test_queue__of_one_split() -> None:
+    of_test = first_items(240, split="test")
+    assert sorted(item["sample"] for item in of_test) == list(range(NUM_SAMPLES - NUM_TEST, NUM_SAMPLES))
+    assert bench.queue_size({"audit": AUDIT_ID, "where": {"split": "test"}}) == {"total": NUM_TEST}
 
 
 def test_queue_size__counts_what_the_pages_hold() -> None:

@@ -11,6 +11,7 @@ from app import data
 from auditor import consensus, reviewing, verification
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
+from tests.app.conftest import NUM_SAMPLES, NUM_TEST
 
 ROOT = Path(__file__).resolve().parents[2]
 DATASET = "tiny [digits](x)"
@@ -261,6 +262,20 @@ def test_classes__lists_every_class_by_its_own_name() -> None:
     table = open_page("classes").dataframe[0].value
     assert {"<b>three</b>", "*four*"} < set(table["class"])
     assert table["samples"].sum() == 240
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_classes__a_split_leads_to_its_suspects() -> None:
+    app = open_page("classes", reviewer="Ada")
+    table = next(frame.value for frame in app.dataframe if "split" in frame.value.columns)
+    assert table.set_index("split").labels.to_dict() == {"train": NUM_SAMPLES - NUM_TEST, "test": NUM_TEST}
+    place = table["split"].tolist().index("test")
+    app.session_state["classes_splits"] = {"selection": {"rows": [place], "columns": [], "cells": []}}
+    app.run()
+    assert [title.value for title in app.title] == ["Suspects"]
+    chosen = app.selectbox(key="suspects_split")
+    assert chosen.format_func(chosen.value) == f"Split: test ({NUM_TEST})"
+    assert app.query_params["suspects_split"] == "in-test"
 
 
 @pytest.mark.usefixtures("copied_home")

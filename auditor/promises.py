@@ -24,7 +24,7 @@ from auditor.evidence import Verified
 from auditor.intervals import per_class_intervals
 from auditor.reviewing import FOUND_WRONG, outcomes
 from auditor.sources.rows import printable
-from auditor.splits import MOST_SPLITS, SplitReport, split_reports
+from auditor.splits import MOST_SPLITS, SplitReport, shared_pictures, split_reports
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +79,8 @@ class Statements:
     """Groups of duplicates with different given labels; certain only where ``is_certain`` says so."""
     splits: list[SplitReport]
     """Empty where the source named none, or one for all samples."""
+    shared: pd.DataFrame
+    """Samples whose picture or a near copy also stands in another split (``splits.shared_pictures``)."""
 
 
 def load(audit_id: int) -> Standing:
@@ -301,13 +303,14 @@ def statements(standing: Standing) -> Statements:
         names,
         intervals=intervals,
     )
+    shared = shared_pictures(splits, duplicates)
     parts = split_reports(
         splits,
         standing.given_labels,
         standing.error_probability,
         standing.is_doubtful,
         found_wrong=wrong,
-        duplicates=duplicates,
+        shared=shared,
         verified=standing.verified if standing.is_random_sample else None,
     )
-    return Statements(rate, left, pairs, reports, conflicts, parts)
+    return Statements(rate, left, pairs, reports, conflicts, parts, shared)

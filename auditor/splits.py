@@ -47,7 +47,7 @@ def split_reports(
     is_doubtful: NDArray[np.bool_],
     *,
     found_wrong: Collection[int] = (),
-    duplicates: pd.DataFrame | None = None,
+    shared: pd.DataFrame | None = None,
     verified: Verified | None = None,
 ) -> list[SplitReport]:
     """One report a split, the largest first; empty where none is named, or one that holds every sample.
@@ -60,7 +60,7 @@ def split_reports(
         error_probability: (N,) float, NaN where unknown.
         is_doubtful: (N,) bool.
         found_wrong: sample_ids that people found wrong.
-        duplicates: of ``catalog.datasets.duplicates``.
+        shared: of ``shared_pictures``.
         verified: rows judged at random; None where they do not count.
     """
     codes, names = pd.factorize(splits, use_na_sentinel=True)
@@ -77,7 +77,11 @@ def split_reports(
     sizes, doubtful = counted(labeled), counted(labeled & is_doubtful)
     wrong = counted(labeled, np.nan_to_num(error_probability))
     found = counted(np.isin(np.arange(len(codes)), list(found_wrong)))
-    copied, alike = (counted(rows) for rows in _shared(codes, duplicates))
+    copied = alike = np.zeros(num_splits, dtype=np.int64)
+    if shared is not None and len(shared):
+        at = codes[shared.sample_id.to_numpy(dtype=np.int64)]
+        copied = np.bincount(at[shared.is_copied], minlength=num_splits)
+        alike = np.bincount(at[~shared.is_copied], minlength=num_splits)
     intervals = None if verified is None else _intervals(codes, num_splits, given_labels, verified)
     reports = [
         SplitReport(
@@ -110,20 +114,16 @@ def _intervals(
     )[:num_splits]
 
 
-def _shared(
-    codes: NDArray[np.integer], duplicates: pd.DataFrame | None
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """(N,) masks: the same pixels stand in another split; else a near copy does."""
-    copied, alike = np.zeros(len(codes), dtype=bool), np.zeros(len(codes), dtype=bool)
-    if duplicates is None or duplicates.empty:
-        return copied, alike
-    table = duplicates.assign(split=codes[duplicates.sample_id.to_numpy(dtype=np.int64)])
-    table = table[table.split >= 0]
-    ids = table.sample_id.to_numpy(dtype=np.int64)
+def shared_pictures(splits: NDArray[Any], duplicates: pd.DataFrame) -> pd.DataFrame:
+    """The rows of ``catalog.datasets.duplicates`` whose group has members in several splits.
+
+    Adds ``split`` and ``is_copied`` (bool): the same pixels stand in another split; else only a near copy does.
+    """
+    table = duplicates.assign(split=splits[duplicates.sample_id.to_numpy(dtype=np.int64)])
+    table = table[table.split.notna()]
+    table = table[table.groupby("duplicate_group").split.transform("nunique") > 1]
     same_pixels = table.groupby("content_hash").split.transform("nunique") > 1
-    alike[ids] = table.groupby("duplicate_group").split.transform("nunique") > 1
-    copied[ids] = same_pixels & (table.content_hash != "")
-    return copied, alike & ~copied
+    return table.assign(is_copied=same_pixels & (table.content_hash != "")).reset_index(drop=True)
 
 
 def shared_sentence(reports: list[SplitReport]) -> str:

@@ -110,7 +110,12 @@ def draw_splits(said: promises.Statements) -> None:
     )
     if chosen["selection"]["rows"]:
         state.open_suspects(split=said.splits[chosen["selection"]["rows"][0]].name)
-    st.caption(f"Choose a row to see the suspects of that split. {shared_sentence(said.splits)}")
+    st.caption("Choose a row to see the suspects of that split.")
+    if len(said.shared):
+        st.caption(shared_sentence(said.splits))
+        columns = ["duplicate_group", "sample_id", "filepath", "split", "duplicate_kind", "is_copied"]
+        with st.expander("Pictures in more than one split"):
+            st.dataframe(said.shared[columns], hide_index=True, key="classes_shared")
 
 
 def _verified(interval: Interval | None) -> str:

@@ -16,7 +16,7 @@ from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
 from auditor.errors import ExportRefusedError, NotFoundError
 from auditor.evidence import UNSURE, Verified
-from auditor.splits import shared_sentence, split_reports
+from auditor.splits import shared_pictures, shared_sentence, split_reports
 from tests.auditor.conftest import Run
 from tests.auditor.worlds import make_world
 from tests.helpers import QUICK_OPTIONS, Digits, write_digits
@@ -41,8 +41,10 @@ def test_split_reports__count_each_part() -> None:
             "content_hash": ["a", "a", "b", "c", "c", "c"],
         }
     )
+    shared = shared_pictures(splits, copies)
+    assert shared.sample_id.tolist() == [0, 4, 5]
     train, test = split_reports(
-        splits, given, probability, doubtful, found_wrong={0, 5, 6}, duplicates=copies, verified=verified
+        splits, given, probability, doubtful, found_wrong={0, 5, 6}, shared=shared, verified=verified
     )
     assert (train.name, train.num_labeled, train.num_doubtful, train.num_found) == ("train", 3, 1, 1)
     assert (test.name, test.num_labeled, test.num_doubtful, test.num_found) == ("test", 2, 2, 1)
@@ -114,6 +116,8 @@ def test_splits__of_a_folder_from_import_to_export(
         ("train", NUM - NUM_TEST, 1),
         ("test", NUM_TEST + 1, 1),
     ]
+    assert {Path(one).name for one in said.shared.filepath} == {"0000.png", "copy.png"}
+    assert said.shared.is_copied.all()
     assert "also in another split" in reports.report("digits")
     assert "2 samples show a picture that also stands in another split" in reports.report("digits")
 

@@ -97,16 +97,18 @@ def _torch() -> Check:
 
 
 def _gpu() -> Check:
-    from auditor.training import machine
+    from auditor.training import machine, refused_cards
 
     try:
         _, device = machine()
+        refused = refused_cards()
     except (ImportError, OSError, RuntimeError):
         return Check("gpu", "missing", "unknown, because torch cannot be imported")
     if device.startswith("cuda"):
         return Check("gpu", "ok", device)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return Check("gpu", "missing", f"none; audits run on {cores} CPU cores, use the preset quick")
+    found = "; ".join(refused) or "none"
+    return Check("gpu", "missing", f"{found}; audits run on {cores} CPU cores, use the preset quick")
 
 
 def _home() -> Check:

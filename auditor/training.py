@@ -60,6 +60,16 @@ def engine_choices() -> list[EngineChoice]:
     return [EngineChoice(s.name, s.title, s.paper, dict(s.signals)) for s in specs]
 
 
+def refused_cards() -> list[str]:
+    """CUDA devices that are there and that this torch cannot compute on, each with the reason."""
+    import torch
+
+    from engines.device import refused_card
+
+    cards = range(torch.cuda.device_count() if torch.cuda.is_available() else 0)
+    return [why for card in cards if (why := refused_card(card))]
+
+
 def machine() -> tuple[dict[str, str], str]:
     """Versions of what training runs on, and the device that ``auto`` means here."""
     from engines.device import describe_device, resolve_device, versions

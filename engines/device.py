@@ -8,7 +8,7 @@ import hashlib
 import platform
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
@@ -27,13 +27,15 @@ OUT_OF_MEMORY = ("DefaultCPUAllocator", "CUDA error: out of memory", "_ALLOC_FAI
 
 
 def resolve_device(name: str) -> torch.device:
-    """The device called ``name``; ``"auto"`` is the first CUDA device where there is one, else the CPU.
+    """The device called ``name``; ``"auto"`` is the first CUDA device that this torch computes on, else the CPU.
 
     Raises:
-        EngineInputError: the device is unknown or absent on this machine.
+        EngineInputError: the device is unknown, absent on this machine, or a card that this torch has no code for.
     """
+    cards = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        able = next((card for card in range(cards) if refused_card(card) is None), None)
+        return torch.device("cpu" if able is None else f"cuda:{able}" if able else "cuda")
     try:
         device = torch.device(name)
     except RuntimeError as error:
@@ -41,10 +43,43 @@ def resolve_device(name: str) -> torch.device:
     if device.type not in ("cpu", "cuda"):
         raise EngineInputError(f"device {name!r} is not supported; use auto, cpu, cuda or cuda:<n>.")
     if device.type == "cuda":
-        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        if (device.index or 0) >= count:
-            raise EngineInputError(f"device {name!r} is not there ({count} CUDA devices); use auto or cpu.")
+        if (device.index or 0) >= cards:
+            raise EngineInputError(f"device {name!r} is not there ({cards} CUDA devices); use auto or cpu.")
+        if refused := refused_card(device.index or 0):
+            raise EngineInputError(f"{refused}; use auto or cpu, or another build of torch.")
     return device
+
+
+def refused_card(card: int) -> str | None:
+    """Why this torch cannot compute on the CUDA device number ``card``; None where it can.
+
+    The wheels on PyPI leave older cards out: a GTX 1080 is seen as a CUDA device and fails at its first kernel.
+    """
+    capability, built_for = torch.cuda.get_device_capability(card), torch.cuda.get_arch_list()
+    if has_code_for(capability, built_for):
+        return None
+    name, major, minor = torch.cuda.get_device_name(card), *capability
+    return f"{name} (sm_{major}{minor}) is none of the cards that torch {torch.__version__} was built for"
+
+
+def has_code_for(capability: tuple[int, int], built_for: Sequence[str]) -> bool:
+    """Whether code for one of these architectures runs on a card of that compute capability.
+
+    Args:
+        capability: (major, minor).
+        built_for: of ``torch.cuda.get_arch_list``: ``sm_86`` runs on cards of the same major version from 8.6 on,
+            ``compute_80`` is compiled for every later card. Empty (ROCm) says nothing: True.
+    """
+    if not built_for:
+        return True
+    major, minor = capability
+    for architecture in built_for:
+        kind, _, digits = architecture.partition("_")
+        number = int(digits.rstrip("af"))
+        same_kind = kind == "compute" or number // 10 == major
+        if same_kind and number <= 10 * major + minor:
+            return True
+    return False
 
 
 def derive_seed(seed: int, *stream: int | str) -> int:

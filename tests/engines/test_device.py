@@ -18,9 +18,11 @@ from engines.device import (
     derive_seed,
     describe_device,
     fresh_memory,
+    has_code_for,
     make_generator,
     memory_errors_explained,
     peak_memory_bytes,
+    refused_card,
     resolve_device,
     seeded_init,
     versions,
@@ -30,8 +32,28 @@ CPU = torch.device("cpu")
 
 
 def test_resolve_device__auto_is_what_is_there() -> None:
-    assert resolve_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
+    able = torch.cuda.is_available() and refused_card(0) is None
+    assert resolve_device("auto").type == ("cuda" if able else "cpu")
     assert resolve_device("cpu") == CPU
+
+
+@pytest.mark.parametrize(
+    ("capability", "built_for", "runs"),
+    [
+        ((8, 6), ["sm_75", "sm_80"], True),
+        ((8, 0), ["sm_86"], False),
+        ((6, 1), ["sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"], False),
+        ((7, 0), ["sm_75", "compute_80"], False),
+        ((9, 0), ["sm_75", "compute_80"], True),
+        ((9, 0), ["sm_90a"], True),
+        ((12, 0), ["sm_100"], False),
+        ((8, 9), [], True),
+    ],
+)
+def test_has_code_for__follows_cuda_s_rules(
+    capability: tuple[int, int], built_for: list[str], runs: bool
+) -> None:
+    assert has_code_for(capability, built_for) is runs
 
 
 @pytest.mark.parametrize("name", ["tpu", "gpu", "cuda:x", ""])

@@ -9,8 +9,6 @@ from app import data, words
 from auditor import estimates, promises, verification
 from auditor.catalog.models import AuditTable, DatasetTable
 
-MORE = 50
-
 
 def verified(dataset: DatasetTable, audit: AuditTable | None, *, judged: int) -> None:
     """The noise rate, what is promised at each level, and what more rows would buy."""
@@ -39,8 +37,8 @@ def verified(dataset: DatasetTable, audit: AuditTable | None, *, judged: int) ->
     st.dataframe(table, hide_index=True)
     strictest = next((one for one in found.values() if one.is_kept), None)
     st.caption(strictest.sentence if strictest else next(iter(found.values())).sentence)
-    st.markdown(f"**What {MORE} more would buy**")
-    st.caption(promises.what_more_buys(standing, MORE).sentence)
+    st.markdown("**What more would buy**")
+    st.caption(promises.what_more_buys(standing, verification.next_size(dataset.id)).sentence)
 
 
 def _rate(rate: estimates.NoiseRate) -> None:

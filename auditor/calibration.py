@@ -15,6 +15,11 @@ at most q, in finite samples, with the noise rate estimated from the same rows. 
 the m rows were drawn at random and treated by the audit like all others. Rows from the top of the list,
 or trusted rows, break it; ``check_exchangeable`` looks for that.
 
+The number of rows must not depend on what they showed. A list that is looked at while the rows come in, and taken
+when it suits, holds more false flags than promised (a third where a fifth was, in the tests). So a promise rests on
+one draw whose size was fixed beforehand, once it is judged to its end. A further draw is again random whatever
+the earlier ones showed, so its promise holds too, for itself.
+
 Two variations keep the argument. Labels that a person has settled leave R(t) but not N and k(t): what is
 left of a list whose true errors were picked off is judged as what it is. And where the promise is about *changes*,
 k(t) counts the rows whose change would be wrong: right labels, and wrong ones with another wrong suggestion.
@@ -40,7 +45,9 @@ REFUSE_BELOW = 1e-3
 WARN_BELOW = 1e-2
 MIN_EXPECTED = 5.0
 """Expected rows that a class needs in the chi-square test; rarer ones are pooled."""
-NUM_RESAMPLES = 200
+NUM_SIMULATIONS = 200
+MIN_ROWS_TO_FORECAST = 30
+"""Judged rows below which nobody can say how many flags more of them would back."""
 
 
 @dataclass(frozen=True)
@@ -79,10 +86,8 @@ class MoreRows:
     rate_low: float
     rate_high: float
     """Expected interval of the noise rate."""
-    smallest_share: float
-    """Smallest share of all labels that can be flagged at q."""
     chance_of_any: float
-    """Share of resamples in which anything could be flagged."""
+    """Share of simulated draws after which anything could be flagged."""
     sentence: str
 
 
@@ -219,7 +224,13 @@ def promises(
     if verified is None or not verified.size:
         why = "Nothing can be promised without verified rows: judge a random sample first."
         return {q: _nothing(q, len(trust_score), why) for q in levels}
-    chosen = _calibrating_rows(verified, calibrating)
+    if not verified.backing_mask.any():
+        why = (
+            f"Nothing is promised before a drawn sample is judged to its end ({verified.num_waiting:,} of its rows "
+            "wait; unsure is a verdict too): a list that is taken as soon as it looks good would not be as clean."
+        )
+        return {q: _nothing(q, len(trust_score), why) for q in levels}
+    chosen = _calibrating_rows(verified, calibrating) & verified.backing_mask
     chosen = chosen & np.isfinite(trust_score[verified.sample_ids])
     if not chosen.any():
         why = "Nothing can be promised: every verified row was trusted or learned from; verify more."
@@ -336,6 +347,7 @@ def _nothing(q: float, num_samples: int, why: str) -> Promise:
 
 def what_more_buys(
     trust_score: NDArray[np.floating],
+    error_probability: NDArray[np.floating],
     given_labels: NDArray[np.integer],
     verified: Verified,
     num_more: int,
@@ -344,58 +356,74 @@ def what_more_buys(
     calibrating: NDArray[np.bool_] | None = None,
     seed: int = 0,
 ) -> MoreRows:
-    """Return what ``num_more`` further verified rows would tighten, if they are like those so far.
+    """Return what further verified rows would tighten, if they are like those so far.
 
-    Calibrating rows are resampled to the larger size, so the flags are an expectation, not a promise. Asked for
-    more rows than there are, it answers for those that are left.
+    Rows that are drawn and wait for a verdict come first, whatever ``num_more`` says; else it is the size of a
+    further draw, cut to the rows that are left. The flags are those of simulated draws in which labels are wrong as
+    often as ``error_probability`` (N,) says: an expectation, not a promise.
     """
     labeled = int(np.count_nonzero(verified.drawn_from(given_labels)))
-    num_more = max(0, min(num_more, labeled - verified.size))
+    num_more = verified.num_waiting or max(0, min(num_more, labeled - verified.size))
     total = verified.size + num_more
+    # Only the first draw's end is a size that was fixed beforehand.
+    is_watched = verified.num_draws > 1 or (verified.size > 0 and not verified.num_waiting)
     # Before the first verdict the widest interval is the only one that can be announced.
     share = verified.is_wrong(given_labels).sum() / verified.size if verified.size else 0.5
+    share_unsure = verified.is_unsure.sum() / verified.size if verified.size else 0.0
+    num_unsure = round(share_unsure * total)
     interval = rate_interval(
-        round(share * total), total, population=max(labeled, 1), is_watched=verified.is_watched
+        min(round(share * total), total - num_unsure),
+        total,
+        num_unsure=num_unsure,
+        population=max(labeled, 1),
+        is_watched=is_watched,
     )
-    smallest = min(1.0, 1.0 / ((total + 1) * q))
     if not num_more:
         why = "Every label that can be drawn is verified; the noise rate is known."
-        return MoreRows(0, interval.low, interval.high, smallest, 0.0, why)
+        return MoreRows(0, interval.low, interval.high, 0.0, why)
     if not verified.size:
         half = percent((interval.high - interval.low) / 2)
         why = f"{num_more} rows: the noise rate to within {half} either way or better."
-        return MoreRows(num_more, interval.low, interval.high, smallest, 0.0, why)
-    flags = _resampled_flags(trust_score, given_labels, verified, num_more, q, calibrating, seed)
+        return MoreRows(num_more, interval.low, interval.high, 0.0, why)
+    rate = f"{num_more:,} more rows: noise rate within {percent(interval.low)} to {percent(interval.high)}"
+    if verified.size < MIN_ROWS_TO_FORECAST:
+        sentence = f"{rate}, going by the few that are judged."
+        return MoreRows(num_more, interval.low, interval.high, 0.0, sentence)
+    size_backing = int(verified.backing_mask.sum())
+    if not verified.num_waiting and verified.backing is not None and num_more <= size_backing:
+        sentence = f"{rate}. Promises stay with the {size_backing:,} rows of the larger draw."
+        return MoreRows(num_more, interval.low, interval.high, 0.0, sentence)
+    num_rows = total if verified.num_waiting else num_more
+    to_judge = verified.drawn_from(given_labels)
+    to_judge[verified.sample_ids] = False
+    size = max(1, round(num_rows * float(_calibrating_rows(verified, calibrating).mean())))
+    flags = _simulated_flags(trust_score, error_probability, to_judge, size, q, seed)
     chance, mean = float((flags > 0).mean()), round(float(flags.mean()))
     sentence = (
-        f"{num_more} more rows: noise rate within {percent(interval.low)} to {percent(interval.high)}; about "
-        f"{mean:,} labels flagged at {percent(q)} ({percent(chance)} chance of any)."
+        f"{rate}; promises then rest on {num_rows:,} rows: about {mean:,} labels flagged at {percent(q)} "
+        f"({percent(chance)} chance of any)."
     )
-    return MoreRows(num_more, interval.low, interval.high, smallest, chance, sentence)
+    return MoreRows(num_more, interval.low, interval.high, chance, sentence)
 
 
-def _resampled_flags(
+def _simulated_flags(
     trust_score: NDArray[np.floating],
-    given_labels: NDArray[np.integer],
-    verified: Verified,
-    num_more: int,
+    error_probability: NDArray[np.floating],
+    to_judge: NDArray[np.bool_],
+    size: int,
     q: float,
-    calibrating: NDArray[np.bool_] | None,
     seed: int,
 ) -> NDArray[np.float64]:
-    """Flags at q for every resample of the calibrating rows to the larger size."""
-    chosen = _calibrating_rows(verified, calibrating)
-    rows = verified.subset(chosen & np.isfinite(trust_score[verified.sample_ids]))
-    to_judge = verified.drawn_from(given_labels) & np.isfinite(trust_score)
-    to_judge[verified.sample_ids] = False
-    doubt = np.sort(-np.asarray(trust_score, dtype=np.float64)[to_judge])
-    is_right = ~rows.is_wrong(given_labels)
-    row_doubt = -np.asarray(trust_score, dtype=np.float64)[rows.sample_ids]
-    size = rows.size + num_more
+    """Flags at q for each simulated draw of ``size`` rows, which are wrong as often as their probability says."""
+    places = np.flatnonzero(to_judge & np.isfinite(trust_score) & np.isfinite(error_probability))
+    doubt = -np.asarray(trust_score, dtype=np.float64)[places]
+    wrong = np.asarray(error_probability, dtype=np.float64)[places]
+    ordered = np.sort(doubt)
     generator = np.random.default_rng(seed)
-    flags = np.zeros(NUM_RESAMPLES)
-    for trial in range(NUM_RESAMPLES if rows.size else 0):
-        drawn = generator.integers(rows.size, size=size)
-        cut, _ = _lowest_cut(doubt, row_doubt[drawn][is_right[drawn]], size, len(doubt), q)
-        flags[trial] = 0 if np.isnan(cut) else len(doubt) - np.searchsorted(doubt, cut, side="right")
+    flags = np.zeros(NUM_SIMULATIONS)
+    for trial in range(NUM_SIMULATIONS if len(places) else 0):
+        drawn = generator.integers(len(places), size=size)
+        is_right = generator.random(size) >= wrong[drawn]
+        cut, _ = _lowest_cut(ordered, doubt[drawn][is_right], size, len(places), q)
+        flags[trial] = 0 if np.isnan(cut) else len(places) - np.searchsorted(ordered, cut, side="right")
     return flags

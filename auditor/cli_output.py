@@ -216,7 +216,7 @@ def verdicts_applied(name: str, counts: dict[str, int]) -> None:
     click.echo(promises.noise_rate(standing).sentence)
     for q, promise in promises.promises(standing).items():
         click.echo(f"  at {percent(q)}: {promise.sentence}")
-    click.echo(promises.what_more_buys(standing, 50).sentence)
+    click.echo(promises.what_more_buys(standing, verification.next_size(dataset.id)).sentence)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -64,6 +64,11 @@ class Verified:
     treated: NDArray[np.bool_] | None = None
     """(N,) bool, samples that this audit trained on as trusted, corrected or excluded, drawn or not; None = none.
     Their trust says nothing about whether the draw was random."""
+    backing: NDArray[np.bool_] | None = None
+    """(m,) bool, rows of the one draw that promises rest on, judged to its end; None = all of them."""
+    num_draws: int = 1
+    num_waiting: int = 0
+    """Drawn rows that wait for a verdict."""
 
     @property
     def size(self) -> int:
@@ -75,6 +80,13 @@ class Verified:
         """(m,) bool, all False when the audit trusted none of the rows."""
         return (
             np.zeros(self.size, dtype=bool) if self.trusted is None else np.asarray(self.trusted, dtype=bool)
+        )
+
+    @property
+    def backing_mask(self) -> NDArray[np.bool_]:
+        """(m,) bool, all True where nothing says which draw promises rest on."""
+        return (
+            np.ones(self.size, dtype=bool) if self.backing is None else np.asarray(self.backing, dtype=bool)
         )
 
     @property
@@ -105,6 +117,9 @@ class Verified:
             is_watched=self.is_watched,
             pool=self.pool,
             treated=self.treated,
+            backing=part(self.backing),
+            num_draws=self.num_draws,
+            num_waiting=self.num_waiting,
         )
 
     def check(self, given_labels: NDArray[np.integer], num_classes: int) -> None:
@@ -118,6 +133,7 @@ class Verified:
             ("true_labels", labels),
             ("trusted", self.trusted),
             ("calibrates", self.calibrates),
+            ("backing", self.backing),
         ):
             if array is not None and np.shape(array) != ids.shape:
                 raise VerificationError(

@@ -252,6 +252,7 @@ def what_more_buys(standing: Standing, num_more: int, *, q: float = 0.10) -> Mor
     """What ``num_more`` further verified rows would tighten."""
     return calibration.what_more_buys(
         standing.trust_score,
+        standing.error_probability,
         standing.given_labels,
         standing.verified,
         num_more,

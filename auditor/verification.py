@@ -26,6 +26,8 @@ from auditor.tables import SEPARATORS, quoted, read_table, readings
 from auditor.whole_files import written_whole
 
 VERDICTS = ("label", "exclude", "unsure")
+FIRST_SIZE = 200
+"""Rows of a first draw: enough to see a list that a tenth of the labels stand on."""
 COLUMNS = ("draw_id", "sample_id", "filepath", "given_label", "verdict_label")
 """Of a draw's file; ``filepath`` and ``given_label`` may be left out of one that comes back."""
 
@@ -112,30 +114,51 @@ def standing(dataset_id: int, *, trusted: NDArray[np.bool_] | None = None) -> Ve
 
     ``trusted``: (N,) bool, rows that the audit in question trained on as trusted or corrected. A sample that
     is not judged to its end, or that was enlarged by a further draw, may have been stopped or enlarged because
-    of what it showed: it says so, and its intervals then hold at every size. A sample that was passed over for a
-    later one of its draw counts as unsure: whoever skips does so because of what the image shows.
+    of what it showed: it says so, and its intervals then hold at every size. Promises rest on one draw alone,
+    the largest that was judged to its end: its size was fixed before anybody saw it, and what earlier draws showed
+    cannot change how random it is. A sample that was passed over for a later one of its draw counts as unsure:
+    whoever skips does so because of what the image shows.
     """
     with session() as open_session:
         done = verifications.verdicts(open_session, dataset_id)
         rows = verifications.draws(open_session, dataset_id)
         pool = _pool(open_session, dataset_id)
-    seen: list[tuple[int, int, int]] = []  # place in its draw, sample, true label
+    seen: list[tuple[int, int, int, int]] = []  # draw, place in it, sample, true label
+    complete: dict[int, int] = {}  # draw -> its size
     for row in rows:
         labels = [_true_label(done.get((row.id or 0, sample))) for sample in row.sample_ids]
         last = max(
             (place for place, sample in enumerate(row.sample_ids) if (row.id, sample) in done), default=-1
         )
-        seen += zip(range(last + 1), row.sample_ids, labels, strict=False)
-    ids = np.array([sample for _, sample, _ in seen], dtype=np.int64)
+        seen += [(row.id or 0, place, row.sample_ids[place], labels[place]) for place in range(last + 1)]
+        if last + 1 == row.size:
+            complete[row.id or 0] = row.size
+    largest = max(complete, key=complete.__getitem__, default=None)  # the earliest of equals
+    ids = np.array([sample for _, _, sample, _ in seen], dtype=np.int64)
+    num_drawn = sum(row.size for row in rows)
     return Verified(
         sample_ids=ids,
-        true_labels=np.array([label for _, _, label in seen], dtype=np.int64),
+        true_labels=np.array([label for _, _, _, label in seen], dtype=np.int64),
         trusted=None if trusted is None else trusted[ids],
-        calibrates=np.array([place % 2 == 0 for place, _, _ in seen], dtype=bool),
-        is_watched=len(seen) < sum(row.size for row in rows) or len(rows) > 1,
+        calibrates=np.array([place % 2 == 0 for _, place, _, _ in seen], dtype=bool),
+        is_watched=len(seen) < num_drawn or len(rows) > 1,
         pool=pool,
         treated=trusted,
+        backing=np.array([one == largest for one, _, _, _ in seen], dtype=bool),
+        num_draws=len(rows),
+        num_waiting=num_drawn - len(seen),
     )
+
+
+def next_size(dataset_id: int) -> int:
+    """How many rows a further draw should have: twice the largest so far, so that it narrows what is known.
+
+    The intervals of an enlarged sample hold at every size, which makes them wider: a few more rows would not help.
+    """
+    with session() as open_session:
+        rows = verifications.draws(open_session, dataset_id)
+        num_left = int(_pool(open_session, dataset_id).sum()) - sum(row.size for row in rows)
+    return min(num_left, max([FIRST_SIZE, *(2 * row.size for row in rows)]))
 
 
 def calibrating_ids(dataset_id: int) -> NDArray[np.int64]:

@@ -9,9 +9,6 @@ from app.failures import shown
 from auditor import consensus, verification
 from auditor.catalog.models import AuditTable, DatasetTable
 
-FIRST_DRAW = 200
-NEXT_DRAW = 50
-
 
 def offer_draw(dataset: DatasetTable) -> None:
     """The first draw, with the reason for it."""
@@ -26,7 +23,7 @@ def offer_draw(dataset: DatasetTable) -> None:
             "Samples to draw",
             1,
             max(1, labeled),
-            min(FIRST_DRAW, labeled),
+            min(verification.FIRST_SIZE, labeled),
             step=10,
             key="verify_size",
             width=220,
@@ -49,8 +46,9 @@ def offer_more(dataset: DatasetTable, audit: AuditTable | None) -> None:
             with st.spinner("Weighing the engines and calibrating …"):
                 consensus.settle(audit.id or 0)
             st.switch_page("app_pages/suspects.py")
-        if right.button(f"Draw {NEXT_DRAW} more", key="verify_more"):
-            verification.draw(dataset.name, NEXT_DRAW)
+        more = verification.next_size(dataset.id or 0)
+        if more and right.button(f"Draw {more:,} more", key="verify_more"):
+            verification.draw(dataset.name, more)
             st.rerun()
 
 
@@ -86,6 +84,6 @@ with known, shown():
     statements.verified(dataset, audit, judged=drawn - len(pending))
     st.caption(
         f"{words.count(drawn - len(pending))} of {words.count(drawn)} judged. "
-        "The statements follow after every ten; half of the rows calibrate the promises, "
+        "The statements follow after every ten, the promises at the end; half of the rows calibrate them, "
         "half may be trusted by the next audit."
     )

@@ -177,12 +177,13 @@ def test_engines__show_the_scores_of_the_last_settling() -> None:
 
 
 @pytest.mark.usefixtures("copied_home")
-def test_verify__fifty_more_are_drawn_on_request() -> None:
+def test_verify__more_are_drawn_on_request() -> None:
     draw = verification.draw(DATASET, 1)
     verification.record(draw.id or 0, draw.sample_ids[0], "unsure", reviewer="Ada")
     app = open_page("verify", reviewer="Ada")
     app.button(key="verify_more").click().run()
-    assert len(verification.pending(1)) == 50
+    assert len(verification.pending(1)) == verification.FIRST_SIZE
+    assert verification.next_size(1) == NUM_SAMPLES - 1 - verification.FIRST_SIZE
 
 
 def accept_three() -> str:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import rankdata
 
 from auditor.calibration import (
     check_exchangeable,
@@ -12,7 +13,9 @@ from auditor.calibration import (
     what_more_buys,
 )
 from auditor.errors import VerificationError
+from auditor.estimates import noise_rate_from_verified
 from auditor.evidence import UNSURE, Verified
+from auditor.probabilities import calibrate_error_probability, guess_error_probability
 
 N = 2_000
 
@@ -256,25 +259,121 @@ def test_promise__grows_with_q(seed, q, with_ties):
         assert one.expected_false <= level * one.num_flags + 1e-9
 
 
+def first_kept(trust, given_labels, true, order, q):
+    """Look after every five rows, and take the first list that is promised."""
+    for size in range(5, 401, 5):
+        ids = order[:size]
+        found = promise(trust, given_labels, Verified(ids, true[ids]), q)
+        if found.is_kept:
+            break
+    return found
+
+
+def test_promise__a_list_taken_as_soon_as_it_looks_good_breaks_it():
+    shares = []
+    for seed in range(150):
+        trust, given_labels, true = score_world(seed, rate=0.3, gap=1.0)
+        order = np.random.default_rng([seed, 1]).permutation(N)
+        shares.append(
+            false_share(first_kept(trust, given_labels, true, order, 0.2).flags, given_labels, true)
+        )
+    assert np.mean(shares) > 0.2 + 3 * np.std(shares) / np.sqrt(len(shares))
+
+
+def test_promise__rests_on_a_draw_that_is_judged_to_its_end():
+    trust, given_labels, true = score_world(0, rate=0.3)
+    ids = np.random.default_rng(1).permutation(N)[:300]
+    none = Verified(ids, true[ids], backing=np.zeros(300, dtype=bool), num_waiting=12)
+    told = promise(trust, given_labels, none, 0.2)
+    assert not told.is_kept
+    assert "judged to its end (12 of its rows wait" in told.sentence
+    first = Verified(ids, true[ids], backing=np.arange(300) < 200, num_draws=2)
+    told = promise(trust, given_labels, first, 0.2)
+    assert "Backed by 200 randomly drawn" in told.sentence
+    assert not told.flags[ids].any()
+
+
+def test_promise__of_every_further_draw_holds_for_itself():
+    """Who sees nothing draws twice as many, until something is promised: each of the lists keeps its rate."""
+    shares = {100: [], 200: [], 400: []}
+    for seed in range(300):
+        trust, given_labels, true = score_world(seed, rate=0.1)
+        order, start = np.random.default_rng([seed, 1]).permutation(N), 0
+        for size, found in shares.items():
+            ids = order[: start + size]
+            backing = np.arange(len(ids)) >= start
+            told = promise(trust, given_labels, Verified(ids, true[ids], backing=backing), 0.2)
+            found.append(false_share(told.flags, given_labels, true))
+            start += size
+            if told.is_kept:
+                break
+    assert 40 < len(shares[400]) < len(shares[200]) < 300
+    for found in shares.values():
+        assert np.mean(found) <= 0.2 + 2 * np.std(found) / np.sqrt(len(found))
+
+
+def curve(trust, rate=0.15):
+    """Probabilities of an error as nobody verified them."""
+    doubt = 1 - (rankdata(trust) - 0.5) / len(trust)
+    return guess_error_probability(doubt, rate)
+
+
 def test_what_more_buys__tightens():
     trust, given_labels, true = score_world(2)
     ids = np.random.default_rng(0).permutation(N)[:100]
-    verified = Verified(ids, true[ids])
-    few, many = (what_more_buys(trust, given_labels, verified, n, q=0.1) for n in (10, 1000))
+    verified = Verified(ids, true[ids], backing=np.ones(100, dtype=bool))
+    few, many = (what_more_buys(trust, curve(trust), given_labels, verified, n, q=0.2) for n in (50, 1000))
     assert many.rate_high - many.rate_low < few.rate_high - few.rate_low
-    assert many.smallest_share < few.smallest_share
-    assert many.chance_of_any >= few.chance_of_any
-    assert "1000 more rows" in many.sentence
+    assert "Promises stay with the 100 rows of the larger draw" in few.sentence
+    assert many.chance_of_any > 0.5
+    assert "1,000 more rows" in many.sentence
+    assert "promises then rest on 1,000 rows" in many.sentence
+
+
+def test_what_more_buys__a_further_draw_is_forecast_by_what_it_will_say():
+    """The interval of an enlarged sample holds at every size and is forecast as that; unsure rows stay unsure."""
+    trust, given_labels, true = score_world(2)
+    ids = np.random.default_rng(0).permutation(N)[:250]
+    verdicts = true[ids].copy()
+    verdicts[::5] = UNSURE
+    told = what_more_buys(trust, curve(trust), given_labels, Verified(ids[:200], verdicts[:200]), 50)
+    after = noise_rate_from_verified(given_labels, Verified(ids, verdicts, is_watched=True))
+    assert (told.rate_low, told.rate_high) == pytest.approx((after.low, after.high), abs=0.03)
+    rest = what_more_buys(
+        trust, curve(trust), given_labels, Verified(ids[:200], verdicts[:200], num_waiting=50), 7
+    )
+    end = noise_rate_from_verified(given_labels, Verified(ids, verdicts))
+    assert rest.num_more == 50
+    assert (rest.rate_low, rest.rate_high) == pytest.approx((end.low, end.high), abs=0.03)
+    assert told.rate_high - told.rate_low > rest.rate_high - rest.rate_low + 0.02
+
+
+@pytest.mark.parametrize(("rate", "gap"), [(0.02, 2.0), (0.15, 2.0), (0.15, 3.0), (0.3, 3.0)])
+def test_what_more_buys__the_chance_of_flags_is_about_what_comes(rate, gap):
+    forecast, came_true = [], []
+    for seed in range(40):
+        trust, given_labels, true = score_world(seed, rate=rate, gap=gap)
+        ids = np.random.default_rng([seed, 1]).permutation(N)[:240]
+        few = Verified(ids[:10], true[ids[:10]])
+        told = what_more_buys(trust, curve(trust), given_labels, few, 200)
+        assert told.chance_of_any == 0.0
+        assert "going by the few that are judged" in told.sentence
+        some = Verified(ids[:40], true[ids[:40]], num_waiting=200)
+        doubt = 1 - (rankdata(trust) - 0.5) / N
+        fitted = calibrate_error_probability(doubt, ids[:40], some.is_wrong(given_labels))
+        forecast.append(what_more_buys(trust, fitted, given_labels, some, 0).chance_of_any)
+        came_true.append(promise(trust, given_labels, Verified(ids, true[ids]), 0.1).is_kept)
+    assert abs(np.mean(forecast) - np.mean(came_true)) < 0.25
 
 
 def test_what_more_buys__before_the_first_and_after_the_last_row():
     trust, given_labels, true = score_world(2)
     none = Verified(np.array([], dtype=int), np.array([], dtype=int))
-    first = what_more_buys(trust, given_labels, none, 100)
+    first = what_more_buys(trust, curve(trust), given_labels, none, 100)
     assert 0.05 < (first.rate_high - first.rate_low) / 2 < 0.2
     assert "to within" in first.sentence
-    last = what_more_buys(trust, given_labels, Verified(np.arange(N), true), 100)
+    last = what_more_buys(trust, curve(trust), given_labels, Verified(np.arange(N), true), 100)
     assert (last.num_more, last.rate_low) == (0, last.rate_high)
     assert "Every label that can be drawn is verified" in last.sentence
-    rest = what_more_buys(trust, given_labels, Verified(np.arange(N - 30), true[:-30]), 100)
+    rest = what_more_buys(trust, curve(trust), given_labels, Verified(np.arange(N - 30), true[:-30]), 100)
     assert rest.num_more == 30

@@ -388,3 +388,29 @@ def test_standing__an_enlarged_sample_is_a_watched_one(audited: tuple[Digits, in
     assert not verification.standing(1).is_watched
     verify_truthfully(digits, 20)
     assert verification.standing(1).is_watched
+
+
+def test_standing__promises_rest_on_the_largest_draw_that_is_judged_to_its_end(
+    audited: tuple[Digits, int],
+) -> None:
+    digits, audit_id = audited
+    first = verify_truthfully(digits, 60)
+    second = verification.draw("digits", 100)
+    for sample_id in second.sample_ids[:-1]:
+        verification.record(
+            second.id, sample_id, "label", label=int(digits.true_labels[sample_id]), reviewer="ada"
+        )
+    found = verification.standing(1)
+    assert (found.num_draws, found.num_waiting) == (2, 1)
+    np.testing.assert_array_equal(found.sample_ids[found.backing_mask], first.sample_ids)
+    verification.record(second.id, second.sample_ids[-1], "unsure", reviewer="ada")
+    found = verification.standing(1)
+    np.testing.assert_array_equal(found.sample_ids[found.backing_mask], second.sample_ids)
+    assert found.num_waiting == 0
+    # A verdict that is taken back leaves a row that waits, and the smaller draw backs again.
+    verification.undo(second.id, second.sample_ids[-1], reviewer="ada")
+    assert verification.standing(1).backing_mask.sum() == 60
+    verification.undo(first.id, first.sample_ids[-1], reviewer="ada")
+    promise = promises.promises(promises.load(audit_id))[0.2]
+    assert not promise.is_kept
+    assert "judged to its end (2 of its rows wait" in promise.sentence

@@ -88,6 +88,8 @@ class ReportInput:
     class_reports: Sequence[ClassReport] = ()
     pairs: Sequence[ClassPair] = ()
     splits: Sequence[SplitReport] = ()
+    error_probability_is_guess: bool = True
+    suggestion_is_calibrated: bool = False
     suspects: Sequence[Suspect] = ()
     """Worst first; at most ``MAX_SUSPECTS`` are drawn."""
     engines: Sequence[EngineLine] = ()

@@ -20,6 +20,7 @@ from sqlmodel import Session
 from auditor.catalog import datasets, verifications
 from auditor.catalog.db import session
 from auditor.catalog.models import DatasetTable, DrawTable, SampleTable, VerdictTable
+from auditor.catalog.outcomes import outcomes
 from auditor.errors import VerificationError, cannot_write
 from auditor.evidence import NO_CLASS, UNSURE, Verified
 from auditor.tables import SEPARATORS, quoted, read_table, readings
@@ -117,16 +118,20 @@ def standing(dataset_id: int, *, trusted: NDArray[np.bool_] | None = None) -> Ve
     of what it showed: it says so, and its intervals then hold at every size. Promises rest on one draw alone,
     the largest that was judged to its end: its size was fixed before anybody saw it, and what earlier draws showed
     cannot change how random it is. A sample that was passed over for a later one of its draw counts as unsure:
-    whoever skips does so because of what the image shows.
+    whoever skips does so because of what the image shows. So does one whose verdict a later review contradicts.
     """
     with session() as open_session:
         done = verifications.verdicts(open_session, dataset_id)
         rows = verifications.draws(open_session, dataset_id)
         pool = _pool(open_session, dataset_id)
+        contradicted = _contradicted(open_session, dataset_id, done)
     seen: list[tuple[int, int, int, int]] = []  # draw, place in it, sample, true label
     complete: dict[int, int] = {}  # draw -> its size
     for row in rows:
-        labels = [_true_label(done.get((row.id or 0, sample))) for sample in row.sample_ids]
+        labels = [
+            UNSURE if (row.id, sample) in contradicted else _true_label(done.get((row.id or 0, sample)))
+            for sample in row.sample_ids
+        ]
         last = max(
             (place for place, sample in enumerate(row.sample_ids) if (row.id, sample) in done), default=-1
         )
@@ -148,6 +153,22 @@ def standing(dataset_id: int, *, trusted: NDArray[np.bool_] | None = None) -> Ve
         num_draws=len(rows),
         num_waiting=num_drawn - len(seen),
     )
+
+
+def _contradicted(
+    open_session: Session, dataset_id: int, done: Mapping[tuple[int, int], VerdictTable]
+) -> set[tuple[int, int]]:
+    """Verdicts in place of which a later review says something else: two looks that differ settle nothing."""
+    if not done:
+        return set()
+    ids = sorted({sample for _, sample in done})
+    given = {row.sample_id: row.given_label for row in datasets.samples(open_session, dataset_id, ids)}
+    said = {
+        sample: given[sample] if one.decision == "keep" else NO_CLASS if one.label is None else one.label
+        for sample, one in outcomes(open_session, dataset_id, ids).items()
+        if one.kind == "suspect" and one.decision != "unsure"
+    }
+    return {key for key, row in done.items() if key[1] in said and said[key[1]] != _true_label(row)}
 
 
 def next_size(dataset_id: int) -> int:

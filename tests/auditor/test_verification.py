@@ -414,3 +414,22 @@ def test_standing__promises_rest_on_the_largest_draw_that_is_judged_to_its_end(
     promise = promises.promises(promises.load(audit_id))[0.2]
     assert not promise.is_kept
     assert "judged to its end (2 of its rows wait" in promise.sentence
+
+
+def test_standing__a_verdict_that_a_later_review_contradicts_counts_as_unsure(
+    audited: tuple[Digits, int],
+) -> None:
+    digits, _ = audited
+    draw = verify_truthfully(digits, 100)
+    wrong = [i for i in draw.sample_ids if digits.is_wrong[i]]
+    right = next(i for i in draw.sample_ids if not digits.is_wrong[i])
+    reviewing.decide(1, wrong[0], "keep", reviewer="bob")
+    reviewing.decide(1, wrong[1], "relabel", label=int(digits.true_labels[wrong[1]]), reviewer="bob")
+    reviewing.decide(1, right, "unsure", reviewer="bob")
+    found = verification.standing(1)
+    assert found.sample_ids[found.is_unsure].tolist() == [wrong[0]]
+    # The later look stands: judged blind once more, the verdict counts again.
+    verification.record(draw.id, wrong[0], "unsure", reviewer="ada")
+    label = int(digits.true_labels[wrong[0]])
+    verification.record(draw.id, wrong[0], "label", label=label, reviewer="ada")
+    assert not verification.standing(1).is_unsure.any()

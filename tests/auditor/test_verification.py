@@ -201,7 +201,7 @@ def test_csv__round_trip(audited: tuple[Digits, int], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("1,{inside},{filepath},{given},seven", "row 2: 'seven' is none of the classes"),
+        ("1,{inside},{filepath},{given},seven", "row 2: 'seven': none of the classes"),
         ("1,{outside},x,0,7", "was not drawn in draw 1"),
         ("one,{inside},x,0,7", "must be the numbers"),
     ],
@@ -219,6 +219,29 @@ def test_apply_csv__refuses_the_whole_file(
     with pytest.raises(AuditorError, match=message):
         verification.apply_csv("digits", path, reviewer="ada")
     assert verification.standing(1).size == 0
+
+
+def test_apply_csv__names_every_cell_that_is_no_verdict_and_what_was_meant(
+    audited: tuple[Digits, int], tmp_path: Path
+) -> None:
+    draw = verification.draw("digits", 4)
+    path = tmp_path / "sample.csv"
+    rows = [
+        f"{draw.id},{i},{said}" for i, said in zip(draw.sample_ids, ["3", "Exclude", "77", ""], strict=True)
+    ]
+    path.write_text("draw_id,sample_id,verdict_label\n" + "\n".join(rows) + "\n")
+    with pytest.raises(AuditorError, match=r"row 3: 'Exclude'; row 4: '77' \(did you mean '7'\?\): none of"):
+        verification.apply_csv("digits", path, reviewer="ada")
+    assert verification.standing(1).size == 0
+
+
+def test_apply_csv__takes_what_a_spreadsheet_saves(audited: tuple[Digits, int], tmp_path: Path) -> None:
+    draw = verification.draw("digits", 3)
+    path = tmp_path / "sample.csv"
+    rows = [f"{draw.id};{i};3" for i in draw.sample_ids]
+    text = "draw_id;sample_id;verdict_label\r\n" + "\r\n".join(rows) + "\r\n;;\r\n;;\r\n"
+    path.write_bytes(text.encode("utf-8-sig"))
+    assert verification.apply_csv("digits", path, reviewer="ada") == {"judged": 3, "not judged": 0}
 
 
 @pytest.mark.parametrize("second", ["3", "4"])

@@ -18,6 +18,7 @@ from PIL import Image
 
 from auditor.calibration import Promise
 from auditor.estimates import ClassPair, ClassReport, ErrorsLeft, NoiseRate, Transition
+from auditor.findings import Finding
 from auditor.intervals import percent
 from auditor.splits import SplitReport
 
@@ -105,6 +106,8 @@ class ReportInput:
     """What further verified rows would tighten, in a sentence."""
     correlations: Sequence[tuple[str, Sequence[float | None]]] = ()
     """Rank correlation of every witness, by name, with every one in the same order; None where nobody can tell."""
+    findings: Sequence[Finding] = ()
+    """The newest comparison and tournament, where there are any."""
     conflicts: Sequence[Conflict] = ()
     """Copies with different labels; at most ``MAX_CONFLICTS`` are listed."""
     error_probability_is_guess: bool = True

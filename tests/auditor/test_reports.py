@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from pathlib import Path
 
@@ -104,6 +105,9 @@ def test_simulate__ranks_engines_and_warns(audited: tuple[Digits, int]) -> None:
     assert seen[-1][0] == seen[-1][1]
     assert "real mistakes are harder to find" in result.warning
     assert np.array_equal(reviewing.labels_to_train_on(1)[0], before)  # planted labels never leave memory
+    page = reports.report("digits")
+    assert "Planted errors" in page
+    assert result.rounds[0].sentence in html.unescape(page)
 
 
 def test_simulate__leaves_alone_what_people_judged(audited: tuple[Digits, int]) -> None:

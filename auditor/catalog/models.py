@@ -26,9 +26,20 @@ class UtcDateTime(TypeDecorator[datetime]):
     impl = DateTime(timezone=True)
     cache_ok = True
 
+    def process_bind_param(self, value: datetime | None, dialect: Any) -> datetime | None:  # noqa: ARG002
+        """Write as UTC, whatever the zone: SQLite would keep the digits alone."""
+        return _in_utc(value)
+
     def process_result_value(self, value: datetime | None, dialect: Any) -> datetime | None:  # noqa: ARG002
         """Read back as UTC."""
-        return value.replace(tzinfo=UTC) if value is not None and value.tzinfo is None else value
+        return _in_utc(value)
+
+
+def _in_utc(value: datetime | None) -> datetime | None:
+    """The same moment in UTC; a time without a zone is one of UTC."""
+    if value is None:
+        return None
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 def _utc() -> Any:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -109,7 +110,11 @@ def epochs(session: Session, audit_id: int, engine: str | None = None) -> list[E
 
 
 def record_epoch(session: Session, epoch: EpochTable) -> None:
-    """Add or replace one epoch record (a resumed run may repeat the epoch it was killed in)."""
+    """Add or replace one epoch record (a resumed run may repeat the epoch it was killed in).
+
+    What is no finite number becomes None: PostgreSQL takes neither NaN nor infinity as JSON.
+    """
+    epoch.losses, epoch.metrics = _finite(epoch.losses), _finite(epoch.metrics)
     session.merge(epoch)
 
 
@@ -158,3 +163,9 @@ def set_status(session: Session, audit_id: int, status: str, **values: Any) -> N
     for name, value in values.items():
         setattr(audit, name, value)
     session.add(audit)
+
+
+def _finite(values: Mapping[str, float | None]) -> dict[str, float | None]:
+    return {
+        name: value if value is not None and math.isfinite(value) else None for name, value in values.items()
+    }

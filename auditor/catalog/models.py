@@ -164,8 +164,9 @@ class EpochTable(SQLModel, table=True):
     num_epochs: int
     progress: float
     seconds: float
-    losses: dict[str, float] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
-    metrics: dict[str, float] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
+    losses: dict[str, float | None] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
+    metrics: dict[str, float | None] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
+    """As ``losses``; None where there was no number (a mean over no sample)."""
 
 
 class ScoreTable(SQLModel, table=True):

@@ -2,50 +2,16 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+import math
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from auditor import reviewing, verification
-from auditor.catalog import datasets, reviews, verifications
+from auditor.catalog import audits, datasets, reviews, verifications
 from auditor.catalog.db import session
-from auditor.catalog.models import DatasetTable
-
-
-def add_dataset(name: str = "few", *, num: int = 40) -> int:
-    """A dataset of ``num`` samples of class 0 of two, without images."""
-    dataset = DatasetTable(
-        name=name,
-        source="nowhere",
-        source_kind="folder",
-        root="/nowhere",
-        num_samples=num,
-        channels=1,
-        height=8,
-        width=8,
-        class_names=["cat", "dog"],
-    )
-    rows = [
-        {"sample_id": i, "filepath": f"{i}.png", "location": f"{i}.png", "given_label": 0} for i in range(num)
-    ]
-    with session() as open_session:
-        return datasets.create(open_session, dataset, rows)
-
-
-def at_once(*works: Callable[[], object]) -> list[object]:
-    """What each of the works returns, all of them begun at the same moment, each in a thread of its own."""
-    barrier = threading.Barrier(len(works))
-
-    def begin(work: Callable[[], object]) -> object:
-        barrier.wait()
-        return work()
-
-    with ThreadPoolExecutor(len(works)) as threads:
-        return list(threads.map(begin, works))
+from tests.auditor.catalogs import add_dataset, at_once, first_epoch, queued_audit
 
 
 @pytest.mark.parametrize("zone", ["+02:00", "-05:30", "+00:00"])
@@ -68,3 +34,39 @@ def test_draw__draws_of_the_same_moment_share_no_sample(home: Path) -> None:
         rows = verifications.draws(open_session, dataset_id)
     drawn = [sample for row in rows for sample in row.sample_ids]
     assert (len(rows), len(set(drawn))) == (16, 32)
+
+
+def test_decide__of_two_reviewers_at_the_same_moment_one_learns_of_the_conflict(home: Path) -> None:
+    dataset_id = add_dataset()
+    for sample_id in range(10):
+        first, second = at_once(
+            lambda i=sample_id: reviewing.decide(dataset_id, i, "keep", reviewer="ada"),
+            lambda i=sample_id: reviewing.decide(dataset_id, i, "exclude", reviewer="bob"),
+        )
+        earlier, later = sorted((first, second), key=lambda decided: decided.review_id)
+        assert earlier.conflict is None
+        assert later.conflict is not None
+        assert later.conflict.review_id == earlier.review_id
+        with session() as open_session:
+            assert reviews.standing(open_session, dataset_id, sample_id).review_id == later.review_id
+            assert len(reviews.log(open_session, dataset_id, sample_id)) == 2
+
+
+def test_record_epoch__what_is_no_number_is_none(home: Path) -> None:
+    add_dataset()
+    epoch = first_epoch({"kept": math.nan, "train_accuracy": 0.5})
+    epoch.losses = {"train": math.inf}
+    with session() as open_session:
+        audits.create(open_session, queued_audit(), [])
+        audits.record_epoch(open_session, epoch)
+    with session() as open_session:
+        (stored,) = audits.epochs(open_session, 1)
+    assert (stored.losses, stored.metrics) == ({"train": None}, {"kept": None, "train_accuracy": 0.5})
+
+
+def test_session__an_empty_folder_may_be_opened_by_several_at_once(home: Path) -> None:
+    def look() -> int:
+        with session() as open_session:
+            return len(datasets.list_all(open_session))
+
+    assert at_once(*[look] * 6) == [0] * 6

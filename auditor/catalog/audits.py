@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import os
 import shlex
+import socket
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,7 +20,8 @@ from auditor.errors import NotFoundError
 HEARTBEAT_S = 2.0
 """How often a running audit says that it lives."""
 SILENCE_S = 30.0
-"""A running audit that was silent for longer, and whose process is gone, is dead."""
+"""A running audit is dead when its process is gone; where that cannot be seen from here (it runs on another host,
+or has no process yet), when it was silent for longer than this."""
 
 
 def create(session: Session, audit: AuditTable, runs: list[EngineRunTable]) -> int:
@@ -128,13 +132,26 @@ def beat(session: Session, audit_id: int) -> bool:
 
 def state(audit: AuditTable) -> str:
     """What a person should be told: the status, or ``dead`` where a running audit has no process any more."""
-    if audit.status not in ("running", "queued"):
-        return audit.status
-    if audit.pid is not None and not process_lives(audit.pid, audit.process_started):
-        return "dead"
+    is_under_way = audit.status in ("running", "queued")
+    return "dead" if is_under_way and not lives(audit) else audit.status
+
+
+def lives(audit: AuditTable) -> bool:
+    """Whether somebody works on the audit: its process where it can be seen, else its heartbeat tells."""
+    if audit.pid is not None and audit.host == this_host():
+        return process_lives(audit.pid, audit.process_started)
     last_sign = audit.heartbeat_at or audit.created_at
-    silent = datetime.now(tz=UTC) - last_sign > timedelta(seconds=SILENCE_S)
-    return "dead" if audit.pid is None and silent else audit.status
+    return datetime.now(tz=UTC) - last_sign <= timedelta(seconds=SILENCE_S)
+
+
+@functools.cache
+def this_host() -> str:
+    """Where a process number means the same process: this machine, and on it the container."""
+    try:
+        # Containers may share the machine's name, or its home folder, but not the numbers of its processes.
+        return f"{socket.gethostname()} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:  # no Linux
+        return socket.gethostname()
 
 
 def process_lives(pid: int, started: float | None) -> bool:

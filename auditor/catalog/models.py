@@ -122,6 +122,8 @@ class AuditTable(SQLModel, table=True):
     engines: list[str] = Field(sa_column=Column(JSON, nullable=False))
     options: dict[str, Any] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
     pid: int | None = None
+    host: str | None = None
+    """Where ``pid`` is a process (``audits.this_host``): nobody else can see whether it lives."""
     process_started: float | None = None
     """Start time of ``pid`` as the system tells it: a pid alone may have been given away again."""
     heartbeat_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
+import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from auditor import reviewing, verification
+from auditor import reviewing, verification, worker
 from auditor.catalog import audits, datasets, reviews, verifications
 from auditor.catalog.db import session
+from auditor.catalog.models import now
+from auditor.errors import AuditFailedError
 from tests.auditor.catalogs import add_dataset, at_once, first_epoch, queued_audit
+
+NO_PROCESS = 4_194_303
+"""The largest number that Linux can give to a process: nobody has it here."""
 
 
 @pytest.mark.parametrize("zone", ["+02:00", "-05:30", "+00:00"])
@@ -70,3 +76,37 @@ def test_session__an_empty_folder_may_be_opened_by_several_at_once(home: Path) -
             return len(datasets.list_all(open_session))
 
     assert at_once(*[look] * 6) == [0] * 6
+
+
+@pytest.mark.parametrize(
+    ("pid", "host", "silent_s", "state"),
+    [
+        (NO_PROCESS, "elsewhere", 5, "running"),  # its number means nothing here
+        (os.getpid(), "elsewhere", 60, "dead"),
+        (NO_PROCESS, audits.this_host(), 5, "dead"),
+        (os.getpid(), audits.this_host(), 60, "running"),  # a locked catalog kept it from speaking
+        (NO_PROCESS, None, 5, "running"),  # an earlier version told no host
+        (None, None, 60, "dead"),
+    ],
+)
+def test_state__of_another_host_the_heartbeat_tells(
+    home: Path, pid: int | None, host: str | None, silent_s: int, state: str
+) -> None:
+    add_dataset()
+    audit = queued_audit()
+    audit.status, audit.pid, audit.host = "running", pid, host
+    audit.heartbeat_at = now() - timedelta(seconds=silent_s)
+    with session() as open_session:
+        audits.create(open_session, audit, [])
+    with session() as open_session:
+        assert audits.state(audits.get(open_session, 1)) == state
+
+
+def test_run__an_audit_that_runs_on_another_host_is_left_alone(home: Path) -> None:
+    add_dataset()
+    audit = queued_audit()
+    audit.status, audit.pid, audit.host, audit.heartbeat_at = "running", os.getpid(), "box pid:[7]", now()
+    with session() as open_session:
+        audits.create(open_session, audit, [])
+    with pytest.raises(AuditFailedError, match=rf"already running as process {os.getpid()} on box\."):
+        worker.run(1)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from auditor import promises, reviewing, training
 from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
-from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable
+from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable, now
 from auditor.errors import AuditFailedError
 from auditor.settings import settings
 
@@ -148,7 +148,11 @@ def start_in_background(audit_id: int) -> int:
         )
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
-        audit.pid, audit.process_started = worker.pid, psutil.Process(worker.pid).create_time()
+        audit.pid, audit.host = worker.pid, audits.this_host()
+        audit.process_started = psutil.Process(worker.pid).create_time()
+        audit.heartbeat_at = (
+            now()
+        )  # other hosts see no process, and the worker needs a while to speak for itself
         open_session.add(audit)
     # Reap the child when it ends; without this it would stay a zombie of a long-lived parent.
     threading.Thread(target=worker.wait, daemon=True).start()

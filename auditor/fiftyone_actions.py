@@ -88,6 +88,7 @@ def _rows(dataset: DatasetTable, sample_ids: Sequence[int], action: str) -> list
 def _undo_selected(dataset_id: int, sample_ids: Sequence[int], reviewer: str) -> list[int]:
     changed = []
     with session() as open_session:
+        datasets.lock(open_session, dataset_id)
         for i in sample_ids:
             standing = reviews.standing(open_session, dataset_id, i)
             if standing is not None:

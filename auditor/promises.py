@@ -88,6 +88,7 @@ def load(audit_id: int) -> Standing:
 
     Raises:
         AuditFailedError: the audit has no scores yet.
+        VerificationError: the verified rows cannot belong to this dataset.
     """
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
@@ -98,6 +99,7 @@ def load(audit_id: int) -> Standing:
     if table.empty:
         raise AuditFailedError(f"Audit {audit_id} has no scores yet; wait for it or resume it.")
     verified = consensus.verified_rows(audit_id)
+    verified.check(given, len(dataset.class_names))
     may_calibrate = ~verified.trusted_mask
     # Rows that chose between weights learned something even where none were kept.
     learned = audit.summary.get("weights_are_learned")  # all that audits settled by earlier versions say

@@ -85,6 +85,7 @@ def decide(
         NotFoundError: no such sample.
     """
     with session() as open_session:
+        datasets.lock(open_session, dataset_id)
         return _decide(
             open_session,
             ReviewTable(
@@ -114,6 +115,7 @@ def decide_many(
     """Record (sample_id, decision, label) together or not at all; returns their batch, undone in one step."""
     batch = uuid.uuid4().hex
     with session() as open_session:
+        datasets.lock(open_session, dataset_id)
         for sample_id, decision, label in decisions:
             row = ReviewTable(
                 dataset_id=dataset_id,
@@ -152,6 +154,7 @@ def accept(dataset_id: int, audit_id: int, changes: Sequence[tuple[int, int]], *
 def undo_last(dataset_id: int, reviewer: str) -> ReviewTable | None:
     """Take back the reviewer's newest decision (one sample); returns what was undone, or None."""
     with session() as open_session:
+        datasets.lock(open_session, dataset_id)
         latest = reviews.latest_of(open_session, dataset_id, reviewer.strip())
         if latest is not None:
             _undo(open_session, latest, reviewer)
@@ -161,6 +164,7 @@ def undo_last(dataset_id: int, reviewer: str) -> ReviewTable | None:
 def undo_batch(dataset_id: int, batch: str, reviewer: str) -> int:
     """Take back every decision of one batch that still stands un-undone; returns how many."""
     with session() as open_session:
+        datasets.lock(open_session, dataset_id)
         rows = reviews.of_batch(open_session, dataset_id, batch)
         undone = {row.reverts for row in reviews.log(open_session, dataset_id) if row.decision == "undo"}
         left = [row for row in rows if row.decision != "undo" and row.id not in undone]
@@ -266,6 +270,7 @@ def apply_rows(
     ``rows``: mappings with sample_id, decision, label, labels, reviewer, created_at and, where it is another one
     than ``source``, source.
     """
+    datasets.lock(open_session, dataset_id)
     batch, counts = uuid.uuid4().hex, {"unchanged": 0}
     for row in rows:
         before = reviews.standing(open_session, dataset_id, row["sample_id"])

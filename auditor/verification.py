@@ -286,6 +286,7 @@ def apply_csv(dataset_name: str, path: Path, *, reviewer: str) -> dict[str, int]
 def _draw(open_session: Session, dataset_name: str, size: int, seed: int) -> DrawTable:
     dataset = datasets.get(open_session, dataset_name)
     assert dataset.id is not None
+    datasets.lock(open_session, dataset.id)  # a draw at the same moment would take the same samples
     earlier = verifications.draws(open_session, dataset.id)
     drawn = np.array([sample for one in earlier for sample in one.sample_ids], dtype=np.int64)
     pool = np.setdiff1d(np.flatnonzero(_pool(open_session, dataset.id)), drawn)

@@ -39,14 +39,16 @@ def run(audit_id: int) -> None:
         audit = audits.get(open_session, audit_id)
         dataset = open_session.get(DatasetTable, audit.dataset_id)
         assert dataset is not None
-        other = audit.pid if audit.pid != os.getpid() else None
-        if other is not None and audits.process_lives(other, audit.process_started):
-            raise AuditFailedError(f"Audit {audit_id} is already running as process {other}.")
+        is_mine = (audit.pid, audit.host) == (os.getpid(), audits.this_host())
+        if audit.pid is not None and not is_mine and audits.lives(audit):
+            where = f" on {audit.host.split()[0]}" if audit.host else ""
+            raise AuditFailedError(f"Audit {audit_id} is already running as process {audit.pid}{where}.")
         audits.set_status(
             open_session,
             audit_id,
             "running",
             pid=os.getpid(),
+            host=audits.this_host(),
             process_started=psutil.Process().create_time(),
             started_at=audit.started_at or now(),
             heartbeat_at=now(),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import math
+import os
 import shlex
-from collections.abc import Iterable
+import socket
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,7 +20,8 @@ from auditor.errors import NotFoundError
 HEARTBEAT_S = 2.0
 """How often a running audit says that it lives."""
 SILENCE_S = 30.0
-"""A running audit that was silent for longer, and whose process is gone, is dead."""
+"""A running audit is dead when its process is gone; where that cannot be seen from here (it runs on another host,
+or has no process yet), when it was silent for longer than this."""
 
 
 def create(session: Session, audit: AuditTable, runs: list[EngineRunTable]) -> int:
@@ -109,7 +114,11 @@ def epochs(session: Session, audit_id: int, engine: str | None = None) -> list[E
 
 
 def record_epoch(session: Session, epoch: EpochTable) -> None:
-    """Add or replace one epoch record (a resumed run may repeat the epoch it was killed in)."""
+    """Add or replace one epoch record (a resumed run may repeat the epoch it was killed in).
+
+    What is no finite number becomes None: PostgreSQL takes neither NaN nor infinity as JSON.
+    """
+    epoch.losses, epoch.metrics = _finite(epoch.losses), _finite(epoch.metrics)
     session.merge(epoch)
 
 
@@ -123,13 +132,26 @@ def beat(session: Session, audit_id: int) -> bool:
 
 def state(audit: AuditTable) -> str:
     """What a person should be told: the status, or ``dead`` where a running audit has no process any more."""
-    if audit.status not in ("running", "queued"):
-        return audit.status
-    if audit.pid is not None and not process_lives(audit.pid, audit.process_started):
-        return "dead"
+    is_under_way = audit.status in ("running", "queued")
+    return "dead" if is_under_way and not lives(audit) else audit.status
+
+
+def lives(audit: AuditTable) -> bool:
+    """Whether somebody works on the audit: its process where it can be seen, else its heartbeat tells."""
+    if audit.pid is not None and audit.host == this_host():
+        return process_lives(audit.pid, audit.process_started)
     last_sign = audit.heartbeat_at or audit.created_at
-    silent = datetime.now(tz=UTC) - last_sign > timedelta(seconds=SILENCE_S)
-    return "dead" if audit.pid is None and silent else audit.status
+    return datetime.now(tz=UTC) - last_sign <= timedelta(seconds=SILENCE_S)
+
+
+@functools.cache
+def this_host() -> str:
+    """Where a process number means the same process: this machine, and on it the container."""
+    try:
+        # Containers may share the machine's name, or its home folder, but not the numbers of its processes.
+        return f"{socket.gethostname()} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:  # no Linux
+        return socket.gethostname()
 
 
 def process_lives(pid: int, started: float | None) -> bool:
@@ -158,3 +180,9 @@ def set_status(session: Session, audit_id: int, status: str, **values: Any) -> N
     for name, value in values.items():
         setattr(audit, name, value)
     session.add(audit)
+
+
+def _finite(values: Mapping[str, float | None]) -> dict[str, float | None]:
+    return {
+        name: value if value is not None and math.isfinite(value) else None for name, value in values.items()
+    }

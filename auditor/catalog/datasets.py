@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sqlalchemy import delete, func, insert
+from sqlalchemy import delete, func, insert, update
 from sqlmodel import Session, select
 
 from auditor.catalog.models import (
@@ -57,6 +57,22 @@ def get(session: Session, name: str) -> DatasetTable:
         hint = f"did you mean {near[0]!r}?" if near else "`auditor status` lists what is there."
         raise NotFoundError(f"There is no dataset {name!r}; {hint}")
     return found
+
+
+def lock(session: Session, dataset_id: int) -> None:
+    """Let nobody else lock this dataset until the transaction ends.
+
+    To be called before reading what decides about a write: whoever waited then reads what the other wrote.
+    """
+    this = DatasetTable.id == dataset_id
+    if (
+        session.get_bind().dialect.name == "sqlite"
+    ):  # has no row locks; any write takes that of the whole file
+        unchanged = update(DatasetTable).where(this).values(num_samples=DatasetTable.num_samples)
+        session.execute(unchanged, execution_options={"synchronize_session": False})
+    else:
+        # An UPDATE's lock, not a DELETE's: rows that refer to the dataset may be added meanwhile.
+        session.execute(select(DatasetTable.id).where(this).with_for_update(key_share=True))
 
 
 def exists(session: Session, name: str) -> bool:

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, event
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
 from sqlmodel import Session, SQLModel, create_engine
 
-from auditor.catalog import models
+from auditor.catalog import models, schema
 from auditor.errors import AuditorError
 from auditor.settings import settings
 
@@ -74,12 +74,9 @@ def _engine_cached(url: str) -> Engine:
     if sqlite:
         event.listen(engine, "connect", _sqlite_pragmas)
     try:
-        SQLModel.metadata.create_all(engine)
+        schema.prepare(engine)
     except OperationalError as error:
-        # Two processes may create the schema at the same moment; the second finds it there.
-        if "already exists" not in str(error):
-            raise AuditorError(_explained(error)) from error
-        SQLModel.metadata.create_all(engine)
+        raise AuditorError(_explained(error)) from error
     return engine
 
 

@@ -26,9 +26,20 @@ class UtcDateTime(TypeDecorator[datetime]):
     impl = DateTime(timezone=True)
     cache_ok = True
 
+    def process_bind_param(self, value: datetime | None, dialect: Any) -> datetime | None:  # noqa: ARG002
+        """Write as UTC, whatever the zone: SQLite would keep the digits alone."""
+        return _in_utc(value)
+
     def process_result_value(self, value: datetime | None, dialect: Any) -> datetime | None:  # noqa: ARG002
         """Read back as UTC."""
-        return value.replace(tzinfo=UTC) if value is not None and value.tzinfo is None else value
+        return _in_utc(value)
+
+
+def _in_utc(value: datetime | None) -> datetime | None:
+    """The same moment in UTC; a time without a zone is one of UTC."""
+    if value is None:
+        return None
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 def _utc() -> Any:
@@ -111,6 +122,8 @@ class AuditTable(SQLModel, table=True):
     engines: list[str] = Field(sa_column=Column(JSON, nullable=False))
     options: dict[str, Any] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
     pid: int | None = None
+    host: str | None = None
+    """Where ``pid`` is a process (``audits.this_host``): nobody else can see whether it lives."""
     process_started: float | None = None
     """Start time of ``pid`` as the system tells it: a pid alone may have been given away again."""
     heartbeat_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
@@ -153,8 +166,9 @@ class EpochTable(SQLModel, table=True):
     num_epochs: int
     progress: float
     seconds: float
-    losses: dict[str, float] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
-    metrics: dict[str, float] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
+    losses: dict[str, float | None] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
+    metrics: dict[str, float | None] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
+    """As ``losses``; None where there was no number (a mean over no sample)."""
 
 
 class ScoreTable(SQLModel, table=True):

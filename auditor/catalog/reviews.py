@@ -15,7 +15,10 @@ UNSEEN = "unseen"
 
 
 def append(session: Session, review: ReviewTable) -> ReviewTable:
-    """Add one row to the log and let what stands now follow it. The row's id is set on return."""
+    """Add one row to the log and let what stands now follow it. The row's id is set on return.
+
+    The caller holds ``datasets.lock``: of two first decisions on a sample each would find none standing.
+    """
     session.add(review)
     session.flush()
     if review.decision == "undo":

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import subprocess
 import tempfile
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from sqlalchemy import create_engine
 
-from auditor import api, auditing, diagnosis, exporting, review_files, reviewing, worker
-from auditor.catalog import audits, datasets, db, reviews, scores
+from auditor import api, auditing, diagnosis, exporting, review_files, reviewing, verification, worker
+from auditor.catalog import audits, datasets, db, reviews, scores, verifications
 from auditor.errors import AuditorError
 from auditor.importing import import_dataset
+from tests.auditor.catalogs import add_dataset, at_once, first_epoch, queued_audit
 from tests.helpers import write_digits
 
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
@@ -42,6 +46,20 @@ def server() -> Iterator[str]:
     db.close_all()
     subprocess.run([*control, "-m", "immediate", "stop"], **quiet)  # type: ignore[call-overload]
     shutil.rmtree(folder)
+
+
+@pytest.fixture
+def empty(server: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The URL of a database of its own in the cluster, empty and set as the catalog's."""
+    name = f"empty_{uuid.uuid4().hex}"
+    administration = create_engine(server, isolation_level="AUTOCOMMIT")
+    with administration.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+    administration.dispose()
+    url = server.replace("/postgres?", f"/{name}?")
+    monkeypatch.setenv("AUDITOR_DATABASE_URL", url)
+    yield url
+    db.close_all()
 
 
 def test_postgres__import_to_export(
@@ -84,6 +102,45 @@ def test_doctor__never_shows_the_password(server: str, home: Path, monkeypatch: 
     texts = [check.text for check in diagnosis.checks() if check.name == "catalog"]
     assert "postgresql+psycopg://postgres:***@/postgres" in texts[0]
     assert "secret" not in texts[0]
+
+
+def test_session__an_empty_database_may_be_opened_by_several_at_once(empty: str) -> None:
+    def look() -> int:
+        with db.session() as open_session:
+            return len(datasets.list_all(open_session))
+
+    assert at_once(*[look] * 6) == [0] * 6
+
+
+def test_decide__both_first_decisions_of_the_same_moment_are_kept(empty: str) -> None:
+    dataset_id = add_dataset()
+    for sample_id in range(10):
+        both = at_once(
+            lambda i=sample_id: reviewing.decide(dataset_id, i, "keep", reviewer="ada"),
+            lambda i=sample_id: reviewing.decide(dataset_id, i, "exclude", reviewer="bob"),
+        )
+        earlier, later = sorted(both, key=lambda decided: decided.review_id)
+        assert (earlier.conflict, later.conflict.review_id) == (None, earlier.review_id)
+        with db.session() as open_session:
+            assert reviews.standing(open_session, dataset_id, sample_id).review_id == later.review_id
+
+
+def test_draw__draws_of_the_same_moment_share_no_sample(empty: str) -> None:
+    dataset_id = add_dataset()
+    at_once(*[lambda: verification.draw("few", 5)] * 6)
+    with db.session() as open_session:
+        rows = verifications.draws(open_session, dataset_id)
+    assert len({sample for row in rows for sample in row.sample_ids}) == 30
+
+
+def test_record_epoch__what_is_no_number_is_none(empty: str) -> None:
+    add_dataset()
+    with db.session() as open_session:
+        audits.create(open_session, queued_audit(), [])
+        audits.record_epoch(open_session, first_epoch({"kept": math.nan, "train_accuracy": 0.5}))
+    with db.session() as open_session:
+        (stored,) = audits.epochs(open_session, 1)
+    assert stored.metrics == {"kept": None, "train_accuracy": 0.5}
 
 
 @pytest.mark.parametrize(

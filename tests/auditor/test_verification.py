@@ -405,6 +405,18 @@ def test_noise_rate__rows_from_the_top_of_the_list_are_refused(audited: tuple[Di
     assert not any(promise.is_kept for promise in promises.promises(standing).values())
 
 
+def test_load__a_sample_that_two_draws_hold_is_refused(audited: tuple[Digits, int]) -> None:
+    _, audit_id = audited
+    for _ in range(2):
+        with session() as open_session:
+            drawn = verifications.add_draw(
+                open_session, DrawTable(dataset_id=1, seed=0, size=1, sample_ids=[7])
+            )
+        verification.record(drawn, 7, "unsure", reviewer="ada")
+    with pytest.raises(VerificationError, match="a verified sample occurs twice"):
+        promises.load(audit_id)
+
+
 def test_standing__an_enlarged_sample_is_a_watched_one(audited: tuple[Digits, int]) -> None:
     digits, _ = audited
     verify_truthfully(digits, 20)

@@ -1,0 +1,62 @@
+"""Datasets without images, for tests of the catalog alone, and several of its users at the same moment."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from auditor.catalog import datasets
+from auditor.catalog.db import session
+from auditor.catalog.models import AuditTable, DatasetTable, EpochTable
+
+
+def add_dataset(name: str = "few", *, num: int = 40) -> int:
+    """A dataset of ``num`` samples of class 0 of two, without images."""
+    dataset = DatasetTable(
+        name=name,
+        source="nowhere",
+        source_kind="folder",
+        root="/nowhere",
+        num_samples=num,
+        channels=1,
+        height=8,
+        width=8,
+        class_names=["cat", "dog"],
+    )
+    rows = [
+        {"sample_id": i, "filepath": f"{i}.png", "location": f"{i}.png", "given_label": 0} for i in range(num)
+    ]
+    with session() as open_session:
+        return datasets.create(open_session, dataset, rows)
+
+
+def queued_audit(dataset_id: int = 1) -> AuditTable:
+    """An audit that nothing works on."""
+    return AuditTable(dataset_id=dataset_id, preset="quick", device="cpu", seed=0, engines=["umn"])
+
+
+def first_epoch(metrics: dict[str, float | None]) -> EpochTable:
+    """The first epoch of UMN in audit 1."""
+    return EpochTable(
+        audit_id=1,
+        engine="umn",
+        stage="train",
+        epoch=1,
+        num_epochs=2,
+        progress=0.5,
+        seconds=1.0,
+        metrics=metrics,
+    )
+
+
+def at_once(*works: Callable[[], object]) -> list[object]:
+    """What each of the works returns, all of them begun at the same moment, each in a thread of its own."""
+    barrier = threading.Barrier(len(works))
+
+    def begin(work: Callable[[], object]) -> object:
+        barrier.wait()
+        return work()
+
+    with ThreadPoolExecutor(len(works)) as threads:
+        return list(threads.map(begin, works))

@@ -1,0 +1,112 @@
+"""The catalog itself on SQLite: what is stored, and what several writers at once do to each other."""
+
+from __future__ import annotations
+
+import math
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from auditor import reviewing, verification, worker
+from auditor.catalog import audits, datasets, reviews, verifications
+from auditor.catalog.db import session
+from auditor.catalog.models import now
+from auditor.errors import AuditFailedError
+from tests.auditor.catalogs import add_dataset, at_once, first_epoch, queued_audit
+
+NO_PROCESS = 4_194_303
+"""The largest number that Linux can give to a process: nobody has it here."""
+
+
+@pytest.mark.parametrize("zone", ["+02:00", "-05:30", "+00:00"])
+def test_times__any_zone_is_stored_as_the_moment_that_it_is(home: Path, zone: str) -> None:
+    dataset_id = add_dataset()
+    at = datetime.fromisoformat(f"2026-01-01T12:00{zone}")
+    reviewing.decide(dataset_id, 3, "exclude", reviewer="ada", at=at)
+    with session() as open_session:
+        stands = reviews.standing(open_session, dataset_id, 3)
+    assert stands is not None
+    assert stands.created_at == at
+    assert stands.created_at.tzinfo == UTC
+
+
+def test_draw__draws_of_the_same_moment_share_no_sample(home: Path) -> None:
+    dataset_id = add_dataset()
+    for _ in range(4):
+        at_once(*[lambda: verification.draw("few", 2)] * 4)
+    with session() as open_session:
+        rows = verifications.draws(open_session, dataset_id)
+    drawn = [sample for row in rows for sample in row.sample_ids]
+    assert (len(rows), len(set(drawn))) == (16, 32)
+
+
+def test_decide__of_two_reviewers_at_the_same_moment_one_learns_of_the_conflict(home: Path) -> None:
+    dataset_id = add_dataset()
+    for sample_id in range(10):
+        first, second = at_once(
+            lambda i=sample_id: reviewing.decide(dataset_id, i, "keep", reviewer="ada"),
+            lambda i=sample_id: reviewing.decide(dataset_id, i, "exclude", reviewer="bob"),
+        )
+        earlier, later = sorted((first, second), key=lambda decided: decided.review_id)
+        assert earlier.conflict is None
+        assert later.conflict is not None
+        assert later.conflict.review_id == earlier.review_id
+        with session() as open_session:
+            assert reviews.standing(open_session, dataset_id, sample_id).review_id == later.review_id
+            assert len(reviews.log(open_session, dataset_id, sample_id)) == 2
+
+
+def test_record_epoch__what_is_no_number_is_none(home: Path) -> None:
+    add_dataset()
+    epoch = first_epoch({"kept": math.nan, "train_accuracy": 0.5})
+    epoch.losses = {"train": math.inf}
+    with session() as open_session:
+        audits.create(open_session, queued_audit(), [])
+        audits.record_epoch(open_session, epoch)
+    with session() as open_session:
+        (stored,) = audits.epochs(open_session, 1)
+    assert (stored.losses, stored.metrics) == ({"train": None}, {"kept": None, "train_accuracy": 0.5})
+
+
+def test_session__an_empty_folder_may_be_opened_by_several_at_once(home: Path) -> None:
+    def look() -> int:
+        with session() as open_session:
+            return len(datasets.list_all(open_session))
+
+    assert at_once(*[look] * 6) == [0] * 6
+
+
+@pytest.mark.parametrize(
+    ("pid", "host", "silent_s", "state"),
+    [
+        (NO_PROCESS, "elsewhere", 5, "running"),  # its number means nothing here
+        (os.getpid(), "elsewhere", 60, "dead"),
+        (NO_PROCESS, audits.this_host(), 5, "dead"),
+        (os.getpid(), audits.this_host(), 60, "running"),  # a locked catalog kept it from speaking
+        (NO_PROCESS, None, 5, "running"),  # an earlier version told no host
+        (None, None, 60, "dead"),
+    ],
+)
+def test_state__of_another_host_the_heartbeat_tells(
+    home: Path, pid: int | None, host: str | None, silent_s: int, state: str
+) -> None:
+    add_dataset()
+    audit = queued_audit()
+    audit.status, audit.pid, audit.host = "running", pid, host
+    audit.heartbeat_at = now() - timedelta(seconds=silent_s)
+    with session() as open_session:
+        audits.create(open_session, audit, [])
+    with session() as open_session:
+        assert audits.state(audits.get(open_session, 1)) == state
+
+
+def test_run__an_audit_that_runs_on_another_host_is_left_alone(home: Path) -> None:
+    add_dataset()
+    audit = queued_audit()
+    audit.status, audit.pid, audit.host, audit.heartbeat_at = "running", os.getpid(), "box pid:[7]", now()
+    with session() as open_session:
+        audits.create(open_session, audit, [])
+    with pytest.raises(AuditFailedError, match=rf"already running as process {os.getpid()} on box\."):
+        worker.run(1)

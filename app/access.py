@@ -29,13 +29,35 @@ def is_known(candidate: str | None) -> bool:
 def _read_or_make(path: Path) -> str:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                file.write(secrets.token_urlsafe(24))
-        except FileExistsError:
-            pass
-        return path.read_text()
+        return _read(path) or _made(path)
     except OSError as error:
         raise AuditorError(
             f"{path} cannot be written ({error.strerror}); set AUDITOR_HOME to a folder that you may write."
         ) from error
+
+
+def _made(path: Path) -> str:
+    """Make the secret, or take that of another server which was faster.
+
+    The file comes whole to its place: a kill leaves no empty one, with which no page could open any route.
+    """
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}.writing")
+    try:
+        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(secrets.token_urlsafe(24))
+        try:
+            os.link(beside, path)
+        except FileExistsError:
+            if not _read(path):
+                beside.replace(path)
+        return _read(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> str:
+    """The secret in the file; empty where there is no file or nothing in it."""
+    try:
+        return path.read_text().strip()
+    except FileNotFoundError:
+        return ""

@@ -74,7 +74,7 @@ def keep_upload(name: str, stream: BinaryIO, size: int) -> Path:
             f"A {suffix or 'file without ending'} is not imported; upload {', '.join(UPLOAD_KINDS)}."
         )
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(base).stem).strip(".-")[:80] or "upload"
-    folder = settings().home / "uploads" / secrets.token_hex(6)
+    folder = settings().uploads / secrets.token_hex(6)
     folder.mkdir(parents=True)
     with (folder / f"{stem}{suffix}").open("wb") as file:
         shutil.copyfileobj(stream, file)
@@ -84,5 +84,5 @@ def keep_upload(name: str, stream: BinaryIO, size: int) -> Path:
 def forget_upload(path: str) -> None:
     """Delete an upload that no dataset came from."""
     folder = Path(path).parent
-    if folder.parent == settings().home / "uploads":
+    if folder.parent == settings().uploads:
         shutil.rmtree(folder, ignore_errors=True)

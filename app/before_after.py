@@ -20,12 +20,12 @@ def draw(dataset: DatasetTable) -> None:
         "The plain baseline is trained on the given and on the cleaned labels, with the same seeds, "
         "and judged on the verified rows, which neither side trains on."
     )
-    folder = comparison_jobs.newest(dataset.name)
+    folder = comparison_jobs.newest(dataset)
     is_busy = folder is not None and background.state(folder)["stage"] not in background.OVER
     if st.button(
         "Train on both and compare", key="export_compare", disabled=is_busy, icon=":material/balance:"
     ):
-        comparison_jobs.start(dataset.name, "quick", "auto")
+        comparison_jobs.start(dataset, "quick", "auto")
         st.rerun()
     if folder is not None:
         st.fragment(_draw_newest, run_every=POLL_S if is_busy else None)(folder, is_busy)

@@ -8,18 +8,30 @@ from typing import Any
 
 from app import background
 from auditor import comparisons
+from auditor.catalog.models import DatasetTable
+from auditor.settings import settings
 
-KIND = "comparisons"
 
-
-def start(name: str, preset: str, device: str) -> Path:
+def start(dataset: DatasetTable, preset: str, device: str) -> Path:
     """Start training on given and on cleaned labels; returns the folder of the work."""
-    return background.start(KIND, "app.comparison_jobs", {"name": name, "preset": preset, "device": device})
+    request = {"name": dataset.name, "preset": preset, "device": device, "born": _born(dataset)}
+    return background.start(_kind(dataset), "app.comparison_jobs", request)
 
 
-def newest(name: str) -> Path | None:
+def newest(dataset: DatasetTable) -> Path | None:
     """The newest comparison of that dataset, or None."""
-    return next((one for one in background.folders(KIND) if background.request(one)["name"] == name), None)
+    found = background.folders(_kind(dataset))
+    return next((one for one in found if background.request(one)["born"] == _born(dataset)), None)
+
+
+def _kind(dataset: DatasetTable) -> str:
+    """``auditor.api.remove`` deletes this folder with the dataset."""
+    return f"{settings().comparisons.name}/{dataset.id}"
+
+
+def _born(dataset: DatasetTable) -> str:
+    """Tells the dataset from an earlier one: names and numbers are given again once a dataset was removed."""
+    return dataset.created_at.isoformat()
 
 
 def work(folder: Path) -> None:

@@ -161,6 +161,17 @@ def remove(name: str) -> None:
         if running:
             raise AuditFailedError(f"Audit {running[0]} of {name} is running; cancel it first.")
         datasets.remove(open_session, dataset.id)
-    for audit in found:
-        shutil.rmtree(settings().audit_folder(audit.id or 0), ignore_errors=True)
-    shutil.rmtree(settings().dataset_folder(dataset.id), ignore_errors=True)
+        others = datasets.list_all(open_session)
+    gone = [settings().audit_folder(audit.id or 0) for audit in found]
+    gone += [settings().dataset_folder(dataset.id), settings().comparisons / str(dataset.id)]
+    upload = _upload_of(dataset)
+    if upload is not None and upload not in [_upload_of(other) for other in others]:
+        gone.append(upload)
+    for folder in gone:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _upload_of(dataset: DatasetTable) -> Path | None:
+    """The folder of the upload that the dataset was imported from; None for a source of the user's own."""
+    folder = Path(dataset.source).parent
+    return folder if folder.parent == settings().uploads else None

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +31,7 @@ from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable, now
 from auditor.errors import AuditFailedError
 from auditor.settings import settings
+from auditor.whole_files import written_whole
 
 HEAVY_NOISE = 0.25
 """Noise rate from which a second round of the plain network finds more."""
@@ -102,7 +106,8 @@ def plan(
 
     Raises:
         NotFoundError: no such dataset.
-        AuditFailedError: an unknown engine, preset, device or config field, or labels that cannot be audited.
+        AuditFailedError: an unknown engine, preset, device or config field, labels that cannot be audited,
+            or a disk that has no room for them.
     """
     names = list(engines or [choice.name for choice in training.engine_choices()])
     with session() as open_session:
@@ -112,23 +117,49 @@ def plan(
     configs = training.configs(names, preset, _with_rounds(names, options or {}, earlier))
     resolved = training.resolve_device(device)
     labels, trusted = _inputs(dataset)
+    audit = AuditTable(
+        dataset_id=dataset.id,
+        preset=preset,
+        device=resolved,
+        seed=seed,
+        engines=names,
+        options={"map": map_method},
+    )
+    runs = [EngineRunTable(audit_id=0, engine=name, config=configs[name]) for name in names]
+    abouts = {name: json.dumps(training.about(name), ensure_ascii=False) for name in names}
+    # The inputs lie on disk before the audit can be seen: without them it could never be resumed.
     with session() as open_session:
-        audit = AuditTable(
-            dataset_id=dataset.id,
-            preset=preset,
-            device=resolved,
-            seed=seed,
-            engines=names,
-            options={"map": map_method},
-        )
-        runs = [EngineRunTable(audit_id=0, engine=name, config=configs[name]) for name in names]
         audit_id = audits.create(open_session, audit, runs)
-    folder = settings().audit_folder(audit_id)
-    folder.mkdir(parents=True, exist_ok=True)
-    np.savez(folder / "inputs.npz", labels=labels, trusted=trusted)
-    for name in names:
-        (folder / f"{name}.json").write_text(json.dumps(training.about(name), ensure_ascii=False))
+        with _all_or_nothing(settings().audit_folder(audit_id)) as folder:
+            with written_whole(folder / "inputs.npz") as beside, beside.open("wb") as file:
+                np.savez(file, labels=labels, trusted=trusted)
+            for name, text in abouts.items():
+                with written_whole(folder / f"{name}.json") as beside:
+                    beside.write_text(text)
+            open_session.commit()
     return audit_id
+
+
+@contextmanager
+def _all_or_nothing(folder: Path) -> Iterator[Path]:
+    """The folder of a new audit; where the block fails it is gone again, unless it was there before.
+
+    Raises:
+        AuditFailedError: it cannot be written (a full disk, no rights).
+    """
+    is_new = not folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder
+    except BaseException as error:
+        if is_new:
+            shutil.rmtree(folder, ignore_errors=True)
+        if not isinstance(error, OSError):
+            raise
+        raise AuditFailedError(
+            f"{folder} cannot be written ({error.strerror or error}); no audit was started. Free some space, "
+            "or set AUDITOR_HOME to a folder that you may write."
+        ) from error
 
 
 def start_in_background(audit_id: int) -> int:

@@ -174,12 +174,12 @@ class Builder:
         total = len(self.parsed.labels)
         kept = np.ones(total, np.bool_)
         parts: list[Probed] = []
-        ticker, done = Ticker(self.on_progress, "checking", total), 0
+        ticker, done, report = Ticker(self.on_progress, "checking", total), 0, self._report_in_order()
         tasks = ((self.source.info.root, chunk) for chunk in chunks(self._payloads(kept)))
         for found in run_in_order(self.executor, probe_chunk, tasks, self._in_flight):
             parts.append(found)
             bad = [(done + place, text) for place, text in found.problems]
-            self._report(bad)
+            report(bad)
             kept[[row for row, _ in bad]] = False
             done += len(found.heights)
             ticker.at(done)
@@ -194,7 +194,7 @@ class Builder:
         content, perceptual = np.zeros((total, 32), np.uint8), np.zeros(total, np.uint64)
         rows = np.flatnonzero(kept)
         good = np.ones(total, np.bool_)
-        ticker, done = Ticker(self.on_progress, "decoding", total), 0
+        ticker, done, report = Ticker(self.on_progress, "decoding", total), 0, self._report_in_order()
         for found in run_in_order(
             self.executor, decode_chunk, self._decode_tasks(cache, kept), self._in_flight
         ):
@@ -202,7 +202,7 @@ class Builder:
             self._take(found, content[done : done + count], perceptual[done : done + count])
             bad = [done + place for place, _ in found.problems]
             good[bad] = False
-            self._report([(int(rows[done + place]), text) for place, text in found.problems])
+            report([(int(rows[done + place]), text) for place, text in found.problems])
             done += count
             ticker.at(done)
         if not good.all():
@@ -239,15 +239,19 @@ class Builder:
         content[:] = found.content
         perceptual[:] = found.perceptual
 
-    def _report(self, bad: list[tuple[int, str]]) -> None:
-        """Name the file and row of staged rows that failed; reads the row file once a chunk with failures."""
-        if not bad:
-            return
-        texts = dict(bad)
-        first, last = min(texts), max(texts)
-        for number, line in enumerate(itertools.islice(iter(self.parsed.rows), first, last + 1), start=first):
-            if number in texts:
-                self.parsed.problems.add(self._problem(line, texts[number]))
+    def _report_in_order(self) -> Callable[[list[tuple[int, str]]], None]:
+        """What names the file and row of staged rows that failed: for one pass, which meets them in their order.
+
+        The row file is read once a pass, however many chunks have failures, and not at all without any.
+        """
+        lines = enumerate(iter(self.parsed.rows))
+
+        def report(bad: list[tuple[int, str]]) -> None:
+            for wanted, text in bad:
+                line = next(line for number, line in lines if number == wanted)
+                self.parsed.problems.add(self._problem(line, text))
+
+        return report
 
     def _problem(self, line: list[Any], text: str) -> Problem:
         if line[ROW] is None:

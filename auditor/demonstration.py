@@ -37,7 +37,7 @@ from auditor import (
     verification,
 )
 from auditor.calibration import LEVELS
-from auditor.catalog import audits, datasets, reviews, scores
+from auditor.catalog import audits, datasets, reviews, scores, verifications
 from auditor.catalog.db import session
 from auditor.errors import ExportRefusedError
 from auditor.settings import settings
@@ -47,6 +47,8 @@ PRESET = "quick"
 ERROR_RATE = 0.10
 NUM_VERIFIED = 200
 SEED = 0
+REVIEWER = "demo"
+"""Who judged what the demo verified itself."""
 SIDE = 16
 """The 8-pixel digits are imported at twice their size, so that every network has room."""
 
@@ -141,7 +143,7 @@ def prepare() -> None:
 def _free_name() -> str:
     """``digits``, or the next number where that name holds somebody's own data or decisions.
 
-    An earlier demo that nobody reviewed is replaced.
+    An earlier demo that nobody reviewed or verified, and that nothing works on, is replaced.
     """
     for name in itertools.chain([NAME], (f"{NAME}-{number}" for number in itertools.count(2))):
         with session() as open_session:
@@ -150,9 +152,13 @@ def _free_name() -> str:
             dataset = datasets.get(open_session, name)
             assert dataset.id is not None
             is_ours = dataset.source == str(settings().home / "demo" / name / "digits.csv")
-            is_untouched = not reviews.log(open_session, dataset.id)
+            judged = verifications.verdicts(open_session, dataset.id).values()
+            is_untouched = not reviews.log(open_session, dataset.id) and all(
+                one.reviewer == REVIEWER for one in judged
+            )
             is_busy = any(
-                audits.state(one) == "running" for one in audits.of_dataset(open_session, dataset.id)
+                audits.state(one) in ("queued", "running")
+                for one in audits.of_dataset(open_session, dataset.id)
             )
         if is_ours and is_untouched and not is_busy:
             api.remove(name)
@@ -200,7 +206,7 @@ def _verify(name: str, audit_id: int, digits: _Digits) -> None:
     draw = verification.draw(name, NUM_VERIFIED, seed=SEED)
     for sample_id in draw.sample_ids:
         label = int(digits.true_labels[sample_id])
-        verification.record(draw.id or 0, sample_id, "label", label=label, reviewer="demo")
+        verification.record(draw.id or 0, sample_id, "label", label=label, reviewer=REVIEWER)
     consensus.settle(audit_id)
     standing = promises.load(audit_id)
     click.echo(promises.noise_rate(standing).sentence)

@@ -7,6 +7,8 @@ Written to a temporary file and renamed, so that a file is whole or absent; neve
 from __future__ import annotations
 
 import csv
+import errno
+import itertools
 import os
 import shlex
 import shutil
@@ -47,6 +49,8 @@ EXCLUDING = ("exclude", "multiple", "none", "unreadable")
 SOURCE_PREFIX = "source_"
 """Put before a column of the user that is named like one of ours."""
 BATCH_ROWS = 20_000
+LINKS_REFUSED = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP)
+"""Why a hard link cannot be made and a copy can: another disk, none on this file system, too many already."""
 
 
 @dataclass(frozen=True)
@@ -353,14 +357,30 @@ def _check_folders(dataset: DatasetTable) -> None:
 
 
 def _link(source: Path, folder: Path, sample: SampleTable) -> None:
+    """Put the file into the folder under a name that is free there.
+
+    Nothing is ever written to a file that exists: as a link it shares its bytes with an original.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    target = folder / source.name
-    if target.exists():
-        target = folder / f"{source.stem}-{sample.sample_id}{source.suffix}"
+    stem, suffix = source.stem, source.suffix
+    others = (f"{stem}-{sample.sample_id}-{number}{suffix}" for number in itertools.count(2))
+    for name in itertools.chain([source.name, f"{stem}-{sample.sample_id}{suffix}"], others):
+        try:
+            _link_or_copy(source, folder / name)
+            return
+        except FileExistsError:
+            continue
+
+
+def _link_or_copy(source: Path, target: Path) -> None:
     try:
         os.link(source, target)
-    except OSError:
-        shutil.copy2(source, target)
+    except OSError as error:
+        if error.errno not in LINKS_REFUSED:
+            raise
+        with source.open("rb") as original, target.open("xb") as copy:
+            shutil.copyfileobj(original, copy)
+        shutil.copystat(source, target)
 
 
 class _Counts:

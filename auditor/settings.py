@@ -37,6 +37,16 @@ class Settings:
         """One folder an audit: checkpoints, arrays and logs."""
         return self.home / "audits"
 
+    @property
+    def uploads(self) -> Path:
+        """One folder a file that a browser sent; datasets that were imported from it read it there."""
+        return self.home / "uploads"
+
+    @property
+    def comparisons(self) -> Path:
+        """One folder a dataset: comparisons of its given with its cleaned labels."""
+        return self.home / "comparisons"
+
     def dataset_folder(self, dataset_id: int) -> Path:
         """Folder of one dataset's arrays."""
         return self.datasets / str(dataset_id)

@@ -119,13 +119,17 @@ def autocast(precision: str, device: torch.device) -> AbstractContextManager[obj
 
     Does nothing anywhere else: older cards only emulate it, which is slower than float32.
     """
-    enabled = precision == "bfloat16" and device.type == "cuda" and _computes_in_bfloat16()
+    enabled = precision == "bfloat16" and device.type == "cuda" and _computes_in_bfloat16(device)
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=enabled)
 
 
 @functools.cache
-def _computes_in_bfloat16() -> bool:
-    return torch.cuda.is_available() and torch.cuda.is_bf16_supported(including_emulation=False)
+def _computes_in_bfloat16(card: torch.device) -> bool:
+    """Asked for each card: torch answers for the current one, and an old card may stand beside a new one."""
+    if not torch.cuda.is_available():
+        return False
+    with torch.cuda.device(card):
+        return torch.cuda.is_bf16_supported(including_emulation=False)
 
 
 def compiled(network: torch.nn.Module, *, enabled: bool, device: torch.device) -> torch.nn.Module:
@@ -193,7 +197,10 @@ def peak_memory_bytes(device: torch.device) -> int:
 
 
 def versions() -> dict[str, str]:
-    """Versions that decide numbers: Python, torch, torchvision, NumPy, and CUDA where there is one."""
+    """Versions that decide numbers: Python, torch, torchvision, NumPy, and CUDA where there is one.
+
+    The card is not among them: ``describe_device`` names the one that a run was on.
+    """
     found = {
         "python": platform.python_version(),
         "torch": str(torch.__version__),
@@ -202,7 +209,6 @@ def versions() -> dict[str, str]:
     }
     if torch.cuda.is_available():
         found["cuda"] = str(torch.version.cuda)
-        found["gpu"] = torch.cuda.get_device_name()
     return found
 
 

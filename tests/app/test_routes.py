@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -175,3 +178,23 @@ def test_blind__a_sample_outside_the_draw_is_refused(client: Client) -> None:
 def test_token__only_the_owner_can_read_it(copied_home: Path) -> None:
     access.token()
     assert stat.S_IMODE((copied_home / "app_token").stat().st_mode) == 0o600
+
+
+def test_token__an_empty_file_is_made_anew(copied_home: Path) -> None:
+    path = copied_home / "app_token"
+    path.write_text("")  # what a kill between making and writing it left
+    assert len(access.token()) == 32
+    assert path.read_text() == access.token()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert not list(copied_home.glob(".app_token*"))
+
+
+def test_token__servers_that_start_together_have_the_same(tmp_path: Path) -> None:
+    script = "from app import access; print(access.token())"
+    home = os.environ | {"AUDITOR_HOME": str(tmp_path / "new")}
+    servers = [
+        subprocess.Popen([sys.executable, "-c", script], env=home, stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    tokens = {server.communicate(timeout=60)[0] for server in servers}
+    assert tokens == {(tmp_path / "new" / "app_token").read_text() + "\n"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import shutil
+from typing import Any
 
 import numpy as np
 import pytest
@@ -79,6 +80,33 @@ def test_plan__refuses(
         auditing.plan("digits", engines, options=options, **values)
     with session() as open_session:
         assert len(audits.of_dataset(open_session, 1)) == 1
+
+
+def test_plan__a_full_disk_leaves_no_audit_behind(
+    audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: Any, **_: object) -> None:
+        file.write(b"PK half of it")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "savez", full)
+        with pytest.raises(
+            AuditFailedError, match="cannot be written .*No space left.*; no audit was started"
+        ):
+            plan_again()
+    assert not settings().audit_folder(2).exists()
+    with pytest.raises(AuditFailedError, match="no audit to resume"):
+        auditing.newest_unfinished("digits")
+    (settings().audit_folder(2) / "inputs.npz" / "in the way").mkdir(parents=True)
+    with pytest.raises(AuditFailedError, match="no audit was started"):
+        plan_again()
+    shutil.rmtree(settings().audit_folder(2))
+    assert plan_again() == 2
+    assert sorted(path.name for path in settings().audit_folder(2).iterdir()) == [
+        "cross_entropy.json",
+        "inputs.npz",
+    ]
 
 
 @pytest.mark.parametrize(("rate", "asked", "rounds"), [(0.1, {}, 1), (0.4, {}, 2), (0.4, {"rounds": 1}, 1)])

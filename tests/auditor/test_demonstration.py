@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from auditor import demonstration, reviewing
-from auditor.catalog import datasets
+from auditor import auditing, demonstration, reviewing, verification
+from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
 from auditor.errors import ExportRefusedError
 
@@ -32,3 +32,17 @@ def test_run__finds_most_planted_errors_and_keeps_reviews(home: Path, tmp_path: 
     assert again.id != first.id or again.created_at != first.created_at
     reviewing.decide(again.id, 0, "keep", reviewer="ada")
     assert demonstration._free_name() == "digits-2"
+
+
+def test_free_name__verdicts_of_a_person_and_waiting_audits_are_kept(home: Path) -> None:
+    demonstration.prepare()
+    audit_id = auditing.plan("digits", ["cross_entropy"])
+    assert demonstration._free_name() == "digits-2"  # its worker may be about to start
+    with session() as open_session:
+        audits.set_status(open_session, audit_id, "cancelled")
+    draw = verification.draw("digits", 4)
+    for sample_id, reviewer in zip(draw.sample_ids, ["demo", "ada"], strict=False):
+        verification.record(draw.id, sample_id, "label", label=3, reviewer=reviewer)
+    assert demonstration._free_name() == "digits-2"
+    verification.undo(draw.id, draw.sample_ids[1], reviewer="ada")
+    assert demonstration._free_name() == "digits"

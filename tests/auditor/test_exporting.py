@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import os
+import tempfile
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from PIL import Image
 
 from auditor import consensus, exporting, importing, review_files, reviewing
 from auditor.catalog import reviews
@@ -143,6 +145,48 @@ def test_export_tree__a_folder_a_class_without_the_excluded(
     assert {path.parent.name for path in files} == {str(label) for label in range(10)}
     some = next(path for path in files if path.name == "0005.png")
     assert some.parent.name == str(digits.given_labels[5])
+
+
+def write_clashing(folder: Path) -> Path:
+    """A folder set in which both names that an export would give sample 2 below ``x`` are taken."""
+    for number, name in enumerate(["x/a-2.png", "x/a.png", "y/a.png", "y/b.png"]):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("L", (8, 8), 60 * number).save(folder / name)
+    return folder
+
+
+def bytes_below(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*.png"))}
+
+
+def test_export_tree__a_name_that_is_taken_twice_never_changes_the_original(
+    home: Path, tmp_path: Path
+) -> None:
+    source = write_clashing(tmp_path / "source")
+    before = bytes_below(source)
+    importing.import_dataset(source, name="clash", workers=1)
+    reviewing.decide(1, 2, "relabel", label=0, reviewer="ada")
+    exporting.export_tree("clash", tmp_path / "tree")
+    assert bytes_below(source) == before
+    moved = before["y/a.png"]
+    kept = {name: data for name, data in before.items() if name != "y/a.png"}
+    assert bytes_below(tmp_path / "tree") == kept | {"x/a-2-2.png": moved}
+
+
+def test_export_tree__on_another_disk_is_made_of_copies(home: Path, tmp_path: Path) -> None:
+    other = Path("/dev/shm")
+    if not other.is_dir() or other.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is no second file system at /dev/shm")
+    source = write_clashing(tmp_path / "source")
+    importing.import_dataset(source, name="clash", workers=1)
+    with tempfile.TemporaryDirectory(dir=other) as folder:
+        exporting.export_tree("clash", Path(folder) / "tree")
+        assert bytes_below(Path(folder) / "tree") == bytes_below(source)
+        copies = [path.stat() for path in (Path(folder) / "tree").rglob("*.png")]
+    assert {copy.st_nlink for copy in copies} == {1}
+    assert sorted(copy.st_mtime for copy in copies) == sorted(
+        path.stat().st_mtime for path in source.rglob("*.png")
+    )
 
 
 def test_import_of_an_export__reproduces_the_reviews(audited: tuple[Digits, int], tmp_path: Path) -> None:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from auditor import exporting, images, importing, reviewing
+from auditor.building import Builder, read_rows
 from auditor.catalog import datasets, db, reviews
 from auditor.catalog.models import DatasetTable, SampleTable
 from auditor.errors import ImportRefusedError
 from auditor.importing import BadRowsError, ImportReport, Progress, import_dataset, preview
 from auditor.reports import conflict_sentence
 from auditor.settings import settings
+from auditor.sources import SourceOptions, open_source
+from auditor.staging import RowFile
+from auditor.workers import CHUNK
 from tests.auditor.pictures import (
     SIDE,
     digits,
@@ -130,6 +137,33 @@ def test_import_dataset__skip_bad_leaves_out_and_reports(tmp_path: Path) -> None
     assert [sample.filepath for sample in samples] == [path for path, _ in rows]
     assert np.array_equal(images.image_cache(dataset)[:, 0], digits(30)[0])
     assert dataset.import_report["num_skipped"] == 4
+
+
+def test_check__the_row_file_is_read_once_however_many_chunks_have_bad_rows(tmp_path: Path) -> None:
+    lines = 0
+
+    class CountedRows(RowFile):
+        def __iter__(self) -> Iterator[list[Any]]:
+            nonlocal lines
+            for line in super().__iter__():
+                lines += 1
+                yield line
+
+    count, bad = 5 * CHUNK, range(CHUNK - 1, 5 * CHUNK, CHUNK)
+    rows = write_images(tmp_path, count)
+    for number in bad:
+        (tmp_path / rows[number][0]).write_bytes(b"hello")
+    table = write_csv(tmp_path / "l.csv", ("path", "label"), rows)
+    opened = open_source(table, SourceOptions(), tmp_path)
+    parsed = read_rows(opened, tmp_path / "rows.jsonl", None)
+    counted = CountedRows(tmp_path / "counted.jsonl")
+    for line in parsed.rows:
+        counted.append(line)
+    counted.close()
+    kept, _ = Builder(opened, replace(parsed, rows=counted), tmp_path, None, 1, None).check()
+    assert list(np.flatnonzero(~kept)) == list(bad)
+    assert [problem.row for problem in parsed.problems.listed] == [number + 2 for number in bad]
+    assert lines == 2 * count  # once for the pictures, once for the names of the bad ones
 
 
 def test_import_dataset__only_bad_images_are_refused_even_with_skip_bad(tmp_path: Path) -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
+from engines import device
 from engines.contract import DeviceMemoryError, EngineInputError
 from engines.device import (
     Stopwatch,
@@ -109,6 +113,47 @@ def test_seeded_init__restores_after_an_exception() -> None:
 def test_autocast__does_nothing_on_the_cpu() -> None:
     with autocast("bfloat16", CPU):
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
+
+
+@pytest.fixture
+def old_and_new_card(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The answers of a driver with a Turing card 0, which is the current one, and an Ampere card 1."""
+    current = [0]
+    names, majors = ["GTX 1650", "RTX 3060"], [7, 8]
+
+    @contextmanager
+    def on_card(card: torch.device) -> Iterator[None]:
+        before, current[0] = current[0], card.index or 0
+        yield
+        current[0] = before
+
+    def number(card: torch.device | int | None) -> int:
+        return (card.index if isinstance(card, torch.device) else card) or current[0]
+
+    monkeypatch.setattr(torch.version, "hip", None)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device", on_card)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: current[0])
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda card=None: names[number(card)])
+    monkeypatch.setattr(
+        torch.cuda, "get_device_properties", lambda card: SimpleNamespace(major=majors[number(card)])
+    )
+    device._computes_in_bfloat16.cache_clear()
+    yield
+    device._computes_in_bfloat16.cache_clear()
+
+
+@pytest.mark.usefixtures("old_and_new_card")
+def test_computes_in_bfloat16__is_asked_of_the_card_that_is_used() -> None:
+    cards = ("cuda", "cuda:0", "cuda:1")
+    found = [device._computes_in_bfloat16(torch.device(card)) for card in cards]
+    assert found == [False, False, True]
+
+
+@pytest.mark.usefixtures("old_and_new_card")
+def test_provenance__names_no_card_but_the_one_of_the_run() -> None:
+    assert describe_device(torch.device("cuda:1")) == "cuda:1 (RTX 3060)"
+    assert "GTX 1650" not in str(versions())
 
 
 def test_compiled__is_the_network_itself_on_the_cpu() -> None:

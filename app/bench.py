@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from app import geometry
-from auditor import results, reviewing
+from auditor import results, review_progress, reviewing
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable
@@ -116,13 +116,13 @@ def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
     with session() as open_session:
         audit = audits.get(open_session, int(payload["audit"]))
     assert audit.id is not None
-    seen = reviewing.progress(audit.dataset_id, audit.id)
+    seen = review_progress.progress(audit.dataset_id, audit.id)
     return {
         "decided": seen.decided,
         "found": seen.found,
         "hit_rate": seen.hit_rate,
         "per_minute": seen.per_minute,
-        "expected_left": seen.expected_left,
+        "expected_left": seen.left.point,
         "sentence": seen.advice,
     }
 

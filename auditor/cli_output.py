@@ -17,8 +17,17 @@ import pandas as pd
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from auditor import auditing, consensus, own_predictions, promises, results, reviewing, verification
-from auditor.catalog import audits, datasets, reviews
+from auditor import (
+    auditing,
+    consensus,
+    own_predictions,
+    promises,
+    results,
+    review_progress,
+    reviewing,
+    verification,
+)
+from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable, DatasetTable
 from auditor.comparisons import BeforeAfter
@@ -26,6 +35,7 @@ from auditor.errors import AuditFailedError, AuditorError
 from auditor.intervals import percent
 from auditor.reports import conflict_sentence
 from auditor.simulating import Round, Tournament
+from auditor.wording import plural
 
 MOST_PROBLEMS = 20
 """Rows that are listed one by one; the rest is counted."""
@@ -158,7 +168,8 @@ def status(name: str | None, *, as_json: bool) -> None:
         for audit in one["audits"]:
             click.echo(f"  audit {audit['id']} ({audit['preset']}) {audit['state']}{_how_far(audit)}")
         decided = ", ".join(f"{count:,} {decision}" for decision, count in one["decisions"].items())
-        click.echo(f"  decisions: {decided or 'none yet'}")
+        found_wrong = f"; {plural(one['found'], 'wrong label')} found" if decided else ""
+        click.echo(f"  decisions: {decided or 'none yet'}{found_wrong}")
         if one["drawn"]:
             click.echo(f"  verified: {one['judged']:,} of {one['drawn']:,} drawn at random")
         if one["own_predictions"]:
@@ -316,15 +327,20 @@ def _dataset_status(open_session: Any, dataset: DatasetTable) -> dict[str, Any]:
     assert dataset.id is not None
     found = audits.of_dataset(open_session, dataset.id)
     finished = next((audit for audit in found if audit.status == "finished"), None)
-    sentences = [] if finished is None else [promises.noise_rate_now(finished).sentence]
+    outcomes = reviewing.outcomes(dataset.id)
+    known, left, sentences = review_progress.findings(dataset, outcomes), None, []
     if finished is not None and finished.id is not None:
-        sentences.append(reviewing.progress(dataset.id, finished.id).advice)
+        left = review_progress.errors_left(dataset, finished, known)
+        advice = review_progress.progress(dataset.id, finished.id).advice
+        sentences = [review_progress.noise_rate(finished).sentence, advice]
     return {
         "name": dataset.name,
         "num_samples": dataset.num_samples,
         "num_classes": len(dataset.class_names),
         "source": dataset.source,
-        "decisions": reviews.counts(open_session, dataset.id),
+        "decisions": reviewing.decision_counts(outcomes),
+        "found": len(known.wrong),
+        "left": None if left is None else dataclasses.asdict(left),
         "drawn": verification.num_drawn(dataset.id),
         "judged": verification.num_judged(dataset.id),
         "own_predictions": own_predictions.names(dataset.id),

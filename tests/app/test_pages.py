@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import data
-from auditor import consensus, reviewing, verification
+from auditor import consensus, images, reviewing, verification
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from tests.app.conftest import NUM_SAMPLES, NUM_TEST
@@ -41,6 +41,15 @@ def texts(app: AppTest) -> str:
         *app.title,
     ]
     return "\n".join(str(part.value) for part in parts)
+
+
+def verify_sixty() -> None:
+    """Draw sixty samples and judge each by its true label."""
+    truth = images.true_labels(data.dataset(DATASET))
+    assert truth is not None
+    draw = verification.draw(DATASET, 60)
+    for sample in draw.sample_ids:
+        verification.record(draw.id or 0, sample, "label", label=int(truth[sample]), reviewer="Ada")
 
 
 def decisions() -> dict[int, str]:
@@ -77,6 +86,21 @@ def test_home__a_dataset_says_what_comes_next_and_leads_there() -> None:
     assert "Judge a small random sample first" in texts(app)
     app.button(key="home_next_1").click().run()
     assert [title.value for title in app.title] == ["Verify"]
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_home__found_and_left_are_those_of_classes() -> None:
+    verify_sixty()
+    found = {metric.label: metric for metric in open_page("home").metric}
+    classes = {metric.label: metric.value for metric in open_page("classes").metric}
+    assert found["Found so far"].value == classes["Found by people"] != "0"
+    assert found["Expected left"].delta == classes["Not found yet"]
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_home__what_is_left_is_called_a_guess_until_rows_are_verified() -> None:
+    left = next(metric for metric in open_page("home").metric if metric.label == "Expected left")
+    assert left.delta.startswith("a guess: ")
 
 
 @pytest.mark.usefixtures("copied_home")

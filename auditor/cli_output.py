@@ -276,7 +276,9 @@ def before_after(result: BeforeAfter, *, as_json: bool) -> None:
         return
     for seed, before, after in result.by_seed:
         click.echo(f"  seed {seed}: accuracy {before:.3f} with given labels, {after:.3f} with cleaned labels")
-    click.echo(f"{result.num_changed:,} training labels differ; {result.num_held_out:,} rows were held out.")
+    differs = "differs" if result.num_changed == 1 else "differ"
+    held_out = f"{result.num_held_out:,} rows were held out"
+    click.echo(f"{plural(result.num_changed, 'training label')} {differs}; {held_out}.")
     click.echo(result.sentence)
     for note in result.notes:
         click.echo(note)

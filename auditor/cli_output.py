@@ -67,10 +67,8 @@ def import_report(report: Any, *, as_json: bool) -> None:
         print_json(dataclasses.asdict(report))
         return
     unlabeled = f", {report.num_unlabeled:,} unlabeled" if report.num_unlabeled else ""
-    click.echo(
-        f"{report.name}: {report.num_samples:,} images in {report.num_classes} classes{unlabeled}, "
-        f"{report.seconds:.1f} s."
-    )
+    images, classes = plural(report.num_samples, "image"), plural(report.num_classes, "class")
+    click.echo(f"{report.name}: {images} in {classes}{unlabeled}, {report.seconds:.1f} s.")
     for note in report.notes:
         click.echo(note)
     if report.skipped:
@@ -118,9 +116,8 @@ def follow_audit(audit_id: int) -> None:
             command = f"auditor audit {shlex.quote(_name_of(audit_id))} --resume"
             raise AuditFailedError(f"Audit {audit_id} was cancelled; `{command}` goes on.") from None
     if last.state != "finished":
-        raise AuditFailedError(
-            last.error or f"Audit {audit_id} ended {last.state}; `--resume` goes on with it."
-        )
+        how = "without a word (its process is gone)" if last.state == "dead" else last.state
+        raise AuditFailedError(last.error or f"Audit {audit_id} ended {how}; `--resume` goes on with it.")
 
 
 def _name_of(audit_id: int) -> str:
@@ -164,7 +161,8 @@ def status(name: str | None, *, as_json: bool) -> None:
             "No datasets yet; `auditor demo` shows one, `auditor import SOURCE --name NAME` adds yours."
         )
     for one in found:
-        click.echo(f"{one['name']}: {one['num_samples']:,} images, {one['num_classes']} classes")
+        images, classes = plural(one["num_samples"], "image"), plural(one["num_classes"], "class")
+        click.echo(f"{one['name']}: {images}, {classes}")
         for audit in one["audits"]:
             click.echo(f"  audit {audit['id']} ({audit['preset']}) {audit['state']}{_how_far(audit)}")
         decided = ", ".join(f"{count:,} {decision}" for decision, count in one["decisions"].items())

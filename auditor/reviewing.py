@@ -176,23 +176,9 @@ def batches(dataset_id: int) -> pd.DataFrame:
 
 
 def log_frame(dataset_id: int) -> pd.DataFrame:
-    """The whole log as a table, one row a decision or undo."""
+    """The log of reviews as a table, one row a decision or undo; ``decision_log`` has the blind verdicts too."""
     with session() as open_session:
         return reviews.frame(reviews.log(open_session, dataset_id))
-
-
-def conflicts(dataset_id: int) -> pd.DataFrame:
-    """Samples on which reviewers differ: one row a sample and reviewer, with which decision stands."""
-    log = log_frame(dataset_id)
-    undone = set(log.reverts.dropna().astype(int))
-    left = log[(log.decision != "undo") & ~log.id.isin(undone)]
-    latest = left.sort_values("id").groupby(["sample_id", "reviewer"], as_index=False).last()
-    verdict = latest.decision + ":" + latest.label.astype("string").fillna("")
-    differing = verdict.groupby(latest.sample_id).nunique()
-    table = latest[latest.sample_id.isin(differing.index[differing > 1])]
-    newest = table.groupby("sample_id").id.transform("max")
-    columns = ["sample_id", "reviewer", "decision", "label", "created_at"]
-    return table[columns].assign(stands=table.id == newest).reset_index(drop=True)
 
 
 def outcomes(dataset_id: int) -> dict[int, Outcome]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import data
-from auditor import consensus, images, reviewing, verification
+from app import data, downloads
+from auditor import consensus, decision_log, images, reviewing, verification
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from tests.app.conftest import NUM_SAMPLES, NUM_TEST
@@ -143,6 +146,18 @@ def test_suspects__accepting_many_states_its_cost_and_is_undone_in_one_step() ->
 
 
 @pytest.mark.usefixtures("copied_home")
+def test_suspects__pairs_that_are_not_listed_are_counted() -> None:
+    app = open_page("suspects", reviewer="Ada")
+    app.number_input(key="suspects_top").set_value(100).run()
+    told = texts(app)
+    changes = int(re.findall(r"(\d+) labels would change", told)[0])
+    listed = next(frame.value for frame in app.dataframe if "becomes" in frame.value.columns)
+    more, pairs = map(int, re.findall(r"and (\d+) more in (\d+) other pairs", told)[0])
+    assert (len(listed), listed.labels.sum() + more) == (6, changes)
+    assert pairs <= more
+
+
+@pytest.mark.usefixtures("copied_home")
 def test_verify__draws_at_random_and_shows_what_is_known() -> None:
     app = open_page("verify", reviewer="Ada")
     app.number_input(key="verify_size").set_value(12).run()
@@ -234,6 +249,20 @@ def test_export__a_batch_is_reverted() -> None:
     app.button(key=f"export_revert_{batch}").click().run()
     assert decisions() == {}
     assert set(reviewing.log_frame(1).reviewer) == {"Ada", "Grace"}
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_export__blind_verdicts_are_part_of_the_log() -> None:
+    assert "Nobody has decided anything yet." in texts(open_page("export"))
+    verify_sixty()
+    app = open_page("export")
+    assert "Nobody has decided anything yet." not in texts(app)
+    labels = [button.proto.label for button in app.get("download_button")]
+    assert "Download the whole log (60 rows)" in labels
+    first = pd.read_csv(io.BytesIO(downloads.log_csv(data.dataset(DATASET), decision_log.entries(1)))).iloc[0]
+    assert (first.review_kind, first.reviewer) == ("blind", "Ada")
+    assert first.filepath == f"images/{first.sample_id:04d}.png"
+    assert first.given_label == data.dataset(DATASET).class_names[data.given_labels(1)[first.sample_id]]
 
 
 @pytest.mark.usefixtures("copied_home")

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from auditor import exporting, promises, review_files, review_progress, reviewing, verification
+from auditor import decision_log, exporting, promises, review_files, review_progress, reviewing, verification
 from auditor.catalog import audits, reviews, scores
 from auditor.catalog.db import session
 from auditor.errors import AuditorError, NotFoundError, ReviewError
@@ -48,7 +48,7 @@ def test_decide__two_reviewers_are_both_kept_and_the_later_stands(audited: tuple
     assert decided.conflict is not None
     assert (decided.conflict.reviewer, decided.conflict.decision) == ("ada", "keep")
     assert standing(3) == ("exclude", None, "bob")
-    table = reviewing.conflicts(DATASET)
+    table = decision_log.conflicts(DATASET)
     assert table.reviewer.tolist() == ["ada", "bob"]
     assert table.stands.tolist() == [False, True]
 

@@ -197,7 +197,16 @@ def suspects(
     )
     rows = [_suspect(row, names) | {"reason": reasons[int(row["sample_id"])]} for row in found]
     if as_json:
-        print_json({"statement": listed.statement, "total": listed.total, "suspects": rows})
+        summary = audit.summary
+        print_json(
+            {
+                "statement": listed.statement,
+                "total": listed.total,
+                "error_probability_is_guess": summary["error_probability_is_guess"],
+                "suggestion_is_calibrated": summary["suggestion_is_calibrated"],
+                "suspects": rows,
+            }
+        )
         return
     click.echo(listed.statement)
     for row in rows:

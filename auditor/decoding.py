@@ -60,7 +60,11 @@ class Decoded:
     height: int
     width: int
     content_hash: bytes
-    """SHA-256 of the decoded pixels and their size: equal for equal pictures, whatever the file format."""
+    """SHA-256 of the decoded pixels and their size: equal for equal pictures, whatever the file format.
+
+    What was not decoded in full (a large JPEG at a smaller scale, more than 8 bits a channel) is known by the bytes
+    of its file instead: equal pixels would not prove that the pictures are.
+    """
     perceptual_hash: int
     """64-bit pHash (DCT signs, imagehash) as an unsigned integer."""
 
@@ -88,8 +92,11 @@ def decode(data: bytes, *, size: int, channels: int) -> Decoded:
     image = upright(data, at_least=2 * size)
     width, height = image.size
     mode = "L" if channels == 1 else "RGB"
-    digest = hashlib.sha256(f"{image.mode}{width}x{height}:".encode())
-    digest.update(image.tobytes())
+    if _is_decoded_in_full(data, image):
+        digest = hashlib.sha256(f"{image.mode}{width}x{height}:".encode())
+        digest.update(image.tobytes())
+    else:
+        digest = hashlib.sha256(data)
     bits = imagehash.phash(image).hash.ravel()
     return Decoded(
         pixels=np.ascontiguousarray(channels_first(fit(image.convert(mode), size))),
@@ -122,6 +129,13 @@ def upright(data: bytes, *, at_least: int | None = None) -> Image.Image:
         raise ImageError("does not fit into memory; make the image smaller") from error
     except Exception as error:
         raise ImageError(f"is cut off or damaged ({_reason(error)}); save or download it again") from error
+
+
+def _is_decoded_in_full(data: bytes, image: Image.Image) -> bool:
+    """Whether ``image`` still holds every pixel of the file and all of its bits."""
+    header = _open(data)
+    is_deep = header.mode.startswith("I") or header.mode == "F"
+    return not is_deep and header.width * header.height == image.width * image.height
 
 
 def channels_first(image: Image.Image) -> NDArray[np.uint8]:

@@ -29,6 +29,8 @@ NO_GROUPS = 0.6
 """Separation of the margins at and below which nothing is counted by groups; a normal distribution has .64."""
 SUREST_SHARE = 0.2
 """Rows with the surest predictions: a network's own mistakes are rare there, but so are errors on hard images."""
+GUESS_ROWS = 20.0
+"""Verified rows that the predictions' guess of the noise rate counts for."""
 PRIOR_ROWS = 5.0
 """Rows of the predictions' guess that each verified row of T is smoothed with."""
 MIN_CLASS_SIZE = 20
@@ -100,7 +102,7 @@ class ClassPair:
     second_share: float
     """``first_given_second`` as a share of the labels that say ``second``."""
     trades_places: bool
-    """Both shares above TRADING_SHARE: labels alone cannot tell which class is which."""
+    """Both shares above TRADING_SHARE, or verified rows show it: labels alone cannot tell which class is which."""
 
 
 @dataclass(frozen=True)
@@ -199,8 +201,14 @@ def _mixture_share(margin: NDArray[np.float64]) -> float:
     return float(posterior[:, lower].mean())
 
 
-def noise_rate_from_verified(given_labels: NDArray[np.integer], verified: Verified) -> NoiseRate:
-    """Return the share wrong among all labeled samples with its interval; every random row counts."""
+def noise_rate_from_verified(
+    given_labels: NDArray[np.integer], verified: Verified, guess: NoiseRate | None = None
+) -> NoiseRate:
+    """Return the share wrong among all labeled samples with its interval; every random row counts.
+
+    The interval is that of the rows alone. The point leans on the predictions' ``guess`` as on ``GUESS_ROWS`` rows:
+    cuts and probabilities follow it, and the first few verdicts must not throw them over.
+    """
     num_labeled = int(np.count_nonzero(verified.drawn_from(given_labels)))
     num_wrong = int(verified.is_wrong(given_labels).sum())
     num_unsure = int(verified.is_unsure.sum())
@@ -212,7 +220,10 @@ def noise_rate_from_verified(given_labels: NDArray[np.integer], verified: Verifi
         is_watched=verified.is_watched,
     )
     decided = verified.size - num_unsure
-    point = num_wrong / decided if decided else 0.5 * (interval.low + interval.high)
+    leaning = 0.0 if guess is None else GUESS_ROWS
+    middle = 0.5 * (interval.low + interval.high) if guess is None else guess.point
+    point = (num_wrong + leaning * middle) / (decided + leaning) if decided + leaning else middle
+    point = float(np.clip(point, interval.low, interval.high))
     unsure = f", {num_unsure} unsure or passed over" if num_unsure else ""
     sentence = (
         f"{num_wrong} of {verified.size} randomly drawn labels are wrong{unsure}: {percent(interval.low)} to "
@@ -332,15 +343,23 @@ def trading_pairs(
     suggested_labels: NDArray[np.integer],
     is_doubtful: NDArray[np.bool_],
     num_classes: int,
+    *,
+    transition: Transition | None = None,
 ) -> list[ClassPair]:
-    """Return the pairs of classes with doubtful labels in both directions, strongest two-way flow first."""
+    """Return the pairs of classes with doubtful labels in both directions, strongest two-way flow first.
+
+    Networks that learned two classes the wrong way round doubt none of their labels. Where ``transition`` comes
+    from verified rows, its intervals show such a pair all the same.
+    """
     doubtful = is_doubtful & (given_labels >= 0) & (suggested_labels >= 0)
     flow = np.zeros((num_classes, num_classes), dtype=np.int64)
     np.add.at(flow, (given_labels[doubtful], suggested_labels[doubtful]), 1)
     sizes = np.maximum(np.bincount(given_labels[given_labels >= 0], minlength=num_classes), 1)
-    both = np.triu(np.minimum(flow, flow.T), k=1)
+    seen = np.zeros((num_classes, num_classes), dtype=bool)
+    if transition is not None and transition.kind == "interval":
+        seen = np.minimum(transition.low, transition.low.T) >= TRADING_SHARE
     pairs = []
-    for first, second in np.argwhere(both >= MIN_FLOW):
+    for first, second in np.argwhere(np.triu((np.minimum(flow, flow.T) >= MIN_FLOW) | seen, k=1)):
         outward, back = int(flow[first, second]), int(flow[second, first])
         shares = (outward / sizes[first], back / sizes[second])
         pairs.append(
@@ -351,7 +370,7 @@ def trading_pairs(
                 second_given_first=outward,
                 first_share=float(shares[0]),
                 second_share=float(shares[1]),
-                trades_places=bool(min(shares) >= TRADING_SHARE),
+                trades_places=bool(min(shares) >= TRADING_SHARE or seen[first, second]),
             )
         )
     return sorted(
@@ -387,19 +406,26 @@ def class_reports(
     )
     reports = []
     for k in range(num_classes):
-        why = _why_not_judged(k, int(sizes[k]), int(doubtful[k]), pairs, class_names)
         seen = intervals[k] if intervals is not None and intervals[k].num_rows else None
+        why = _why_not_judged(k, int(sizes[k]), int(doubtful[k]), seen, pairs, class_names)
         reports.append(ClassReport(k, int(sizes[k]), int(doubtful[k]), float(wrong[k]), seen, bool(why), why))
     return reports
 
 
 def _why_not_judged(
-    label: int, size: int, num_doubtful: int, pairs: Sequence[ClassPair], class_names: Sequence[str]
+    label: int,
+    size: int,
+    num_doubtful: int,
+    seen: Interval | None,
+    pairs: Sequence[ClassPair],
+    class_names: Sequence[str],
 ) -> str:
     if size < MIN_CLASS_SIZE:
         return f"only {size} samples carry this label; at least {MIN_CLASS_SIZE} are needed"
     if num_doubtful > MAX_DOUBTFUL * size:
         return f"{percent(num_doubtful / size)} of its labels are doubtful; they no longer define the class"
+    if seen is not None and seen.low > MAX_DOUBTFUL:
+        return f"{seen.num_hits} of its {seen.num_rows} verified labels are wrong; most name another class"
     for pair in pairs:
         if pair.trades_places and label in (pair.first, pair.second):
             partner = class_names[pair.second if label == pair.first else pair.first]

@@ -171,6 +171,8 @@ class Pooled:
     """(N,) most likely class that is not the given one (the predicted one where unlabeled); -1 without."""
     other_probability: NDArray[np.float32]
     """(N,) its mean probability."""
+    num_speakers: NDArray[np.int16]
+    """(N,) witnesses that have an opinion on the sample."""
     num_against: NDArray[np.int16]
     """(N,) witnesses whose own prediction differs from the given label."""
     soft_joint: NDArray[np.float64]
@@ -229,6 +231,7 @@ def pool_predictions(
         predicted_probability=np.full(num, np.nan, dtype=np.float32),
         other_label=np.full(num, -1, dtype=np.int32),
         other_probability=np.full(num, np.nan, dtype=np.float32),
+        num_speakers=np.zeros(num, dtype=np.int16),
         num_against=np.zeros(num, dtype=np.int16),
         soft_joint=np.zeros((num_classes, num_classes)),
         confident_joint=np.zeros((num_classes, num_classes)),
@@ -241,17 +244,17 @@ def pool_predictions(
         thresholds = np.where(counts > 0, np.diag(pooled.soft_joint) / counts, np.inf)
     for rows in row_chunks(num, num_classes):
         labels = np.asarray(given_labels[rows])
-        mean, _ = _mean_of_chunk(voters, rows, labels)
+        mean, _, _ = _mean_of_chunk(voters, rows, labels)
         _count_confident(pooled.confident_joint, mean, labels, thresholds)
     return pooled
 
 
 def _mean_of_chunk(
     voters: Sequence[Witness], rows: slice, labels: NDArray[np.integer]
-) -> tuple[NDArray[np.float32], NDArray[np.int16]]:
-    """Mean prediction (B, K), NaN rows where nobody speaks, and votes against the label (B,)."""
+) -> tuple[NDArray[np.float32], NDArray[np.int16], NDArray[np.int16]]:
+    """Mean prediction (B, K), NaN rows where nobody speaks; speakers (B,); votes against the label (B,)."""
     total: NDArray[np.float32] | None = None
-    speakers = np.zeros(len(labels), dtype=np.float32)
+    speakers = np.zeros(len(labels), dtype=np.int16)
     against = np.zeros(len(labels), dtype=np.int16)
     for voter in voters:
         assert voter.pred_probs is not None
@@ -264,8 +267,8 @@ def _mean_of_chunk(
         total = probs if total is None else np.add(total, probs, out=total)
     assert total is not None
     with np.errstate(invalid="ignore", divide="ignore"):
-        total /= speakers[:, None]
-    return total, against
+        total /= speakers[:, None].astype(np.float32)
+    return total, speakers, against
 
 
 def _first_pass(
@@ -273,10 +276,11 @@ def _first_pass(
     rows: slice,
     labels: NDArray[np.integer],
     mean: NDArray[np.float32],
+    speakers: NDArray[np.int16],
     against: NDArray[np.int16],
 ) -> None:
     spoken = np.flatnonzero(~np.isnan(mean[:, 0]))
-    pooled.num_against[rows] = against
+    pooled.num_speakers[rows], pooled.num_against[rows] = speakers, against
     predicted = mean[spoken].argmax(axis=1)
     at = rows.start + spoken
     pooled.predicted_label[at] = predicted

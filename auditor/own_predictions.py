@@ -20,7 +20,7 @@ from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable, DatasetTable
 from auditor.errors import ImportRefusedError, NotFoundError
 from auditor.predictions import (
-    array_predictions,
+    probabilities_from_array,
     probabilities_from_cells,
     read_predictions,
     witness_from_frame,
@@ -50,9 +50,9 @@ class Added:
 def add(dataset_name: str, source: str | Path | NDArray[np.floating], *, name: str | None = None) -> Added:
     """Take predicted probabilities as one more witness of every later audit; those of the same name are replaced.
 
-    ``source`` is a table with ``sample_id`` or ``filepath`` and one column a class, named like the class, whose
-    missing rows have no opinion; an (N, K) array, or an ``.npy`` of one, in the order of samples and classes; or
-    ``column:PREFIX``, the dataset's own columns PREFIX + class name, whose empty rows have none.
+    ``source`` is a table with ``sample_id`` or paths and one column a class, named like the class; an (N, K) array,
+    or an ``.npy`` of one, in the order of samples and classes; or ``column:PREFIX``, the dataset's own columns
+    PREFIX + class name. Rows that are missing, empty or NaN have no opinion.
 
     Raises:
         ImportRefusedError: the name cannot be a witness's, or a class or row does not fit; the text names the row
@@ -62,15 +62,18 @@ def add(dataset_name: str, source: str | Path | NDArray[np.floating], *, name: s
         dataset = datasets.get(open_session, dataset_name)
     if isinstance(source, np.ndarray):
         model = _checked(name or "own", "")
-        table = array_predictions(source, dataset.class_names, name=model)
-        pred_probs = _from_table(dataset, table, model)
+        pred_probs = _from_array(dataset, source, model)
     elif str(source).startswith(COLUMNS):
         prefix = str(source).removeprefix(COLUMNS)
         model = _checked(name or _name_of_columns(prefix), "")
         pred_probs = _from_columns(dataset, prefix)
     else:
         model = _checked(name or Path(source).stem, Path(source).suffix)
-        pred_probs = _from_table(dataset, read_predictions(Path(source), dataset.class_names), model)
+        found = read_predictions(Path(source))
+        if isinstance(found, pd.DataFrame):
+            pred_probs = _from_table(dataset, found, model)
+        else:
+            pred_probs = _from_array(dataset, found, str(source))
     _store(_folder(dataset.id) / f"{model}.npy", pred_probs)
     return Added(model, int(np.isfinite(pred_probs).all(axis=1).sum()), len(pred_probs))
 
@@ -134,6 +137,10 @@ def _name_of_columns(prefix: str) -> str:
     """A prefix is no file's name: what cannot stand in one is left out. No engine's name ends like this."""
     kept = re.sub(r"[^\w .()+-]+", "_", prefix).strip(" ._-+()")
     return f"{kept}_columns" if kept else "columns"
+
+
+def _from_array(dataset: DatasetTable, array: NDArray[np.floating], called: str) -> NDArray[np.float32]:
+    return probabilities_from_array(array, dataset.num_samples, len(dataset.class_names), name=called)
 
 
 def _from_table(dataset: DatasetTable, table: pd.DataFrame, name: str) -> NDArray[np.float32]:

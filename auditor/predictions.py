@@ -71,19 +71,18 @@ def witness_from_frame(
 ) -> Witness:
     """Return a witness from a table with one column a class.
 
-    Rows are matched by a column ``sample_id`` (0-based), else by ``filepath`` where ``filepaths`` are given,
-    else by their order, which then needs exactly one row a sample. Other columns are ignored.
+    Rows are matched by a column ``sample_id`` (0-based) or by one that holds the samples' paths, ``filepath`` or of
+    any other name; where both are there, they have to agree. A row whose cells are all empty has no opinion. Other
+    columns are ignored.
 
     Raises:
-        ImportRefusedError: a class column is missing or doubled, a key is unknown or doubled, or a row is no
-            distribution; names the first offending row.
+        ImportRefusedError: a class column is missing or doubled, a key is missing, unknown or doubled, or a row is
+            no distribution; names the first offending row.
     """
     columns = [_class_column(frame, class_name, name) for class_name in class_names]
-    target = _target_rows(frame, len(given_labels), filepaths, name)
-    values = _numbers(frame, columns, name)
-    _check_distributions(values, name)
+    target = _target_rows(frame, len(given_labels), filepaths, columns, name)
     pred_probs = np.full((len(given_labels), len(class_names)), np.nan, dtype=np.float32)
-    pred_probs[target] = values / values.sum(axis=1, keepdims=True)
+    pred_probs[target] = _normalized(_numbers(frame, columns, name), name)
     return witness_from_probabilities(pred_probs, given_labels, name=name, is_out_of_sample=is_out_of_sample)
 
 
@@ -116,22 +115,16 @@ def probabilities_from_cells(
                     "no probability; fill in all classes of a row, or none where the model has no opinion."
                 )
             values[sample_id, place] = value
-    spoken = np.flatnonzero(np.isfinite(values).all(axis=1))
-    if not len(spoken):
-        raise ImportRefusedError(f"{name}: all cells are empty; there is no opinion to take.")
-    places = [f"sample {sample_id} ({filepaths[sample_id]})" for sample_id in spoken]
-    _check_distributions(values[spoken], name, places)
-    return np.asarray(values / values.sum(axis=1, keepdims=True), dtype=np.float32)
+    return _normalized(values, name, [f"sample {i} ({path})" for i, path in enumerate(filepaths)])
 
 
-def read_predictions(path: Path, class_names: Sequence[str] = ()) -> pd.DataFrame:
-    """Read a table of probabilities from ``.csv``, ``.tsv`` or ``.parquet``, or an (N, K) array from ``.npy``.
+def read_predictions(path: Path) -> pd.DataFrame | NDArray[Any]:
+    """Read a table of probabilities from ``.csv``, ``.tsv`` or ``.parquet``, or an array from ``.npy``.
 
-    The array has a row a sample in their order and a column a class in the order of ``class_names``; nothing in
-    it is ever unpickled.
+    Nothing in an array's file is ever unpickled.
 
     Raises:
-        ImportRefusedError: the file is absent, of another kind or shape, or cannot be parsed.
+        ImportRefusedError: the file is absent, of another kind, or cannot be parsed.
     """
     kinds = "a .csv, .tsv, .parquet or .npy of probabilities"
     if not path.is_file():
@@ -139,7 +132,8 @@ def read_predictions(path: Path, class_names: Sequence[str] = ()) -> pd.DataFram
     kind = path.suffix.lower()
     try:
         if kind == ".npy":
-            return array_predictions(np.load(path, allow_pickle=False), class_names, name=str(path))
+            array: NDArray[Any] = np.load(path, allow_pickle=False)
+            return array
         if kind == ".parquet":
             return pd.read_parquet(path)
         if kind in (".csv", ".tsv"):
@@ -151,20 +145,27 @@ def read_predictions(path: Path, class_names: Sequence[str] = ()) -> pd.DataFram
     raise ImportRefusedError(f"{path} is {kind or 'without suffix'}; give {kinds}.")
 
 
-def array_predictions(array: Any, class_names: Sequence[str], *, name: str) -> pd.DataFrame:
-    """An (N, K) array of probabilities, a row a sample and a column a class in their orders, as a table.
+def probabilities_from_array(
+    array: Any, num_samples: int, num_classes: int, *, name: str
+) -> NDArray[np.float32]:
+    """Return (N, K) probabilities from an array with a row a sample and a column a class in their orders.
+
+    A row of NaN has no opinion.
 
     Raises:
-        ImportRefusedError: it has another shape; ``name`` says whose.
+        ImportRefusedError: it has another shape, a row is no distribution, or no row has an opinion; names the
+            first offending row.
     """
     # A renamed .npz is no array at all.
     shape: tuple[int, ...] = array.shape if isinstance(array, np.ndarray) else ()
-    if len(shape) != 2 or shape[1] != len(class_names):
+    if shape != (num_samples, num_classes):
         raise ImportRefusedError(
-            f"{name} holds an array of shape {shape}; hand in one row a sample and {len(class_names)} columns, one "
-            "a class, both in the order of the dataset."
+            f"{name} holds an array of shape {shape}; hand in {num_samples:,} rows, one a sample, and "
+            f"{num_classes} columns, one a class, both in the order of the dataset."
         )
-    return pd.DataFrame(array, columns=[PREFIX + name for name in class_names])
+    if not np.issubdtype(array.dtype, np.number):
+        raise ImportRefusedError(f"{name} holds {array.dtype}; hand in numbers.")
+    return _normalized(np.asarray(array, dtype=np.float64), name)
 
 
 def _class_column(frame: pd.DataFrame, class_name: str, name: str) -> Hashable:
@@ -180,22 +181,26 @@ def _class_column(frame: pd.DataFrame, class_name: str, name: str) -> Hashable:
 
 
 def _target_rows(
-    frame: pd.DataFrame, num_samples: int, filepaths: Sequence[str] | None, name: str
+    frame: pd.DataFrame,
+    num_samples: int,
+    filepaths: Sequence[str] | None,
+    class_columns: Sequence[Hashable],
+    name: str,
 ) -> NDArray[np.int64]:
+    """sample_id of every row. Their order alone is no key: tables are sorted and shuffled."""
+    by_path = _column_of_paths(frame, filepaths, class_columns)
     if "sample_id" in frame.columns:
         keys = pd.to_numeric(frame["sample_id"], errors="coerce").to_numpy(dtype=np.float64)
         known = (keys >= 0) & (keys < num_samples) & (keys == np.floor(keys))
         target = np.where(known, keys, -1).astype(np.int64)
         shown: Sequence[object] = frame["sample_id"].tolist()
-    elif "filepath" in frame.columns and filepaths is not None:
-        target = pd.Index(filepaths).get_indexer(pd.Index(frame["filepath"])).astype(np.int64)
-        shown = frame["filepath"].tolist()
-    elif len(frame) == num_samples:
-        return np.arange(num_samples)
+    elif by_path is not None:
+        target = _places_of(frame[by_path], filepaths)
+        shown = frame[by_path].tolist()
     else:
         raise ImportRefusedError(
-            f"{name}: {len(frame)} rows for {num_samples} samples; add a column sample_id or filepath to "
-            "match them."
+            f"{name}: no column says which row is about which sample; add sample_id (0-based) or filepath. Only an "
+            "array (.npy) is taken in the order of the dataset."
         )
     unknown = np.flatnonzero(target < 0)
     if len(unknown):
@@ -208,7 +213,42 @@ def _target_rows(
         raise ImportRefusedError(
             f"{name}: row {int(doubled[0])} repeats {shown[int(doubled[0])]!r} ({len(doubled)} such rows)."
         )
+    if "sample_id" in frame.columns and by_path is not None:
+        _check_agree(target, _places_of(frame[by_path], filepaths), frame[by_path].tolist(), filepaths, name)
     return target
+
+
+def _column_of_paths(
+    frame: pd.DataFrame, filepaths: Sequence[str] | None, class_columns: Sequence[Hashable]
+) -> Hashable | None:
+    """``filepath``, or the first other column that holds paths of the data set alone."""
+    if filepaths is None:
+        return None
+    if "filepath" in frame.columns:
+        return "filepath"
+    known = set(filepaths)
+    rest = (column for column in frame.columns if column not in class_columns and column != "sample_id")
+    return next((column for column in rest if len(frame) and frame[column].isin(known).all()), None)
+
+
+def _places_of(paths: pd.Series, filepaths: Sequence[str] | None) -> NDArray[np.int64]:
+    return pd.Index(filepaths or []).get_indexer(pd.Index(paths)).astype(np.int64)
+
+
+def _check_agree(
+    by_id: NDArray[np.int64],
+    by_path: NDArray[np.int64],
+    shown: Sequence[object],
+    filepaths: Sequence[str] | None,
+    name: str,
+) -> None:
+    parted = np.flatnonzero(by_id != by_path)
+    if len(parted) and filepaths is not None:
+        row = int(parted[0])
+        raise ImportRefusedError(
+            f"{name}: row {row} has sample_id {by_id[row]}, which is {filepaths[by_id[row]]!r}, and the path "
+            f"{shown[row]!r} ({len(parted)} such rows); correct one of the two columns or leave it out."
+        )
 
 
 def _numbers(frame: pd.DataFrame, columns: Sequence[Hashable], name: str) -> NDArray[np.float64]:
@@ -226,21 +266,36 @@ def _number(cell: str) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def _check_distributions(values: NDArray[np.float64], name: str, places: Sequence[str] | None = None) -> None:
-    """``places`` say what the rows are called, by default by their number."""
-    broken = ~np.isfinite(values).all(axis=1)
+def _normalized(
+    values: NDArray[np.float64], name: str, places: Sequence[str] | None = None
+) -> NDArray[np.float32]:
+    """Rows that sum to 1 exactly, and rows of NaN where the model has no opinion.
+
+    ``places`` say what the rows are called, by default by their number.
+    """
+
+    def place(rows: NDArray[np.bool_]) -> tuple[int, str, str]:
+        row = int(np.flatnonzero(rows)[0])
+        called = places[row] if places else f"row {row}"
+        return row, called, f"({int(rows.sum())} such rows)"
+
+    silent: NDArray[np.bool_] = np.asarray(np.isnan(values).all(axis=1))
+    spoken = ~silent
+    if not spoken.any():
+        raise ImportRefusedError(f"{name}: all cells are empty; there is no opinion to take.")
+    broken: NDArray[np.bool_] = spoken & ~np.asarray(np.isfinite(values).all(axis=1))
     if broken.any():
-        row = int(np.flatnonzero(broken)[0])
+        _, called, such = place(broken)
         raise ImportRefusedError(
-            f"{name}: row {row} has an empty or infinite probability ({int(broken.sum())} such rows); drop "
-            "the rows on which the model has no opinion."
+            f"{name}: {called} has an empty or infinite probability {such}; fill in all classes of a row, or none "
+            "where the model has no opinion."
         )
-    bad = (values < 0).any(axis=1) | (np.abs(values.sum(axis=1) - 1.0) > SUM_TOLERANCE)
+    sums = values.sum(axis=1)
+    bad: NDArray[np.bool_] = spoken & ((values < 0).any(axis=1) | (np.abs(sums - 1.0) > SUM_TOLERANCE))
     if bad.any():
-        row = int(np.flatnonzero(bad)[0])
-        place = places[row] if places else f"row {row}"
+        row, called, such = place(bad)
         raise ImportRefusedError(
-            f"{name}: {place} sums to {values[row].sum():.4f}, its smallest value is "
-            f"{values[row].min():.4f} ({int(bad.sum())} such rows); hand in "
-            "probabilities, apply softmax to scores."
+            f"{name}: {called} sums to {sums[row]:.4f}, its smallest value is {values[row].min():.4f} {such}; hand "
+            "in probabilities, apply softmax to scores."
         )
+    return np.asarray(values / sums[:, None], dtype=np.float32)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from auditor import calibration, consensus, estimates, verification
+from auditor import calibration, consensus, estimates, own_predictions, verification
 from auditor.calibration import LEVELS, Exchangeability, MoreRows, Promise
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
@@ -103,7 +103,6 @@ def load(audit_id: int) -> Standing:
     learned = audit.summary.get("weights_are_learned")  # all that audits settled by earlier versions say
     if audit.summary.get("rows_chose_weights", learned) and verified.calibrates is not None:
         may_calibrate &= verified.calibrates
-    voters = max(1, int(audit.summary.get("num_voters", 1)))
     trust_score = table.trust_score.to_numpy(dtype=np.float64)
     free = verified.sample_ids[~verified.trusted_mask]
     return Standing(
@@ -113,13 +112,24 @@ def load(audit_id: int) -> Standing:
         trust_score=trust_score,
         error_probability=table.error_probability.to_numpy(dtype=np.float64),
         suggested_label=table.suggested_label.to_numpy(dtype=np.int64),
-        is_doubtful=(table.is_label_issue | (table.agreement * 2 > voters)).to_numpy(dtype=bool),
+        is_doubtful=table.is_label_issue.to_numpy(dtype=bool)
+        | (2 * table.agreement.to_numpy(dtype=np.int64) > _speakers(audit, len(table))),
         verified=verified,
         calibrating=may_calibrate,
         exchangeability=calibration.check_exchangeable(
             trust_score, given, free, pool=verified.pool, treated=verified.treated
         ),
     )
+
+
+def _speakers(audit: AuditTable, num_samples: int) -> NDArray[np.int64]:
+    """(N,) witnesses with an opinion: engines speak on every sample, a user's own model where it said something."""
+    own = own_predictions.heard_by(audit)
+    num_engines = int(audit.summary.get("num_voters", 1)) - len(own)
+    speakers = np.full(num_samples, num_engines, dtype=np.int64)
+    for probs in own.values():
+        speakers += np.isfinite(probs[:, 0])
+    return np.maximum(1, speakers)
 
 
 def promises(standing: Standing, *, levels: tuple[float, ...] = LEVELS) -> dict[float, Promise]:
@@ -222,7 +232,9 @@ def noise_rate(standing: Standing) -> NoiseRate:
     rest; the guess stays then.
     """
     if standing.is_random_sample:
-        return estimates.noise_rate_from_verified(standing.given_labels, standing.verified)
+        return estimates.noise_rate_from_verified(
+            standing.given_labels, standing.verified, _guess(standing.audit)
+        )
     return _guess(standing.audit, f" {standing.exchangeability.sentence}" if standing.verified.size else "")
 
 
@@ -280,7 +292,11 @@ def statements(standing: Standing) -> Statements:
         num_found_right=len(known.right),
     )
     pairs = estimates.trading_pairs(
-        standing.given_labels, standing.suggested_label, standing.is_doubtful, len(names)
+        standing.given_labels,
+        standing.suggested_label,
+        standing.is_doubtful,
+        len(names),
+        transition=transition(standing),
     )
     intervals = None
     if standing.is_random_sample:

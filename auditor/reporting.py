@@ -28,6 +28,7 @@ PICTURE_SIZE = 144
 MAX_MATRIX = 15
 """Classes up to which T is drawn whole; beyond, only its largest moves are listed."""
 MAX_MOVES = 20
+MAX_CONFLICTS = 60
 MIN_MOVE = 0.005
 
 SOURCES = (
@@ -50,6 +51,18 @@ class EngineLine:
     paper: str
     facts: str = ""
     """Preset, device, seconds, seed: whatever makes the run known."""
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """One of several samples that show the same picture, or nearly, under different labels."""
+
+    group: int
+    sample_id: int
+    filepath: str
+    given: str
+    is_certain: bool
+    """Another copy has the same pixels and another label."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +101,14 @@ class ReportInput:
     class_reports: Sequence[ClassReport] = ()
     pairs: Sequence[ClassPair] = ()
     splits: Sequence[SplitReport] = ()
+    more_rows: str = ""
+    """What further verified rows would tighten, in a sentence."""
+    correlations: Sequence[tuple[str, Sequence[float | None]]] = ()
+    """Rank correlation of every witness, by name, with every one in the same order; None where nobody can tell."""
+    conflicts: Sequence[Conflict] = ()
+    """Copies with different labels; at most ``MAX_CONFLICTS`` are listed."""
+    error_probability_is_guess: bool = True
+    suggestion_is_calibrated: bool = False
     suspects: Sequence[Suspect] = ()
     """Worst first; at most ``MAX_SUSPECTS`` are drawn."""
     engines: Sequence[EngineLine] = ()
@@ -112,6 +133,7 @@ def report_html(report: ReportInput) -> str:
         num_hidden=max(0, len(report.suspects) - MAX_SUSPECTS),
         whole_matrix=report.transition is not None and len(report.class_names) <= MAX_MATRIX,
         moves=_largest_moves(report.transition),
+        conflicts=report.conflicts[:MAX_CONFLICTS],
         sources=SOURCES,
     )
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from auditor import images, promises, results
+from auditor import images, promises, results, verification
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable
 from auditor.errors import ExportRefusedError
-from auditor.reporting import EngineLine, ReportInput, Suspect, report_html
+from auditor.reporting import Conflict, EngineLine, ReportInput, Suspect, report_html
 from auditor.reviewing import Outcome, outcomes
 from auditor.splits import shared_sentence
 from auditor.whole_files import written_whole
@@ -47,6 +47,11 @@ def report(dataset_name: str, *, audit_id: int | None = None) -> str:
         class_reports=said.classes,
         pairs=said.class_pairs,
         splits=said.splits,
+        more_rows=promises.what_more_buys(standing, verification.next_size(audit.dataset_id)).sentence,
+        correlations=list(zip(audit.summary["witnesses"], audit.summary["rank_correlations"], strict=True)),
+        conflicts=_conflicts(said.conflicts, dataset.class_names),
+        error_probability_is_guess=audit.summary["error_probability_is_guess"],
+        suggestion_is_calibrated=audit.summary["suggestion_is_calibrated"],
         suspects=_suspects(audit, standing),
         engines=_engine_lines(audit),
         notes=_notes(audit, said),
@@ -96,6 +101,19 @@ def _suspects(audit: AuditTable, standing: promises.Standing) -> list[Suspect]:
             )
         )
     return suspects
+
+
+def _conflicts(table: pd.DataFrame, names: list[str]) -> list[Conflict]:
+    return [
+        Conflict(
+            group=int(row["duplicate_group"]),
+            sample_id=int(row["sample_id"]),
+            filepath=str(row["filepath"]),
+            given=names[int(row["given_label"])],
+            is_certain=bool(row["is_certain"]),
+        )
+        for row in table.to_dict("records")
+    ]
 
 
 def _decision(outcome: Outcome | None, names: list[str]) -> str:

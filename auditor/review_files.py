@@ -95,6 +95,8 @@ def _parsed_rows(
         where = f"{path}, row {number}"
         sample_id = _sample_of(row, by_path, dataset.num_samples, where)
         name = unquoted(str(row.get("cleaned_label") or ""))
+        if decision == "relabel" and "cleaned_label" not in row:
+            raise ReviewError(f"{where}: relabel needs the right class in a column cleaned_label; add it.")
         if decision == "relabel" and name not in classes:
             raise ReviewError(f"{where}: {name!r} is none of the classes; correct cleaned_label.")
         if decision == "relabel" and classes[name] == given_labels[sample_id]:

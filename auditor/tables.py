@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from auditor.errors import AuditorError
@@ -16,15 +17,20 @@ FORMULA_STARTS = "=+-@\t\r"
 def read_table(path: Path) -> pd.DataFrame:
     """Read a table with every cell as text and empty cells as ``""``; rows keep their order.
 
+    A CSV may be separated by semicolons, as spreadsheets in many languages save it. Empty rows at the end, which
+    they leave behind too, are none.
+
     Raises:
         AuditorError: the file is missing, of another kind, not UTF-8 or not a table.
     """
     suffix = path.suffix.lower()
     try:
         if suffix in SEPARATORS:
-            return pd.read_csv(
-                path, sep=SEPARATORS[suffix], dtype=str, keep_default_na=False, encoding="utf-8-sig"
+            table = pd.read_csv(
+                path, sep=_separator(path), dtype=str, keep_default_na=False, encoding="utf-8-sig"
             )
+            filled = np.flatnonzero((table != "").any(axis=1).to_numpy())
+            return table.iloc[: filled[-1] + 1 if len(filled) else 0]
         if suffix == ".parquet":
             table = pd.read_parquet(path)
             return table.map(lambda cell: "" if cell is None or cell != cell else str(cell))
@@ -37,6 +43,14 @@ def read_table(path: Path) -> pd.DataFrame:
     except (ValueError, OSError) as error:
         raise AuditorError(f"{path} cannot be read as a table: {str(error).splitlines()[0]}") from error
     raise AuditorError(f"{path} is no table; use .csv, .tsv or .parquet.")
+
+
+def _separator(path: Path) -> str:
+    """That of the file's kind, or the semicolon of a CSV whose header has no comma."""
+    separator = SEPARATORS[path.suffix.lower()]
+    with path.open(encoding="utf-8-sig") as file:
+        header = file.readline()
+    return ";" if separator == "," and "," not in header and ";" in header else separator
 
 
 def quoted(text: str) -> str:

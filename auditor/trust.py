@@ -76,7 +76,7 @@ class Consensus:
     is_label_issue: NDArray[np.bool_]
     """(N,) the suggested cut: as many of the least trusted labels as the noise rate's point says."""
     is_doubtful: NDArray[np.bool_]
-    """(N,) flagged, or most witnesses predict another class."""
+    """(N,) flagged, or most witnesses that have an opinion on the sample predict another class."""
     suggested_label: NDArray[np.int64]
     """(N,) most likely class given that the given one is wrong; -1 where nobody predicts."""
     suggested_probability: NDArray[np.float64]
@@ -159,13 +159,15 @@ def combine(
 
     # 4. Where the witnesses part.
     num_voters = 0 if pooled is None else pooled.num_voters
-    agreement = np.zeros(len(given_labels), np.int16) if pooled is None else pooled.num_against
+    nobody = np.zeros(len(given_labels), np.int16)
+    agreement = nobody if pooled is None else pooled.num_against
+    speakers = nobody if pooled is None else pooled.num_speakers
     return Consensus(
         trust_score=trust,
         error_probability=error_probability,
         error_probability_is_guess=is_guess,
         is_label_issue=is_label_issue,
-        is_doubtful=is_label_issue | (np.isfinite(trust) & (2 * agreement > num_voters)),
+        is_doubtful=is_label_issue | (np.isfinite(trust) & (2 * agreement > speakers)),
         suggested_label=suggestions.labels,
         suggested_probability=suggestions.probabilities,
         suggestion_is_calibrated=suggestions.is_calibrated,
@@ -284,7 +286,7 @@ def _estimate_noise(
         return _Noise(refused, guessed_transition, guessed_rate, guessed_transition, None, check)
     if verified is None:
         return _Noise(guessed_rate, guessed_transition, guessed_rate, guessed_transition, None, check)
-    rate = noise_rate_from_verified(given_labels, verified)
+    rate = noise_rate_from_verified(given_labels, verified, guessed_rate)
     transition = transition_from_verified(given_labels, verified, guessed_transition)
     return _Noise(rate, transition, guessed_rate, guessed_transition, verified, check)
 

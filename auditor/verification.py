@@ -8,6 +8,7 @@ draw fixes which is which before anybody looks.
 from __future__ import annotations
 
 import csv
+import difflib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,12 +21,15 @@ from sqlmodel import Session
 from auditor.catalog import datasets, verifications
 from auditor.catalog.db import session
 from auditor.catalog.models import DatasetTable, DrawTable, SampleTable, VerdictTable
+from auditor.catalog.outcomes import outcomes
 from auditor.errors import VerificationError, cannot_write
 from auditor.evidence import NO_CLASS, UNSURE, Verified
 from auditor.tables import SEPARATORS, quoted, read_table, readings
 from auditor.whole_files import written_whole
 
 VERDICTS = ("label", "exclude", "unsure")
+MOST_NAMED = 20
+"""Rows of a file that one message names."""
 FIRST_SIZE = 200
 """Rows of a first draw: enough to see a list that a tenth of the labels stand on."""
 COLUMNS = ("draw_id", "sample_id", "filepath", "given_label", "verdict_label")
@@ -117,16 +121,20 @@ def standing(dataset_id: int, *, trusted: NDArray[np.bool_] | None = None) -> Ve
     of what it showed: it says so, and its intervals then hold at every size. Promises rest on one draw alone,
     the largest that was judged to its end: its size was fixed before anybody saw it, and what earlier draws showed
     cannot change how random it is. A sample that was passed over for a later one of its draw counts as unsure:
-    whoever skips does so because of what the image shows.
+    whoever skips does so because of what the image shows. So does one whose verdict a later review contradicts.
     """
     with session() as open_session:
         done = verifications.verdicts(open_session, dataset_id)
         rows = verifications.draws(open_session, dataset_id)
         pool = _pool(open_session, dataset_id)
+        contradicted = _contradicted(open_session, dataset_id, done)
     seen: list[tuple[int, int, int, int]] = []  # draw, place in it, sample, true label
     complete: dict[int, int] = {}  # draw -> its size
     for row in rows:
-        labels = [_true_label(done.get((row.id or 0, sample))) for sample in row.sample_ids]
+        labels = [
+            UNSURE if (row.id, sample) in contradicted else _true_label(done.get((row.id or 0, sample)))
+            for sample in row.sample_ids
+        ]
         last = max(
             (place for place, sample in enumerate(row.sample_ids) if (row.id, sample) in done), default=-1
         )
@@ -148,6 +156,22 @@ def standing(dataset_id: int, *, trusted: NDArray[np.bool_] | None = None) -> Ve
         num_draws=len(rows),
         num_waiting=num_drawn - len(seen),
     )
+
+
+def _contradicted(
+    open_session: Session, dataset_id: int, done: Mapping[tuple[int, int], VerdictTable]
+) -> set[tuple[int, int]]:
+    """Verdicts in place of which a later review says something else: two looks that differ settle nothing."""
+    if not done:
+        return set()
+    ids = sorted({sample for _, sample in done})
+    given = {row.sample_id: row.given_label for row in datasets.samples(open_session, dataset_id, ids)}
+    said = {
+        sample: given[sample] if one.decision == "keep" else NO_CLASS if one.label is None else one.label
+        for sample, one in outcomes(open_session, dataset_id, ids).items()
+        if one.kind == "suspect" and one.decision != "unsure"
+    }
+    return {key for key, row in done.items() if key[1] in said and said[key[1]] != _true_label(row)}
 
 
 def next_size(dataset_id: int) -> int:
@@ -227,6 +251,7 @@ def apply_csv(dataset_name: str, path: Path, *, reviewer: str) -> dict[str, int]
         ids = sorted({sample for row in rows for sample in row.sample_ids})
         samples = {sample.sample_id: sample for sample in datasets.samples(open_session, dataset.id, ids)}
     drawn = {row.id: set(row.sample_ids) for row in rows if row.id is not None}
+    unknown: list[str] = []
     listed: set[tuple[int, int]] = set()
     verdicts: dict[tuple[int, int], tuple[int, str, int | None]] = {}
     for number, cells in enumerate(table.to_dict("records"), start=2):  # row 1 is the header
@@ -234,8 +259,11 @@ def apply_csv(dataset_name: str, path: Path, *, reviewer: str) -> dict[str, int]
         key = _drawn_key(cells, drawn, where)
         _check_about(cells, samples[key[1]], key[0], dataset.class_names, where)
         listed.add(key)
-        verdict = _verdict(str(cells["verdict_label"]).strip(), dataset.class_names, where)
+        said = str(cells["verdict_label"]).strip()
+        verdict = _verdict(said, dataset.class_names)
         if verdict is None:
+            if said:
+                unknown.append(f"row {number}: {said!r}{_nearest(said, dataset.class_names)}")
             continue
         if key in verdicts:  # refused even where both say the same: such a file was put together by mistake
             raise VerificationError(
@@ -243,6 +271,12 @@ def apply_csv(dataset_name: str, path: Path, *, reviewer: str) -> dict[str, int]
                 "delete one of them, or apply two people's verdicts as two files."
             )
         verdicts[key] = (number, *verdict)
+    if unknown:
+        more = f"; and {len(unknown) - MOST_NAMED:,} more" if len(unknown) > MOST_NAMED else ""
+        raise VerificationError(
+            f"{path}: {'; '.join(unknown[:MOST_NAMED])}{more}: none of the classes, nor exclude or unsure. Nothing "
+            "was taken; correct these cells and apply the file again."
+        )
     with session() as open_session:
         for (draw_id, sample_id), (_, decision, label) in verdicts.items():
             _record(open_session, draw_id, sample_id, decision, label, reviewer.strip())
@@ -313,15 +347,20 @@ def _check_about(
             )
 
 
-def _verdict(text: str, class_names: list[str], where: str) -> tuple[str, int | None] | None:
-    """(decision, label), or None where nobody judged."""
+def _verdict(text: str, class_names: list[str]) -> tuple[str, int | None] | None:
+    """(decision, label), or None where nobody judged or the text is no verdict."""
     # A class that is really called "exclude" or "unsure" is a class.
     for name in readings(text):
         if name in class_names:
             return "label", class_names.index(name)
-    if text and text not in VERDICTS[1:]:
-        raise VerificationError(f"{where}: {text!r} is none of the classes, nor exclude or unsure.")
-    return (text, None) if text else None
+    return (text, None) if text in VERDICTS[1:] else None
+
+
+def _nearest(text: str, class_names: list[str]) -> str:
+    """A question for the class that may have been meant; empty where none is near."""
+    folded = {name.casefold(): name for name in class_names}
+    near = difflib.get_close_matches(text.casefold(), folded, n=1)
+    return f" (did you mean {folded[near[0]]!r}?)" if near else ""
 
 
 def _pool(open_session: Session, dataset_id: int) -> NDArray[np.bool_]:

@@ -231,8 +231,10 @@ def _verdict(stored: dict[str, Any]) -> list[str]:
     return lines
 
 
+SUGGESTION = "suggestion right"
+"""Share of the wrong labels whose suggested class is the true one."""
 BARS = (
-    ("cifar10n-aggre", {"auroc": 0.977, "ap": 0.875}),
+    ("cifar10n-aggre", {"auroc": 0.977, "ap": 0.875, SUGGESTION: 0.78}),
     ("cifar10-sym20", {"auroc": 0.953, "ap": 0.825}),
     ("cifar10-sym40", {"auroc": 0.924, "ap": 0.857}),
     ("cifar10n-random1", {"auroc": 0.940, "ap": 0.742}),
@@ -258,7 +260,11 @@ def _bars(stored: dict[str, Any]) -> list[str]:
             rankings = ("consensus, no verified rows", "cross_entropy")
             ranked = next((name for name in rankings if scores[name]), "")
             for metric, bar in bars.items() if ranked else ():
-                ours = _mean(scores[ranked], metric)
+                ours = (
+                    _suggestion_accuracy(table, stored, ranked)
+                    if metric == SUGGESTION
+                    else _mean(scores[ranked], metric)
+                )
                 missed = f"{bar - ours:.3f}" if ours < bar else "no"
                 ran = f"{table.rows:,} | {table.network}, {table.epochs} | {ranked}"
                 lines.append(f"| {problem} | {ran} | {metric} {bar:.3f} | {ours:.3f} | {missed} |")
@@ -282,6 +288,15 @@ def _bars(stored: dict[str, Any]) -> list[str]:
     return [*lines, "", *([] if big else [small, ""]), tried]
 
 
+def _suggestion_accuracy(table: Table, stored: dict[str, Any], ranked: str) -> float:
+    """Mean over seeds, of the consensus or of the plain network alone."""
+    if ranked == "cross_entropy":
+        found = [cell["suggestion_accuracy"] for cell in table.cells(stored) if cell["method"] == "plain"]
+    else:
+        found = [one[SUGGESTION] for one in table.consensus(stored)]
+    return float(np.mean(found))
+
+
 def _combined(folder: Path) -> dict[str, Any] | None:
     with np.load(folder / "labels.npz") as labels:
         given, true = labels["given"], labels["true"]
@@ -302,6 +317,7 @@ def _combined(folder: Path) -> dict[str, Any] | None:
         "structured_noise": bool(plain.structured_noise),
         "equal": _scores(wrong, -plain.witness_ranks.mean(axis=1)),
         "unverified": _scores(wrong, -plain.trust_score),
+        SUGGESTION: float((plain.suggested_label == true)[wrong].mean()),
         "unverified_weights": {name: float(weight) for name, weight in plain.weights.items()},
         "noise_range": [float(plain.noise_rate.low), float(plain.noise_rate.high)],
         "promises": {str(size): _realised(plain.trust_score, given, true, size) for size in VERIFIED},

@@ -29,6 +29,13 @@ components.review_bench(
     queue=queue,
     refresh=st.session_state.get("suspects_refresh", 0),
 )
+guesses = {
+    "the chance that a label is wrong": audit.summary.get("error_probability_is_guess", True),
+    "that of a suggestion": not audit.summary.get("suggestion_is_calibrated", False),
+}
+guessed = " and ".join(what for what, is_guess in guesses.items() if is_guess)
+if guessed:
+    st.caption(f"Without enough verified samples {guessed} is a guess.")
 st.caption(
     f"{words.count(audit.summary.get('num_label_issues'))} of {dataset.num_samples:,} given labels stand above the "
     f"suggested cut of audit {audit.id}. The queue is ordered by the chance that the label is wrong: at an even "

@@ -212,3 +212,30 @@ def test_probe__file_above_the_byte_limit_is_refused(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(decoding, "MAX_FILE_BYTES", 100)
     with pytest.raises(ImageError, match="is larger than 0 MB"):
         probe(encoded(photo(1)))
+
+
+def jpeg(values: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(values).save(buffer, "JPEG", quality=100, subsampling=0)
+    return buffer.getvalue()
+
+
+def test_decode__what_is_decoded_at_a_smaller_scale_is_known_by_its_file() -> None:
+    """A texture that the smaller scale averages away is no proof of equal pictures."""
+    checks = (np.indices((512, 512)).sum(axis=0) % 2 * 200).astype(np.uint8)
+    first, second = jpeg(checks), jpeg(200 - checks)
+    small = [decode(data, size=32, channels=1) for data in (first, second, first)]
+    np.testing.assert_array_equal(small[0].pixels, small[1].pixels)
+    assert small[0].content_hash != small[1].content_hash
+    assert small[0].content_hash == small[2].content_hash
+
+
+def test_decode__sixteen_bits_that_look_alike_are_not_the_same() -> None:
+    hashes = set()
+    for value in (25_700, 25_701):
+        buffer = io.BytesIO()
+        Image.fromarray(np.full((16, 16), value, dtype=np.uint16)).save(buffer, "PNG")
+        found = decode(buffer.getvalue(), size=16, channels=1)
+        assert found.pixels.max() == found.pixels.min() == 100
+        hashes.add(found.content_hash)
+    assert len(hashes) == 2

@@ -84,6 +84,24 @@ def test_noise_rate_from_verified__counts_no_class_as_wrong_and_unsure_as_either
     assert "valid at every size while you watch" in watched.sentence
 
 
+def test_noise_rate_from_verified__the_first_verdicts_do_not_throw_the_point_over():
+    given = np.zeros(1_000, dtype=int)
+    guess = NoiseRate(0.05, 0.09, 0.2, "guess", "")
+    one_right = noise_rate_from_verified(given, Verified(np.arange(1), np.array([0])), guess)
+    one_wrong = noise_rate_from_verified(given, Verified(np.arange(1), np.array([1])), guess)
+    assert one_right.point == pytest.approx(0.09 * 20 / 21)
+    assert one_wrong.point == pytest.approx((1 + 0.09 * 20) / 21)
+    assert one_right.high > 0.9
+    unsure = noise_rate_from_verified(given, Verified(np.arange(60), np.full(60, UNSURE)), guess)
+    assert unsure.point == pytest.approx(0.09)
+    many = np.arange(500)
+    told = noise_rate_from_verified(given, Verified(many, (many < 150).astype(int)), guess)
+    assert told.point == pytest.approx(0.3, abs=0.01)
+    # Where the rows leave no room for the guess, it gives way.
+    clean = noise_rate_from_verified(given, Verified(np.arange(900), np.zeros(900, dtype=int)), guess)
+    assert clean.point == clean.high < 0.002
+
+
 def test_guess_transition__sees_a_one_way_flip():
     world = make_world(3_000, 3, rate=0.0)
     flipped = (world.true_labels == 0) & (np.arange(3_000) % 3 == 0)
@@ -192,6 +210,25 @@ def test_trading_pairs__both_directions_count():
     assert (pair.second_given_first, pair.first_given_second) == (30, 25)
     assert (pair.first_share, pair.second_share) == (0.3, 0.25)
     assert pair.trades_places is True
+
+
+def test_trading_pairs__verified_rows_show_a_swap_that_the_networks_learned():
+    true = np.repeat([0, 1, 2], 200)
+    given = np.array([1, 0, 2])[true]
+    suggested, doubtful = (given + 1) % 3, np.zeros(600, dtype=bool)
+    assert trading_pairs(given, suggested, doubtful, 3) == []
+    ids = np.random.default_rng(0).permutation(600)[:150]
+    verified = Verified(ids, true[ids])
+    _, guess = guesses(make_world(600, 3))
+    assert trading_pairs(given, suggested, doubtful, 3, transition=guess) == []
+    seen = transition_from_verified(given, verified, guess)
+    (pair,) = trading_pairs(given, suggested, doubtful, 3, transition=seen)
+    assert (pair.first, pair.second, pair.trades_places) == (0, 1, True)
+    intervals = per_class_intervals(given, ids, verified.is_wrong(given), 3)
+    nothing = np.zeros(600)
+    reports = class_reports(given, nothing, doubtful, [], NAMES, intervals=intervals)
+    assert [one.cannot_be_judged for one in reports] == [True, True, False]
+    assert "verified labels are wrong" in reports[0].why
 
 
 def test_class_reports__says_what_cannot_be_judged():

@@ -5,20 +5,27 @@ import pandas as pd
 import pytest
 
 from auditor.errors import ImportRefusedError
-from auditor.predictions import read_predictions, witness_from_frame, witness_from_probabilities
+from auditor.predictions import (
+    probabilities_from_array,
+    read_predictions,
+    witness_from_frame,
+    witness_from_probabilities,
+)
 from auditor.trust import combine
 from tests.auditor.worlds import make_witness, make_world
 
 NAMES = ["cat", "dog"]
 GIVEN = np.array([0, 1, -1])
+IDS = [0, 1, 2]
+PATHS = ["a.png", "b.png", "c.png"]
 
 
 def table(**columns):
     return pd.DataFrame({"cat": [0.9, 0.2, 0.5], "dog": [0.1, 0.8, 0.5], **columns})
 
 
-def test_witness_from_frame__in_order():
-    witness = witness_from_frame(table(), GIVEN, NAMES, name="mine")
+def test_witness_from_frame__is_matched_by_key():
+    witness = witness_from_frame(table(sample_id=[0, 1, 2]), GIVEN, NAMES, name="mine")
     np.testing.assert_allclose(witness.pred_probs, [[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]], rtol=1e-6)
     np.testing.assert_allclose(witness.trust_score, [np.log(9), np.log(4), np.nan], rtol=1e-5)
     assert witness.name == "mine"
@@ -38,6 +45,30 @@ def test_witness_from_frame__by_filepath():
     np.testing.assert_allclose(witness.pred_probs[:, 0], [0.2, 0.5, 0.9], rtol=1e-6)
 
 
+def test_witness_from_frame__by_paths_in_a_column_of_any_name():
+    frame = table(note="c.png", Image=["c.png", "a.png", "b.png"], other=["x", "y", "z"])
+    frame["note"] = ["c.png", "a.png", "?"]
+    witness = witness_from_frame(frame, GIVEN, NAMES, filepaths=PATHS)
+    np.testing.assert_allclose(witness.pred_probs[:, 0], [0.2, 0.5, 0.9], rtol=1e-6)
+
+
+def test_witness_from_frame__two_keys_have_to_agree():
+    agreeing = table(sample_id=[2, 0, 1], filepath=["c.png", "a.png", "b.png"])
+    witness = witness_from_frame(agreeing, GIVEN, NAMES, filepaths=PATHS)
+    np.testing.assert_allclose(witness.pred_probs[:, 0], [0.2, 0.5, 0.9], rtol=1e-6)
+    shifted = table(sample_id=[0, 1, 2], filepath=["a.png", "c.png", "b.png"])
+    with pytest.raises(
+        ImportRefusedError, match=r"row 1 has sample_id 1, which is 'b\.png', and the path 'c\.png' \(2"
+    ):
+        witness_from_frame(shifted, GIVEN, NAMES, filepaths=PATHS)
+
+
+def test_witness_from_frame__empty_rows_have_no_opinion():
+    frame = table(sample_id=IDS).assign(cat=[0.9, np.nan, 0.5], dog=[0.1, np.nan, 0.5])
+    witness = witness_from_frame(frame, GIVEN, NAMES)
+    assert np.isnan(witness.pred_probs).all(axis=1).tolist() == [False, True, False]
+
+
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
@@ -46,10 +77,13 @@ def test_witness_from_frame__by_filepath():
         (table(sample_id=[0, 1, 7]), r"row 2 is for 7, which is not in the data set \(1 such"),
         (table(sample_id=[0, "x", 2]), r"row 1 is for 'x', which is not in the data set"),
         (table(sample_id=[0, 1, 1]), r"row 2 repeats 1"),
-        (table().iloc[:2], r"2 rows for 3 samples; add a column sample_id or filepath"),
-        (table().assign(cat=[3.0, -1.0, 2.0]), r"row 0 sums to 3\.1000.*apply softmax"),
-        (table().assign(cat=[0.9, None, 0.5]), r"row 1 has an empty or infinite probability"),
-        (table().assign(cat=["high", "low", "low"]), r"a probability is not a number"),
+        (table(), r"no column says which row is about which sample; add sample_id"),
+        (table(file=["b.png", "a.png", "c.png"]), r"no column says which row"),
+        (table(sample_id=IDS).assign(cat=[3.0, -1.0, 2.0]), r"row 0 sums to 3\.1000.*apply softmax"),
+        (table(sample_id=IDS).assign(cat=[0.9, None, 0.5]), r"row 1 has an empty or infinite probability"),
+        (table(sample_id=IDS).assign(cat=["high", "low", "low"]), r"a probability is not a number"),
+        (table(sample_id=IDS).assign(cat=np.nan, dog=np.nan), r"all cells are empty"),
+        (table(sample_id=IDS).iloc[:0], r"all cells are empty"),
     ],
 )
 def test_witness_from_frame__refuses(frame, message):
@@ -60,7 +94,7 @@ def test_witness_from_frame__refuses(frame, message):
 def test_witness_from_frame__counts_like_an_engine():
     world = make_world(500, 2)
     engine = make_witness(world)
-    frame = pd.DataFrame(engine.pred_probs, columns=NAMES)
+    frame = pd.DataFrame(engine.pred_probs, columns=NAMES).assign(sample_id=np.arange(500))
     own = witness_from_frame(frame, world.given_labels, NAMES)
     alone = combine([own], world.given_labels, 2)
     np.testing.assert_allclose(
@@ -94,29 +128,32 @@ def test_read_predictions__refuses(tmp_path):
         read_predictions(tmp_path / "broken.parquet")
 
 
-def test_read_predictions__array_in_class_order(tmp_path):
+def test_probabilities_from_array__in_the_order_of_the_dataset(tmp_path):
     path = tmp_path / "model.npy"
-    np.save(path, table().to_numpy(np.float32))
-    frame = read_predictions(path, NAMES)
-    expected = witness_from_frame(table(), GIVEN, NAMES)
-    found = witness_from_frame(frame, GIVEN, NAMES)
-    np.testing.assert_allclose(found.pred_probs, expected.pred_probs, atol=1e-6)
-    with pytest.raises(ImportRefusedError, match="3 rows for 4 samples"):
-        witness_from_frame(frame, np.append(GIVEN, 0), NAMES)
+    array = table().to_numpy(np.float32).copy()
+    array[1] = np.nan
+    np.save(path, array)
+    found = probabilities_from_array(read_predictions(path), 3, 2, name="mine")
+    np.testing.assert_allclose(found, array, atol=1e-6)
 
 
 @pytest.mark.parametrize(
     ("array", "message"),
     [
-        (
-            np.full((3, 7), 1 / 7),
-            r"model\.npy holds an array of shape \(3, 7\); hand in one row a sample and 2 columns",
-        ),
+        (np.full((3, 7), 1 / 7), r"mine holds an array of shape \(3, 7\); hand in 3 rows.* and 2 columns"),
+        (np.full((2, 2), 0.5), r"shape \(2, 2\); hand in 3 rows, one a sample"),
         (np.full(3, 1.0), r"holds an array of shape \(3,\)"),
-        (np.array([{"a": 1}], dtype=object), r"model\.npy cannot be read as npy: Object arrays"),
+        (np.array([["a", "b"]] * 3), r"mine holds <U1; hand in numbers"),
+        (np.full((3, 2), np.nan), r"all cells are empty"),
+        (np.array([[0.5, 0.5], [np.nan, 1.0], [1.0, 0.0]]), r"row 1 has an empty or infinite"),
     ],
 )
-def test_read_predictions__refuses_an_array(tmp_path, array, message):
-    np.save(tmp_path / "model.npy", array)
+def test_probabilities_from_array__refuses(array, message):
     with pytest.raises(ImportRefusedError, match=message):
-        read_predictions(tmp_path / "model.npy", NAMES)
+        probabilities_from_array(array, 3, 2, name="mine")
+
+
+def test_read_predictions__never_unpickles(tmp_path):
+    np.save(tmp_path / "model.npy", np.array([{"a": 1}], dtype=object))
+    with pytest.raises(ImportRefusedError, match=r"model\.npy cannot be read as npy: Object arrays"):
+        read_predictions(tmp_path / "model.npy")

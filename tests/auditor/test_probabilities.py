@@ -51,3 +51,9 @@ def test_calibrate_suggestions__learns_overconfidence():
     assert abs(fitted[300:].mean() - hits[300:].mean()) < 0.08
     untouched = calibrate_suggestions(chance, np.array([], dtype=int), np.array([], dtype=bool))
     np.testing.assert_allclose(untouched, chance, atol=1e-6)
+
+
+def test_calibrate_suggestions__a_few_hits_prove_no_certainty():
+    chance = np.full(100, 0.9999)
+    found = calibrate_suggestions(chance, np.arange(40), np.ones(40, dtype=bool))
+    assert found.max() <= 1 - 1 / 42

@@ -13,7 +13,17 @@ from sklearn.datasets import load_digits
 from auditor.calibration import promises
 from auditor.estimates import class_reports, errors_left, trading_pairs
 from auditor.intervals import per_class_intervals
-from auditor.reporting import MAX_SUSPECTS, EngineLine, ReportInput, Suspect, picture_uri, report_html
+from auditor.reporting import (
+    MAX_CONFLICTS,
+    MAX_SUSPECTS,
+    Conflict,
+    EngineLine,
+    ReportInput,
+    Suspect,
+    picture_uri,
+    report_html,
+)
+from auditor.splits import SplitReport
 from auditor.trust import combine
 from tests.auditor.worlds import World, make_witness
 
@@ -185,3 +195,23 @@ def test_picture_uri__colour_large_and_none():
     assert (picture.mode, picture.size) == ("RGB", (96, 144))
     assert np.asarray(picture)[5, 5].tolist() == [250, 0, 0]
     assert picture_uri(None) == ""
+
+
+def test_report_html__copies_correlations_and_splits_are_listed_and_escaped(digits_report):
+    copies = [Conflict(1, i, NASTY, NASTY, is_certain=i == 0) for i in range(MAX_CONFLICTS + 1)]
+    split = SplitReport(NASTY, 100, 12, 9.5, 3, None, 2, 1)
+    told = replace(
+        digits_report,
+        conflicts=copies,
+        correlations=[(NASTY, [1.0, None]), ("b", [None, 1.0])],
+        splits=[split],
+        more_rows="50 more rows",
+    )
+    page = Page(report_html(told))
+    words = page.words()
+    assert f"The first {MAX_CONFLICTS} of {MAX_CONFLICTS + 1}." in words
+    assert words.count("yes: one label is wrong") == 1
+    assert "Rank correlation between the witnesses" in words
+    assert "2 (and 1 near copies)" in words
+    assert "50 more rows" in words
+    assert not any(tag == "script" for tag, _ in page.tags)

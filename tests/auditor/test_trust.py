@@ -9,6 +9,7 @@ from auditor import evidence
 from auditor.calibration import promise
 from auditor.errors import AuditFailedError, VerificationError
 from auditor.evidence import UNSURE, Verified, Witness
+from auditor.predictions import witness_from_probabilities
 from auditor.separation import otsu_share, separation
 from auditor.trust import combine, rank_percentiles, split_roles
 from tests.auditor.worlds import World, detection, make_witness, make_world
@@ -380,3 +381,17 @@ def test_combine__a_pool_is_what_statements_are_about():
     assert without.exchangeability.verdict == "refused"
     with pytest.raises(VerificationError, match="was not in the pool that was drawn from"):
         combine([witness], world.given_labels, 4, verified=Verified(ids, world.true_labels[ids], pool=~pool))
+
+
+def test_combine__a_model_that_is_silent_on_most_samples_doubts_none_of_them():
+    world = make_world(500, 4, rate=0.2)
+    engine = make_witness(world, skill=1.0)
+    alone = combine([engine], world.given_labels, 4)
+    probs = np.full((500, 4), np.nan, dtype=np.float32)
+    probs[0] = np.eye(4, dtype=np.float32)[world.given_labels[0]]
+    silent = witness_from_probabilities(probs, world.given_labels, name="silent")
+    both = combine([engine, silent], world.given_labels, 4)
+    assert both.num_voters == 2
+    against = (alone.agreement > 0) & (np.arange(500) > 0)
+    assert against.sum() > 50
+    np.testing.assert_array_equal(both.is_doubtful[against], True)

@@ -201,7 +201,7 @@ def test_csv__round_trip(audited: tuple[Digits, int], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("1,{inside},{filepath},{given},seven", "row 2: 'seven' is none of the classes"),
+        ("1,{inside},{filepath},{given},seven", "row 2: 'seven': none of the classes"),
         ("1,{outside},x,0,7", "was not drawn in draw 1"),
         ("one,{inside},x,0,7", "must be the numbers"),
     ],
@@ -219,6 +219,29 @@ def test_apply_csv__refuses_the_whole_file(
     with pytest.raises(AuditorError, match=message):
         verification.apply_csv("digits", path, reviewer="ada")
     assert verification.standing(1).size == 0
+
+
+def test_apply_csv__names_every_cell_that_is_no_verdict_and_what_was_meant(
+    audited: tuple[Digits, int], tmp_path: Path
+) -> None:
+    draw = verification.draw("digits", 4)
+    path = tmp_path / "sample.csv"
+    rows = [
+        f"{draw.id},{i},{said}" for i, said in zip(draw.sample_ids, ["3", "Exclude", "77", ""], strict=True)
+    ]
+    path.write_text("draw_id,sample_id,verdict_label\n" + "\n".join(rows) + "\n")
+    with pytest.raises(AuditorError, match=r"row 3: 'Exclude'; row 4: '77' \(did you mean '7'\?\): none of"):
+        verification.apply_csv("digits", path, reviewer="ada")
+    assert verification.standing(1).size == 0
+
+
+def test_apply_csv__takes_what_a_spreadsheet_saves(audited: tuple[Digits, int], tmp_path: Path) -> None:
+    draw = verification.draw("digits", 3)
+    path = tmp_path / "sample.csv"
+    rows = [f"{draw.id};{i};3" for i in draw.sample_ids]
+    text = "draw_id;sample_id;verdict_label\r\n" + "\r\n".join(rows) + "\r\n;;\r\n;;\r\n"
+    path.write_bytes(text.encode("utf-8-sig"))
+    assert verification.apply_csv("digits", path, reviewer="ada") == {"judged": 3, "not judged": 0}
 
 
 @pytest.mark.parametrize("second", ["3", "4"])
@@ -414,3 +437,22 @@ def test_standing__promises_rest_on_the_largest_draw_that_is_judged_to_its_end(
     promise = promises.promises(promises.load(audit_id))[0.2]
     assert not promise.is_kept
     assert "judged to its end (2 of its rows wait" in promise.sentence
+
+
+def test_standing__a_verdict_that_a_later_review_contradicts_counts_as_unsure(
+    audited: tuple[Digits, int],
+) -> None:
+    digits, _ = audited
+    draw = verify_truthfully(digits, 100)
+    wrong = [i for i in draw.sample_ids if digits.is_wrong[i]]
+    right = next(i for i in draw.sample_ids if not digits.is_wrong[i])
+    reviewing.decide(1, wrong[0], "keep", reviewer="bob")
+    reviewing.decide(1, wrong[1], "relabel", label=int(digits.true_labels[wrong[1]]), reviewer="bob")
+    reviewing.decide(1, right, "unsure", reviewer="bob")
+    found = verification.standing(1)
+    assert found.sample_ids[found.is_unsure].tolist() == [wrong[0]]
+    # The later look stands: judged blind once more, the verdict counts again.
+    verification.record(draw.id, wrong[0], "unsure", reviewer="ada")
+    label = int(digits.true_labels[wrong[0]])
+    verification.record(draw.id, wrong[0], "label", label=label, reviewer="ada")
+    assert not verification.standing(1).is_unsure.any()

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from app import geometry
-from auditor import results, reviewing
+from auditor import results, review_progress, reviewing
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable
@@ -112,17 +112,21 @@ def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Where the review stands, for the line above the bench."""
+    """Where the review stands, for the line above the bench; what comes next is that of the queue ``where``."""
+    where = payload.get("where") or {}
     with session() as open_session:
         audit = audits.get(open_session, int(payload["audit"]))
     assert audit.id is not None
-    seen = reviewing.progress(audit.dataset_id, audit.id)
+    upcoming = None
+    if any(value not in (None, False) for name, value in where.items() if name != "undecided"):
+        upcoming = queue_page(audit, {**where, "undecided": True}, limit=review_progress.PACE_WINDOW)
+    seen = review_progress.progress(audit.dataset_id, audit.id, queue=upcoming)
     return {
         "decided": seen.decided,
         "found": seen.found,
         "hit_rate": seen.hit_rate,
         "per_minute": seen.per_minute,
-        "expected_left": seen.expected_left,
+        "expected_left": seen.left.point,
         "sentence": seen.advice,
     }
 

@@ -16,6 +16,7 @@ from auditor.catalog.models import AuditTable, DatasetTable
 MOST = 5_000
 """Largest batch: more than a person would answer for in one step."""
 MOST_PAIRS = 6
+"""Pairs of classes that are listed one by one; the rest is counted."""
 
 
 def offer(dataset: DatasetTable, audit: AuditTable, reviewer: str, queue: Mapping[str, Any]) -> None:
@@ -52,7 +53,11 @@ def _accept(dataset: DatasetTable, audit: AuditTable, reviewer: str, queue: Mapp
         f"to be wrong ({basis}). They go into the export as accepted unseen: they count as no error found, and the "
         "next audit does not trust them."
     )
-    st.dataframe(_pairs(page, dataset.class_names), hide_index=True, height="content")
+    pairs = _pairs(page, dataset.class_names)
+    st.dataframe(pairs.head(MOST_PAIRS), hide_index=True, height="content")
+    rest = pairs.iloc[MOST_PAIRS:]
+    if len(rest):
+        st.caption(f"and {rest.labels.sum():,} more in {words.plural(len(rest), 'other pair')}")
     if st.button(f"Accept {len(changes)}", type="primary", key="suspects_accept"):
         batch = reviewing.accept(dataset.id, audit.id, changes, reviewer=reviewer)
         st.session_state["suspects_batch"] = (batch, len(changes), wrong)
@@ -63,9 +68,7 @@ def _accept(dataset: DatasetTable, audit: AuditTable, reviewer: str, queue: Mapp
 def _pairs(page: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     """What would change into what, the most frequent first."""
     page = page[(page.suggested_label >= 0) & (page.suggested_label != page.given_label)]
-    counted = (
-        page.groupby(["given_label", "suggested_label"]).size().sort_values(ascending=False).head(MOST_PAIRS)
-    )
+    counted = page.groupby(["given_label", "suggested_label"]).size().sort_values(ascending=False)
     return pd.DataFrame(
         {
             "given": [names[given] for given, _ in counted.index],

@@ -16,8 +16,8 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from app import access
-from auditor import promises, verification
-from auditor.catalog import audits, datasets, reviews, scores, verifications
+from auditor import promises, review_progress, verification
+from auditor.catalog import audits, datasets, scores, verifications
 from auditor.catalog.db import session
 from auditor.catalog.models import (
     AuditTable,
@@ -25,9 +25,8 @@ from auditor.catalog.models import (
     EngineRunTable,
     EpochTable,
 )
-from auditor.consensus import noise_rate_json
 from auditor.errors import NotFoundError
-from auditor.reviewing import FOUND_WRONG
+from auditor.estimates import ErrorsLeft, NoiseRate
 from auditor.settings import settings
 
 
@@ -43,8 +42,8 @@ class Status:
     found: int
     drawn: int
     verified: int
-    expected_left: float | None
-    noise: dict[str, Any] | None
+    left: ErrorsLeft | None
+    noise: NoiseRate | None
 
 
 def all_datasets() -> list[DatasetTable]:
@@ -166,42 +165,22 @@ def _score_table(home: Path, audit_id: int, version: str) -> pd.DataFrame:  # no
 def status(row: DatasetTable) -> Status:
     """Where a dataset stands."""
     assert row.id is not None
-    known = audits_of(row.id)
-    running = next((one for one in known if audits.state(one) in ("running", "queued")), None)
-    finished = next((one for one in known if one.status == "finished"), None)
-    with session() as open_session:
-        counts = reviews.counts(open_session, row.id)
-    verified = verification.num_judged(row.id)
+    known_audits = audits_of(row.id)
+    running = next((one for one in known_audits if audits.state(one) in ("running", "queued")), None)
+    finished = next((one for one in known_audits if one.status == "finished"), None)
+    known = review_progress.findings(row)
     return Status(
         dataset=row,
-        audits=len(known),
+        audits=len(known_audits),
         running=running,
         finished=finished,
-        decided=sum(counts.values()) - counts.get(reviews.UNSEEN, 0),
-        found=sum(number for decision, number in counts.items() if decision in FOUND_WRONG),
+        decided=len(known.decided),
+        found=len(known.wrong),
         drawn=verification.num_drawn(row.id),
-        verified=verified,
-        expected_left=None if finished is None else expected_left(finished.id),
-        noise=None if finished is None else _noise(settings().home, finished.id or 0, verified),
+        verified=verification.num_judged(row.id),
+        left=None if finished is None else review_progress.errors_left(row, finished, known),
+        noise=None if finished is None else review_progress.noise_rate(finished),
     )
-
-
-@st.cache_data(max_entries=32, ttl=10, show_spinner=False)
-def _noise(home: Path, audit_id: int, verified: int) -> dict[str, Any]:  # noqa: ARG001
-    with session() as open_session:
-        audit = audits.get(open_session, audit_id)
-    return noise_rate_json(promises.noise_rate_now(audit))
-
-
-def expected_left(audit_id: int | None) -> float:
-    """Expected wrong labels among the samples that nobody decided on; at most ten seconds old."""
-    return _expected_left(settings().home, audit_id or 0)
-
-
-@st.cache_data(max_entries=32, ttl=10, show_spinner=False)
-def _expected_left(home: Path, audit_id: int) -> float:  # noqa: ARG001
-    with session() as open_session:
-        return scores.expected_errors(open_session, audits.get(open_session, audit_id), only_undecided=True)
 
 
 def standing(audit: AuditTable) -> promises.Standing:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import streamlit as st
 
-from auditor import exporting, reports
+from auditor import decision_log, exporting, reports
 from auditor.catalog.models import DatasetTable
 
 
@@ -50,10 +50,12 @@ def table_bytes(name: str, suffix: str, policy: str, max_fdr: float | None, audi
         return out.read_bytes()
 
 
-def log_csv(log: pd.DataFrame, class_names: Sequence[str]) -> bytes:
-    """The log as CSV with class names, formulas disarmed."""
-    table = log.copy()
-    table["label"] = named(table.label, class_names)
+def log_csv(dataset: DatasetTable, log: pd.DataFrame) -> bytes:
+    """The log as CSV with paths and class names, formulas disarmed."""
+    assert dataset.id is not None
+    table = decision_log.with_samples(dataset.id, log)
+    for column in ("given_label", "label"):
+        table[column] = named(table[column], dataset.class_names)
     for column in table.select_dtypes(include=["object", "string"]).columns:
         table[column] = table[column].map(
             lambda cell: exporting.quoted(cell) if isinstance(cell, str) else cell
@@ -63,7 +65,7 @@ def log_csv(log: pd.DataFrame, class_names: Sequence[str]) -> bytes:
 
 def named(labels: pd.Series, class_names: Sequence[str]) -> pd.Series:
     """Class names for label numbers; empty where there is none."""
-    return labels.map(lambda label: "" if pd.isna(label) else class_names[int(label)])
+    return labels.map(lambda label: "" if pd.isna(label) or label < 0 else class_names[int(label)])
 
 
 def file_stem(name: str) -> str:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from auditor.wording import plural as plural
+
 MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~$:&])")
 
 FIELDS = {
@@ -45,12 +47,6 @@ def interval(low: float, high: float, digits: int = 1) -> str:
 def count(number: float | None) -> str:
     """12345.6 as ``12,346``; None and NaN as a dash."""
     return "–" if number is None or number != number else f"{round(number):,}"
-
-
-def plural(number: int, noun: str) -> str:
-    """``1 sample``, ``2,000 samples``, ``3 classes``."""
-    ending = "" if number == 1 else "es" if noun.endswith(("s", "ch")) else "s"
-    return f"{number:,} {noun}{ending}"
 
 
 def duration(seconds: float | None) -> str:

@@ -326,22 +326,25 @@ def simulate(
 @click.option(
     "--set", "settings", multiple=True, metavar="FIELD=VALUE", help="Change a field of the network."
 )
+@POLICY
+@MAX_FDR
 @AS_JSON
-def compare(
-    name: str, seeds: int, preset: str, device: str, settings: tuple[str, ...], as_json: bool
-) -> None:
-    """Train the plain baseline on given and on cleaned labels of NAME and compare on verified rows."""
+def compare(name: str, seeds: int, settings: tuple[str, ...], as_json: bool, **options: Any) -> None:
+    """Train the plain baseline on given and on cleaned labels of NAME and compare on verified rows.
+
+    The cleaned labels are those that `export` writes with the same --policy and --max-fdr.
+    """
     from auditor import cli_output, comparisons
 
-    options = cli_output.parsed_settings([f"cross_entropy.{text}" for text in settings])
+    fields = cli_output.parsed_settings([f"cross_entropy.{text}" for text in settings])
     with cli_output.step_progress("training") as progress:
         result = comparisons.before_after(
             name,
             seeds=tuple(range(seeds)),
-            preset=preset,
-            device=device,
-            options=options.get("cross_entropy"),
+            options=fields.get("cross_entropy"),
+            on_ready=lambda text: click.echo(text, err=True),
             on_run=cli_output.counted(progress),
+            **options,
         )
     cli_output.before_after(result, as_json=as_json)
 

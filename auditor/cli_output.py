@@ -17,8 +17,17 @@ import pandas as pd
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from auditor import auditing, consensus, own_predictions, promises, results, reviewing, verification
-from auditor.catalog import audits, datasets, reviews
+from auditor import (
+    auditing,
+    consensus,
+    own_predictions,
+    promises,
+    results,
+    review_progress,
+    reviewing,
+    verification,
+)
+from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable, DatasetTable
 from auditor.comparisons import BeforeAfter
@@ -26,6 +35,7 @@ from auditor.errors import AuditFailedError, AuditorError
 from auditor.intervals import percent
 from auditor.reports import conflict_sentence
 from auditor.simulating import Round, Tournament
+from auditor.wording import plural
 
 MOST_PROBLEMS = 20
 """Rows that are listed one by one; the rest is counted."""
@@ -57,10 +67,8 @@ def import_report(report: Any, *, as_json: bool) -> None:
         print_json(dataclasses.asdict(report))
         return
     unlabeled = f", {report.num_unlabeled:,} unlabeled" if report.num_unlabeled else ""
-    click.echo(
-        f"{report.name}: {report.num_samples:,} images in {report.num_classes} classes{unlabeled}, "
-        f"{report.seconds:.1f} s."
-    )
+    images, classes = plural(report.num_samples, "image"), plural(report.num_classes, "class")
+    click.echo(f"{report.name}: {images} in {classes}{unlabeled}, {report.seconds:.1f} s.")
     for note in report.notes:
         click.echo(note)
     if report.skipped:
@@ -108,9 +116,8 @@ def follow_audit(audit_id: int) -> None:
             command = f"auditor audit {shlex.quote(_name_of(audit_id))} --resume"
             raise AuditFailedError(f"Audit {audit_id} was cancelled; `{command}` goes on.") from None
     if last.state != "finished":
-        raise AuditFailedError(
-            last.error or f"Audit {audit_id} ended {last.state}; `--resume` goes on with it."
-        )
+        how = "without a word (its process is gone)" if last.state == "dead" else last.state
+        raise AuditFailedError(last.error or f"Audit {audit_id} ended {how}; `--resume` goes on with it.")
 
 
 def _name_of(audit_id: int) -> str:
@@ -154,11 +161,13 @@ def status(name: str | None, *, as_json: bool) -> None:
             "No datasets yet; `auditor demo` shows one, `auditor import SOURCE --name NAME` adds yours."
         )
     for one in found:
-        click.echo(f"{one['name']}: {one['num_samples']:,} images, {one['num_classes']} classes")
+        images, classes = plural(one["num_samples"], "image"), plural(one["num_classes"], "class")
+        click.echo(f"{one['name']}: {images}, {classes}")
         for audit in one["audits"]:
             click.echo(f"  audit {audit['id']} ({audit['preset']}) {audit['state']}{_how_far(audit)}")
         decided = ", ".join(f"{count:,} {decision}" for decision, count in one["decisions"].items())
-        click.echo(f"  decisions: {decided or 'none yet'}")
+        found_wrong = f"; {plural(one['found'], 'wrong label')} found" if decided else ""
+        click.echo(f"  decisions: {decided or 'none yet'}{found_wrong}")
         if one["drawn"]:
             click.echo(f"  verified: {one['judged']:,} of {one['drawn']:,} drawn at random")
         if one["own_predictions"]:
@@ -274,7 +283,9 @@ def before_after(result: BeforeAfter, *, as_json: bool) -> None:
         return
     for seed, before, after in result.by_seed:
         click.echo(f"  seed {seed}: accuracy {before:.3f} with given labels, {after:.3f} with cleaned labels")
-    click.echo(f"{result.num_changed:,} training labels differ; {result.num_held_out:,} rows were held out.")
+    differs = "differs" if result.num_changed == 1 else "differ"
+    held_out = f"{result.num_held_out:,} rows were held out"
+    click.echo(f"{plural(result.num_changed, 'training label')} {differs}; {held_out}.")
     click.echo(result.sentence)
     for note in result.notes:
         click.echo(note)
@@ -325,15 +336,20 @@ def _dataset_status(open_session: Any, dataset: DatasetTable) -> dict[str, Any]:
     assert dataset.id is not None
     found = audits.of_dataset(open_session, dataset.id)
     finished = next((audit for audit in found if audit.status == "finished"), None)
-    sentences = [] if finished is None else [promises.noise_rate_now(finished).sentence]
+    outcomes = reviewing.outcomes(dataset.id)
+    known, left, sentences = review_progress.findings(dataset, outcomes), None, []
     if finished is not None and finished.id is not None:
-        sentences.append(reviewing.progress(dataset.id, finished.id).advice)
+        left = review_progress.errors_left(dataset, finished, known)
+        advice = review_progress.progress(dataset.id, finished.id).advice
+        sentences = [review_progress.noise_rate(finished).sentence, advice]
     return {
         "name": dataset.name,
         "num_samples": dataset.num_samples,
         "num_classes": len(dataset.class_names),
         "source": dataset.source,
-        "decisions": reviews.counts(open_session, dataset.id),
+        "decisions": reviewing.decision_counts(outcomes),
+        "found": len(known.wrong),
+        "left": None if left is None else dataclasses.asdict(left),
         "drawn": verification.num_drawn(dataset.id),
         "judged": verification.num_judged(dataset.id),
         "own_predictions": own_predictions.names(dataset.id),

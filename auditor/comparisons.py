@@ -14,15 +14,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor import comparing, images, reviewing, training, verification
+from auditor import comparing, exporting, images, training, verification
 from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.catalog.models import DatasetTable
 from auditor.comparing import Difference
 from auditor.errors import AuditFailedError
+from auditor.wording import plural
 
 MIN_HELD_OUT = 50
 """Verified rows below which nothing can be told."""
+FEW_CHANGES = 10
+"""Changed training labels below which no network is likely to show a difference."""
 OnRun = Callable[[int, int], None]
 
 
@@ -52,19 +55,26 @@ def before_after(
     preset: str = "quick",
     device: str = "auto",
     options: dict[str, Any] | None = None,
+    policy: str = "reviewed",
+    max_fdr: float | None = None,
+    on_ready: Callable[[str], None] | None = None,
     on_run: OnRun | None = None,
 ) -> BeforeAfter:
     """Train on given and on cleaned labels and compare on the verified rows.
 
+    ``policy`` and ``max_fdr`` choose the cleaned labels as an export does. ``on_ready`` is told how many labels
+    differ before anything is trained.
+
     Raises:
-        AuditFailedError: too few verified rows, or no decision changes any label that is trained on.
+        AuditFailedError: too few verified rows, or nothing changes any label that is trained on.
+        ExportRefusedError: the policy can change nothing, or is unknown.
     """
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
         assert dataset.id is not None
         given = datasets.given_labels(open_session, dataset.id)
     held, truth, notes = _held_out(dataset.id)
-    cleaned = _cleaned(dataset.id, given)
+    cleaned = _cleaned(dataset, given, policy, max_fdr)
     before, after = given.copy(), cleaned.copy()
     before[held], after[held] = -1, -1
     num_changed = int((before != after).sum())
@@ -72,6 +82,8 @@ def before_after(
         raise AuditFailedError(
             f"No decision changes a label of {dataset_name!r} that could be trained on; review some suspects first."
         )
+    if on_ready is not None:
+        on_ready(_before_training(num_changed, len(held)))
     votes_before: list[NDArray[np.int64]] = []
     votes_after: list[NDArray[np.int64]] = []
     by_seed: list[tuple[int, float, float]] = []
@@ -103,13 +115,22 @@ def _held_out(dataset_id: int) -> tuple[NDArray[np.int64], NDArray[np.int64], li
     return np.asarray(verified.sample_ids)[usable], np.asarray(verified.true_labels)[usable], notes
 
 
-def _cleaned(dataset_id: int, given: NDArray[np.int64]) -> NDArray[np.int64]:
-    labels = given.copy()
-    for sample_id, row in reviewing.outcomes(dataset_id).items():
-        if row.decision == "relabel" and row.label is not None:
-            labels[sample_id] = row.label
-        elif row.decision in reviewing.FOUND_WRONG:
-            labels[sample_id] = -1
+def _before_training(num_changed: int, num_held_out: int) -> str:
+    differs = "differs" if num_changed == 1 else "differ"
+    text = f"{plural(num_changed, 'training label')} {differs}; {plural(num_held_out, 'row')} held out."
+    if num_changed >= FEW_CHANGES:
+        return text
+    return f"{text} So few will hardly show a difference; review more suspects, or stop here."
+
+
+def _cleaned(
+    dataset: DatasetTable, given: NDArray[np.int64], policy: str, max_fdr: float | None
+) -> NDArray[np.int64]:
+    """The labels (N,) that an export would hold; -1 where it has none."""
+    _, changed = exporting.preview(dataset.name, policy=policy, max_fdr=max_fdr, rows=dataset.num_samples)
+    labels, index = given.copy(), {name: label for label, name in enumerate(dataset.class_names)}
+    for row in changed.to_dict("records"):
+        labels[row["sample_id"]] = index.get(row["cleaned_label"], -1)
     return labels
 
 

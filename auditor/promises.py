@@ -22,7 +22,7 @@ from auditor.errors import AuditFailedError, NotFoundError
 from auditor.estimates import ClassPair, ClassReport, ErrorsLeft, NoiseRate, Transition
 from auditor.evidence import Verified
 from auditor.intervals import per_class_intervals
-from auditor.reviewing import FOUND_WRONG, outcomes
+from auditor.reviewing import findings, outcomes
 from auditor.sources.rows import printable
 from auditor.splits import MOST_SPLITS, SplitReport, shared_pictures, split_reports
 
@@ -283,19 +283,15 @@ def statements(standing: Standing) -> Statements:
         conflicts = datasets.conflicts(open_session, standing.dataset.id)
         splits = datasets.splits(open_session, standing.dataset.id)
         duplicates = datasets.duplicates(open_session, standing.dataset.id)
-    # A class for a sample that had none, or that the source already trusts, is no error of those in question;
-    # and a suggestion that was accepted unseen found nothing.
     in_question = standing.in_question
-    decided = {i: row for i, row in outcomes(standing.dataset.id).items() if in_question[i] and row.is_seen}
-    wrong = {i for i, row in decided.items() if row.decision in FOUND_WRONG}
-    right = {i for i, row in decided.items() if row.decision == "keep"}
+    known = findings(outcomes(standing.dataset.id), in_question)
     is_wrong = standing.verified.is_wrong(standing.given_labels)
     rate = noise_rate(standing)
     left = estimates.errors_left(
         rate,
         int(in_question.sum()),
-        num_found_wrong=len(wrong),
-        num_found_right=len(right),
+        num_found_wrong=len(known.wrong),
+        num_found_right=len(known.right),
     )
     pairs = estimates.trading_pairs(
         standing.given_labels,
@@ -328,7 +324,7 @@ def statements(standing: Standing) -> Statements:
         standing.given_labels,
         standing.error_probability,
         standing.is_doubtful,
-        found_wrong=wrong,
+        found_wrong=known.wrong,
         shared=shared,
         verified=standing.verified if standing.is_random_sample else None,
     )

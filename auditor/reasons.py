@@ -35,7 +35,9 @@ def headline(given: int, votes: Sequence[tuple[str, int]], class_names: Sequence
 
 
 def _share_in_words(count: int, total: int) -> str:
-    return f"All {total} witnesses" if count == total else f"{count} of {total} witnesses"
+    if count < total:
+        return f"{count} of {total} witnesses"
+    return "Both witnesses" if total == 2 else f"All {total} witnesses"
 
 
 def _most_common(labels: Iterable[int]) -> tuple[int, int]:

@@ -7,8 +7,8 @@ calibrate its promises.
 
 from __future__ import annotations
 
-import itertools
 import uuid
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from auditor import verification
-from auditor.catalog import audits, datasets, reviews, scores
+from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
 from auditor.catalog.models import DatasetTable, DecisionTable, ReviewTable, now
 from auditor.catalog.outcomes import Outcome
@@ -31,10 +31,6 @@ DECISIONS = ("keep", "relabel", "exclude", "unsure", "multiple", "none", "unread
 """``unsure``: the reviewer cannot tell; ``multiple``: several classes apply; ``none``: no class applies."""
 FOUND_WRONG = ("relabel", "exclude", "multiple", "none", "unreadable")
 """Decisions that say the given label alone is not right."""
-PAUSE_S = 120.0
-"""A longer gap between two decisions is a pause, not reviewing time."""
-PACE_WINDOW = 50
-"""Decisions that the current hit rate and pace are taken from."""
 
 
 @dataclass(frozen=True)
@@ -47,19 +43,13 @@ class Decided:
 
 
 @dataclass(frozen=True)
-class ReviewProgress:
-    """Where the review of an audit's suspects stands."""
+class Findings:
+    """The samples in question that people looked at, by sample_id, each once."""
 
-    decided: int
-    found: int
-    """Labels that were found wrong."""
-    hit_rate: float | None
-    """Share of wrong labels among the latest decisions; None before the first."""
-    per_minute: float | None
-    expected_left: float
-    """Expected wrong labels among the samples that nobody decided on."""
-    advice: str
-    """Whether going on is worth it, in one sentence."""
+    decided: set[int]
+    """All of them, also where nobody could tell."""
+    wrong: set[int]
+    right: set[int]
 
 
 def decide(
@@ -190,23 +180,9 @@ def batches(dataset_id: int) -> pd.DataFrame:
 
 
 def log_frame(dataset_id: int) -> pd.DataFrame:
-    """The whole log as a table, one row a decision or undo."""
+    """The log of reviews as a table, one row a decision or undo; ``decision_log`` has the blind verdicts too."""
     with session() as open_session:
         return reviews.frame(reviews.log(open_session, dataset_id))
-
-
-def conflicts(dataset_id: int) -> pd.DataFrame:
-    """Samples on which reviewers differ: one row a sample and reviewer, with which decision stands."""
-    log = log_frame(dataset_id)
-    undone = set(log.reverts.dropna().astype(int))
-    left = log[(log.decision != "undo") & ~log.id.isin(undone)]
-    latest = left.sort_values("id").groupby(["sample_id", "reviewer"], as_index=False).last()
-    verdict = latest.decision + ":" + latest.label.astype("string").fillna("")
-    differing = verdict.groupby(latest.sample_id).nunique()
-    table = latest[latest.sample_id.isin(differing.index[differing > 1])]
-    newest = table.groupby("sample_id").id.transform("max")
-    columns = ["sample_id", "reviewer", "decision", "label", "created_at"]
-    return table[columns].assign(stands=table.id == newest).reset_index(drop=True)
 
 
 def outcomes(dataset_id: int) -> dict[int, Outcome]:
@@ -215,32 +191,23 @@ def outcomes(dataset_id: int) -> dict[int, Outcome]:
         return standing_outcomes(open_session, dataset_id)
 
 
-def progress(dataset_id: int, audit_id: int) -> ReviewProgress:
-    """Where the review stands, how fast it goes and whether going on is worth it."""
-    with session() as open_session:
-        audit = audits.get(open_session, audit_id)
-        standing = reviews.decisions(open_session, dataset_id)
-        unlabeled = datasets.unlabeled_among(open_session, dataset_id, list(standing))
-        unseen = reviews.unseen(open_session, dataset_id)
-        total = scores.expected_errors(open_session, audit, only_undecided=True)
-        upcoming = scores.page(
-            open_session, audit, scores.SuspectFilter(only_undecided=True), limit=PACE_WINDOW
-        )
-    # A class for a sample that had none is no wrong label found, nor is what nobody looked at.
-    judged = (row for sample_id, row in standing.items() if sample_id not in unlabeled | unseen)
-    rows = sorted(judged, key=lambda row: row.review_id)
-    found = sum(row.decision in FOUND_WRONG for row in rows)
-    recent = rows[-PACE_WINDOW:]
-    hit_rate = sum(row.decision in FOUND_WRONG for row in recent) / len(recent) if recent else None
-    ahead = float(upcoming.error_probability.astype(float).mean()) if len(upcoming) else 0.0
-    return ReviewProgress(
-        decided=len(rows),
-        found=found,
-        hit_rate=hit_rate,
-        per_minute=_pace(recent),
-        expected_left=total,
-        advice=_advice(hit_rate if len(recent) >= PACE_WINDOW else None, ahead, total),
+def findings(standing: Mapping[int, Outcome], in_question: NDArray[np.bool_]) -> Findings:
+    """What people found among the samples in question; ``standing`` as ``outcomes`` gives it.
+
+    A class for a sample that had none, or that the source already trusts, is no error of those in question; and a
+    suggestion that was accepted unseen found nothing.
+    """
+    seen = {i: row.decision for i, row in standing.items() if in_question[i] and row.is_seen}
+    return Findings(
+        decided=set(seen),
+        wrong={i for i, decision in seen.items() if decision in FOUND_WRONG},
+        right={i for i, decision in seen.items() if decision == "keep"},
     )
+
+
+def decision_counts(standing: Mapping[int, Outcome]) -> dict[str, int]:
+    """How many samples stand at each decision; suggestions that were accepted unseen stand at ``unseen``."""
+    return dict(Counter(row.decision if row.is_seen else row.kind for row in standing.values()))
 
 
 def labels_to_train_on(dataset_id: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -379,21 +346,3 @@ def _settle(
         trusted[sample_id] = labels[sample_id] >= 0
     else:
         labels[sample_id], trusted[sample_id] = -1, False
-
-
-def _pace(rows: Sequence[DecisionTable]) -> float | None:
-    times = sorted(row.created_at for row in rows)
-    gaps = [(b - a).total_seconds() for a, b in itertools.pairwise(times)]
-    working = [gap for gap in gaps if gap <= PAUSE_S]
-    return 60 * len(working) / sum(working) if working and sum(working) > 0 else None
-
-
-def _advice(hit_rate: float | None, ahead: float, expected_left: float) -> str:
-    left = f"About {expected_left:,.0f} wrong labels are expected among the samples not looked at"
-    if expected_left < 1:
-        return "Fewer than one wrong label is expected to be left; stopping is reasonable."
-    if hit_rate is not None and hit_rate < 0.05:
-        return (
-            f"{left}, but only {hit_rate:.0%} of the last {PACE_WINDOW} were wrong; stopping is reasonable."
-        )
-    return f"{left}; about {ahead:.0%} of the next {PACE_WINDOW} should be wrong."

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pandas as pd
 import streamlit as st
 
 from app import before_after, downloads, fiftyone_button, state, words
 from app.failures import shown
 from app.words import plain
-from auditor import exporting, reviewing
+from auditor import decision_log, exporting, reviewing
 from auditor.catalog.models import DatasetTable
 
 POLICIES = {
@@ -71,24 +73,24 @@ def show_changes(dataset: DatasetTable, policy: str, max_fdr: float | None, *, a
 
 
 def show_log(dataset: DatasetTable) -> None:
-    """The log of decisions, what reviewers differ on, and batches to revert."""
+    """The log of decisions and blind verdicts, what people differ on, and batches to revert."""
     assert dataset.id is not None
-    log = reviewing.log_frame(dataset.id)
+    log = decision_log.entries(dataset.id)
     if log.empty:
         st.write("Nobody has decided anything yet.")
         return
     st.download_button(
         f"Download the whole log ({len(log):,} rows)",
-        lambda: downloads.log_csv(log, dataset.class_names),
+        partial(downloads.log_csv, dataset, log),
         f"{downloads.file_stem(dataset.name)}-log.csv",
         "text/csv",
         key="export_log",
         on_click="ignore",
         icon=":material/history:",
     )
-    differing = reviewing.conflicts(dataset.id)
+    differing = decision_log.conflicts(dataset.id)
     if len(differing):
-        st.markdown(f"**{words.plural(differing.sample_id.nunique(), 'sample')} on which reviewers differ**")
+        st.markdown(f"**{words.plural(differing.sample_id.nunique(), 'sample')} on which people differ**")
         differing["label"] = downloads.named(differing.label, dataset.class_names)
         st.dataframe(differing, hide_index=True)
     batches = reviewing.batches(dataset.id)

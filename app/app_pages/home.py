@@ -7,6 +7,7 @@ import streamlit as st
 from app import data, demo, state, words
 from app.data import Status
 from app.words import plain
+from auditor.review_progress import left_in_words
 
 st.title("Label auditor")
 
@@ -26,12 +27,12 @@ def next_step(seen: Status) -> tuple[str, str, str]:
             "verify",
             "Go on verifying",
         )
-    if seen.expected_left is not None and seen.expected_left >= 1:
-        text = (
-            f"About {words.count(seen.expected_left)} wrong labels are expected among what nobody decided on."
-        )
-        return text, "suspects", "Review suspects"
-    return "The list is settled; take the cleaned table home.", "export", "Export"
+    if seen.left is None or seen.left.high < 1:
+        return "No wrong label should be left; take the cleaned table home.", "export", "Export"
+    text = left_in_words(seen.left)
+    if seen.left.point >= 1:
+        return f"{text}.", "suspects", "Review suspects"
+    return f"{text}; take the cleaned table home, or go on with the suspects.", "export", "Export"
 
 
 def draw_card(seen: Status) -> None:
@@ -58,14 +59,19 @@ def draw_card(seen: Status) -> None:
         noise = seen.noise
         figures[2].metric(
             "Wrong labels, estimated",
-            "–" if noise is None else words.interval(noise["low"], noise["high"]),
+            "–" if noise is None else words.interval(noise.low, noise.high),
             help="An interval where random samples were judged, otherwise the range of several guesses.",
         )
         figures[3].metric("Found so far", words.count(seen.found), help=f"{seen.decided:,} samples decided")
+        left = seen.left
+        guess = "a guess: " if left and left.kind == "guess" else ""
         figures[4].metric(
             "Expected left",
-            words.count(seen.expected_left),
-            help="Expected wrong labels among the samples that nobody decided on, by the audit's probabilities.",
+            "–" if left is None else words.count(left.point),
+            None if left is None else f"{guess}{left.low:,} – {left.high:,}",
+            delta_color="off",
+            delta_arrow="off",
+            help=left.sentence if left else None,
         )
         st.markdown(f":material/arrow_forward: {plain(sentence)}")
 

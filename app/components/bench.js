@@ -229,7 +229,7 @@ class Bench {
     clearTimeout(this.statsTimer);
     this.statsTimer = setTimeout(async () => {
       try {
-        const progress = await this.server.post("progress", { audit: this.data.audit });
+        const progress = await this.server.post("progress", { audit: this.data.audit, where: this.data.queue });
         drawFigures(this.stats, progress);
       } catch (error) {
         if (error.final) this.tell(error.message, "bad");

@@ -147,22 +147,6 @@ def samples(session: Session, dataset_id: int, sample_ids: Sequence[int]) -> lis
     return [found[sample_id] for sample_id in sample_ids if sample_id in found]
 
 
-def unlabeled_among(session: Session, dataset_id: int, sample_ids: Sequence[int]) -> set[int]:
-    """Those of the named samples that came without a label."""
-    found: set[int] = set()
-    for ids in _batched(sample_ids, 900):
-        found |= set(
-            session.exec(
-                select(SampleTable.sample_id).where(
-                    SampleTable.dataset_id == dataset_id,
-                    SampleTable.sample_id.in_(list(ids)),
-                    SampleTable.given_label < 0,
-                )
-            )
-        )
-    return found
-
-
 def iterate_samples(session: Session, dataset_id: int) -> Iterable[SampleTable]:
     """All samples in order, streamed."""
     statement = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pandas as pd
-from sqlalchemy import case, func
 from sqlmodel import Session, select
 
 from auditor.catalog.models import DecisionTable, ReviewTable
@@ -37,26 +36,6 @@ def decisions(session: Session, dataset_id: int) -> dict[int, DecisionTable]:
     """What stands decided, by sample_id."""
     rows = session.exec(select(DecisionTable).where(DecisionTable.dataset_id == dataset_id))
     return {row.sample_id: row for row in rows}
-
-
-def unseen(session: Session, dataset_id: int) -> set[int]:
-    """sample_ids that stand at a suggestion accepted unseen."""
-    statement = select(DecisionTable.sample_id).join(ReviewTable, ReviewTable.id == DecisionTable.review_id)
-    statement = statement.where(DecisionTable.dataset_id == dataset_id, ReviewTable.source == UNSEEN)
-    return set(session.exec(statement))
-
-
-def counts(session: Session, dataset_id: int) -> dict[str, int]:
-    """How many samples stand at each decision; suggestions that were accepted unseen stand at ``UNSEEN``."""
-    decision = case((ReviewTable.source == UNSEEN, UNSEEN), else_=DecisionTable.decision)
-    rows = session.execute(
-        select(decision, func.count())
-        .select_from(DecisionTable)
-        .join(ReviewTable, ReviewTable.id == DecisionTable.review_id)
-        .where(DecisionTable.dataset_id == dataset_id)
-        .group_by(decision)
-    )
-    return {name: int(count) for name, count in rows.all()}
 
 
 def log(session: Session, dataset_id: int, sample_id: int | None = None) -> list[ReviewTable]:

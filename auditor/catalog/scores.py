@@ -115,26 +115,6 @@ def pair_counts(session: Session, audit: AuditTable) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["given_label", "suggested_label", "count"])
 
 
-def expected_errors(session: Session, audit: AuditTable, *, only_undecided: bool) -> float:
-    """Sum of the error probabilities, over all samples or those that no person has judged."""
-    probability = func.coalesce(func.sum(ScoreTable.error_probability), 0.0)
-    # All minus the decided ones: two reads that stay fast where a join over every sample would take seconds.
-    total = session.execute(select(probability).where(ScoreTable.audit_id == audit.id)).scalar_one()
-    if not only_undecided:
-        return float(total)
-    same_sample = (ScoreTable.audit_id == audit.id) & (ScoreTable.sample_id == DecisionTable.sample_id)
-    decided = select(probability).select_from(DecisionTable).join(ScoreTable, same_sample)
-    settled = session.execute(decided.where(DecisionTable.dataset_id == audit.dataset_id)).scalar_one()
-    reviewed = select(DecisionTable.sample_id).where(DecisionTable.dataset_id == audit.dataset_id)
-    verified = select(probability).where(
-        ScoreTable.audit_id == audit.id,
-        ScoreTable.sample_id.in_(verifications.judged_samples(audit.dataset_id)),
-        ScoreTable.sample_id.not_in(reviewed),
-    )
-    settled += session.execute(verified).scalar_one()
-    return max(0.0, float(total) - float(settled))
-
-
 def table(session: Session, audit_id: int) -> pd.DataFrame:
     """All scores of an audit in sample order, without paths."""
     statement = select(*ScoreTable.__table__.columns).where(ScoreTable.audit_id == audit_id)

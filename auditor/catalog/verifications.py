@@ -44,6 +44,13 @@ def add_verdict(session: Session, verdict: VerdictTable) -> None:
     session.flush()
 
 
+def newest(session: Session, dataset_id: int) -> tuple[int, int]:
+    """Ids of the newest verdict and the newest draw, 0 without one: both grow with everything that is said."""
+    verdict = select(func.coalesce(func.max(VerdictTable.id), 0)).where(VerdictTable.dataset_id == dataset_id)
+    drawn = select(func.coalesce(func.max(DrawTable.id), 0)).where(DrawTable.dataset_id == dataset_id)
+    return int(session.exec(verdict).one()), int(session.exec(drawn).one())
+
+
 def judged_samples(dataset_id: int) -> Any:
     """A query for the sample_ids on which a verdict stands."""
     newest = select(func.max(VerdictTable.id)).where(VerdictTable.dataset_id == dataset_id)
@@ -51,10 +58,13 @@ def judged_samples(dataset_id: int) -> Any:
     return select(VerdictTable.sample_id).where(VerdictTable.id.in_(newest), VerdictTable.decision != "undo")
 
 
+def log(session: Session, dataset_id: int) -> list[VerdictTable]:
+    """Every verdict and undo in the order it was written."""
+    statement = select(VerdictTable).where(VerdictTable.dataset_id == dataset_id)
+    return list(session.exec(statement.order_by(VerdictTable.id)))
+
+
 def verdicts(session: Session, dataset_id: int) -> dict[tuple[int, int], VerdictTable]:
     """What stands for each (draw_id, sample_id): the latest verdict, where that is not an ``undo``."""
-    rows = session.exec(
-        select(VerdictTable).where(VerdictTable.dataset_id == dataset_id).order_by(VerdictTable.id)
-    )
-    latest = {(row.draw_id, row.sample_id): row for row in rows}
+    latest = {(row.draw_id, row.sample_id): row for row in log(session, dataset_id)}
     return {key: row for key, row in latest.items() if row.decision != "undo"}

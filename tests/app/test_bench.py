@@ -10,9 +10,10 @@ import pytest
 
 from app import bench, geometry
 from auditor import images, results, reviewing
-from auditor.catalog import datasets, reviews
+from auditor.catalog import audits, datasets, reviews
 from auditor.catalog.db import session
 from auditor.errors import NotFoundError
+from auditor.intervals import percent
 from tests.app.conftest import NUM_SAMPLES, NUM_TEST
 
 pytestmark = pytest.mark.usefixtures("copied_home")
@@ -170,6 +171,30 @@ def test_progress__counts_and_says_what_is_left() -> None:
     assert (after["decided"], after["found"], after["hit_rate"]) == (4, 3, 0.75)
     assert after["expected_left"] < before["expected_left"]
     assert after["sentence"]
+
+
+def test_progress__what_comes_next_is_that_of_the_queue() -> None:
+    def told(**where: Any) -> str:
+        return bench.progress({"audit": AUDIT_ID, "where": {"undecided": True, **where}})["sentence"]
+
+    items = first_items(240)
+    with session() as open_session:
+        audit = audits.get(open_session, AUDIT_ID)
+        points = np.asarray(results.map_points(AUDIT_ID, "cross_entropy"))
+    rare = min(items, key=lambda item: item["error"])
+    near = [
+        [float(x) for x in points[rare["sample"]] + step] for step in ((-1, -1), (1, -1), (1, 1), (-1, 1))
+    ]
+    region = {"engine": "cross_entropy", "polygon": near}
+    inside = [item for item in items if item["sample"] in bench.inside(audit, region)]
+    whole, part = told(), told(region=region)
+    assert "in the whole dataset" not in whole
+    assert "of the next 50 should be wrong" in whole
+    assert "left in the whole dataset (" in part
+    share = percent(float(np.mean([item["error"] for item in inside[:50]])))
+    assert f"in this queue, about {share} of the next {min(50, len(inside))} should be wrong" in part
+    assert told(given=None, issues=False) == whole
+    assert "in this queue, " in told(engine="choicenet")
 
 
 def test_map_bytes__row_i_is_sample_i() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import data
-from auditor import consensus, reviewing, verification
+from app import data, downloads
+from auditor import consensus, decision_log, images, reviewing, verification
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from tests.app.conftest import NUM_SAMPLES, NUM_TEST
@@ -41,6 +44,15 @@ def texts(app: AppTest) -> str:
         *app.title,
     ]
     return "\n".join(str(part.value) for part in parts)
+
+
+def verify_sixty() -> None:
+    """Draw sixty samples and judge each by its true label."""
+    truth = images.true_labels(data.dataset(DATASET))
+    assert truth is not None
+    draw = verification.draw(DATASET, 60)
+    for sample in draw.sample_ids:
+        verification.record(draw.id or 0, sample, "label", label=int(truth[sample]), reviewer="Ada")
 
 
 def decisions() -> dict[int, str]:
@@ -80,6 +92,21 @@ def test_home__a_dataset_says_what_comes_next_and_leads_there() -> None:
 
 
 @pytest.mark.usefixtures("copied_home")
+def test_home__found_and_left_are_those_of_classes() -> None:
+    verify_sixty()
+    found = {metric.label: metric for metric in open_page("home").metric}
+    classes = {metric.label: metric.value for metric in open_page("classes").metric}
+    assert found["Found so far"].value == classes["Found by people"] != "0"
+    assert found["Expected left"].delta == classes["Not found yet"]
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_home__what_is_left_is_called_a_guess_until_rows_are_verified() -> None:
+    left = next(metric for metric in open_page("home").metric if metric.label == "Expected left")
+    assert left.delta.startswith("a guess: ")
+
+
+@pytest.mark.usefixtures("copied_home")
 def test_home__names_are_text() -> None:
     app = open_page("home")
     assert [heading.value for heading in app.subheader] == [r"tiny \[digits\]\(x\)"]
@@ -116,6 +143,18 @@ def test_suspects__accepting_many_states_its_cost_and_is_undone_in_one_step() ->
     assert list(decisions().values()) == ["relabel"] * 5
     app.button(key="suspects_undo_batch").click().run()
     assert decisions() == {}
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_suspects__pairs_that_are_not_listed_are_counted() -> None:
+    app = open_page("suspects", reviewer="Ada")
+    app.number_input(key="suspects_top").set_value(100).run()
+    told = texts(app)
+    changes = int(re.findall(r"(\d+) labels would change", told)[0])
+    listed = next(frame.value for frame in app.dataframe if "becomes" in frame.value.columns)
+    more, pairs = map(int, re.findall(r"and (\d+) more in (\d+) other pairs", told)[0])
+    assert (len(listed), listed.labels.sum() + more) == (6, changes)
+    assert pairs <= more
 
 
 @pytest.mark.usefixtures("copied_home")
@@ -210,6 +249,20 @@ def test_export__a_batch_is_reverted() -> None:
     app.button(key=f"export_revert_{batch}").click().run()
     assert decisions() == {}
     assert set(reviewing.log_frame(1).reviewer) == {"Ada", "Grace"}
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_export__blind_verdicts_are_part_of_the_log() -> None:
+    assert "Nobody has decided anything yet." in texts(open_page("export"))
+    verify_sixty()
+    app = open_page("export")
+    assert "Nobody has decided anything yet." not in texts(app)
+    labels = [button.proto.label for button in app.get("download_button")]
+    assert "Download the whole log (60 rows)" in labels
+    first = pd.read_csv(io.BytesIO(downloads.log_csv(data.dataset(DATASET), decision_log.entries(1)))).iloc[0]
+    assert (first.review_kind, first.reviewer) == ("blind", "Ada")
+    assert first.filepath == f"images/{first.sample_id:04d}.png"
+    assert first.given_label == data.dataset(DATASET).class_names[data.given_labels(1)[first.sample_id]]
 
 
 @pytest.mark.usefixtures("copied_home")

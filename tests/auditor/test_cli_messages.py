@@ -7,14 +7,17 @@ import json
 import pwd
 import re
 import shlex
+import subprocess
 from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from auditor import (
     auditing,
+    cli_output,
     consensus,
     importing,
     own_predictions,
@@ -24,6 +27,7 @@ from auditor import (
 )
 from auditor.catalog import audits
 from auditor.catalog.db import session
+from auditor.errors import AuditFailedError
 from tests.auditor.conftest import Run
 from tests.helpers import QUICK_OPTIONS, Digits, verify_truthfully, write_digits
 
@@ -115,6 +119,27 @@ def test_options__that_would_be_ignored_are_refused(
     code, _, err = run(*command.split())
     assert code == 2
     assert message in " ".join(err.split())
+
+
+def test_import__one_class_is_one_class(home: Path, run: Run, tmp_path: Path) -> None:
+    pixels = np.zeros((8, 8), dtype=np.uint8)
+    (tmp_path / "set" / "cat").mkdir(parents=True)
+    for i in range(3):
+        Image.fromarray(pixels + 60 * i).save(tmp_path / "set" / "cat" / f"{i}.png")
+    code, out, _ = run("import", tmp_path / "set", "--name", "cats")
+    assert code == 0
+    assert out.startswith("cats: 3 images in 1 class, ")
+    assert run("status")[1].startswith("cats: 3 images, 1 class\n")
+
+
+def test_follow_audit__a_process_that_is_gone_is_told_in_words(audited: tuple[Digits, int]) -> None:
+    audit_id, ended = add_audit(finish=False), subprocess.Popen(["true"])
+    ended.wait()
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+        audit.status, audit.pid = "running", ended.pid
+    with pytest.raises(AuditFailedError, match=r"ended without a word \(its process is gone\); `--resume`"):
+        cli_output.follow_audit(audit_id)
 
 
 def test_demo__an_unknown_engine_is_refused_before_anything_is_imported(home: Path, run: Run) -> None:

@@ -73,10 +73,10 @@ def test_report__counts_the_own_model_among_the_witnesses(
     audited: tuple[Digits, int], tmp_path: Path
 ) -> None:
     digits, audit_id = audited
-    assert "All 2 witnesses see" not in reports.report("digits")
+    assert "Both witnesses see" not in reports.report("digits")
     own_predictions.add("digits", write_table(tmp_path / "mine.csv", sure_of(digits.true_labels)))
     consensus.settle(audit_id)
-    assert "All 2 witnesses see" in reports.report("digits")
+    assert "Both witnesses see" in reports.report("digits")
 
 
 @pytest.mark.parametrize("name", ["cross_entropy", "UMN", "coteaching"])

@@ -88,7 +88,8 @@ def test_postgres__import_to_export(
     assert written.action.value_counts().to_dict() == {"keep": 119, "relabel": 1}
     assert written.cleaned_label[3] == "7"
     with db.session() as session:
-        assert reviews.counts(session, dataset_id) == {"relabel": 1}
+        standing = reviews.decisions(session, dataset_id).values()
+        assert [row.decision for row in standing] == ["relabel"]
         assert audits.get(session, audit_id).summary["num_label_issues"] >= 0
     assert review_files.apply_file("digits", tmp_path / "out.csv")["unchanged"] == 1
     assert not (home / "catalog.db").exists()

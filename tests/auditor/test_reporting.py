@@ -97,7 +97,7 @@ def digits_report():
                 trust_score=float(found.trust_score[i]),
                 error_probability=float(found.error_probability[i]),
                 suggested_probability=float(found.suggested_probability[i]),
-                reason="All 2 witnesses see something else.",
+                reason="Both witnesses see something else.",
                 image=images[i],
             )
             for i in worst

@@ -9,11 +9,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from auditor import comparisons, consensus, reports, results, reviewing, tournaments, verification, worker
+from auditor import (
+    comparisons,
+    consensus,
+    exporting,
+    reports,
+    results,
+    reviewing,
+    tournaments,
+    verification,
+    worker,
+)
 from auditor.auditing import plan
 from auditor.catalog import audits, scores
 from auditor.catalog.db import session
 from auditor.errors import AuditFailedError, ExportRefusedError, NotFoundError
+from tests.auditor.conftest import Run
 from tests.helpers import QUICK_OPTIONS, Digits, verify_truthfully
 
 FAST = QUICK_OPTIONS["cross_entropy"]
@@ -89,6 +100,38 @@ def test_before_after__refuses_to_conclude_from_nothing(audited: tuple[Digits, i
     verify_truthfully(digits, 60)
     with pytest.raises(AuditFailedError, match="No decision changes a label"):
         comparisons.before_after("digits", seeds=(0,), options=FAST)
+
+
+def test_compare__says_before_training_how_little_differs(audited: tuple[Digits, int], run: Run) -> None:
+    digits, _ = audited
+    draw = verify_truthfully(digits, 60)
+    outside = next(int(i) for i in np.flatnonzero(digits.is_wrong) if i not in draw.sample_ids)
+    label = int(digits.true_labels[outside])
+    reviewing.decide(1, outside, "relabel", label=label, reviewer="ada")
+    code, out, err = run("compare", "digits", "--seeds", "1", "--set", "epochs=1", "--set", "network=mlp")
+    assert code == 0
+    assert "1 training label differs; 60 rows held out. So few will hardly show a difference" in err
+    assert "1 training label differs; 60 rows were held out." in out
+
+
+def test_before_after__compares_what_an_automatic_export_would_hold(
+    audited: tuple[Digits, int], tmp_path: Path
+) -> None:
+    digits, audit_id = audited
+    draw = verify_truthfully(digits, 200)
+    consensus.settle(audit_id)
+    told: list[str] = []
+    result = comparisons.before_after(
+        "digits", seeds=(0,), options=FAST, policy="auto", max_fdr=0.5, on_ready=told.append
+    )
+    summary = exporting.export("digits", tmp_path / "out.csv", policy="auto", max_fdr=0.5)
+    assert result.num_held_out == 200
+    # What people found is held out with the other verified rows.
+    assert summary.num_by_people == digits.is_wrong[draw.sample_ids].sum()
+    assert result.num_changed == summary.num_automatic > 0
+    assert told[0].startswith(f"{result.num_changed} training label")
+    with pytest.raises(ExportRefusedError, match="--policy auto needs --max-fdr"):
+        comparisons.before_after("digits", options=FAST, policy="auto")
 
 
 def test_simulate__ranks_engines_and_warns(audited: tuple[Digits, int]) -> None:

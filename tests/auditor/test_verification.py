@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from auditor import consensus, images, importing, promises, reviewing, verification, worker
+from auditor import consensus, images, importing, promises, review_progress, reviewing, verification, worker
 from auditor.auditing import plan
 from auditor.catalog import audits, datasets, scores, verifications
 from auditor.catalog.db import session
@@ -133,7 +133,7 @@ def test_statements__a_class_for_an_unlabeled_sample_is_no_error_found(audited: 
     reviewing.decide(1, 9, "relabel", label=int(digits.true_labels[9]), reviewer="ada")
     after = promises.statements(promises.load(audit_id)).errors_left
     assert (after.found, after.point) == (before.found, before.point) == (0, before.point)
-    assert reviewing.progress(1, audit_id).found == 0
+    assert review_progress.progress(1, audit_id).found == 0
 
 
 def test_statements__taken_back_verdicts_leave_the_guess(audited: tuple[Digits, int]) -> None:

@@ -2,8 +2,9 @@
 
 Layout below ``home/audits/<audit>/<engine>/``: ``pred_probs.npy`` (N, K) float32, ``trust_score.npy`` (N,)
 float32, ``embeddings.npy`` (N, D) float32, ``signal_<name>.npy`` (N,) float32, ``history_<name>.npy`` (E, N)
-float16 and ``map.npy`` (N, 2) float32. They are opened as memory maps: one sample's story reads a few pages,
-never the file.
+float16 and ``map.npy`` (N, 2) float32; the audit's first engine also ``neighbours.npy`` (N, 8) int32. They are
+opened as memory maps: one sample's story reads a few pages, never the file. Only where an audit of an earlier
+version left no ``neighbours.npy`` does a story look through all embeddings.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sqlmodel import Session
 
 from auditor import embedding, own_predictions
 from auditor.catalog import audits, datasets, scores
@@ -27,6 +29,8 @@ from auditor.reasons import engine_sentence, headline
 from auditor.settings import settings
 
 NEIGHBOURS = 8
+MOST_DUPLICATES = 60
+"""Samples with the same picture that a story names: a placeholder may stand in a dataset any number of times."""
 TOP_CLASSES = 9
 
 
@@ -66,6 +70,7 @@ class Evidence:
     verdicts: list[EngineVerdict]
     neighbours: list[int]
     duplicates: list[int]
+    """The first ``MOST_DUPLICATES`` other samples with the same picture."""
     headline: str
     """What the witnesses together say, in one sentence."""
 
@@ -262,18 +267,21 @@ def describe(audit_id: int, engine: str) -> dict[str, Any]:
 
 
 def _neighbours(audit_id: int, engine: str, sample_id: int) -> list[int]:
+    if (engine_folder(audit_id, engine) / "neighbours.npy").exists():
+        return [int(i) for i in array(audit_id, engine, "neighbours")[sample_id]]
     ids, _ = embedding.nearest_neighbors(
         embeddings(audit_id, engine), np.array([sample_id]), num_neighbors=NEIGHBOURS
     )
     return [int(i) for i in ids[0]]
 
 
-def _duplicates(open_session: Any, sample: SampleTable) -> list[int]:
+def _duplicates(open_session: Session, sample: SampleTable) -> list[int]:
     if sample.duplicate_group is None:
         return []
-    table = datasets.duplicates(open_session, sample.dataset_id)
-    same = table[(table.duplicate_group == sample.duplicate_group) & (table.sample_id != sample.sample_id)]
-    return [int(i) for i in same.sample_id]
+    group = datasets.group_members(
+        open_session, sample.dataset_id, sample.duplicate_group, limit=MOST_DUPLICATES + 1
+    )
+    return [one for one in group if one != sample.sample_id][:MOST_DUPLICATES]
 
 
 def _names(audit_id: int, engine: str, prefix: str) -> list[str]:

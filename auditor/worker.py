@@ -122,6 +122,8 @@ def _run_engine(audit: AuditTable, dataset: DatasetTable, name: str, heartbeat: 
         "embeddings": result.embeddings,
         "map": embedding.map_2d(result.embeddings, quick=audit.options.get("map") == "pca"),
     }
+    if name == audit.engines[0]:  # whose neighbours a card shows
+        arrays["neighbours"] = embedding.neighbor_table(result.embeddings, num_neighbors=results.NEIGHBOURS)
     arrays |= {f"signal_{key}": values for key, values in result.signals.items()}
     arrays |= {f"history_{key}": values for key, values in result.signal_history.items()}
     results.store(results.engine_folder(audit.id, name), arrays)

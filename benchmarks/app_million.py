@@ -3,7 +3,8 @@
     python -m benchmarks.app_million [--samples 1000000] [--home FOLDER] [--out FILE]
 
 The catalog is made by this script: a million sample rows with 28-pixel images in the cache, scores, and the arrays
-of two engines. What the images show does not matter here; they differ from each other so that no cache helps.
+of two engines with the features of a small network; a fifth of the samples stands in groups of one picture. What
+the images show does not matter here; they differ from each other so that no cache helps.
 With ``--home`` an earlier catalog of the same size is used again. Times are the server's: the app runs as a process
 of its own and answers over HTTP on the loopback device; the page itself is run by Streamlit's script runner.
 ``load_before`` says how much other work shared the machine.
@@ -34,7 +35,9 @@ import psutil
 ROOT = Path(__file__).resolve().parent.parent
 CLASSES = [f"class {i}" for i in range(10)]
 ENGINES = ("cross_entropy", "coteaching")
-SIDE, FEATURES, EPOCHS = 28, 32, 10
+SIDE, FEATURES, EPOCHS = 28, 128, 10
+COPIES = 3
+"""Samples of a group that share their picture."""
 CHUNK = 50_000
 PAGE = 60
 REPEATS = 9
@@ -59,7 +62,7 @@ def main() -> None:
             "samples": options.samples,
             "seconds_to_make": round(time.perf_counter() - began, 1),
             "machine": machine(),
-            **measure(),
+            **measure(options.samples),
         }
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(figures, indent=2) + "\n")
@@ -133,7 +136,15 @@ def make(num_samples: int) -> None:
 def _sample_rows(given: Any) -> Iterator[dict[str, Any]]:
     for i, label in enumerate(given.tolist()):
         path = f"{i // 1000:04d}/{i:07d}.png"
-        yield {"sample_id": i, "filepath": path, "location": path, "given_label": label}
+        group = i // COPIES if i % (5 * COPIES) < COPIES else None
+        yield {
+            "sample_id": i,
+            "filepath": path,
+            "location": path,
+            "given_label": label,
+            "duplicate_group": group,
+            "duplicate_kind": None if group is None else "exact",
+        }
 
 
 def _make_arrays(audit_id: int, given: Any, generator: np.random.Generator) -> None:
@@ -142,6 +153,8 @@ def _make_arrays(audit_id: int, given: Any, generator: np.random.Generator) -> N
 
     num_samples = len(given)
     for engine in ENGINES:
+        # No neighbours are sought here: which they are does not matter to the app, and it takes the audit minutes.
+        neighbours = generator.integers(0, num_samples, (num_samples, results.NEIGHBOURS), dtype=np.int32)
         probs = generator.random((num_samples, len(CLASSES)), dtype=np.float32)
         probs /= probs.sum(axis=1, keepdims=True)
         trust = generator.random(num_samples, dtype=np.float32)
@@ -152,6 +165,7 @@ def _make_arrays(audit_id: int, given: Any, generator: np.random.Generator) -> N
                 "trust_score": trust,
                 "embeddings": generator.standard_normal((num_samples, FEATURES), dtype=np.float32),
                 "map": generator.standard_normal((num_samples, 2), dtype=np.float32),
+                "neighbours": neighbours,
                 "signal_loss": trust,
                 "history_loss": generator.random((EPOCHS, num_samples), dtype=np.float32).astype(np.float16),
             },
@@ -164,11 +178,11 @@ def _make_arrays(audit_id: int, given: Any, generator: np.random.Generator) -> N
         (settings().audit_folder(audit_id) / f"{engine}.json").write_text(json.dumps(about))
 
 
-def measure() -> dict[str, Any]:
+def measure(num_samples: int) -> dict[str, Any]:
     """Run the app on the home and time what a reviewer asks of it."""
     with serving() as (url, server):
         process = psutil.Process(server.pid)
-        figures: dict[str, Any] = {"seconds": App(url, process).figures()}
+        figures: dict[str, Any] = {"seconds": App(url, process, num_samples).figures()}
         figures["memory_mb"] = {
             "resident": round(process.memory_info().rss / 2**20),
             "own": round(process.memory_full_info().uss / 2**20),
@@ -207,8 +221,8 @@ def serving() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
 class App:
     """The running app, asked as its components ask it."""
 
-    def __init__(self, url: str, process: psutil.Process) -> None:
-        self.url, self.process = url, process
+    def __init__(self, url: str, process: psutil.Process, num_samples: int) -> None:
+        self.url, self.process, self.num_samples = url, process, num_samples
         from app import access
 
         self.token = access.token()
@@ -233,8 +247,10 @@ class App:
         queue = {"undecided": True}
         items = self.post("queue", audit=1, where=queue, limit=PAGE)["items"]
         ids = iter([item["sample"] for item in items])
-        deep = iter(np.linspace(0, 990_000, REPEATS).astype(int).tolist())
+        deep = iter(np.linspace(0, 0.99 * self.num_samples, REPEATS).astype(int).tolist())
         pages = iter(range(REPEATS))
+        cards = iter([item["sample"] for item in items])
+        copies = iter(range(0, 5 * COPIES * REPEATS, 5 * COPIES))
         pair, engine = {**queue, "given": 3, "suggested": 5}, {**queue, "engine": ENGINES[0]}
 
         def next_page() -> None:
@@ -259,7 +275,8 @@ class App:
             "page of one engine": lambda: self.post("queue", audit=1, where=engine, limit=PAGE),
             "60 thumbnails": tiles,
             "verdict": verdict,
-            "card": lambda: self.post("card", audit=1, sample=items[0]["sample"]),
+            "card": lambda: self.post("card", audit=1, sample=next(cards)),
+            "card of a copy": lambda: self.post("card", audit=1, sample=next(copies)),
             "progress": lambda: self.post("progress", audit=1),
         }
         return {name: timed(action, self.process) for name, action in actions.items()}

@@ -1,5 +1,7 @@
 // The evidence card of one sample. Everything on it is text or an image of ours; nothing is parsed as HTML.
 
+const MOST_COPIES = 60; // as many as the server names (results.MOST_DUPLICATES)
+
 class Card {
   constructor(bench, item) {
     this.bench = bench;
@@ -59,7 +61,7 @@ class Card {
     const sections = [
       this.exemplars(story), this.engines(story),
       this.strip("Nearest in what the engines learned", story.neighbours, "neighbours"),
-      same.length ? this.strip("The same picture", same, "duplicates") : null,
+      same.length ? this.strip(`The same picture${same.length < MOST_COPIES ? "" : ` (the first ${same.length})`}`, same, "duplicates") : null,
     ];
     this.right.replaceChildren(...sections.filter(Boolean));
   }

@@ -234,3 +234,15 @@ def _batched(rows: Iterable[Any], size: int = ROWS_A_STATEMENT) -> Iterable[Sequ
     iterator = iter(rows)
     while batch := list(itertools.islice(iterator, size)):
         yield batch
+
+
+def group_members(session: Session, dataset_id: int, duplicate_group: int, *, limit: int) -> list[int]:
+    """The first ``limit`` sample_ids of a group of duplicates."""
+    # The sum keeps SQLite from walking the whole primary key, which has the order asked for, to the group.
+    rows = session.exec(
+        select(SampleTable.sample_id)
+        .where(SampleTable.dataset_id + 0 == dataset_id, SampleTable.duplicate_group == duplicate_group)
+        .order_by(SampleTable.sample_id)
+        .limit(limit)
+    )
+    return list(rows)

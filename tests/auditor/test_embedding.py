@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from auditor import embedding
-from auditor.embedding import map_2d, nearest_neighbors
+from auditor.embedding import map_2d, nearest_neighbors, neighbor_table
 from auditor.errors import AuditFailedError
 
 
@@ -80,3 +80,35 @@ def test_nearest_neighbors__duplicates_never_return_the_sample_itself():
 def test_nearest_neighbors__fewer_samples_than_asked_for():
     assert nearest_neighbors(np.eye(3), np.array([1]), num_neighbors=10)[0].shape == (1, 2)
     assert nearest_neighbors(np.eye(1), np.array([0]))[0].shape == (1, 0)
+
+
+def test_neighbor_table__of_a_small_set_is_exact():
+    points, _ = blobs(60)
+    table = neighbor_table(points, num_neighbors=8)
+    assert (table.shape, table.dtype) == ((60, 8), np.int32)
+    np.testing.assert_array_equal(table, nearest_neighbors(points, np.arange(60), num_neighbors=8)[0])
+    assert neighbor_table(np.eye(3), num_neighbors=8).shape == (3, 2)
+
+
+def test_neighbor_table__of_a_large_set_misses_few(monkeypatch):
+    points, _ = blobs(3_000, num_blobs=5)
+    exact = neighbor_table(points, num_neighbors=8)
+    monkeypatch.setattr(embedding, "MAX_EXACT", 1_000)
+    monkeypatch.setattr(embedding, "LEAF", 500)
+    table = neighbor_table(points, num_neighbors=8)
+    np.testing.assert_array_equal(table, neighbor_table(points, num_neighbors=8))
+    assert np.mean([len(set(a) & set(b)) / 8 for a, b in zip(table, exact, strict=True)]) > 0.95
+    assert all(i not in row and len(set(row)) == 8 for i, row in enumerate(table.tolist()))
+
+
+def test_neighbor_table__a_large_set_of_the_same_picture(monkeypatch):
+    monkeypatch.setattr(embedding, "MAX_EXACT", 100)
+    monkeypatch.setattr(embedding, "LEAF", 50)
+    table = neighbor_table(np.ones((400, 3)), num_neighbors=8)
+    assert table.min() >= 0
+    assert all(i not in row and len(set(row)) == 8 for i, row in enumerate(table.tolist()))
+
+
+def test_neighbor_table__refuses_what_is_no_table():
+    with pytest.raises(AuditFailedError, match=r"\(3,\); neighbours need"):
+        neighbor_table(np.zeros(3))

@@ -1,8 +1,9 @@
 """Before and after: is a network trained on the cleaned labels better than one trained on the given ones?
 
 The plain baseline is trained on both with the same seeds and images, and judged on the same held-out rows:
-verified ones, drawn at random and judged blind, which neither side trains on. They are never dropped or
-corrected silently: rows that the judge could not decide or that belong to no class are counted and named.
+verified ones, drawn at random and judged blind. Neither side trains on them or on their copies. They are never
+dropped or corrected silently: rows that the judge could not decide or that belong to no class are counted and
+named.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor import comparing, exporting, images, training, verification
+from auditor import comparing, exporting, findings, images, training, verification
 from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.catalog.models import DatasetTable
@@ -76,7 +77,8 @@ def before_after(
     held, truth, notes = _held_out(dataset.id)
     cleaned = _cleaned(dataset, given, policy, max_fdr)
     before, after = given.copy(), cleaned.copy()
-    before[held], after[held] = -1, -1
+    apart = apart_from_training(dataset.id, held)
+    before[apart], after[apart] = -1, -1
     num_changed = int((before != after).sum())
     if not num_changed:
         raise AuditFailedError(
@@ -97,7 +99,16 @@ def before_after(
     right_before, right_after = (_majority(votes) == truth for votes in (votes_before, votes_after))
     names = ("cleaned labels", "given labels")
     difference = comparing.compare_accuracy(right_after, right_before, names=names)
+    findings.keep(dataset.id, "compare", [difference.sentence, *notes])
     return BeforeAfter(difference, by_seed, len(held), num_changed, notes)
+
+
+def apart_from_training(dataset_id: int, held: NDArray[np.int64]) -> NDArray[np.int64]:
+    """``held`` and every sample with the same pixels: who trains on a copy is judged on what it has seen."""
+    with session() as open_session:
+        copies = datasets.duplicates(open_session, dataset_id)
+    same = copies.content_hash.isin(copies.content_hash[copies.sample_id.isin(held)])
+    return np.union1d(held, copies.sample_id[same & (copies.content_hash != "")].to_numpy(dtype=np.int64))
 
 
 def _held_out(dataset_id: int) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str]]:

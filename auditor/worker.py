@@ -159,7 +159,7 @@ class _EpochWatch:
         return self._earlier + time.monotonic() - self._began
 
     def __call__(self, record: EpochRecord) -> None:
-        metrics = {key: float(value) for key, value in record.metrics.items()}
+        metrics: dict[str, float | None] = {key: float(value) for key, value in record.metrics.items()}
         if self._is_right is not None and "selected" in record.signals:
             kept = np.nan_to_num(np.asarray(record.signals["selected"], dtype=np.float64))
             if kept.sum() > 0:

@@ -91,6 +91,9 @@ def test_before_after__cleaning_many_wrong_labels_helps(audited: tuple[Digits, i
     assert result.num_changed == sum(int(i) not in held for i in np.flatnonzero(digits.is_wrong)) + 1
     assert result.by_seed[0][2] >= result.by_seed[0][1] - 0.05
     assert result.difference.low <= result.difference.difference <= result.difference.high
+    page = html.unescape(reports.report("digits"))
+    assert "Before and after" in page
+    assert result.sentence in page
 
 
 def test_before_after__refuses_to_conclude_from_nothing(audited: tuple[Digits, int]) -> None:

@@ -82,7 +82,8 @@ def test_progress__one_verdict_does_not_advise_to_stop(audited: tuple[Digits, in
     label = int(digits.given_labels[draw.sample_ids[0]])
     verification.record(draw.id, draw.sample_ids[0], "label", label=label, reviewer="ada")
     seen = review_progress.progress(DATASET, audit_id)
-    assert (seen.left.point, seen.left.kind) == (0, "interval")
+    assert seen.left.kind == "interval"
+    assert seen.left.point > 0  # the guess of the predictions still counts
     assert seen.left.high > 200
     assert f"About 0 wrong labels are left (0 to {seen.left.high})" in seen.advice
     assert "stopping" not in seen.advice

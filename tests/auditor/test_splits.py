@@ -10,7 +10,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from auditor import exporting, fiftyone_fields, importing, promises, reports, reviewing, verification, worker
+from auditor import (
+    comparisons,
+    exporting,
+    fiftyone_fields,
+    importing,
+    promises,
+    reports,
+    reviewing,
+    verification,
+    worker,
+)
 from auditor.auditing import plan
 from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
@@ -152,6 +162,18 @@ def test_splits__of_a_folder_from_import_to_export(
         }
         before, after = (datasets.class_counts(open_session, one) for one in (1, again.dataset_id))
     assert after[4] == before[4] + 1
+
+
+@pytest.mark.usefixtures("parted")
+def test_before_after__trains_on_no_copy_of_what_it_is_judged_on() -> None:
+    with session() as open_session:
+        by_path = datasets.sample_ids_by_path(open_session, 1)
+    original, copied = (
+        next(i for path, i in by_path.items() if path.endswith(name)) for name in ("0000.png", "copy.png")
+    )
+    other = next(i for path, i in by_path.items() if path.endswith("0005.png"))
+    held = np.array([other, copied])
+    assert set(comparisons.apart_from_training(1, held)) == {original, copied, other}
 
 
 def test_splits__a_promise_is_about_all_flags(parted: tuple[Digits, int]) -> None:

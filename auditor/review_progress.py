@@ -119,7 +119,7 @@ def _in_question(home: Settings, dataset_id: int, version: str) -> NDArray[np.bo
 
 
 def noise_rate(audit: AuditTable) -> NoiseRate:
-    """``promises.noise_rate_now``, read again only where a verdict, a draw or the audit's scores are new."""
+    """``promises.noise_rate_now``, read again only after a word on a random sample or with new scores."""
     with session() as open_session:
         newest = verifications.newest(open_session, audit.dataset_id)
     version = f"{audit.created_at} {audit.summary.get('settled_at')}"
@@ -127,7 +127,7 @@ def noise_rate(audit: AuditTable) -> NoiseRate:
 
 
 @functools.lru_cache(maxsize=64)
-def _noise_rate(home: Settings, audit_id: int, version: str, newest: tuple[int, int]) -> NoiseRate:  # noqa: ARG001
+def _noise_rate(home: Settings, audit_id: int, version: str, newest: tuple[int, int, int]) -> NoiseRate:  # noqa: ARG001
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
     return promises.noise_rate_now(audit)

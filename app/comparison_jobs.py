@@ -12,9 +12,10 @@ from auditor import comparisons
 KIND = "comparisons"
 
 
-def start(name: str, preset: str, device: str) -> Path:
-    """Start training on given and on cleaned labels; returns the folder of the work."""
-    return background.start(KIND, "app.comparison_jobs", {"name": name, "preset": preset, "device": device})
+def start(name: str, preset: str, device: str, policy: str, max_fdr: float | None) -> Path:
+    """Start training on given and on the labels of such an export; returns the folder of the work."""
+    request = {"name": name, "preset": preset, "device": device, "policy": policy, "max_fdr": max_fdr}
+    return background.start(KIND, "app.comparison_jobs", request)
 
 
 def newest(name: str) -> Path | None:
@@ -26,14 +27,21 @@ def work(folder: Path) -> None:
     """Do the comparison that the folder describes."""
 
     def compared(request: dict[str, Any]) -> dict[str, Any]:
-        background.tell(folder, {"stage": "training", "done": 0, "total": None})
+        seen: dict[str, Any] = {"stage": "training", "done": 0, "total": None, "about": ""}
+
+        def tell(**more: Any) -> None:
+            seen.update(more)
+            background.tell(folder, seen)
+
+        tell()
         found = comparisons.before_after(
             request["name"],
             preset=request["preset"],
             device=request["device"],
-            on_run=lambda done, total: background.tell(
-                folder, {"stage": "training", "done": done, "total": total}
-            ),
+            policy=request["policy"],
+            max_fdr=request["max_fdr"],
+            on_ready=lambda text: tell(about=text),
+            on_run=lambda done, total: tell(done=done, total=total),
         )
         return {
             "sentence": found.sentence,

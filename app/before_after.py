@@ -14,10 +14,10 @@ from auditor.catalog.models import DatasetTable
 POLL_S = 2.0
 
 
-def draw(dataset: DatasetTable) -> None:
-    """The newest comparison, and a button for a new one."""
+def draw(dataset: DatasetTable, policy: str, max_fdr: float | None) -> None:
+    """The newest comparison, and a button for a new one with the labels of such an export."""
     st.write(
-        "The plain baseline is trained on the given and on the cleaned labels, with the same seeds, "
+        "The plain baseline is trained on the given labels and on those of the export above, with the same seeds, "
         "and judged on the verified rows, which neither side trains on."
     )
     folder = comparison_jobs.newest(dataset)
@@ -25,7 +25,7 @@ def draw(dataset: DatasetTable) -> None:
     if st.button(
         "Train on both and compare", key="export_compare", disabled=is_busy, icon=":material/balance:"
     ):
-        comparison_jobs.start(dataset, "quick", "auto")
+        comparison_jobs.start(dataset, "quick", "auto", policy, max_fdr)
         st.rerun()
     if folder is not None:
         st.fragment(_draw_newest, run_every=POLL_S if is_busy else None)(folder, is_busy)
@@ -47,5 +47,7 @@ def _draw_newest(folder: Path, was_busy: bool) -> None:
         done, total = seen.get("done", 0), seen.get("total")
         text = f"Training: {done} of {total} pairs" if total else "Training the first pair …"
         st.progress(done / total if total else 0.0, text=text)
+        if seen.get("about"):
+            st.caption(plain(seen["about"]))
     if was_busy and seen["stage"] in background.OVER:
         st.rerun()

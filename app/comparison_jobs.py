@@ -12,9 +12,16 @@ from auditor.catalog.models import DatasetTable
 from auditor.settings import settings
 
 
-def start(dataset: DatasetTable, preset: str, device: str) -> Path:
-    """Start training on given and on cleaned labels; returns the folder of the work."""
-    request = {"name": dataset.name, "preset": preset, "device": device, "born": _born(dataset)}
+def start(dataset: DatasetTable, preset: str, device: str, policy: str, max_fdr: float | None) -> Path:
+    """Start training on given and on the labels of such an export; returns the folder of the work."""
+    request = {
+        "name": dataset.name,
+        "born": _born(dataset),
+        "preset": preset,
+        "device": device,
+        "policy": policy,
+        "max_fdr": max_fdr,
+    }
     return background.start(_kind(dataset), "app.comparison_jobs", request)
 
 
@@ -38,14 +45,21 @@ def work(folder: Path) -> None:
     """Do the comparison that the folder describes."""
 
     def compared(request: dict[str, Any]) -> dict[str, Any]:
-        background.tell(folder, {"stage": "training", "done": 0, "total": None})
+        seen: dict[str, Any] = {"stage": "training", "done": 0, "total": None, "about": ""}
+
+        def tell(**more: Any) -> None:
+            seen.update(more)
+            background.tell(folder, seen)
+
+        tell()
         found = comparisons.before_after(
             request["name"],
             preset=request["preset"],
             device=request["device"],
-            on_run=lambda done, total: background.tell(
-                folder, {"stage": "training", "done": done, "total": total}
-            ),
+            policy=request["policy"],
+            max_fdr=request["max_fdr"],
+            on_ready=lambda text: tell(about=text),
+            on_run=lambda done, total: tell(done=done, total=total),
         )
         return {
             "sentence": found.sentence,

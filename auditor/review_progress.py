@@ -119,25 +119,15 @@ def _in_question(home: Settings, dataset_id: int, version: str) -> NDArray[np.bo
 
 
 def noise_rate(audit: AuditTable) -> NoiseRate:
-    """``promises.noise_rate_now``, read again only where a verdict, a draw or the audit's scores are new.
-
-    Or where a review contradicts a verdict, which is then unsure.
-    """
+    """``promises.noise_rate_now``, read again only after a word on a random sample or with new scores."""
     with session() as open_session:
         newest = verifications.newest(open_session, audit.dataset_id)
-    contradicted = verification.contradicted(audit.dataset_id)
     version = f"{audit.created_at} {audit.summary.get('settled_at')}"
-    return _noise_rate(settings(), audit.id or 0, version, newest, contradicted)
+    return _noise_rate(settings(), audit.id or 0, version, newest)
 
 
 @functools.lru_cache(maxsize=64)
-def _noise_rate(
-    home: Settings,  # noqa: ARG001
-    audit_id: int,
-    version: str,  # noqa: ARG001
-    newest: tuple[int, int],  # noqa: ARG001
-    contradicted: frozenset[tuple[int, int]],  # noqa: ARG001
-) -> NoiseRate:
+def _noise_rate(home: Settings, audit_id: int, version: str, newest: tuple[int, int, int]) -> NoiseRate:  # noqa: ARG001
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
     return promises.noise_rate_now(audit)

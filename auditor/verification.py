@@ -158,13 +158,6 @@ def standing(dataset_id: int, *, trusted: NDArray[np.bool_] | None = None) -> Ve
     )
 
 
-def contradicted(dataset_id: int) -> frozenset[tuple[int, int]]:
-    """(draw_id, sample_id) of the verdicts that a later review contradicts."""
-    with session() as open_session:
-        done = verifications.verdicts(open_session, dataset_id)
-        return frozenset(_contradicted(open_session, dataset_id, done))
-
-
 def _contradicted(
     open_session: Session, dataset_id: int, done: Mapping[tuple[int, int], VerdictTable]
 ) -> set[tuple[int, int]]:

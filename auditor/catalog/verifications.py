@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import func
 from sqlmodel import Session, select
 
-from auditor.catalog.models import DrawTable, VerdictTable
+from auditor.catalog.models import DrawTable, ReviewTable, VerdictTable
 from auditor.errors import NotFoundError
 
 
@@ -44,11 +44,18 @@ def add_verdict(session: Session, verdict: VerdictTable) -> None:
     session.flush()
 
 
-def newest(session: Session, dataset_id: int) -> tuple[int, int]:
-    """Ids of the newest verdict and the newest draw, 0 without one: both grow with everything that is said."""
-    verdict = select(func.coalesce(func.max(VerdictTable.id), 0)).where(VerdictTable.dataset_id == dataset_id)
-    drawn = select(func.coalesce(func.max(DrawTable.id), 0)).where(DrawTable.dataset_id == dataset_id)
-    return int(session.exec(verdict).one()), int(session.exec(drawn).one())
+def newest(session: Session, dataset_id: int) -> tuple[int, int, int]:
+    """Ids of the newest verdict, draw and review of a judged sample, 0 without one.
+
+    One of them grows with everything that is said about the random samples.
+    """
+    found = [
+        select(func.max(table.id)).where(table.dataset_id == dataset_id)
+        for table in (VerdictTable, DrawTable, ReviewTable)
+    ]
+    found[2] = found[2].where(ReviewTable.sample_id.in_(judged_samples(dataset_id)))
+    verdict, drawn, reviewed = (int(session.exec(one).one() or 0) for one in found)
+    return verdict, drawn, reviewed
 
 
 def judged_samples(dataset_id: int) -> Any:

@@ -13,8 +13,9 @@ import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from auditor import auditing, importing, worker
-from auditor.catalog import db
+from auditor import auditing, images, importing, verification, worker
+from auditor.catalog import datasets, db
+from auditor.catalog.db import session
 
 NUM_SAMPLES = 240
 NUM_WRONG = 24
@@ -41,6 +42,16 @@ def write_digits(folder: Path, *, num_samples: int = NUM_SAMPLES, num_wrong: int
             split, note = "train" if i < num_samples - NUM_TEST else "test", "=1+1" if i == 0 else ""
             rows.writerow([f"images/{i:04d}.png", NAMES[given[i]], NAMES[truth[i]], split, note])
     return folder / "labels.csv"
+
+
+def verify_sixty() -> None:
+    """Draw sixty samples and judge each by its true label."""
+    with session() as open_session:
+        truth = images.true_labels(datasets.get(open_session, DATASET))
+    assert truth is not None
+    draw = verification.draw(DATASET, 60)
+    for sample in draw.sample_ids:
+        verification.record(draw.id or 0, sample, "label", label=int(truth[sample]), reviewer="Ada")
 
 
 @pytest.fixture(scope="session")

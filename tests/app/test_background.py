@@ -10,11 +10,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from app import background
+from app import background, comparison_jobs
+from tests.app.conftest import DATASET, verify_sixty
 
-pytestmark = pytest.mark.usefixtures("home")
 
-
+@pytest.mark.usefixtures("home")
 def test_state__work_whose_number_went_to_another_process_is_dead() -> None:
     folder = background.start("jobs", "platform", {})  # a module that ends at once and tells nothing
     for _ in range(200):
@@ -31,3 +31,13 @@ def test_state__work_whose_number_went_to_another_process_is_dead() -> None:
 
 def write(folder: Path, pid: int, started: float) -> None:
     (folder / "process.json").write_text(json.dumps([pid, started]))
+
+
+def test_comparison__takes_the_policy_of_the_export(copied_home: Path) -> None:
+    verify_sixty()
+    folder = copied_home / "comparisons" / "1"
+    folder.mkdir(parents=True)
+    request = {"name": DATASET, "preset": "quick", "device": "cpu", "policy": "auto", "max_fdr": None}
+    (folder / "request.json").write_text(json.dumps(request))
+    comparison_jobs.work(folder)
+    assert background.state(folder)["error"].startswith("--policy auto needs --max-fdr")

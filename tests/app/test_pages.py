@@ -11,10 +11,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import data, downloads
-from auditor import consensus, decision_log, images, reviewing, verification
+from auditor import consensus, decision_log, reviewing, verification
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
-from tests.app.conftest import NUM_SAMPLES, NUM_TEST
+from tests.app.conftest import NUM_SAMPLES, NUM_TEST, verify_sixty
 
 ROOT = Path(__file__).resolve().parents[2]
 DATASET = "tiny [digits](x)"
@@ -44,15 +44,6 @@ def texts(app: AppTest) -> str:
         *app.title,
     ]
     return "\n".join(str(part.value) for part in parts)
-
-
-def verify_sixty() -> None:
-    """Draw sixty samples and judge each by its true label."""
-    truth = images.true_labels(data.dataset(DATASET))
-    assert truth is not None
-    draw = verification.draw(DATASET, 60)
-    for sample in draw.sample_ids:
-        verification.record(draw.id or 0, sample, "label", label=int(truth[sample]), reviewer="Ada")
 
 
 def decisions() -> dict[int, str]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import Engine, event
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError, ProgrammingError
 from sqlmodel import Session, SQLModel, create_engine
 
 from auditor.catalog import models, schema
@@ -75,7 +75,7 @@ def _engine_cached(url: str) -> Engine:
         event.listen(engine, "connect", _sqlite_pragmas)
     try:
         schema.prepare(engine)
-    except OperationalError as error:
+    except (OperationalError, ProgrammingError) as error:  # the second: no right to create or alter a table
         raise AuditorError(_explained(error)) from error
     return engine
 
@@ -88,12 +88,14 @@ def _sqlite_pragmas(connection: Any, _record: Any) -> None:
     cursor.close()
 
 
-def _explained(error: OperationalError) -> str:
+def _explained(error: DBAPIError) -> str:
     text = str(error.orig)
     remedies = {
         "locked": "another process is writing for long; try again in a minute",
         "full": "free some space or point AUDITOR_HOME to another disk",
         "readonly": "make the file writable or point AUDITOR_HOME elsewhere",
+        "permission denied": "let this user create tables, or name another in AUDITOR_DATABASE_URL",
+        "must be owner": "open it once as the user who owns its tables, so that what is missing can be added",
         "unable to open": "check the rights on the folder or set AUDITOR_HOME",
     }
     remedy = next((way for word, way in remedies.items() if word in text), "see `auditor doctor`")

@@ -6,8 +6,10 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from sqlalchemy import text
+
 from auditor.catalog import datasets
-from auditor.catalog.db import session
+from auditor.catalog.db import close_all, session
 from auditor.catalog.models import AuditTable, DatasetTable, EpochTable
 
 
@@ -48,6 +50,15 @@ def first_epoch(metrics: dict[str, float | None]) -> EpochTable:
         seconds=1.0,
         metrics=metrics,
     )
+
+
+def drop(*columns: str) -> None:
+    """Leave the catalog as a version wrote it that did not know these columns (``table.column``)."""
+    with session() as open_session:
+        for column in columns:
+            table, name = column.split(".")
+            open_session.execute(text(f"ALTER TABLE {table} DROP COLUMN {name}"))
+    close_all()
 
 
 def at_once(*works: Callable[[], object]) -> list[object]:

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, text
 
 from auditor import api, auditing, diagnosis, exporting, review_files, reviewing, verification, worker
 from auditor.catalog import audits, datasets, db, reviews, scores, verifications
 from auditor.errors import AuditorError
 from auditor.importing import import_dataset
-from tests.auditor.catalogs import add_dataset, at_once, first_epoch, queued_audit
+from tests.auditor.catalogs import add_dataset, at_once, drop, first_epoch, queued_audit
 from tests.helpers import write_digits
 
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
@@ -142,6 +142,38 @@ def test_record_epoch__what_is_no_number_is_none(empty: str) -> None:
     with db.session() as open_session:
         (stored,) = audits.epochs(open_session, 1)
     assert stored.metrics == {"kept": None, "train_accuracy": 0.5}
+
+
+def test_session__a_catalog_of_an_earlier_version_gets_the_columns_that_it_lacks(empty: str) -> None:
+    add_dataset()
+    with db.session() as open_session:
+        audits.create(open_session, queued_audit(), [])
+    drop("audit.host", "audit.cancel_requested", "audit.status")
+
+    def look() -> audits.AuditTable:
+        with db.session() as open_session:
+            return audits.get(open_session, 1)
+
+    for audit in at_once(*[look] * 4):
+        assert (audit.host, audit.cancel_requested, audit.status) == (None, False, "queued")
+
+
+def test_session__a_user_who_may_not_extend_the_tables_is_told_who_may(
+    empty: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dataset()
+    with db.session() as open_session:
+        open_session.execute(text("CREATE ROLE guest LOGIN"))
+        open_session.execute(text("GRANT SELECT ON ALL TABLES IN SCHEMA public TO guest"))
+    drop("audit.host")
+    monkeypatch.setenv("AUDITOR_DATABASE_URL", empty.replace("postgres:secret", "guest:secret"))
+    with (
+        pytest.raises(
+            AuditorError, match="must be owner of table audit.+: open it once as the user who owns"
+        ),
+        db.session(),
+    ):
+        pass
 
 
 @pytest.mark.parametrize(

@@ -75,10 +75,9 @@ class TableSource:
                 continue
             found = self._row(row, cells)
             if isinstance(found, SourceRow):
-                seen, first = book.first_row(found.location, row)
-                if seen:
-                    text = f"{printable(found.filepath)} is listed before, in row {first}; remove one"
-                    found = Problem(self._name, row, text)
+                again = book.again(found.location, row, found.label)
+                if again is not None:
+                    found = Problem(self._name, row, f"{printable(found.filepath)} {again}")
             yield found
 
     def _row(self, row: int, cells: list[str]) -> SourceRow | Problem:

@@ -175,6 +175,13 @@ def test_rows__open_quote_is_refused(tmp_path: Path) -> None:
             {"true_label_column": "zz"},
             r"has no column 'zz'; Its columns are: path, label",
         ),
+        (
+            "im/00000.PNG,digit 1\nim/00001.PNG,digit 2\n",
+            {},
+            "its first row looks like data; add a header row such as filepath,label. Its columns are: im/00000.PNG",
+        ),
+        ("im/0.png,5,5\n", {}, "the column '5' twice; its first row looks like data; add a header row"),
+        ("im/0.png,\n", {}, "a column without a name; its first row looks like data; add a header row"),
         ("path,path,label\n", {}, "has the column 'path' twice"),
         ("path,,label\n", {}, "has a column without a name"),
         ("", {}, r"is empty; it needs a header"),

@@ -40,6 +40,8 @@ def draw_look(seen: Look) -> None:
     right.dataframe(pd.DataFrame(rows), hide_index=True, height=240)
     if preview.problems:
         _draw_problems([(one.file, one.row, one.text) for one in preview.problems])
+    for note in preview.notes:
+        st.info(plain(note), icon=":material/info:")
     if preview.ignored:
         st.caption(f"{words.plural(len(preview.ignored), 'file')} passed over because they are no images.")
 
@@ -66,6 +68,8 @@ def _draw_job(job: Job) -> None:
     line, action, away = st.columns([5, 1.2, 0.8], vertical_alignment="center")
     if job.stage == "finished" and job.report is not None:
         line.success(f"{plain(job.name)}: {_told(job.report)}")
+        for note in job.report.get("notes", ()):
+            line.caption(plain(words.on_the_page(note)))
         if action.button("Start an audit", key=f"import_audit_{job.folder.name}", type="primary"):
             state.go_to_dataset(job.name)
             background.dismiss(job.folder)

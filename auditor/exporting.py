@@ -13,7 +13,7 @@ import os
 import shlex
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -43,6 +43,7 @@ SIGNAL_COLUMNS = {
     "coteaching_selected": ("coteaching", "selected"),
     "choicenet_rho": ("choicenet", "rho"),
 }
+SCORE_COLUMNS = ["is_label_issue", "trust_score", "suggested_label", "suggested_probability"]
 TRUST_COLUMNS = ("umn", "l2b", "coteaching", "choicenet", "cross_entropy")
 EXCLUDING = ("exclude", "multiple", "none", "unreadable")
 """Decisions after which the sample has no single right label: it leaves a single-label data set."""
@@ -229,17 +230,30 @@ def _rows(sources: _Sources) -> Iterator[dict[str, Any]]:
 
 def _rows_with_samples(sources: _Sources) -> Iterator[tuple[dict[str, Any], SampleTable]]:
     assert sources.dataset.id is not None
-    table = None if sources.scores is None else sources.scores.to_dict("list")
+    is_audited = sources.scores is not None
+    scored = itertools.repeat(None) if sources.scores is None else _scored(sources.scores)
     with session() as open_session:
-        for sample in datasets.iterate_samples(open_session, sources.dataset.id):
-            yield _row(sources, table, sample), sample
+        # Without an audit the empty scores have no end; with one there is a score for every sample.
+        for sample, score in zip(
+            datasets.iterate_samples(open_session, sources.dataset.id), scored, strict=is_audited
+        ):
+            yield _row(sources, score, sample), sample
 
 
-def _row(sources: _Sources, table: Mapping[Any, list[Any]] | None, sample: SampleTable) -> dict[str, Any]:
+def _scored(table: pd.DataFrame) -> Iterator[dict[Any, Any]]:
+    """What an export says of each sample's score, in sample order.
+
+    Batch by batch: a million rows as Python objects take some 300 MB beside the table itself.
+    """
+    for start in range(0, len(table), BATCH_ROWS):
+        yield from table[start : start + BATCH_ROWS][SCORE_COLUMNS].to_dict("records")
+
+
+def _row(sources: _Sources, scored: dict[Any, Any] | None, sample: SampleTable) -> dict[str, Any]:
     i, names = sample.sample_id, sources.dataset.class_names
     given = names[sample.given_label] if sample.given_label >= 0 else ""
     decided = sources.decisions.get(i)
-    score = {} if table is None else {key: values[i] for key, values in table.items()}
+    score = scored or {}
     suggested = score.get("suggested_label", -1)
     action, cleaned = _outcome(decided, sample.given_label, suggested, bool(sources.automatic[i]))
     extra = sample.extra or {}
@@ -252,7 +266,7 @@ def _row(sources: _Sources, table: Mapping[Any, list[Any]] | None, sample: Sampl
         "given_label": given,
         "cleaned_label": names[cleaned] if cleaned >= 0 else "",
         "action": action,
-        "is_label_issue": bool(score.get("is_label_issue", False)) if table is not None else "",
+        "is_label_issue": bool(score.get("is_label_issue", False)) if scored else "",
         "trust_score": _number(score.get("trust_score")),
         "suggested_label": names[suggested] if suggested >= 0 else "",
         "suggested_probability": _number(score.get("suggested_probability")),

@@ -64,13 +64,11 @@ class FiftyOneSource:
             except PathError as error:
                 yield Problem(self._name, row, f"{printable(path)} {error}")
                 continue
-            seen, first = book.first_row(location, row)
-            if seen:
-                yield Problem(
-                    self._name, row, f"{printable(path)} is listed before, in row {first}; remove one"
-                )
-                continue
             name = (label or "").strip() or None
+            again = book.again(location, row, name)
+            if again is not None:
+                yield Problem(self._name, row, f"{printable(path)} {again}")
+                continue
             yield SourceRow(
                 row=row, filepath=location, location=location, label=name, extra={ID_COLUMN: own_id}
             )

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from auditor import staging
+from auditor import class_names, staging
 from auditor.building import Builder, Built, OnProgress, Parsed, Progress, default_size, read_rows
 from auditor.catalog import datasets, db
 from auditor.decoding import ImageError, probe
@@ -75,6 +75,8 @@ class Preview:
     image_size: int | None
     """The side that would be chosen by default, from these first images."""
     ignored: list[str]
+    notes: list[str]
+    """Doubts about the class names; nothing that an import would refuse."""
 
 
 def preview(source: str | Path, **options: Any) -> Preview:
@@ -120,6 +122,7 @@ def preview(source: str | Path, **options: Any) -> Preview:
         image_sizes=sizes,
         image_size=default_size(heights, widths) if sizes else None,
         ignored=opened.ignored,
+        notes=class_names.remarks(opened.info, names),
     )
 
 

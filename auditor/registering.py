@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy.exc import IntegrityError
 
-from auditor import reviewing, staging
+from auditor import class_names, reviewing, staging
 from auditor.building import Built, OnProgress, Parsed, Ticker
 from auditor.catalog import datasets, db
 from auditor.catalog.models import DatasetTable
@@ -126,6 +126,7 @@ class Registration:
             notes.append(f"{len(self.source.ignored):,} files that are no images were passed over ({names}).")
         if len(self.parsed.class_names) == 1:
             notes.append("There is only one class: no other label can be suggested.")
+        notes += class_names.remarks(self.source.info, self.parsed.class_names)
         return notes
 
     def _insert(self, report: ImportReport, rows: Rows) -> int:

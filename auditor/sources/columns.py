@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 from auditor.errors import ImportRefusedError
-from auditor.sources.rows import SourceInfo, printable
+from auditor.sources.rows import IMAGE_SUFFIXES, SourceInfo, printable
 
 PATH_NAMES = (
     *(
@@ -37,6 +37,7 @@ LABEL_NAMES = (
     ),
     *("classname", "annotation", "y"),
 )
+DATA_AS_HEADER = "its first row looks like data; add a header row such as filepath,label"
 IMAGE_NAMES = ("image", "img", "picture", "photo", "pixels", "image_bytes", "bytes")
 
 
@@ -61,11 +62,20 @@ def choose_column(
         hint = f"did you mean {near[0]!r}?" if near else listed(columns)
         raise ImportRefusedError(f"{file} has no column {wanted!r}; {hint}")
     found = find_column(columns, usual)
+    if found is None and looks_like_data(columns):
+        raise ImportRefusedError(
+            f"{file} has no column that is plainly the {role}: {DATA_AS_HEADER}. {listed(columns)}"
+        )
     if found is None:
         raise ImportRefusedError(
             f"{file} has no column that is plainly the {role}; use --{role}-column. {listed(columns)}"
         )
     return found
+
+
+def looks_like_data(columns: Sequence[str]) -> bool:
+    """Whether a header names an image: the file then has none, and its first sample would be lost for it."""
+    return any(name.strip().lower().endswith(IMAGE_SUFFIXES) for name in columns)
 
 
 def listed(columns: Sequence[str]) -> str:

@@ -121,17 +121,14 @@ class ParquetSource:
                 location = self._images.locate(path if text else "")
             except PathError as error:
                 return Problem(file.name, row, f"{printable(path)} {error}")
-        if text:
-            seen, first = book.first_row(path, row)
-            if seen:
-                return Problem(
-                    file.name, row, f"{printable(path)} is listed before, in row {first}; remove one"
-                )
         try:
             label, true = (self._class_of(column, cells) for column in ("label_column", "true_label_column"))
             review = review_of({c: _text(v) for c, v in cells.items()}) if self.info.is_own_export else None
         except ValueError as error:
             return Problem(file.name, row, str(error))
+        again = book.again(path, row, label) if text else None
+        if again is not None:
+            return Problem(file.name, row, f"{printable(path)} {again}")
         return SourceRow(
             row=row,
             filepath=path,

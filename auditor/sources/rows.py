@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 IMAGE_SUFFIXES = (
@@ -102,19 +102,32 @@ class Source(Protocol):
         """What a decoding worker needs for each location, in the same order."""
 
 
-@dataclass
 class PathBook:
-    """Finds a path that is listed twice, holding one number a path."""
+    """Finds a path that is listed twice, holding two numbers a path."""
 
-    seen: dict[int, int | None] = field(default_factory=dict)
+    def __init__(self) -> None:
+        """Nothing is listed yet."""
+        self._seen: dict[int, int] = {}
+        """hash of the location -> row and number of the label, in one integer: a tuple takes twice the memory"""
+        self._numbers: dict[str | None, int] = {}
 
-    def first_row(self, location: str, row: int | None) -> tuple[bool, int | None]:
-        """(Whether ``location`` came before, in which row); remembers it otherwise."""
+    def again(self, location: str, row: int, label: str | None) -> str | None:
+        """Why ``location`` cannot be taken where it came before; remembers it, and None, otherwise."""
+        number = self._numbers.setdefault(label, len(self._numbers))
         key = hash(location)
-        if key in self.seen:
-            return True, self.seen[key]
-        self.seen[key] = row
-        return False, None
+        if key not in self._seen:
+            self._seen[key] = row << 32 | number
+            return None
+        first, number_there = divmod(self._seen[key], 1 << 32)
+        if number_there == number:
+            return f"is listed before, in row {first}; remove one"
+        there = next(name for name, known in self._numbers.items() if known == number_there)
+        labels = f"{_quoted(there)} there, {_quoted(label)} here"
+        return f"is listed before, in row {first}, with another label ({labels}); keep the right one"
+
+
+def _quoted(label: str | None) -> str:
+    return "no label" if label is None else repr(printable(label, 60))
 
 
 def printable(text: str, longest: int = LONGEST_SHOWN) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from auditor.errors import ImportRefusedError
-from auditor.sources.columns import LABEL_NAMES, PATH_NAMES, choose_column
+from auditor.sources.columns import DATA_AS_HEADER, LABEL_NAMES, PATH_NAMES, choose_column, looks_like_data
 from auditor.sources.exports import EXPORT_COLUMNS, is_own_export, review_of
 from auditor.sources.folder import has_broken_text
 from auditor.sources.rows import PathBook, Payload, Problem, SourceInfo, SourceOptions, SourceRow, printable
@@ -75,10 +75,9 @@ class TableSource:
                 continue
             found = self._row(row, cells)
             if isinstance(found, SourceRow):
-                seen, first = book.first_row(found.location, row)
-                if seen:
-                    text = f"{printable(found.filepath)} is listed before, in row {first}; remove one"
-                    found = Problem(self._name, row, text)
+                again = book.again(found.location, row, found.label)
+                if again is not None:
+                    found = Problem(self._name, row, f"{printable(found.filepath)} {again}")
             yield found
 
     def _row(self, row: int, cells: list[str]) -> SourceRow | Problem:
@@ -157,7 +156,8 @@ class TableSource:
         for name in names:
             if not name or names.count(name) > 1:
                 what = f"the column {printable(name, 40)!r} twice" if name else "a column without a name"
-                raise ImportRefusedError(f"{self._name}, row 1: has {what}; give every column its own name.")
+                remedy = DATA_AS_HEADER if looks_like_data(names) else "give every column its own name"
+                raise ImportRefusedError(f"{self._name}, row 1: has {what}; {remedy}.")
         return names, delimiter
 
     def _find_encoding(self) -> str:

@@ -284,12 +284,16 @@ def test_import__preview_shows_rows_classes_and_problems(
 
     table = write_digits(tmp_path / "source", num_samples=30, num_wrong=3)
     (tmp_path / "source" / "images" / "0007.png").write_bytes(b"no image")
+    lines = table.read_text().splitlines()
+    lines[10] = "images/0009.png,nan,,train,"
+    table.write_text("\n".join(lines))
     monkeypatch.setenv("AUDITOR_IMPORT_ROOTS", str(tmp_path))
     app = open_page("import_")
     app.text_input(key="import_path").input(str(table))
     next(button for button in app.button if button.label == "Preview the path").click().run()
     figures = {metric.label: metric.value for metric in app.metric}
-    assert (figures["Samples"], figures["Classes"], figures["Problems"]) == ("30", "10", "1")
+    assert (figures["Samples"], figures["Classes"], figures["Problems"]) == ("30", "11", "1")
+    assert "nan' is taken for a class; leave the cell empty" in texts(app)
     assert "the import is refused unless those rows are left out" in texts(app)
     with session() as open_session:
         assert datasets.list_all(open_session) == []

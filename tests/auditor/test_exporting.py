@@ -5,8 +5,11 @@ from __future__ import annotations
 import csv
 import os
 import tempfile
+import tracemalloc
+from collections import deque
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
@@ -124,6 +127,31 @@ def test_export__an_error_half_way_leaves_the_old_file(
     assert out.read_text() == "mine"
     assert os.listdir(tmp_path).count("out.csv") == 1
     assert not list(tmp_path.glob(".*writing"))
+
+
+def test_export__scores_are_taken_batch_by_batch(
+    audited: tuple[Digits, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exporting.export("digits", tmp_path / "whole.csv")
+    monkeypatch.setattr(exporting, "BATCH_ROWS", 7)
+    exporting.export("digits", tmp_path / "batches.csv")
+    assert (tmp_path / "batches.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+
+
+def test_scored__holds_one_batch_at_a_time_in_memory() -> None:
+    count = 10 * exporting.BATCH_ROWS
+    numbers = np.linspace(0, 1, count)
+    table = pd.DataFrame(
+        dict.fromkeys(["trust_score", "suggested_probability", "error_probability"], numbers)
+        | dict.fromkeys(["rank", "suggested_label"], np.arange(count) + 1000)
+        | {"is_label_issue": numbers > 0.5}
+    )
+    tracemalloc.start()
+    last = deque(exporting._scored(table), maxlen=1)[0]
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert last["suggested_label"] == count + 999
+    assert peak < 400 * exporting.BATCH_ROWS + 2**20, f"{peak / 2**20:.1f} MB"
 
 
 def test_export__parquet_has_types(audited: tuple[Digits, int], tmp_path: Path) -> None:

@@ -394,6 +394,38 @@ def test_import_dataset__threads_give_the_same_as_one_worker(tmp_path: Path) -> 
         assert left.model_dump(exclude={"dataset_id"}) == right.model_dump(exclude={"dataset_id"})
 
 
+ALIKE = ["'Cat' and 'cat' differ only in case: two classes?"]
+EMPTY = [
+    "'NA' is taken for a class; leave the cell empty for an unlabeled sample.",
+    "'nan' is taken for a class; leave the cell empty for an unlabeled sample.",
+]
+
+
+@pytest.mark.parametrize(
+    ("labels", "remarks"),
+    [
+        (["cat", "Cat", "dog"], ALIKE),
+        (["cat", "nan", "NA", ""], EMPTY),
+        (["cat", "CAT", "Cat"], ["'CAT', 'Cat' and 'cat' differ only in case: 3 classes?"]),
+        (["cat", "dog", "not"], []),
+        (["cat", "cat ", "dog"], []),
+    ],
+)
+def test_import_dataset__remarks_on_class_names_that_may_be_none(
+    tmp_path: Path, labels: list[str], remarks: list[str]
+) -> None:
+    paths = [path for path, _ in write_images(tmp_path, len(labels))]
+    source = write_csv(tmp_path / "l.csv", ("path", "label"), zip(paths, labels, strict=True))
+    assert preview(source).notes == remarks
+    assert import_dataset(source, name="remarks", workers=1).notes[1:] == remarks
+
+
+def test_preview__remarks_on_declared_classes_only_where_they_are_much_alike(tmp_path: Path) -> None:
+    names = ["none", "cat", "Cat", "d", "e", "f", "g", "h", "i", "j"]
+    source = write_parquet(tmp_path / "p.parquet", names=names, hugging_face=True)
+    assert preview(source).notes == ["'cat' and 'Cat' differ only in case: two classes?"]
+
+
 def test_preview__says_what_an_import_would_do_and_registers_nothing(tmp_path: Path) -> None:
     rows = write_images(tmp_path, 30)
     rows[4] = (rows[4][0], "")

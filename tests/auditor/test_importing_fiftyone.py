@@ -30,7 +30,11 @@ samples[2]["ground_truth"] = None
 dataset.add_samples(samples)
 report = import_dataset("fiftyone:mine", name="mine")
 print("REPORT", report.num_samples, report.num_classes, report.num_unlabeled)
-for source, options in (("fiftyone:mint", {}), ("fiftyone:mine", {"label_column": "truth"})):
+twice = fo.Dataset("twice", persistent=True)
+for label in ("digit 5", "digit 9"):
+    twice.add_sample(fo.Sample(filepath=str(paths[0]), ground_truth=fo.Classification(label=label)))
+wanted = (("fiftyone:twice", {}), ("fiftyone:mint", {}), ("fiftyone:mine", {"label_column": "truth"}))
+for source, options in wanted:
     try:
         import_dataset(source, name="other", **options)
     except AuditorError as error:
@@ -73,6 +77,8 @@ def test_import_dataset__fiftyone_dataset_by_name(tmp_path: Path, database: str)
     lines = [line for line in run.stdout.splitlines() if line.startswith(("REPORT", "REFUSED"))]
     assert lines == [
         "REPORT 20 10 1",
+        f"REFUSED fiftyone:twice, row 1: {folder}/0/0000.png is listed before, in row 0, with another label "
+        "('digit 5' there, 'digit 9' here); keep the right one. Mend them, or import without them: --skip-bad.",
         f"REFUSED FiftyOne has no dataset 'mint' in the MongoDB at {database.removeprefix('mongodb://')}; did you "
         "mean 'mine'? Set FIFTYONE_DATABASE_URI to look in another database.",
         "REFUSED fiftyone:mine has no classification field 'truth'; name one with --label-column. "

@@ -212,13 +212,14 @@ def test_parquet__unlabeled_unknown_and_strange_labels(tmp_path: Path) -> None:
 
 def test_parquet__text_labels_and_paths(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(encoded(photo(0)))
-    table = pa.table({"path": ["a.png", "../b.png", "a.png"], "label": ["x", "y", "x"]})
+    table = pa.table({"path": ["a.png", "../b.png", "a.png", "a.png"], "label": ["x", "y", "x", "y"]})
     pq.write_table(table, tmp_path / "p.parquet")
     source = opened(tmp_path / "p.parquet")
     rows, problems = split_rows(source)
     assert [(row.location, row.label) for row in rows] == [("a.png", "x")]
     assert "leaves the root" in problems[0].text
-    assert "is listed before, in row 0" in problems[1].text
+    assert problems[1].text == "a.png is listed before, in row 0; remove one"
+    assert problems[2].text.endswith("row 0, with another label ('x' there, 'y' here); keep the right one")
     assert bytes_of(source) == [encoded(photo(0))]
 
 

@@ -132,9 +132,19 @@ def test_rows__link_within_the_root_is_followed(tmp_path: Path, images: list[tup
 
 
 def test_rows__duplicate_path_names_the_first_row(tmp_path: Path, images: list[tuple[str, str]]) -> None:
-    source = table(tmp_path, images[0], images[1], ("./" + images[0][0], "x"))
+    source = table(tmp_path, images[0], images[1], ("./" + images[0][0], images[0][1]))
     assert problems_of(source) == [
         "labels.csv, row 4: ./images/0000.png is listed before, in row 2; remove one"
+    ]
+
+
+def test_rows__two_labels_for_one_image_are_both_named(tmp_path: Path, images: list[tuple[str, str]]) -> None:
+    path = images[0][0]
+    rows = [(path, "digit 5"), (images[1][0], "digit 9"), (path, "digit 9"), (path, "")]
+    before = "labels.csv, row {}: images/0000.png is listed before, in row 2, with another label "
+    assert problems_of(table(tmp_path, *rows)) == [
+        before.format(4) + "('digit 5' there, 'digit 9' here); keep the right one",
+        before.format(5) + "('digit 5' there, no label here); keep the right one",
     ]
 
 
@@ -165,6 +175,13 @@ def test_rows__open_quote_is_refused(tmp_path: Path) -> None:
             {"true_label_column": "zz"},
             r"has no column 'zz'; Its columns are: path, label",
         ),
+        (
+            "im/00000.PNG,digit 1\nim/00001.PNG,digit 2\n",
+            {},
+            "its first row looks like data; add a header row such as filepath,label. Its columns are: im/00000.PNG",
+        ),
+        ("im/0.png,5,5\n", {}, "the column '5' twice; its first row looks like data; add a header row"),
+        ("im/0.png,\n", {}, "a column without a name; its first row looks like data; add a header row"),
         ("path,path,label\n", {}, "has the column 'path' twice"),
         ("path,,label\n", {}, "has a column without a name"),
         ("", {}, r"is empty; it needs a header"),

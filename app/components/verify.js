@@ -1,18 +1,21 @@
-// Blind verification: one random sample at a time, its given label shown, no suggestion. Every verdict is in
-// the database before the next sample shows; after every ten the page is told, so that it can say what is known.
+// Blind verification: one random sample at a time, its given label shown, no suggestion. The next sample shows at
+// once; the outbox keeps each verdict until it is in the database, and one that the server refuses brings its sample
+// back. After every ten saved verdicts the page is told, so that it can say what is known.
 
 class Verify {
   constructor(root) {
     this.items = [];
     this.done = new Set();
     this.history = [];
-    this.notice = el("div", { class: "notice", role: "status", hidden: true, "data-testid": "notice" });
+    this.notice = new Notice();
+    this.refusals = 0;
+    this.refusedAt = -STARTLED_MS;
     this.stage = el("div", { class: "stage" });
     this.layer = el("div", { class: "layer", hidden: true });
     this.live = el("div", { class: "sr-only", "aria-live": "polite" });
     this.viewer = new Viewer(() => this.server);
     this.box = el("div", { class: "bench verify", "data-testid": "verify" }, [
-      this.notice, this.stage, this.layer, this.live, this.viewer.node,
+      this.notice.node, this.stage, this.layer, this.live, this.viewer.node,
     ]);
     root.append(this.box);
   }
@@ -101,39 +104,64 @@ class Verify {
   }
 
   tell(text, tone = "info") {
-    this.notice.textContent = text || "";
-    this.notice.className = `notice ${tone}`;
-    this.notice.hidden = !text;
+    this.notice.tell(text, tone);
   }
 
   showWaiting(count) {
-    if (count) this.tell("The server does not answer. The verdict is kept in this browser and sent as soon as it is back.", "bad");
-    else if (!this.notice.hidden) this.tell("");
+    if (count) this.tell("The server does not answer. Verdicts are kept in this browser and sent as soon as it is back.", "bad");
+    else if (this.wasWaiting) this.tell("");
+    this.wasWaiting = count > 0;
   }
 
   async judge(decision, label = null) {
     const item = this.item;
-    if (!item || this.saving) return;
-    this.saving = true;
-    try {
-      await this.outbox.send({
-        dataset: this.data.connection.dataset, draw: item.draw, sample: item.sample, decision, label, reviewer: this.data.reviewer,
-      });
-      this.tell("");
-      this.history.push(item);
-      this.done.add(this.nameOf(item));
-      this.items = this.items.filter((other) => other !== item);
-      this.draw();
-      if (this.judged % 10 === 0 || !this.item) this.component.setTriggerValue("milestone", this.judged);
-    } catch (error) {
-      this.tell(error.message, "bad");
-    }
-    this.saving = false;
+    if (!item || performance.now() - this.refusedAt < STARTLED_MS) return;
+    this.done.add(this.nameOf(item));
+    this.items = this.items.filter((other) => other !== item);
+    this.notice.hush();
+    const saved = this.send(item, decision, label);
+    this.draw();
+    const isMilestone = this.judged % 10 === 0 || !this.item;
+    await saved;
+    if (!isMilestone) return;
+    await this.outbox.drained();
+    this.component.setTriggerValue("milestone", this.judged);
   }
 
-  async undo() {
+  async send(item, decision, label) {
+    const { dataset } = this.data.connection;
+    try {
+      await this.outbox.send({ dataset, draw: item.draw, sample: item.sample, decision, label, reviewer: this.data.reviewer });
+      this.history.push(item);
+    } catch (error) {
+      this.refusals += 1;
+      this.refusedAt = performance.now();
+      if (dataset === this.data.connection.dataset) this.comeBack(item);
+      this.tell(`Sample ${item.sample} is not judged: ${error.message}`, "bad");
+    }
+  }
+
+  // The sample waits to be judged again, before those that follow it in the draw.
+  comeBack(item) {
+    this.done.delete(this.nameOf(item));
+    const others = this.items.filter((other) => this.nameOf(other) !== this.nameOf(item));
+    this.items = [item, ...others];
+    this.draw();
+  }
+
+  // Keys that are pressed meanwhile are meant for the sample that comes back: they wait for it (onKey).
+  undo() {
+    this.undoing ||= this.takeBack().finally(() => {
+      this.undoing = null;
+    });
+  }
+
+  async takeBack() {
+    const { refusals } = this;
+    await this.outbox.drained();
+    if (refusals !== this.refusals) return; // the newest verdict was refused, so nothing of it is to be undone
     const item = this.history.pop() || this.data.last;
-    if (!item || this.saving) {
+    if (!item) {
       this.tell("There is nothing of yours to undo here.");
       return;
     }
@@ -145,9 +173,7 @@ class Verify {
       return;
     }
     this.data.last = null;
-    this.done.delete(this.nameOf(item));
-    this.items.unshift(item);
-    this.draw();
+    this.comeBack(item);
     this.tell(`Undone: judge sample ${item.sample} again.`);
   }
 
@@ -170,6 +196,11 @@ class Verify {
       return;
     }
     if (event.repeat) return;
+    if (this.undoing) {
+      this.undoing.then(() => this.onKey(event));
+      event.preventDefault();
+      return;
+    }
     const named = this.data.classNames.findIndex((_, label) => this.keyOf(label) === key);
     if (key === "q" && this.item) this.judge("label", this.item.given);
     else if (key === "e" || key === "0") this.judge("exclude");

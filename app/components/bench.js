@@ -2,6 +2,8 @@
 // The next sample shows at once; the outbox keeps each verdict until it is in the database, and one that the server
 // refuses brings its sample back. The next page waits until everything is saved.
 
+const MODE_KEPT = "auditor-mode";
+
 class Bench {
   constructor(root) {
     this.root = root;
@@ -47,7 +49,8 @@ class Bench {
     if (isNew) {
       if (this.queue) leaveSelectBox();
       this.queue = queue;
-      this.mode = data.mode || this.mode;
+      // A page that asks for the grid has it with every new queue; the others come back to what this tab showed.
+      this.mode = data.mode === "grid" ? "grid" : sessionStorage.getItem(MODE_KEPT) || data.mode;
       this.restart();
     } else if (data.refresh !== this.refresh) {
       this.load(this.pages[this.pages.length - 1], { keep: true });
@@ -245,9 +248,14 @@ class Bench {
 
   // -- moving ----------------------------------------------------------------------------------------------
 
+  show(mode) {
+    this.mode = mode;
+    if (this.data.mode !== "grid") sessionStorage.setItem(MODE_KEPT, mode);
+  }
+
   open(i) {
     this.cursor = i;
-    this.mode = "card";
+    this.show("card");
     this.draw();
   }
 
@@ -262,7 +270,7 @@ class Bench {
   }
 
   toggleMode() {
-    this.mode = this.mode === "grid" ? "card" : "grid";
+    this.show(this.mode === "grid" ? "card" : "grid");
     this.chosen.clear();
     this.draw();
   }

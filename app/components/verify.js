@@ -6,7 +6,7 @@ class Verify {
   constructor(root) {
     this.items = [];
     this.done = new Set();
-    this.history = [];
+    this.last = null; // the reviewer's newest verdict, which undo takes back
     this.notice = new Notice();
     this.refusals = 0;
     this.refusedAt = -STARTLED_MS;
@@ -21,6 +21,9 @@ class Verify {
   }
 
   update(data) {
+    const whose = JSON.stringify([data.reviewer, data.connection.dataset]);
+    if (!this.last || whose !== this.whose) this.last = data.last;
+    this.whose = whose;
     const isNew = !this.data || JSON.stringify(data.items) !== JSON.stringify(this.data.items);
     this.data = data;
     if (this.server) this.server.connection = data.connection;
@@ -132,7 +135,7 @@ class Verify {
     const { dataset } = this.data.connection;
     try {
       await this.outbox.send({ dataset, draw: item.draw, sample: item.sample, decision, label, reviewer: this.data.reviewer });
-      this.history.push(item);
+      this.last = item;
     } catch (error) {
       this.refusals += 1;
       this.refusedAt = performance.now();
@@ -160,19 +163,18 @@ class Verify {
     const { refusals } = this;
     await this.outbox.drained();
     if (refusals !== this.refusals) return; // the newest verdict was refused, so nothing of it is to be undone
-    const item = this.history.pop() || this.data.last;
+    const item = this.last;
     if (!item) {
       this.tell("There is nothing of yours to undo here.");
       return;
     }
     try {
-      await this.server.post("blind-undo", { draw: item.draw, sample: item.sample, reviewer: this.data.reviewer });
+      const undone = { draw: item.draw, sample: item.sample, reviewer: this.data.reviewer };
+      this.last = (await this.server.post("blind-undo", undone)).last;
     } catch (error) {
-      this.history.push(item);
       this.tell(error.message, "bad");
       return;
     }
-    this.data.last = null;
     this.comeBack(item);
     this.tell(`Undone: judge sample ${item.sample} again.`);
   }

@@ -442,9 +442,7 @@ class Bench {
   // -- pickers and help ------------------------------------------------------------------------------------
 
   help() {
-    const rows = HELP.map(([key, text]) => el("div", { class: "key" }, [el("kbd", { text: key }), el("span", { text })]));
-    showLayer(this.layer, "Keys", el("div", { class: "keys", "data-testid": "help" }, rows));
-    this.layer.anyKeyCloses = true;
+    showKeys(this.layer, HELP);
   }
 
   pickClass() {

@@ -2,6 +2,17 @@
 // once; the outbox keeps each verdict until it is in the database, and one that the server refuses brings its sample
 // back. After every ten saved verdicts the page is told, so that it can say what is known.
 
+const VERIFY_HELP = [
+  ["Q", "the given label is right"],
+  ["1 – 9", "it should be the class that has this key"],
+  ["L", "any other class: type its name"],
+  ["E or 0", "no class fits: exclude the sample"],
+  ["N", "not sure"],
+  ["Z", "undo your last verdict"],
+  ["V", "the picture large; Esc closes"],
+  ["?", "this list"],
+];
+
 class Verify {
   constructor(root) {
     this.items = [];
@@ -52,11 +63,14 @@ class Verify {
     return `${item.draw}/${item.sample}`;
   }
 
+  // Names that end in a digit of their own ("3", "digit 3") have it as their key, others their place.
   // 0 means "no class fits" here as on Suspects, so that a tenth class, or one named 0, has no digit.
   keyOf(label) {
     const names = this.data.classNames;
     if (names.length > 10) return null;
-    const digit = names.every((name) => /^[0-9]$/.test(name)) ? names[label] : String(label + 1);
+    const digits = names.map((name) => (/(?:^|[^0-9])([0-9])$/.exec(name) || [])[1]);
+    const areOwn = digits.every(Boolean) && new Set(digits).size === names.length;
+    const digit = areOwn ? digits[label] : String(label + 1);
     return /^[1-9]$/.test(digit) ? digit : null;
   }
 
@@ -98,6 +112,7 @@ class Verify {
           el("div", { class: "row" }, [
             button("L", "Find a class", () => this.pickClass()), button("E0", "No class fits", () => this.judge("exclude")),
             button("N", "Not sure", () => this.judge("unsure")), button("Z", "Undo", () => this.undo()),
+            button("?", "Keys", () => this.help()),
           ]),
         ]),
       ]),
@@ -179,6 +194,10 @@ class Verify {
     this.tell(`Undone: judge sample ${item.sample} again.`);
   }
 
+  help() {
+    showKeys(this.layer, VERIFY_HELP);
+  }
+
   pickClass() {
     showPicker(this.layer, this.data.classNames, "Which class is it?", (label) => {
       hideLayer(this.layer);
@@ -194,7 +213,7 @@ class Verify {
       return;
     }
     if (!this.layer.hidden) {
-      if (event.key === "Escape") hideLayer(this.layer);
+      if (event.key === "Escape" || this.layer.anyKeyCloses) hideLayer(this.layer);
       return;
     }
     if (event.repeat) return;
@@ -210,6 +229,7 @@ class Verify {
     else if (key === "z") this.undo();
     else if (key === "l") this.pickClass();
     else if (key === "v") this.enlarge();
+    else if (key === "?") this.help();
     else if (named >= 0) this.judge("label", named);
     else return;
     event.preventDefault();

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from app import data
 from auditor import verification
+from auditor.catalog import verifications
+from auditor.catalog.db import session
 from auditor.errors import AuditorError
 
 
@@ -15,9 +18,12 @@ def record(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Take back the verdict on one sample."""
-    verification.undo(int(payload["draw"]), int(payload["sample"]), reviewer=str(payload["reviewer"]))
-    return {"undone": int(payload["sample"])}
+    """Take back the verdict on one sample; ``last`` is the reviewer's newest that stands then, or None."""
+    draw_id, reviewer = int(payload["draw"]), str(payload["reviewer"])
+    verification.undo(draw_id, int(payload["sample"]), reviewer=reviewer)
+    with session() as open_session:
+        dataset_id = verifications.get_draw(open_session, draw_id).dataset_id
+    return {"undone": int(payload["sample"]), "last": data.last_blind_item(dataset_id, reviewer)}
 
 
 def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:

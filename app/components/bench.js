@@ -1,6 +1,8 @@
 // The review bench: a grid to sweep and one evidence card at a time, both driven by single keys.
-// A verdict is in the database before the next card shows; in the grid, where no image is replaced, tiles
-// colour at once and the next page waits until everything is saved.
+// The next sample shows at once; the outbox keeps each verdict until it is in the database, and one that the server
+// refuses brings its sample back. The next page waits until everything is saved.
+
+const MODE_KEPT = "auditor-mode";
 
 class Bench {
   constructor(root) {
@@ -12,20 +14,22 @@ class Bench {
     this.pages = [null];
     this.mode = "card";
     this.total = null;
+    this.refusals = 0;
+    this.refusedAt = -STARTLED_MS;
     this.shell();
   }
 
   shell() {
     this.live = el("div", { class: "sr-only", "aria-live": "polite", "data-testid": "live" });
     this.stats = el("div", { class: "stats", "data-testid": "stats" });
-    this.notice = el("div", { class: "notice", role: "status", hidden: true, "data-testid": "notice" });
+    this.notice = new Notice();
     this.stage = el("div", { class: "stage" });
     this.turner = el("div", { class: "turner" });
     this.actions = el("div", { class: "actions", role: "toolbar", "aria-label": "Verdict" });
     this.layer = el("div", { class: "layer", hidden: true });
     this.viewer = new Viewer(() => this.server);
     this.bench = el("div", { class: "bench", "data-testid": "bench" }, [
-      el("div", { class: "top" }, [this.stats, this.turner]), this.notice, this.stage, this.actions, this.layer, this.live,
+      el("div", { class: "top" }, [this.stats, this.turner]), this.notice.node, this.stage, this.actions, this.layer, this.live,
       this.viewer.node,
     ]);
     this.root.append(this.bench);
@@ -45,7 +49,8 @@ class Bench {
     if (isNew) {
       if (this.queue) leaveSelectBox();
       this.queue = queue;
-      this.mode = data.mode || this.mode;
+      // A page that asks for the grid has it with every new queue; the others come back to what this tab showed.
+      this.mode = data.mode === "grid" ? "grid" : sessionStorage.getItem(MODE_KEPT) || data.mode;
       this.restart();
     } else if (data.refresh !== this.refresh) {
       this.load(this.pages[this.pages.length - 1], { keep: true });
@@ -178,12 +183,18 @@ class Bench {
       const story = await this.card(item.sample);
       if (this.item === item && this.mode === "card") frame.fill(story);
     } catch (error) {
-      this.tell(error.message, "bad");
+      if (this.item === item && this.mode === "card") this.cardFailed(item, error);
     }
     for (const next of this.items.slice(this.cursor + 1, this.cursor + 4)) {
       this.card(next.sample).catch(() => {});
       new Image().src = this.server.image(next.sample, 640);
     }
+  }
+
+  cardFailed(item, error) {
+    if (!this.outbox.waiting.size) this.tell(error.message, "bad");
+    const again = () => this.item === item && this.mode === "card" && this.drawCard();
+    if (!error.final) setTimeout(again, 1500);
   }
 
   card(sample) {
@@ -208,9 +219,7 @@ class Bench {
   }
 
   tell(text, tone = "info") {
-    this.notice.textContent = text || "";
-    this.notice.className = `notice ${tone}`;
-    this.notice.hidden = !text;
+    this.notice.tell(text, tone);
   }
 
   showWaiting(count, error) {
@@ -239,9 +248,14 @@ class Bench {
 
   // -- moving ----------------------------------------------------------------------------------------------
 
+  show(mode) {
+    this.mode = mode;
+    if (this.data.mode !== "grid") sessionStorage.setItem(MODE_KEPT, mode);
+  }
+
   open(i) {
     this.cursor = i;
-    this.mode = "card";
+    this.show("card");
     this.draw();
   }
 
@@ -256,7 +270,7 @@ class Bench {
   }
 
   toggleMode() {
-    this.mode = this.mode === "grid" ? "card" : "grid";
+    this.show(this.mode === "grid" ? "card" : "grid");
     this.chosen.clear();
     this.draw();
   }
@@ -289,11 +303,20 @@ class Bench {
     return null;
   }
 
-  async turn(step) {
-    if (step < 0 && this.pages.length === 1) return;
-    if (step > 0 && !this.items.length) return;
-    this.tell(this.outbox.waiting.size ? "Saving before the next page …" : "");
+  turn(step) {
+    if (this.turning || (step < 0 && this.pages.length === 1) || (step > 0 && !this.items.length)) return;
+    this.turning = this.turnWhenSaved(step).finally(() => {
+      this.turning = null;
+    });
+  }
+
+  async turnWhenSaved(step) {
+    const [queue, refusals] = [this.queue, this.refusals];
+    this.notice.hush();
+    if (this.outbox.waiting.size && this.notice.node.hidden) this.tell("Saving before the next page …");
     await this.outbox.drained();
+    if (queue !== this.queue || refusals !== this.refusals) return; // other filters, or a sample that came back
+    this.notice.hush();
     if (step > 0) this.pages.push(this.items[this.items.length - 1].rank);
     else this.pages.pop();
     await this.load(this.pages[this.pages.length - 1], { last: step < 0 && this.mode === "card" });
@@ -332,29 +355,30 @@ class Bench {
   }
 
   async record(targets, choose) {
-    if (!targets.length || (this.mode === "card" && this.saving)) return;
-    this.saving = true;
-    this.tell("");
+    // While a page turns, the card that still shows is one that was decided already.
+    const isAnother = this.turning || performance.now() - this.refusedAt < STARTLED_MS;
+    if (!targets.length || (this.mode === "card" && isAnother)) return;
+    this.notice.hush();
     const sent = targets.map((item) => this.sendOne(item, choose(item)));
     this.chosen.clear();
-    if (this.mode === "grid") {
-      this.saving = false;
+    if (this.mode === "card") this.moveTo(this.cursor + 1);
+    else {
       this.items.forEach((_, i) => this.drawTile(i));
       if (targets.length === 1 && this.cursor + 1 < this.items.length) this.moveTo(this.cursor + 1);
       else this.drawActions();
     }
-    const results = await Promise.all(sent);
-    this.saving = false;
+    await Promise.all(sent);
     this.refreshStats();
-    if (this.mode === "card" && results.every(Boolean)) this.moveTo(this.cursor + 1);
   }
 
   async sendOne(item, choice) {
     const before = { decision: item.decision, label: item.label, labels: item.labels, reviewer: item.reviewer };
-    Object.assign(item, { label: null, labels: null }, choice, { reviewer: this.data.reviewer, saving: true });
+    const { dataset } = this.data.connection;
+    const saving = {}; // this verdict, should the same sample be decided again before it is saved
+    Object.assign(item, { label: null, labels: null }, choice, { reviewer: this.data.reviewer, saving });
     try {
       const result = await this.outbox.send({
-        dataset: this.data.connection.dataset, audit: this.data.audit, sample: item.sample,
+        dataset, audit: this.data.audit, sample: item.sample,
         reviewer: this.data.reviewer, seen: item.review ?? null, decision: item.decision,
         label: item.label, labels: item.labels,
       });
@@ -363,19 +387,37 @@ class Bench {
         const theirs = this.verdictText({ ...result.conflict, sample: item.sample });
         this.tell(`Sample ${item.sample}: ${theirs} while you were looking. Both verdicts are in the log.`, "warn");
       }
-      return true;
     } catch (error) {
-      Object.assign(item, before);
-      this.tell(error.message, "bad");
-      return false;
-    } finally {
-      item.saving = false;
-      this.drawTile(this.items.indexOf(item) < 0 ? 0 : this.items.indexOf(item));
+      if (item.saving === saving) Object.assign(item, before);
+      this.tell(`Sample ${item.sample} is not decided: ${error.message}`, "bad");
+      if (dataset === this.data.connection.dataset) this.comeBack(item);
     }
+    if (item.saving === saving) item.saving = null;
+    if (this.items.includes(item)) this.drawTile(this.items.indexOf(item));
   }
 
-  async undo() {
+  // To the first sample whose verdict was refused; in the grid its tile says so.
+  comeBack(item) {
+    this.refusals += 1;
+    this.refusedAt = performance.now();
+    if (this.mode === "grid") return;
+    if (!this.items.includes(item)) this.items.splice(this.cursor, 0, item);
+    this.cursor = Math.min(this.cursor, this.items.indexOf(item));
+    this.draw();
+  }
+
+  // Keys that are pressed meanwhile are meant for the sample that comes back: they wait for it (onKey).
+  undo() {
+    this.undoing ||= this.takeBack().finally(() => {
+      this.undoing = null;
+    });
+  }
+
+  async takeBack() {
+    const { refusals } = this;
+    await this.turning;
     await this.outbox.drained();
+    if (refusals !== this.refusals) return; // the newest verdict was refused, so nothing of it is to be undone
     let answer;
     try {
       answer = await this.server.post("undo", { audit: this.data.audit, reviewer: this.data.reviewer });
@@ -400,9 +442,7 @@ class Bench {
   // -- pickers and help ------------------------------------------------------------------------------------
 
   help() {
-    const rows = HELP.map(([key, text]) => el("div", { class: "key" }, [el("kbd", { text: key }), el("span", { text })]));
-    showLayer(this.layer, "Keys", el("div", { class: "keys", "data-testid": "help" }, rows));
-    this.layer.anyKeyCloses = true;
+    showKeys(this.layer, HELP);
   }
 
   pickClass() {
@@ -428,6 +468,11 @@ class Bench {
       return;
     }
     if (event.repeat && !key.startsWith("Arrow")) return;
+    if (this.undoing) {
+      this.undoing.then(() => this.onKey(event));
+      event.preventDefault();
+      return;
+    }
     const grid = this.mode === "grid";
     const shown = this.shownClasses || [];
     const moves = { ArrowLeft: -1, ArrowRight: 1 };

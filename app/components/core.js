@@ -146,6 +146,30 @@ class Outbox {
   }
 }
 
+const WARNED_MS = 6000;
+// A key that comes so soon after a refused sample came back was meant for the sample that it pushed aside.
+const STARTLED_MS = 600;
+
+// One line above the stage.
+class Notice {
+  constructor() {
+    this.node = el("div", { class: "notice", role: "status", hidden: true, "data-testid": "notice" });
+  }
+
+  tell(text, tone = "info") {
+    this.toldAt = performance.now();
+    this.node.textContent = text || "";
+    this.node.className = `notice ${tone}`;
+    this.node.hidden = !text;
+  }
+
+  // A warning is about an earlier sample, and keys come faster than one reads: it stays for some seconds.
+  hush() {
+    const isWarning = this.node.matches(".warn, .bad");
+    if (!isWarning || performance.now() - this.toldAt > WARNED_MS) this.tell("");
+  }
+}
+
 const isTyping = (event) => {
   const target = event.composedPath()[0];
   if (!target || !target.tagName) return false;

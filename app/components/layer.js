@@ -14,6 +14,13 @@ function showLayer(layer, title, content) {
   layer.hidden = false;
 }
 
+// keys: [key, what it does] each.
+function showKeys(layer, keys) {
+  const rows = keys.map(([key, text]) => el("div", { class: "key" }, [el("kbd", { text: key }), el("span", { text })]));
+  showLayer(layer, "Keys", el("div", { class: "keys", "data-testid": "help" }, rows));
+  layer.anyKeyCloses = true;
+}
+
 const MOST_SHOWN = 200;
 
 function showPicker(layer, classNames, title, onPick, extra = null) {

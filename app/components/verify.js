@@ -1,23 +1,40 @@
-// Blind verification: one random sample at a time, its given label shown, no suggestion. Every verdict is in
-// the database before the next sample shows; after every ten the page is told, so that it can say what is known.
+// Blind verification: one random sample at a time, its given label shown, no suggestion. The next sample shows at
+// once; the outbox keeps each verdict until it is in the database, and one that the server refuses brings its sample
+// back. After every ten saved verdicts the page is told, so that it can say what is known.
+
+const VERIFY_HELP = [
+  ["Q", "the given label is right"],
+  ["1 – 9", "it should be the class that has this key"],
+  ["L", "any other class: type its name"],
+  ["E or 0", "no class fits: exclude the sample"],
+  ["N", "not sure"],
+  ["Z", "undo your last verdict"],
+  ["V", "the picture large; Esc closes"],
+  ["?", "this list"],
+];
 
 class Verify {
   constructor(root) {
     this.items = [];
     this.done = new Set();
-    this.history = [];
-    this.notice = el("div", { class: "notice", role: "status", hidden: true, "data-testid": "notice" });
+    this.last = null; // the reviewer's newest verdict, which undo takes back
+    this.notice = new Notice();
+    this.refusals = 0;
+    this.refusedAt = -STARTLED_MS;
     this.stage = el("div", { class: "stage" });
     this.layer = el("div", { class: "layer", hidden: true });
     this.live = el("div", { class: "sr-only", "aria-live": "polite" });
     this.viewer = new Viewer(() => this.server);
     this.box = el("div", { class: "bench verify", "data-testid": "verify" }, [
-      this.notice, this.stage, this.layer, this.live, this.viewer.node,
+      this.notice.node, this.stage, this.layer, this.live, this.viewer.node,
     ]);
     root.append(this.box);
   }
 
   update(data) {
+    const whose = JSON.stringify([data.reviewer, data.connection.dataset]);
+    if (!this.last || whose !== this.whose) this.last = data.last;
+    this.whose = whose;
     const isNew = !this.data || JSON.stringify(data.items) !== JSON.stringify(this.data.items);
     this.data = data;
     if (this.server) this.server.connection = data.connection;
@@ -46,11 +63,14 @@ class Verify {
     return `${item.draw}/${item.sample}`;
   }
 
+  // Names that end in a digit of their own ("3", "digit 3") have it as their key, others their place.
   // 0 means "no class fits" here as on Suspects, so that a tenth class, or one named 0, has no digit.
   keyOf(label) {
     const names = this.data.classNames;
     if (names.length > 10) return null;
-    const digit = names.every((name) => /^[0-9]$/.test(name)) ? names[label] : String(label + 1);
+    const digits = names.map((name) => (/(?:^|[^0-9])([0-9])$/.exec(name) || [])[1]);
+    const areOwn = digits.every(Boolean) && new Set(digits).size === names.length;
+    const digit = areOwn ? digits[label] : String(label + 1);
     return /^[1-9]$/.test(digit) ? digit : null;
   }
 
@@ -92,6 +112,7 @@ class Verify {
           el("div", { class: "row" }, [
             button("L", "Find a class", () => this.pickClass()), button("E0", "No class fits", () => this.judge("exclude")),
             button("N", "Not sure", () => this.judge("unsure")), button("Z", "Undo", () => this.undo()),
+            button("?", "Keys", () => this.help()),
           ]),
         ]),
       ]),
@@ -101,54 +122,80 @@ class Verify {
   }
 
   tell(text, tone = "info") {
-    this.notice.textContent = text || "";
-    this.notice.className = `notice ${tone}`;
-    this.notice.hidden = !text;
+    this.notice.tell(text, tone);
   }
 
   showWaiting(count) {
-    if (count) this.tell("The server does not answer. The verdict is kept in this browser and sent as soon as it is back.", "bad");
-    else if (!this.notice.hidden) this.tell("");
+    if (count) this.tell("The server does not answer. Verdicts are kept in this browser and sent as soon as it is back.", "bad");
+    else if (this.wasWaiting) this.tell("");
+    this.wasWaiting = count > 0;
   }
 
   async judge(decision, label = null) {
     const item = this.item;
-    if (!item || this.saving) return;
-    this.saving = true;
-    try {
-      await this.outbox.send({
-        dataset: this.data.connection.dataset, draw: item.draw, sample: item.sample, decision, label, reviewer: this.data.reviewer,
-      });
-      this.tell("");
-      this.history.push(item);
-      this.done.add(this.nameOf(item));
-      this.items = this.items.filter((other) => other !== item);
-      this.draw();
-      if (this.judged % 10 === 0 || !this.item) this.component.setTriggerValue("milestone", this.judged);
-    } catch (error) {
-      this.tell(error.message, "bad");
-    }
-    this.saving = false;
+    if (!item || performance.now() - this.refusedAt < STARTLED_MS) return;
+    this.done.add(this.nameOf(item));
+    this.items = this.items.filter((other) => other !== item);
+    this.notice.hush();
+    const saved = this.send(item, decision, label);
+    this.draw();
+    const isMilestone = this.judged % 10 === 0 || !this.item;
+    await saved;
+    if (!isMilestone) return;
+    await this.outbox.drained();
+    this.component.setTriggerValue("milestone", this.judged);
   }
 
-  async undo() {
-    const item = this.history.pop() || this.data.last;
-    if (!item || this.saving) {
+  async send(item, decision, label) {
+    const { dataset } = this.data.connection;
+    try {
+      await this.outbox.send({ dataset, draw: item.draw, sample: item.sample, decision, label, reviewer: this.data.reviewer });
+      this.last = item;
+    } catch (error) {
+      this.refusals += 1;
+      this.refusedAt = performance.now();
+      if (dataset === this.data.connection.dataset) this.comeBack(item);
+      this.tell(`Sample ${item.sample} is not judged: ${error.message}`, "bad");
+    }
+  }
+
+  // The sample waits to be judged again, before those that follow it in the draw.
+  comeBack(item) {
+    this.done.delete(this.nameOf(item));
+    const others = this.items.filter((other) => this.nameOf(other) !== this.nameOf(item));
+    this.items = [item, ...others];
+    this.draw();
+  }
+
+  // Keys that are pressed meanwhile are meant for the sample that comes back: they wait for it (onKey).
+  undo() {
+    this.undoing ||= this.takeBack().finally(() => {
+      this.undoing = null;
+    });
+  }
+
+  async takeBack() {
+    const { refusals } = this;
+    await this.outbox.drained();
+    if (refusals !== this.refusals) return; // the newest verdict was refused, so nothing of it is to be undone
+    const item = this.last;
+    if (!item) {
       this.tell("There is nothing of yours to undo here.");
       return;
     }
     try {
-      await this.server.post("blind-undo", { draw: item.draw, sample: item.sample, reviewer: this.data.reviewer });
+      const undone = { draw: item.draw, sample: item.sample, reviewer: this.data.reviewer };
+      this.last = (await this.server.post("blind-undo", undone)).last;
     } catch (error) {
-      this.history.push(item);
       this.tell(error.message, "bad");
       return;
     }
-    this.data.last = null;
-    this.done.delete(this.nameOf(item));
-    this.items.unshift(item);
-    this.draw();
+    this.comeBack(item);
     this.tell(`Undone: judge sample ${item.sample} again.`);
+  }
+
+  help() {
+    showKeys(this.layer, VERIFY_HELP);
   }
 
   pickClass() {
@@ -166,10 +213,15 @@ class Verify {
       return;
     }
     if (!this.layer.hidden) {
-      if (event.key === "Escape") hideLayer(this.layer);
+      if (event.key === "Escape" || this.layer.anyKeyCloses) hideLayer(this.layer);
       return;
     }
     if (event.repeat) return;
+    if (this.undoing) {
+      this.undoing.then(() => this.onKey(event));
+      event.preventDefault();
+      return;
+    }
     const named = this.data.classNames.findIndex((_, label) => this.keyOf(label) === key);
     if (key === "q" && this.item) this.judge("label", this.item.given);
     else if (key === "e" || key === "0") this.judge("exclude");
@@ -177,6 +229,7 @@ class Verify {
     else if (key === "z") this.undo();
     else if (key === "l") this.pickClass();
     else if (key === "v") this.enlarge();
+    else if (key === "?") this.help();
     else if (named >= 0) this.judge("label", named);
     else return;
     event.preventDefault();

@@ -166,6 +166,21 @@ def test_blind__verdict_is_recorded_and_taken_back(client: Client) -> None:
     assert verification.standing(1).size == 0
 
 
+def test_blind_undo__names_the_reviewers_verdict_before(client: Client) -> None:
+    draw = verification.draw(DATASET, 4)
+    for sample, reviewer in zip(draw.sample_ids, ("Ada", "Ada", "Grace", "Ada"), strict=True):
+        verification.record(draw.id or 0, sample, "unsure", reviewer=reviewer)
+    told = []
+    for place in (3, 1, 0):
+        body = {"draw": draw.id, "sample": draw.sample_ids[place], "reviewer": "Ada"}
+        told.append(client.post("blind-undo", body).json()["last"])
+    assert [one and (one["draw"], one["sample"]) for one in told] == [
+        (draw.id, draw.sample_ids[1]),
+        (draw.id, draw.sample_ids[0]),
+        None,
+    ]
+
+
 def test_blind__a_sample_outside_the_draw_is_refused(client: Client) -> None:
     draw = verification.draw(DATASET, 4)
     other = next(i for i in range(240) if i not in draw.sample_ids)

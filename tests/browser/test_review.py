@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from auditor import verification
-from auditor.catalog import db, reviews, verifications
+from auditor.catalog import datasets, db, reviews, verifications
 from auditor.catalog.db import session
 from tests.app.conftest import DATASET, NAMES, audited_home
 from tests.browser.conftest import Server
@@ -137,6 +137,7 @@ def test_verify__zero_and_e_mean_no_class_fits_and_the_tenth_class_has_no_digit(
     for number, key in enumerate(["0", "e", "9"], start=1):
         page.keyboard.press(key)
         page.locator(f"[data-testid=verify][data-judged='{number}']").wait_for(timeout=WAIT_MS)
+    wait_until(lambda: verification.num_judged(1) == 3, "three verdicts in the database")
     with session() as open_session:
         told = [(row.decision, row.label) for row in verifications.verdicts(open_session, 1).values()]
     assert sorted(told) == [("exclude", None), ("exclude", None), ("label", 8)]
@@ -144,6 +145,28 @@ def test_verify__zero_and_e_mean_no_class_fits_and_the_tenth_class_has_no_digit(
     assert all(not re.match(r"\d", text) for text in keys if sorted(NAMES)[9] in text)
     assert "E\n0\nNo class fits" in judged.inner_text()
     assert len(draw.sample_ids) == 4
+
+
+def test_verify__classes_that_end_in_a_digit_have_it_as_their_key_and_help_lists_the_keys(
+    browser: Any, running: Server
+) -> None:
+    with session() as open_session:
+        datasets.get(open_session, DATASET).class_names = [f"digit {i}" for i in range(10)]
+    verification.draw(DATASET, 4)
+    page = open_as_ada(browser, running, "verify")
+    page.get_by_test_id("judge").wait_for(timeout=WAIT_MS)
+    page.keyboard.press("?")
+    assert "the given label is right" in page.get_by_test_id("help").inner_text()
+    page.keyboard.press("4")
+    page.get_by_test_id("help").wait_for(state="detached", timeout=WAIT_MS)
+    assert page.get_by_test_id("verify").get_attribute("data-judged") == "0", "a key only closes the list"
+    texts = page.locator(".row.classes .action").all_inner_texts()
+    assert all(text in (f"{text[-1]}\ndigit {text[-1]}", "digit 0") for text in texts)
+    page.keyboard.press("4")
+    page.locator("[data-testid=verify][data-judged='1']").wait_for(timeout=WAIT_MS)
+    wait_until(lambda: verification.num_judged(1) == 1, "the verdict in the database")
+    with session() as open_session:
+        assert [row.label for row in verifications.verdicts(open_session, 1).values()] == [4]
 
 
 def test_map__a_lasso_leads_to_its_images(browser: Any, running: Server, artifacts: Path) -> None:

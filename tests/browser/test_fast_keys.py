@@ -1,0 +1,125 @@
+"""Verdicts faster than the server answers: none is lost, and one that the server refuses brings its sample back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from app import bench
+from auditor import verification
+from auditor.catalog import reviews, verifications
+from auditor.catalog.db import session
+from tests.app.conftest import DATASET, audited_home
+from tests.browser.conftest import Server
+from tests.browser.test_journey import WAIT_MS, wait_until
+from tests.browser.test_review import decisions, open_as_ada, running, shown_sample
+
+__all__ = ["audited_home", "running"]  # the fixtures, for pytest to find
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+APART_MS = 60
+STARTLED_MS = 700
+"""A sample that came back takes no key for a moment: that key was meant for another one."""
+
+
+def press(page: Any, keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+        page.wait_for_timeout(APART_MS)
+
+
+def queue(count: int) -> list[dict[str, Any]]:
+    """The undecided suspects in the order in which the page shows them."""
+    return bench.queue({"audit": 1, "where": {"undecided": True}, "limit": count})["items"]
+
+
+def blind() -> dict[int, tuple[str, int | None]]:
+    with session() as open_session:
+        standing = verifications.verdicts(open_session, 1)
+    return {sample: (row.decision, row.label) for (_, sample), row in standing.items()}
+
+
+def press_and_refuse(page: Any, keys: str, route: str, sample: int) -> None:
+    """Press the keys before the server answers, and make the verdict on one sample one that it refuses."""
+
+    def spoil(asked: Any) -> None:
+        body = asked.request.post_data_json
+        for verdict in body["verdicts"]:
+            verdict["decision"] = "nonsense" if verdict["sample"] == sample else verdict["decision"]
+        asked.continue_(post_data=json.dumps(body))
+
+    address, held = f"**/bench/{route}", list[Any]()
+    page.route(address, lambda asked: held.append(asked))
+    press(page, keys)
+    page.unroute(address)
+    page.route(address, spoil)
+    for asked in held:
+        spoil(asked)
+
+
+def test_suspects__six_quick_keys_are_six_verdicts_on_the_samples_in_their_order(
+    browser: Any, running: Server
+) -> None:
+    items = queue(7)
+    page = open_as_ada(browser, running, "suspects")
+    page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+    press(page, "wqwenq")
+    wait_until(lambda: len(decisions()) >= 6, "six verdicts", 30)
+    said = dict(zip("wqen", ("relabel", "keep", "exclude", "unsure"), strict=True))
+    assert decisions() == {item["sample"]: said[key] for item, key in zip(items, "wqwenq", strict=False)}
+    with session() as open_session:
+        assert reviews.decisions(open_session, 1)[items[0]["sample"]].label == items[0]["suggested"]
+    assert shown_sample(page) == items[6]["sample"]
+
+
+def test_suspects__a_key_after_undo_is_a_verdict_on_the_sample_that_came_back(
+    browser: Any, running: Server
+) -> None:
+    one, two, three = (item["sample"] for item in queue(3))
+    page = open_as_ada(browser, running, "suspects")
+    page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+    press(page, "qqze")
+    wait_until(lambda: decisions() == {one: "keep", two: "exclude"}, "the second verdict given again", 30)
+    page.locator(f"[data-testid=card][data-sample='{three}']").wait_for(timeout=WAIT_MS)
+
+
+def test_suspects__a_refused_verdict_brings_its_sample_back(browser: Any, running: Server) -> None:
+    one, two, three, four = (item["sample"] for item in queue(4))
+    page = open_as_ada(browser, running, "suspects")
+    page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+    press_and_refuse(page, "qqq", "verdicts", two)
+    page.locator(f"[data-testid=card][data-sample='{two}']").wait_for(timeout=WAIT_MS)
+    assert f"Sample {two} is not decided: 'nonsense'" in page.get_by_test_id("notice").inner_text()
+    assert page.get_by_test_id("standing").inner_text() == ""
+    wait_until(lambda: decisions() == {one: "keep", three: "keep"}, "the verdicts before and after it", 30)
+    page.unroute("**/bench/verdicts")
+    page.wait_for_timeout(STARTLED_MS)
+    press(page, "e")
+    wait_until(lambda: decisions().get(two) == "exclude", "the verdict given again", 30)
+    press(page, "e")
+    wait_until(lambda: decisions().get(three) == "exclude", "the next sample's second verdict", 30)
+    page.locator(f"[data-testid=card][data-sample='{four}']").wait_for(timeout=WAIT_MS)
+
+
+def test_verify__six_quick_keys_are_six_verdicts_and_a_refused_one_comes_back(
+    browser: Any, running: Server
+) -> None:
+    draw = verification.draw(DATASET, 8)
+    page = open_as_ada(browser, running, "verify")
+    page.get_by_test_id("judge").wait_for(timeout=WAIT_MS)
+    press(page, "1en2e3")
+    wait_until(lambda: len(blind()) >= 6, "six verdicts", 30)
+    said = [("label", 0), ("exclude", None), ("unsure", None), ("label", 1), ("exclude", None), ("label", 2)]
+    assert blind() == dict(zip(draw.sample_ids[:6], said, strict=True))
+    seventh, last = draw.sample_ids[6:]
+    press_and_refuse(page, "nn", "blind", seventh)
+    page.get_by_text(f"Sample {seventh} is not judged").wait_for(timeout=WAIT_MS)
+    page.locator(f"[data-testid=judge][data-sample='{seventh}']").wait_for(timeout=WAIT_MS)
+    wait_until(lambda: last in blind(), "the verdict after the refused one", 30)
+    assert seventh not in blind()
+    page.unroute("**/bench/blind")
+    page.wait_for_timeout(STARTLED_MS)
+    press(page, "e")
+    page.get_by_text("Every drawn sample is judged").wait_for(timeout=WAIT_MS)
+    assert blind()[seventh] == ("exclude", None)

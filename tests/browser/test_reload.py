@@ -1,0 +1,57 @@
+"""What a reload keeps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from auditor import verification
+from tests.app.conftest import DATASET, audited_home
+from tests.browser.conftest import Server
+from tests.browser.test_fast_keys import blind, press
+from tests.browser.test_journey import WAIT_MS, settled, wait_until
+from tests.browser.test_review import choose, open_as_ada, running
+
+__all__ = ["audited_home", "running"]  # the fixtures, for pytest to find
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+
+
+def test_suspects__the_mode_outlives_a_reload_and_another_filter(browser: Any, running: Server) -> None:
+    page = open_as_ada(browser, running, "suspects")
+    page.get_by_test_id("card").wait_for(timeout=WAIT_MS)
+    page.keyboard.press("g")
+    page.get_by_test_id("tile").first.wait_for(timeout=WAIT_MS)
+    choose(page, "suspects_show", "Everything")
+    page.locator(".turn", has_text="240 in this queue").wait_for(timeout=WAIT_MS)
+    page.reload()
+    page.locator("[data-testid=tile], [data-testid=card]").first.wait_for(timeout=WAIT_MS)
+    assert page.get_by_test_id("tile").count() == 60
+    page.keyboard.press("g")
+    page.get_by_test_id("card").wait_for(timeout=WAIT_MS)
+    page.reload()
+    page.locator("[data-testid=tile], [data-testid=card]").first.wait_for(timeout=WAIT_MS)
+    assert page.get_by_test_id("card").count() == 1
+
+
+def test_verify__undo_after_a_reload_goes_back_over_every_verdict(browser: Any, running: Server) -> None:
+    draw = verification.draw(DATASET, 6)
+    page = open_as_ada(browser, running, "verify")
+    page.get_by_test_id("judge").wait_for(timeout=WAIT_MS)
+    press(page, "1en")
+    wait_until(lambda: len(blind()) == 3, "three verdicts", 30)
+    page.reload()
+    page.get_by_test_id("judge").wait_for(timeout=WAIT_MS)
+    settled(page)
+    for number in (2, 1, 0):
+        page.keyboard.press("z")
+        page.locator(f"[data-testid=judge][data-sample='{draw.sample_ids[number]}']").wait_for(
+            timeout=WAIT_MS
+        )
+        wait_until(lambda number=number: list(blind()) == draw.sample_ids[:number], "one verdict less", 30)
+    page.keyboard.press("z")
+    page.get_by_text("There is nothing of yours to undo here").wait_for(timeout=WAIT_MS)
+    press(page, "e")
+    wait_until(
+        lambda: blind() == {draw.sample_ids[0]: ("exclude", None)}, "the first sample judged again", 30
+    )

@@ -9,7 +9,6 @@ does not use them.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +29,6 @@ QUERY_ROWS = 4_096
 """Rows whose neighbours are sought at once."""
 MAX_EXACT = 50_000
 """Samples whose neighbours are all sought among all; the work grows with their square."""
-NUM_TREES = 8
-LEAF = 2_048
-"""Above ``MAX_EXACT``: samples that are compared with each other, in each of ``NUM_TREES`` divisions of all."""
 
 
 def map_2d(embeddings: NDArray[np.floating], *, quick: bool = False, seed: int = 42) -> NDArray[np.float32]:
@@ -106,9 +102,8 @@ def neighbor_table(
 ) -> NDArray[np.int32]:
     """Return each sample's nearest samples, nearest first: (N, k) int32 rows, k cut to N - 1.
 
-    Up to ``MAX_EXACT`` samples they are those of ``nearest_neighbors``. Above, all samples are halved along random
-    directions until ``LEAF`` are left, and a sample's neighbours are the nearest of those that it shared a leaf
-    with in any of ``NUM_TREES`` such divisions: nearly always the true ones, for work that grows with N alone.
+    Up to ``MAX_EXACT`` samples they are those of ``nearest_neighbors``; above, nearest-neighbour descent (Dong,
+    Moses and Li 2011) finds nearly all of them for work that hardly grows faster than N.
 
     Raises:
         AuditFailedError: the embeddings are not (N, D).
@@ -116,44 +111,17 @@ def neighbor_table(
     if embeddings.ndim != 2 or len(embeddings) <= MAX_EXACT:
         exact, _ = nearest_neighbors(embeddings, np.arange(len(embeddings)), num_neighbors=num_neighbors)
         return exact.astype(np.int32)
-    points, generator = _unit_rows(embeddings), np.random.default_rng(seed)
-    near = np.full((len(points), num_neighbors), -1, dtype=np.int32)
-    distances = np.full(near.shape, np.inf, dtype=np.float32)
-    for _ in range(NUM_TREES):
-        for leaf in _leaves(points, generator):
-            search = NearestNeighbors(n_neighbors=num_neighbors, algorithm="brute").fit(points[leaf])
-            distance, found = search.kneighbors()  # of the leaf's own samples, each without itself
-            near[leaf], distances[leaf] = _nearer(
-                np.hstack([near[leaf], leaf[found]]), np.hstack([distances[leaf], distance]), num_neighbors
-            )
+    from pynndescent import NNDescent  # takes seconds to import and compile, so only a large set pays
+
+    with threadpool_limits(1, user_api="openmp"):  # as in _umap
+        search = NNDescent(
+            _unit_rows(embeddings), n_neighbors=2 * num_neighbors, random_state=seed, n_jobs=1
+        )
+    found, _ = search.neighbor_graph
+    is_self = found == np.arange(len(found))[:, None]
+    is_self[~is_self.any(axis=1), -1] = True
+    near: NDArray[np.int32] = found[~is_self].reshape(len(found), -1)[:, :num_neighbors].astype(np.int32)
     return near
-
-
-def _leaves(points: NDArray[np.float32], generator: np.random.Generator) -> Iterator[NDArray[np.int32]]:
-    """Rows divided by halves into groups of at most ``LEAF`` that lie close together."""
-    waiting = [np.arange(len(points), dtype=np.int32)]
-    while waiting:
-        rows = waiting.pop()
-        if len(rows) <= LEAF:
-            yield rows
-            continue
-        one, other = points[generator.choice(rows, 2, replace=False)]
-        parts = np.array_split(rows, 1 + len(rows) // QUERY_ROWS)
-        side = np.concatenate([points[part] @ (one - other) for part in parts])
-        half = len(rows) // 2
-        order = np.argpartition(side, half)
-        waiting += [rows[order[:half]], rows[order[half:]]]
-
-
-def _nearer(
-    ids: NDArray[np.int32], distances: NDArray[np.float32], count: int
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """The ``count`` nearest different ids of each row of (m, c) ids, and their distances."""
-    order = np.argsort(ids, axis=1, kind="stable")
-    ids, distances = np.take_along_axis(ids, order, 1), np.take_along_axis(distances, order, 1)
-    distances[:, 1:][ids[:, 1:] == ids[:, :-1]] = np.inf
-    order = np.argsort(distances, axis=1, kind="stable")[:, :count]
-    return np.take_along_axis(ids, order, 1), np.take_along_axis(distances, order, 1)
 
 
 def _reduce(embeddings: NDArray[np.floating]) -> NDArray[np.float32]:

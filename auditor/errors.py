@@ -13,6 +13,10 @@ class NotFoundError(AuditorError):
     """A dataset, an audit or a file of the given name does not exist."""
 
 
+class CatalogBusyError(AuditorError):
+    """Another process writes to the catalog for long; the same transaction may succeed in a minute."""
+
+
 class ImportRefusedError(AuditorError):
     """A source cannot be imported as it stands; nothing was registered."""
 

@@ -62,12 +62,9 @@ def engine_choices() -> list[EngineChoice]:
 
 def refused_cards() -> list[str]:
     """CUDA devices that are there and that this torch cannot compute on, each with the reason."""
-    import torch
+    from engines import device
 
-    from engines.device import refused_card
-
-    cards = range(torch.cuda.device_count() if torch.cuda.is_available() else 0)
-    return [why for card in cards if (why := refused_card(card))]
+    return device.refused_cards()
 
 
 def machine() -> tuple[dict[str, str], str]:

@@ -7,10 +7,12 @@ on from.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,12 +23,16 @@ from auditor import consensus, embedding, images, results, training
 from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable, DatasetTable, EpochTable, now
-from auditor.errors import AuditFailedError, AuditorError
+from auditor.errors import AuditFailedError, AuditorError, CatalogBusyError
 from auditor.regrading import trust_in_given
 from auditor.settings import settings
 
 if TYPE_CHECKING:
     from auditor.training import EpochRecord
+
+PATIENCE_S = 900.0
+"""How long an audit waits for a locked catalog with what it must write; a large import locks it for minutes."""
+BUSY_PAUSE_S = 0.5
 
 
 def run(audit_id: int) -> None:
@@ -57,9 +63,26 @@ def run(audit_id: int) -> None:
     with _Heartbeat(audit_id) as heartbeat, _explaining(audit_id):
         for name in audit.engines:
             _run_engine(audit, dataset, name, heartbeat)
-        consensus.settle(audit_id)
-        with session() as open_session:
-            audits.set_status(open_session, audit_id, "finished", finished_at=now(), pid=None)
+        _patiently(lambda: consensus.settle(audit_id))
+        _patiently(lambda: _finish(audit_id))
+
+
+def _finish(audit_id: int) -> None:
+    with session() as open_session:
+        audits.set_status(open_session, audit_id, "finished", finished_at=now(), pid=None)
+
+
+def _patiently(write: Callable[[], object]) -> None:
+    """Do a write that cannot be left out; while another process keeps the catalog locked, try again."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            write()
+            return
+        except CatalogBusyError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(BUSY_PAUSE_S)
 
 
 class _Heartbeat:
@@ -90,12 +113,12 @@ class _Heartbeat:
 
 def _run_engine(audit: AuditTable, dataset: DatasetTable, name: str, heartbeat: _Heartbeat) -> None:
     assert audit.id is not None
+    audit_id = audit.id
     with session() as open_session:
-        row = audits.run(open_session, audit.id, name)
-        if row.status == "finished":
-            return
-        row.status, row.error = "running", None
-        open_session.add(row)
+        row = audits.run(open_session, audit_id, name)
+    if row.status == "finished":
+        return
+    _patiently(lambda: _begin(audit_id, name))
     interval = float(os.environ.get("AUDITOR_CHECKPOINT_INTERVAL_S", training.CHECKPOINT_INTERVAL_S))
     checkpoint = training.FileCheckpoint(
         settings().audit_folder(audit.id) / f"{name}.checkpoint", min_interval_s=interval
@@ -127,12 +150,14 @@ def _run_engine(audit: AuditTable, dataset: DatasetTable, name: str, heartbeat: 
     arrays |= {f"signal_{key}": values for key, values in result.signals.items()}
     arrays |= {f"history_{key}": values for key, values in result.signal_history.items()}
     results.store(results.engine_folder(audit.id, name), arrays)
-    with session() as open_session:
-        row = audits.run(open_session, audit.id, name)
-        row.status, row.progress, row.seconds = "finished", 1.0, watch.seconds
-        row.provenance = training.plain(result.provenance) | {"is_out_of_sample": result.is_out_of_sample}
-        open_session.add(row)
+    provenance = training.plain(result.provenance) | {"is_out_of_sample": result.is_out_of_sample}
+    _patiently(lambda: watch.finish(provenance))
     checkpoint.remove()
+
+
+def _begin(audit_id: int, engine: str) -> None:
+    with session() as open_session:
+        audits.set_run(open_session, audit_id, engine, status="running", error=None)
 
 
 class _EpochWatch:
@@ -148,6 +173,7 @@ class _EpochWatch:
     ) -> None:
         self._audit_id, self._engine, self._heartbeat = audit_id, engine, heartbeat
         self._earlier, self._began = seconds, time.monotonic()
+        self._waiting: list[EpochTable] = []
         self._is_right: NDArray[np.bool_] | None = None
         if true_labels is not None:
             labels, _ = results.trained_labels(audit_id)
@@ -164,26 +190,35 @@ class _EpochWatch:
             kept = np.nan_to_num(np.asarray(record.signals["selected"], dtype=np.float64))
             if kept.sum() > 0:
                 metrics["label_precision"] = float((kept * self._is_right).sum() / kept.sum())
-        with session() as open_session:
-            audits.record_epoch(
-                open_session,
-                EpochTable(
-                    audit_id=self._audit_id,
-                    engine=self._engine,
-                    stage=record.stage,
-                    epoch=record.epoch,
-                    num_epochs=record.num_epochs,
-                    progress=record.progress,
-                    seconds=record.seconds,
-                    losses={key: float(value) for key, value in record.losses.items()},
-                    metrics=metrics,
-                ),
+        self._waiting.append(
+            EpochTable(
+                audit_id=self._audit_id,
+                engine=self._engine,
+                stage=record.stage,
+                epoch=record.epoch,
+                num_epochs=record.num_epochs,
+                progress=record.progress,
+                seconds=record.seconds,
+                losses={key: float(value) for key, value in record.losses.items()},
+                metrics=metrics,
             )
-            row = audits.run(open_session, self._audit_id, self._engine)
-            row.progress, row.seconds, row.stage = record.progress, self.seconds, record.stage
-            open_session.add(row)
+        )
+        # Where another process keeps the catalog locked, training goes on; the next epoch takes this one along.
+        with contextlib.suppress(CatalogBusyError):
+            self._write(progress=record.progress, stage=record.stage)
         if self._heartbeat.cancelled:
             raise training.cancelled()
+
+    def finish(self, provenance: dict[str, Any]) -> None:
+        """Say that the engine is done, and write the epochs that a locked catalog kept waiting."""
+        self._write(status="finished", progress=1.0, provenance=provenance)
+
+    def _write(self, **values: Any) -> None:
+        with session() as open_session:
+            for epoch in self._waiting:
+                audits.record_epoch(open_session, epoch)
+            audits.set_run(open_session, self._audit_id, self._engine, seconds=self.seconds, **values)
+        self._waiting.clear()
 
 
 class _explaining:  # noqa: N801 - reads as a statement
@@ -212,6 +247,9 @@ class _explaining:  # noqa: N801 - reads as a statement
         raise AuditFailedError(text) from error
 
     def _end(self, status: str, error: str | None) -> None:
+        _patiently(lambda: self._write(status, error))
+
+    def _write(self, status: str, error: str | None) -> None:
         with session() as open_session:
             audits.set_status(
                 open_session, self._audit_id, status, error=error, pid=None, cancel_requested=False

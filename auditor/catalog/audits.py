@@ -182,6 +182,14 @@ def set_status(session: Session, audit_id: int, status: str, **values: Any) -> N
     session.add(audit)
 
 
+def set_run(session: Session, audit_id: int, engine: str, **values: Any) -> None:
+    """Change any columns of one engine run."""
+    found = run(session, audit_id, engine)
+    for name, value in values.items():
+        setattr(found, name, value)
+    session.add(found)
+
+
 def _finite(values: Mapping[str, float | None]) -> dict[str, float | None]:
     return {
         name: value if value is not None and math.isfinite(value) else None for name, value in values.items()

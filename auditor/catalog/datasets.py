@@ -39,8 +39,10 @@ def create(session: Session, dataset: DatasetTable, samples: Iterable[Mapping[st
     session.add(dataset)
     session.flush()
     assert dataset.id is not None
+    # Into the table, not the class: the mapper's work on each row would keep the catalog locked longer.
+    statement = insert(SampleTable.__table__)
     for rows in _batched(samples):
-        session.execute(insert(SampleTable), [{**row, "dataset_id": dataset.id} for row in rows])
+        session.execute(statement, [{**row, "dataset_id": dataset.id} for row in rows])
     return dataset.id
 
 

@@ -12,7 +12,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, Operati
 from sqlmodel import Session, SQLModel, create_engine
 
 from auditor.catalog import models, schema
-from auditor.errors import AuditorError
+from auditor.errors import AuditorError, CatalogBusyError
 from auditor.settings import settings
 
 WRITE_WAIT_S = 30
@@ -26,7 +26,8 @@ def session() -> Iterator[Session]:
     """A session on the catalog of the current settings; commits on success, rolls back on any error.
 
     Raises:
-        AuditorError: the database cannot be opened or written (locked, full disk, no rights).
+        CatalogBusyError: another process kept it locked for ``WRITE_WAIT_S``.
+        AuditorError: the database cannot be opened or written (full disk, no rights).
     """
     try:
         with Session(_engine(settings().database_url), expire_on_commit=False) as open_session:
@@ -37,7 +38,8 @@ def session() -> Iterator[Session]:
                 open_session.rollback()
                 raise
     except OperationalError as error:
-        raise AuditorError(_explained(error)) from error
+        is_busy = "locked" in str(error.orig)
+        raise (CatalogBusyError if is_busy else AuditorError)(_explained(error)) from error
 
 
 def close_all() -> None:

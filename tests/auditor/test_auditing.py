@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import errno
 import shutil
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pytest
 
 from auditor import auditing, results, reviewing, worker
-from auditor.catalog import audits, scores
+from auditor.catalog import audits, db, scores
 from auditor.catalog.db import session
+from auditor.catalog.models import EpochTable
 from auditor.errors import AuditFailedError, NotFoundError
 from auditor.settings import settings
 from tests.helpers import QUICK_OPTIONS, Digits
@@ -201,6 +206,64 @@ def test_run__full_disk_is_one_line_and_resumes(
     monkeypatch.setattr(results, "store", store)
     worker.run(audit_id)
     assert auditing.overview(audit_id).state == "finished"
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer that finds the catalog locked gives up after a tenth of a second."""
+    monkeypatch.setattr(db, "WRITE_WAIT_S", 0.1)
+    db.close_all()
+
+
+@contextmanager
+def a_long_import(seconds: float) -> Iterator[Callable[[], None]]:
+    """What locks the catalog for so long when it is called the first time, as another process would."""
+    other = sqlite3.connect(settings().home / "catalog.db", isolation_level=None, check_same_thread=False)
+    release = threading.Timer(seconds, other.rollback)
+
+    def begin() -> None:
+        if not release.is_alive() and not release.finished.is_set():
+            other.execute("BEGIN IMMEDIATE")
+            release.start()
+
+    yield begin
+    release.join()
+    other.close()
+
+
+def test_run__a_catalog_that_is_locked_for_long_loses_no_epoch(
+    audited: tuple[Digits, int], impatient: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audit_id, record = plan_again(), audits.record_epoch
+    with a_long_import(2.0) as begin:
+
+        def lock_in_the_second(open_session: object, epoch: EpochTable) -> None:
+            if epoch.epoch == 1:
+                begin()
+            record(open_session, epoch)
+
+        monkeypatch.setattr(audits, "record_epoch", lock_in_the_second)
+        worker.run(audit_id)
+    assert auditing.overview(audit_id).state == "finished"
+    with session() as open_session:
+        assert [row.epoch for row in audits.epochs(open_session, audit_id)] == [0, 1, 2, 3, 4, 5]
+
+
+def test_run__what_ended_it_is_told_once_the_catalog_is_free(
+    audited: tuple[Digits, int], impatient: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audit_id = plan_again()
+    with a_long_import(1.0) as begin:
+
+        def full(*_: object) -> None:
+            begin()
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(results, "store", full)
+        with pytest.raises(AuditFailedError, match="is full; free some space, then resume"):
+            worker.run(audit_id)
+    seen = auditing.overview(audit_id)
+    assert (seen.state, seen.engines[0].status) == ("failed", "failed")
 
 
 def test_run__second_audit_trusts_what_people_confirmed(audited: tuple[Digits, int]) -> None:

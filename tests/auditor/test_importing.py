@@ -377,7 +377,7 @@ def test_import_dataset__export_of_parquet_images_finds_them_by_root(tmp_path: P
     parquet = write_parquet(tmp_path / "p.parquet", 12)
     import_dataset(parquet, name="first")
     exporting.export("first", tmp_path / "cleaned.csv")
-    with pytest.raises(ImportRefusedError, match="set --root"):
+    with pytest.raises(ImportRefusedError, match=r"none of its 12 images .*--root"):
         import_dataset(tmp_path / "cleaned.csv", name="second")
     import_dataset(tmp_path / "cleaned.csv", name="second", root=parquet)
     caches = [images.image_cache(stored(name)[0]) for name in ("first", "second")]
@@ -392,6 +392,29 @@ def test_import_dataset__threads_give_the_same_as_one_worker(tmp_path: Path) -> 
     assert np.array_equal(images.image_cache(one), images.image_cache(two))
     for left, right in zip(first, second, strict=True):
         assert left.model_dump(exclude={"dataset_id"}) == right.model_dump(exclude={"dataset_id"})
+
+
+@pytest.mark.parametrize("prefix", ["", "/elsewhere/"])
+def test_import_dataset__a_wrong_root_is_one_problem(tmp_path: Path, prefix: str) -> None:
+    rows = [(f"{prefix}{path}", label) for path, label in write_images(tmp_path / "pictures", 24)]
+    source = write_csv(tmp_path / "l.csv", ("path", "label"), rows)
+    text = (
+        f"none of its 24 images exists below {tmp_path}; set the folder that their paths start from (--root)"
+    )
+    with pytest.raises(BadRowsError, match="No image is left") as caught:
+        import_dataset(source, name="lost", skip_bad=True)
+    assert str(caught.value).startswith(f"l.csv: {text}. ")
+    assert [problem.text for problem in caught.value.problems] == [text]
+    seen = preview(source)
+    assert ([problem.text for problem in seen.problems], seen.num_problems) == ([text], 1)
+
+
+def test_import_dataset__some_missing_images_are_named_one_by_one(tmp_path: Path) -> None:
+    rows = write_images(tmp_path, 3)
+    (tmp_path / rows[0][0]).unlink()
+    (tmp_path / rows[2][0]).unlink()
+    seen = preview(write_csv(tmp_path / "l.csv", ("path", "label"), rows))
+    assert [problem.row for problem in seen.problems] == [2, 4]
 
 
 ALIKE = ["'Cat' and 'cat' differ only in case: two classes?"]

@@ -24,7 +24,15 @@ from numpy.typing import NDArray
 from auditor.errors import ImportRefusedError
 from auditor.images import cache_name
 from auditor.sources.exports import classes_named
-from auditor.sources.rows import Payload, Problem, Source, SourceRow, ordered_class_names, printable
+from auditor.sources.rows import (
+    Payload,
+    Problem,
+    Source,
+    SourceInfo,
+    SourceRow,
+    ordered_class_names,
+    printable,
+)
 from auditor.staging import RowFile
 from auditor.workers import CacheFile, Hashed, Probed, chunks, decode_chunk, merged, probe_chunk, run_in_order
 
@@ -79,12 +87,25 @@ class Problems:
 
     listed: list[Problem] = field(default_factory=list)
     count: int = 0
+    num_missing: int = 0
+    """Images that are not below the root."""
 
     def add(self, problem: Problem) -> None:
         """Count it, and list it where there is room."""
         self.count += 1
+        self.num_missing += problem.is_missing
         if len(self.listed) < MAX_LISTED:
             self.listed.append(problem)
+
+    def folded(self, info: SourceInfo, num_rows: int) -> Problems:
+        """One problem in place of as many as there are images where not one of them is there: the root is wrong."""
+        if num_rows or self.num_missing < 2 or self.num_missing != self.count:
+            return self
+        text = (
+            f"none of its {self.count:,} images exists below {printable(info.root)}; set the folder that their "
+            "paths start from (--root)"
+        )
+        return Problems([Problem(info.table_file, None, text, is_missing=True)], 1, 1)
 
 
 @dataclass
@@ -146,7 +167,7 @@ def read_rows(source: Source, file: Path, on_progress: OnProgress | None) -> Par
         labels=final[np.array(labels, np.int32)],
         true_labels=final[np.array(true_labels, np.int32)],
         trusted=np.array(trusted, np.bool_),
-        problems=problems,
+        problems=problems.folded(source.info, len(labels)),
     )
 
 

@@ -67,7 +67,8 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
         with cli_output.step_progress("importing") as progress:
             report = importing.import_dataset(source, name=name, progress=progress, **options)
     except importing.BadRowsError as error:
-        cli_output.problems(error.problems, error.count)
+        if error.count > 1:  # a single one stands in the error's own line
+            cli_output.problems(error.problems, error.count)
         raise
     cli_output.import_report(report, as_json=as_json)
 

@@ -11,7 +11,7 @@ from typing import Any
 from auditor import fiftyone_database
 from auditor.errors import FiftyOneError, ImportRefusedError
 from auditor.sources.rows import PathBook, Payload, Problem, SourceInfo, SourceOptions, SourceRow, printable
-from auditor.sources.trees import FolderTree, PathError
+from auditor.sources.trees import FolderTree, MissingError, PathError
 
 LABEL_FIELD = "ground_truth"
 ID_COLUMN = "fiftyone_id"
@@ -62,7 +62,8 @@ class FiftyOneSource:
             try:
                 location = self._tree.locate(path)
             except PathError as error:
-                yield Problem(self._name, row, f"{printable(path)} {error}")
+                is_missing = isinstance(error, MissingError)
+                yield Problem(self._name, row, f"{printable(path)} {error}", is_missing)
                 continue
             name = (label or "").strip() or None
             again = book.again(location, row, name)

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from auditor import class_names, staging
-from auditor.building import Builder, Built, OnProgress, Parsed, Progress, default_size, read_rows
+from auditor.building import Builder, Built, OnProgress, Parsed, Problems, Progress, default_size, read_rows
 from auditor.catalog import datasets, db
 from auditor.decoding import ImageError, probe
 from auditor.errors import ImportRefusedError
-from auditor.registering import MOST_LISTED, ImportReport, Registration, name_taken
+from auditor.registering import ImportReport, Registration, name_taken
 from auditor.sources import (
     Problem,
     Source,
@@ -92,18 +92,16 @@ def preview(source: str | Path, **options: Any) -> Preview:
         opened = open_source(source, SourceOptions(**options), folder / "files")
         counts: dict[str, int] = dict.fromkeys(opened.info.class_names or (), 0)
         first: list[SourceRow] = []
-        problems: list[Problem] = []
-        num_rows = num_problems = 0
+        problems, num_rows = Problems(), 0
         for item in opened.rows():
             if isinstance(item, Problem):
-                num_problems += 1
-                if len(problems) < MOST_LISTED:
-                    problems.append(item)
+                problems.add(item)
                 continue
             num_rows += 1
             counts[item.label or ""] = counts.get(item.label or "", 0) + 1
             if len(first) < PREVIEW_IMAGES:
                 first.append(item)
+        problems = problems.folded(opened.info, num_rows)
         sizes, bad = _first_sizes(opened, first)
     names = [name for name in counts if name]
     names = names if opened.info.class_names else ordered_class_names(names)
@@ -117,8 +115,8 @@ def preview(source: str | Path, **options: Any) -> Preview:
         label_column=opened.info.label_column,
         path_column=opened.info.path_column,
         first_rows=first[:PREVIEW_ROWS],
-        problems=problems + bad,
-        num_problems=num_problems + len(bad),
+        problems=problems.listed + bad,
+        num_problems=problems.count + len(bad),
         image_sizes=sizes,
         image_size=default_size(heights, widths) if sizes else None,
         ignored=opened.ignored,

@@ -26,7 +26,7 @@ from auditor.sources.parquet_files import (
 )
 from auditor.sources.roots import images_at
 from auditor.sources.rows import PathBook, Payload, Problem, SourceInfo, SourceOptions, SourceRow, printable
-from auditor.sources.trees import PathError
+from auditor.sources.trees import MissingError, PathError
 
 ROWS_A_BATCH = 2_000
 IMAGES_A_BATCH = 128
@@ -120,7 +120,8 @@ class ParquetSource:
             try:
                 location = self._images.locate(path if text else "")
             except PathError as error:
-                return Problem(file.name, row, f"{printable(path)} {error}")
+                is_missing = isinstance(error, MissingError)
+                return Problem(file.name, row, f"{printable(path)} {error}", is_missing)
         try:
             label, true = (self._class_of(column, cells) for column in ("label_column", "true_label_column"))
             review = review_of({c: _text(v) for c, v in cells.items()}) if self.info.is_own_export else None

@@ -7,7 +7,7 @@ from pathlib import Path
 from auditor.errors import ImportRefusedError
 from auditor.sources.parquet_files import image_column, layout_of, open_parquet
 from auditor.sources.rows import printable
-from auditor.sources.trees import FolderTree, Images, PathError, ZipTree
+from auditor.sources.trees import FolderTree, Images, MissingError, ZipTree
 
 ROWS_A_BATCH = 10_000
 
@@ -67,4 +67,4 @@ class ParquetImages:
         own_name = name in ("", Path(self.root).name)
         if mark and own_name and row.isascii() and row.isdigit() and int(row) < self._num_rows:
             return f"#{int(row)}"
-        raise PathError(f"is not in {printable(Path(self.root).name)}; correct the path or set --root")
+        raise MissingError(f"is not in {printable(Path(self.root).name)}; correct the path or set --root")

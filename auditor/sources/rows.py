@@ -31,6 +31,8 @@ class Problem:
     """As a spreadsheet counts in a CSV (the header is row 1), 0-based in Parquet, None for plain files."""
     text: str
     """What is wrong and what to do about it, on one line."""
+    is_missing: bool = False
+    """The image is not below the root."""
 
     def __str__(self) -> str:
         place = self.file if self.row is None else f"{self.file}, row {self.row}"

@@ -14,7 +14,7 @@ from auditor.sources.columns import DATA_AS_HEADER, LABEL_NAMES, PATH_NAMES, cho
 from auditor.sources.exports import EXPORT_COLUMNS, is_own_export, review_of
 from auditor.sources.folder import has_broken_text
 from auditor.sources.rows import PathBook, Payload, Problem, SourceInfo, SourceOptions, SourceRow, printable
-from auditor.sources.trees import Images, PathError, ZipTree
+from auditor.sources.trees import Images, MissingError, PathError, ZipTree
 from auditor.tables import unquoted
 
 TRUE_WORDS = frozenset(["1", "true", "yes", "y", "t", "x"])
@@ -91,7 +91,8 @@ class TableSource:
         try:
             location = self.tree.locate(path)
         except PathError as error:
-            return Problem(self._name, row, f"{printable(path)} {error}" if path else str(error))
+            text = f"{printable(path)} {error}" if path else str(error)
+            return Problem(self._name, row, text, isinstance(error, MissingError))
         word = cell.get("trusted", "").strip().lower()
         if word not in TRUE_WORDS | FALSE_WORDS:
             return Problem(

@@ -24,6 +24,10 @@ class PathError(ValueError):
     """A path that cannot be used; the text says why and what to do."""
 
 
+class MissingError(PathError):
+    """A path that leads to nothing below the root: where it is so for all, the root is wrong."""
+
+
 class Images(Protocol):
     """A place where images are found by what a table says about them."""
 
@@ -70,7 +74,7 @@ class FolderTree:
             if not os.path.isfile(full):
                 raise PathError("is a folder or a special file, not an image; correct the path")
             return location
-        raise PathError(f"does not exist below {self.root}; correct the path or set --root")
+        raise MissingError(f"does not exist below {self.root}; correct the path or set --root")
 
     def walk(self) -> Iterator[tuple[str, str | None]]:
         """See ``Tree``; links to folders are not followed, for they may turn in circles."""
@@ -114,7 +118,7 @@ class FolderTree:
         for root in (self.root, self._real_root):
             if text.startswith(root.rstrip("/") + "/"):
                 return checked_relative(text[len(root.rstrip("/")) + 1 :])
-        raise PathError(f"lies outside {self.root}; set --root to a folder that holds all images")
+        raise MissingError(f"lies outside {self.root}; set --root to a folder that holds all images")
 
 
 class ZipTree:
@@ -146,7 +150,7 @@ class ZipTree:
                     raise PathError(self._unusable[location])
                 if location in self._known:
                     return location
-        raise PathError(f"is not in {Path(self.root).name}; correct the path")
+        raise MissingError(f"is not in {Path(self.root).name}; correct the path")
 
     def walk(self) -> Iterator[tuple[str, str | None]]:
         """See ``Tree``. A name that occurs twice is yielded twice."""

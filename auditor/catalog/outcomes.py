@@ -46,17 +46,7 @@ def outcomes(
     nobody looked at overrules no verdict. A verdict is the class that a person sees: the given label is then
     kept, another one is a correction.
     """
-    found = {
-        row.sample_id: Outcome(
-            row.decision,
-            row.label,
-            row.labels,
-            row.reviewer,
-            row.created_at,
-            reviews.UNSEEN if source == reviews.UNSEEN else "suspect",
-        )
-        for row, source in _reviewed(session, dataset_id, sample_ids)
-    }
+    found = _reviewed(session, dataset_id, sample_ids)
     wanted = None if sample_ids is None else set(sample_ids)
     verdicts = {
         sample_id: row
@@ -71,20 +61,27 @@ def outcomes(
     return found
 
 
-def _reviewed(
-    session: Session, dataset_id: int, sample_ids: Sequence[int] | None
-) -> list[tuple[DecisionTable, str]]:
-    """What stands reviewed, with its source."""
-    statement = select(DecisionTable, ReviewTable.source)
-    statement = statement.join(ReviewTable, ReviewTable.id == DecisionTable.review_id)
-    statement = statement.where(DecisionTable.dataset_id == dataset_id)
-    if sample_ids is None:
-        return list(session.exec(statement))
-    rows: list[tuple[DecisionTable, str]] = []
-    for start in range(0, len(sample_ids), AT_ONCE):
-        part = list(sample_ids[start : start + AT_ONCE])
-        rows += session.exec(statement.where(DecisionTable.sample_id.in_(part)))
-    return rows
+def _reviewed(session: Session, dataset_id: int, sample_ids: Sequence[int] | None) -> dict[int, Outcome]:
+    """What stands reviewed, by sample_id; bare columns: whole objects take several times as long."""
+    stands = DecisionTable
+    columns = (stands.decision, stands.label, stands.labels, stands.reviewer, stands.created_at)
+    statement = select(stands.sample_id, ReviewTable.source, *columns)
+    statement = statement.join(ReviewTable, ReviewTable.id == stands.review_id)
+    statement = statement.where(stands.dataset_id == dataset_id)
+    parts = [statement]
+    if sample_ids is not None:
+        starts = range(0, len(sample_ids), AT_ONCE)
+        parts = [
+            statement.where(stands.sample_id.in_(list(sample_ids[start : start + AT_ONCE])))
+            for start in starts
+        ]
+    return {
+        sample_id: Outcome(
+            decision, label, labels, name, at, source if source == reviews.UNSEEN else "suspect"
+        )
+        for part in parts
+        for sample_id, source, decision, label, labels, name, at in session.execute(part)
+    }
 
 
 def _of_verdict(row: VerdictTable, given_label: int) -> Outcome:

@@ -220,7 +220,8 @@ def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
         )
     except AuditorError as error:
         return {"token": token, "error": str(error)}
-    conflict = decided.conflict
+    # The reviewer's own verdict from another window is a conflict too.
+    conflict = decided.replaced
     # What the reviewer had on the screen when deciding is no surprise.
     if conflict is not None and conflict.review_id == verdict.get("seen"):
         conflict = None
@@ -231,6 +232,7 @@ def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
             "label": conflict.label,
             "labels": conflict.labels,
             "reviewer": conflict.reviewer,
+            "review": conflict.review_id,
         }
     return {"token": token, "review": decided.review_id, "conflict": told}
 

@@ -40,6 +40,8 @@ class Decided:
     review_id: int
     conflict: DecisionTable | None
     """Another reviewer's different decision that stood until now; both are in the log."""
+    replaced: DecisionTable | None = None
+    """The different decision that stood until now, whoever took it: the reviewer in another window, for example."""
 
 
 @dataclass(frozen=True)
@@ -289,8 +291,9 @@ def _decide(open_session: Session, row: ReviewTable) -> Decided:
     stood = DecisionTable.model_validate(before.model_dump()) if before is not None else None
     reviews.append(open_session, row)
     assert row.id is not None
-    is_conflict = differs and stood is not None and stood.reviewer != row.reviewer
-    return Decided(row.id, stood if is_conflict else None)
+    replaced = stood if differs else None
+    is_conflict = replaced is not None and replaced.reviewer != row.reviewer
+    return Decided(row.id, replaced if is_conflict else None, replaced)
 
 
 def _is_unseen(open_session: Session, standing: DecisionTable | None) -> bool:

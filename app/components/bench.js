@@ -15,6 +15,7 @@ class Bench {
     this.mode = "card";
     this.total = null;
     this.refusals = 0;
+    this.written = new Set(); // numbers of the verdicts that this window gave
     this.refusedAt = -STARTLED_MS;
     this.shell();
   }
@@ -383,10 +384,9 @@ class Bench {
         label: item.label, labels: item.labels,
       });
       item.review = result.review;
-      if (result.conflict) {
-        const theirs = this.verdictText({ ...result.conflict, sample: item.sample });
-        this.tell(`Sample ${item.sample}: ${theirs} while you were looking. Both verdicts are in the log.`, "warn");
-      }
+      this.written.add(result.review);
+      // Two quick verdicts on one sample: the second replaces one that was not seen either, but is no surprise.
+      if (result.conflict && !this.written.has(result.conflict.review)) this.tellConflict(item, choice, result.conflict);
     } catch (error) {
       if (item.saving === saving) Object.assign(item, before);
       this.tell(`Sample ${item.sample} is not decided: ${error.message}`, "bad");
@@ -394,6 +394,12 @@ class Bench {
     }
     if (item.saving === saving) item.saving = null;
     if (this.items.includes(item)) this.drawTile(this.items.indexOf(item));
+  }
+
+  tellConflict(item, choice, theirs) {
+    const where = theirs.reviewer === this.data.reviewer ? "in another window of yours" : "while you were looking";
+    const told = `Sample ${item.sample} was decided (${this.verdictText(theirs)}) ${where}.`;
+    this.tell(`${told} Your verdict here (${this.verdictText(choice)}) stands; both are in the log.`, "warn");
   }
 
   // To the first sample whose verdict was refused; in the grid its tile says so.

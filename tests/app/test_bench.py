@@ -141,6 +141,18 @@ def test_record__another_reviewers_verdict_is_told_unless_it_was_seen() -> None:
     assert theirs["review"] < told["review"]
 
 
+def test_record__ones_own_verdict_from_another_window_is_told_unless_it_was_seen() -> None:
+    item = first_items(1)[0]
+    first = bench.record({"verdicts": [verdict(item, "relabel", label=item["suggested"])]})["results"][0]
+    assert first["conflict"] is None
+    stale = bench.record({"verdicts": [verdict(item, "keep")]})["results"][0]
+    told = {"decision": "relabel", "label": item["suggested"], "labels": None, "reviewer": "Ada"}
+    assert stale["conflict"] == told | {"review": first["review"]}
+    assert standing(item["sample"]) == "keep"
+    again = bench.record({"verdicts": [verdict(first_items(1)[0], "exclude")]})["results"][0]
+    assert again["conflict"] is None
+
+
 @pytest.mark.parametrize("decision", ["unsure", "none", "unreadable"])
 def test_record__verdicts_beyond_right_and_wrong(decision: str) -> None:
     item = first_items(1)[0]

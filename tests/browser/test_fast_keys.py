@@ -13,7 +13,7 @@ from auditor.catalog import reviews, verifications
 from auditor.catalog.db import session
 from tests.app.conftest import DATASET, audited_home
 from tests.browser.conftest import Server
-from tests.browser.test_journey import WAIT_MS, wait_until
+from tests.browser.test_journey import WAIT_MS, open_page, wait_until
 from tests.browser.test_review import decisions, open_as_ada, running, shown_sample
 
 __all__ = ["audited_home", "running"]  # the fixtures, for pytest to find
@@ -49,12 +49,11 @@ def press_and_refuse(page: Any, keys: str, route: str, sample: int) -> None:
             verdict["decision"] = "nonsense" if verdict["sample"] == sample else verdict["decision"]
         asked.continue_(post_data=json.dumps(body))
 
-    address, held = f"**/bench/{route}", list[Any]()
-    page.route(address, lambda asked: held.append(asked))
+    held: list[Any] | None = []
+    page.route(f"**/bench/{route}", lambda asked: spoil(asked) if held is None else held.append(asked))
     press(page, keys)
-    page.unroute(address)
-    page.route(address, spoil)
-    for asked in held:
+    waiting, held = held, None
+    for asked in waiting:
         spoil(asked)
 
 
@@ -102,6 +101,30 @@ def test_suspects__a_refused_verdict_brings_its_sample_back(browser: Any, runnin
     page.locator(f"[data-testid=card][data-sample='{four}']").wait_for(timeout=WAIT_MS)
 
 
+def test_suspects__a_verdict_over_ones_own_of_another_window_is_told(browser: Any, running: Server) -> None:
+    one, two = (item["sample"] for item in queue(2))
+    page = open_as_ada(browser, running, "suspects")
+    page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+    other = page.context.new_page()
+    open_page(other, running, "suspects")
+    other.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+    press(other, "w")
+    wait_until(lambda: decisions() == {one: "relabel"}, "the other window's verdict", 30)
+    press(page, "q")
+    notice = page.get_by_test_id("notice")
+    page.locator(".notice.warn", has_text="in another window of yours").wait_for(timeout=WAIT_MS)
+    assert f"Sample {one} was decided (→ " in notice.inner_text()
+    assert "Your verdict here (kept) stands" in notice.inner_text()
+    press(page, "q")
+    wait_until(lambda: decisions() == {one: "keep", two: "keep"}, "the verdicts of this window", 30)
+    assert "in another window" in notice.inner_text(), "the next key does not take the warning away"
+    page.wait_for_timeout(STARTLED_MS)
+    page.keyboard.press("ArrowLeft")
+    press(page, "en")
+    wait_until(lambda: decisions()[two] == "exclude", "a change of mind", 30)
+    assert str(two) not in notice.inner_text(), "one's own verdict of this window is no surprise"
+
+
 def test_verify__six_quick_keys_are_six_verdicts_and_a_refused_one_comes_back(
     browser: Any, running: Server
 ) -> None:
@@ -121,5 +144,5 @@ def test_verify__six_quick_keys_are_six_verdicts_and_a_refused_one_comes_back(
     page.unroute("**/bench/blind")
     page.wait_for_timeout(STARTLED_MS)
     press(page, "e")
-    page.get_by_text("Every drawn sample is judged").wait_for(timeout=WAIT_MS)
-    assert blind()[seventh] == ("exclude", None)
+    wait_until(lambda: blind().get(seventh) == ("exclude", None), "the verdict given again", 30)
+    page.get_by_text("Let the ranking learn from it").wait_for(timeout=WAIT_MS)

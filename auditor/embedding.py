@@ -114,9 +114,7 @@ def neighbor_table(
     from pynndescent import NNDescent  # takes seconds to import and compile, so only a large set pays
 
     with threadpool_limits(1, user_api="openmp"):  # as in _umap
-        search = NNDescent(
-            _unit_rows(embeddings), n_neighbors=2 * num_neighbors, random_state=seed, n_jobs=1
-        )
+        search = NNDescent(_unit_rows(embeddings), n_neighbors=2 * num_neighbors, random_state=seed, n_jobs=1)
     found, _ = search.neighbor_graph
     is_self = found == np.arange(len(found))[:, None]
     is_self[~is_self.any(axis=1), -1] = True

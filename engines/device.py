@@ -62,6 +62,12 @@ def refused_card(card: int) -> str | None:
     return f"{name} (sm_{major}{minor}) is none of the cards that torch {torch.__version__} was built for"
 
 
+def refused_cards() -> list[str]:
+    """Why, for every CUDA device that is there and that this torch cannot compute on."""
+    cards = range(torch.cuda.device_count() if torch.cuda.is_available() else 0)
+    return [why for card in cards if (why := refused_card(card))]
+
+
 def has_code_for(capability: tuple[int, int], built_for: Sequence[str]) -> bool:
     """Whether code for one of these architectures runs on a card of that compute capability.
 

@@ -94,7 +94,6 @@ def test_neighbor_table__of_a_large_set_misses_few(monkeypatch):
     points, _ = blobs(3_000, num_blobs=5)
     exact = neighbor_table(points, num_neighbors=8)
     monkeypatch.setattr(embedding, "MAX_EXACT", 1_000)
-    monkeypatch.setattr(embedding, "LEAF", 500)
     table = neighbor_table(points, num_neighbors=8)
     np.testing.assert_array_equal(table, neighbor_table(points, num_neighbors=8))
     assert np.mean([len(set(a) & set(b)) / 8 for a, b in zip(table, exact, strict=True)]) > 0.95
@@ -103,7 +102,6 @@ def test_neighbor_table__of_a_large_set_misses_few(monkeypatch):
 
 def test_neighbor_table__a_large_set_of_the_same_picture(monkeypatch):
     monkeypatch.setattr(embedding, "MAX_EXACT", 100)
-    monkeypatch.setattr(embedding, "LEAF", 50)
     table = neighbor_table(np.ones((400, 3)), num_neighbors=8)
     assert table.min() >= 0
     assert all(i not in row and len(set(row)) == 8 for i, row in enumerate(table.tolist()))

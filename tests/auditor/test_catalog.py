@@ -89,6 +89,7 @@ def test_session__an_empty_folder_may_be_opened_by_several_at_once(home: Path) -
         (NO_PROCESS, None, 5, "running"),  # an earlier version told no host
         (None, None, 60, "dead"),
     ],
+    ids=["elsewhere", "elsewhere-silent", "here-gone", "here-silent", "no-host", "no-process"],
 )
 def test_state__of_another_host_the_heartbeat_tells(
     home: Path, pid: int | None, host: str | None, silent_s: int, state: str

@@ -181,9 +181,8 @@ def start_in_background(audit_id: int) -> int:
         audit = audits.get(open_session, audit_id)
         audit.pid, audit.host = worker.pid, audits.this_host()
         audit.process_started = psutil.Process(worker.pid).create_time()
-        audit.heartbeat_at = (
-            now()
-        )  # other hosts see no process, and the worker needs a while to speak for itself
+        # Other hosts see no process, and the worker needs a while to speak for itself.
+        audit.heartbeat_at = now()
         open_session.add(audit)
     # Reap the child when it ends; without this it would stay a zombie of a long-lived parent.
     threading.Thread(target=worker.wait, daemon=True).start()

@@ -67,9 +67,8 @@ def lock(session: Session, dataset_id: int) -> None:
     To be called before reading what decides about a write: whoever waited then reads what the other wrote.
     """
     this = DatasetTable.id == dataset_id
-    if (
-        session.get_bind().dialect.name == "sqlite"
-    ):  # has no row locks; any write takes that of the whole file
+    if session.get_bind().dialect.name == "sqlite":
+        # It has no row locks; any write takes that of the whole file.
         unchanged = update(DatasetTable).where(this).values(num_samples=DatasetTable.num_samples)
         session.execute(unchanged, execution_options={"synchronize_session": False})
     else:

@@ -75,6 +75,8 @@ def pretended_cuda() -> Iterator[None]:
     """Inside, ``torch.cuda`` is available and ``cuda`` is a device."""
     card: dict[str, Any] = {
         "is_available": True,
+        "get_device_capability": (9, 0),
+        "get_arch_list": ["sm_90"],
         "device_count": 1,
         "is_initialized": False,
         "mem_get_info": (2**33, 2**34),

@@ -16,9 +16,9 @@ the m rows were drawn at random and treated by the audit like all others. Rows f
 or trusted rows, break it; ``check_exchangeable`` looks for that.
 
 The number of rows must not depend on what they showed. A list that is looked at while the rows come in, and taken
-when it suits, holds more false flags than promised (a quarter where a fifth was, in the tests). So a promise rests on
-one draw whose size was fixed beforehand, once it is judged to its end. A further draw is again random whatever
-the earlier ones showed, so its promise holds too, for itself.
+when it suits, holds more false flags than promised (a quarter where a fifth was, in the tests). So a promise
+rests on one draw whose size was fixed beforehand, once it is judged to its end. A further draw is again random
+whatever the earlier ones showed, so its promise holds too, for itself.
 
 Two variations keep the argument. Labels that a person has settled leave R(t) but not N and k(t): what is
 left of a list whose true errors were picked off is judged as what it is. And where the promise is about *changes*,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor import comparing, exporting, findings, images, training, verification
+from auditor import comparing, experiments, exporting, images, training, verification
 from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.catalog.models import DatasetTable
@@ -99,7 +99,7 @@ def before_after(
     right_before, right_after = (_majority(votes) == truth for votes in (votes_before, votes_after))
     names = ("cleaned labels", "given labels")
     difference = comparing.compare_accuracy(right_after, right_before, names=names)
-    findings.keep(dataset.id, "compare", [difference.sentence, *notes])
+    experiments.keep(dataset.id, "compare", [difference.sentence, *notes])
     return BeforeAfter(difference, by_seed, len(held), num_changed, notes)
 
 

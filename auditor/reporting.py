@@ -18,7 +18,7 @@ from PIL import Image
 
 from auditor.calibration import Promise
 from auditor.estimates import ClassPair, ClassReport, ErrorsLeft, NoiseRate, Transition
-from auditor.findings import Finding
+from auditor.experiments import Experiment
 from auditor.intervals import percent
 from auditor.splits import SplitReport
 
@@ -106,7 +106,7 @@ class ReportInput:
     """What further verified rows would tighten, in a sentence."""
     correlations: Sequence[tuple[str, Sequence[float | None]]] = ()
     """Rank correlation of every witness, by name, with every one in the same order; None where nobody can tell."""
-    findings: Sequence[Finding] = ()
+    experiments: Sequence[Experiment] = ()
     """The newest comparison and tournament, where there are any."""
     conflicts: Sequence[Conflict] = ()
     """Copies with different labels; at most ``MAX_CONFLICTS`` are listed."""

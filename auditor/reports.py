@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from auditor import findings, images, promises, results, verification
+from auditor import experiments, images, promises, results, verification
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable
@@ -49,7 +49,7 @@ def report(dataset_name: str, *, audit_id: int | None = None) -> str:
         splits=said.splits,
         more_rows=promises.what_more_buys(standing, verification.next_size(audit.dataset_id)).sentence,
         correlations=list(zip(audit.summary["witnesses"], audit.summary["rank_correlations"], strict=True)),
-        findings=findings.kept(audit.dataset_id),
+        experiments=experiments.kept(audit.dataset_id),
         conflicts=_conflicts(said.conflicts, dataset.class_names),
         error_probability_is_guess=audit.summary["error_probability_is_guess"],
         suggestion_is_calibrated=audit.summary["suggestion_is_calibrated"],

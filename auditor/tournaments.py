@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor import findings, images, results, reviewing, simulating, training, verification
+from auditor import experiments, images, results, reviewing, simulating, training, verification
 from auditor.catalog import audits, datasets, reviews
 from auditor.catalog.db import session
 from auditor.catalog.models import DatasetTable
@@ -64,7 +64,7 @@ def simulate(
     if len(finished) == 1 and finished[0] in names and len(names) > 1:
         alone = f" The likely classes are those of {finished[0]} alone, which takes part itself."
         played = dataclasses.replace(played, warning=played.warning + alone)
-    findings.keep(dataset.id, "simulate", [*(one.sentence for one in played.rounds), played.warning])
+    experiments.keep(dataset.id, "simulate", [*(one.sentence for one in played.rounds), played.warning])
     return played
 
 

@@ -11,15 +11,15 @@ from auditor.settings import settings
 from auditor.whole_files import written_whole
 
 KINDS = {"compare": "Before and after", "simulate": "Planted errors"}
-"""By the command that finds it: what the report calls it."""
+"""By the command that makes it: what the report calls it."""
 
 
 @dataclass(frozen=True)
-class Finding:
+class Experiment:
     """The newest result of one kind."""
 
     title: str
-    found_at: str
+    made_at: str
     """Date and time, UTC, as text."""
     sentences: Sequence[str]
 
@@ -29,15 +29,15 @@ def keep(dataset_id: int, kind: str, sentences: Sequence[str]) -> None:
     folder = settings().dataset_folder(dataset_id)
     with written_whole(folder / f"{kind}.json") as beside:
         stamp = now().strftime("%Y-%m-%d %H:%M UTC")
-        beside.write_text(json.dumps({"found_at": stamp, "sentences": list(sentences)}), encoding="utf-8")
+        beside.write_text(json.dumps({"made_at": stamp, "sentences": list(sentences)}), encoding="utf-8")
 
 
-def kept(dataset_id: int) -> list[Finding]:
+def kept(dataset_id: int) -> list[Experiment]:
     """The newest result of each kind that there is."""
     found = []
     for kind, title in KINDS.items():
         path = settings().dataset_folder(dataset_id) / f"{kind}.json"
         if path.exists():
             stored = json.loads(path.read_text(encoding="utf-8"))
-            found.append(Finding(title, stored["found_at"], stored["sentences"]))
+            found.append(Experiment(title, stored["made_at"], stored["sentences"]))
     return found

@@ -412,11 +412,8 @@ class Bench {
     this.draw();
   }
 
-  // Keys that are pressed meanwhile are meant for the sample that comes back: they wait for it (onKey).
   undo() {
-    this.undoing ||= this.takeBack().finally(() => {
-      this.undoing = null;
-    });
+    undoOnce(this);
   }
 
   async takeBack() {
@@ -474,11 +471,7 @@ class Bench {
       return;
     }
     if (event.repeat && !key.startsWith("Arrow")) return;
-    if (this.undoing) {
-      this.undoing.then(() => this.onKey(event));
-      event.preventDefault();
-      return;
-    }
+    if (waitsForUndo(this, event)) return;
     const grid = this.mode === "grid";
     const shown = this.shownClasses || [];
     const moves = { ArrowLeft: -1, ArrowRight: 1 };

@@ -170,6 +170,20 @@ class Notice {
   }
 }
 
+// Take back the newest verdict. Keys that are pressed meanwhile are meant for the sample that comes back: they wait.
+function undoOnce(view) {
+  view.undoing ||= view.takeBack().finally(() => {
+    view.undoing = null;
+  });
+}
+
+function waitsForUndo(view, event) {
+  if (!view.undoing) return false;
+  view.undoing.then(() => view.onKey(event));
+  event.preventDefault();
+  return true;
+}
+
 const isTyping = (event) => {
   const target = event.composedPath()[0];
   if (!target || !target.tagName) return false;

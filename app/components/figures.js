@@ -25,12 +25,12 @@ function drawFigures(line, progress) {
     el("div", { class: `figure ${tone}`, title }, [el("b", { text: value }), el("span", { text: label })]);
   line.setAttribute("data-decided", progress.decided);
   line.replaceChildren(
-    figure("decided", progress.decided.toLocaleString("en"), "samples with a standing decision"),
+    figure("decided", progress.decided.toLocaleString("en"), "samples that somebody looked at, blind verdicts too"),
     figure("hit rate", percent(progress.hit_rate), "share of decided suspects whose given label was wrong"),
     figure("per minute", progress.per_minute ? progress.per_minute.toFixed(1) : "–", "your pace, pauses left out", "minor"),
     figure("wrong labels found", progress.found.toLocaleString("en"), "", "minor"),
     figure("expected left", progress.expected_left === null ? "–" : Math.round(progress.expected_left).toLocaleString("en"),
-      "expected wrong labels among the samples nobody decided"),
+      "wrong labels of the whole dataset that nobody has found yet"),
     el("div", { class: "stopping", text: progress.sentence || "", title: progress.sentence || "" }),
   );
 }

@@ -167,11 +167,8 @@ class Verify {
     this.draw();
   }
 
-  // Keys that are pressed meanwhile are meant for the sample that comes back: they wait for it (onKey).
   undo() {
-    this.undoing ||= this.takeBack().finally(() => {
-      this.undoing = null;
-    });
+    undoOnce(this);
   }
 
   async takeBack() {
@@ -217,11 +214,7 @@ class Verify {
       return;
     }
     if (event.repeat) return;
-    if (this.undoing) {
-      this.undoing.then(() => this.onKey(event));
-      event.preventDefault();
-      return;
-    }
+    if (waitsForUndo(this, event)) return;
     const named = this.data.classNames.findIndex((_, label) => this.keyOf(label) === key);
     if (key === "q" && this.item) this.judge("label", this.item.given);
     else if (key === "e" || key === "0") this.judge("exclude");

@@ -2,7 +2,8 @@
 
     home/<kind>/<id>/request.json    what to do
     home/<kind>/<id>/state.json      how far it is; at the end the result or the error
-    home/<kind>/<id>/log.txt         what the process printed
+    home/<kind>/<id>/process.json    its number and when it began
+    home/<kind>/<id>/log.txt         what it printed
 
 The process is ``python -m MODULE FOLDER``.
 """
@@ -14,11 +15,13 @@ import logging
 import os
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +32,8 @@ from auditor.errors import AuditorError
 from auditor.settings import settings
 
 ROOT = Path(__file__).resolve().parent.parent
-OVER = ("finished", "failed", "dead")
+PROCESS = "process.json"
+OVER = ("finished", "failed", "cancelled", "dead")
 
 
 def start(kind: str, module: str, request: dict[str, Any]) -> Path:
@@ -48,7 +52,7 @@ def start(kind: str, module: str, request: dict[str, Any]) -> Path:
             env=os.environ | {"AUDITOR_HOME": str(settings().home)},
         )
     # A number alone may belong to another process tomorrow.
-    (folder / "process.json").write_text(json.dumps([worker.pid, psutil.Process(worker.pid).create_time()]))
+    (folder / PROCESS).write_text(json.dumps([worker.pid, psutil.Process(worker.pid).create_time()]))
     threading.Thread(target=worker.wait, daemon=True).start()  # reaps it
     return folder
 
@@ -70,10 +74,16 @@ def state(folder: Path) -> dict[str, Any]:
         seen: dict[str, Any] = json.loads((folder / "state.json").read_text())
     except FileNotFoundError:
         seen = {"stage": "starting"}
-    process = folder / "process.json"
-    if seen["stage"] in OVER or not process.exists() or process_lives(*json.loads(process.read_text())):
+    if seen["stage"] in OVER or not (folder / PROCESS).exists() or _lives(folder):
         return seen
-    return {"stage": "dead", "error": "Its process is gone and nothing was kept; start it again."}
+    return {"stage": "dead", "error": "Its process is gone; start it again."}
+
+
+def cancel(folder: Path) -> None:
+    """Ask the work to stop; it leaves nothing half done."""
+    if _lives(folder):
+        with suppress(psutil.NoSuchProcess, FileNotFoundError):
+            psutil.Process(_process(folder)[0]).terminate()
 
 
 def dismiss(folder: Path) -> None:
@@ -88,16 +98,35 @@ def tell(folder: Path, seen: dict[str, Any]) -> None:
     beside.replace(folder / "state.json")
 
 
+def as_process(work: Callable[[Path], None]) -> None:
+    """Do the work of the folder that the command line names; ``cancel`` then ends it as Ctrl-C would."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    work(Path(sys.argv[1]))
+
+
 def run(folder: Path, work: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """Do the work in this process and leave its result, or its error as one line."""
     try:
         result = work(request(folder))
+    except KeyboardInterrupt:
+        tell(folder, {"stage": "cancelled", "error": "Cancelled."})
+        return
     except Exception as error:  # the edge of this process: whatever it is ends as one line on the screen
         text = str(error)
         if not isinstance(error, AuditorError):
             logging.exception("%s failed", folder)
             text = f"{type(error).__name__}: {error}; see {folder / 'log.txt'}"
         rows = [(one.file, one.row, one.text) for one in getattr(error, "problems", [])]
-        tell(folder, {"stage": "failed", "error": text, "problems": rows})
+        stage = "cancelled" if isinstance(error.__cause__, KeyboardInterrupt) else "failed"
+        tell(folder, {"stage": stage, "error": text, "problems": rows})
         return
     tell(folder, {"stage": "finished", **result})
+
+
+def _process(folder: Path) -> tuple[int, float]:
+    number, began = json.loads((folder / PROCESS).read_text())
+    return number, began
+
+
+def _lives(folder: Path) -> bool:
+    return (folder / PROCESS).exists() and process_lives(*_process(folder))

@@ -11,7 +11,7 @@ from app import background, comparison_jobs, words
 from app.words import plain
 from auditor.catalog.models import DatasetTable
 
-POLL_S = 2.0
+POLL_S = 1.0
 
 
 def draw(dataset: DatasetTable, policy: str, max_fdr: float | None) -> None:
@@ -33,7 +33,7 @@ def draw(dataset: DatasetTable, policy: str, max_fdr: float | None) -> None:
 
 def _draw_newest(folder: Path, was_busy: bool) -> None:
     seen = background.state(folder)
-    if seen["stage"] in ("failed", "dead"):
+    if seen["stage"] in ("failed", "cancelled", "dead"):
         st.warning(plain(seen["error"]), icon=":material/info:")
     elif seen["stage"] == "finished":
         (st.success if seen["is_clear"] else st.info)(plain(seen["sentence"]))
@@ -44,9 +44,13 @@ def _draw_newest(folder: Path, was_busy: bool) -> None:
             f"{words.plural(seen['changed'], 'training label')} changed. " + plain(" ".join(seen["notes"]))
         )
     else:
-        done, total = seen.get("done", 0), seen.get("total")
-        text = f"Training: {done} of {total} pairs" if total else "Training the first pair …"
-        st.progress(done / total if total else 0.0, text=text)
+        line, action = st.columns([5, 1], vertical_alignment="center")
+        done, total, seconds_left = seen.get("done", 0.0), seen.get("total"), seen.get("seconds_left")
+        text = f"Network {min(int(done) + 1, total)} of {total}" if total else "Starting"
+        left = f" · {words.duration(seconds_left)} left" if seconds_left is not None else ""
+        line.progress(done / total if total else 0.0, text=text + left)
+        if action.button("Cancel", key="export_compare_cancel", icon=":material/stop:"):
+            background.cancel(folder)
         if seen.get("about"):
             st.caption(plain(seen["about"]))
     if was_busy and seen["stage"] in background.OVER:

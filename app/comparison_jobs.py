@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -45,13 +45,12 @@ def work(folder: Path) -> None:
     """Do the comparison that the folder describes."""
 
     def compared(request: dict[str, Any]) -> dict[str, Any]:
-        seen: dict[str, Any] = {"stage": "training", "done": 0, "total": None, "about": ""}
+        seen: dict[str, Any] = {"stage": "training"}
 
         def tell(**more: Any) -> None:
             seen.update(more)
             background.tell(folder, seen)
 
-        tell()
         found = comparisons.before_after(
             request["name"],
             preset=request["preset"],
@@ -59,7 +58,7 @@ def work(folder: Path) -> None:
             policy=request["policy"],
             max_fdr=request["max_fdr"],
             on_ready=lambda text: tell(about=text),
-            on_run=lambda done, total: tell(done=done, total=total),
+            on_progress=lambda progress: tell(**asdict(progress)),
         )
         return {
             "sentence": found.sentence,
@@ -74,4 +73,4 @@ def work(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    work(Path(sys.argv[1]))
+    background.as_process(work)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ class Job:
     folder: Path
     name: str
     stage: str
-    """A stage of the import, ``finished``, ``failed`` or ``dead``."""
+    """A stage of the import, or one of ``background.OVER``."""
     done: int = 0
     total: int | None = None
     seconds_left: float | None = None
@@ -74,4 +73,4 @@ def work(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    work(Path(sys.argv[1]))
+    background.as_process(work)

@@ -74,6 +74,8 @@ def _draw_job(job: Job) -> None:
             state.go_to_dataset(job.name)
             background.dismiss(job.folder)
             st.switch_page("app_pages/audit.py")
+    elif job.stage == "cancelled":
+        line.info(f"{plain(job.name)}: cancelled; nothing was imported.")
     elif job.is_over:
         line.error(f"{plain(job.name)}: {plain(words.on_the_page(job.error or 'it failed'))}")
     else:
@@ -81,6 +83,8 @@ def _draw_job(job: Job) -> None:
         left = f" · {words.duration(job.seconds_left)} left" if job.seconds_left else ""
         total = f" of {job.total:,}" if job.total else ""
         line.progress(share, text=f"**{plain(job.name)}** · {job.stage} {job.done:,}{total}{left}")
+        if action.button("Cancel", key=f"import_cancel_{job.folder.name}", icon=":material/stop:"):
+            background.cancel(job.folder)
     if job.is_over and away.button("Dismiss", key=f"import_dismiss_{job.folder.name}"):
         background.dismiss(job.folder)
         st.rerun()

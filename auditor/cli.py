@@ -312,7 +312,7 @@ def simulate(
             preset=preset,
             device=device,
             options=cli_output.parsed_settings(settings),
-            on_trial=cli_output.counted(progress),
+            on_progress=progress,
         )
     cli_output.tournament(result, as_json=as_json)
 
@@ -344,7 +344,7 @@ def compare(name: str, seeds: int, settings: tuple[str, ...], as_json: bool, **o
             seeds=tuple(range(seeds)),
             options=fields.get("cross_entropy"),
             on_ready=lambda text: click.echo(text, err=True),
-            on_run=cli_output.counted(progress),
+            on_progress=progress,
             **options,
         )
     cli_output.before_after(result, as_json=as_json)

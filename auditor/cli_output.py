@@ -237,24 +237,6 @@ def verdicts_applied(name: str, counts: dict[str, int]) -> None:
     click.echo(promises.what_more_buys(standing, verification.next_size(dataset.id)).sentence)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Count:
-    done: int
-    total: int
-    seconds_left: float | None
-
-
-def counted(show: Callable[[Any], None]) -> Callable[[int, int], None]:
-    """A callback (done, total) for work in equal parts, with the time left."""
-    began = time.monotonic()
-
-    def count(done: int, total: int) -> None:
-        spent = time.monotonic() - began
-        show(_Count(done, total, spent * (total - done) / max(done, 1)))
-
-    return count
-
-
 def tournament(result: Tournament, *, as_json: bool) -> None:
     """Which engine found most planted errors at which budget, one kind of planting after the other."""
     if as_json:

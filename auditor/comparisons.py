@@ -15,19 +15,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor import comparing, experiments, exporting, images, training, verification
+from auditor import comparing, experiments, exporting, training, verification
 from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.catalog.models import DatasetTable
 from auditor.comparing import Difference
 from auditor.errors import AuditFailedError
+from auditor.trainings import OnProgress, Trainings
 from auditor.wording import plural
 
 MIN_HELD_OUT = 50
 """Verified rows below which nothing can be told."""
+NETWORK = "cross_entropy"
+"""The plain baseline that learns from both sides."""
 FEW_CHANGES = 10
 """Changed training labels below which no network is likely to show a difference."""
-OnRun = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -59,15 +61,16 @@ def before_after(
     policy: str = "reviewed",
     max_fdr: float | None = None,
     on_ready: Callable[[str], None] | None = None,
-    on_run: OnRun | None = None,
+    on_progress: OnProgress | None = None,
 ) -> BeforeAfter:
     """Train on given and on cleaned labels and compare on the verified rows.
 
     ``policy`` and ``max_fdr`` choose the cleaned labels as an export does. ``on_ready`` is told how many labels
-    differ before anything is trained.
+    differ before anything is trained. Stopped and started again, it goes on where it stopped.
 
     Raises:
-        AuditFailedError: too few verified rows, or nothing changes any label that is trained on.
+        AuditFailedError: too few verified rows, nothing changes any label that is trained on, or a training failed
+            or was stopped.
         ExportRefusedError: the policy can change nothing, or is unknown.
     """
     with session() as open_session:
@@ -86,20 +89,21 @@ def before_after(
         )
     if on_ready is not None:
         on_ready(_before_training(num_changed, len(held)))
+    config = training.configs([NETWORK], preset, {NETWORK: options or {}})[NETWORK]
+    trainings = Trainings(dataset, "compare", 2 * len(seeds), device=device, on_progress=on_progress)
     votes_before: list[NDArray[np.int64]] = []
     votes_after: list[NDArray[np.int64]] = []
     by_seed: list[tuple[int, float, float]] = []
-    for done, seed in enumerate(seeds, start=1):
+    for seed in seeds:
         for labels, votes in ((before, votes_before), (after, votes_after)):
-            votes.append(_predict(dataset, labels, held, seed, preset, device, options or {}))
+            votes.append(trainings.train(NETWORK, labels, config=config, seed=seed).predicted[held])
         accuracy = [float((votes[-1] == truth).mean()) for votes in (votes_before, votes_after)]
         by_seed.append((seed, accuracy[0], accuracy[1]))
-        if on_run is not None:
-            on_run(done, len(seeds))
     right_before, right_after = (_majority(votes) == truth for votes in (votes_before, votes_after))
     names = ("cleaned labels", "given labels")
     difference = comparing.compare_accuracy(right_after, right_before, names=names)
     experiments.keep(dataset.id, "compare", [difference.sentence, *notes])
+    trainings.forget()
     return BeforeAfter(difference, by_seed, len(held), num_changed, notes)
 
 
@@ -143,28 +147,6 @@ def _cleaned(
     for row in changed.to_dict("records"):
         labels[row["sample_id"]] = index.get(row["cleaned_label"], -1)
     return labels
-
-
-def _predict(
-    dataset: DatasetTable,
-    labels: NDArray[np.int64],
-    held: NDArray[np.int64],
-    seed: int,
-    preset: str,
-    device: str,
-    options: dict[str, Any],
-) -> NDArray[np.int64]:
-    config = training.configs(["cross_entropy"], preset, {"cross_entropy": options})["cross_entropy"]
-    result = training.train(
-        "cross_entropy",
-        images.image_cache(dataset),
-        labels,
-        len(dataset.class_names),
-        config=config,
-        seed=seed,
-        device=device,
-    )
-    return np.asarray(result.pred_probs[held].argmax(axis=1), dtype=np.int64)
 
 
 def _majority(votes: list[NDArray[np.int64]]) -> NDArray[np.int64]:

@@ -8,7 +8,6 @@ another question still, and the table says so.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -31,8 +30,8 @@ from auditor.planting import (
 
 LEVEL = 0.95
 
-Judge = Callable[[NDArray[np.int64], int], NDArray[np.floating]]
-"""Trains one engine on (N,) labels with a seed and returns its (N,) trust."""
+Judge = Callable[[NDArray[np.int64], int], tuple[NDArray[np.floating], float]]
+"""Trains one engine on (N,) labels with a seed and returns its (N,) trust and the seconds it took."""
 
 
 @dataclass(frozen=True)
@@ -111,28 +110,18 @@ def plant_trials(
     return trials
 
 
-def play(
-    planted: Sequence[tuple[int, Planted]],
-    judges: Mapping[str, Judge],
-    *,
-    on_trial: Callable[[int, int], None] | None = None,
-) -> list[Trial]:
-    """Let every engine see every set of planted errors and measure its recovery and its time.
+def play(planted: Sequence[tuple[int, Planted]], judges: Mapping[str, Judge]) -> list[Trial]:
+    """Let every engine see every set of planted errors and measure its recovery.
 
     Args:
         planted: of ``plant_trials``.
         judges: by engine, what trains it on the planted labels.
-        on_trial: called with (done, total) after each engine on each set.
     """
     trials: list[Trial] = []
     for seed, errors in planted:
         for engine, judge in judges.items():
-            began = time.perf_counter()
-            trust = judge(errors.labels, seed)
-            seconds = time.perf_counter() - began
+            trust, seconds = judge(errors.labels, seed)
             trials.append(Trial(engine, errors.kind, seed, seconds, measure_recovery(errors, trust)))
-            if on_trial is not None:
-                on_trial(len(trials), len(planted) * len(judges))
     return trials
 
 

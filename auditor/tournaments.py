@@ -6,18 +6,18 @@ The planted labels live in this process's memory only. They flatter: human error
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor import experiments, images, results, reviewing, simulating, training, verification
+from auditor import experiments, results, reviewing, simulating, training, verification
 from auditor.catalog import audits, datasets, reviews
 from auditor.catalog.db import session
-from auditor.catalog.models import DatasetTable
 from auditor.errors import AuditFailedError
 from auditor.simulating import Judge, Tournament, plant_trials, play, tournament
+from auditor.trainings import OnProgress, Trainings
 
 
 def simulate(
@@ -29,16 +29,17 @@ def simulate(
     preset: str = "quick",
     device: str = "auto",
     options: Mapping[str, Mapping[str, Any]] | None = None,
-    on_trial: Callable[[int, int], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Tournament:
     """Plant errors as the newest audit's models would err, run the engines on them, rank the engines.
 
     Errors are planted on the labels that the next audit would train on, what people corrected as corrected;
-    on nothing that a person confirmed or found wrong, and these rows do not count either.
+    on nothing that a person confirmed or found wrong, and these rows do not count either. Stopped and started
+    again, it goes on where it stopped.
 
     Raises:
         NotFoundError: no audit of this dataset has finished; its predictions say where errors are likely.
-        AuditFailedError: an engine is unknown or the rate is out of range.
+        AuditFailedError: an engine is unknown, the rate is out of range, a training failed or was stopped.
     """
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
@@ -59,12 +60,15 @@ def simulate(
         seeds=list(seeds),
         keep=settled,
     )
-    judges = {name: _judge(dataset, name, configs[name], trusted, device) for name in names}
-    played = tournament(play(planted, judges, on_trial=on_trial))
+    total = len(planted) * len(names)
+    trainings = Trainings(dataset, "simulate", total, device=device, on_progress=on_progress)
+    judges = {name: _judge(trainings, name, configs[name], trusted) for name in names}
+    played = tournament(play(planted, judges))
     if len(finished) == 1 and finished[0] in names and len(names) > 1:
         alone = f" The likely classes are those of {finished[0]} alone, which takes part itself."
         played = dataclasses.replace(played, warning=played.warning + alone)
     experiments.keep(dataset.id, "simulate", [*(one.sentence for one in played.rounds), played.warning])
+    trainings.forget()
     return played
 
 
@@ -86,22 +90,10 @@ def _ground(dataset_id: int) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDAr
     return labels, trusted, settled
 
 
-def _judge(
-    dataset: DatasetTable, name: str, config: Mapping[str, Any], trusted: NDArray[np.bool_], device: str
-) -> Judge:
-    cache = images.image_cache(dataset)
-
-    def judge(labels: NDArray[np.int64], seed: int) -> NDArray[np.floating]:
-        return training.train(
-            name,
-            cache,
-            labels,
-            len(dataset.class_names),
-            config=config,
-            trusted=trusted,
-            seed=seed,
-            device=device,
-        ).trust_score
+def _judge(trainings: Trainings, name: str, config: Mapping[str, Any], trusted: NDArray[np.bool_]) -> Judge:
+    def judge(labels: NDArray[np.int64], seed: int) -> tuple[NDArray[np.floating], float]:
+        trained = trainings.train(name, labels, config=config, seed=seed, trusted=trusted)
+        return trained.trust, trained.seconds
 
     return judge
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from auditor.errors import AuditFailedError
 from auditor.settings import settings
+from auditor.whole_files import written_whole
 
 if TYPE_CHECKING:
     from engines.contract import EngineResult, EngineSpec, EpochRecord, SignalSpec
@@ -123,11 +124,11 @@ def train(
 
 
 class FileCheckpoint:
-    """An engine's state as one file: written beside, flushed, renamed, so that it is whole or absent."""
+    """An engine's state as one file, whole or absent."""
 
-    def __init__(self, path: Path, *, min_interval_s: float = CHECKPOINT_INTERVAL_S) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self._min_interval_s = min_interval_s
+        self._min_interval_s = float(os.environ.get("AUDITOR_CHECKPOINT_INTERVAL_S", CHECKPOINT_INTERVAL_S))
         self._saved_at = -float("inf")
 
     def load(self) -> dict[str, Any] | None:
@@ -142,13 +143,8 @@ class FileCheckpoint:
 
         if time.monotonic() - self._saved_at < self._min_interval_s:
             return
-        beside = self.path.with_suffix(".writing")
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with beside.open("wb") as file:
-            file.write(serialize_state(state))
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(self.path)
+        with written_whole(self.path) as beside:
+            beside.write_bytes(serialize_state(state))
         self._saved_at = time.monotonic()
 
     def remove(self) -> None:

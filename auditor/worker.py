@@ -119,10 +119,7 @@ def _run_engine(audit: AuditTable, dataset: DatasetTable, name: str, heartbeat: 
     if row.status == "finished":
         return
     _patiently(lambda: _begin(audit_id, name))
-    interval = float(os.environ.get("AUDITOR_CHECKPOINT_INTERVAL_S", training.CHECKPOINT_INTERVAL_S))
-    checkpoint = training.FileCheckpoint(
-        settings().audit_folder(audit.id) / f"{name}.checkpoint", min_interval_s=interval
-    )
+    checkpoint = training.FileCheckpoint(settings().audit_folder(audit.id) / f"{name}.checkpoint")
     watch = _EpochWatch(audit.id, name, heartbeat, images.true_labels(dataset), row.seconds)
     labels, trusted = results.trained_labels(audit.id)
     with session() as open_session:

@@ -9,9 +9,12 @@ from pathlib import Path
 
 import psutil
 import pytest
+from PIL import Image
 
-from app import background, comparison_jobs
-from tests.app.conftest import DATASET, verify_sixty
+from app import background, comparison_jobs, import_jobs
+from auditor import reviewing, verification
+from auditor.catalog import datasets, db
+from tests.app.conftest import DATASET, NUM_SAMPLES, verify_sixty
 
 
 @pytest.mark.usefixtures("home")
@@ -27,6 +30,45 @@ def test_state__work_whose_number_went_to_another_process_is_dead() -> None:
     assert background.state(folder)["stage"] == "starting"
     write(folder, ours.pid, ours.create_time() - 3600)
     assert background.state(folder)["stage"] == "dead"
+
+
+def wait_for_stage(folder: Path, *stages: str) -> None:
+    for _ in range(1200):
+        if background.state(folder)["stage"] in stages:
+            return
+        time.sleep(0.05)
+    raise AssertionError(background.state(folder))
+
+
+def test_cancel__ends_a_comparison_that_goes_on_later(copied_home: Path) -> None:
+    verify_sixty()
+    held = set(verification.standing(1).sample_ids.tolist())
+    outside = next(i for i in range(NUM_SAMPLES) if i not in held)
+    reviewing.decide(1, outside, "exclude", reviewer="Ada")
+    with db.session() as open_session:
+        dataset = datasets.get(open_session, DATASET)
+    folder = comparison_jobs.start(dataset, "standard", "cpu", "reviewed", None)
+    wait_for_stage(folder, "training cross_entropy")
+    background.cancel(folder)
+    wait_for_stage(folder, "cancelled")
+    assert background.state(folder)["error"].startswith(
+        "Stopped after 0 of 6 trainings; start the same again"
+    )
+
+
+def test_cancel__an_import_leaves_no_trace(home: Path, tmp_path: Path) -> None:
+    photos = tmp_path / "photos" / "cat"
+    photos.mkdir(parents=True)
+    Image.effect_noise((900, 900), 60).save(photos / "0.jpg")
+    for i in range(1, 2000):
+        os.link(photos / "0.jpg", photos / f"{i}.jpg")
+    folder = import_jobs.start(str(photos.parent), "cancelled", {})
+    wait_for_stage(folder, "decoding")
+    background.cancel(folder)
+    wait_for_stage(folder, "cancelled")
+    with db.session() as open_session:
+        assert not datasets.exists(open_session, "cancelled")
+    assert list((home / "datasets").glob("*")) == []
 
 
 def write(folder: Path, pid: int, started: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -140,15 +141,15 @@ def test_before_after__compares_what_an_automatic_export_would_hold(
 def test_simulate__ranks_engines_and_warns(audited: tuple[Digits, int]) -> None:
     before = reviewing.labels_to_train_on(1)[0]
     seen = []
-    result = tournaments.simulate(
-        "digits", options=QUICK_OPTIONS, on_trial=lambda done, total: seen.append((done, total))
-    )
+    result = tournaments.simulate("digits", options=QUICK_OPTIONS, on_progress=seen.append)
     first = result.rounds[0]
     assert first.best == "cross_entropy"
     assert first.table.auroc[0] > 0.7
     assert first.table.seconds[0] > 0
     assert first.winners[-1].engines == ("cross_entropy",)
-    assert seen[-1][0] == seen[-1][1]
+    assert seen[-1].done == seen[-1].total == 2
+    assert seen[-1].seconds_left == 0
+    assert all(one.done <= other.done for one, other in pairwise(seen))
     assert "real mistakes are harder to find" in result.warning
     assert np.array_equal(reviewing.labels_to_train_on(1)[0], before)  # planted labels never leave memory
     page = reports.report("digits")

@@ -1,0 +1,205 @@
+"""The trainings of a comparison or a tournament: each is kept until all are done, so that a kill costs little.
+
+What goes into a training names its file. The same work started again finds what is finished, goes on with what
+was under way and trains only the rest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor import images, training
+from auditor.catalog.models import DatasetTable
+from auditor.errors import AuditFailedError
+from auditor.settings import settings
+from auditor.whole_files import written_whole
+
+FORGET_AFTER_S = 7 * 86_400.0
+"""How long trainings are kept that nobody came back to."""
+SECONDS = "seconds_before"
+"""Where a checkpoint keeps what the training took so far."""
+
+
+@dataclass(frozen=True)
+class TrainingProgress:
+    """How far the work is."""
+
+    stage: str
+    """Which engine trains, for people."""
+    done: float
+    """Trainings that are done; the one under way counts as its share."""
+    total: int
+    seconds_left: float | None
+    """None before the first epoch."""
+
+
+OnProgress = Callable[[TrainingProgress], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What one training says of every sample."""
+
+    trust: NDArray[np.float32]
+    """(N,), high = the label it was trained on looks right."""
+    predicted: NDArray[np.int64]
+    """(N,) the most likely class."""
+    seconds: float
+    """What it took, over all attempts."""
+
+
+class Trainings:
+    """``total`` trainings on the images of one dataset.
+
+    Args:
+        kind: of the work; different work keeps its trainings apart.
+        device: ``auto``, ``cpu`` or ``cuda``.
+        on_progress: called after each epoch and each training.
+
+    Raises:
+        AuditFailedError: there is no such device.
+    """
+
+    def __init__(
+        self,
+        dataset: DatasetTable,
+        kind: str,
+        total: int,
+        *,
+        device: str = "auto",
+        on_progress: OnProgress | None = None,
+    ) -> None:
+        assert dataset.id is not None
+        self._dataset, self._total, self._on_progress = dataset, total, on_progress
+        self._device = training.resolve_device(device)
+        self._folder = settings().dataset_folder(dataset.id) / f"{kind}-unfinished"
+        self._used: list[Path] = []
+        self._seconds = 0.0
+
+    def train(
+        self,
+        engine: str,
+        labels: NDArray[np.int64],
+        *,
+        config: Mapping[str, Any],
+        seed: int,
+        trusted: NDArray[np.bool_] | None = None,
+    ) -> Trained:
+        """Train one engine on (N,) labels, or return what a run before it left.
+
+        Raises:
+            AuditFailedError: it was stopped, or cannot be trained; what was reached is kept.
+        """
+        path = self._folder / f"{self._digest(engine, labels, config, seed, trusted)}.npz"
+        if path.exists():
+            with np.load(path) as kept:
+                trained = Trained(kept["trust"], kept["predicted"], float(kept["seconds"]))
+        else:
+            trained = self._train(path, engine, labels, config, seed, trusted)
+        self._used.append(path)
+        self._seconds += trained.seconds
+        self._tell(engine, 0.0, 0.0)
+        return trained
+
+    def forget(self) -> None:
+        """All is done and said: remove what was kept, and what nobody came back to."""
+        for path in [*self._used, *self._folder.glob("*")]:
+            if path in self._used or time.time() - path.stat().st_mtime > FORGET_AFTER_S:
+                path.unlink(missing_ok=True)
+
+    def _train(
+        self,
+        path: Path,
+        engine: str,
+        labels: NDArray[np.int64],
+        config: Mapping[str, Any],
+        seed: int,
+        trusted: NDArray[np.bool_] | None,
+    ) -> Trained:
+        checkpoint = _TimedCheckpoint(path.with_suffix(".checkpoint"))
+        try:
+            result = training.train(
+                engine,
+                images.image_cache(self._dataset),
+                labels,
+                len(self._dataset.class_names),
+                config=config,
+                trusted=trusted,
+                seed=seed,
+                device=self._device,
+                on_epoch=lambda record: self._tell(engine, record.progress, checkpoint.seconds),
+                checkpoint=checkpoint,
+            )
+        except (Exception, KeyboardInterrupt) as error:
+            raise self._explained(error) from error
+        trained = Trained(
+            np.asarray(result.trust_score, dtype=np.float32),
+            np.asarray(result.pred_probs.argmax(axis=1), dtype=np.int64),
+            checkpoint.seconds,
+        )
+        with written_whole(path) as beside, beside.open("wb") as file:
+            np.savez(file, trust=trained.trust, predicted=trained.predicted, seconds=trained.seconds)
+        checkpoint.remove()
+        return trained
+
+    def _explained(self, error: BaseException) -> BaseException:
+        if training.is_cancelled(error):
+            return AuditFailedError(
+                f"Stopped after {len(self._used)} of {self._total} trainings; start the same again and it goes on "
+                "where it stopped."
+            )
+        text = training.remedy(error)
+        return error if text is None else AuditFailedError(text)
+
+    def _tell(self, engine: str, part: float, seconds: float) -> None:
+        """``part`` of the training under way is done and took ``seconds``."""
+        if self._on_progress is None:
+            return
+        done, spent = len(self._used) + part, self._seconds + seconds
+        left = spent * (self._total - done) / done if done else None
+        self._on_progress(TrainingProgress(f"training {engine}", done, self._total, left))
+
+    def _digest(
+        self,
+        engine: str,
+        labels: NDArray[np.int64],
+        config: Mapping[str, Any],
+        seed: int,
+        trusted: NDArray[np.bool_] | None,
+    ) -> str:
+        digest = hashlib.blake2b(digest_size=16)
+        digest.update(json.dumps([engine, dict(config), seed, self._device], sort_keys=True).encode())
+        digest.update(np.ascontiguousarray(labels).tobytes())
+        digest.update(b"" if trusted is None else np.ascontiguousarray(trusted).tobytes())
+        return digest.hexdigest()
+
+
+class _TimedCheckpoint(training.FileCheckpoint):
+    """Remembers with the state how long the training has taken, over all attempts."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._earlier, self._began = 0.0, time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Training time so far."""
+        return self._earlier + time.perf_counter() - self._began
+
+    def load(self) -> dict[str, Any] | None:
+        state = super().load()
+        if state is not None:
+            self._earlier = state.pop(SECONDS)
+        return state
+
+    def save(self, state: dict[str, Any]) -> None:
+        super().save({**state, SECONDS: self.seconds})

@@ -14,6 +14,7 @@ class Bench {
     this.pages = [null];
     this.mode = "card";
     this.total = null;
+    this.loads = 0;
     this.refusals = 0;
     this.written = new Set(); // numbers of the verdicts that this window gave
     this.refusedAt = -STARTLED_MS;
@@ -71,10 +72,13 @@ class Bench {
 
   async load(after, { last = false, keep = false }) {
     this.bench.setAttribute("data-state", "loading");
+    const load = ++this.loads;
+    const isOvertaken = () => load !== this.loads; // the filters were changed meanwhile, or the page was turned again
     try {
       const page = await this.server.post("queue", {
         audit: this.data.audit, where: this.data.queue, after, limit: this.data.pageSize,
       });
+      if (isOvertaken()) return;
       const at = keep ? this.items[this.cursor]?.sample : null;
       this.items = page.items;
       this.cards.clear();
@@ -83,8 +87,9 @@ class Bench {
       this.draw();
       this.count();
     } catch (error) {
+      if (isOvertaken()) return;
       this.tell(error.message, "bad");
-      if (!error.final) setTimeout(() => this.load(after, { last, keep }), 1500);
+      if (!error.final) setTimeout(() => isOvertaken() || this.load(after, { last, keep }), 1500);
     }
     this.bench.setAttribute("data-state", "ready");
   }
@@ -238,9 +243,10 @@ class Bench {
   async refreshStats() {
     clearTimeout(this.statsTimer);
     this.statsTimer = setTimeout(async () => {
+      const queue = this.queue;
       try {
         const progress = await this.server.post("progress", { audit: this.data.audit, where: this.data.queue });
-        drawFigures(this.stats, progress);
+        if (queue === this.queue) drawFigures(this.stats, progress);
       } catch (error) {
         if (error.final) this.tell(error.message, "bad");
       }

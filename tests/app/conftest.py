@@ -66,7 +66,7 @@ def audited_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         "cross_entropy": {"epochs": 15, "batch_size": 32, "views": 1},
         "choicenet": {"epochs": 2, "views": 1},
     }
-    worker.run(auditing.plan(DATASET, list(quick), device="cpu", options=quick))
+    worker.run(auditing.plan(DATASET, list(quick), device="cpu", options=quick, map_method="pca"))
     db.close_all()
     yield folder / "home"
     if before is None:

@@ -13,8 +13,8 @@ from auditor.catalog import reviews, verifications
 from auditor.catalog.db import session
 from tests.app.conftest import DATASET, audited_home
 from tests.browser.conftest import Server
-from tests.browser.test_journey import WAIT_MS, open_page, wait_until
-from tests.browser.test_review import decisions, open_as_ada, running, shown_sample
+from tests.browser.test_journey import WAIT_MS, open_page, settled, wait_until
+from tests.browser.test_review import choose, decisions, open_as_ada, running, shown_sample
 
 __all__ = ["audited_home", "running"]  # the fixtures, for pytest to find
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
@@ -99,6 +99,35 @@ def test_suspects__a_refused_verdict_brings_its_sample_back(browser: Any, runnin
     press(page, "e")
     wait_until(lambda: decisions().get(three) == "exclude", "the next sample's second verdict", 30)
     page.locator(f"[data-testid=card][data-sample='{four}']").wait_for(timeout=WAIT_MS)
+
+
+def test_suspects__answers_to_a_filter_that_was_changed_again_are_dropped(
+    browser: Any, running: Server
+) -> None:
+    """A slow server answers the first filter after the second."""
+    page = open_as_ada(browser, running, "suspects")
+    page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+    first = shown_sample(page)
+    held: list[Any] = []
+
+    def hold(asked: Any) -> None:
+        is_everything = not asked.request.post_data_json["where"].get("undecided")
+        held.append(asked) if is_everything else asked.continue_()
+
+    page.keyboard.press("g")
+    page.route("**/bench/queue", hold)
+    with page.expect_request("**/bench/queue"):
+        choose(page, "suspects_show", "Everything")
+    page.wait_for_timeout(1000)
+    assert held
+    choose(page, "suspects_show", "Undecided label issues")
+    settled(page)
+    wait_until(lambda: 0 < page.get_by_test_id("tile").count() < 60, "the second filter's tiles", 30)
+    for asked in held:
+        asked.fulfill(json={"items": []})
+    page.wait_for_timeout(500)
+    assert int(page.get_by_test_id("tile").first.get_attribute("data-sample")) == first
+    assert page.get_by_test_id("bench").get_attribute("data-state") == "ready"
 
 
 def test_suspects__a_verdict_over_ones_own_of_another_window_is_told(browser: Any, running: Server) -> None:

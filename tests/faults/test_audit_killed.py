@@ -15,7 +15,7 @@ from auditor.catalog import audits
 from auditor.catalog.db import session
 from tests.helpers import Digits
 
-OPTIONS = {"cross_entropy": {"epochs": 25, "network": "mlp", "views": 2}}
+OPTIONS = {"cross_entropy": {"epochs": 60, "network": "mlp", "views": 2}}
 WAIT_S = 120.0
 
 
@@ -33,23 +33,24 @@ def wait_for_epochs(audit_id: int, count: int) -> None:
     raise AssertionError(f"audit {audit_id} did not reach epoch {count}")
 
 
-@pytest.mark.parametrize("num_epochs", [1, 12])
-def test_kill__resumes_to_the_same_bits(
-    audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch, num_epochs: int
+def kill_at_epoch(num_epochs: int, audit_id: int, pid: int) -> None:
+    wait_for_epochs(audit_id, num_epochs)
+    os.kill(pid, signal.SIGKILL)
+    psutil.wait_procs([psutil.Process(pid)] if psutil.pid_exists(pid) else [], timeout=10)
+    assert auditing.overview(audit_id).state == "dead"
+
+
+def test_kill__twice_resumes_to_the_same_bits(
+    audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AUDITOR_CHECKPOINT_INTERVAL_S", "0")
     whole, killed = plan(), plan()
     worker.run(whole)
-    pid = auditing.start_in_background(killed)
-    wait_for_epochs(killed, num_epochs)
-    os.kill(pid, signal.SIGKILL)
-    psutil.wait_procs([psutil.Process(pid)] if psutil.pid_exists(pid) else [], timeout=10)
-    seen = auditing.overview(killed)
-    if seen.state != "finished":
-        assert seen.state == "dead"
-        auditing.resume(killed)
-        last = auditing.follow(killed, lambda _: None, every_s=0.1)
-        assert last.state == "finished", last.error
+    kill_at_epoch(1, killed, auditing.start_in_background(killed))
+    kill_at_epoch(12, killed, auditing.resume(killed))
+    auditing.resume(killed)
+    last = auditing.follow(killed, lambda _: None, every_s=0.1)
+    assert last.state == "finished", last.error
     for name in ("pred_probs", "trust_score", "embeddings", "map", "history_margin"):
         ours, theirs = (results.array(one, "cross_entropy", name) for one in (killed, whole))
         assert np.array_equal(ours, theirs), name

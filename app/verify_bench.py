@@ -9,11 +9,15 @@ from app import data
 from auditor import verification
 from auditor.catalog import verifications
 from auditor.catalog.db import session
+from auditor.catalog.models import now
 from auditor.errors import AuditorError
+
+SHARED_S = 300.0
+"""How long ago somebody else's newest verdict may be, for the draw to count as judged by several people now."""
 
 
 def record(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Write blind verdicts; each answer says whether that one is in the database."""
+    """Write blind verdicts; each answer says whether that one is in the database, and what others did meanwhile."""
     return {"results": [_record_one(verdict) for verdict in payload["verdicts"]]}
 
 
@@ -27,15 +31,22 @@ def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
-    token = str(verdict.get("token"))
+    token, reviewer = str(verdict.get("token")), str(verdict["reviewer"])
+    draw_id, sample_id = int(verdict["draw"]), int(verdict["sample"])
     try:
+        with session() as open_session:
+            dataset_id = verifications.get_draw(open_session, draw_id).dataset_id
+            standing = verifications.verdicts(open_session, dataset_id)
         verification.record(
-            int(verdict["draw"]),
-            int(verdict["sample"]),
-            str(verdict["decision"]),
-            label=verdict.get("label"),
-            reviewer=str(verdict["reviewer"]),
+            draw_id, sample_id, str(verdict["decision"]), label=verdict.get("label"), reviewer=reviewer
         )
     except AuditorError as error:
         return {"token": token, "error": str(error)}
-    return {"token": token}
+    before = standing.get((draw_id, sample_id))
+    others = [row.created_at for row in standing.values() if row.reviewer != reviewer]
+    return {
+        "token": token,
+        "judged": [f"{draw}/{sample}" for draw, sample in standing],
+        "is_shared": bool(others) and (now() - max(others)).total_seconds() < SHARED_S,
+        "judged_before_by": None if before is None or before.reviewer == reviewer else before.reviewer,
+    }

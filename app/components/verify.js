@@ -2,6 +2,7 @@
 // once; the outbox keeps each verdict until it is in the database, and one that the server refuses brings its sample
 // back. After every ten saved verdicts the page is told, so that it can say what is known.
 
+const SHARED_AHEAD = 8;
 const VERIFY_HELP = [
   ["Q", "the given label is right"],
   ["1 – 9", "it should be the class that has this key"],
@@ -134,12 +135,14 @@ class Verify {
   async judge(decision, label = null) {
     const item = this.item;
     if (!item || performance.now() - this.refusedAt < STARTLED_MS) return;
+    const tens = Math.floor(this.judged / 10);
     this.done.add(this.nameOf(item));
     this.items = this.items.filter((other) => other !== item);
+    if (this.isShared) this.goOwnWay();
     this.notice.hush();
     const saved = this.send(item, decision, label);
     this.draw();
-    const isMilestone = this.judged % 10 === 0 || !this.item;
+    const isMilestone = Math.floor(this.judged / 10) > tens || !this.item;
     await saved;
     if (!isMilestone) return;
     await this.outbox.drained();
@@ -149,14 +152,31 @@ class Verify {
   async send(item, decision, label) {
     const { dataset } = this.data.connection;
     try {
-      await this.outbox.send({ dataset, draw: item.draw, sample: item.sample, decision, label, reviewer: this.data.reviewer });
+      const verdict = { dataset, draw: item.draw, sample: item.sample, decision, label, reviewer: this.data.reviewer };
+      const answer = await this.outbox.send(verdict);
       this.last = item;
+      this.leaveToOthers(item, answer);
     } catch (error) {
       this.refusals += 1;
       this.refusedAt = performance.now();
       if (dataset === this.data.connection.dataset) this.comeBack(item);
       this.tell(`Sample ${item.sample} is not judged: ${error.message}`, "bad");
     }
+  }
+
+  // What somebody else judged meanwhile is done; only the sample in view stays.
+  leaveToOthers(item, answer) {
+    this.isShared = answer.is_shared;
+    const judged = new Set(answer.judged);
+    this.items = this.items.filter((other, i) => i === 0 || !judged.has(this.nameOf(other)));
+    const who = answer.judged_before_by;
+    if (who) this.tell(`${who} had judged sample ${item.sample} already; the later verdict, yours, stands.`, "warn");
+  }
+
+  // Several people go through the same draw: with the next sample taken from the first few, they seldom meet.
+  goOwnWay() {
+    const next = Math.floor(Math.random() * Math.min(SHARED_AHEAD, this.items.length));
+    this.items.unshift(...this.items.splice(next, 1));
   }
 
   // The sample waits to be judged again, before those that follow it in the draw.

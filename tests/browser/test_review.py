@@ -36,9 +36,11 @@ def running(audited_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     db.close_all()
 
 
-def open_as_ada(browser: Any, server: Server, path: str, size: tuple[int, int] = DESKTOP) -> Any:
+def open_as_ada(
+    browser: Any, server: Server, path: str, size: tuple[int, int] = DESKTOP, *, reviewer: str = "Ada"
+) -> Any:
     context = browser.new_context(viewport={"width": size[0], "height": size[1]})
-    context.add_cookies([{"name": "auditor_reviewer", "value": "Ada", "url": server.url}])
+    context.add_cookies([{"name": "auditor_reviewer", "value": reviewer, "url": server.url}])
     page = context.new_page()
     open_page(page, server, path)
     return page

@@ -1,4 +1,4 @@
-"""What a reload keeps."""
+"""What a reload keeps, and what several people leave to each other."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from auditor import verification
+from auditor.catalog import verifications
+from auditor.catalog.db import session
 from tests.app.conftest import DATASET, audited_home
 from tests.browser.conftest import Server
 from tests.browser.test_fast_keys import blind, press
@@ -55,3 +57,28 @@ def test_verify__undo_after_a_reload_goes_back_over_every_verdict(browser: Any, 
     wait_until(
         lambda: blind() == {draw.sample_ids[0]: ("exclude", None)}, "the first sample judged again", 30
     )
+
+
+def test_verify__two_people_share_a_draw(browser: Any, running: Server) -> None:
+    drawn = verification.draw(DATASET, 60).sample_ids
+    ada = open_as_ada(browser, running, "verify")
+    bob = open_as_ada(browser, running, "verify", reviewer="Bob")
+    for page in (ada, bob):
+        page.get_by_test_id("judge").wait_for(timeout=WAIT_MS)
+        page.keyboard.press("q")
+        page.get_by_text("2 of 60").wait_for(timeout=WAIT_MS)
+        wait_until(lambda: len(blind()) == 1, "the first verdict", 30)
+    bob.get_by_text(f"Ada had judged sample {drawn[0]} already").wait_for(timeout=WAIT_MS)
+    for _ in range(60):
+        for page in (ada, bob):
+            page.keyboard.press("q")
+            page.wait_for_timeout(60)
+        if len(blind()) == 60:
+            break
+    wait_until(lambda: len(blind()) == 60, "every sample judged", 30)
+    with session() as open_session:
+        log = verifications.log(open_session, 1)
+    assert {row.sample_id for row in log} == set(drawn)
+    assert {row.reviewer for row in log} == {"Ada", "Bob"}
+    # Everybody for himself, both would have judged all sixty.
+    assert len(log) < 90

@@ -390,10 +390,10 @@ def what_more_buys(
         sentence = f"{rate}, going by the few that are judged."
         return MoreRows(num_more, interval.low, interval.high, 0.0, sentence)
     size_backing = int(verified.backing_mask.sum())
-    if not verified.num_waiting and verified.backing is not None and num_more <= size_backing:
+    num_rows = (verified.largest_draw or total) if verified.num_waiting else num_more
+    if verified.backing is not None and num_rows <= size_backing:
         sentence = f"{rate}. Promises stay with the {size_backing:,} rows of the larger draw."
         return MoreRows(num_more, interval.low, interval.high, 0.0, sentence)
-    num_rows = total if verified.num_waiting else num_more
     to_judge = verified.drawn_from(given_labels)
     to_judge[verified.sample_ids] = False
     size = max(1, round(num_rows * float(_calibrating_rows(verified, calibrating).mean())))

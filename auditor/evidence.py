@@ -69,6 +69,8 @@ class Verified:
     num_draws: int = 1
     num_waiting: int = 0
     """Drawn rows that wait for a verdict."""
+    largest_draw: int = 0
+    """Rows of the largest draw, judged or not, on which promises rest once nothing waits; 0 = there is one draw."""
 
     @property
     def size(self) -> int:
@@ -120,6 +122,7 @@ class Verified:
             backing=part(self.backing),
             num_draws=self.num_draws,
             num_waiting=self.num_waiting,
+            largest_draw=self.largest_draw,
         )
 
     def check(self, given_labels: NDArray[np.integer], num_classes: int) -> None:

@@ -155,6 +155,7 @@ def standing(dataset_id: int, *, trusted: NDArray[np.bool_] | None = None) -> Ve
         backing=np.array([one == largest for one, _, _, _ in seen], dtype=bool),
         num_draws=len(rows),
         num_waiting=num_drawn - len(seen),
+        largest_draw=max((row.size for row in rows), default=0),
     )
 
 

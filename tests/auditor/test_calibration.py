@@ -330,6 +330,17 @@ def test_what_more_buys__tightens():
     assert "promises then rest on 1,000 rows" in many.sentence
 
 
+def test_what_more_buys__rows_that_wait_count_with_their_own_draw_alone():
+    trust, given_labels, true = score_world(2)
+    ids = np.random.default_rng(0).permutation(N)[:120]
+    backing = np.arange(120) < 100  # the first draw is judged to its end, of a second one 20 rows are
+    for size, said in ((300, "promises then rest on 300 rows"), (60, "Promises stay with the 100 rows")):
+        verified = Verified(
+            ids, true[ids], backing=backing, num_draws=2, num_waiting=size - 20, largest_draw=max(100, size)
+        )
+        assert said in what_more_buys(trust, curve(trust), given_labels, verified, 7, q=0.2).sentence
+
+
 def test_what_more_buys__a_further_draw_is_forecast_by_what_it_will_say():
     """The interval of an enlarged sample holds at every size and is forecast as that; unsure rows stay unsure."""
     trust, given_labels, true = score_world(2)

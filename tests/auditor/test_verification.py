@@ -205,7 +205,7 @@ def test_standing__promises_rest_on_the_largest_draw_that_is_judged_to_its_end(
             second.id, sample_id, "label", label=int(digits.true_labels[sample_id]), reviewer="ada"
         )
     found = verification.standing(1)
-    assert (found.num_draws, found.num_waiting) == (2, 1)
+    assert (found.num_draws, found.num_waiting, found.largest_draw) == (2, 1, 100)
     np.testing.assert_array_equal(found.sample_ids[found.backing_mask], first.sample_ids)
     verification.record(second.id, second.sample_ids[-1], "unsure", reviewer="ada")
     found = verification.standing(1)

@@ -32,7 +32,7 @@ from auditor.errors import AuditorError
 from auditor.settings import settings
 
 ROOT = Path(__file__).resolve().parent.parent
-PROCESS = "process.json"
+PROCESS, CANCELLED = "process.json", "cancelled"
 OVER = ("finished", "failed", "cancelled", "dead")
 
 
@@ -76,13 +76,16 @@ def state(folder: Path) -> dict[str, Any]:
         seen = {"stage": "starting"}
     if seen["stage"] in OVER or not (folder / PROCESS).exists() or _lives(folder):
         return seen
+    if (folder / CANCELLED).exists():  # before the process could say so itself
+        return {"stage": "cancelled", "error": "Cancelled."}
     return {"stage": "dead", "error": "Its process is gone; start it again."}
 
 
 def cancel(folder: Path) -> None:
     """Ask the work to stop; it leaves nothing half done."""
-    if _lives(folder):
-        with suppress(psutil.NoSuchProcess, FileNotFoundError):
+    with suppress(psutil.NoSuchProcess, FileNotFoundError):
+        if _lives(folder):
+            (folder / CANCELLED).touch()
             psutil.Process(_process(folder)[0]).terminate()
 
 
@@ -100,8 +103,13 @@ def tell(folder: Path, seen: dict[str, Any]) -> None:
 
 def as_process(work: Callable[[Path], None]) -> None:
     """Do the work of the folder that the command line names; ``cancel`` then ends it as Ctrl-C would."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _interrupt)
     work(Path(sys.argv[1]))
+
+
+def _interrupt(number: int, _frame: object) -> None:
+    signal.signal(number, signal.SIG_IGN)  # a second click does not interrupt the clearing up
+    raise KeyboardInterrupt
 
 
 def run(folder: Path, work: Callable[[dict[str, Any]], dict[str, Any]]) -> None:

@@ -8,6 +8,9 @@ from typing import Any
 
 from app import allowed, background
 from auditor import importing
+from auditor.catalog import datasets
+from auditor.catalog.db import session
+from auditor.errors import ImportRefusedError
 
 KIND = "imports"
 
@@ -52,6 +55,24 @@ def read(folder: Path) -> Job:
     return Job(folder, str(background.request(folder)["name"]), problems=problems, **seen)
 
 
+def dismiss(folder: Path) -> None:
+    """Take an import that is over off the list, with the upload of one whose process went without a word."""
+    request = background.request(folder)
+    if not _is_imported(request["name"]):
+        _forget_upload(request)
+    background.dismiss(folder)
+
+
+def _is_imported(name: str) -> bool:
+    with session() as open_session:
+        return datasets.exists(open_session, name)
+
+
+def _forget_upload(request: dict[str, Any]) -> None:
+    if request["upload"]:
+        allowed.forget_upload(request["upload"])
+
+
 def work(folder: Path) -> None:
     """Do the import that the folder describes."""
 
@@ -63,9 +84,15 @@ def work(folder: Path) -> None:
                 progress=lambda progress: background.tell(folder, asdict(progress)),
                 **request["options"],
             )
-        except BaseException:
-            if request["upload"]:
-                allowed.forget_upload(request["upload"])
+        except KeyboardInterrupt as error:
+            if _is_imported(request["name"]):  # the signal came while the last transaction ended
+                raise ImportRefusedError(
+                    f"{request['name']} was imported before it could be cancelled."
+                ) from error
+            _forget_upload(request)
+            raise ImportRefusedError("Cancelled; nothing was imported.") from error
+        except Exception:
+            _forget_upload(request)
             raise
         return {"report": report.stored()}
 

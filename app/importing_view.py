@@ -75,7 +75,7 @@ def _draw_job(job: Job) -> None:
             background.dismiss(job.folder)
             st.switch_page("app_pages/audit.py")
     elif job.stage == "cancelled":
-        line.info(f"{plain(job.name)}: cancelled; nothing was imported.")
+        line.info(f"{plain(job.name)}: {plain(job.error or '')}")
     elif job.is_over:
         line.error(f"{plain(job.name)}: {plain(words.on_the_page(job.error or 'it failed'))}")
     else:
@@ -86,7 +86,7 @@ def _draw_job(job: Job) -> None:
         if action.button("Cancel", key=f"import_cancel_{job.folder.name}", icon=":material/stop:"):
             background.cancel(job.folder)
     if job.is_over and away.button("Dismiss", key=f"import_dismiss_{job.folder.name}"):
-        background.dismiss(job.folder)
+        import_jobs.dismiss(job.folder)
         st.rerun()
     if job.problems:
         _draw_problems(list(job.problems))

@@ -9,44 +9,50 @@ from app import data
 from auditor import verification
 from auditor.catalog import verifications
 from auditor.catalog.db import session
-from auditor.catalog.models import now
-from auditor.errors import AuditorError
-
-SHARED_S = 300.0
-"""How long ago somebody else's newest verdict may be, for the draw to count as judged by several people now."""
+from auditor.catalog.models import VerdictTable
+from auditor.errors import AuditorError, VerificationError
 
 
 def record(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Write blind verdicts; each answer says whether that one is in the database, and what others did meanwhile."""
-    return {"results": [_record_one(verdict) for verdict in payload["verdicts"]]}
+    """Write blind verdicts; each answer says whether that one is in the database, the last what others judged."""
+    results = [_record_one(verdict) for verdict in payload["verdicts"]]
+    if results:
+        standing = _standing(int(payload["verdicts"][-1]["draw"]))
+        results[-1]["judged"] = [f"{draw}/{sample}" for draw, sample in standing]
+    return {"results": results}
 
 
 def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Take back the verdict on one sample; ``last`` is the reviewer's newest that stands then, or None."""
+    """Take back the verdict on one sample; ``last`` is the reviewer's newest that stands then, or None.
+
+    ``refused`` says why it stays, where somebody else's later verdict stands.
+    """
     draw_id, reviewer = int(payload["draw"]), str(payload["reviewer"])
-    verification.undo(draw_id, int(payload["sample"]), reviewer=reviewer)
+    refused = None
+    try:
+        verification.undo(draw_id, int(payload["sample"]), reviewer=reviewer)
+    except VerificationError as error:
+        refused = str(error)
     with session() as open_session:
         dataset_id = verifications.get_draw(open_session, draw_id).dataset_id
-    return {"undone": int(payload["sample"]), "last": data.last_blind_item(dataset_id, reviewer)}
+    return {"refused": refused, "last": data.last_blind_item(dataset_id, reviewer)}
+
+
+def _standing(draw_id: int) -> dict[tuple[int, int], VerdictTable]:
+    with session() as open_session:
+        dataset_id = verifications.get_draw(open_session, draw_id).dataset_id
+        return verifications.verdicts(open_session, dataset_id)
 
 
 def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
     token, reviewer = str(verdict.get("token")), str(verdict["reviewer"])
     draw_id, sample_id = int(verdict["draw"]), int(verdict["sample"])
     try:
-        with session() as open_session:
-            dataset_id = verifications.get_draw(open_session, draw_id).dataset_id
-            standing = verifications.verdicts(open_session, dataset_id)
+        before = _standing(draw_id).get((draw_id, sample_id))
         verification.record(
             draw_id, sample_id, str(verdict["decision"]), label=verdict.get("label"), reviewer=reviewer
         )
     except AuditorError as error:
         return {"token": token, "error": str(error)}
-    before = standing.get((draw_id, sample_id))
-    others = [row.created_at for row in standing.values() if row.reviewer != reviewer]
-    return {
-        "token": token,
-        "judged": [f"{draw}/{sample}" for draw, sample in standing],
-        "is_shared": bool(others) and (now() - max(others)).total_seconds() < SHARED_S,
-        "judged_before_by": None if before is None or before.reviewer == reviewer else before.reviewer,
-    }
+    others = before is not None and before.reviewer != reviewer.strip()
+    return {"token": token, "judged_before_by": before.reviewer if before is not None and others else None}

@@ -60,7 +60,7 @@ def simulate(
         seeds=list(seeds),
         keep=settled,
     )
-    total = len(planted) * len(names)
+    total = len(planted) * len(set(names))
     trainings = Trainings(dataset, "simulate", total, device=device, on_progress=on_progress)
     judges = {name: _judge(trainings, name, configs[name], trusted) for name in names}
     played = tournament(play(planted, judges))

@@ -238,16 +238,21 @@ def cancelled() -> Exception:
     return TrainingCancelled("cancelled on request")
 
 
-def remedy(error: BaseException) -> str | None:
-    """One line with the way out for errors that a user can mend; None for all others."""
+def remedy(error: BaseException, *, go_on: str = "resume") -> str | None:
+    """One line with the way out for errors that a user can mend; None for all others.
+
+    ``go_on`` is what people do to go on with this work.
+    """
     from engines.contract import EngineError
 
     if isinstance(error, (EngineError, AuditFailedError)) and str(error):
         return str(error)
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        return f"The disk of {settings().home} is full; free some space, then resume. Nothing was lost."
+        return f"The disk of {settings().home} is full; free some space, then {go_on}. Nothing was lost."
     if isinstance(error, MemoryError) and not str(error):
-        return "Not enough memory; close other programs and resume, or start a new audit with a smaller batch_size."
+        return (
+            f"Not enough memory; close other programs and {go_on}, or start over with a smaller batch_size."
+        )
     return None
 
 

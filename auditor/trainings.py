@@ -10,7 +10,9 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from auditor.whole_files import written_whole
 
 FORGET_AFTER_S = 7 * 86_400.0
 """How long trainings are kept that nobody came back to."""
+GO_ON = "start the same again"
 SECONDS = "seconds_before"
 """Where a checkpoint keeps what the training took so far."""
 
@@ -84,6 +87,10 @@ class Trainings:
         self._folder = settings().dataset_folder(dataset.id) / f"{kind}-unfinished"
         self._used: list[Path] = []
         self._seconds = 0.0
+        for path in self._folder.glob("*"):
+            with suppress(FileNotFoundError):  # whoever else runs such work clears up too
+                if time.time() - path.stat().st_mtime > FORGET_AFTER_S:
+                    path.unlink()
 
     def train(
         self,
@@ -111,10 +118,10 @@ class Trainings:
         return trained
 
     def forget(self) -> None:
-        """All is done and said: remove what was kept, and what nobody came back to."""
-        for path in [*self._used, *self._folder.glob("*")]:
-            if path in self._used or time.time() - path.stat().st_mtime > FORGET_AFTER_S:
-                path.unlink(missing_ok=True)
+        """All is done and said: remove what was kept, with what a kill left beside it."""
+        for path in self._used:
+            for kept in self._folder.glob(f"*{path.stem}*"):
+                kept.unlink(missing_ok=True)
 
     def _train(
         self,
@@ -139,26 +146,25 @@ class Trainings:
                 on_epoch=lambda record: self._tell(engine, record.progress, checkpoint.seconds),
                 checkpoint=checkpoint,
             )
+            trained = Trained(
+                np.asarray(result.trust_score, dtype=np.float32),
+                np.asarray(result.pred_probs.argmax(axis=1), dtype=np.int64),
+                checkpoint.seconds,
+            )
+            with written_whole(path) as beside, beside.open("wb") as file:
+                np.savez(file, trust=trained.trust, predicted=trained.predicted, seconds=trained.seconds)
         except (Exception, KeyboardInterrupt) as error:
-            raise self._explained(error) from error
-        trained = Trained(
-            np.asarray(result.trust_score, dtype=np.float32),
-            np.asarray(result.pred_probs.argmax(axis=1), dtype=np.int64),
-            checkpoint.seconds,
-        )
-        with written_whole(path) as beside, beside.open("wb") as file:
-            np.savez(file, trust=trained.trust, predicted=trained.predicted, seconds=trained.seconds)
+            text = self._stopped if training.is_cancelled(error) else training.remedy(error, go_on=GO_ON)
+            if text is None:
+                raise
+            raise AuditFailedError(text) from error
         checkpoint.remove()
         return trained
 
-    def _explained(self, error: BaseException) -> BaseException:
-        if training.is_cancelled(error):
-            return AuditFailedError(
-                f"Stopped after {len(self._used)} of {self._total} trainings; start the same again and it goes on "
-                "where it stopped."
-            )
-        text = training.remedy(error)
-        return error if text is None else AuditFailedError(text)
+    @property
+    def _stopped(self) -> str:
+        done = f"Stopped after {len(self._used)} of {self._total} trainings"
+        return f"{done}; {GO_ON} and it goes on where it stopped."
 
     def _tell(self, engine: str, part: float, seconds: float) -> None:
         """``part`` of the training under way is done and took ``seconds``."""
@@ -176,8 +182,16 @@ class Trainings:
         seed: int,
         trusted: NDArray[np.bool_] | None,
     ) -> str:
+        """Names a training by all that its result depends on: what an upgrade would change is not taken over."""
+        versions, _ = training.machine()
+        weights = Path(str(config.get("weights") or ""))
+        made_of = [
+            *(engine, dict(config), seed, self._device, versions, metadata.version("label-auditor")),
+            *(self._dataset.id, str(self._dataset.created_at)),
+            weights.stat().st_mtime_ns if weights.is_file() else None,
+        ]
         digest = hashlib.blake2b(digest_size=16)
-        digest.update(json.dumps([engine, dict(config), seed, self._device], sort_keys=True).encode())
+        digest.update(json.dumps(made_of, sort_keys=True).encode())
         digest.update(np.ascontiguousarray(labels).tobytes())
         digest.update(b"" if trusted is None else np.ascontiguousarray(trusted).tobytes())
         return digest.hexdigest()

@@ -72,9 +72,20 @@ def record(draw_id: int, sample_id: int, decision: str, *, label: int | None = N
 
 
 def undo(draw_id: int, sample_id: int, *, reviewer: str) -> None:
-    """Take a verdict back; the sample waits to be judged again."""
+    """Take back the reviewer's verdict; the sample waits to be judged again. Nothing happens where none stands.
+
+    Raises:
+        VerificationError: somebody else's later verdict stands.
+    """
     with session() as open_session:
         row = verifications.get_draw(open_session, draw_id)
+        stands = verifications.verdicts(open_session, row.dataset_id).get((draw_id, sample_id))
+        if stands is None:
+            return
+        if stands.reviewer != reviewer.strip():
+            raise VerificationError(
+                f"{stands.reviewer} judged sample {sample_id} after you; that verdict is not yours to undo."
+            )
         verifications.add_verdict(
             open_session,
             VerdictTable(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.detection import RESULTS
-from benchmarks.detection_report import ENGINES, Table, scores_by_method
+from benchmarks.detection_report import ENGINES, PLAIN_X3, Table, scores_by_method
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 LABELS = {
@@ -35,6 +35,7 @@ LABELS = {
 METHODS = {
     "plain": "cross_entropy",
     "three plain": "three plain networks",
+    "plain, 3 × epochs": PLAIN_X3,
     "cleanlab": "cleanlab self-confidence",
     "Co-teaching, S2E": "coteaching",
     "L2B": "l2b",

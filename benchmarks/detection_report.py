@@ -26,6 +26,8 @@ from engines.metrics import auroc, average_precision, precision_at_k
 ENGINES = ("cross_entropy", "coteaching", "umn", "l2b", "choicenet")
 FILES = {"cross_entropy": "plain"}
 """File of an engine's arrays where it is not named like the engine."""
+PLAIN_X3 = "plain, three times the epochs"
+"""The control to beat."""
 DRAWS = 50
 VERIFIED = (200, 500, 1000)
 LEVEL = 0.10
@@ -256,18 +258,19 @@ def _bars(stored: dict[str, Any]) -> list[str]:
     for problem, bars in BARS:
         for table in (one for one in tables_of(stored) if one.problem == problem):
             scores = scores_by_method(table, stored)
-            # Where one engine alone was run, it stands for what the settings are worth.
-            rankings = ("consensus, no verified rows", "cross_entropy")
-            ranked = next((name for name in rankings if scores[name]), "")
-            for metric, bar in bars.items() if ranked else ():
-                ours = (
-                    _suggestion_accuracy(table, stored, ranked)
-                    if metric == SUGGESTION
-                    else _mean(scores[ranked], metric)
-                )
-                missed = f"{bar - ours:.3f}" if ours < bar else "no"
-                ran = f"{table.rows:,} | {table.network}, {table.epochs} | {ranked}"
-                lines.append(f"| {problem} | {ran} | {metric} {bar:.3f} | {ours:.3f} | {missed} |")
+            # Where one engine alone was run, it stands for what the settings are worth; trained three times as long
+            # it is the control to beat.
+            ours = "consensus, no verified rows" if scores["consensus, no verified rows"] else "cross_entropy"
+            for ranked in (name for name in (ours, PLAIN_X3) if scores[name]):
+                for metric, bar in bars.items():
+                    value = (
+                        _suggestion_accuracy(table, stored, ranked)
+                        if metric == SUGGESTION
+                        else _mean(scores[ranked], metric)
+                    )
+                    missed = f"{bar - value:.3f}" if value < bar else "no"
+                    ran = f"{table.rows:,} | {table.network}, {table.epochs} | {ranked}"
+                    lines.append(f"| {problem} | {ran} | {metric} {bar:.3f} | {value:.3f} | {missed} |")
     small = (
         "The bars of CIFAR-10 are for PreActResNet-18 on 50,000 images. No GPU was at hand, and one epoch of it "
         "takes a CPU core about half an hour, so what stands beside them are small networks, mostly on 10,000 "
@@ -289,9 +292,10 @@ def _bars(stored: dict[str, Any]) -> list[str]:
 
 
 def _suggestion_accuracy(table: Table, stored: dict[str, Any], ranked: str) -> float:
-    """Mean over seeds, of the consensus or of the plain network alone."""
-    if ranked == "cross_entropy":
-        found = [cell["suggestion_accuracy"] for cell in table.cells(stored) if cell["method"] == "plain"]
+    """Mean over seeds, of the consensus or of a plain network alone."""
+    plain = {"cross_entropy": "plain", PLAIN_X3: "plain_x3"}.get(ranked)
+    if plain is not None:
+        found = [cell["suggestion_accuracy"] for cell in table.cells(stored) if cell["method"] == plain]
     else:
         found = [one[SUGGESTION] for one in table.consensus(stored)]
     return float(np.mean(found))

@@ -202,6 +202,9 @@ function mount(View) {
       const modified = event.ctrlKey || event.metaKey || event.altKey;
       if (view.onKey && !modified && !isTyping(event) && !document.querySelector('[role="dialog"]')) view.onKey(event);
     };
+    // After a rerun the page may not have cleaned up: two listeners would take every key twice.
+    document.removeEventListener("keydown", root.auditorKeys);
+    root.auditorKeys = onKey;
     document.addEventListener("keydown", onKey);
     return () => document.removeEventListener("keydown", onKey);
   };

@@ -2,7 +2,6 @@
 // once; the outbox keeps each verdict until it is in the database, and one that the server refuses brings its sample
 // back. After every ten saved verdicts the page is told, so that it can say what is known.
 
-const SHARED_AHEAD = 8;
 const VERIFY_HELP = [
   ["Q", "the given label is right"],
   ["1 – 9", "it should be the class that has this key"],
@@ -20,6 +19,7 @@ class Verify {
     this.done = new Set();
     this.last = null; // the reviewer's newest verdict, which undo takes back
     this.notice = new Notice();
+    this.toldTens = 0;
     this.refusals = 0;
     this.refusedAt = -STARTLED_MS;
     this.stage = el("div", { class: "stage" });
@@ -34,6 +34,7 @@ class Verify {
 
   update(data) {
     const whose = JSON.stringify([data.reviewer, data.connection.dataset]);
+    const inView = whose === this.whose ? this.item : undefined;
     if (!this.last || whose !== this.whose) this.last = data.last;
     this.whose = whose;
     const isNew = !this.data || JSON.stringify(data.items) !== JSON.stringify(this.data.items);
@@ -46,8 +47,10 @@ class Verify {
     }
     this.outbox.flush();
     if (isNew) {
-      // The page sends what was left to judge when it looked; this tab may be some samples further.
+      // The page sends what was left to judge when it looked; this tab may be some samples further. What is in view
+      // stays there, even where somebody else judged it meanwhile: a key is meant for what one sees.
       this.items = data.items.filter((item) => !this.done.has(this.nameOf(item)));
+      if (inView) this.items = [inView, ...this.items.filter((item) => this.nameOf(item) !== this.nameOf(inView))];
       this.draw();
     }
   }
@@ -135,16 +138,15 @@ class Verify {
   async judge(decision, label = null) {
     const item = this.item;
     if (!item || performance.now() - this.refusedAt < STARTLED_MS) return;
-    const tens = Math.floor(this.judged / 10);
     this.done.add(this.nameOf(item));
     this.items = this.items.filter((other) => other !== item);
-    if (this.isShared) this.goOwnWay();
     this.notice.hush();
     const saved = this.send(item, decision, label);
     this.draw();
-    const isMilestone = Math.floor(this.judged / 10) > tens || !this.item;
     await saved;
-    if (!isMilestone) return;
+    const tens = this.item ? Math.floor(this.judged / 10) : Infinity;
+    if (tens <= this.toldTens) return;
+    this.toldTens = tens;
     await this.outbox.drained();
     this.component.setTriggerValue("milestone", this.judged);
   }
@@ -166,17 +168,10 @@ class Verify {
 
   // What somebody else judged meanwhile is done; only the sample in view stays.
   leaveToOthers(item, answer) {
-    this.isShared = answer.is_shared;
-    const judged = new Set(answer.judged);
-    this.items = this.items.filter((other, i) => i === 0 || !judged.has(this.nameOf(other)));
+    for (const name of answer.judged || []) if (!this.item || name !== this.nameOf(this.item)) this.done.add(name);
+    this.items = this.items.filter((other) => !this.done.has(this.nameOf(other)));
     const who = answer.judged_before_by;
     if (who) this.tell(`${who} had judged sample ${item.sample} already; the later verdict, yours, stands.`, "warn");
-  }
-
-  // Several people go through the same draw: with the next sample taken from the first few, they seldom meet.
-  goOwnWay() {
-    const next = Math.floor(Math.random() * Math.min(SHARED_AHEAD, this.items.length));
-    this.items.unshift(...this.items.splice(next, 1));
   }
 
   // The sample waits to be judged again, before those that follow it in the draw.
@@ -200,11 +195,17 @@ class Verify {
       this.tell("There is nothing of yours to undo here.");
       return;
     }
+    let answer;
     try {
       const undone = { draw: item.draw, sample: item.sample, reviewer: this.data.reviewer };
-      this.last = (await this.server.post("blind-undo", undone)).last;
+      answer = await this.server.post("blind-undo", undone);
     } catch (error) {
       this.tell(error.message, "bad");
+      return;
+    }
+    this.last = answer.last;
+    if (answer.refused) {
+      this.tell(answer.refused, "warn");
       return;
     }
     this.comeBack(item);

@@ -17,7 +17,7 @@ from auditor import results, review_progress, reviewing
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable
-from auditor.errors import AuditorError, NotFoundError, ReviewError
+from auditor.errors import AuditorError, CatalogError, NotFoundError, ReviewError
 
 MAX_PAGE = 300
 MAX_SELECTED = 30_000
@@ -218,6 +218,8 @@ def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
             labels=verdict.get("labels"),
             audit_id=verdict.get("audit"),
         )
+    except CatalogError:  # no word against this verdict: the browser keeps it and sends it again
+        raise
     except AuditorError as error:
         return {"token": token, "error": str(error)}
     # The reviewer's own verdict from another window is a conflict too.

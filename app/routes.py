@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from app import access, bench, failures, pictures, verify_bench
-from auditor.errors import AuditorError
+from auditor.errors import AuditorError, CatalogError
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 DAY_S = 86_400
@@ -35,6 +35,8 @@ def _json(answer: Callable[[dict[str, Any]], Any]) -> Endpoint:
         try:
             payload = await request.json()
             return JSONResponse(_finite(await run_in_threadpool(answer, payload)))
+        except CatalogError as error:  # the same request may succeed in a minute
+            return JSONResponse({"error": str(error)}, status_code=503)
         except AuditorError as error:
             return JSONResponse({"error": str(error)}, status_code=400)
         except Exception as error:  # the edge: logged with an id, shown as one line

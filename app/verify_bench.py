@@ -10,7 +10,7 @@ from auditor import verification
 from auditor.catalog import verifications
 from auditor.catalog.db import session
 from auditor.catalog.models import VerdictTable
-from auditor.errors import AuditorError, VerificationError
+from auditor.errors import AuditorError, CatalogError, VerificationError
 
 
 def record(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -52,6 +52,8 @@ def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
         verification.record(
             draw_id, sample_id, str(verdict["decision"]), label=verdict.get("label"), reviewer=reviewer
         )
+    except CatalogError:  # no word against this verdict: the browser keeps it and sends it again
+        raise
     except AuditorError as error:
         return {"token": token, "error": str(error)}
     others = before is not None and before.reviewer != reviewer.strip()

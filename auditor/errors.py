@@ -13,7 +13,11 @@ class NotFoundError(AuditorError):
     """A dataset, an audit or a file of the given name does not exist."""
 
 
-class CatalogBusyError(AuditorError):
+class CatalogError(AuditorError):
+    """The catalog cannot be read or written now (a full disk, no rights); nothing was changed."""
+
+
+class CatalogBusyError(CatalogError):
     """Another process writes to the catalog for long; the same transaction may succeed in a minute."""
 
 

@@ -45,7 +45,10 @@ class Bench {
     else {
       this.server = new Server(data.connection);
       this.outbox = new Outbox(this.server, "verdicts", (count, error) => this.showWaiting(count, error));
-      this.outbox.restore((verdict) => verdict.dataset === data.connection.dataset);
+      this.outbox.restore(
+        (verdict) => verdict.dataset === data.connection.dataset,
+        (verdict, error) => this.tell(`Sample ${verdict.sample} is not decided: ${error.message}`, "bad"),
+      );
     }
     this.outbox.flush();
     if (isNew) {
@@ -236,8 +239,7 @@ class Bench {
     }
     this.wasWaiting = true;
     const verdicts = count === 1 ? "1 verdict is" : `${count} verdicts are`;
-    const why = error && error.message.startsWith("The server answered") ? error.message : "The server does not answer.";
-    this.tell(`${why} ${verdicts} kept in this browser and sent as soon as it is back.`, "bad");
+    this.tell(`${whyWaiting(error)} ${verdicts} kept in this browser and sent as soon as it is back.`, "bad");
   }
 
   async refreshStats() {

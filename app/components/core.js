@@ -47,6 +47,7 @@ class Server {
     if (response.ok) return answer;
     const error = new Error(answer.error || `The server answered ${response.status}.`);
     error.final = response.status === 400 || response.status === 500;
+    error.isAnswer = true;
     throw error;
   }
 
@@ -66,6 +67,9 @@ class Server {
 
 const OUTBOX_PREFIX = "auditor-verdict:";
 
+// Why verdicts wait, for people.
+const whyWaiting = (error) => (error && error.isAnswer ? error.message : "The server does not answer.");
+
 // One entry of localStorage a verdict: a closed tab, a lost socket or a killed server loses none, and two tabs
 // do not overwrite each other's list. The server takes the same verdict twice without harm.
 class Outbox {
@@ -79,13 +83,15 @@ class Outbox {
     this.stopped = false;
   }
 
-  restore(belongs) {
+  // ``onRefused`` hears of a verdict of an earlier window that the server does not take.
+  restore(belongs, onRefused) {
     for (let i = 0; i < localStorage.length; i += 1) {
       const name = localStorage.key(i);
       if (!name || !name.startsWith(OUTBOX_PREFIX)) continue;
       try {
         const entry = JSON.parse(localStorage.getItem(name));
-        if (entry.route === this.route && belongs(entry.verdict)) this.enqueue(entry.verdict).catch(() => {});
+        if (entry.route !== this.route || !belongs(entry.verdict)) continue;
+        this.enqueue(entry.verdict).catch((error) => onRefused(entry.verdict, error));
       } catch (error) {
         localStorage.removeItem(name);
       }

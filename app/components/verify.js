@@ -43,7 +43,10 @@ class Verify {
     else {
       this.server = new Server(data.connection);
       this.outbox = new Outbox(this.server, "blind", (count, error) => this.showWaiting(count, error));
-      this.outbox.restore((verdict) => verdict.dataset === data.connection.dataset);
+      this.outbox.restore(
+        (verdict) => verdict.dataset === data.connection.dataset,
+        (verdict, error) => this.tell(`Sample ${verdict.sample} is not judged: ${error.message}`, "bad"),
+      );
     }
     this.outbox.flush();
     if (isNew) {
@@ -129,8 +132,8 @@ class Verify {
     this.notice.tell(text, tone);
   }
 
-  showWaiting(count) {
-    if (count) this.tell("The server does not answer. Verdicts are kept in this browser and sent as soon as it is back.", "bad");
+  showWaiting(count, error) {
+    if (count) this.tell(`${whyWaiting(error)} Verdicts are kept in this browser and sent as soon as it is back.`, "bad");
     else if (this.wasWaiting) this.tell("");
     this.wasWaiting = count > 0;
   }

@@ -12,7 +12,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, Operati
 from sqlmodel import Session, SQLModel, create_engine
 
 from auditor.catalog import models, schema
-from auditor.errors import AuditorError, CatalogBusyError
+from auditor.errors import AuditorError, CatalogBusyError, CatalogError
 from auditor.settings import settings
 
 WRITE_WAIT_S = 30
@@ -27,7 +27,7 @@ def session() -> Iterator[Session]:
 
     Raises:
         CatalogBusyError: another process kept it locked for ``WRITE_WAIT_S``.
-        AuditorError: the database cannot be opened or written (full disk, no rights).
+        CatalogError: the database cannot be opened or written (full disk, no rights).
     """
     try:
         with Session(_engine(settings().database_url), expire_on_commit=False) as open_session:
@@ -39,7 +39,7 @@ def session() -> Iterator[Session]:
                 raise
     except OperationalError as error:
         is_busy = "locked" in str(error.orig)
-        raise (CatalogBusyError if is_busy else AuditorError)(_explained(error)) from error
+        raise (CatalogBusyError if is_busy else CatalogError)(_explained(error)) from error
 
 
 def close_all() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from starlette.applications import Starlette
 from app import access
 from app.routes import ROUTES
 from auditor import api, importing, verification
+from auditor.catalog import db
 
 pytestmark = pytest.mark.usefixtures("copied_home")
 DATASET = "tiny [digits](x)"
@@ -213,3 +215,25 @@ def test_token__servers_that_start_together_have_the_same(tmp_path: Path) -> Non
     ]
     tokens = {server.communicate(timeout=60)[0] for server in servers}
     assert tokens == {(tmp_path / "new" / "app_token").read_text() + "\n"}
+
+
+@pytest.mark.parametrize("route", ["verdicts", "blind"])
+def test_post__a_locked_catalog_is_no_word_against_a_verdict(
+    client: Client, monkeypatch: pytest.MonkeyPatch, copied_home: Path, route: str
+) -> None:
+    draw = verification.draw(DATASET, 4)
+    verdict = {"token": "a", "dataset": 1, "draw": draw.id, "sample": draw.sample_ids[0], "reviewer": "Ada"}
+    verdict |= {"decision": "keep"} if route == "verdicts" else {"decision": "exclude"}
+    db.close_all()
+    monkeypatch.setattr(db, "WRITE_WAIT_S", 0.1)
+    other = sqlite3.connect(copied_home / "catalog.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    answer = client.post(route, {"verdicts": [verdict]})
+    assert answer.status_code == 503
+    assert "try again in a minute" in answer.json()["error"]
+    other.execute("ROLLBACK")
+    other.close()
+    answer = client.post(route, {"verdicts": [verdict]})
+    assert answer.status_code == 200
+    assert "error" not in answer.json()["results"][0]
+    db.close_all()

@@ -130,6 +130,33 @@ def test_suspects__answers_to_a_filter_that_was_changed_again_are_dropped(
     assert page.get_by_test_id("bench").get_attribute("data-state") == "ready"
 
 
+def test_suspects__a_verdict_waits_for_a_busy_catalog_and_says_why(browser: Any, running: Server) -> None:
+    one = queue(1)[0]["sample"]
+    page = open_as_ada(browser, running, "suspects")
+    page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+    busy = {"error": "The catalog cannot be used (database is locked)."}
+    page.route("**/bench/verdicts", lambda asked: asked.fulfill(status=503, json=busy))
+    press(page, "q")
+    page.get_by_text("cannot be used (database is locked). 1 verdict is kept in this browser").wait_for(
+        timeout=WAIT_MS
+    )
+    page.unroute("**/bench/verdicts")
+    page.get_by_text("every verdict is saved").wait_for(timeout=WAIT_MS)
+    assert decisions() == {one: "keep"}
+
+
+def test_suspects__a_verdict_of_an_earlier_window_that_is_refused_is_told(
+    browser: Any, running: Server
+) -> None:
+    page = open_as_ada(browser, running, "suspects")
+    page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+    verdict = {"token": "t", "dataset": 1, "sample": 5, "decision": "nonsense", "reviewer": "Ada", "audit": 1}
+    entry = json.dumps({"route": "verdicts", "verdict": verdict})
+    page.evaluate("entry => localStorage.setItem('auditor-verdict:t', entry)", entry)
+    page.reload()
+    page.get_by_text("Sample 5 is not decided: 'nonsense' is no decision").wait_for(timeout=WAIT_MS)
+
+
 def test_suspects__a_verdict_over_ones_own_of_another_window_is_told(browser: Any, running: Server) -> None:
     one, two = (item["sample"] for item in queue(2))
     page = open_as_ada(browser, running, "suspects")

@@ -14,7 +14,7 @@ from auditor.catalog.models import DatasetTable
 POLL_S = 1.0
 
 
-def draw(dataset: DatasetTable, policy: str, max_fdr: float | None) -> None:
+def draw(dataset: DatasetTable, policy: str, max_fdr: float | None, *, audit_id: int) -> None:
     """The newest comparison, and a button for a new one with the labels of such an export."""
     st.write(
         "The plain baseline is trained on the given labels and on those of the export above, with the same seeds, "
@@ -25,7 +25,7 @@ def draw(dataset: DatasetTable, policy: str, max_fdr: float | None) -> None:
     if st.button(
         "Train on both and compare", key="export_compare", disabled=is_busy, icon=":material/balance:"
     ):
-        comparison_jobs.start(dataset, "quick", "auto", policy, max_fdr)
+        comparison_jobs.start(dataset, "quick", "auto", policy, max_fdr, audit_id=audit_id)
         st.rerun()
     if folder is not None:
         st.fragment(_draw_newest, run_every=POLL_S if is_busy else None)(folder, is_busy)

@@ -12,7 +12,9 @@ from auditor.catalog.models import DatasetTable
 from auditor.settings import settings
 
 
-def start(dataset: DatasetTable, preset: str, device: str, policy: str, max_fdr: float | None) -> Path:
+def start(
+    dataset: DatasetTable, preset: str, device: str, policy: str, max_fdr: float | None, *, audit_id: int
+) -> Path:
     """Start training on given and on the labels of such an export; returns the folder of the work."""
     request = {
         "name": dataset.name,
@@ -21,6 +23,7 @@ def start(dataset: DatasetTable, preset: str, device: str, policy: str, max_fdr:
         "device": device,
         "policy": policy,
         "max_fdr": max_fdr,
+        "audit_id": audit_id,
     }
     return background.start(_kind(dataset), "app.comparison_jobs", request)
 
@@ -57,6 +60,7 @@ def work(folder: Path) -> None:
             device=request["device"],
             policy=request["policy"],
             max_fdr=request["max_fdr"],
+            audit_id=request["audit_id"],
             on_ready=lambda text: tell(about=text),
             on_progress=lambda progress: tell(**asdict(progress)),
         )

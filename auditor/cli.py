@@ -329,11 +329,12 @@ def simulate(
 )
 @POLICY
 @MAX_FDR
+@AUDIT_ID
 @AS_JSON
 def compare(name: str, seeds: int, settings: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Train the plain baseline on given and on cleaned labels of NAME and compare on verified rows.
 
-    The cleaned labels are those that `export` writes with the same --policy and --max-fdr.
+    The cleaned labels are those that `export` writes with the same --policy, --max-fdr and --audit.
     """
     from auditor import cli_output, comparisons
 

@@ -60,13 +60,14 @@ def before_after(
     options: dict[str, Any] | None = None,
     policy: str = "reviewed",
     max_fdr: float | None = None,
+    audit_id: int | None = None,
     on_ready: Callable[[str], None] | None = None,
     on_progress: OnProgress | None = None,
 ) -> BeforeAfter:
     """Train on given and on cleaned labels and compare on the verified rows.
 
-    ``policy`` and ``max_fdr`` choose the cleaned labels as an export does. ``on_ready`` is told how many labels
-    differ before anything is trained. Stopped and started again, it goes on where it stopped.
+    ``policy``, ``max_fdr`` and ``audit_id`` choose the cleaned labels as an export does. ``on_ready`` is told how
+    many labels differ before anything is trained. Stopped and started again, it goes on where it stopped.
 
     Raises:
         AuditFailedError: too few verified rows, nothing changes any label that is trained on, or a training failed
@@ -78,7 +79,7 @@ def before_after(
         assert dataset.id is not None
         given = datasets.given_labels(open_session, dataset.id)
     held, truth, notes = _held_out(dataset.id)
-    cleaned = _cleaned(dataset, given, policy, max_fdr)
+    cleaned = _cleaned(dataset, given, policy, max_fdr, audit_id)
     before, after = given.copy(), cleaned.copy()
     apart = apart_from_training(dataset.id, held)
     before[apart], after[apart] = -1, -1
@@ -139,10 +140,12 @@ def _before_training(num_changed: int, num_held_out: int) -> str:
 
 
 def _cleaned(
-    dataset: DatasetTable, given: NDArray[np.int64], policy: str, max_fdr: float | None
+    dataset: DatasetTable, given: NDArray[np.int64], policy: str, max_fdr: float | None, audit_id: int | None
 ) -> NDArray[np.int64]:
     """The labels (N,) that an export would hold; -1 where it has none."""
-    _, changed = exporting.preview(dataset.name, policy=policy, max_fdr=max_fdr, rows=dataset.num_samples)
+    _, changed = exporting.preview(
+        dataset.name, policy=policy, max_fdr=max_fdr, audit_id=audit_id, rows=dataset.num_samples
+    )
     labels, index = given.copy(), {name: label for label, name in enumerate(dataset.class_names)}
     for row in changed.to_dict("records"):
         labels[row["sample_id"]] = index.get(row["cleaned_label"], -1)

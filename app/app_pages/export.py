@@ -119,7 +119,7 @@ with shown():
 if audit is not None:
     st.subheader("Before and after", anchor=False)
     with shown():
-        before_after.draw(dataset, policy, max_fdr)
+        before_after.draw(dataset, policy, max_fdr, audit_id=audit.id or 0)
     st.subheader("FiftyOne", anchor=False)
     with shown():
         fiftyone_button.draw(dataset)

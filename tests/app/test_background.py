@@ -47,7 +47,7 @@ def test_cancel__ends_a_comparison_that_goes_on_later(copied_home: Path) -> None
     reviewing.decide(1, outside, "exclude", reviewer="Ada")
     with db.session() as open_session:
         dataset = datasets.get(open_session, DATASET)
-    folder = comparison_jobs.start(dataset, "standard", "cpu", "reviewed", None)
+    folder = comparison_jobs.start(dataset, "standard", "cpu", "reviewed", None, audit_id=1)
     wait_for_stage(folder, "training cross_entropy")
     background.cancel(folder)
     wait_for_stage(folder, "cancelled")
@@ -79,7 +79,14 @@ def test_comparison__takes_the_policy_of_the_export(copied_home: Path) -> None:
     verify_sixty()
     folder = copied_home / "comparisons" / "1"
     folder.mkdir(parents=True)
-    request = {"name": DATASET, "preset": "quick", "device": "cpu", "policy": "auto", "max_fdr": None}
+    request = {
+        "name": DATASET,
+        "preset": "quick",
+        "device": "cpu",
+        "policy": "auto",
+        "max_fdr": None,
+        "audit_id": 1,
+    }
     (folder / "request.json").write_text(json.dumps(request))
     comparison_jobs.work(folder)
     assert background.state(folder)["error"].startswith("--policy auto needs --max-fdr")

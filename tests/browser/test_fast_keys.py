@@ -202,3 +202,16 @@ def test_verify__six_quick_keys_are_six_verdicts_and_a_refused_one_comes_back(
     press(page, "e")
     wait_until(lambda: blind().get(seventh) == ("exclude", None), "the verdict given again", 30)
     page.get_by_text("Let the ranking learn from it").wait_for(timeout=WAIT_MS)
+
+
+def test_suspects__a_key_counts_once_after_the_page_ran_again(browser: Any, running: Server) -> None:
+    page = open_as_ada(browser, running, "suspects")
+    page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+    for show in ("Everything", "Undecided"):
+        choose(page, "suspects_show", show)
+        settled(page)
+    page.wait_for_timeout(1000)
+    items = queue(3)
+    press(page, "q")
+    page.locator(f"[data-testid=card][data-sample='{items[1]['sample']}']").wait_for(timeout=WAIT_MS)
+    wait_until(lambda: decisions() == {items[0]["sample"]: "keep"}, "one verdict", 30)

@@ -7,7 +7,7 @@ being edited: a row that carries the very time of what stands, but decides other
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from auditor import reviewing
-from auditor.catalog import datasets
+from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
 from auditor.catalog.models import DatasetTable, now
 from auditor.catalog.reviews import UNSEEN
@@ -48,7 +48,12 @@ def apply_file(dataset_name: str, path: Path, *, reviewer: str = "", source: str
         assert dataset.id is not None
         by_path = datasets.sample_ids_by_path(open_session, dataset.id)
         given = datasets.given_labels(open_session, dataset.id)
-        parsed = _parsed_rows(table, dataset, by_path, given, path, reviewer)
+        several = {
+            sample_id
+            for sample_id, row in reviews.decisions(open_session, dataset.id).items()
+            if row.decision == "multiple"
+        }
+        parsed = _parsed_rows(table, dataset, by_path, given, several, path, reviewer)
         rows = _without_untouched(parsed, reviewing.outcomes(dataset.id), reviewer)
         counts = reviewing.apply_rows(open_session, dataset.id, rows, source=source)
         return counts | {"unchanged": counts["unchanged"] + len(parsed) - len(rows)}
@@ -81,6 +86,7 @@ def _parsed_rows(
     dataset: DatasetTable,
     by_path: dict[str, int],
     given_labels: NDArray[np.int64],
+    stand_at_several: Collection[int],
     path: Path,
     reviewer: str,
 ) -> list[dict[str, Any]]:
@@ -93,6 +99,10 @@ def _parsed_rows(
         if not decision:
             continue
         where = f"{path}, row {number}"
+        if decision not in reviewing.DECISIONS:
+            raise ReviewError(
+                f"{where}: {decision!r} is no decision; use one of {', '.join(reviewing.DECISIONS)}."
+            )
         sample_id = _sample_of(row, by_path, dataset.num_samples, where)
         name = unquoted(str(row.get("cleaned_label") or ""))
         if decision == "relabel" and "cleaned_label" not in row:
@@ -109,6 +119,13 @@ def _parsed_rows(
         if any(part not in classes for part in several):
             raise ReviewError(
                 f"{where}: review_labels {several} names a class that the dataset does not have."
+            )
+        # Naming no class at all repeats the decision where it stands already.
+        is_repeated = not several and sample_id in stand_at_several
+        if decision == "multiple" and len(set(several)) < 2 and not is_repeated:
+            raise ReviewError(
+                f"{where}: multiple on sample {sample_id} needs at least two different classes in "
+                "review_labels, as a|b."
             )
         label, labels = classes[name] if decision == "relabel" else None, [classes[part] for part in several]
         at = _time_of(row, where, otherwise=taken_at)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import difflib
 import os
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -86,17 +87,8 @@ def undo(draw_id: int, sample_id: int, *, reviewer: str) -> None:
             raise VerificationError(
                 f"{stands.reviewer} judged sample {sample_id} after you; that verdict is not yours to undo."
             )
-        verifications.add_verdict(
-            open_session,
-            VerdictTable(
-                dataset_id=row.dataset_id,
-                draw_id=draw_id,
-                sample_id=sample_id,
-                label=None,
-                decision="undo",
-                reviewer=reviewer.strip(),
-            ),
-        )
+        key, taken_back = (draw_id, sample_id), ("undo", None)
+        _add_new(open_session, row.dataset_id, key, taken_back, reviewer.strip(), stands)
 
 
 def pending(dataset_id: int) -> list[tuple[int, int]]:
@@ -246,7 +238,9 @@ def apply_csv(dataset_name: str, path: Path, *, reviewer: str) -> dict[str, int]
     """Take a filled draw back: a class name, ``exclude``, ``unsure`` or empty (not judged); all rows or none.
 
     ``filepath`` and ``given_label`` are compared where the file has them: a column that was sorted alone would
-    put the verdicts on other images.
+    put the verdicts on other images. A cell that only repeats what ``reviewer`` said before, where somebody
+    else's later verdict stands, leaves that one alone: the file was applied again. Returns how many samples are
+    judged as the file says, how many it does not judge, and how many were left to whom.
 
     Raises:
         VerificationError: a row is not of the draw, is not about its sample, names no class, or judges what
@@ -289,10 +283,10 @@ def apply_csv(dataset_name: str, path: Path, *, reviewer: str) -> dict[str, int]
             f"{path}: {'; '.join(unknown[:MOST_NAMED])}{more}: none of the classes, nor exclude or unsure. Nothing "
             "was taken; correct these cells and apply the file again."
         )
-    with session() as open_session:
-        for (draw_id, sample_id), (_, decision, label) in verdicts.items():
-            _record(open_session, draw_id, sample_id, decision, label, reviewer.strip())
-    return {"judged": len(verdicts), "not judged": len(listed) - len(verdicts)}
+    said_now = {key: (decision, label) for key, (_, decision, label) in verdicts.items()}
+    left = _record_all(dataset.id, said_now, reviewer.strip())
+    counts = {"judged": len(verdicts) - left.total(), "not judged": len(listed) - len(verdicts)}
+    return counts | {f"left to {name}, who judged later": count for name, count in left.items()}
 
 
 def _draw(open_session: Session, dataset_name: str, size: int, seed: int) -> DrawTable:
@@ -396,19 +390,55 @@ def _record(
         raise VerificationError(f"Class {label} is outside 0..{len(dataset.class_names) - 1}.")
     if not reviewer:
         raise VerificationError("A verdict needs the reviewer's name.")
-    label = label if decision == "label" else None
-    stands = verifications.verdicts(open_session, row.dataset_id).get((draw_id, sample_id))
-    if stands is not None and (stands.decision, stands.label, stands.reviewer) == (decision, label, reviewer):
-        return  # a resent verdict is no second one
-    verdict = VerdictTable(
-        dataset_id=row.dataset_id,
-        draw_id=draw_id,
-        sample_id=sample_id,
-        label=label,
-        decision=decision,
-        reviewer=reviewer,
-    )
-    verifications.add_verdict(open_session, verdict)
+    said = decision, label if decision == "label" else None
+    key = draw_id, sample_id
+    stands = verifications.verdicts(open_session, row.dataset_id).get(key)
+    _add_new(open_session, row.dataset_id, key, said, reviewer, stands)
+
+
+def _record_all(
+    dataset_id: int, verdicts: Mapping[tuple[int, int], tuple[str, int | None]], reviewer: str
+) -> Counter[str]:
+    """Record checked (decision, label) by (draw_id, sample_id); returns how many were left to whom."""
+    if verdicts and not reviewer:
+        raise VerificationError("A verdict needs the reviewer's name.")
+    left: Counter[str] = Counter()
+    with session() as open_session:
+        datasets.lock(open_session, dataset_id)  # a verdict given meanwhile would be overruled unseen
+        log = verifications.log(open_session, dataset_id)  # once: reading it for every row takes minutes
+        standing_now = verifications.standing(log)
+        own = {
+            (row.draw_id, row.sample_id, row.decision, row.label) for row in log if row.reviewer == reviewer
+        }
+        for key, said in verdicts.items():
+            stands = standing_now.get(key)
+            if stands is not None and stands.reviewer != reviewer and (*key, *said) in own:
+                left[stands.reviewer] += 1
+            else:
+                _add_new(open_session, dataset_id, key, said, reviewer, stands)
+    return left
+
+
+def _add_new(
+    open_session: Session,
+    dataset_id: int,
+    key: tuple[int, int],
+    said: tuple[str, int | None],
+    reviewer: str,
+    stands: VerdictTable | None,
+) -> None:
+    """Append a verdict; one that is resent is no second one."""
+    if stands is None or (stands.decision, stands.label, stands.reviewer) != (*said, reviewer):
+        (draw_id, sample_id), (decision, label) = key, said
+        verdict = VerdictTable(
+            dataset_id=dataset_id,
+            draw_id=draw_id,
+            sample_id=sample_id,
+            label=label,
+            decision=decision,
+            reviewer=reviewer,
+        )
+        verifications.add_verdict(open_session, verdict)
 
 
 def _true_label(row: VerdictTable | None) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import func
@@ -73,5 +74,10 @@ def log(session: Session, dataset_id: int) -> list[VerdictTable]:
 
 def verdicts(session: Session, dataset_id: int) -> dict[tuple[int, int], VerdictTable]:
     """What stands for each (draw_id, sample_id): the latest verdict, where that is not an ``undo``."""
-    latest = {(row.draw_id, row.sample_id): row for row in log(session, dataset_id)}
+    return standing(log(session, dataset_id))
+
+
+def standing(rows: Iterable[VerdictTable]) -> dict[tuple[int, int], VerdictTable]:
+    """``verdicts`` of a log that was read already."""
+    latest = {(row.draw_id, row.sample_id): row for row in rows}
     return {key: row for key, row in latest.items() if row.decision != "undo"}

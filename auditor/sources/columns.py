@@ -38,6 +38,9 @@ LABEL_NAMES = (
     *("classname", "annotation", "y"),
 )
 DATA_AS_HEADER = "its first row looks like data; add a header row such as filepath,label"
+TRUE_WORDS = frozenset(["1", "1.0", "true", "yes", "y", "t", "x"])
+FALSE_WORDS = frozenset(["", "0", "0.0", "false", "no", "n", "f"])
+"""What a column ``trusted`` may say; pandas writes 1 and 0 as 1.0 and 0.0 where other cells are empty."""
 IMAGE_NAMES = ("image", "img", "picture", "photo", "pixels", "image_bytes", "bytes")
 
 
@@ -71,6 +74,19 @@ def choose_column(
             f"{file} has no column that is plainly the {role}; use --{role}-column. {listed(columns)}"
         )
     return found
+
+
+def is_trusted(cell: object) -> bool:
+    """Whether a cell of the column ``trusted`` vouches for its label; a missing value does not.
+
+    Raises:
+        ValueError: it says neither yes nor no; the text says what to write.
+    """
+    is_missing = cell is None or (isinstance(cell, float) and cell != cell)
+    word = "" if is_missing else str(cell).strip().lower()
+    if word not in TRUE_WORDS | FALSE_WORDS:
+        raise ValueError(f"trusted is {printable(word, 40)!r}; write true, false or nothing")
+    return word in TRUE_WORDS
 
 
 def looks_like_data(columns: Sequence[str]) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from auditor.errors import ImportRefusedError
-from auditor.sources.columns import LABEL_NAMES, choose_column
+from auditor.sources.columns import LABEL_NAMES, choose_column, is_trusted
 from auditor.sources.exports import EXPORT_COLUMNS, is_own_export, review_of
 from auditor.sources.folder import has_broken_text
 from auditor.sources.parquet_files import (
@@ -30,7 +30,6 @@ from auditor.sources.trees import MissingError, PathError
 
 ROWS_A_BATCH = 2_000
 IMAGES_A_BATCH = 128
-TRUE_WORDS = frozenset(["true", "1"])
 
 
 class ParquetSource:
@@ -124,6 +123,7 @@ class ParquetSource:
                 return Problem(file.name, row, f"{printable(path)} {error}", is_missing)
         try:
             label, true = (self._class_of(column, cells) for column in ("label_column", "true_label_column"))
+            trusted = is_trusted(cells.get("trusted"))
             review = review_of({c: _text(v) for c, v in cells.items()}) if self.info.is_own_export else None
         except ValueError as error:
             return Problem(file.name, row, str(error))
@@ -136,7 +136,7 @@ class ParquetSource:
             location=location,
             label=label,
             true_label=true,
-            trusted=label is not None and str(cells.get("trusted", "")).lower() in TRUE_WORDS,
+            trusted=trusted and label is not None,
             split=_text(cells.get("split")) or None,
             extra={column: _text(cells[column]) for column in self.info.user_columns},
             review=review,

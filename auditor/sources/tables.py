@@ -10,15 +10,20 @@ from pathlib import Path
 from typing import IO
 
 from auditor.errors import ImportRefusedError
-from auditor.sources.columns import DATA_AS_HEADER, LABEL_NAMES, PATH_NAMES, choose_column, looks_like_data
+from auditor.sources.columns import (
+    DATA_AS_HEADER,
+    LABEL_NAMES,
+    PATH_NAMES,
+    choose_column,
+    is_trusted,
+    looks_like_data,
+)
 from auditor.sources.exports import EXPORT_COLUMNS, is_own_export, review_of
 from auditor.sources.folder import has_broken_text
 from auditor.sources.rows import PathBook, Payload, Problem, SourceInfo, SourceOptions, SourceRow, printable
 from auditor.sources.trees import Images, MissingError, PathError, ZipTree
 from auditor.tables import unquoted
 
-TRUE_WORDS = frozenset(["1", "true", "yes", "y", "t", "x"])
-FALSE_WORDS = frozenset(["", "0", "false", "no", "n", "f"])
 MAX_CELL = 1_000_000
 
 
@@ -93,12 +98,8 @@ class TableSource:
         except PathError as error:
             text = f"{printable(path)} {error}" if path else str(error)
             return Problem(self._name, row, text, isinstance(error, MissingError))
-        word = cell.get("trusted", "").strip().lower()
-        if word not in TRUE_WORDS | FALSE_WORDS:
-            return Problem(
-                self._name, row, f"trusted is {printable(word, 40)!r}; write true, false or nothing"
-            )
         try:
+            trusted = is_trusted(cell.get("trusted"))
             review = review_of(cell) if own else None
         except ValueError as error:
             return Problem(self._name, row, str(error))
@@ -110,7 +111,7 @@ class TableSource:
             location=location,
             label=label,
             true_label=(cell[true_column].strip() or None) if true_column else None,
-            trusted=word in TRUE_WORDS and label is not None,
+            trusted=trusted and label is not None,
             split=cell.get("split", "").strip() or None,
             extra={column: cell[column] for column in self.info.user_columns},
             review=review,

@@ -88,6 +88,9 @@ def test_verify__draw_fill_apply(audited: tuple[Digits, int], run: Run, tmp_path
     assert "of 120 randomly drawn labels are wrong" in out
     assert "180 more rows" in out  # twice the draw would be more than there are left
     assert "  verified: 120 of 120 drawn at random\n" in run("status", "digits")[1]
+    run("verify", "digits", "--apply", path, "--reviewer", "bob")
+    out = run("verify", "digits", "--apply", path, "--reviewer", "ada")[1]
+    assert out.startswith("0 judged, 0 not judged, 120 left to bob, who judged later.\n")
 
 
 def test_verify__a_lost_file_is_written_again(audited: tuple[Digits, int], run: Run, tmp_path: Path) -> None:

@@ -298,6 +298,8 @@ def test_apply_file__other_classes_of_multiple_are_a_change(
     assert review_files.apply_file("digits", same, reviewer="ada") == {"unchanged": 1}
     other = write(tmp_path / "c.csv", head + "0,multiple,2|3\n")
     assert review_files.apply_file("digits", other, reviewer="ada") == {"unchanged": 0, "multiple": 1}
+    unnamed = write(tmp_path / "d.csv", head + "0,multiple,\n")
+    assert review_files.apply_file("digits", unnamed, reviewer="ada") == {"unchanged": 1}
     with session() as open_session:
         assert reviews.standing(open_session, DATASET, 0).labels == [2, 3]
 
@@ -380,9 +382,21 @@ def test_apply_file__blind_verdicts_of_an_export_do_not_become_reviews(
             "row 2: relabel to '{given}', which is the given label; write the right class into cleaned_label",
         ),
         ("filepath,review_decision\nnope.png,keep\n", "row 2: 'nope.png' is not in the dataset"),
-        ("sample_id,review_decision\n1,keep\n2,perhaps\n", "'perhaps' is no decision"),
+        (
+            "sample_id,review_decision\n1,keep\n2,perhaps\n",
+            "bad.csv, row 3: 'perhaps' is no decision; use one",
+        ),
+        # A decision that nobody knows is a typo, however old it says it is.
+        (
+            "sample_id,review_decision,reviewed_at\n1,relable,2001-01-01\n",
+            "bad.csv, row 2: 'relable' is no decision",
+        ),
         ("sample_id,review_decision,reviewed_at\n1,keep,yesterday\n", "no ISO 8601 time"),
-        ("sample_id,review_decision,review_labels\n1,multiple,3|3\n", "needs at least two different classes"),
+        (
+            "sample_id,review_decision,review_labels\n1,multiple,3|3\n",
+            "bad.csv, row 2: multiple on sample 1 needs at least two different classes",
+        ),
+        ("sample_id,review_decision\n0,keep\n7,multiple\n", "bad.csv, row 3: multiple on sample 7 needs"),
         (
             "sample_id,review_decision\n1,keep\n2,keep\n1,exclude\n",
             "rows 2 and 4: they decide differently on sample 1, and no reviewed_at says which is the later",

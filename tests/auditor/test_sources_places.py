@@ -210,6 +210,28 @@ def test_parquet__unlabeled_unknown_and_strange_labels(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("cells", "trusted", "bad"),
+    [
+        (["yes", "x", "No", "", None, "ture"], [True, True, False, False, False], "ture"),
+        ([1.0, 0.0, None, float("nan"), 0.5], [True, False, False, False], "0.5"),
+        ([1, 0, None, 2], [True, False, False], "2"),
+        ([True, False, None], [True, False, False], None),
+    ],
+)
+def test_parquet__trusted_is_read_as_in_a_table(
+    tmp_path: Path, cells: list[object], trusted: list[bool], bad: str | None
+) -> None:
+    images = [encoded(photo(n)) for n in range(len(cells))]
+    table = pa.table({"image": images, "label": ["a"] * len(cells), "trusted": cells})
+    pq.write_table(table, tmp_path / "p.parquet")
+    rows, problems = split_rows(opened(tmp_path / "p.parquet"))
+    assert [row.trusted for row in rows] == trusted
+    where = f"p.parquet, row {len(cells) - 1}"
+    refused = [f"{where}: trusted is {bad!r}; write true, false or nothing"] if bad else []
+    assert [str(problem) for problem in problems] == refused
+
+
 def test_parquet__text_labels_and_paths(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(encoded(photo(0)))
     table = pa.table({"path": ["a.png", "../b.png", "a.png", "a.png"], "label": ["x", "y", "x", "y"]})

@@ -48,10 +48,12 @@ def test_rows__trusted_and_split(tmp_path: Path, images: list[tuple[str, str]]) 
         (images[0][0], "a", "TRUE", "train"),
         (images[1][0], "b", "", ""),
         (images[2][0], "b", "0", "test"),
+        (images[3][0], "b", "1.0", "test"),
+        (images[4][0], "b", "0.0", "test"),
     ]
     found = rows_of(table(tmp_path, *rows, header=header))
-    assert [row.trusted for row in found] == [True, False, False]
-    assert [row.split for row in found] == ["train", None, "test"]
+    assert [row.trusted for row in found] == [True, False, False, True, False]
+    assert [row.split for row in found] == ["train", None, "test", "test", "test"]
     bad = (images[3][0], "a", "maybe", "")
     assert problems_of(table(tmp_path, bad, header=header)) == [
         "labels.csv, row 2: trusted is 'maybe'; write true, false or nothing"

@@ -127,6 +127,47 @@ def test_apply_csv__a_row_that_is_there_again_unjudged_does_no_harm(
     assert verification.apply_csv("digits", path, reviewer="ada") == {"judged": 1, "not judged": 4}
 
 
+def filled(draw: DrawTable, path: Path, said: str) -> Path:
+    rows = [f"{draw.id},{sample},{said}" for sample in draw.sample_ids]
+    path.write_text("draw_id,sample_id,verdict_label\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def test_apply_csv__a_file_applied_again_overrules_no_later_verdict_of_others(
+    audited: tuple[Digits, int], tmp_path: Path
+) -> None:
+    draw = verification.draw("digits", 8)
+    path = filled(draw, tmp_path / "bob.csv", "3")
+    verification.apply_csv("digits", path, reviewer="bob")
+    for sample_id in draw.sample_ids[:5]:
+        verification.record(draw.id, sample_id, "exclude", reviewer="ann")
+    verification.record(draw.id, draw.sample_ids[5], "unsure", reviewer="eve")
+    counts = verification.apply_csv("digits", path, reviewer="bob")
+    left = {"left to ann, who judged later": 5, "left to eve, who judged later": 1}
+    assert counts == {"judged": 2, "not judged": 0} | left
+    assert list(decisions_of(draw).values()) == ["exclude"] * 5 + ["unsure", "label", "label"]
+    # What Bob has not said before is a new verdict, and so is one of somebody who has said nothing yet.
+    other = filled(draw, tmp_path / "other.csv", "4")
+    assert verification.apply_csv("digits", other, reviewer="bob") == {"judged": 8, "not judged": 0}
+    assert verification.apply_csv("digits", path, reviewer="joe") == {"judged": 8, "not judged": 0}
+    assert set(decisions_of(draw).values()) == {"label"}
+
+
+def test_apply_csv__reads_the_log_once_for_the_file(
+    audited: tuple[Digits, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = verification.draw("digits", 20)
+    path = filled(draw, tmp_path / "sample.csv", "3")
+    read: list[int] = []
+    log = verifications.log
+    monkeypatch.setattr(verifications, "log", lambda one, dataset: read.append(dataset) or log(one, dataset))
+    verification.apply_csv("digits", path, reviewer="ada")
+    verification.apply_csv("digits", path, reviewer="ada")
+    assert len(read) == 2
+    with session() as open_session:
+        assert len(log(open_session, draw.dataset_id)) == 20  # said again is not written again
+
+
 @pytest.mark.parametrize("column", ["filepath", "given_label"])
 def test_apply_csv__refuses_a_column_that_was_sorted_alone(
     audited: tuple[Digits, int], tmp_path: Path, column: str

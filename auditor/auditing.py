@@ -25,7 +25,7 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from auditor import promises, reviewing, training
+from auditor import durations, promises, reviewing, training
 from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable, now
@@ -63,7 +63,7 @@ class AuditOverview:
     """``queued``, ``running``, ``finished``, ``failed``, ``cancelled`` or ``dead`` (can be resumed)."""
     engines: list[EngineProgress]
     seconds_left: float | None
-    """For the whole audit, once every engine that is under way has finished an epoch."""
+    """For the whole audit (``durations.left``); None while nothing tells how long an engine will take."""
     error: str | None
 
     @property
@@ -215,14 +215,13 @@ def overview(audit_id: int) -> AuditOverview:
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
         runs = audits.runs(open_session, audit_id)
+        total = durations.left(open_session, audit, runs)
     rows = [
         EngineProgress(
             run.engine, run.status, run.stage, run.progress, run.seconds, audits.seconds_left(run), run.error
         )
         for run in runs
     ]
-    lefts = [row.seconds_left for row in rows]
-    total = None if any(left is None for left in lefts) else float(sum(left or 0.0 for left in lefts))
     return AuditOverview(audit_id, audits.state(audit), rows, total, audit.error)
 
 

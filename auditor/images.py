@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 import tempfile
 from pathlib import Path
 from typing import Protocol
@@ -99,10 +100,16 @@ def original_bytes(dataset: Dataset, sample: Sample) -> bytes:
     try:
         return read_bytes(dataset.root, sample.location)
     except UnreadableError as error:
+        # torchvision's sets have no place of their own that could be named.
+        named = "" if dataset.root.startswith("torchvision:") else _say_where(dataset.name)
         raise NotFoundError(
             f"{sample.filepath} of {dataset.name!r} {error} (root: {dataset.root}); "
-            "if the images were moved, put them back there."
+            f"if the images were moved, put them back there{named}."
         ) from error
+
+
+def _say_where(name: str) -> str:
+    return f" or say where they are: `auditor move {shlex.quote(name)} FOLDER`"
 
 
 def thumbnail_png(dataset: Dataset, sample_id: int, size: int) -> bytes:

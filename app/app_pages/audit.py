@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import apart, data, estimates_of_time, state, watching, words
+from app import apart, data, state, watching, words
 from app.failures import shown
 from app.words import plain
-from auditor import auditing
+from auditor import auditing, durations
 from auditor.catalog.models import DatasetTable
 
 PRESETS = {
@@ -38,7 +38,7 @@ def start_form(dataset: DatasetTable) -> None:
     preset = left.selectbox("Preset", list(PRESETS), format_func=PRESETS.__getitem__, key="audit_preset")
     device = middle.selectbox("Device", list(DEVICES), format_func=DEVICES.__getitem__, key="audit_device")
     seed = right.number_input("Seed", 0, 2**31 - 1, 0, key="audit_seed")
-    seconds, is_measured = estimates_of_time.seconds(dataset, chosen, preset)
+    seconds, is_measured = durations.seconds(dataset, chosen, preset)
     basis = "from earlier runs on this machine" if is_measured else "a rough guess for two CPU cores"
     go, note = st.columns([1, 4], vertical_alignment="center")
     note.caption(

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import Engine, event
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError, ProgrammingError
+from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError, OperationalError
 from sqlmodel import Session, SQLModel, create_engine
 
 from auditor.catalog import models, schema
@@ -17,6 +17,10 @@ from auditor.settings import settings
 
 WRITE_WAIT_S = 30
 """How long a writer waits for another one before it gives up."""
+DAMAGED = (
+    "the file is damaged; put a backup in its place, or move it away together with its -wal and -shm, "
+    "and the next command starts an empty catalog"
+)
 
 assert models.SQLModel is SQLModel  # importing the models registers every table
 
@@ -27,7 +31,7 @@ def session() -> Iterator[Session]:
 
     Raises:
         CatalogBusyError: another process kept it locked for ``WRITE_WAIT_S``.
-        CatalogError: the database cannot be opened or written (full disk, no rights).
+        CatalogError: the database cannot be opened, read or written (full disk, no rights, damage).
     """
     try:
         with Session(_engine(settings().database_url), expire_on_commit=False) as open_session:
@@ -37,7 +41,10 @@ def session() -> Iterator[Session]:
             except BaseException:
                 open_session.rollback()
                 raise
-    except OperationalError as error:
+    except DatabaseError as error:
+        # Its other kinds (a broken constraint, wrong SQL) are the caller's; damage comes as the plain one.
+        if type(error) not in (OperationalError, DatabaseError):
+            raise
         is_busy = "locked" in str(error.orig)
         raise (CatalogBusyError if is_busy else CatalogError)(_explained(error)) from error
 
@@ -77,7 +84,7 @@ def _engine_cached(url: str) -> Engine:
         event.listen(engine, "connect", _sqlite_pragmas)
     try:
         schema.prepare(engine)
-    except (OperationalError, ProgrammingError) as error:  # the second: no right to create or alter a table
+    except DatabaseError as error:  # of any kind: damage, no right to create or alter a table
         raise AuditorError(_explained(error)) from error
     return engine
 
@@ -90,7 +97,7 @@ def _sqlite_pragmas(connection: Any, _record: Any) -> None:
     cursor.close()
 
 
-def _explained(error: DBAPIError) -> str:
+def _explained(error: DatabaseError) -> str:
     text = str(error.orig)
     remedies = {
         "locked": "another process is writing for long; try again in a minute",
@@ -98,6 +105,8 @@ def _explained(error: DBAPIError) -> str:
         "readonly": "make the file writable or point AUDITOR_HOME elsewhere",
         "permission denied": "let this user create tables, or name another in AUDITOR_DATABASE_URL",
         "must be owner": "open it once as the user who owns its tables, so that what is missing can be added",
+        "not a database": DAMAGED,
+        "malformed": DAMAGED,
         "unable to open": "check the rights on the folder or set AUDITOR_HOME",
     }
     remedy = next((way for word, way in remedies.items() if word in text), "see `auditor doctor`")

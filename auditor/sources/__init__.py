@@ -55,6 +55,15 @@ def open_source(source: str | Path, options: SourceOptions, scratch: Path | None
         _refuse_columns(named, "its classes are torchvision's", options)
         return open_torchvision(named.removeprefix("torchvision:"), options)
     path = Path(named).expanduser().absolute()
+    try:
+        return _open_path(path, options, scratch)
+    except PermissionError as error:
+        raise ImportRefusedError(
+            f"{error.filename or path} cannot be read ({error.strerror}); make it readable for this user."
+        ) from error
+
+
+def _open_path(path: Path, options: SourceOptions, scratch: Path | None) -> Source:
     if not path.exists():
         raise ImportRefusedError(f"{path} does not exist; name {KINDS}.")
     if path.is_dir():

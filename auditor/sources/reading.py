@@ -42,6 +42,8 @@ def read_bytes(root: str, location: str) -> bytes:
             return _parquet_row(root, row, column)
         if os.path.isdir(root):
             return _below_folder(root, location)
+        if not os.path.exists(root):
+            raise UnreadableError("cannot be read because its root is gone")
         return _zip_member(root, location)
     except (ImportRefusedError, pa.ArrowException) as error:
         raise UnreadableError(str(error)) from error

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import zipfile
+import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Protocol
 
@@ -81,8 +84,12 @@ class FolderTree:
         yield from self._walk("")
 
     def _walk(self, folder: str) -> Iterator[tuple[str, str | None]]:
-        with os.scandir(os.path.join(self.root, folder)) as entries:
-            ordered = sorted(entries, key=lambda entry: entry.name)
+        try:
+            with os.scandir(os.path.join(self.root, folder)) as entries:
+                ordered = sorted(entries, key=lambda entry: entry.name)
+        except OSError as error:  # lost+found, for example, which only root may list
+            yield folder or ".", f"cannot be listed ({error.strerror}); make the folder readable or remove it"
+            return
         for entry in ordered:
             location = f"{folder}/{entry.name}" if folder else entry.name
             if entry.name in NOISE or entry.name.startswith("."):
@@ -158,12 +165,52 @@ class ZipTree:
             yield name, self._unusable.get(name)
 
     def open(self, location: str) -> IO[bytes]:
-        """See ``Tree``."""
-        return self._zip.open(location)
+        """See ``Tree``.
+
+        Raises:
+            ImportRefusedError: it is damaged; also while it is read.
+        """
+        with _damage_named(location):
+            return io.BufferedReader(_Member(location, self._zip.open(location)))
 
     def size_of(self, location: str) -> int:
         """Bytes of the unpacked file, as the zip declares them; more are never read."""
         return self._zip.getinfo(location).file_size
+
+
+class _Member(io.RawIOBase):
+    """A file in a zip that says its name where it is damaged: a wrong checksum shows only at its end."""
+
+    def __init__(self, name: str, packed: IO[bytes]) -> None:
+        self._name, self._packed = name, packed
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        with _damage_named(self._name):
+            return self._packed.seek(offset, whence)
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        with _damage_named(self._name):
+            data = self._packed.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._packed.close()
+        super().close()
+
+
+@contextmanager
+def _damage_named(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+        raise ImportRefusedError(f"{printable(name)} cannot be unpacked ({error}); zip it again.") from error
 
 
 def checked_relative(text: str) -> str:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import inspect, text
 
-from auditor import reviewing, verification, worker
+from auditor import diagnosis, reviewing, verification, worker
 from auditor.catalog import audits, datasets, reviews, verifications
-from auditor.catalog.db import session
+from auditor.catalog.db import close_all, session
 from auditor.catalog.models import now
 from auditor.errors import AuditFailedError, AuditorError
 from tests.auditor.catalogs import add_dataset, at_once, drop, first_epoch, queued_audit
@@ -136,6 +136,29 @@ def test_session__an_index_comes_with_its_column(home: Path) -> None:
     with session() as open_session:
         indexes = inspect(open_session.get_bind()).get_indexes("review")
     assert "ix_review_batch" in [index["name"] for index in indexes]
+
+
+@pytest.mark.parametrize("damage", ["all", "one table"])
+def test_session__a_damaged_file_is_named(home: Path, damage: str) -> None:
+    add_dataset()
+    with session() as open_session:
+        page = open_session.scalar(text("SELECT rootpage FROM sqlite_master WHERE name = 'dataset'"))
+        size = open_session.scalar(text("PRAGMA page_size"))
+        engine = open_session.get_bind()
+    close_all()
+    engine.dispose()
+    file = home / "catalog.db"
+    with file.open("r+b") as stream:
+        stream.seek(0 if damage == "all" else (page - 1) * size)
+        stream.write(b"\xff" * (file.stat().st_size if damage == "all" else size))
+    with (
+        pytest.raises(AuditorError, match=r"catalog\.db cannot be used .*move it away"),
+        session() as open_session,
+    ):
+        datasets.list_all(open_session)
+    (check,) = [check for check in diagnosis.checks() if check.name == "catalog"]
+    assert check.is_fatal
+    assert "catalog.db cannot be used" in check.text
 
 
 def test_session__a_column_that_cannot_be_filled_in_is_named(home: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
@@ -13,6 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
+from auditor import cli_app
+from auditor.errors import AuditorError
 
 ROOT = Path(__file__).resolve().parents[2]
 WAIT_S = 60.0
@@ -66,3 +70,29 @@ def test_app__a_signal_to_the_command_ends_its_server(
     text = process.stdout.read().decode() if process.stdout else ""
     assert f"http://127.0.0.1:{port}/" in text
     assert "Traceback" not in text
+
+
+def test_serve__a_taken_port_is_named() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(
+            AuditorError, match=f"^Port {port} is taken; choose another with --port {port + 1}"
+        ):
+            cli_app.serve(port=port)
+
+
+@pytest.mark.parametrize("address", ["192.0.2.1", "no.such.host.invalid"])
+def test_serve__an_address_of_another_machine_is_named(address: str) -> None:
+    with pytest.raises(AuditorError, match=f"^{address} is no address of this machine; write --address 127"):
+        cli_app.serve(port=free_port(), address=address)
+
+
+def test_serve__a_reserved_port_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def bind(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("socket.socket.bind", bind)
+    with pytest.raises(AuditorError, match="^Port 80 is reserved for the administrator; choose another"):
+        cli_app.serve(port=80)

@@ -89,7 +89,7 @@ def test_extracted_path__is_a_real_file_with_the_users_bytes(tmp_path: Path, kin
 def test_original_bytes__source_that_is_gone_is_explained(tmp_path: Path) -> None:
     dataset, samples = imported(write_folder(tmp_path / "set", 10))
     (tmp_path / "set" / samples[0].location).unlink()
-    with pytest.raises(NotFoundError, match=r"0/0000\.png of 'a' cannot be read .*put them back there"):
+    with pytest.raises(NotFoundError, match=r"0/0000\.png of 'a' cannot be read .*`auditor move a FOLDER`"):
         images.original_bytes(dataset, samples[0])
 
 
@@ -105,3 +105,14 @@ def test_original_bytes__root_may_be_moved(tmp_path: Path) -> None:
         images.move_root("a", tmp_path)
     with db.session() as session:
         assert datasets.get(session, "a").root == str(tmp_path / "elsewhere")
+
+
+def test_original_bytes__a_root_that_is_gone_is_no_damaged_zip(tmp_path: Path) -> None:
+    dataset, samples = imported(write_folder(tmp_path / "set", 10))
+    (tmp_path / "set").rename(tmp_path / "elsewhere")
+    message = r"^0/0000\.png of 'a' cannot be read because its root is gone \(root: .*`auditor move a FOLDER`"
+    with pytest.raises(NotFoundError, match=message):
+        images.original_bytes(dataset, samples[0])
+    images.move_root("a", tmp_path / "elsewhere")
+    dataset.root = str(tmp_path / "elsewhere")
+    assert images.original_bytes(dataset, samples[0])

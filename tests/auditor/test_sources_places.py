@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
+import errno
+import io
+import os
 import struct
 import zipfile
 from pathlib import Path
@@ -76,6 +80,44 @@ def test_folder__what_lies_wrong_is_named(tmp_path: Path) -> None:
         "loop": "is a link to another folder",
         "stray.png": "lies beside the class folders",
     }
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, name: str, refused: Path) -> None:
+    """``os.scandir`` or ``io.open`` as one without rights meets it at ``refused`` (the tests may run as root)."""
+    module = os if name == "scandir" else io
+    real = getattr(module, name)
+
+    def call(path: object = ".", *args: object, **named: object) -> object:
+        if str(path) == str(refused):
+            raise PermissionError(errno.EACCES, "Permission denied", str(refused))
+        return real(path, *args, **named)
+
+    monkeypatch.setattr(module, name, call)
+    if module is io:
+        monkeypatch.setattr(builtins, name, call)
+
+
+def test_folder__one_that_nobody_may_list_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = write_folder(tmp_path / "set", 20)
+    (root / "lost+found").mkdir()
+    refuse(monkeypatch, "scandir", root / "lost+found")
+    rows, problems = split_rows(opened(root))
+    assert len(rows) == 20
+    assert [str(problem) for problem in problems] == [
+        "lost+found: cannot be listed (Permission denied); make the folder readable or remove it"
+    ]
+
+
+def test_open_source__a_table_without_rights_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = tmp_path / "a.csv"
+    table.write_text("path,label\n")
+    refuse(monkeypatch, "open", table)
+    with pytest.raises(ImportRefusedError, match=r"a\.csv cannot be read \(Permission denied\); make it"):
+        opened(table)
 
 
 def test_folder__without_images_is_refused(tmp_path: Path) -> None:
@@ -169,6 +211,18 @@ def test_zip__damaged_member_is_unreadable(tmp_path: Path) -> None:
     archive.write_bytes(data)
     with pytest.raises(UnreadableError, match="cannot be unpacked"):
         read_bytes(str(archive), "0/0000.png")
+
+
+@pytest.mark.parametrize("with_images", [False, True])
+def test_zip__damaged_table_is_refused(tmp_path: Path, with_images: bool) -> None:
+    archive = tmp_path / "a.zip"
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr("a.csv", "path,label\n" + "one.png,cat\n" * 2_000)
+        if with_images:
+            packed.writestr("one.png", encoded(photo(0)))
+    archive.write_bytes(archive.read_bytes().replace(b"cat\n", b"cut\n", 1))
+    with pytest.raises(ImportRefusedError, match=r"^a\.csv cannot be unpacked \(Bad CRC-32.*zip it again\.$"):
+        list(opened(archive).rows())
 
 
 @pytest.mark.parametrize("hugging_face", [False, True])

@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 
 from app import access
 from app.routes import ROUTES
-from auditor import api, importing, verification
+from auditor import importing, verification
 
 pytestmark = pytest.mark.usefixtures("copied_home")
 DATASET = "tiny [digits](x)"
@@ -90,12 +90,12 @@ def test_image__a_close_look_enlarges_small_originals_and_leaves_photographs_to_
     assert sizes == {300, 2040}
 
 
-def test_image__an_id_that_was_given_again_shows_the_new_dataset(
+def test_image__an_id_that_another_home_gives_too_shows_its_dataset(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("AUDITOR_HOME", str(tmp_path / "other"))
     shown = []
     for name, colour in (("first", (200, 0, 0)), ("second", (0, 0, 200))):
+        monkeypatch.setenv("AUDITOR_HOME", str(tmp_path / f"home of {name}"))
         folder = tmp_path / name / "cat"
         folder.mkdir(parents=True)
         for number in range(2):
@@ -103,7 +103,6 @@ def test_image__an_id_that_was_given_again_shows_the_new_dataset(
         assert importing.import_dataset(tmp_path / name, name=name, workers=1).dataset_id == 1
         answer = STRANGER.get("image/1/0.png", params={"size": 64, "t": access.token()})
         shown.append(Image.open(io.BytesIO(answer.content)).convert("RGB").getpixel((9, 9)))
-        api.remove(name)
     assert shown == [(200, 0, 0), (0, 0, 200)]
 
 

@@ -147,19 +147,28 @@ def import_dataset(source: str | Path, *, name: str, **options: Any) -> Dataset:
     return Dataset(name)
 
 
+BUSY = {
+    "running": "cancel it first",
+    # One that was planned and never started counts as dead after a while of silence (``audits.lives``).
+    "queued": "cancel it as soon as it runs, or wait a minute where nobody started it",
+}
+"""What to do about an audit that keeps a dataset from being removed, by its state."""
+
+
 def remove(name: str) -> None:
     """Forget a dataset with its audits, decisions and files of ours; the source is not touched.
 
     Raises:
-        AuditFailedError: an audit of it is running.
+        AuditFailedError: an audit of it is running, or about to.
     """
     with session() as open_session:
         dataset = datasets.get(open_session, name)
         assert dataset.id is not None
+        datasets.lock(open_session, dataset.id)  # in SQLite nobody starts an audit after this look at them
         found = audits.of_dataset(open_session, dataset.id)
-        running = [audit.id for audit in found if audits.state(audit) == "running"]
-        if running:
-            raise AuditFailedError(f"Audit {running[0]} of {name} is running; cancel it first.")
+        for audit in found:
+            if (state := audits.state(audit)) in ("queued", "running"):
+                raise AuditFailedError(f"Audit {audit.id} of {name} is {state}; {BUSY[state]}.")
         datasets.remove(open_session, dataset.id)
         others = datasets.list_all(open_session)
     gone = [settings().audit_folder(audit.id or 0) for audit in found]

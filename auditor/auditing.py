@@ -167,7 +167,9 @@ def start_in_background(audit_id: int) -> int:
     folder = settings().audit_folder(audit_id)
     folder.mkdir(parents=True, exist_ok=True)
     with session() as open_session:
-        audits.set_status(open_session, audit_id, "queued", cancel_requested=False, error=None)
+        # The process of an earlier attempt says nothing about this one, which is about to start.
+        fresh = {"pid": None, "heartbeat_at": now(), "cancel_requested": False, "error": None}
+        audits.set_status(open_session, audit_id, "queued", **fresh)
     with (folder / "worker.log").open("ab") as log:
         worker = subprocess.Popen(
             [sys.executable, "-m", "auditor", "worker", str(audit_id)],

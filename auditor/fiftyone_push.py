@@ -69,7 +69,8 @@ def push(
 ) -> Pushed:
     """Create or update the FiftyOne dataset with the newest finished audit of ``name``.
 
-    ``to`` names another FiftyOne dataset than that of the same name; ``replace`` drops one that is there.
+    ``to`` names another FiftyOne dataset than that of the same name; ``replace`` drops one of an earlier
+    import that is there.
 
     Raises:
         NotFoundError: no such dataset, or no finished audit.
@@ -110,12 +111,21 @@ def open_or_create(fiftyone: Any, dataset: DatasetTable, name: str, *, replace: 
     """Our dataset of that name.
 
     Raises:
-        FiftyOneError: a dataset of that name is not ours, or belongs to an import that is gone.
+        FiftyOneError: a dataset of that name is not ours, or belongs to an import that is gone; or it belongs to
+            this one and was to be replaced.
     """
     if replace and fiftyone.dataset_exists(name):
-        if MARK not in fiftyone.load_dataset(name).info:
+        mark = fiftyone.load_dataset(name).info.get(MARK)
+        if mark is None:
             raise FiftyOneError(
                 f"FiftyOne's dataset {name!r} was not made by us; use --as to name another one."
+            )
+        if mark.get("key") == _key(dataset):
+            # It may hold decisions that were not pulled; nothing is gained by dropping them.
+            option = "" if name == remembered_name(dataset) else f" --as {shlex.quote(name)}"
+            raise FiftyOneError(
+                f"FiftyOne's dataset {name!r} belongs to this import: a push without --replace updates it, and "
+                f"`auditor fiftyone {shlex.quote(dataset.name)} pull{option}` brings the decisions in it."
             )
         fiftyone.delete_dataset(name)
     if not fiftyone.dataset_exists(name):

@@ -75,6 +75,15 @@ class DatasetTable(SQLModel, table=True):
     import_report: dict[str, Any] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
 
 
+class LastIdTable(SQLModel, table=True):
+    """The largest number ever given to the rows of a table (``ids``); empty on PostgreSQL."""
+
+    __tablename__ = "last_id"
+
+    name: str = Field(primary_key=True)
+    last_id: int
+
+
 class SampleTable(SQLModel, table=True):
     """One image with its given label."""
 

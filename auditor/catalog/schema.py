@@ -10,6 +10,7 @@ from sqlalchemy import Column, Connection, Engine, Table, inspect, literal, text
 from sqlalchemy.schema import CreateColumn, DefaultClause
 from sqlmodel import SQLModel
 
+from auditor.catalog import ids
 from auditor.errors import AuditorError
 from auditor.settings import settings
 
@@ -31,6 +32,7 @@ def prepare(engine: Engine) -> None:
         SQLModel.metadata.create_all(connection)
         for column in _missing(connection):
             _add(connection, column)
+        ids.begin(connection)
         connection.commit()
 
 

@@ -19,7 +19,7 @@ from starlette.applications import Starlette
 
 from app import access
 from app.routes import ROUTES
-from auditor import api, importing, verification
+from auditor import importing, verification
 from auditor.catalog import db
 
 pytestmark = pytest.mark.usefixtures("copied_home")
@@ -92,12 +92,12 @@ def test_image__a_close_look_enlarges_small_originals_and_leaves_photographs_to_
     assert sizes == {300, 2040}
 
 
-def test_image__an_id_that_was_given_again_shows_the_new_dataset(
+def test_image__an_id_that_another_home_gives_too_shows_its_dataset(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("AUDITOR_HOME", str(tmp_path / "other"))
     shown = []
     for name, colour in (("first", (200, 0, 0)), ("second", (0, 0, 200))):
+        monkeypatch.setenv("AUDITOR_HOME", str(tmp_path / f"home of {name}"))
         folder = tmp_path / name / "cat"
         folder.mkdir(parents=True)
         for number in range(2):
@@ -105,7 +105,6 @@ def test_image__an_id_that_was_given_again_shows_the_new_dataset(
         assert importing.import_dataset(tmp_path / name, name=name, workers=1).dataset_id == 1
         answer = STRANGER.get("image/1/0.png", params={"size": 64, "t": access.token()})
         shown.append(Image.open(io.BytesIO(answer.content)).convert("RGB").getpixel((9, 9)))
-        api.remove(name)
     assert shown == [(200, 0, 0), (0, 0, 200)]
 
 
@@ -162,7 +161,8 @@ def test_blind__verdict_is_recorded_and_taken_back(client: Client) -> None:
         "label": 3,
         "reviewer": "Ada",
     }
-    assert client.post("blind", {"verdicts": [verdict]}).json() == {"results": [{"token": "a"}]}
+    answer = {"token": "a", "judged_before_by": None, "judged": [f"{draw.id}/{sample}"]}
+    assert client.post("blind", {"verdicts": [verdict]}).json() == {"results": [answer]}
     assert verification.standing(1).true_labels.tolist() == [3]
     client.post("blind-undo", {"draw": draw.id, "sample": sample, "reviewer": "Ada"})
     assert verification.standing(1).size == 0

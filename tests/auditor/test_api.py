@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import auditor
-from auditor import consensus, own_predictions
+from auditor import api, auditing, consensus, own_predictions
 from auditor.catalog import audits
 from auditor.catalog.db import session
-from auditor.errors import ImportRefusedError, NotFoundError
+from auditor.catalog.models import now
+from auditor.errors import AuditFailedError, ImportRefusedError, NotFoundError
+from tests.auditor.catalogs import add_dataset, queued_audit
 from tests.helpers import Digits, verify_truthfully
 
 
@@ -51,3 +57,53 @@ def test_add_pred_probs__an_array_becomes_a_witness(audited: tuple[Digits, int])
         assert "my model" in audits.get(open_session, audit_id).summary["witnesses"]
     with pytest.raises(ImportRefusedError, match=r"my model holds an array of shape \(300, 9\)"):
         photos.add_pred_probs(probs[:, :9], name="my model")
+
+
+def silent_audit(**values: Any) -> int:
+    """A queued audit of dataset 1 that was planned a minute ago; ``values`` are columns of it."""
+    audit = queued_audit()
+    audit.created_at = now() - timedelta(minutes=1)
+    with session() as open_session:
+        audit_id = audits.create(open_session, audit, [])
+        audits.set_status(open_session, audit_id, "queued", **values)
+    return audit_id
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"pid": os.getpid(), "host": audits.this_host()}, {"heartbeat_at": now() + timedelta(minutes=5)}],
+    ids=["its process starts", "about to start"],
+)
+def test_remove__refuses_while_an_audit_waits_for_its_process(home: Path, values: dict[str, Any]) -> None:
+    add_dataset()
+    audit_id = silent_audit(**values)
+    with pytest.raises(AuditFailedError, match="Audit 1 of few is queued; cancel it"):
+        api.remove("few")
+    with session() as open_session:
+        audits.set_status(open_session, audit_id, "cancelled")
+    api.remove("few")
+
+
+def test_remove__an_abandoned_audit_keeps_nobody(home: Path) -> None:
+    add_dataset()
+    silent_audit()
+    silent_audit(pid=4_194_303, host=audits.this_host())
+    api.remove("few")
+    with pytest.raises(NotFoundError):
+        auditor.open("few")
+
+
+def test_remove__refuses_while_an_earlier_audit_is_started_again(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dataset()
+    audit_id = silent_audit(pid=4_194_303, host=audits.this_host())  # killed
+
+    def start(*_: object, **__: object) -> None:
+        with pytest.raises(AuditFailedError, match="is queued"):
+            api.remove("few")
+        raise InterruptedError
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    with pytest.raises(InterruptedError):
+        auditing.resume(audit_id)

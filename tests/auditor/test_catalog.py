@@ -14,7 +14,7 @@ from auditor import diagnosis, reviewing, verification, worker
 from auditor.catalog import audits, datasets, reviews, verifications
 from auditor.catalog.db import close_all, session
 from auditor.catalog.models import now
-from auditor.errors import AuditFailedError, AuditorError
+from auditor.errors import AuditFailedError, AuditorError, NotFoundError, ReviewError
 from tests.auditor.catalogs import add_dataset, at_once, drop, first_epoch, queued_audit
 
 NO_PROCESS = 4_194_303
@@ -159,6 +159,46 @@ def test_session__a_damaged_file_is_named(home: Path, damage: str) -> None:
     (check,) = [check for check in diagnosis.checks() if check.name == "catalog"]
     assert check.is_fatal
     assert "catalog.db cannot be used" in check.text
+
+
+def numbers_after_removal() -> list[int]:
+    """Remove dataset 1 with audit 1 and draw 1, and number anew."""
+    with session() as open_session:
+        datasets.remove(open_session, 1)
+    return new_numbers()
+
+
+def new_numbers() -> list[int]:
+    """Of a new dataset, an audit of it and a draw from it."""
+    dataset_id = add_dataset()
+    with session() as open_session:
+        audit_id = audits.create(open_session, queued_audit(dataset_id), [])
+    return [dataset_id, audit_id, verification.draw("few", 2).id or 0]
+
+
+def test_create__numbers_of_what_was_removed_are_never_given_again(home: Path) -> None:
+    assert new_numbers() == [1, 1, 1]
+    assert numbers_after_removal() == [2, 2, 2]
+    with pytest.raises(NotFoundError, match="no draw 1"):
+        verification.record(1, 0, "label", label=0, reviewer="an open tab")
+    with pytest.raises(ReviewError, match="no dataset 1"):
+        reviewing.decide(1, 0, "keep", reviewer="an open tab")
+
+
+def test_create__neither_in_a_catalog_of_an_earlier_version(home: Path) -> None:
+    assert new_numbers() == [1, 1, 1]
+    with session() as open_session:
+        open_session.execute(text("DROP TABLE last_id"))  # as it was left by one
+    close_all()
+    assert numbers_after_removal() == [2, 2, 2]
+
+
+def test_create__rows_that_an_earlier_version_adds_meanwhile_count(home: Path) -> None:
+    assert new_numbers() == [1, 1, 1]
+    with session() as open_session:
+        open_session.execute(text("UPDATE last_id SET last_id = 0"))
+    with session() as open_session:
+        assert audits.create(open_session, queued_audit(), []) == 2
 
 
 def test_session__a_column_that_cannot_be_filled_in_is_named(home: Path) -> None:

@@ -144,6 +144,19 @@ def test_push__somebody_elses_dataset_is_left_alone(audited: tuple[Digits, int],
     assert len(database.load_dataset("digits")) == 1
 
 
+def test_push__replace_drops_only_what_an_earlier_import_left(pushed: Any) -> None:
+    pushed.match({"sample_index": 0}).tag_samples("exclude")
+    with pytest.raises(FiftyOneError, match=r"belongs to this import.*`auditor fiftyone digits pull` brings"):
+        fiftyone_sync.push("digits", replace=True)
+    assert fiftyone_sync.push("digits").num_waiting == 1
+    pushed.info[fiftyone_fields.MARK] |= {"key": "2020-01-01T00:00:00+00:00"}
+    pushed.save()
+    with pytest.raises(FiftyOneError, match="belongs to an earlier import; --replace drops it"):
+        fiftyone_sync.push("digits")
+    assert fiftyone_sync.push("digits", replace=True).num_added == 300
+    assert "exclude" not in fiftyone_sync.load("digits").distinct("tags")
+
+
 def test_push__decisions_of_the_app_become_tags(pushed: Any, audited: tuple[Digits, int]) -> None:
     with session() as open_session:
         dataset = datasets.get(open_session, "digits")

@@ -53,7 +53,7 @@ def test_newest__a_dataset_never_shows_the_comparison_of_a_removed_one(
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/true")  # the work itself is not of interest here
     first = imported(tmp_path / "set.zip", "pets")
-    folder = comparison_jobs.start(first, "quick", "cpu", "reviewed", None)
+    folder = comparison_jobs.start(first, "quick", "cpu", "reviewed", None, audit_id=1)
     assert comparison_jobs.newest(first) == folder
     later = first.model_copy(update={"created_at": first.created_at + timedelta(seconds=9)})
     assert comparison_jobs.newest(later) is None

@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,9 @@ from auditor.catalog.models import DatasetTable
 from auditor.errors import AuditFailedError
 from auditor.settings import settings
 from auditor.whole_files import written_whole
+
+if TYPE_CHECKING:
+    from engines.contract import EngineResult
 
 FORGET_AFTER_S = 7 * 86_400.0
 """How long trainings are kept that nobody came back to."""
@@ -106,12 +110,23 @@ class Trainings:
         Raises:
             AuditFailedError: it was stopped, or cannot be trained; what was reached is kept.
         """
-        path = self._folder / f"{self._digest(engine, labels, config, seed, trusted)}.npz"
+        path = self._folder / f"{self._digest(config, [engine, seed], labels, trusted)}.npz"
         if path.exists():
             with np.load(path) as kept:
                 trained = Trained(kept["trust"], kept["predicted"], float(kept["seconds"]))
         else:
-            trained = self._train(path, engine, labels, config, seed, trusted)
+            run = partial(
+                training.train,
+                engine,
+                images.image_cache(self._dataset),
+                labels,
+                len(self._dataset.class_names),
+                config=config,
+                trusted=trusted,
+                seed=seed,
+                device=self._device,
+            )
+            trained = self._run_and_keep(path, engine, run)
         self._used.append(path)
         self._seconds += trained.seconds
         self._tell(engine, 0.0, 0.0)
@@ -123,26 +138,10 @@ class Trainings:
             for kept in self._folder.glob(f"*{path.stem}*"):
                 kept.unlink(missing_ok=True)
 
-    def _train(
-        self,
-        path: Path,
-        engine: str,
-        labels: NDArray[np.int64],
-        config: Mapping[str, Any],
-        seed: int,
-        trusted: NDArray[np.bool_] | None,
-    ) -> Trained:
+    def _run_and_keep(self, path: Path, engine: str, run: Callable[..., EngineResult]) -> Trained:
         checkpoint = _TimedCheckpoint(path.with_suffix(".checkpoint"))
         try:
-            result = training.train(
-                engine,
-                images.image_cache(self._dataset),
-                labels,
-                len(self._dataset.class_names),
-                config=config,
-                trusted=trusted,
-                seed=seed,
-                device=self._device,
+            result = run(
                 on_epoch=lambda record: self._tell(engine, record.progress, checkpoint.seconds),
                 checkpoint=checkpoint,
             )
@@ -174,26 +173,19 @@ class Trainings:
         left = spent * (self._total - done) / done if done else None
         self._on_progress(TrainingProgress(f"training {engine}", done, self._total, left))
 
-    def _digest(
-        self,
-        engine: str,
-        labels: NDArray[np.int64],
-        config: Mapping[str, Any],
-        seed: int,
-        trusted: NDArray[np.bool_] | None,
-    ) -> str:
+    def _digest(self, config: Mapping[str, Any], asked: list[Any], *arrays: NDArray[Any] | None) -> str:
         """Names a training by all that its result depends on: what an upgrade would change is not taken over."""
         versions, _ = training.machine()
         weights = Path(str(config.get("weights") or ""))
         made_of = [
-            *(engine, dict(config), seed, self._device, versions, metadata.version("label-auditor")),
+            *(asked, dict(config), self._device, versions, metadata.version("label-auditor")),
             *(self._dataset.id, str(self._dataset.created_at)),
             weights.stat().st_mtime_ns if weights.is_file() else None,
         ]
         digest = hashlib.blake2b(digest_size=16)
         digest.update(json.dumps(made_of, sort_keys=True).encode())
-        digest.update(np.ascontiguousarray(labels).tobytes())
-        digest.update(b"" if trusted is None else np.ascontiguousarray(trusted).tobytes())
+        for array in arrays:
+            digest.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
 

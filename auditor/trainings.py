@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,6 @@ from auditor.catalog.models import DatasetTable
 from auditor.errors import AuditFailedError
 from auditor.settings import settings
 from auditor.whole_files import written_whole
-
-if TYPE_CHECKING:
-    from engines.contract import EngineResult
 
 FORGET_AFTER_S = 7 * 86_400.0
 """How long trainings are kept that nobody came back to."""
@@ -138,7 +135,7 @@ class Trainings:
             for kept in self._folder.glob(f"*{path.stem}*"):
                 kept.unlink(missing_ok=True)
 
-    def _run_and_keep(self, path: Path, engine: str, run: Callable[..., EngineResult]) -> Trained:
+    def _run_and_keep(self, path: Path, engine: str, run: Callable[..., training.EngineResult]) -> Trained:
         checkpoint = _TimedCheckpoint(path.with_suffix(".checkpoint"))
         try:
             result = run(

@@ -17,6 +17,7 @@ class Bench {
     this.loads = 0;
     this.refusals = 0;
     this.written = new Set(); // numbers of the verdicts that this window gave
+    this.recent = new Map(); // by sample: items with a verdict that the next page of the queue may not know
     this.refusedAt = -STARTLED_MS;
     this.shell();
   }
@@ -76,6 +77,7 @@ class Bench {
   async load(after, { last = false, keep = false }) {
     this.bench.setAttribute("data-state", "loading");
     const load = ++this.loads;
+    for (const item of this.recent.values()) if (!item.saving) this.recent.delete(item.sample);
     const isOvertaken = () => load !== this.loads; // the filters were changed meanwhile, or the page was turned again
     try {
       const page = await this.server.post("queue", {
@@ -83,9 +85,12 @@ class Bench {
       });
       if (isOvertaken()) return;
       const at = keep ? this.items[this.cursor]?.sample : null;
-      this.items = page.items;
+      this.items = page.items.map((item) => this.recent.get(item.sample) || item);
       this.cards.clear();
-      this.cursor = last ? Math.max(0, this.items.length - 1) : Math.max(0, this.items.findIndex((i) => i.sample === at));
+      this.cursor = this.items.findIndex((item) => item.sample === at);
+      if (last) this.cursor = this.items.length - 1;
+      else if (this.cursor < 0) this.cursor = this.items.findIndex((item) => !this.recent.has(item.sample));
+      this.cursor = Math.max(0, this.cursor);
       this.chosen.clear();
       this.draw();
       this.count();
@@ -385,6 +390,7 @@ class Bench {
     const { dataset } = this.data.connection;
     const saving = {}; // this verdict, should the same sample be decided again before it is saved
     Object.assign(item, { label: null, labels: null }, choice, { reviewer: this.data.reviewer, saving });
+    this.recent.set(item.sample, item);
     try {
       const result = await this.outbox.send({
         dataset, audit: this.data.audit, sample: item.sample,
@@ -396,7 +402,10 @@ class Bench {
       // Two quick verdicts on one sample: the second replaces one that was not seen either, but is no surprise.
       if (result.conflict && !this.written.has(result.conflict.review)) this.tellConflict(item, choice, result.conflict);
     } catch (error) {
-      if (item.saving === saving) Object.assign(item, before);
+      if (item.saving === saving) {
+        Object.assign(item, before);
+        this.recent.delete(item.sample);
+      }
       this.tell(`Sample ${item.sample} is not decided: ${error.message}`, "bad");
       if (dataset === this.data.connection.dataset) this.comeBack(item);
     }
@@ -440,6 +449,7 @@ class Bench {
       this.tell("There is nothing of yours to undo.");
       return;
     }
+    this.recent.delete(answer.item.sample);
     const at = this.items.findIndex((item) => item.sample === answer.item.sample);
     if (at >= 0) {
       Object.assign(this.items[at], answer.item);

@@ -130,6 +130,29 @@ def test_suspects__answers_to_a_filter_that_was_changed_again_are_dropped(
     assert page.get_by_test_id("bench").get_attribute("data-state") == "ready"
 
 
+def test_suspects__a_verdict_given_while_another_queue_loads_is_not_asked_again(
+    browser: Any, running: Server
+) -> None:
+    one, two, three = (item["sample"] for item in queue(3))
+    page = open_as_ada(browser, running, "suspects")
+    page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+    held: list[tuple[Any, Any]] = []
+    page.route("**/bench/queue", lambda asked: held.append((asked, asked.fetch())))
+    with page.expect_request("**/bench/queue"):
+        choose(page, "suspects_show", "Undecided")
+    press(page, "q")
+    wait_until(lambda: decisions() == {one: "keep"}, "the verdict", 30)
+    page.wait_for_timeout(500)
+    for asked, answer in held:
+        asked.fulfill(response=answer)
+    page.locator("[data-testid=bench][data-state=ready]").wait_for(timeout=WAIT_MS)
+    page.locator(f"[data-testid=card][data-sample='{two}']").wait_for(timeout=WAIT_MS)
+    assert "1 decided" in page.locator(".turner").inner_text()
+    press(page, "q")
+    page.locator(f"[data-testid=card][data-sample='{three}']").wait_for(timeout=WAIT_MS)
+    wait_until(lambda: decisions() == {one: "keep", two: "keep"}, "the next verdict", 30)
+
+
 def test_suspects__a_verdict_waits_for_a_busy_catalog_and_says_why(browser: Any, running: Server) -> None:
     one = queue(1)[0]["sample"]
     page = open_as_ada(browser, running, "suspects")
@@ -208,9 +231,10 @@ def test_suspects__a_key_counts_once_after_the_page_ran_again(browser: Any, runn
     page = open_as_ada(browser, running, "suspects")
     page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
     for show in ("Everything", "Undecided"):
-        choose(page, "suspects_show", show)
+        with page.expect_response("**/bench/queue"):
+            choose(page, "suspects_show", show)
         settled(page)
-    page.wait_for_timeout(1000)
+    page.locator("[data-testid=bench][data-state=ready]").wait_for(timeout=WAIT_MS)
     items = queue(3)
     press(page, "q")
     page.locator(f"[data-testid=card][data-sample='{items[1]['sample']}']").wait_for(timeout=WAIT_MS)

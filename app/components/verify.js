@@ -147,10 +147,10 @@ class Verify {
     const saved = this.send(item, decision, label);
     this.draw();
     await saved;
+    await this.outbox.drained(); // only now it is known what comes back
     const tens = this.item ? Math.floor(this.judged / 10) : Infinity;
     if (tens <= this.toldTens) return;
     this.toldTens = tens;
-    await this.outbox.drained();
     this.component.setTriggerValue("milestone", this.judged);
   }
 
@@ -182,6 +182,7 @@ class Verify {
     this.done.delete(this.nameOf(item));
     const others = this.items.filter((other) => this.nameOf(other) !== this.nameOf(item));
     this.items = [item, ...others];
+    this.toldTens = Math.min(this.toldTens, Math.floor(this.judged / 10));
     this.draw();
   }
 

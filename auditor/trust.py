@@ -144,13 +144,14 @@ def combine(
     names = [witness.name for witness in witnesses]
     correlations = _rank_correlations(ranks)
     structured, structured_sentence = _judge_structure(correlations, names)
-    unlearned = unlearned_weights(witnesses, given_labels, parted=structured)
+    pooled = pool_predictions(witnesses, given_labels, num_classes)
+    guessed_rate = guess_noise_rate(pooled, int(labeled.sum()))
+    unlearned = unlearned_weights(witnesses, given_labels, parted=structured, noise_rate=guessed_rate.point)
     weighting = _weigh(ranks, unlearned, given_labels, verified)
     trust = weighting.trust_score
 
     # 2. How many, and from which class to which.
-    pooled = pool_predictions(witnesses, given_labels, num_classes)
-    noise = _estimate_noise(pooled, given_labels, num_classes, verified, weighting)
+    noise = _estimate_noise(pooled, guessed_rate, given_labels, num_classes, verified, weighting)
 
     # 3. Probabilities and the suggested cut.
     error_probability, is_guess = _error_probability(weighting, noise.rate, given_labels, noise.rests_on)
@@ -272,13 +273,13 @@ class _Noise:
 
 def _estimate_noise(
     pooled: Pooled | None,
+    guessed_rate: NoiseRate,
     given_labels: NDArray[np.integer],
     num_classes: int,
     verified: Verified | None,
     weighting: _Weighting,
 ) -> _Noise:
-    """Guess rate and T from the predictions; verified rows that may be a random sample take the guesses' place."""
-    guessed_rate = guess_noise_rate(pooled, int((given_labels != UNLABELED).sum()))
+    """Guess T from the predictions; verified rows that may be a random sample take both guesses' place."""
     guessed_transition = guess_transition(pooled, num_classes)
     check = _check_draw(given_labels, verified, weighting)
     if check is not None and check.verdict == "refused":

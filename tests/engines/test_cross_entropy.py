@@ -19,7 +19,7 @@ from engines.scoring import rank_percentile, test_time_margin
 from tests.engines.helpers import digits, digits_data
 
 TINY = CrossEntropyConfig(epochs=3, batch_size=64, views=2, network="mlp", learning_rate=2e-3)
-QUICK = dataclasses.replace(CrossEntropyConfig.preset("quick"), network="mlp", batch_size=64)
+QUICK = dataclasses.replace(CrossEntropyConfig.preset("quick"), network="mlp", batch_size=64, epochs=15)
 
 
 def _train(data: TrainingData, config: CrossEntropyConfig = TINY, **options: object) -> EngineResult:

@@ -10,7 +10,7 @@ Letters: N samples, K classes, W witnesses, m verified rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,8 @@ UNSURE = -2
 """The true label of a verified row whose judge could not tell; it widens every statement."""
 CHUNK_CELLS = 4_000_000
 """Most cells of (N, K) predictions held at once: 16 MB of float32 a witness."""
+LEAST_WEIGHT = 1e-6
+"""Of a witness that counts nothing otherwise, in the mean prediction."""
 SUM_TOLERANCE = 1e-2
 """How far a row of probabilities may be from 1; half precision needs some slack."""
 
@@ -226,6 +228,43 @@ def pool_predictions(
     voters = [witness for witness in witnesses if witness.pred_probs is not None]
     if not voters:
         return None
+    equal = np.ones(len(voters), dtype=np.float32)
+    pooled = _pool_once(voters, given_labels, num_classes, equal)
+    counts = np.bincount(given_labels[np.isfinite(pooled.given_probability)], minlength=num_classes)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        thresholds = np.where(counts > 0, np.diag(pooled.soft_joint) / counts, np.inf)
+    for rows in row_chunks(len(given_labels), num_classes):
+        labels = np.asarray(given_labels[rows])
+        mean, _, _ = _mean_of_chunk(voters, rows, labels, equal)
+        _count_confident(pooled.confident_joint, mean, labels, thresholds)
+    return pooled
+
+
+def pool_suggestions(
+    witnesses: Sequence[Witness],
+    given_labels: NDArray[np.integer],
+    num_classes: int,
+    weights: Mapping[str, float],
+) -> Pooled | None:
+    """Average the predictions by the witnesses' ``weights`` in one pass, for the likeliest other class.
+
+    A weight that is not positive counts next to nothing: its witness is heard where no other has an opinion. The
+    confident joint stays empty. None when nobody predicts.
+    """
+    voters = [witness for witness in witnesses if witness.pred_probs is not None]
+    if not voters:
+        return None
+    shares = np.array([max(weights[voter.name], LEAST_WEIGHT) for voter in voters], dtype=np.float32)
+    return _pool_once(voters, given_labels, num_classes, shares)
+
+
+def _pool_once(
+    voters: Sequence[Witness],
+    given_labels: NDArray[np.integer],
+    num_classes: int,
+    weights: NDArray[np.float32],
+) -> Pooled:
+    """Everything but the confident joint."""
     num = len(given_labels)
     pooled = Pooled(
         num_voters=len(voters),
@@ -241,25 +280,22 @@ def pool_predictions(
     )
     for rows in row_chunks(num, num_classes):
         labels = np.asarray(given_labels[rows])
-        _first_pass(pooled, rows, labels, *_mean_of_chunk(voters, rows, labels))
-    counts = np.bincount(given_labels[np.isfinite(pooled.given_probability)], minlength=num_classes)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        thresholds = np.where(counts > 0, np.diag(pooled.soft_joint) / counts, np.inf)
-    for rows in row_chunks(num, num_classes):
-        labels = np.asarray(given_labels[rows])
-        mean, _, _ = _mean_of_chunk(voters, rows, labels)
-        _count_confident(pooled.confident_joint, mean, labels, thresholds)
+        _first_pass(pooled, rows, labels, *_mean_of_chunk(voters, rows, labels, weights))
     return pooled
 
 
 def _mean_of_chunk(
-    voters: Sequence[Witness], rows: slice, labels: NDArray[np.integer]
+    voters: Sequence[Witness],
+    rows: slice,
+    labels: NDArray[np.integer],
+    weights: NDArray[np.float32],
 ) -> tuple[NDArray[np.float32], NDArray[np.int16], NDArray[np.int16]]:
-    """Mean prediction (B, K), NaN rows where nobody speaks; speakers (B,); votes against the label (B,)."""
+    """Weighted mean prediction (B, K), NaN where nobody speaks; speakers (B,); votes against the label (B,)."""
     total: NDArray[np.float32] | None = None
+    weight_of_speakers = np.zeros(len(labels), dtype=np.float32)
     speakers = np.zeros(len(labels), dtype=np.int16)
     against = np.zeros(len(labels), dtype=np.int16)
-    for voter in voters:
+    for voter, weight in zip(voters, weights, strict=True):
         assert voter.pred_probs is not None
         probs = np.array(voter.pred_probs[rows], dtype=np.float32)
         speaks: NDArray[np.bool_] = np.isfinite(probs.sum(axis=1))
@@ -267,10 +303,12 @@ def _mean_of_chunk(
         probs[~speaks] = 0.0
         against += speaks & (labels != UNLABELED) & (probs.argmax(axis=1) != labels)
         speakers += speaks
+        weight_of_speakers += weight * speaks
+        probs *= weight
         total = probs if total is None else np.add(total, probs, out=total)
     assert total is not None
     with np.errstate(invalid="ignore", divide="ignore"):
-        total /= speakers[:, None].astype(np.float32)
+        total /= weight_of_speakers[:, None]
     return total, speakers, against
 
 

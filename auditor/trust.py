@@ -2,7 +2,7 @@
 
 Every witness's scores become rank percentiles over the whole labeled set (never within a class: that
 gains on balanced sets and loses badly on long tails), and the consensus is their weighted mean. Before anybody
-verified a row, those count more whose predictions the others share, or, where the witnesses part as under
+verified a row, those count more whose predictions the others and the labels share, or, where they part as under
 structured noise, those whose own predictions separate the labels into two groups (``weights``). With enough
 verified rows the weights are learned: a logistic regression on the ranks' log-odds, from rows that calibrate
 nothing afterwards, and kept only where it ranks better out of fold. All functions are pure: arrays in, arrays out.
@@ -40,6 +40,7 @@ from auditor.evidence import (
     Witness,
     check_witnesses,
     pool_predictions,
+    pool_suggestions,
 )
 from auditor.probabilities import (
     calibrate_error_probability,
@@ -155,7 +156,8 @@ def combine(
 
     # 3. Probabilities and the suggested cut.
     error_probability, is_guess = _error_probability(weighting, noise.rate, given_labels, noise.rests_on)
-    suggestions = _suggest(pooled, given_labels, noise.rests_on, weighting)
+    weighted = pool_suggestions(witnesses, given_labels, num_classes, weighting.weights)
+    suggestions = _suggest(weighted, given_labels, noise.rests_on, weighting)
     is_label_issue = _flag_lowest(trust, noise.rate.point)
 
     # 4. Where the witnesses part.

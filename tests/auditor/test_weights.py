@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from auditor import weights
-from auditor.evidence import UNLABELED, Witness
+from auditor.evidence import UNLABELED, Witness, pool_suggestions
 from auditor.separation import ONE_GROUP, separation
 from auditor.trust import combine
 from auditor.weights import Votes, unlearned_weights, votes
@@ -196,3 +196,32 @@ def test_combine__agreement_ranks_better_than_equal_weights() -> None:
         weighted = ranks @ np.array(list(found.values()))
         gains.append(detection(world, weighted) - detection(world, ranks.mean(axis=1)))
     assert np.mean(gains) > 0.001
+
+
+def test_pool_suggestions__by_hand() -> None:
+    #                     both  a heavy  only b speaks  unlabeled
+    a = sure_of("a", [1, 1, -1, 2])
+    b = sure_of("b", [1, 2, 2, 2])
+    given = np.array([0, 0, 0, UNLABELED])
+    found = pool_suggestions([a, b], given, 3, {"a": 0.75, "b": 0.25})
+    assert found is not None
+    assert found.other_label.tolist() == [1, 1, 2, 2]
+    np.testing.assert_allclose(found.other_probability[:3], [0.9, 0.75 * 0.9 + 0.25 * 0.05, 0.9], rtol=1e-6)
+    np.testing.assert_allclose(found.given_probability[:3], 0.05, rtol=1e-6)
+    turned = pool_suggestions([a, b], given, 3, {"a": 0.6, "b": -0.4})
+    assert turned is not None
+    assert turned.other_label.tolist() == [1, 1, 2, 2], "heard where no other speaks, and nowhere else"
+
+
+def test_combine__suggestions_follow_the_weights() -> None:
+    world = make_world(3_000, rate=0.2)
+    good, *dull = [
+        make_witness(world, name, skill=skill) for name, skill in zip("abcd", (3, 1, 1, 1), strict=True)
+    ]
+    found = combine([good, *dull], world.given_labels, 4)
+    assert found.weights["a"] > 0.7
+    is_right = found.suggested_label == world.true_labels
+    equal = np.mean([one.pred_probs for one in [good, *dull] if one.pred_probs is not None], axis=0)
+    equal[np.arange(3_000), world.given_labels] = -1
+    by_equal = equal.argmax(axis=1) == world.true_labels
+    assert is_right[world.is_wrong].mean() > by_equal[world.is_wrong].mean() + 0.02

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -27,11 +28,41 @@ FLAGS = [
 ]
 
 
-class Server:
-    """The app as a user starts it, on a home and a port of its own; can be killed and started again."""
+class Forker:
+    """One process a session that has imported what the app needs."""
 
-    def __init__(self, home: Path) -> None:
-        self.home = home
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.browser.app_forker"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
+        )  # fmt: skip
+
+    def start(self, **asked: object) -> int:
+        """Return the number of the process that serves."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(json.dumps(asked), file=self.process.stdin, flush=True)
+        return int(self.process.stdout.readline())
+
+
+@pytest.fixture(scope="session")
+def forker() -> Iterator[Forker]:
+    """Starts apps; ends with the session."""
+    one = Forker()
+    yield one
+    one.process.kill()
+    one.process.wait()
+
+
+class Server:
+    """The app on a home and a port of its own; can be killed and started again.
+
+    Without a ``forker`` it starts as a user starts it.
+    """
+
+    def __init__(self, home: Path, forker: Forker | None = None) -> None:
+        self.home, self.forker = home, forker
+        self.forked: int | None = None
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
@@ -42,6 +73,14 @@ class Server:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
+        if self.forker is None:
+            self._start_as_a_user()
+        else:
+            log = str(self.home.parent / "server.log")
+            self.forked = self.forker.start(port=self.port, home=str(self.home), log=log)
+        self._wait_until_it_answers()
+
+    def _start_as_a_user(self) -> None:
         command = [sys.executable, "-m", "streamlit", "run", str(ROOT / "app" / "main.py")]
         environment = os.environ | {"AUDITOR_HOME": str(self.home), "OMP_NUM_THREADS": "1"}
         with (self.home.parent / "server.log").open("ab") as log:
@@ -49,6 +88,8 @@ class Server:
                 [*command, "--server.port", str(self.port)],
                 stdout=log, stderr=log, env=environment, cwd=self.home.parent, start_new_session=True,
             )  # fmt: skip
+
+    def _wait_until_it_answers(self) -> None:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             try:
@@ -63,6 +104,9 @@ class Server:
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait()
+        if self.forked is not None:
+            os.kill(self.forked, signal.SIGKILL)
+            self.forked = None
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from auditor import verification
 from auditor.catalog import datasets, db, reviews, verifications
 from auditor.catalog.db import session
 from tests.app.conftest import DATASET, NAMES, audited_home
-from tests.browser.conftest import Server
+from tests.browser.conftest import Forker, Server
 from tests.browser.test_journey import WAIT_MS, open_page, settled, wait_until
 
 __all__ = ["audited_home"]  # the fixture, for pytest to find
@@ -24,10 +24,12 @@ DESKTOP, PHONE = (1280, 800), (390, 844)
 
 
 @pytest.fixture
-def running(audited_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+def running(
+    audited_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forker: Forker
+) -> Iterator[Server]:
     """The app on a copy of the audited home, which the test reads as well."""
     shutil.copytree(audited_home, tmp_path / "home")
-    server = Server(tmp_path / "home")
+    server = Server(tmp_path / "home", forker)
     server.start()
     monkeypatch.setenv("AUDITOR_HOME", str(server.home))
     db.close_all()

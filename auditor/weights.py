@@ -34,6 +34,7 @@ from auditor.separation import ONE_GROUP, separation
 LEAST_SEPARATION = 0.005
 """Separation beyond chance granted to a witness that separates nothing, where another one does."""
 FEWEST_VOTERS = 2
+"""Witnesses that predict classes, so that each has another to be held against."""
 LEAST_SHARE = 0.25
 """Of an equal share, what skill leaves to anybody before all shares are scaled to sum to 1 (by 1.25 at most)."""
 SUREST = 0.05
@@ -92,7 +93,7 @@ def unlearned_weights(
     parted: bool,
     noise_rate: float,
 ) -> UnlearnedWeights:
-    """Weigh by separation where the witnesses ``parted`` and one separates, else by skill, one that is alone by 1.
+    """Weigh by separation where the witnesses ``parted`` and one separates, else by skill, else all the same.
 
     Args:
         witnesses: at least one; their predictions may be memory maps, each is read once or twice in chunks.

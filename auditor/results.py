@@ -25,6 +25,7 @@ from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable, SampleTable
 from auditor.errors import NotFoundError
+from auditor.evidence import LEAST_WEIGHT
 from auditor.reasons import engine_sentence, headline
 from auditor.settings import settings
 
@@ -66,7 +67,8 @@ class Evidence:
     error_probability: float
     trust_score: float
     top_classes: list[tuple[int, float]]
-    """(class, mean probability over the witnesses), the likeliest first, at most nine."""
+    """(class, mean probability by the witnesses' weights, as the suggestion has it), the likeliest first, at most
+    nine."""
     verdicts: list[EngineVerdict]
     neighbours: list[int]
     duplicates: list[int]
@@ -176,13 +178,14 @@ def evidence(audit_id: int, sample_id: int) -> Evidence:
     verdicts = [
         _verdict(audit, engine, sample_id, score.given_label, dataset.class_names) for engine in engines
     ]
-    opinions = [pred_probs(audit_id, engine)[sample_id] for engine in engines]
+    opinions = {engine: pred_probs(audit_id, engine)[sample_id] for engine in engines}
     for name, own in own_predictions.heard_by(audit).items():
         if predicted_label(own[sample_id]) >= 0:
-            opinions.append(own[sample_id])
+            opinions[name] = own[sample_id]
             verdicts.append(_own_verdict(name, own[sample_id], score.given_label, dataset.class_names))
     votes = [(verdict.title, verdict.predicted_label) for verdict in verdicts]
-    probs = np.mean(opinions, axis=0)
+    weights = [max(audit.summary["weights"].get(name, 0.0), LEAST_WEIGHT) for name in opinions]
+    probs = np.average(list(opinions.values()), axis=0, weights=weights)
     order = np.argsort(-probs, kind="stable")[:TOP_CLASSES]
     return Evidence(
         sample_id=sample_id,

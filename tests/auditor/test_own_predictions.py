@@ -41,7 +41,7 @@ def test_add__is_heard_shown_and_forgotten(audited: tuple[Digits, int], tmp_path
     added = own_predictions.add("digits", path)
     assert added == own_predictions.Added("mine", len(rows), 300)
     assert len(results.evidence(audit_id, wrong).verdicts) == 1  # this audit has not heard it yet
-    consensus.settle(audit_id)
+    weights = consensus.settle(audit_id).weights
     found = results.evidence(audit_id, wrong)
     assert [verdict.title for verdict in found.verdicts] == [before.verdicts[0].title, "mine"]
     assert found.verdicts[1].predicted_label == digits.true_labels[wrong]
@@ -49,7 +49,9 @@ def test_add__is_heard_shown_and_forgotten(audited: tuple[Digits, int], tmp_path
     assert "witnesses" in found.headline
     top = dict(found.top_classes)
     alone = results.pred_probs(audit_id, "cross_entropy")[wrong][digits.true_labels[wrong]]
-    assert top[int(digits.true_labels[wrong])] == pytest.approx((alone + 0.91) / 2, abs=1e-5)
+    assert top[int(digits.true_labels[wrong])] == pytest.approx(
+        weights["cross_entropy"] * alone + weights["mine"] * 0.91, abs=1e-5
+    )
     own_predictions.forget("digits", "mine")
     assert own_predictions.names(1) == []
     assert [verdict.engine for verdict in results.evidence(audit_id, wrong).verdicts] == ["cross_entropy"]

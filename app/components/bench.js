@@ -39,7 +39,8 @@ class Bench {
   }
 
   update(data) {
-    const queue = JSON.stringify([data.queue, data.connection.dataset]);
+    const whose = JSON.stringify([data.connection.dataset, data.audit]);
+    const queue = JSON.stringify([data.queue, whose]);
     const isNew = queue !== this.queue;
     this.data = data;
     if (this.server) this.server.connection = data.connection;
@@ -54,6 +55,8 @@ class Bench {
     this.outbox.flush();
     if (isNew) {
       if (this.queue) leaveSelectBox();
+      if (whose !== this.whose) this.leave();
+      this.whose = whose;
       this.queue = queue;
       // A page that asks for the grid has it with every new queue; the others come back to what this tab showed.
       this.mode = data.mode === "grid" ? "grid" : sessionStorage.getItem(MODE_KEPT) || data.mode;
@@ -63,6 +66,14 @@ class Bench {
       this.refreshStats();
     }
     this.refresh = data.refresh;
+  }
+
+  // What is in view is of another dataset or audit: until its own queue has come, a key has nothing to decide on.
+  leave() {
+    this.items = [];
+    this.frame = null;
+    this.recent.clear();
+    this.stage.replaceChildren();
   }
 
   restart() {

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
-from app import bench
-from auditor import verification
-from auditor.catalog import reviews, verifications
+from app import bench, state
+from auditor import auditing, importing, verification, worker
+from auditor.catalog import datasets, reviews, verifications
 from auditor.catalog.db import session
 from tests.app.conftest import DATASET, audited_home
 from tests.browser.conftest import Server
@@ -152,6 +154,33 @@ def test_suspects__a_verdict_given_while_another_queue_loads_is_not_asked_again(
     press(page, "q")
     page.locator(f"[data-testid=card][data-sample='{three}']").wait_for(timeout=WAIT_MS)
     wait_until(lambda: decisions() == {one: "keep", two: "keep"}, "the next verdict", 30)
+
+
+def test_suspects__no_key_decides_while_the_queue_of_another_dataset_loads(
+    browser: Any, running: Server
+) -> None:
+    """Both have a sample of that number: the verdict would be on one that nobody saw."""
+    with session() as open_session:
+        root = datasets.get(open_session, DATASET).root
+    importing.import_dataset(Path(root) / "labels.csv", name="other", workers=1)
+    quick = {"cross_entropy": {"epochs": 1, "views": 1}}
+    worker.run(auditing.plan("other", list(quick), device="cpu", options=quick, map_method="pca"))
+    page = open_as_ada(browser, running, f"suspects?dataset={quote(DATASET)}")
+    page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+    held: list[Any] = []
+    page.route("**/bench/queue", lambda asked: held.append(asked))
+    with page.expect_request("**/bench/queue"):
+        choose(page, state.DATASET, "other")
+    page.wait_for_timeout(500)
+    press(page, "qw1e")
+    page.wait_for_timeout(1000)
+    assert decisions() == decisions(2) == {}
+    for asked in held:
+        asked.continue_()
+    page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+    sample = shown_sample(page)
+    press(page, "q")
+    wait_until(lambda: decisions(2) == {sample: "keep"}, "a verdict on what is shown", 30)
 
 
 def test_suspects__a_verdict_waits_for_a_busy_catalog_and_says_why(browser: Any, running: Server) -> None:

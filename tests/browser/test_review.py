@@ -48,9 +48,9 @@ def open_as_ada(
     return page
 
 
-def decisions() -> dict[int, str]:
+def decisions(dataset: int = 1) -> dict[int, str]:
     with session() as open_session:
-        return {sample: row.decision for sample, row in reviews.decisions(open_session, 1).items()}
+        return {sample: row.decision for sample, row in reviews.decisions(open_session, dataset).items()}
 
 
 def shown_sample(page: Any) -> int:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from auditor.calibration import promise
 from auditor.evidence import Verified, Witness
-from auditor.trust import combine
+from auditor.trust import Consensus, combine
 from benchmarks.detection import PROBLEMS, RESULTS, WORK, setting, update
 from engines.metrics import auroc, average_precision, precision_at_k
 
@@ -319,15 +319,15 @@ def _combined(folder: Path) -> dict[str, Any] | None:
     witnesses = _witnesses(folder, FILES)
     if len(witnesses) < 2:
         return None
-    found = _ranked(witnesses, given, true)
     plain = combine(witnesses, given, 10)
-    found |= {
+    found = _ranked(plain, witnesses, given, true) | {
         "structured_noise": bool(plain.structured_noise),
         "equal": _scores(given != true, -plain.witness_ranks.mean(axis=1)),
         "promises": {str(size): _realised(plain.trust_score, given, true, size) for size in VERIFIED},
     }
     if (folder / "plain_x3.npz").exists():
-        found["longer"] = _ranked(_witnesses(folder, FILES_LONGER), given, true)
+        longer = _witnesses(folder, FILES_LONGER)
+        found["longer"] = _ranked(combine(longer, given, 10), longer, given, true)
     return found
 
 
@@ -341,10 +341,11 @@ def _witnesses(folder: Path, files: Mapping[str, tuple[str, str]]) -> list[Witne
     return witnesses
 
 
-def _ranked(witnesses: list[Witness], given: NDArray[np.int64], true: NDArray[np.int64]) -> dict[str, Any]:
-    """What a consensus is worth before anybody verified a row, and with 600 verified ones."""
+def _ranked(
+    plain: Consensus, witnesses: list[Witness], given: NDArray[np.int64], true: NDArray[np.int64]
+) -> dict[str, Any]:
+    """What a consensus is worth as it is, before anybody verified a row, and with 600 verified ones."""
     wrong = given != true
-    plain = combine(witnesses, given, 10)
     found: dict[str, Any] = {
         "engines": [witness.name for witness in witnesses],
         "noise_rate": float(wrong.mean()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import failures, kept, state
+from app.session import choices, failures, state
 
 st.set_page_config(page_title="Label auditor", page_icon="🔎", layout="wide", initial_sidebar_state=236)
 # Room for the work: Streamlit's own margins are made for prose.
@@ -29,26 +29,26 @@ st.html(
 
 PAGES = {
     "": [
-        st.Page("app_pages/home.py", title="Home", icon=":material/home:", default=True),
-        st.Page("app_pages/import_.py", title="Import", icon=":material/upload:", url_path="import"),
-        st.Page("app_pages/audit.py", title="Audit", icon=":material/play_circle:", url_path="audit"),
+        st.Page("screens/home.py", title="Home", icon=":material/home:", default=True),
+        st.Page("screens/import_.py", title="Import", icon=":material/upload:", url_path="import"),
+        st.Page("screens/audit.py", title="Audit", icon=":material/play_circle:", url_path="audit"),
     ],
     "Review": [
-        st.Page("app_pages/verify.py", title="Verify", icon=":material/fact_check:", url_path="verify"),
-        st.Page("app_pages/suspects.py", title="Suspects", icon=":material/rule:", url_path="suspects"),
-        st.Page("app_pages/map.py", title="Map", icon=":material/scatter_plot:", url_path="map"),
+        st.Page("screens/verify.py", title="Verify", icon=":material/fact_check:", url_path="verify"),
+        st.Page("screens/suspects.py", title="Suspects", icon=":material/rule:", url_path="suspects"),
+        st.Page("screens/map.py", title="Map", icon=":material/scatter_plot:", url_path="map"),
     ],
     "Understand": [
-        st.Page("app_pages/classes.py", title="Classes", icon=":material/grid_on:", url_path="classes"),
-        st.Page("app_pages/engines.py", title="Engines", icon=":material/compare:", url_path="engines"),
+        st.Page("screens/classes.py", title="Classes", icon=":material/grid_on:", url_path="classes"),
+        st.Page("screens/engines.py", title="Engines", icon=":material/compare:", url_path="engines"),
     ],
     "Finish": [
-        st.Page("app_pages/export.py", title="Export", icon=":material/download:", url_path="export"),
+        st.Page("screens/export.py", title="Export", icon=":material/download:", url_path="export"),
     ],
 }
 
 page = st.navigation(PAGES)
-kept.turn_page(page.url_path)
+choices.turn_page(page.url_path)
 with failures.shown():
     state.choose_dataset()
     state.show_reviewer()

@@ -15,7 +15,7 @@ import streamlit as st
 # `streamlit run app/main.py` puts app/ on the path; the packages lie one folder above.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from app import failures
-from app.routes import ROUTES
+from app.server.routes import ROUTES
+from app.session import failures
 
 app = st.App(Path(__file__).with_name("frame.py"), routes=ROUTES, on_script_error=failures.show)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from auditor.cli import cli
+from auditor.cli.commands import cli
 from auditor.errors import AuditorError
 
 

@@ -11,11 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from auditor import auditing, exporting, importing, own_predictions, promises, worker
+from auditor.audits import own_models, plan, statements, worker
 from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
 from auditor.catalog.models import DatasetTable
 from auditor.errors import AuditFailedError
+from auditor.importing import imports
+from auditor.outputs import export as exporting
 from auditor.settings import settings
 
 
@@ -51,7 +53,7 @@ class Dataset:
         Raises:
             AuditFailedError: it could not be finished; ``worker.run(id)`` goes on with it.
         """
-        audit_id = auditing.plan(
+        audit_id = plan.plan(
             self.name,
             engines,
             preset=preset,
@@ -65,9 +67,9 @@ class Dataset:
 
     def add_pred_probs(
         self, source: str | Path | NDArray[np.floating], *, name: str | None = None
-    ) -> own_predictions.Added:
+    ) -> own_models.Added:
         """Hear your own model's probabilities as one more witness of later audits; see ``own_predictions.add``."""
-        return own_predictions.add(self.name, source, name=name)
+        return own_models.add(self.name, source, name=name)
 
     def suspects(
         self,
@@ -92,7 +94,7 @@ class Dataset:
         """
         with session() as open_session:
             audit = audits.require_finished(open_session, self._row, audit_id)
-        listed = promises.suspects(audit, top=top or self._row.num_samples, max_fdr=max_fdr, split=split)
+        listed = statements.suspects(audit, top=top or self._row.num_samples, max_fdr=max_fdr, split=split)
         page = listed.page
         names = dict(enumerate(self._row.class_names))
         for column in ("given_label", "suggested_label"):
@@ -126,10 +128,10 @@ class Dataset:
             NotFoundError: no audit of this dataset has finished.
             FiftyOneError: FiftyOne or MongoDB cannot be used.
         """
-        from auditor import fiftyone_sync
+        from auditor.fiftyone_bridge import sync
 
-        fiftyone_sync.push(self.name, to=to, replace=replace)
-        return fiftyone_sync.load(self.name)
+        sync.push(self.name, to=to, replace=replace)
+        return sync.load(self.name)
 
 
 def open_dataset(name: str) -> Dataset:
@@ -143,7 +145,7 @@ def open_dataset(name: str) -> Dataset:
 
 def import_dataset(source: str | Path, *, name: str, **options: Any) -> Dataset:
     """Import a source and return its handle; options as in ``importing.import_dataset``."""
-    importing.import_dataset(source, name=name, **options)
+    imports.import_dataset(source, name=name, **options)
     return Dataset(name)
 
 

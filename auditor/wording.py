@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
 
 def plural(number: int, noun: str) -> str:
     """``1 sample``, ``2,000 samples``, ``3 classes``."""
     ending = "" if number == 1 else "es" if noun.endswith(("s", "ch")) else "s"
     return f"{number:,} {noun}{ending}"
+
+
+def percent(share: float) -> str:
+    """Write a share for people: two figures where it is small, never a certainty that rounding made."""
+    if not math.isfinite(share):
+        return "unknown"
+    if 0.0 < share < 0.0005:
+        return "less than 0.1 %"
+    if 0.995 <= share < 1.0:
+        return "more than 99 %"
+    text = f"{100 * share:.1f}" if share < 0.0995 else f"{100 * share:.0f}"
+    return f"{text.removesuffix('.0')} %"

@@ -148,18 +148,18 @@ def _sample_rows(given: Any) -> Iterator[dict[str, Any]]:
 
 
 def _make_arrays(audit_id: int, given: Any, generator: np.random.Generator) -> None:
-    from auditor import results
+    from auditor.audits import arrays
     from auditor.settings import settings
 
     num_samples = len(given)
     for engine in ENGINES:
         # No neighbours are sought here: which they are does not matter to the app, and it takes the audit minutes.
-        neighbours = generator.integers(0, num_samples, (num_samples, results.NEIGHBOURS), dtype=np.int32)
+        neighbours = generator.integers(0, num_samples, (num_samples, arrays.NEIGHBOURS), dtype=np.int32)
         probs = generator.random((num_samples, len(CLASSES)), dtype=np.float32)
         probs /= probs.sum(axis=1, keepdims=True)
         trust = generator.random(num_samples, dtype=np.float32)
-        results.store(
-            results.engine_folder(audit_id, engine),
+        arrays.store(
+            arrays.engine_folder(audit_id, engine),
             {
                 "pred_probs": probs,
                 "trust_score": trust,
@@ -223,7 +223,7 @@ class App:
 
     def __init__(self, url: str, process: psutil.Process, num_samples: int) -> None:
         self.url, self.process, self.num_samples = url, process, num_samples
-        from app import access
+        from app.session import access
 
         self.token = access.token()
 
@@ -310,7 +310,7 @@ def page_script() -> dict[str, Any]:
     app = AppTest.from_file(str(ROOT / "app" / "frame.py"), default_timeout=120)
     app.session_state["reviewer"] = "bench"
     app.run()
-    app.switch_page("app_pages/suspects.py")
+    app.switch_page("screens/suspects.py")
     began = time.perf_counter()
     app.run()
     first = time.perf_counter() - began

@@ -33,19 +33,19 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from engines.choicenet import train
-from engines.choicenet_config import ChoiceNetConfig
-from engines.choicenet_regression import (
+from engines.choicenet.config import ChoiceNetConfig
+from engines.choicenet.regression import (
     TARGET_FUNCTIONS,
     fit_regression,
     make_regression_data,
     predict_targets,
 )
-from engines.choicenet_regression_config import REGRESSORS, RegressionConfig
+from engines.choicenet.regression_config import REGRESSORS, RegressionConfig
+from engines.choicenet.training import train
 from engines.contract import EvaluationSet, TrainingData
-from engines.device import describe_device, resolve_device, versions
 from engines.metrics import auroc
 from engines.noise import make_noise
+from engines.shared.device import describe_device, resolve_device, versions
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "choicenet_tables.json"

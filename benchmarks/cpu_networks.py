@@ -23,9 +23,9 @@ from torch.nn import functional as F
 
 from benchmarks import images
 from engines.contract import TrainingData
-from engines.cross_entropy import CrossEntropyConfig, train
-from engines.device import describe_device, resolve_device, versions
+from engines.cross_entropy.training import CrossEntropyConfig, train
 from engines.metrics import auroc, average_precision
+from engines.shared.device import describe_device, resolve_device, versions
 
 RESULTS = Path(__file__).resolve().parent / "results" / "cpu_networks.json"
 

@@ -30,10 +30,10 @@ from numpy.typing import NDArray
 
 from benchmarks import images
 from engines.contract import EngineResult, SignalSpec, TrainingData
-from engines.device import describe_device, resolve_device, versions
 from engines.metrics import auroc, average_precision, precision_at_k
 from engines.noise import make_noise
 from engines.registry import ENGINES
+from engines.shared.device import describe_device, resolve_device, versions
 
 RESULTS = Path(__file__).resolve().parent / "results" / "detection.json"
 WORK = Path(os.environ.get("AUDITOR_BENCH_WORK", Path.home() / ".cache" / "label-auditor-bench"))

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.calibration import promise
-from auditor.evidence import Verified, Witness
-from auditor.trust import Consensus, combine
+from auditor.statistics.consensus import Consensus, combine
+from auditor.statistics.promises import promise
+from auditor.statistics.witnesses import Verified, Witness
 from benchmarks.detection import PROBLEMS, RESULTS, WORK, setting, update
 from engines.metrics import auroc, average_precision, precision_at_k
 

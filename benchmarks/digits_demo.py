@@ -20,13 +20,14 @@ def main() -> None:
     """Run the demo and keep its figures."""
     with tempfile.TemporaryDirectory() as home:
         os.environ["AUDITOR_HOME"] = home
-        from auditor import demonstration, training
+        from auditor import engine_bridge
+        from auditor.cli import demo
 
-        figures = demonstration.run()
-        versions, device = training.machine()
+        figures = demo.run()
+        versions, device = engine_bridge.machine()
     record = {
         "command": "python -m benchmarks.digits_demo",
-        "seed": demonstration.SEED,
+        "seed": demo.SEED,
         "device": device,
         "processors": os.cpu_count(),
         "versions": versions,

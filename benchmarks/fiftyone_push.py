@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def _measure(place: Path, num: int) -> dict[str, Any]:
-    from auditor import fiftyone_database, fiftyone_sync
+    from auditor.fiftyone_bridge import database, sync
 
     build(place, num)
     seconds: dict[str, float] = {}
@@ -61,17 +61,17 @@ def _measure(place: Path, num: int) -> dict[str, Any]:
         seconds[f"{name}_cpu_of_this_process"] = round(time.process_time() - cpu, 2)
         return result
 
-    def watch(step: fiftyone_sync.Step) -> None:
+    def watch(step: sync.Step) -> None:
         stages.setdefault(step.stage, round(time.monotonic() - began, 2))
 
-    timed("start_mongodb_and_fiftyone", fiftyone_database.connect)
+    timed("start_mongodb_and_fiftyone", database.connect)
     began = time.monotonic()
-    first = timed("push_new", lambda: fiftyone_sync.push("bench", progress=watch))
-    second = timed("push_again", lambda: fiftyone_sync.push("bench"))
-    target = fiftyone_sync.load("bench")
+    first = timed("push_new", lambda: sync.push("bench", progress=watch))
+    second = timed("push_again", lambda: sync.push("bench"))
+    target = sync.load("bench")
     target.match({"sample_index": {"$lt": 1000}}).tag_samples("exclude")
-    pulled = timed("pull_1000_of_them", lambda: fiftyone_sync.pull("bench", reviewer="bench"))
-    timed("pull_nothing_new", lambda: fiftyone_sync.pull("bench", reviewer="bench"))
+    pulled = timed("pull_1000_of_them", lambda: sync.pull("bench", reviewer="bench"))
+    timed("pull_nothing_new", lambda: sync.pull("bench", reviewer="bench"))
     assert (first.num_added, second.num_added, len(target)) == (num, 0, num)
     assert pulled.counts == {"exclude": 1000}
     packages = ("fiftyone", "fiftyone-brain", "pymongo", "numpy", "scikit-learn")
@@ -83,13 +83,13 @@ def _measure(place: Path, num: int) -> dict[str, Any]:
         "cpus": os.cpu_count(),
         "device": f"{platform.machine()} CPU, {_cpu_name()}",
         "versions": {name: importlib.metadata.version(name) for name in packages}
-        | {"python": platform.python_version(), "mongodb": fiftyone_database.version()},
+        | {"python": platform.python_version(), "mongodb": database.version()},
     }
 
 
 def build(place: Path, num: int) -> None:
     """A home with one dataset of ``num`` samples and a finished audit by five engines."""
-    from auditor import results
+    from auditor.audits import arrays as results
     from auditor.catalog import audits, datasets, scores
     from auditor.catalog.db import session
     from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable

@@ -21,8 +21,8 @@ import numpy as np
 import torch
 
 from engines.contract import TrainingData
-from engines.device import describe_device, fresh_memory, peak_memory_bytes, resolve_device, versions
 from engines.registry import ENGINES
+from engines.shared.device import describe_device, fresh_memory, peak_memory_bytes, resolve_device, versions
 
 RESULTS = Path(__file__).resolve().parent / "results" / "gpu_epoch.json"
 CLASSES = 10

@@ -125,7 +125,7 @@ def in_own_process(name: str, source: Path, workers: int, options: dict[str, Any
 
 def measure(source: str, workers: int, options: dict[str, Any]) -> dict[str, Any]:
     """Import once in this process: seconds by stage, CPU seconds of all processes, peak memory beside the map."""
-    from auditor.importing import Progress, import_dataset
+    from auditor.importing.imports import Progress, import_dataset
 
     starts: dict[str, float] = {}
     callbacks = 0

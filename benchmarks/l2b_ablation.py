@@ -19,7 +19,7 @@ import torch
 
 from benchmarks.images import load
 from engines.contract import EvaluationSet, TrainingData
-from engines.l2b import L2BConfig, train
+from engines.l2b.training import L2BConfig, train
 from engines.metrics import auroc
 from engines.noise import make_noise
 

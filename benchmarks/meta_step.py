@@ -31,8 +31,9 @@ from torch.nn import functional as F
 
 from benchmarks.images import load
 from benchmarks.result_files import result_file
-from engines.device import describe_device, peak_memory_bytes, versions
-from engines.directional import (
+from engines.l2b.step import meta_forward
+from engines.l2b.weights import combined_targets, meta_weights
+from engines.meta.directional import (
     batch_statistics,
     directional_derivative,
     logits_jvp,
@@ -40,10 +41,9 @@ from engines.directional import (
     one_hot,
     trainable,
 )
-from engines.l2b_step import meta_forward
-from engines.l2b_weights import combined_targets, meta_weights
-from engines.losses import soft_cross_entropy
-from engines.networks import build_network
+from engines.networks.small import build_network
+from engines.shared.device import describe_device, peak_memory_bytes, versions
+from engines.shared.losses import soft_cross_entropy
 
 BATCH, CLASSES, LEARNING_RATE = 128, 10, 0.02
 RESULT = Path(__file__).parent / "results" / "meta_step.json"
@@ -111,7 +111,7 @@ def separate_jvp(b: Bench) -> Tensor:
 
 
 def engine_step(derivative: str) -> Callable[[Bench], Tensor]:
-    """What ``engines.l2b`` does."""
+    """What ``engines.l2b.training`` does."""
 
     def run(b: Bench) -> Tensor:
         found = meta_forward(

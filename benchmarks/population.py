@@ -4,7 +4,7 @@
 
 Both forms run in turns, the best of three counts, so that other work on the machine hurts both alike. CUDA
 is measured as well where there is one. Results: ``benchmarks/results/population.json``, one row a device,
-network and size, beside device and versions; ``engines.population.is_stacking_faster`` follows them.
+network and size, beside device and versions; ``engines.coteaching.population.is_stacking_faster`` follows them.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from engines.device import describe_device, versions
-from engines.networks import build_network
-from engines.population import Population
-from engines.selection import small_loss_mask
+from engines.coteaching.population import Population
+from engines.networks.small import build_network
+from engines.shared.device import describe_device, versions
+from engines.shared.selection import small_loss_mask
 
 RESULTS = Path(__file__).resolve().parent / "results" / "population.json"
 BATCH, CLASSES = 128, 10

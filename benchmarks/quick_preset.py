@@ -19,10 +19,10 @@ import torch
 
 from benchmarks import images
 from engines.contract import TrainingData
-from engines.device import describe_device, fresh_memory, peak_memory_bytes, resolve_device, versions
 from engines.metrics import auroc
 from engines.noise import make_noise
 from engines.registry import ENGINES
+from engines.shared.device import describe_device, fresh_memory, peak_memory_bytes, resolve_device, versions
 
 RESULTS = Path(__file__).resolve().parent / "results" / "quick_preset.json"
 ROWS = 2_000

@@ -28,14 +28,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from benchmarks import images
-from engines.coteaching_config import CoteachingConfig
-from engines.device import versions
-from engines.loader import ImageStore
+from engines.coteaching.config import CoteachingConfig
+from engines.coteaching.population_training import PopulationTraining, Stream, Surroundings
+from engines.coteaching.s2e import Ledger, Trial
+from engines.coteaching.s2e_rules import RULES, SearchBudget, SearchResult, SharedWeightsRule, search_schedule
+from engines.coteaching.schedules import SPACES, FloatArray
 from engines.noise import make_noise
-from engines.s2e import Ledger, Trial
-from engines.s2e_rules import RULES, SearchBudget, SearchResult, SharedWeightsRule, search_schedule
-from engines.schedules import SPACES, FloatArray
-from engines.small_loss_training import PopulationTraining, Stream, Surroundings
+from engines.shared.device import versions
+from engines.shared.loader import ImageStore
 
 RESULTS = Path(__file__).resolve().parent / "results" / "s2e_spaces.json"
 NOISES = {

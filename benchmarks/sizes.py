@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 
 from benchmarks.result_files import result_file
 from engines.contract import TrainingData
-from engines.device import describe_device, peak_memory_bytes, resolve_device, versions
 from engines.metrics import auroc
 from engines.noise import make_noise
 from engines.registry import ENGINES
+from engines.shared.device import describe_device, peak_memory_bytes, resolve_device, versions
 
 RESULTS = Path(__file__).resolve().parent / "results" / "sizes.json"
 EPOCHS = 2

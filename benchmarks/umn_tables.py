@@ -34,9 +34,9 @@ from PIL import Image
 from engines.contract import UNLABELED, EngineResult, EvaluationSet, TrainingData
 from engines.metrics import auroc, precision_recall_f1
 from engines.noise import make_noise
-from engines.umn import train
-from engines.umn_config import NEED_NOISE_RATE, UMNConfig
-from engines.umn_signals import flag_by_mixture, identify
+from engines.umn.config import NEED_NOISE_RATE, UMNConfig
+from engines.umn.signals import flag_by_mixture, identify
+from engines.umn.training import train
 
 ROOT = Path(__file__).resolve().parent
 RESULTS = ROOT / "results" / "umn_tables.json"

@@ -56,15 +56,16 @@ def shared_data() -> Path:
 @pytest.fixture(scope="session")
 def _audited_template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Digits, int]:
     """One home with 300 digits imported and audited, made once a session."""
-    from auditor import api, importing
+    from auditor import api
     from auditor.catalog.db import close_all
+    from auditor.importing import imports
 
     folder = tmp_path_factory.mktemp("audited")
     digits = write_digits(folder / "source")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AUDITOR_HOME", str(folder / "home"))
         patch.delenv("AUDITOR_DATABASE_URL", raising=False)
-        importing.import_dataset(digits.table, name="digits", image_size=16, workers=1)
+        imports.import_dataset(digits.table, name="digits", image_size=16, workers=1)
         audit_id = api.Dataset("digits").audit(["cross_entropy"], options=QUICK_OPTIONS, map_method="pca")
         close_all()
     return folder / "home", digits, audit_id

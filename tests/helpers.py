@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from auditor import verification
+from auditor.review import random_sample
 
 QUICK_OPTIONS = {
     "cross_entropy": {"epochs": 6, "network": "mlp", "views": 1},
@@ -56,12 +56,12 @@ def write_digits(folder: Path, *, num: int = 300, num_wrong: int = 30, seed: int
     return Digits(folder / "digits.csv", given, truth)
 
 
-def verify_truthfully(digits: Digits, size: int, *, seed: int = 0) -> verification.DrawTable:
+def verify_truthfully(digits: Digits, size: int, *, seed: int = 0) -> random_sample.DrawTable:
     """Draw ``size`` of the digits imported as "digits" and judge each by its true label."""
-    draw = verification.draw("digits", size, seed=seed)
+    draw = random_sample.draw("digits", size, seed=seed)
     for sample_id in draw.sample_ids:
         label = int(digits.true_labels[sample_id])
-        verification.record(draw.id, sample_id, "label", label=label, reviewer="ada")
+        random_sample.record(draw.id, sample_id, "label", label=label, reviewer="ada")
     return draw
 
 

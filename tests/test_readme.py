@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from auditor.__main__ import main
-from auditor.cli import cli
+from auditor.cli.commands import cli
 from benchmarks import detection_readme
 from benchmarks.detection import RESULTS
 from tests.helpers import write_digits
@@ -102,7 +102,7 @@ def test_make_targets__exist() -> None:
 
 
 def test_export_columns__are_all_named() -> None:
-    from auditor.sources.exports import EXPORT_COLUMNS
+    from auditor.vocabulary import EXPORT_COLUMNS
 
     assert np.all([column in README for column in EXPORT_COLUMNS])
 

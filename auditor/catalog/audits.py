@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import psutil
 from sqlmodel import Session, select
 
 from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable, EpochTable, now
 from auditor.errors import NotFoundError
+from auditor.processes import process_lives
 
 HEARTBEAT_S = 2.0
 """How often a running audit says that it lives."""
@@ -152,16 +152,6 @@ def this_host() -> str:
         return f"{socket.gethostname()} {os.readlink('/proc/self/ns/pid')}"
     except OSError:  # no Linux
         return socket.gethostname()
-
-
-def process_lives(pid: int, started: float | None) -> bool:
-    """Whether the process of that number still is the one that started at ``started``."""
-    try:
-        process = psutil.Process(pid)
-        same = started is None or abs(process.create_time() - started) < 2
-        return same and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def seconds_left(run: EngineRunTable) -> float | None:

@@ -8,12 +8,10 @@ from datetime import datetime
 
 from sqlmodel import Session, select
 
-from auditor.catalog import datasets, reviews, verifications
+from auditor.catalog import datasets, verifications
 from auditor.catalog.models import DecisionTable, ReviewTable, VerdictTable
+from auditor.vocabulary import UNSEEN
 
-KINDS = ("suspect", "blind", reviews.UNSEEN)
-"""How a label was decided: looking at the sample and the suggestion, looking at a randomly drawn sample without the
-suggestion, or accepting a suggestion without a look."""
 AT_ONCE = 900
 """Parameters that every SQLite takes in one statement."""
 
@@ -23,18 +21,18 @@ class Outcome:
     """What stands for one label, as a review of a suspect or as a blind verdict."""
 
     decision: str
-    """One of ``reviewing.DECISIONS``."""
+    """One of ``vocabulary.DECISIONS``."""
     label: int | None
     labels: list[int] | None
     reviewer: str
     created_at: datetime
     kind: str = "suspect"
-    """One of ``KINDS``."""
+    """One of ``vocabulary.KINDS``."""
 
     @property
     def is_seen(self) -> bool:
         """A person looked at the sample."""
-        return self.kind != reviews.UNSEEN
+        return self.kind != UNSEEN
 
 
 def outcomes(
@@ -76,9 +74,7 @@ def _reviewed(session: Session, dataset_id: int, sample_ids: Sequence[int] | Non
             for start in starts
         ]
     return {
-        sample_id: Outcome(
-            decision, label, labels, name, at, source if source == reviews.UNSEEN else "suspect"
-        )
+        sample_id: Outcome(decision, label, labels, name, at, source if source == UNSEEN else "suspect")
         for part in parts
         for sample_id, source, decision, label, labels, name, at in session.execute(part)
     }

@@ -9,9 +9,6 @@ from sqlmodel import Session, select
 
 from auditor.catalog.models import DecisionTable, ReviewTable
 
-UNSEEN = "unseen"
-"""Source of suggestions that were accepted in one step, without a look at each."""
-
 
 def append(session: Session, review: ReviewTable) -> ReviewTable:
     """Add one row to the log and let what stands now follow it. The row's id is set on return.

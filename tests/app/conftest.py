@@ -13,9 +13,12 @@ import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from auditor import auditing, images, importing, verification, worker
+from auditor.audits import plan, worker
 from auditor.catalog import datasets, db
 from auditor.catalog.db import session
+from auditor.importing import imports
+from auditor.pictures import cache
+from auditor.review import random_sample
 
 NUM_SAMPLES = 240
 NUM_WRONG = 24
@@ -47,11 +50,11 @@ def write_digits(folder: Path, *, num_samples: int = NUM_SAMPLES, num_wrong: int
 def verify_sixty() -> None:
     """Draw sixty samples and judge each by its true label."""
     with session() as open_session:
-        truth = images.true_labels(datasets.get(open_session, DATASET))
+        truth = cache.true_labels(datasets.get(open_session, DATASET))
     assert truth is not None
-    draw = verification.draw(DATASET, 60)
+    draw = random_sample.draw(DATASET, 60)
     for sample in draw.sample_ids:
-        verification.record(draw.id or 0, sample, "label", label=int(truth[sample]), reviewer="Ada")
+        random_sample.record(draw.id or 0, sample, "label", label=int(truth[sample]), reviewer="Ada")
 
 
 @pytest.fixture(scope="session")
@@ -61,12 +64,12 @@ def audited_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     before = os.environ.get("AUDITOR_HOME")
     os.environ["AUDITOR_HOME"] = str(folder / "home")
     table = write_digits(folder / "source")
-    importing.import_dataset(table, name=DATASET, true_label_column="true_label", workers=1)
+    imports.import_dataset(table, name=DATASET, true_label_column="true_label", workers=1)
     quick = {
         "cross_entropy": {"epochs": 15, "batch_size": 32, "views": 1},
         "choicenet": {"epochs": 2, "views": 1},
     }
-    worker.run(auditing.plan(DATASET, list(quick), device="cpu", options=quick, map_method="pca"))
+    worker.run(plan.plan(DATASET, list(quick), device="cpu", options=quick, map_method="pca"))
     db.close_all()
     yield folder / "home"
     if before is None:

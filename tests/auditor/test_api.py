@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import auditor
-from auditor import api, auditing, consensus, own_predictions
+from auditor import api
+from auditor.audits import own_models, plan, settle
 from auditor.catalog import audits
 from auditor.catalog.db import session
 from auditor.catalog.models import now
@@ -29,7 +30,7 @@ def test_suspects__as_few_as_asked_for_or_as_many_as_are_promised(audited: tuple
     assert len(photos.suspects(max_fdr=0.5)) == 0
     assert "Nothing can be promised" in photos.suspects(max_fdr=0.5).attrs["statement"]
     verify_truthfully(digits, 150)
-    consensus.settle(audit_id)
+    settle.settle(audit_id)
     promised = photos.suspects(max_fdr=0.5)
     assert 0 < len(promised) < 300
     assert promised.trust_score.is_monotonic_increasing
@@ -51,8 +52,8 @@ def test_add_pred_probs__an_array_becomes_a_witness(audited: tuple[Digits, int])
     photos = auditor.open("digits")
     probs = np.full((300, 10), 0.01)
     probs[np.arange(300), digits.true_labels] = 0.91
-    assert photos.add_pred_probs(probs, name="my model") == own_predictions.Added("my model", 300, 300)
-    consensus.settle(audit_id)
+    assert photos.add_pred_probs(probs, name="my model") == own_models.Added("my model", 300, 300)
+    settle.settle(audit_id)
     with session() as open_session:
         assert "my model" in audits.get(open_session, audit_id).summary["witnesses"]
     with pytest.raises(ImportRefusedError, match=r"my model holds an array of shape \(300, 9\)"):
@@ -108,4 +109,4 @@ def test_remove__refuses_while_an_earlier_audit_is_started_again(
 
     monkeypatch.setattr(subprocess, "Popen", start)
     with pytest.raises(InterruptedError):
-        auditing.resume(audit_id)
+        plan.resume(audit_id)

@@ -23,9 +23,9 @@ import streamlit.web.cli
 
 import auditor.api
 import auditor.catalog.db
-import auditor.exporting
-import auditor.reporting
-import auditor.verification  # noqa: F401
+import auditor.outputs.export
+import auditor.outputs.report_page
+import auditor.review.random_sample  # noqa: F401
 
 MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
 

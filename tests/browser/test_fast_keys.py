@@ -9,10 +9,13 @@ from urllib.parse import quote
 
 import pytest
 
-from app import bench, state
-from auditor import auditing, importing, verification, worker
+from app.server import bench
+from app.session import state
+from auditor.audits import plan, worker
 from auditor.catalog import datasets, reviews, verifications
 from auditor.catalog.db import session
+from auditor.importing import imports
+from auditor.review import random_sample
 from tests.app.conftest import DATASET, audited_home
 from tests.browser.conftest import Server
 from tests.browser.test_journey import WAIT_MS, open_page, settled, wait_until
@@ -162,9 +165,9 @@ def test_suspects__no_key_decides_while_the_queue_of_another_dataset_loads(
     """Both have a sample of that number: the verdict would be on one that nobody saw."""
     with session() as open_session:
         root = datasets.get(open_session, DATASET).root
-    importing.import_dataset(Path(root) / "labels.csv", name="other", workers=1)
+    imports.import_dataset(Path(root) / "labels.csv", name="other", workers=1)
     quick = {"cross_entropy": {"epochs": 1, "views": 1}}
-    worker.run(auditing.plan("other", list(quick), device="cpu", options=quick, map_method="pca"))
+    worker.run(plan.plan("other", list(quick), device="cpu", options=quick, map_method="pca"))
     page = open_as_ada(browser, running, f"suspects?dataset={quote(DATASET)}")
     page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
     held: list[Any] = []
@@ -237,7 +240,7 @@ def test_suspects__a_verdict_over_ones_own_of_another_window_is_told(browser: An
 def test_verify__quick_keys_to_the_end_of_a_draw_and_a_refused_one_comes_back(
     browser: Any, running: Server
 ) -> None:
-    draw = verification.draw(DATASET, 8)
+    draw = random_sample.draw(DATASET, 8)
     page = open_as_ada(browser, running, "verify")
     page.get_by_test_id("judge").wait_for(timeout=WAIT_MS)
     seventh, last = draw.sample_ids[6:]

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from auditor import verification
 from auditor.catalog import datasets, db, reviews, verifications
 from auditor.catalog.db import session
+from auditor.review import random_sample
 from tests.app.conftest import DATASET, NAMES, audited_home
 from tests.browser.conftest import Forker, Server
 from tests.browser.test_journey import WAIT_MS, open_page, settled, wait_until
@@ -133,7 +133,7 @@ def test_phone__the_card_is_the_first_thing_and_nothing_scrolls_sideways(
 def test_verify__zero_and_e_mean_no_class_fits_and_the_tenth_class_has_no_digit(
     browser: Any, running: Server, artifacts: Path
 ) -> None:
-    draw = verification.draw(DATASET, 4)
+    draw = random_sample.draw(DATASET, 4)
     page = open_as_ada(browser, running, "verify")
     judged = page.get_by_test_id("verify")
     page.get_by_test_id("judge").wait_for(timeout=WAIT_MS)
@@ -141,7 +141,7 @@ def test_verify__zero_and_e_mean_no_class_fits_and_the_tenth_class_has_no_digit(
     for number, key in enumerate(["0", "e", "9"], start=1):
         page.keyboard.press(key)
         page.locator(f"[data-testid=verify][data-judged='{number}']").wait_for(timeout=WAIT_MS)
-    wait_until(lambda: verification.num_judged(1) == 3, "three verdicts in the database")
+    wait_until(lambda: random_sample.num_judged(1) == 3, "three verdicts in the database")
     with session() as open_session:
         told = [(row.decision, row.label) for row in verifications.verdicts(open_session, 1).values()]
     assert sorted(told) == [("exclude", None), ("exclude", None), ("label", 8)]
@@ -156,7 +156,7 @@ def test_verify__classes_that_end_in_a_digit_have_it_as_their_key_and_help_lists
 ) -> None:
     with session() as open_session:
         datasets.get(open_session, DATASET).class_names = [f"digit {i}" for i in range(10)]
-    verification.draw(DATASET, 4)
+    random_sample.draw(DATASET, 4)
     page = open_as_ada(browser, running, "verify")
     page.get_by_test_id("judge").wait_for(timeout=WAIT_MS)
     page.keyboard.press("?")
@@ -168,7 +168,7 @@ def test_verify__classes_that_end_in_a_digit_have_it_as_their_key_and_help_lists
     assert all(text in (f"{text[-1]}\ndigit {text[-1]}", "digit 0") for text in texts)
     page.keyboard.press("4")
     page.locator("[data-testid=verify][data-judged='1']").wait_for(timeout=WAIT_MS)
-    wait_until(lambda: verification.num_judged(1) == 1, "the verdict in the database")
+    wait_until(lambda: random_sample.num_judged(1) == 1, "the verdict in the database")
     with session() as open_session:
         assert [row.label for row in verifications.verdicts(open_session, 1).values()] == [4]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from auditor import verification
 from auditor.catalog import verifications
 from auditor.catalog.db import session
+from auditor.review import random_sample
 from tests.app.conftest import DATASET, audited_home
 from tests.browser.conftest import Server
 from tests.browser.test_fast_keys import blind, press
@@ -37,7 +37,7 @@ def test_suspects__the_mode_outlives_a_reload_and_another_filter(browser: Any, r
 
 
 def test_verify__undo_after_a_reload_goes_back_over_every_verdict(browser: Any, running: Server) -> None:
-    draw = verification.draw(DATASET, 6)
+    draw = random_sample.draw(DATASET, 6)
     page = open_as_ada(browser, running, "verify")
     page.get_by_test_id("judge").wait_for(timeout=WAIT_MS)
     press(page, "1en")
@@ -60,7 +60,7 @@ def test_verify__undo_after_a_reload_goes_back_over_every_verdict(browser: Any, 
 
 
 def test_verify__two_people_share_a_draw(browser: Any, running: Server) -> None:
-    drawn = verification.draw(DATASET, 60).sample_ids
+    drawn = random_sample.draw(DATASET, 60).sample_ids
     ada = open_as_ada(browser, running, "verify")
     bob = open_as_ada(browser, running, "verify", reviewer="Bob")
     for page, name in ((ada, "Ada"), (bob, "Bob")):

@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-import engines.directional
+import engines.meta.directional
 
 CUDA = torch.device("cuda", 0)
 INDEXING = ("__getitem__", "__setitem__", "index_put", "index_put_")
@@ -91,7 +91,7 @@ def pretended_cuda() -> Iterator[None]:
         check = "_accelerator_graph_capture_health_check"
         stack.enter_context(mock.patch.object(torch.optim.Optimizer, check))
         stack.enter_context(
-            mock.patch.object(engines.directional, "jvp", _looked_at(engines.directional.jvp))
+            mock.patch.object(engines.meta.directional, "jvp", _looked_at(engines.meta.directional.jvp))
         )
         torch.__future__.set_overwrite_module_params_on_conversion(True)
         stack.callback(torch.__future__.set_overwrite_module_params_on_conversion, False)

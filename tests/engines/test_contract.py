@@ -18,7 +18,6 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from engines.checkpoint import MemoryCheckpoint
 from engines.contract import (
     MAX_SNAPSHOTS,
     EngineInputError,
@@ -30,6 +29,7 @@ from engines.contract import (
 )
 from engines.metrics import auroc
 from engines.registry import ENGINES
+from engines.shared.checkpoint import MemoryCheckpoint
 from tests.engines.helpers import digits, digits_data, rank_correlation
 
 SUM_ATOL = 1e-5

@@ -10,7 +10,7 @@ import sys
 import time
 
 from auditor.errors import AuditorError
-from auditor.importing import Progress, import_dataset
+from auditor.importing.imports import Progress, import_dataset
 
 
 def main() -> int:

@@ -13,7 +13,7 @@ from concurrent.futures.process import BrokenProcessPool
 
 import psutil
 
-from auditor.workers import pool, run_in_order
+from auditor.importing.pool import pool, run_in_order
 
 HEAVY = 2_000_000
 """Bytes of a chunk; a pipe holds 65,536."""

@@ -10,7 +10,8 @@ import numpy as np
 import psutil
 import pytest
 
-from auditor import auditing, results, worker
+from auditor.audits import arrays, worker
+from auditor.audits import plan as auditing
 from auditor.catalog import audits
 from auditor.catalog.db import session
 from tests.helpers import Digits
@@ -52,7 +53,7 @@ def test_kill__twice_resumes_to_the_same_bits(
     last = auditing.follow(killed, lambda _: None, every_s=0.1)
     assert last.state == "finished", last.error
     for name in ("pred_probs", "trust_score", "embeddings", "map", "history_margin"):
-        ours, theirs = (results.array(one, "cross_entropy", name) for one in (killed, whole))
+        ours, theirs = (arrays.array(one, "cross_entropy", name) for one in (killed, whole))
         assert np.array_equal(ours, theirs), name
 
 

@@ -13,11 +13,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from auditor import images, staging
 from auditor.catalog import datasets, db
-from auditor.importing import import_dataset
+from auditor.importing import staging
+from auditor.importing.imports import import_dataset
+from auditor.pictures import cache
 from auditor.settings import settings
-from tests.auditor.pictures import write_folder, write_parquet
+from tests.auditor.sample_pictures import write_folder, write_parquet
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.usefixtures("home")
@@ -162,7 +163,7 @@ def test_sweep__killed_just_after_the_commit_keeps_the_dataset(tmp_path: Path) -
     staging.sweep()
     assert not (folder / staging.MARKER).exists()
     with db.session() as session:
-        assert len(images.image_cache(datasets.get(session, "digits"))) == 10
+        assert len(cache.image_cache(datasets.get(session, "digits"))) == 10
 
 
 def test_sweep__killed_just_before_the_commit_removes_the_folder(tmp_path: Path) -> None:

@@ -1,0 +1,87 @@
+"""The samples inside a region of the map: their images on the bench, or one decision for all of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import streamlit as st
+
+from app import components
+from app.server import bench
+from app.session import readers, words
+from app.session.failures import shown
+from auditor.catalog.models import AuditTable, DatasetTable
+from auditor.review import decisions
+
+MOST_AT_ONCE = 5_000
+TAGS = {
+    "keep": "keep their given labels",
+    "relabel": "give them the class",
+    "exclude": "exclude them",
+    "unsure": "mark them as not sure",
+}
+
+
+def draw(dataset: DatasetTable, audit: AuditTable, queue: dict[str, Any], reviewer: str) -> None:
+    """What is inside, the bench on it, and the batch decision."""
+    inside = bench.inside(audit, queue["region"])
+    given = readers.given_labels(dataset.id or 0)[inside]
+    head, tag = st.columns([4, 1.3], vertical_alignment="bottom")
+    head.subheader(f"{words.plural(len(inside), 'sample')} in the region", anchor=False)
+    common = Counter(given.tolist()).most_common(4)
+    head.text(
+        ", ".join(f"{words.class_name(dataset.class_names, label)} {number:,}" for label, number in common)
+    )
+    with tag:
+        _tag_all(dataset, audit, inside, reviewer)
+    if inside:
+        components.review_bench(
+            key="map_bench",
+            connection=readers.connection(dataset),
+            audit_id=audit.id or 0,
+            class_names=dataset.class_names,
+            reviewer=reviewer,
+            queue=queue,
+            mode="grid",
+            refresh=st.session_state.get("map_version", 0),
+        )
+
+
+def _tag_all(dataset: DatasetTable, audit: AuditTable, inside: list[int], reviewer: str) -> None:
+    assert dataset.id is not None
+    with (
+        st.popover("Decide on all", icon=":material/select_all:", width="stretch", disabled=not inside),
+        shown(),
+    ):
+        decision = st.selectbox("All of them", list(TAGS), format_func=TAGS.__getitem__, key="map_tag")
+        label = None
+        if decision == "relabel":
+            label = st.selectbox(
+                "Class",
+                range(len(dataset.class_names)),
+                format_func=dataset.class_names.__getitem__,
+                key="map_tag_class",
+            )
+        only_open = st.checkbox("Only those that nobody decided on", value=True, key="map_tag_open")
+        decided = decisions.outcomes(dataset.id)
+        chosen = [one for one in inside if not (only_open and one in decided)]
+        if len(chosen) > MOST_AT_ONCE:
+            st.warning(f"At most {MOST_AT_ONCE:,} samples are decided on in one step; draw a smaller region.")
+            return
+        if st.button(f"Decide on {len(chosen):,}", type="primary", key="map_tag_go", disabled=not chosen):
+            batch = decisions.decide_many(
+                dataset.id, [(one, decision, label) for one in chosen], reviewer=reviewer, audit_id=audit.id
+            )
+            st.session_state["map_batch"] = (batch, len(chosen))
+            st.session_state["map_version"] = st.session_state.get("map_version", 0) + 1
+            st.rerun()
+        if "map_batch" in st.session_state:
+            batch, number = st.session_state["map_batch"]
+            if st.button(
+                f"Undo the last {words.plural(number, 'decision')}", key="map_undo", icon=":material/undo:"
+            ):
+                decisions.undo_batch(dataset.id, batch, reviewer)
+                del st.session_state["map_batch"]
+                st.session_state["map_version"] = st.session_state.get("map_version", 0) + 1
+                st.rerun()

@@ -1,0 +1,1 @@
+"""The screens, one a file; ``frame.py`` names them by path."""

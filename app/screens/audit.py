@@ -1,0 +1,83 @@
+"""Which engines judge the labels, how long will it take, and how is it going?"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.jobs import apart
+from app.panels import watching
+from app.session import readers, state, words
+from app.session.failures import shown
+from app.session.words import plain
+from auditor.audits import durations, plan
+from auditor.catalog.models import DatasetTable
+
+PRESETS = {
+    "quick": "quick: minutes on a laptop",
+    "standard": "standard: what we recommend on a GPU",
+    "paper": "paper: each publication's own settings",
+}
+DEVICES = {"auto": "the fastest there is", "cpu": "CPU", "cuda": "GPU (CUDA)"}
+
+
+@st.cache_resource(show_spinner="Looking up the engines …")
+def choices() -> list[apart.EngineTitle]:
+    """The registry, asked once a server."""
+    return apart.engines()
+
+
+def start_form(dataset: DatasetTable) -> None:
+    """Choose, see what it costs, start."""
+    known = {choice.name: choice for choice in choices()}
+    st.markdown("**Engines**: each trains its own model and judges every label; together they rank.")
+    columns = st.columns(len(known))
+    chosen = [
+        name
+        for column, (name, choice) in zip(columns, known.items(), strict=True)
+        if column.checkbox(choice.title, value=True, key=f"audit_engine_{name}", help=plain(choice.paper))
+    ]
+    left, middle, right = st.columns([2, 1.3, 1])
+    preset = left.selectbox("Preset", list(PRESETS), format_func=PRESETS.__getitem__, key="audit_preset")
+    device = middle.selectbox("Device", list(DEVICES), format_func=DEVICES.__getitem__, key="audit_device")
+    seed = right.number_input("Seed", 0, 2**31 - 1, 0, key="audit_seed")
+    seconds, is_measured = durations.seconds(dataset, chosen, preset)
+    basis = "from earlier runs on this machine" if is_measured else "a rough guess for two CPU cores"
+    go, note = st.columns([1, 4], vertical_alignment="center")
+    note.caption(
+        f"About {words.duration(seconds)} for {words.plural(dataset.num_samples, 'sample')} ({basis}). "
+        "It runs in a process of its own: closing this tab changes nothing."
+    )
+    if go.button("Start the audit", type="primary", disabled=not chosen, key="audit_start", width="stretch"):
+        with st.spinner("Checking the plan …"):
+            audit_id = apart.plan(dataset.name, chosen, preset, device, int(seed))
+        plan.start_in_background(audit_id)
+        st.session_state["next_audit_watched"] = audit_id
+        st.rerun()
+
+
+st.title("Audit")
+dataset = state.require_dataset()
+assert dataset.id is not None
+audits = readers.audits_of(dataset.id)
+is_busy = any(readers.audit_state(row) in ("running", "queued") for row in audits)
+with st.expander("Start a new audit", expanded=not audits), shown():
+    if is_busy:
+        st.caption("An audit of this dataset is running; a second one would share the machine with it.")
+    start_form(dataset)
+if not audits:
+    st.stop()
+by_id = {row.id: row for row in audits}
+wanted = st.session_state.pop("next_audit_watched", None)
+if wanted in by_id:
+    st.session_state["audit_watched"] = wanted
+if len(audits) > 1:
+    number = st.selectbox(
+        "Audit",
+        list(by_id),
+        format_func=lambda key: state.audit_title(by_id[key]),
+        key="audit_watched",
+        width=420,
+    )
+else:
+    number = audits[0].id
+watching.watch(by_id[number])

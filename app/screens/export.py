@@ -1,0 +1,126 @@
+"""What will change, and how do I take it home?"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pandas as pd
+import streamlit as st
+
+from app.panels import before_after, downloads, fiftyone
+from app.session import state, words
+from app.session.failures import shown
+from app.session.words import plain
+from auditor.catalog.models import DatasetTable
+from auditor.outputs import export
+from auditor.review import decisions
+from auditor.review import log as decision_log
+
+POLICIES = {
+    "reviewed": "Only what a person decided",
+    "auto": "Also suggestions under a promised false-discovery rate",
+}
+FDR_CHOICES = (0.05, 0.10, 0.20)
+
+
+def choose_policy() -> tuple[str, float | None]:
+    """Policy and bound of the export."""
+    left, right = st.columns([2, 1])
+    policy = left.radio(
+        "Change", list(POLICIES), format_func=POLICIES.__getitem__, key="export_policy", horizontal=True
+    )
+    if policy == "reviewed":
+        return policy, None
+    bound = right.selectbox(
+        "At most this share of the automatic changes is wrong, on average",
+        FDR_CHOICES,
+        1,
+        format_func=words.percent,
+        key="export_fdr",
+    )
+    return policy, float(bound)
+
+
+def show_changes(dataset: DatasetTable, policy: str, max_fdr: float | None, *, audit_id: int | None) -> None:
+    """Counts, pairs and first rows of what would change."""
+    summary, rows = export.preview(dataset.name, policy=policy, max_fdr=max_fdr, audit_id=audit_id, rows=50)
+    figures = st.columns(6)
+    for place, (title, value) in enumerate(
+        {
+            "Keep": summary.num_keep,
+            "Relabel": summary.num_relabel,
+            "Exclude": summary.num_exclude,
+            "Changed by people": summary.num_by_people,
+            "Accepted unseen": summary.num_unseen,
+            "Changed automatically": summary.num_automatic,
+        }.items()
+    ):
+        figures[place].metric(title, words.count(value))
+    st.text(summary.sentence)
+    downloads.offer(dataset, policy, max_fdr, audit_id=audit_id)
+    if rows.empty:
+        st.info("Nothing changes yet: review suspects first, or choose the automatic policy above.")
+        return
+    left, right = st.columns([1, 2.2])
+    left.subheader("Changes by pair", anchor=False)
+    pairs = pd.DataFrame(summary.pairs, columns=["given label", "cleaned label", "samples"])
+    left.dataframe(pairs, hide_index=True, height="auto" if len(pairs) < 9 else 320)
+    right.subheader("First rows that change", anchor=False)
+    first = [
+        name for name in ("sample_id", "filepath", "given_label", "cleaned_label", "action") if name in rows
+    ]
+    rest = [name for name in rows.columns if name not in first]
+    right.dataframe(rows[first + rest].astype(str), hide_index=True, height="auto" if len(rows) < 9 else 320)
+
+
+def show_log(dataset: DatasetTable) -> None:
+    """The log of decisions and blind verdicts, what people differ on, and batches to revert."""
+    assert dataset.id is not None
+    log = decision_log.entries(dataset.id)
+    if log.empty:
+        st.write("Nobody has decided anything yet.")
+        return
+    st.download_button(
+        f"Download the whole log ({len(log):,} rows)",
+        partial(downloads.log_csv, dataset, log),
+        f"{downloads.file_stem(dataset.name)}-log.csv",
+        "text/csv",
+        key="export_log",
+        on_click="ignore",
+        icon=":material/history:",
+    )
+    differing = decision_log.conflicts(dataset.id)
+    if len(differing):
+        st.markdown(f"**{words.plural(differing.sample_id.nunique(), 'sample')} on which people differ**")
+        differing["label"] = downloads.named(differing.label, dataset.class_names)
+        st.dataframe(differing, hide_index=True)
+    batches = decisions.batches(dataset.id)
+    for row in batches.head(20).to_dict("records"):
+        batch, number, undone = str(row["batch"]), int(row["decisions"]), int(row["undone"])
+        line, button = st.columns([4, 1], vertical_alignment="center")
+        line.markdown(
+            f"{words.plural(number, 'decision')} in one step by {plain(row['reviewer'])} ({row['source']}), "
+            f"{words.ago(row['created_at'])}" + (f", {undone} undone" if undone else "")
+        )
+        if undone < number and button.button("Revert", key=f"export_revert_{batch}"):
+            name = state.reviewer() or "app"
+            st.toast(f"{words.plural(decisions.undo_batch(dataset.id, batch, name), 'decision')} taken back.")
+            st.rerun()
+
+
+st.title("Export")
+dataset = state.require_dataset()
+audit = state.chosen_audit(dataset)
+policy, max_fdr = choose_policy()
+with shown():
+    show_changes(dataset, policy, max_fdr, audit_id=audit.id if audit else None)
+st.subheader("Log of decisions", anchor=False)
+with shown():
+    show_log(dataset)
+if audit is not None:
+    st.subheader("Before and after", anchor=False)
+    with shown():
+        before_after.draw(dataset, policy, max_fdr, audit_id=audit.id or 0)
+    st.subheader("FiftyOne", anchor=False)
+    with shown():
+        fiftyone.draw(dataset)

@@ -1,0 +1,111 @@
+"""What is here, how far is it, and what comes next?"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.jobs import demo
+from app.session import readers, state, words
+from app.session.readers import Status
+from app.session.words import plain
+from auditor.audits.progress import left_in_words
+
+st.title("Label auditor")
+
+
+def next_step(seen: Status) -> tuple[str, str, str]:
+    """(sentence, page, what its link says) of the one thing to do next."""
+    if seen.finished is None:
+        if seen.running is not None:
+            return "An audit is running; its curves show how it learns.", "audit", "Watch the audit"
+        return "Start an audit: it trains the engines and ranks every label.", "audit", "Start an audit"
+    if seen.drawn == 0:
+        text = "Judge a small random sample first: it says how many labels are wrong and backs every promise."
+        return text, "verify", "Verify 200 samples"
+    if seen.verified < seen.drawn:
+        return (
+            f"{seen.verified} of {seen.drawn} random samples are judged; finish them.",
+            "verify",
+            "Go on verifying",
+        )
+    if seen.left is None or seen.left.high < 1:
+        return "No wrong label should be left; take the cleaned table home.", "export", "Export"
+    text = left_in_words(seen.left)
+    if seen.left.point >= 1:
+        return f"{text}.", "suspects", "Review suspects"
+    return f"{text}; take the cleaned table home, or go on with the suspects.", "export", "Export"
+
+
+def draw_card(seen: Status) -> None:
+    """One dataset as a card."""
+    row = seen.dataset
+    with st.container(border=True):
+        head, action = st.columns([4, 1.3], vertical_alignment="center")
+        head.subheader(plain(row.name), anchor=False)
+        size = f"{row.width} × {row.height} px, {'grey' if row.channels == 1 else 'colour'}"
+        head.caption(
+            f"{words.plural(row.num_samples, 'sample')} · {words.plural(len(row.class_names), 'class')} · {size} · "
+            f"imported {words.ago(row.created_at)}"
+        )
+        sentence, page, link = next_step(seen)
+        if action.button(link, key=f"home_next_{row.id}", type="primary", width="stretch"):
+            state.go_to_dataset(row.name)
+            st.switch_page(f"screens/{page}.py")
+        figures = st.columns(5)
+        running = " (1 running)" if seen.running else ""
+        figures[0].metric("Audits", f"{seen.audits}{running}")
+        figures[1].metric(
+            "Verified at random", f"{seen.verified:,} of {seen.drawn:,}" if seen.drawn else "none"
+        )
+        noise = seen.noise
+        figures[2].metric(
+            "Wrong labels, estimated",
+            "–" if noise is None else words.interval(noise.low, noise.high),
+            help="An interval where random samples were judged, otherwise the range of several guesses.",
+        )
+        figures[3].metric("Found so far", words.count(seen.found), help=f"{seen.decided:,} samples decided")
+        left = seen.left
+        guess = "a guess: " if left and left.kind == "guess" else ""
+        figures[4].metric(
+            "Expected left",
+            "–" if left is None else words.count(left.point),
+            None if left is None else f"{guess}{left.low:,} – {left.high:,}",
+            delta_color="off",
+            delta_arrow="off",
+            help=left.sentence if left else None,
+        )
+        st.markdown(f":material/arrow_forward: {plain(sentence)}")
+
+
+def draw_start() -> None:
+    """What an empty machine offers."""
+    st.write(
+        "Finds the wrong labels in an image set, lets you settle them fast, and hands back a clean table "
+        "with an honest count of what was found and what is left."
+    )
+    left, right = st.columns(2)
+    with left.container(border=True, height="stretch"):
+        st.subheader("Try the demo", anchor=False)
+        st.write(
+            "1,797 real handwritten digits that come with scikit-learn, some of them relabeled wrongly on "
+            "purpose. Nothing is downloaded; the audit takes a few minutes on a laptop."
+        )
+        demo.offer()
+    with right.container(border=True, height="stretch"):
+        st.subheader("Import your own", anchor=False)
+        st.write(
+            "A zip, a CSV or Parquet file, or a folder with one sub-folder a class. "
+            "Nothing is changed at its source."
+        )
+        st.page_link("screens/import_.py", label="Import a dataset", icon=":material/upload:")
+
+
+statuses = [readers.status(row) for row in readers.all_datasets()]
+for status in statuses:
+    draw_card(status)
+if not statuses:
+    draw_start()
+elif not any(status.dataset.name == demo.NAME for status in statuses):
+    with st.expander("Try the demo dataset"):
+        st.write("1,797 real handwritten digits with planted wrong labels; nothing is downloaded.")
+        demo.offer()

@@ -1,0 +1,165 @@
+"""What is in these files, and may it become a dataset?"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+from app.jobs import apart, imports
+from app.panels import importing
+from app.session import allowed, previews, readers, words
+from app.session.failures import shown
+from app.session.words import plain
+from auditor.errors import ImportRefusedError
+
+FOUND = "import_found"
+IMAGE_SIZES = [None, 16, 28, 32, 64, 96, 128, 224]
+
+
+def choose_source() -> Callable[[], tuple[str, str | None]] | None:
+    """What finds (path to import, the upload it is), once a person asked for a preview."""
+    wanted: Callable[[], tuple[str, str | None]] | None = None
+    upload_tab, path_tab = st.tabs(["Upload", "Path on this server"])
+    with upload_tab, st.form("import_upload", border=False):
+        file = st.file_uploader(
+            f"A zip of class folders, a CSV, TSV or Parquet (up to {allowed.max_upload_mb():,} MB)",
+            type=list(allowed.UPLOAD_KINDS),
+            max_upload_size=allowed.max_upload_mb(),
+            key="import_file",
+        )
+        if st.form_submit_button("Preview the upload", type="primary"):
+            wanted = partial(keep_upload, file)
+    with path_tab, st.form("import_path_form", border=False):
+        typed = st.text_input(
+            "A folder with one sub-folder a class, a table, Parquet, a zip, torchvision:NAME or fiftyone:NAME",
+            placeholder="/data/photos",
+            key="import_path",
+        )
+        st.caption("Paths may lie below " + ", ".join(plain(str(root)) for root in allowed.roots()))
+        if st.form_submit_button("Preview the path", type="primary"):
+            wanted = partial(allowed_path, typed)
+    return wanted
+
+
+def keep_upload(file: UploadedFile | None) -> tuple[str, str | None]:
+    """(path, the same path) of an upload, written below the home."""
+    if file is None:
+        raise ImportRefusedError("Choose a file to upload first.")
+    path = str(allowed.keep_upload(file.name, file, file.size))
+    return path, path
+
+
+def allowed_path(typed: str) -> tuple[str, str | None]:
+    """(path, no upload) of a path that may be read."""
+    return allowed.checked(typed), None
+
+
+def choose_options() -> dict[str, str | None]:
+    """How the source is read; empty means found out from the file."""
+    with st.expander("How to read it (found out from the file where left empty)"):
+        columns = st.columns(3)
+        label = columns[0].text_input(words.FIELDS["--label-column"], key="import_label_column")
+        path = columns[1].text_input(words.FIELDS["--path-column"], key="import_path_column")
+        truth = columns[2].text_input(
+            "Column of known true labels", key="import_true_column", help="for benchmarks only"
+        )
+        root = st.text_input(words.FIELDS["--root"], key="import_root")
+    return {
+        "label_column": label.strip() or None,
+        "path_column": path.strip() or None,
+        "true_label_column": truth.strip() or None,
+        "root": root.strip() or None,
+    }
+
+
+def preview(find: Callable[[], tuple[str, str | None]], options: dict[str, str | None]) -> None:
+    """Look at what was asked for, and offer nothing else from now on, also when it cannot be read."""
+    forget_preview()
+    source, upload = find()
+    try:
+        if options["root"] is not None:
+            options = options | {"root": allowed.checked(options["root"])}
+        with st.spinner("Reading …"):
+            named = source.startswith(allowed.NAMED_SOURCES)
+            seen = apart.call(previews.look, source, options) if named else previews.look(source, options)
+    except BaseException:
+        if upload:
+            allowed.forget_upload(upload)
+        raise
+    st.session_state[FOUND] = {"source": source, "upload": upload, "options": options, "look": seen}
+    # The name is offered afresh for every source.
+    st.session_state["import_name"] = free_name(source)
+
+
+def forget_preview() -> None:
+    """Drop what was previewed, and the upload that nothing was imported from."""
+    found = st.session_state.pop(FOUND, None)
+    if found is not None and found["upload"]:
+        allowed.forget_upload(found["upload"])
+
+
+def free_name(source: str) -> str:
+    """A name that no dataset has: the source's own, with a number where it is taken."""
+    stem = Path(source.removeprefix("torchvision:").removeprefix("fiftyone:")).stem or "dataset"
+    numbered = (f"{stem} {number}" for number in itertools.count(2))
+    return next(name for name in itertools.chain([stem], numbered) if not is_taken(name))
+
+
+def is_taken(name: str) -> bool:
+    """Whether a dataset or an import under way has the name."""
+    under_way = {job.name for job in imports.jobs() if not job.is_over}
+    return name in under_way or any(row.name == name for row in readers.all_datasets())
+
+
+def offer_import(found: dict[str, Any]) -> None:
+    """Name, size and the button that registers it; a name that is taken is told before the button works."""
+    seen: previews.Look = found["look"]
+    left, middle, right = st.columns([2, 1, 1.4], vertical_alignment="bottom")
+    name = left.text_input("Name of the dataset", max_chars=100, key="import_name").strip()
+    size = middle.selectbox(
+        "Image size",
+        IMAGE_SIZES,
+        format_func=lambda side: f"{side} px" if side else f"auto ({seen.preview.image_size or '?'} px)",
+        key="import_size",
+    )
+    skip = right.checkbox("Leave out rows with problems", value=False, key="import_skip")
+    if seen.preview.num_problems and not skip:
+        st.warning(
+            f"{words.plural(seen.preview.num_problems, 'problem')} found: "
+            "the import is refused unless those rows are left out."
+        )
+    refused = "" if name else "Name the dataset."
+    if name and is_taken(name):
+        refused = f"A dataset named {plain(name)} exists already; choose another name."
+    if refused:
+        st.warning(refused)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        wanted = st.button(
+            "Import", type="primary", key="import_start", icon=":material/upload:", disabled=bool(refused)
+        )
+        source = Path(found["source"]).name if found["upload"] else found["source"]
+        st.markdown(f"from {plain(source)}", width="content")
+    if wanted:
+        options = found["options"] | {"image_size": size, "skip_bad": skip}
+        imports.start(found["source"], name, options, found["upload"])
+        del st.session_state[FOUND]
+        st.rerun()
+
+
+st.title("Import")
+importing.draw_jobs()
+with shown():
+    options = choose_options()
+    find = choose_source()
+    if find is not None:
+        preview(find, options)
+if FOUND in st.session_state:
+    with shown():
+        importing.draw_look(st.session_state[FOUND]["look"])
+        offer_import(st.session_state[FOUND])

@@ -1,0 +1,45 @@
+"""Which given labels are probably wrong, and what does a person say about them?"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import components
+from app.panels import bulk, filters
+from app.session import readers, state, words
+from app.session.words import plain
+from auditor.review import random_sample
+
+head, hint, door = st.container(key="suspects_head").columns([1, 3.4, 1.5], vertical_alignment="center")
+head.title("Suspects")
+dataset = state.require_dataset()
+audit = state.require_audit(dataset)
+if not random_sample.num_drawn(dataset.id or 0):
+    with hint.container(horizontal=True, vertical_alignment="center", horizontal_alignment="right"):
+        label = "**Verify 200 random samples first**: nothing can be promised without."
+        st.page_link("screens/verify.py", label=label, icon=":material/fact_check:")
+reviewer = state.require_reviewer("Every decision is kept with your name, and you can take each back.")
+queue = filters.choose(dataset, audit)
+with door:
+    bulk.offer(dataset, audit, reviewer, queue)
+components.review_bench(
+    key="suspects_bench",
+    connection=readers.connection(dataset),
+    audit_id=audit.id or 0,
+    class_names=dataset.class_names,
+    reviewer=reviewer,
+    queue=queue,
+    refresh=st.session_state.get("suspects_refresh", 0),
+)
+guesses = {
+    "the chance that a label is wrong": audit.summary.get("error_probability_is_guess", True),
+    "that of a suggestion": not audit.summary.get("suggestion_is_calibrated", False),
+}
+guessed = " and ".join(what for what, is_guess in guesses.items() if is_guess)
+if guessed:
+    st.caption(f"A guess, for want of verified samples: {guessed}.")
+st.caption(
+    f"{words.count(audit.summary.get('num_label_issues'))} of {dataset.num_samples:,} given labels stand above the "
+    f"suggested cut of audit {audit.id}. The queue is ordered by the chance that the label is wrong: at an even "
+    f"pace that finds most errors a minute. Root of the files: {plain(dataset.root)}"
+)

@@ -1,0 +1,92 @@
+"""How many labels are wrong, and what can be promised about the list of suspects?"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import components
+from app.panels import statements
+from app.session import readers, state, words
+from app.session.failures import shown
+from auditor.audits import settle
+from auditor.catalog.models import AuditTable, DatasetTable
+from auditor.review import random_sample
+
+
+def offer_draw(dataset: DatasetTable) -> None:
+    """The first draw, with the reason for it."""
+    with st.container(border=True, width=720):
+        st.markdown(
+            "A list of suspects cannot say how many labels are wrong, because it is no random sample. "
+            "Some hundred labels drawn at random and judged without seeing the suggestion can: they give the noise "
+            "rate with an interval and a promise about how many flags are false."
+        )
+        labeled = dataset.num_samples - readers.class_counts(dataset).get(-1, 0)
+        size = st.number_input(
+            "Samples to draw",
+            1,
+            max(1, labeled),
+            min(random_sample.FIRST_SIZE, labeled),
+            step=10,
+            key="verify_size",
+            width=220,
+        )
+        if st.button("Draw at random and start", type="primary", key="verify_draw"):
+            random_sample.draw(dataset.name, int(size))
+            st.rerun()
+        st.caption("Skipping is allowed, and costs the promises: the list stays a ranking with a guess.")
+        st.page_link("screens/suspects.py", label="Skip to Suspects", icon=":material/arrow_forward:")
+
+
+def offer_more(dataset: DatasetTable, audit: AuditTable | None) -> None:
+    """What to do when everything drawn is judged."""
+    with st.container(border=True):
+        st.markdown("**Every drawn sample is judged.** Let the ranking learn from it, or draw more.")
+        left, right = st.columns(2)
+        if audit is not None and left.button(
+            "Use these verdicts in the ranking", type="primary", key="verify_settle"
+        ):
+            with st.spinner("Weighing the engines and calibrating …"):
+                settle.settle(audit.id or 0)
+            st.switch_page("screens/suspects.py")
+        more = random_sample.next_size(dataset.id or 0)
+        if more and right.button(f"Draw {more:,} more", key="verify_more"):
+            random_sample.draw(dataset.name, more)
+            st.rerun()
+
+
+st.title("Verify")
+dataset = state.require_dataset()
+assert dataset.id is not None
+audit = state.chosen_audit(dataset)
+drawn = random_sample.num_drawn(dataset.id)
+if not drawn:
+    with shown():
+        offer_draw(dataset)
+    st.stop()
+reviewer = state.require_reviewer("Every verdict is kept with your name, and you can take each back.")
+bench, known = st.columns([2.6, 1], gap="large")
+pending = random_sample.pending(dataset.id)
+with bench:
+    if pending:
+        components.verify_bench(
+            key="verify_bench",
+            connection=readers.connection(dataset),
+            class_names=dataset.class_names,
+            reviewer=reviewer,
+            items=readers.blind_items(dataset.id, pending),
+            total=drawn,
+            last=readers.last_blind_item(dataset.id, reviewer),
+            on_milestone=lambda: None,
+        )
+    else:
+        with shown():
+            offer_more(dataset, audit)
+with known, shown():
+    st.subheader("What is known so far", anchor=False)
+    statements.verified(dataset, audit, judged=drawn - len(pending))
+    st.caption(
+        f"{words.count(drawn - len(pending))} of {words.count(drawn)} judged. "
+        "The statements follow after every ten, the promises at the end; half of the rows calibrate them, "
+        "half may be trusted by the next audit."
+    )

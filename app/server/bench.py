@@ -1,0 +1,289 @@
+"""What the review bench asks for: pages of suspects, the story of one sample, and verdicts to keep.
+
+Plain mappings in, plain mappings out; ``routes.py`` puts HTTP around it and the tests call it directly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from app.server import geometry
+from auditor import vocabulary
+from auditor.audits import arrays
+from auditor.audits import progress as review_progress
+from auditor.catalog import audits, datasets, reviews, scores
+from auditor.catalog.db import session
+from auditor.catalog.models import AuditTable
+from auditor.errors import AuditorError, CatalogError, NotFoundError, ReviewError
+from auditor.review import decisions
+
+MAX_PAGE = 300
+MAX_SELECTED = 30_000
+"""Most samples of a region that a queue holds; SQLite takes some more as parameters of a statement."""
+EXEMPLARS = 6
+MOST_PAGES_SEARCHED = 40
+"""Pages that are searched for samples on which one engine differs, before the queue counts as ended."""
+
+
+def queue(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """One page of suspects behind ``after`` (a rank), the most suspicious first."""
+    limit = min(MAX_PAGE, int(payload.get("limit") or 60))
+    where, after = payload.get("where") or {}, payload.get("after")
+    with session() as open_session:
+        audit = audits.get(open_session, int(payload["audit"]))
+    page = queue_page(audit, where, after=after, limit=limit)
+    with session() as open_session:
+        standing = _review_ids(open_session, audit.dataset_id, page)
+    return {"items": [_item(row, standing) for row in page.to_dict("records")]}
+
+
+def queue_size(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """How many samples the queue holds now; None where only its pages tell (see ``_page``)."""
+    where = payload.get("where") or {}
+    if where.get("engine") is not None:
+        return {"total": None}
+    with session() as open_session:
+        audit = audits.get(open_session, int(payload["audit"]))
+        return {"total": scores.count(open_session, audit, suspect_filter(where, audit))}
+
+
+def card(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Everything that helps to judge one sample, with the labels of the samples it shows beside it."""
+    audit_id, sample_id = int(payload["audit"]), int(payload["sample"])
+    story = arrays.evidence(audit_id, sample_id)
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+
+        def trusted(label: int) -> list[int]:
+            found = scores.most_trusted(open_session, audit_id, label, EXEMPLARS + 1) if label >= 0 else []
+            return [one for one in found if one != sample_id][:EXEMPLARS]
+
+        groups = {
+            "given": trusted(story.given_label),
+            "suggested": trusted(story.suggested_label),
+            "neighbours": list(story.neighbours),
+            "duplicates": list(story.duplicates),
+        }
+        every = sorted({one for group in groups.values() for one in group})
+        rows = {row.sample_id: row for row in datasets.samples(open_session, audit.dataset_id, every)}
+    shown = {
+        name: [
+            {"sample": one, "given": rows[one].given_label, "filepath": rows[one].filepath}
+            for one in group
+            if one in rows
+        ]
+        for name, group in groups.items()
+    }
+    return {
+        "sample": sample_id,
+        "filepath": story.filepath,
+        "classes": [{"label": label, "probability": odds} for label, odds in story.top_classes],
+        "engines": [_engine(audit_id, verdict) for verdict in story.verdicts],
+        "exemplars": {"given": shown["given"], "suggested": shown["suggested"]},
+        "neighbours": shown["neighbours"],
+        "duplicates": shown["duplicates"],
+    }
+
+
+def record(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Write verdicts, one transaction each, and say for each whether it is in the database.
+
+    A verdict that arrives twice is the same verdict (``reviewing.decide``).
+    """
+    return {"results": [_record_one(verdict) for verdict in payload["verdicts"]]}
+
+
+def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Take back the reviewer's newest decision; ``item`` is the sample as it stands now, or None."""
+    with session() as open_session:
+        audit = audits.get(open_session, int(payload["audit"]))
+    undone = decisions.undo_last(audit.dataset_id, str(payload["reviewer"]))
+    if undone is None:
+        return {"item": None}
+    with session() as open_session:
+        where = scores.SuspectFilter(sample_ids=(undone.sample_id,))
+        page = scores.page(open_session, audit, where, limit=1)
+        standing = _review_ids(open_session, audit.dataset_id, page)
+    if page.empty:
+        raise ReviewError(f"Sample {undone.sample_id} is undone; it is not part of this audit's list.")
+    return {"item": _item(page.to_dict("records")[0], standing)}
+
+
+def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Where the review stands, for the line above the bench; what comes next is that of the queue ``where``."""
+    where = payload.get("where") or {}
+    with session() as open_session:
+        audit = audits.get(open_session, int(payload["audit"]))
+    assert audit.id is not None
+    upcoming = None
+    if any(value not in (None, False) for name, value in where.items() if name != "undecided"):
+        upcoming = queue_page(audit, {**where, "undecided": True}, limit=review_progress.PACE_WINDOW)
+    seen = review_progress.progress(audit.dataset_id, audit.id, queue=upcoming)
+    return {
+        "decided": seen.decided,
+        "found": seen.found,
+        "hit_rate": seen.hit_rate,
+        "per_minute": seen.per_minute,
+        "expected_left": seen.left.point,
+        "sentence": seen.advice,
+    }
+
+
+def suspect_filter(
+    where: Mapping[str, Any], audit: AuditTable, *, after: int | None = None
+) -> scores.SuspectFilter:
+    """The filter that a page's mapping names; a region of the map becomes the samples inside it."""
+    region = where.get("region")
+    return scores.SuspectFilter(
+        given_label=where.get("given"),
+        suggested_label=where.get("suggested"),
+        split=where.get("split"),
+        only_issues=bool(where.get("issues")),
+        only_undecided=bool(where.get("undecided")),
+        only_decided=bool(where.get("decided")),
+        min_agreement=where.get("agreement"),
+        min_disagreement=where.get("disagreement"),
+        max_rank=where.get("max_rank"),
+        after_rank=after,
+        sample_ids=None if region is None else tuple(inside(audit, region)[:MAX_SELECTED]),
+    )
+
+
+def inside(audit: AuditTable, region: Mapping[str, Any]) -> list[int]:
+    """sample_ids whose point on an engine's map lies inside the region's polygon."""
+    assert audit.id is not None
+    points = arrays.map_points(audit.id, str(region["engine"]))
+    polygon = np.asarray(region["polygon"], dtype=np.float64)
+    return [int(one) for one in np.flatnonzero(geometry.contains(polygon, np.asarray(points)))]
+
+
+def map_bytes(audit_id: int, engine: str) -> bytes:
+    """Points of a map and what colours them, packed for the canvas (``geometry.pack``)."""
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+        if engine not in audit.engines:
+            raise NotFoundError(f"Audit {audit_id} has no engine {engine!r}.")
+        table = scores.table(open_session, audit_id)
+    decided = decisions.outcomes(audit.dataset_id)
+    return geometry.pack(
+        np.asarray(arrays.map_points(audit_id, engine)),
+        given=table.given_label.to_numpy(),
+        suggested=table.suggested_label.to_numpy(),
+        trust=table.trust_score.to_numpy(dtype=np.float64, na_value=np.nan),
+        is_issue=table.is_label_issue.to_numpy(dtype=bool),
+        decisions={sample: vocabulary.DECISIONS.index(row.decision) for sample, row in decided.items()},
+    )
+
+
+def queue_page(
+    audit: AuditTable, where: Mapping[str, Any], *, after: int | None = None, limit: int
+) -> pd.DataFrame:
+    """A page of the queue that ``where`` names, behind the rank ``after``."""
+    with session() as open_session:
+        return _page(open_session, audit, where, after, limit)
+
+
+def _page(
+    open_session: Any, audit: AuditTable, where: Mapping[str, Any], after: int | None, limit: int
+) -> pd.DataFrame:
+    """A page of the queue. What one engine sees is no column, so its rows are picked page by page."""
+    engine = where.get("engine")
+    if engine is None:
+        return scores.page(open_session, audit, suspect_filter(where, audit, after=after), limit=limit)
+    assert audit.id is not None
+    probs, found, picked = arrays.pred_probs(audit.id, str(engine)), 0, []
+    for _ in range(MOST_PAGES_SEARCHED):
+        page = scores.page(open_session, audit, suspect_filter(where, audit, after=after), limit=MAX_PAGE)
+        ids = page.sample_id.to_numpy(dtype=np.int64)
+        chosen = page[probs[ids].argmax(axis=1) != page.given_label.to_numpy()] if len(page) else page
+        picked.append(chosen)
+        found += len(chosen)
+        if len(page) < MAX_PAGE or found >= limit:
+            break
+        after = int(page["rank"].iloc[-1])
+    return pd.concat(picked).head(limit)
+
+
+def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
+    token = str(verdict.get("token"))
+    try:
+        decided = decisions.decide(
+            int(verdict["dataset"]),
+            int(verdict["sample"]),
+            str(verdict["decision"]),
+            reviewer=str(verdict["reviewer"]),
+            label=verdict.get("label"),
+            labels=verdict.get("labels"),
+            audit_id=verdict.get("audit"),
+        )
+    except CatalogError:  # no word against this verdict: the browser keeps it and sends it again
+        raise
+    except AuditorError as error:
+        return {"token": token, "error": str(error)}
+    # The reviewer's own verdict from another window is a conflict too.
+    conflict = decided.replaced
+    # What the reviewer had on the screen when deciding is no surprise.
+    if conflict is not None and conflict.review_id == verdict.get("seen"):
+        conflict = None
+    told = None
+    if conflict is not None:
+        told = {
+            "decision": conflict.decision,
+            "label": conflict.label,
+            "labels": conflict.labels,
+            "reviewer": conflict.reviewer,
+            "review": conflict.review_id,
+        }
+    return {"token": token, "review": decided.review_id, "conflict": told}
+
+
+def _review_ids(open_session: Any, dataset_id: int, page: pd.DataFrame) -> dict[int, int]:
+    decided = [int(one) for one in page.loc[page.decision.notna(), "sample_id"]]
+    standing = (reviews.standing(open_session, dataset_id, one) for one in decided)
+    return {row.sample_id: row.review_id for row in standing if row is not None}
+
+
+def _item(row: Mapping[Any, Any], review_ids: Mapping[int, int]) -> dict[str, Any]:
+    def known(value: Any) -> Any:
+        return None if value is None or (isinstance(value, float) and math.isnan(value)) else value
+
+    label = known(row["decided_label"])
+    return {
+        "sample": int(row["sample_id"]),
+        "rank": int(row["rank"]),
+        "given": int(row["given_label"]),
+        "suggested": int(row["suggested_label"]),
+        "error": known(row["error_probability"]),
+        "suggestedProbability": known(row["suggested_probability"]),
+        "agreement": int(row["agreement"]),
+        "decision": known(row["decision"]),
+        "label": None if label is None else int(label),
+        "labels": known(row["decided_labels"]),
+        "reviewer": known(row["reviewer"]),
+        "review": review_ids.get(int(row["sample_id"])),
+    }
+
+
+def _engine(audit_id: int, verdict: arrays.EngineVerdict) -> dict[str, Any]:
+    return {
+        "title": verdict.title,
+        "predicted": verdict.predicted_label,
+        "trust": verdict.trust,
+        "sentence": verdict.sentence,
+        "history": _main_history(audit_id, verdict),
+    }
+
+
+def _main_history(audit_id: int, verdict: arrays.EngineVerdict) -> dict[str, Any] | None:
+    """The first published signal of the engine that has a history, by epoch."""
+    published: Sequence[str] = list(arrays.describe(audit_id, verdict.engine)["signals"])
+    for name in [*published, *verdict.history]:
+        if name in verdict.history:
+            about = arrays.describe(audit_id, verdict.engine)["signals"].get(name, {})
+            return {"title": about.get("title", name), "values": verdict.history[name]}
+    return None

@@ -1,0 +1,98 @@
+"""HTTP beside Streamlit: pictures to show, pages of the queue, and verdicts to keep.
+
+Every route needs the secret of ``access.py``. Bodies and answers are JSON; what an answer means is written in
+``bench.py``, which knows nothing of HTTP.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from app.server import bench, pictures, verify
+from app.session import access, failures
+from auditor.errors import AuditorError, CatalogError
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+DAY_S = 86_400
+MAX_BODY_BYTES = 4_000_000
+MAX_PICTURE = 2048
+"""Most pixels a side of a picture: more than a window shows."""
+
+
+def _json(answer: Callable[[dict[str, Any]], Any]) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        if not access.is_known(request.headers.get("X-Auditor-Token")):
+            return JSONResponse({"error": "This page is from another session; reload it."}, status_code=403)
+        body = await request.body()
+        if len(body) > MAX_BODY_BYTES:
+            return JSONResponse({"error": "The request is too large."}, status_code=400)
+        try:
+            payload = await request.json()
+            return JSONResponse(_finite(await run_in_threadpool(answer, payload)))
+        except CatalogError as error:  # the same request may succeed in a minute
+            return JSONResponse({"error": str(error)}, status_code=503)
+        except AuditorError as error:
+            return JSONResponse({"error": str(error)}, status_code=400)
+        except Exception as error:  # the edge: logged with an id, shown as one line
+            return JSONResponse({"error": failures.sentence(error)}, status_code=500)
+
+    return endpoint
+
+
+def _binary(answer: Callable[[Request], tuple[bytes, str]]) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        known = request.headers.get("X-Auditor-Token") or request.query_params.get("t")
+        if not access.is_known(known):
+            return Response(status_code=403)
+        try:
+            content, media_type = await run_in_threadpool(answer, request)
+        except AuditorError as error:
+            return Response(str(error), status_code=404, media_type="text/plain")
+        except Exception as error:
+            return Response(failures.sentence(error), status_code=500, media_type="text/plain")
+        headers = {"Cache-Control": f"private, max-age={DAY_S}", "X-Content-Type-Options": "nosniff"}
+        return Response(content, media_type=media_type, headers=headers)
+
+    return endpoint
+
+
+def _image(request: Request) -> tuple[bytes, str]:
+    size = min(MAX_PICTURE, max(16, int(request.query_params.get("size", "128"))))
+    return pictures.png(request.path_params["dataset"], request.path_params["sample"], size), "image/png"
+
+
+def _map(request: Request) -> tuple[bytes, str]:
+    points = bench.map_bytes(request.path_params["audit"], request.path_params["engine"])
+    return points, "application/octet-stream"
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no NaN; a missing number is null."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_finite(inner) for inner in value]
+    return value
+
+
+ROUTES = [
+    Route("/bench/image/{dataset:int}/{sample:int}.png", _binary(_image)),
+    Route("/bench/map/{audit:int}/{engine:str}", _binary(_map)),
+    Route("/bench/queue", _json(bench.queue), methods=["POST"]),
+    Route("/bench/queue-size", _json(bench.queue_size), methods=["POST"]),
+    Route("/bench/card", _json(bench.card), methods=["POST"]),
+    Route("/bench/verdicts", _json(bench.record), methods=["POST"]),
+    Route("/bench/undo", _json(bench.undo), methods=["POST"]),
+    Route("/bench/progress", _json(bench.progress), methods=["POST"]),
+    Route("/bench/blind", _json(verify.record), methods=["POST"]),
+    Route("/bench/blind-undo", _json(verify.undo), methods=["POST"]),
+]

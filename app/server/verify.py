@@ -1,0 +1,60 @@
+"""What the verify screen sends: blind verdicts on randomly drawn samples, and their undoing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.session import readers
+from auditor.catalog import verifications
+from auditor.catalog.db import session
+from auditor.catalog.models import VerdictTable
+from auditor.errors import AuditorError, CatalogError, VerificationError
+from auditor.review import random_sample
+
+
+def record(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Write blind verdicts; each answer says whether that one is in the database, the last what others judged."""
+    results = [_record_one(verdict) for verdict in payload["verdicts"]]
+    if results:
+        standing = _standing(int(payload["verdicts"][-1]["draw"]))
+        results[-1]["judged"] = [f"{draw}/{sample}" for draw, sample in standing]
+    return {"results": results}
+
+
+def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Take back the verdict on one sample; ``last`` is the reviewer's newest that stands then, or None.
+
+    ``refused`` says why it stays, where somebody else's later verdict stands.
+    """
+    draw_id, reviewer = int(payload["draw"]), str(payload["reviewer"])
+    refused = None
+    try:
+        random_sample.undo(draw_id, int(payload["sample"]), reviewer=reviewer)
+    except VerificationError as error:
+        refused = str(error)
+    with session() as open_session:
+        dataset_id = verifications.get_draw(open_session, draw_id).dataset_id
+    return {"refused": refused, "last": readers.last_blind_item(dataset_id, reviewer)}
+
+
+def _standing(draw_id: int) -> dict[tuple[int, int], VerdictTable]:
+    with session() as open_session:
+        dataset_id = verifications.get_draw(open_session, draw_id).dataset_id
+        return verifications.verdicts(open_session, dataset_id)
+
+
+def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
+    token, reviewer = str(verdict.get("token")), str(verdict["reviewer"])
+    draw_id, sample_id = int(verdict["draw"]), int(verdict["sample"])
+    try:
+        before = _standing(draw_id).get((draw_id, sample_id))
+        random_sample.record(
+            draw_id, sample_id, str(verdict["decision"]), label=verdict.get("label"), reviewer=reviewer
+        )
+    except CatalogError:  # no word against this verdict: the browser keeps it and sends it again
+        raise
+    except AuditorError as error:
+        return {"token": token, "error": str(error)}
+    others = before is not None and before.reviewer != reviewer.strip()
+    return {"token": token, "judged_before_by": before.reviewer if before is not None and others else None}

@@ -1,0 +1,12 @@
+"""What a session knows and may do: state, readers, choices, words, access, failures."""
+
+__all__ = [
+    "access",
+    "allowed",
+    "choices",
+    "failures",
+    "previews",
+    "readers",
+    "state",
+    "words",
+]

@@ -1,0 +1,75 @@
+"""A look at a source before anything is registered: its rows, classes, problems and first pictures."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from auditor.importing import imports, staging
+from auditor.pictures.cache import png_of
+from auditor.pictures.decoding import ImageError, channels_first, upright
+from auditor.pictures.sources import (
+    Problem,
+    SourceOptions,
+    SourceRow,
+    UnreadableError,
+    open_source,
+    read_bytes,
+)
+
+NUM_PICTURES = 12
+PICTURE_SIZE = 128
+ROWS_LOOKED_AT = 5_000
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a source holds."""
+
+    preview: imports.Preview
+    pictures: list[tuple[str, bytes]]
+    """(given label, PNG) of the first images that can be read."""
+
+
+def look(source: str, options: Mapping[str, str | None]) -> Look:
+    """Read a source's rows and first pictures.
+
+    Raises:
+        ImportRefusedError: the source cannot be read at all.
+    """
+    seen = imports.preview(source, **options)
+    return Look(seen, _pictures(source, options))
+
+
+def _pictures(source: str, options: Mapping[str, str | None]) -> list[tuple[str, bytes]]:
+    found: list[tuple[str, bytes]] = []
+    with staging.work_folder() as folder:
+        opened = open_source(source, SourceOptions(**options), folder / "files")
+        rows = _one_a_class(opened.rows())
+        for row, payload in zip(rows, opened.payloads(row.location for row in rows), strict=False):
+            try:
+                data = payload if isinstance(payload, bytes) else read_bytes(opened.info.root, payload)
+                pixels = channels_first(upright(data, at_least=PICTURE_SIZE))
+            except (ImageError, UnreadableError):
+                continue  # the preview lists it among the problems
+            found.append((row.label or "unlabeled", png_of(pixels, PICTURE_SIZE)))
+    return found
+
+
+def _one_a_class(rows: Iterable[SourceRow | Problem]) -> list[SourceRow]:
+    """The first row of each of the first classes, filled up with further rows, by row."""
+    first: dict[str | None, SourceRow] = {}
+    others: list[SourceRow] = []
+    for row in itertools.islice(rows, ROWS_LOOKED_AT):
+        if isinstance(row, Problem):
+            continue
+        if row.label not in first:
+            first[row.label] = row
+        elif len(others) < NUM_PICTURES:
+            others.append(row)
+        if len(first) == NUM_PICTURES:
+            break
+    # Parquet streams its bytes in row order, so the pictures are asked for in that order too.
+    chosen = [*first.values(), *others][:NUM_PICTURES]
+    return sorted(chosen, key=lambda row: (row.row is not None, row.row or 0))

@@ -1,0 +1,201 @@
+"""Readers for the screens. Caches take ids, never sessions; what people write is read afresh every time.
+
+An id means something only in its home, and there only until it is removed: a later row may get it again. So caches
+also take the home and when the row came to be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+from numpy.typing import NDArray
+
+from app.session import access
+from auditor.audits import progress, statements
+from auditor.catalog import audits, datasets, scores, verifications
+from auditor.catalog.db import session
+from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable, EpochTable
+from auditor.errors import NotFoundError
+from auditor.review import random_sample
+from auditor.settings import settings
+from auditor.statistics import ErrorsLeft, NoiseRate
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where a dataset stands, for Home."""
+
+    dataset: DatasetTable
+    audits: int
+    running: AuditTable | None
+    finished: AuditTable | None
+    decided: int
+    found: int
+    drawn: int
+    verified: int
+    left: ErrorsLeft | None
+    noise: NoiseRate | None
+
+
+def all_datasets() -> list[DatasetTable]:
+    """Every dataset, the newest first."""
+    with session() as open_session:
+        return datasets.list_all(open_session)
+
+
+def dataset(name: str) -> DatasetTable:
+    """The dataset of that name."""
+    with session() as open_session:
+        return datasets.get(open_session, name)
+
+
+def audits_of(dataset_id: int | None) -> list[AuditTable]:
+    """Audits of a dataset, the newest first."""
+    assert dataset_id is not None
+    with session() as open_session:
+        return audits.of_dataset(open_session, dataset_id)
+
+
+def audit_state(audit: AuditTable) -> str:
+    """``queued``, ``running``, ``finished``, ``failed``, ``cancelled`` or ``dead``."""
+    return audits.state(audit)
+
+
+def epochs(audit_id: int) -> list[EpochTable]:
+    """Every recorded epoch of an audit."""
+    with session() as open_session:
+        return audits.epochs(open_session, audit_id)
+
+
+def engine_runs(audit_id: int) -> list[EngineRunTable]:
+    """The engine runs of an audit in their order."""
+    with session() as open_session:
+        return audits.runs(open_session, audit_id)
+
+
+def blind_items(dataset_id: int, pending: list[tuple[int, int]]) -> list[dict[str, Any]]:
+    """(draw_id, sample_id) pairs with what a blind judge may see: the given label and the path."""
+    with session() as open_session:
+        rows = datasets.samples(open_session, dataset_id, [sample for _, sample in pending])
+    by_id = {row.sample_id: row for row in rows}
+    return [
+        {
+            "draw": draw,
+            "sample": sample,
+            "given": by_id[sample].given_label,
+            "filepath": by_id[sample].filepath,
+        }
+        for draw, sample in pending
+        if sample in by_id
+    ]
+
+
+def last_blind_item(dataset_id: int, reviewer: str) -> dict[str, Any] | None:
+    """The reviewer's newest standing blind verdict, so that it can be taken back after a reload."""
+    with session() as open_session:
+        standing = verifications.verdicts(open_session, dataset_id)
+    own = [(row.id or 0, key) for key, row in standing.items() if row.reviewer == reviewer]
+    return blind_items(dataset_id, [max(own)[1]])[0] if own else None
+
+
+def given_labels(dataset_id: int) -> NDArray[np.int64]:
+    """(N,) given labels; -1 = unlabeled."""
+    with session() as open_session:
+        return datasets.given_labels(open_session, dataset_id)
+
+
+def class_counts(row: DatasetTable) -> dict[int, int]:
+    """Samples by given label; -1 counts the unlabeled."""
+    return _class_counts(settings().home, row.id or 0, str(row.created_at))
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _class_counts(home: Path, dataset_id: int, version: str) -> dict[int, int]:  # noqa: ARG001
+    with session() as open_session:
+        return datasets.class_counts(open_session, dataset_id)
+
+
+def split_counts(row: DatasetTable) -> dict[str, int]:
+    """Samples by split, the largest first; empty where the source named none."""
+    return _split_counts(settings().home, row.id or 0, str(row.created_at))
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _split_counts(home: Path, dataset_id: int, version: str) -> dict[str, int]:  # noqa: ARG001
+    with session() as open_session:
+        return datasets.split_counts(open_session, dataset_id)
+
+
+def pair_counts(audit: AuditTable) -> pd.DataFrame:
+    """Label issues by (given_label, suggested_label), the most frequent first."""
+    return _pair_counts(settings().home, audit.id or 0, _version(audit))
+
+
+def _version(audit: AuditTable) -> str:
+    """Changes whenever the audit's scores do, and with an audit that has the id of one that was removed."""
+    return f"{audit.created_at} {audit.finished_at} {audit.summary.get('settled_at')}"
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def _pair_counts(home: Path, audit_id: int, version: str) -> pd.DataFrame:  # noqa: ARG001
+    with session() as open_session:
+        return scores.pair_counts(open_session, audits.get(open_session, audit_id))
+
+
+def score_table(audit: AuditTable) -> pd.DataFrame:
+    """All scores of an audit in sample order."""
+    return _score_table(settings().home, audit.id or 0, _version(audit))
+
+
+@st.cache_data(max_entries=2, show_spinner=False)
+def _score_table(home: Path, audit_id: int, version: str) -> pd.DataFrame:  # noqa: ARG001
+    with session() as open_session:
+        return scores.table(open_session, audit_id)
+
+
+def status(row: DatasetTable) -> Status:
+    """Where a dataset stands."""
+    assert row.id is not None
+    known_audits = audits_of(row.id)
+    running = next((one for one in known_audits if audits.state(one) in ("running", "queued")), None)
+    finished = next((one for one in known_audits if one.status == "finished"), None)
+    known = progress.findings(row)
+    return Status(
+        dataset=row,
+        audits=len(known_audits),
+        running=running,
+        finished=finished,
+        decided=len(known.decided),
+        found=len(known.wrong),
+        drawn=random_sample.num_drawn(row.id),
+        verified=random_sample.num_judged(row.id),
+        left=None if finished is None else progress.errors_left(row, finished, known),
+        noise=None if finished is None else progress.noise_rate(finished),
+    )
+
+
+def standing(audit: AuditTable) -> statements.Standing:
+    """Scores and verified rows as they are this moment.
+
+    Raises:
+        NotFoundError: the audit was never stored.
+    """
+    if audit.id is None:
+        raise NotFoundError("This audit is not in the catalog.")
+    return statements.load(audit.id)
+
+
+def connection(row: DatasetTable) -> dict[str, Any]:
+    """What a component needs to call our routes about a dataset."""
+    base = (st.get_option("server.baseUrlPath") or "").strip("/")
+    return {
+        "base": f"/{base}" if base else "",
+        "token": access.token(),
+        "dataset": row.id,
+        "version": int(row.created_at.timestamp()),
+    }

@@ -1,0 +1,13 @@
+"""Audits: planned, run in a process of their own, kept as arrays, settled into scores and statements."""
+
+__all__ = [
+    "arrays",
+    "durations",
+    "experiment_results",
+    "own_models",
+    "plan",
+    "progress",
+    "settle",
+    "statements",
+    "worker",
+]

@@ -1,0 +1,291 @@
+"""The arrays that an audit left on disk, and the evidence on one sample put together from them.
+
+Layout below ``home/audits/<audit>/<engine>/``: ``pred_probs.npy`` (N, K) float32, ``trust_score.npy`` (N,)
+float32, ``embeddings.npy`` (N, D) float32, ``signal_<name>.npy`` (N,) float32, ``history_<name>.npy`` (E, N)
+float16 and ``map.npy`` (N, 2) float32; the audit's first engine also ``neighbours.npy`` (N, 8) int32. They are
+opened as memory maps: one sample's story reads a few pages, never the file. Only where an audit of an earlier
+version left no ``neighbours.npy`` does a story look through all embeddings.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlmodel import Session
+
+from auditor.audits import embedding, own_models
+from auditor.catalog import audits, datasets, scores
+from auditor.catalog.db import session
+from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable, SampleTable
+from auditor.errors import NotFoundError
+from auditor.settings import settings
+from auditor.statistics import LEAST_WEIGHT, engine_sentence, headline
+
+NEIGHBOURS = 8
+MOST_DUPLICATES = 60
+"""Samples with the same picture that a story names: a placeholder may stand in a dataset any number of times."""
+TOP_CLASSES = 9
+
+
+def warnings_of(run: EngineRunTable) -> list[str]:
+    """What the engine says makes its own result doubtful, one sentence each; empty where nothing does."""
+    return [str(warning) for warning in run.provenance.get("notes", {}).get("warnings", [])]
+
+
+@dataclass(frozen=True)
+class EngineVerdict:
+    """What one witness says about one sample: an engine, or the user's own predictions."""
+
+    engine: str
+    title: str
+    predicted_label: int
+    trust: float
+    """NaN for own predictions: their place among all samples would need all of them."""
+    signals: Mapping[str, float]
+    history: Mapping[str, list[float]]
+    """By signal, one value a recorded epoch."""
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Everything that helps a person to judge one sample."""
+
+    sample_id: int
+    filepath: str
+    given_label: int
+    suggested_label: int
+    suggested_probability: float
+    error_probability: float
+    trust_score: float
+    top_classes: list[tuple[int, float]]
+    """(class, mean probability by the witnesses' weights, as the suggestion has it), the likeliest first, at most
+    nine."""
+    verdicts: list[EngineVerdict]
+    neighbours: list[int]
+    duplicates: list[int]
+    """The first ``MOST_DUPLICATES`` other samples with the same picture."""
+    headline: str
+    """What the witnesses together say, in one sentence."""
+
+
+def store(folder: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write an engine's arrays all together or not at all; an older set of the same engine is replaced."""
+    building = folder.with_name(folder.name + ".building")
+    shutil.rmtree(building, ignore_errors=True)
+    building.mkdir(parents=True)
+    for name, values in arrays.items():
+        np.save(building / f"{name}.npy", values)
+    shutil.rmtree(folder, ignore_errors=True)
+    building.rename(folder)
+
+
+def engine_folder(audit_id: int, engine: str) -> Path:
+    """Where an engine's arrays lie."""
+    return settings().audit_folder(audit_id) / engine
+
+
+def array(audit_id: int, engine: str, name: str) -> NDArray[Any]:
+    """One array as a read-only memory map.
+
+    Raises:
+        NotFoundError: the engine did not finish or has no such array.
+    """
+    path = engine_folder(audit_id, engine) / f"{name}.npy"
+    if not path.exists():
+        raise NotFoundError(f"Audit {audit_id} has no {name} of engine {engine}; did that engine finish?")
+    loaded: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    return loaded
+
+
+def pred_probs(audit_id: int, engine: str) -> NDArray[np.float32]:
+    """(N, K) float32, rows sum to 1."""
+    return array(audit_id, engine, "pred_probs")
+
+
+def trust(audit_id: int, engine: str) -> NDArray[np.float32]:
+    """(N,) float32 in [0, 1], NaN where unlabeled; 1 = the given label looks right."""
+    return array(audit_id, engine, "trust_score")
+
+
+def signal(audit_id: int, engine: str, name: str) -> NDArray[np.float32]:
+    """(N,) float32: one published signal in its own orientation."""
+    return array(audit_id, engine, f"signal_{name}")
+
+
+def history(audit_id: int, engine: str, name: str) -> NDArray[np.float16]:
+    """(E, N) float16: a signal by recorded epoch."""
+    return array(audit_id, engine, f"history_{name}")
+
+
+def embeddings(audit_id: int, engine: str) -> NDArray[np.float32]:
+    """(N, D) float32: what the engine learned about each image."""
+    return array(audit_id, engine, "embeddings")
+
+
+def map_points(audit_id: int, engine: str) -> NDArray[np.float32]:
+    """(N, 2) float32: the embedding laid out on a plane."""
+    return array(audit_id, engine, "map")
+
+
+def signal_names(audit_id: int, engine: str) -> list[str]:
+    """The signals that the engine left."""
+    return _names(audit_id, engine, "signal_")
+
+
+def history_names(audit_id: int, engine: str) -> list[str]:
+    """The signals whose history the engine left."""
+    return _names(audit_id, engine, "history_")
+
+
+def engines_of(audit_id: int) -> list[str]:
+    """Engines of the audit whose arrays are complete, in the audit's order."""
+    with session() as open_session:
+        runs = audits.runs(open_session, audit_id)
+    return [run.engine for run in runs if (engine_folder(audit_id, run.engine) / "pred_probs.npy").exists()]
+
+
+def trained_labels(audit_id: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The labels (N,) and the trusted mask (N,) that the audit trained on."""
+    with np.load(settings().audit_folder(audit_id) / "inputs.npz", allow_pickle=False) as stored:
+        return stored["labels"], stored["trusted"]
+
+
+def evidence(audit_id: int, sample_id: int) -> Evidence:
+    """Put together what the audit knows about one sample.
+
+    Raises:
+        NotFoundError: no such audit, sample or score.
+    """
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+        score = scores.of_samples(open_session, audit_id, [sample_id]).get(sample_id)
+        if score is None:
+            raise NotFoundError(f"Audit {audit_id} has no score for sample {sample_id}.")
+        sample = datasets.sample(open_session, audit.dataset_id, sample_id)
+        dataset = open_session.get(DatasetTable, audit.dataset_id)
+        same_picture = _duplicates(open_session, sample)
+    assert dataset is not None
+    engines = engines_of(audit_id)
+    verdicts = [
+        _verdict(audit, engine, sample_id, score.given_label, dataset.class_names) for engine in engines
+    ]
+    opinions = {engine: pred_probs(audit_id, engine)[sample_id] for engine in engines}
+    for name, own in own_models.heard_by(audit).items():
+        if predicted_label(own[sample_id]) >= 0:
+            opinions[name] = own[sample_id]
+            verdicts.append(_own_verdict(name, own[sample_id], score.given_label, dataset.class_names))
+    votes = [(verdict.title, verdict.predicted_label) for verdict in verdicts]
+    weights = [max(audit.summary["weights"].get(name, 0.0), LEAST_WEIGHT) for name in opinions]
+    probs = np.average(list(opinions.values()), axis=0, weights=weights)
+    order = np.argsort(-probs, kind="stable")[:TOP_CLASSES]
+    return Evidence(
+        sample_id=sample_id,
+        filepath=sample.filepath,
+        given_label=score.given_label,
+        suggested_label=score.suggested_label,
+        suggested_probability=score.suggested_probability,
+        error_probability=float("nan") if score.error_probability is None else score.error_probability,
+        trust_score=float("nan") if score.trust_score is None else score.trust_score,
+        top_classes=[(int(label), float(probs[label])) for label in order],
+        verdicts=verdicts,
+        neighbours=_neighbours(audit_id, engines[0], sample_id) if engines else [],
+        duplicates=same_picture,
+        headline=headline(score.given_label, votes, dataset.class_names),
+    )
+
+
+def headlines(
+    audit: AuditTable, given_labels: Mapping[int, int], class_names: Sequence[str]
+) -> dict[int, str]:
+    """What the witnesses together say about each of some samples (given label by sample_id), one sentence each."""
+    assert audit.id is not None
+    voters = [
+        (describe(audit.id, name)["title"], pred_probs(audit.id, name)) for name in engines_of(audit.id)
+    ]
+    voters += own_models.heard_by(audit).items()
+    return {
+        i: headline(given, [(name, predicted_label(probs[i])) for name, probs in voters], class_names)
+        for i, given in given_labels.items()
+    }
+
+
+def _verdict(
+    audit: AuditTable, engine: str, sample_id: int, given: int, class_names: list[str]
+) -> EngineVerdict:
+    assert audit.id is not None
+    about = describe(audit.id, engine)
+    probs = pred_probs(audit.id, engine)[sample_id]
+    signals = {
+        name: float(signal(audit.id, engine, name)[sample_id]) for name in signal_names(audit.id, engine)
+    }
+    story = {
+        name: [float(value) for value in history(audit.id, engine, name)[:, sample_id]]
+        for name in history_names(audit.id, engine)
+    }
+    predicted = int(np.argmax(probs))
+    trust_score = float(trust(audit.id, engine)[sample_id])
+    sentence = engine_sentence(
+        given=class_names[given] if given >= 0 else None,
+        predicted=class_names[predicted],
+        probability=float(probs[predicted]),
+        given_probability=float(probs[given]) if given >= 0 else None,
+        history=story,
+    )
+    return EngineVerdict(engine, about["title"], predicted, trust_score, signals, story, sentence)
+
+
+def _own_verdict(name: str, probs: NDArray[np.float32], given: int, class_names: list[str]) -> EngineVerdict:
+    predicted = predicted_label(probs)
+    sentence = engine_sentence(
+        given=class_names[given] if given >= 0 else None,
+        predicted=class_names[predicted],
+        probability=float(probs[predicted]),
+        given_probability=float(probs[given]) if given >= 0 else None,
+        history={},
+    )
+    return EngineVerdict(name, name, predicted, float("nan"), {}, {}, sentence)
+
+
+def predicted_label(probs: NDArray[np.floating]) -> int:
+    """The likeliest class of one sample's (K,) probabilities, -1 where the witness has no opinion."""
+    return int(np.argmax(probs)) if np.isfinite(probs).all() else -1
+
+
+def describe(audit_id: int, engine: str) -> dict[str, Any]:
+    """Title, paper and the signals' meanings of an engine as the audit recorded them (needs no torch)."""
+    path = settings().audit_folder(audit_id) / f"{engine}.json"
+    if not path.exists():
+        return {"title": engine, "paper": "", "signals": {}}
+    about: dict[str, Any] = json.loads(path.read_text())
+    return about
+
+
+def _neighbours(audit_id: int, engine: str, sample_id: int) -> list[int]:
+    if (engine_folder(audit_id, engine) / "neighbours.npy").exists():
+        return [int(i) for i in array(audit_id, engine, "neighbours")[sample_id]]
+    ids, _ = embedding.nearest_neighbors(
+        embeddings(audit_id, engine), np.array([sample_id]), num_neighbors=NEIGHBOURS
+    )
+    return [int(i) for i in ids[0]]
+
+
+def _duplicates(open_session: Session, sample: SampleTable) -> list[int]:
+    if sample.duplicate_group is None:
+        return []
+    group = datasets.group_members(
+        open_session, sample.dataset_id, sample.duplicate_group, limit=MOST_DUPLICATES + 1
+    )
+    return [one for one in group if one != sample.sample_id][:MOST_DUPLICATES]
+
+
+def _names(audit_id: int, engine: str, prefix: str) -> list[str]:
+    files = sorted(engine_folder(audit_id, engine).glob(f"{prefix}*.npy"))
+    return [path.stem.removeprefix(prefix) for path in files]

@@ -1,0 +1,43 @@
+"""What a comparison or a tournament said, kept beside the dataset so that the report can say it too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from auditor.catalog.models import now
+from auditor.files import written_whole
+from auditor.settings import settings
+
+KINDS = {"compare": "Before and after", "simulate": "Planted errors"}
+"""By the command that makes it: what the report calls it."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """The newest result of one kind."""
+
+    title: str
+    made_at: str
+    """Date and time, UTC, as text."""
+    sentences: Sequence[str]
+
+
+def keep(dataset_id: int, kind: str, sentences: Sequence[str]) -> None:
+    """Remember a result of ``kind`` (a key of ``KINDS``) in place of the one before."""
+    folder = settings().dataset_folder(dataset_id)
+    with written_whole(folder / f"{kind}.json") as beside:
+        stamp = now().strftime("%Y-%m-%d %H:%M UTC")
+        beside.write_text(json.dumps({"made_at": stamp, "sentences": list(sentences)}), encoding="utf-8")
+
+
+def kept(dataset_id: int) -> list[Experiment]:
+    """The newest result of each kind that there is."""
+    found = []
+    for kind, title in KINDS.items():
+        path = settings().dataset_folder(dataset_id) / f"{kind}.json"
+        if path.exists():
+            stored = json.loads(path.read_text(encoding="utf-8"))
+            found.append(Experiment(title, stored["made_at"], stored["sentences"]))
+    return found

@@ -1,0 +1,183 @@
+"""A user's own predicted probabilities: kept beside the dataset, one file a model, until they are forgotten.
+
+Every later audit of the dataset hears them as one more witness. The name of a model becomes the name of its
+file and of its witness, so it is checked before anything is read or stored.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from auditor import engine_bridge
+from auditor.catalog import datasets
+from auditor.catalog.db import session
+from auditor.catalog.models import AuditTable, DatasetTable
+from auditor.errors import ImportRefusedError, NotFoundError
+from auditor.files import written_whole
+from auditor.settings import settings
+from auditor.statistics import (
+    probabilities_from_array,
+    probabilities_from_cells,
+    read_predictions,
+    witness_from_frame,
+)
+
+FOLDER = "own_predictions"
+COLUMNS = "column:"
+"""``column:PREFIX`` names the dataset's own columns PREFIX + class name in place of a file."""
+NAME = re.compile(r"\w[\w .()+-]*")
+MOST_BYTES = 200
+"""Of a name: a file system takes 255, and some are ours."""
+MOST_LISTED = 10
+
+
+@dataclass(frozen=True)
+class Added:
+    """What was taken."""
+
+    name: str
+    num_rows: int
+    """Samples on which the model has an opinion."""
+    num_samples: int
+
+
+def add(dataset_name: str, source: str | Path | NDArray[np.floating], *, name: str | None = None) -> Added:
+    """Take predicted probabilities as one more witness of every later audit; those of the same name are replaced.
+
+    ``source`` is a table with ``sample_id`` or paths and one column a class, named like the class; an (N, K) array,
+    or an ``.npy`` of one, in the order of samples and classes; or ``column:PREFIX``, the dataset's own columns
+    PREFIX + class name. Rows that are missing, empty or NaN have no opinion.
+
+    Raises:
+        ImportRefusedError: the name cannot be a witness's, or a class or row does not fit; the text names the row
+            and the remedy, and nothing was stored.
+    """
+    with session() as open_session:
+        dataset = datasets.get(open_session, dataset_name)
+    if isinstance(source, np.ndarray):
+        model = _checked(name or "own", "")
+        pred_probs = _from_array(dataset, source, model)
+    elif str(source).startswith(COLUMNS):
+        prefix = str(source).removeprefix(COLUMNS)
+        model = _checked(name or _name_of_columns(prefix), "")
+        pred_probs = _from_columns(dataset, prefix)
+    else:
+        model = _checked(name or Path(source).stem, Path(source).suffix)
+        found = read_predictions(Path(source))
+        if isinstance(found, pd.DataFrame):
+            pred_probs = _from_table(dataset, found, model)
+        else:
+            pred_probs = _from_array(dataset, found, str(source))
+    _store(_folder(dataset.id) / f"{model}.npy", pred_probs)
+    return Added(model, int(np.isfinite(pred_probs).all(axis=1).sum()), len(pred_probs))
+
+
+def names(dataset_id: int | None) -> list[str]:
+    """The models whose predictions the user handed in."""
+    return sorted(path.stem for path in _folder(dataset_id).glob("*.npy"))
+
+
+def forget(dataset_name: str, model: str) -> None:
+    """Remove a model's predictions; scores that heard them stand until their audit is settled again.
+
+    Raises:
+        NotFoundError: there are none of that name; the text lists those that there are.
+    """
+    with session() as open_session:
+        dataset = datasets.get(open_session, dataset_name)
+    there = names(dataset.id)
+    if model not in there:
+        have = f"it has those of {', '.join(there)}" if there else "it has none, --pred-probs hands some in"
+        raise NotFoundError(f"{dataset_name} has no predictions of {model!r}; {have}.")
+    (_folder(dataset.id) / f"{model}.npy").unlink(missing_ok=True)
+
+
+def load(dataset_id: int | None) -> dict[str, NDArray[np.float32]]:
+    """By model, (N, K) float32 as a read-only memory map; a row of NaN has no opinion."""
+    folder = _folder(dataset_id)
+    return {
+        name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in names(dataset_id)
+    }
+
+
+def heard_by(audit: AuditTable) -> dict[str, NDArray[np.float32]]:
+    """``load``, without the models that came after the audit was settled."""
+    heard = set(audit.summary.get("witnesses", [])) - set(audit.engines)
+    return {name: probs for name, probs in load(audit.dataset_id).items() if name in heard}
+
+
+def _folder(dataset_id: int | None) -> Path:
+    assert dataset_id is not None
+    return settings().dataset_folder(dataset_id) / FOLDER
+
+
+def _checked(name: str, suffix: str) -> str:
+    """The name, if it can be a file's and a witness's."""
+    if not NAME.fullmatch(name) or len(name.encode()) > MOST_BYTES:
+        raise ImportRefusedError(
+            f"{name!r} cannot be a model's name; rename the file: only letters, digits, spaces and . _ - + ( ), "
+            f"beginning with a letter or digit, at most {MOST_BYTES} bytes."
+        )
+    engines = {choice.name for choice in engine_bridge.engine_choices()}
+    if name.casefold() in engines:
+        raise ImportRefusedError(
+            f"{name!r} is an engine's name, and two witnesses may not share one; rename the file, for example to "
+            f"my_{name}{suffix}."
+        )
+    return name
+
+
+def _name_of_columns(prefix: str) -> str:
+    """A prefix is no file's name: what cannot stand in one is left out. No engine's name ends like this."""
+    kept = re.sub(r"[^\w .()+-]+", "_", prefix).strip(" ._-+()")
+    return f"{kept}_columns" if kept else "columns"
+
+
+def _from_array(dataset: DatasetTable, array: NDArray[np.floating], called: str) -> NDArray[np.float32]:
+    return probabilities_from_array(array, dataset.num_samples, len(dataset.class_names), name=called)
+
+
+def _from_table(dataset: DatasetTable, table: pd.DataFrame, name: str) -> NDArray[np.float32]:
+    assert dataset.id is not None
+    with session() as open_session:
+        by_path = datasets.sample_ids_by_path(open_session, dataset.id)
+        given = datasets.given_labels(open_session, dataset.id)
+    paths = sorted(by_path, key=by_path.__getitem__)
+    witness = witness_from_frame(table, given, dataset.class_names, filepaths=paths, name=name)
+    return np.asarray(witness.pred_probs, dtype=np.float32)
+
+
+def _from_columns(dataset: DatasetTable, prefix: str) -> NDArray[np.float32]:
+    assert dataset.id is not None
+    columns = [f"{prefix}{class_name}" for class_name in dataset.class_names]
+    missing = [column for column in columns if column not in dataset.user_columns]
+    if missing:
+        there = ", ".join(dataset.user_columns[:MOST_LISTED]) or "none"
+        more = ", ..." if len(dataset.user_columns) > MOST_LISTED else ""
+        raise ImportRefusedError(
+            f"{COLUMNS}{prefix}: {dataset.name} was imported without a column {missing[0]!r} ({len(missing)} of "
+            f"{len(columns)} classes lack theirs); its columns are {there}{more}."
+        )
+    with session() as open_session:
+        cells = (
+            (filepath, [extra.get(column, "") for column in columns])
+            for filepath, extra in datasets.iterate_extras(open_session, dataset.id)
+        )
+        return probabilities_from_cells(cells, columns, dataset.num_samples, name=f"{COLUMNS}{prefix}")
+
+
+def _store(path: Path, pred_probs: NDArray[np.float32]) -> None:
+    """Whole or not at all: what an audit reads meanwhile, or after a full disk, are the earlier ones."""
+    try:
+        with written_whole(path) as beside, beside.open("wb") as file:
+            np.save(file, pred_probs)
+    except OSError as error:
+        raise ImportRefusedError(
+            f"{path} cannot be written ({error.strerror or error}); nothing was changed."
+        ) from error

@@ -1,0 +1,170 @@
+"""Where the work of people stands: what was found, what is left, and whether going on is worth it.
+
+Reviews and blind verdicts count together, so that every screen, the report and the command line say the same.
+What a decision cannot change is kept between calls: with a million samples the bench asks after every few of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from auditor.audits import statements
+from auditor.catalog import audits, datasets, scores, verifications
+from auditor.catalog.db import session
+from auditor.catalog.models import AuditTable, DatasetTable
+from auditor.catalog.outcomes import Outcome
+from auditor.review import decisions, random_sample
+from auditor.review.decisions import Findings
+from auditor.settings import Settings, settings
+from auditor.statistics import ErrorsLeft, NoiseRate, noise
+from auditor.vocabulary import FOUND_WRONG
+from auditor.wording import percent
+
+PAUSE_S = 120.0
+"""A longer gap between two decisions is a pause, not reviewing time."""
+PACE_WINDOW = 50
+"""Decisions that the current hit rate and pace are taken from."""
+LOW_HIT_RATE = 0.05
+FEW_LEFT = 0.01
+"""Share of wrong labels up to which a list that yields little may be left; the worst that can be left counts."""
+
+
+@dataclass(frozen=True)
+class ReviewProgress:
+    """Where the review of an audit's suspects stands."""
+
+    decided: int
+    found: int
+    """Labels that a person found wrong, reviewing suspects or judging at random."""
+    hit_rate: float | None
+    """Share of wrong labels among the latest suspects that somebody was sure about; None before the first."""
+    per_minute: float | None
+    left: ErrorsLeft
+    advice: str
+    """Whether going on is worth it, in one sentence."""
+
+
+def progress(dataset_id: int, audit_id: int, *, queue: pd.DataFrame | None = None) -> ReviewProgress:
+    """Where the review stands, how fast it goes and whether going on is worth it.
+
+    ``queue``: the next undecided suspects where only a part of them is reviewed, as ``scores.page`` gives them;
+    None = those of the whole ranking. What is left is about the whole data set either way.
+    """
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+        dataset = open_session.get(DatasetTable, dataset_id)
+        assert dataset is not None
+        if queue is None:
+            undecided = scores.SuspectFilter(only_undecided=True)
+            upcoming = scores.page(open_session, audit, undecided, limit=PACE_WINDOW)
+        else:
+            upcoming = queue.head(PACE_WINDOW)
+    outcomes = decisions.outcomes(dataset_id)
+    known = findings(dataset, outcomes)
+    left = errors_left(dataset, audit, known)
+    # A class for a sample that had none is no wrong label found.
+    looked_at = [row for sample_id, row in outcomes.items() if sample_id in known.decided]
+    reviewed = sorted((row for row in looked_at if row.kind == "suspect"), key=lambda row: row.created_at)
+    sure = [row for row in reviewed if row.decision != "unsure"][-PACE_WINDOW:]
+    hit_rate = sum(row.decision in FOUND_WRONG for row in sure) / len(sure) if sure else None
+    return ReviewProgress(
+        decided=len(known.decided),
+        found=left.found,
+        hit_rate=hit_rate,
+        per_minute=_pace(reviewed[-PACE_WINDOW:]),
+        left=left,
+        advice=_advice(
+            left,
+            int(in_question(dataset).sum()),
+            hit_rate if len(sure) >= PACE_WINDOW else None,
+            upcoming,
+            is_part=queue is not None,
+        ),
+    )
+
+
+def findings(dataset: DatasetTable, outcomes: dict[int, Outcome] | None = None) -> Findings:
+    """The samples in question that people looked at; ``outcomes`` where the caller has read them already."""
+    assert dataset.id is not None
+    return decisions.findings(
+        decisions.outcomes(dataset.id) if outcomes is None else outcomes, in_question(dataset)
+    )
+
+
+def errors_left(dataset: DatasetTable, audit: AuditTable, known: Findings) -> ErrorsLeft:
+    """How many wrong labels are expected beyond those that people found, as the report says it."""
+    return noise.errors_left(
+        noise_rate(audit),
+        int(in_question(dataset).sum()),
+        num_found_wrong=len(known.wrong),
+        num_found_right=len(known.right),
+    )
+
+
+def in_question(dataset: DatasetTable) -> NDArray[np.bool_]:
+    """(N,) bool: labeled samples whose label the source does not already call trusted."""
+    return _in_question(settings(), dataset.id or 0, str(dataset.created_at))
+
+
+@functools.lru_cache(maxsize=16)
+def _in_question(home: Settings, dataset_id: int, version: str) -> NDArray[np.bool_]:  # noqa: ARG001
+    with session() as open_session:
+        given = datasets.given_labels(open_session, dataset_id)
+    return random_sample.standing(dataset_id).drawn_from(given)
+
+
+def noise_rate(audit: AuditTable) -> NoiseRate:
+    """``promises.noise_rate_now``, read again only after a word on a random sample or with new scores."""
+    with session() as open_session:
+        newest = verifications.newest(open_session, audit.dataset_id)
+    version = f"{audit.created_at} {audit.summary.get('settled_at')}"
+    return _noise_rate(settings(), audit.id or 0, version, newest)
+
+
+@functools.lru_cache(maxsize=64)
+def _noise_rate(home: Settings, audit_id: int, version: str, newest: tuple[int, int, int]) -> NoiseRate:  # noqa: ARG001
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+    return statements.noise_rate_now(audit)
+
+
+def left_in_words(left: ErrorsLeft, where: str = "") -> str:
+    """``About 163 wrong labels are left (107 to 318)``, called a guess where no random sample backs it."""
+    noun = "wrong label is" if left.point == 1 else "wrong labels are"
+    about = "About" if left.kind == "interval" else "A guess: about"
+    return f"{about} {left.point:,} {noun} left{where} ({left.low:,} to {left.high:,})"
+
+
+def _pace(rows: Sequence[Outcome]) -> float | None:
+    times = sorted(row.created_at for row in rows)
+    gaps = [(b - a).total_seconds() for a, b in itertools.pairwise(times)]
+    working = [gap for gap in gaps if gap <= PAUSE_S]
+    return 60 * len(working) / sum(working) if working and sum(working) > 0 else None
+
+
+def _advice(
+    left: ErrorsLeft, num_in_question: int, hit_rate: float | None, upcoming: pd.DataFrame, *, is_part: bool
+) -> str:
+    """Stopping is only called reasonable where even the upper end of what may be left allows it."""
+    if left.high < 1:
+        guess = "" if left.kind == "interval" else "A guess: "
+        return f"{guess}no wrong label should be left; stopping is reasonable."
+    span = left_in_words(left, " in the whole dataset" if is_part else "")
+    if hit_rate is not None and hit_rate < LOW_HIT_RATE:
+        few = f"only {percent(hit_rate)} of the last {PACE_WINDOW} were wrong"
+        if left.high <= FEW_LEFT * num_in_question:
+            return f"{span}, and {few}; stopping is reasonable."
+        return f"{span}, but {few}: the suspects that come next are mostly right."
+    if upcoming.empty:
+        return f"{span}; nothing undecided is in this queue." if is_part else f"{span}."
+    share = percent(float(upcoming.error_probability.astype(float).mean()))
+    about = "" if share.startswith(("less", "more")) else "about "
+    place = "in this queue, " if is_part else ""
+    return f"{span}; {place}{about}{share} of the next {len(upcoming)} should be wrong."

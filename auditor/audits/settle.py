@@ -1,0 +1,159 @@
+"""From an audit's arrays to stored scores: loads the witnesses, asks ``trust``, writes the rows.
+
+Needs no training, so it also runs when verdicts were added: the same engines, told more.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.audits import arrays, own_models
+from auditor.catalog import audits, datasets, scores
+from auditor.catalog.db import session
+from auditor.catalog.models import DatasetTable, now
+from auditor.errors import AuditFailedError
+from auditor.review import random_sample
+from auditor.statistics import (
+    Consensus,
+    NoiseRate,
+    Transition,
+    Verified,
+    Witness,
+    combine,
+    witness_from_probabilities,
+)
+
+
+def settle(audit_id: int) -> Consensus:
+    """Combine what the audit's engines and the verified rows say, and store scores and statements.
+
+    Raises:
+        AuditFailedError: no engine of the audit has finished.
+    """
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+        dataset = open_session.get(DatasetTable, audit.dataset_id)
+        assert dataset is not None
+        given = datasets.given_labels(open_session, audit.dataset_id)
+    found = combine(
+        witnesses(audit_id, dataset), given, len(dataset.class_names), verified=verified_rows(audit_id)
+    )
+    with session() as open_session:
+        scores.store(open_session, audit_id, _columns(found, given))
+        audit = audits.get(open_session, audit_id)
+        audit.summary = _summary(found)
+        open_session.add(audit)
+    return found
+
+
+def witnesses(audit_id: int, dataset: DatasetTable) -> list[Witness]:
+    """The engines that finished and the user's own predictions, as witnesses.
+
+    Raises:
+        AuditFailedError: there is none.
+    """
+    with session() as open_session:
+        runs = {run.engine: run for run in audits.runs(open_session, audit_id)}
+        given = datasets.given_labels(open_session, dataset.id or 0)
+    found = [
+        Witness(
+            name=engine,
+            trust_score=arrays.trust(audit_id, engine),
+            pred_probs=arrays.pred_probs(audit_id, engine),
+            is_out_of_sample=bool(runs[engine].provenance.get("is_out_of_sample", False)),
+        )
+        for engine in arrays.engines_of(audit_id)
+    ]
+    own = own_models.load(dataset.id)
+    found += [witness_from_probabilities(probs, given, name=name) for name, probs in own.items()]
+    if not found:
+        raise AuditFailedError(f"No engine of audit {audit_id} has finished; resume it first.")
+    return found
+
+
+def verified_rows(audit_id: int) -> Verified:
+    """The verified sample as it stands for this audit, with the rows that it trained on as trusted."""
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+        given = datasets.given_labels(open_session, audit.dataset_id)
+    labels, trusted = arrays.trained_labels(audit_id)
+    return random_sample.standing(audit.dataset_id, trusted=trusted | (labels != given))
+
+
+def _columns(found: Consensus, given: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    # Unlabeled samples stand last; ties keep the order of the source.
+    order = np.argsort(np.where(np.isnan(found.trust_score), 2.0, found.trust_score), kind="stable")
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return {
+        "rank": rank,
+        "given_label": given,
+        "trust_score": found.trust_score,
+        "error_probability": found.error_probability,
+        "is_label_issue": found.is_label_issue,
+        "suggested_label": found.suggested_label,
+        "suggested_probability": np.nan_to_num(found.suggested_probability),
+        "agreement": found.agreement,
+        "disagreement": np.nan_to_num(found.disagreement),
+    }
+
+
+def _summary(found: Consensus) -> dict[str, Any]:
+    return {
+        "settled_at": now().isoformat(),
+        "noise_rate": noise_rate_json(found.noise_rate),
+        "noise_rate_guess": noise_rate_json(found.guessed_noise_rate),
+        "transition": transition_json(found.transition),
+        "transition_guess": transition_json(found.guessed_transition),
+        "witnesses": list(found.witness_names),
+        "num_voters": found.num_voters,
+        "weights": {name: float(weight) for name, weight in found.weights.items()},
+        "weights_are_learned": found.weights_are_learned,
+        "rows_chose_weights": found.learning is not None and bool(found.learning.any()),
+        "weights_sentence": found.weights_sentence,
+        "rank_correlations": _rounded(found.rank_correlations),
+        "structured_noise": found.structured_noise,
+        "structured_noise_sentence": found.structured_noise_sentence,
+        "error_probability_is_guess": found.error_probability_is_guess,
+        "suggestion_is_calibrated": found.suggestion_is_calibrated,
+        "num_label_issues": int(found.is_label_issue.sum()),
+    }
+
+
+def noise_rate_json(rate: NoiseRate) -> dict[str, Any]:
+    """A noise rate as plain values."""
+    return {
+        "low": float(rate.low),
+        "point": float(rate.point),
+        "high": float(rate.high),
+        "kind": rate.kind,
+        "sentence": rate.sentence,
+        "estimators": {name: float(value) for name, value in rate.estimators.items()},
+    }
+
+
+def transition_json(transition: Transition) -> dict[str, Any]:
+    """T[true][given] with its range, as plain values."""
+    return {
+        "matrix": _rounded(transition.matrix),
+        "low": _rounded(transition.low),
+        "high": _rounded(transition.high),
+        "kind": transition.kind,
+        "sentence": transition.sentence,
+    }
+
+
+def transition_from_json(stored: dict[str, Any]) -> Transition:
+    """The inverse of ``transition_json``."""
+    matrices = {
+        name: np.array([[np.nan if cell is None else cell for cell in row] for row in stored[name]])
+        for name in ("matrix", "low", "high")
+    }
+    return Transition(**matrices, kind=stored["kind"], sentence=stored["sentence"])
+
+
+def _rounded(matrix: NDArray[np.float64]) -> list[list[float | None]]:
+    return [[None if np.isnan(cell) else round(float(cell), 6) for cell in row] for row in matrix]

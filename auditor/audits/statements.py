@@ -1,0 +1,346 @@
+"""What may be said about the flags and the whole data set, with the verdicts as they stand this moment.
+
+The scores are those of the audit's last settling; the verified rows are read afresh, so that a screen can show
+after every verdict what has become certain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from auditor.audits import own_models, settle
+from auditor.audits.settle import transition_from_json
+from auditor.catalog import audits, datasets, scores
+from auditor.catalog.db import session
+from auditor.catalog.models import AuditTable, DatasetTable
+from auditor.errors import AuditFailedError, NotFoundError
+from auditor.pictures.sources import printable
+from auditor.review import random_sample
+from auditor.review.decisions import findings, outcomes
+from auditor.statistics import (
+    LEVELS,
+    MOST_SPLITS,
+    ClassPair,
+    ClassReport,
+    ErrorsLeft,
+    Exchangeability,
+    MoreRows,
+    NoiseRate,
+    Promise,
+    SplitReport,
+    Transition,
+    Verified,
+    noise,
+    per_class_intervals,
+    shared_pictures,
+    split_reports,
+)
+from auditor.statistics import promises as calibration
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """An audit's scores and the verified rows, as arrays in sample order."""
+
+    audit: AuditTable
+    dataset: DatasetTable
+    given_labels: NDArray[np.int64]
+    trust_score: NDArray[np.float64]
+    error_probability: NDArray[np.float64]
+    suggested_label: NDArray[np.int64]
+    is_doubtful: NDArray[np.bool_]
+    verified: Verified
+    calibrating: NDArray[np.bool_]
+    """(m,) bool: rows that this audit neither trusted nor learned its weights from."""
+    exchangeability: Exchangeability
+    """Whether the verified rows look like the random sample that they should be."""
+
+    @property
+    def is_random_sample(self) -> bool:
+        """There are verified rows, and nothing shows that they were picked."""
+        return self.verified.size > 0 and self.exchangeability.verdict != "refused"
+
+    @property
+    def in_question(self) -> NDArray[np.bool_]:
+        """(N,) bool: labeled samples whose label the source does not already call trusted."""
+        return self.verified.drawn_from(self.given_labels)
+
+
+@dataclass(frozen=True)
+class Suspects:
+    """The head of a list of suspects."""
+
+    statement: str
+    """What can be said about the list."""
+    page: pd.DataFrame
+    """As ``scores.page`` gives it."""
+    total: int
+    """How many there are, listed or not."""
+
+
+@dataclass(frozen=True)
+class Statements:
+    """What the audit and the people say about the whole data set."""
+
+    noise_rate: NoiseRate
+    errors_left: ErrorsLeft
+    class_pairs: list[ClassPair]
+    classes: list[ClassReport]
+    conflicts: pd.DataFrame
+    """Groups of duplicates with different given labels; certain only where ``is_certain`` says so."""
+    splits: list[SplitReport]
+    """Empty where the source named none, or one for all samples."""
+    shared: pd.DataFrame
+    """Samples whose picture or a near copy also stands in another split (``splits.shared_pictures``)."""
+
+
+def load(audit_id: int) -> Standing:
+    """Everything that promises and statements are computed from.
+
+    Raises:
+        AuditFailedError: the audit has no scores yet.
+        VerificationError: the verified rows cannot belong to this dataset.
+    """
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+        dataset = open_session.get(DatasetTable, audit.dataset_id)
+        assert dataset is not None
+        given = datasets.given_labels(open_session, audit.dataset_id)
+        table = scores.table(open_session, audit_id)
+    if table.empty:
+        raise AuditFailedError(f"Audit {audit_id} has no scores yet; wait for it or resume it.")
+    verified = settle.verified_rows(audit_id)
+    verified.check(given, len(dataset.class_names))
+    may_calibrate = ~verified.trusted_mask
+    # Rows that chose between weights learned something even where none were kept.
+    learned = audit.summary.get("weights_are_learned")  # all that audits settled by earlier versions say
+    if audit.summary.get("rows_chose_weights", learned) and verified.calibrates is not None:
+        may_calibrate &= verified.calibrates
+    trust_score = table.trust_score.to_numpy(dtype=np.float64)
+    free = verified.sample_ids[~verified.trusted_mask]
+    return Standing(
+        audit=audit,
+        dataset=dataset,
+        given_labels=given,
+        trust_score=trust_score,
+        error_probability=table.error_probability.to_numpy(dtype=np.float64),
+        suggested_label=table.suggested_label.to_numpy(dtype=np.int64),
+        is_doubtful=table.is_label_issue.to_numpy(dtype=bool)
+        | (2 * table.agreement.to_numpy(dtype=np.int64) > _speakers(audit, len(table))),
+        verified=verified,
+        calibrating=may_calibrate,
+        exchangeability=calibration.check_exchangeable(
+            trust_score, given, free, pool=verified.pool, treated=verified.treated
+        ),
+    )
+
+
+def _speakers(audit: AuditTable, num_samples: int) -> NDArray[np.int64]:
+    """(N,) witnesses with an opinion: engines speak on every sample, a user's own model where it said something."""
+    own = own_models.heard_by(audit)
+    num_engines = int(audit.summary.get("num_voters", 1)) - len(own)
+    speakers = np.full(num_samples, num_engines, dtype=np.int64)
+    for probs in own.values():
+        speakers += np.isfinite(probs[:, 0])
+    return np.maximum(1, speakers)
+
+
+def promises(standing: Standing, *, levels: tuple[float, ...] = LEVELS) -> dict[float, Promise]:
+    """The flags whose false-discovery rate is promised at each level, or why nothing is promised.
+
+    A promise is about the list as the audit made it, whatever was decided on it since.
+
+    Raises:
+        AuditFailedError: a level is outside (0, 1).
+    """
+    _check_levels(levels)
+    return calibration.promises(
+        standing.trust_score,
+        standing.given_labels,
+        standing.verified,
+        levels=levels,
+        calibrating=standing.calibrating,
+    )
+
+
+def suspects(
+    audit: AuditTable, *, top: int, max_fdr: float | None = None, split: str | None = None
+) -> Suspects:
+    """The least trusted labels of a finished audit, or those among them that a promise at ``max_fdr`` covers.
+
+    ``split`` lists only those of that split; a promise is about all flags and does not carry over to a part.
+
+    Raises:
+        AuditFailedError: ``max_fdr`` is outside (0, 1).
+        NotFoundError: no sample is of that split.
+    """
+    assert audit.id is not None
+    if split is not None:
+        _check_split(audit.dataset_id, split)
+    if max_fdr is None:
+        where = scores.SuspectFilter(split=split)
+        with session() as open_session:
+            page = scores.page(open_session, audit, where, limit=top)
+            total = scores.count(open_session, audit, where)
+        return Suspects(noise_rate_now(audit).sentence, page, total)
+    standing = load(audit.id)
+    promise = promises(standing, levels=(max_fdr,))[max_fdr]
+    statement, flags = promise.sentence, np.flatnonzero(promise.flags)
+    rows = standing.verified.sample_ids
+    # Where nothing can be promised the threshold is NaN, and nothing lies below it.
+    num_judged = int((standing.trust_score[rows] < promise.threshold).sum())
+    if num_judged:
+        statement += f" {num_judged:,} more that are trusted as little are not listed: they were verified."
+    if split is not None:
+        with session() as open_session:
+            of_split = flags[datasets.splits(open_session, audit.dataset_id)[flags] == split]
+        if len(flags):
+            statement += f" {len(of_split):,} of them are in {split}; of these alone nothing is promised."
+        flags = of_split
+    first = flags[np.argsort(standing.trust_score[flags], kind="stable")][:top]
+    with session() as open_session:
+        return Suspects(statement, scores.page_of(open_session, audit, first.tolist()), len(flags))
+
+
+def promise_changes(standing: Standing, q: float) -> Promise:
+    """The suggestions that may be taken unseen where nobody has decided: at most ``q`` of them wrong on average.
+
+    Raises:
+        AuditFailedError: ``q`` is outside (0, 1).
+    """
+    _check_levels((q,))
+    assert standing.dataset.id is not None
+    settled = np.zeros(len(standing.given_labels), dtype=bool)
+    settled[list(outcomes(standing.dataset.id))] = True
+    return calibration.promise(
+        standing.trust_score,
+        standing.given_labels,
+        standing.verified,
+        q,
+        calibrating=standing.calibrating,
+        settled=settled,
+        suggested_labels=standing.suggested_label,
+    )
+
+
+def _check_split(dataset_id: int, split: str) -> None:
+    with session() as open_session:
+        known = datasets.split_counts(open_session, dataset_id)
+    if split not in known:
+        named = ", ".join(map(printable, list(known)[:MOST_SPLITS]))
+        there = f"there are {named}" if known else "the source named none"
+        raise NotFoundError(f"There is no split {printable(split)!r}; {there}.")
+
+
+def _check_levels(levels: tuple[float, ...]) -> None:
+    wrong = [q for q in levels if not 0 < q < 1]
+    if wrong:
+        raise AuditFailedError(f"A false-discovery rate of {wrong[0]} makes no sense; use 0.10 for 10 %.")
+
+
+def noise_rate(standing: Standing) -> NoiseRate:
+    """The share of wrong labels: an interval with verified rows, else the audit's range, marked as a guess.
+
+    Verified rows that cannot be a random sample (taken from the top of the list, say) tell nothing about the
+    rest; the guess stays then.
+    """
+    if standing.is_random_sample:
+        return noise.noise_rate_from_verified(
+            standing.given_labels, standing.verified, _guess(standing.audit)
+        )
+    return _guess(standing.audit, f" {standing.exchangeability.sentence}" if standing.verified.size else "")
+
+
+def noise_rate_now(audit: AuditTable) -> NoiseRate:
+    """``noise_rate`` of an audit; its scores are only read where there are verdicts to set against them."""
+    assert audit.id is not None
+    if random_sample.num_judged(audit.dataset_id):
+        return noise_rate(load(audit.id))
+    return _guess(audit)
+
+
+def _guess(audit: AuditTable, why: str = "") -> NoiseRate:
+    stored = audit.summary.get("noise_rate_guess", audit.summary["noise_rate"])
+    return NoiseRate(**stored | {"sentence": stored["sentence"] + why})
+
+
+def transition(standing: Standing) -> Transition:
+    """T[given | true] from the verified rows as they stand, else as the predictions see it."""
+    summary = standing.audit.summary
+    guess = transition_from_json(summary.get("transition_guess", summary["transition"]))
+    if standing.is_random_sample:
+        return noise.transition_from_verified(standing.given_labels, standing.verified, guess)
+    return guess
+
+
+def what_more_buys(standing: Standing, num_more: int, *, q: float = 0.10) -> MoreRows:
+    """What ``num_more`` further verified rows would tighten."""
+    return calibration.what_more_buys(
+        standing.trust_score,
+        standing.error_probability,
+        standing.given_labels,
+        standing.verified,
+        num_more,
+        q=q,
+        calibrating=standing.calibrating,
+    )
+
+
+def statements(standing: Standing) -> Statements:
+    """What can be said about the whole data set now."""
+    names = standing.dataset.class_names
+    assert standing.dataset.id is not None
+    with session() as open_session:
+        conflicts = datasets.conflicts(open_session, standing.dataset.id)
+        splits = datasets.splits(open_session, standing.dataset.id)
+        duplicates = datasets.duplicates(open_session, standing.dataset.id)
+    in_question = standing.in_question
+    known = findings(outcomes(standing.dataset.id), in_question)
+    is_wrong = standing.verified.is_wrong(standing.given_labels)
+    rate = noise_rate(standing)
+    left = noise.errors_left(
+        rate,
+        int(in_question.sum()),
+        num_found_wrong=len(known.wrong),
+        num_found_right=len(known.right),
+    )
+    pairs = noise.trading_pairs(
+        standing.given_labels,
+        standing.suggested_label,
+        standing.is_doubtful,
+        len(names),
+        transition=transition(standing),
+    )
+    intervals = None
+    if standing.is_random_sample:
+        intervals = per_class_intervals(
+            np.where(in_question, standing.given_labels, -1),
+            standing.verified.sample_ids,
+            is_wrong,
+            len(names),
+            is_unsure=standing.verified.is_unsure,
+            is_watched=standing.verified.is_watched,
+        )
+    reports = noise.class_reports(
+        standing.given_labels,
+        standing.error_probability,
+        standing.is_doubtful,
+        pairs,
+        names,
+        intervals=intervals,
+    )
+    shared = shared_pictures(splits, duplicates)
+    parts = split_reports(
+        splits,
+        standing.given_labels,
+        standing.error_probability,
+        standing.is_doubtful,
+        found_wrong=known.wrong,
+        shared=shared,
+        verified=standing.verified if standing.is_random_sample else None,
+    )
+    return Statements(rate, left, pairs, reports, conflicts, parts, shared)

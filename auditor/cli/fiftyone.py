@@ -1,0 +1,80 @@
+"""``auditor fiftyone NAME push|pull|open``: what the command does and prints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from auditor.cli import output
+from auditor.fiftyone_bridge import sync
+
+MOST_LISTED = 50
+
+
+def run(
+    name: str,
+    action: str,
+    *,
+    to: str | None,
+    replace: bool,
+    reviewer: str,
+    port: int,
+    view: str,
+    browser: bool,
+    as_json: bool,
+) -> None:
+    """Do one of the three and say what came of it.
+
+    Raises:
+        AuditorError: it cannot be done; the text has the remedy.
+    """
+    if action == "push":
+        with output.step_progress("pushing") as progress:
+            pushed = sync.push(name, to=to, replace=replace, progress=progress)
+        print_pushed(pushed, as_json=as_json)
+    elif action == "pull":
+        print_pulled(sync.pull(name, reviewer=reviewer, to=to), as_json=as_json)
+    else:
+        with output.step_progress("pushing") as progress:
+            opened = sync.prepare(name, to=to, port=port, view=view, progress=progress)
+        sync.serve(opened, reviewer=reviewer, browser=browser, say=click.echo)
+
+
+def print_pushed(pushed: sync.Pushed, *, as_json: bool) -> None:
+    """What a push did."""
+    if as_json:
+        output.print_json(_plain(pushed))
+        return
+    click.echo(
+        f"FiftyOne dataset {pushed.name}: {pushed.num_samples:,} samples, {pushed.num_added:,} of them new, "
+        f"{len(pushed.views)} saved views, {pushed.seconds:.1f} s."
+    )
+    if pushed.num_waiting:
+        click.echo(f"{pushed.num_waiting} samples have decisions in FiftyOne; `pull` brings them.")
+    if pushed.num_foreign:
+        click.echo(f"{pushed.num_foreign} samples were added in FiftyOne; they were left alone.")
+    for note in pushed.notes:
+        click.echo(note)
+
+
+def print_pulled(pulled: sync.Pulled, *, as_json: bool) -> None:
+    """What a pull brought, and what a person should look at."""
+    if as_json:
+        output.print_json(_plain(pulled))
+        return
+    click.echo(f"From FiftyOne: {pulled.sentence}")
+    for one in pulled.listed[:MOST_LISTED]:
+        click.echo(f"  sample {one.sample_id} ({one.filepath}): {one.text}")
+    if len(pulled.listed) > MOST_LISTED:
+        click.echo(f"  ... and {len(pulled.listed) - MOST_LISTED} more; --json lists all")
+    if pulled.num_foreign:
+        click.echo(f"{pulled.num_foreign} samples exist in FiftyOne only; nothing was taken from them.")
+    if pulled.num_missing:
+        click.echo(f"{pulled.num_missing} samples were deleted in FiftyOne; tag samples exclude instead.")
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    import dataclasses
+
+    return dataclasses.asdict(value)

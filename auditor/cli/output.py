@@ -1,0 +1,385 @@
+"""What the command line prints: progress on standard error, results on standard output."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import shlex
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from auditor.audits import arrays, own_models, plan, progress, settle, statements
+from auditor.catalog import audits, datasets
+from auditor.catalog.db import session
+from auditor.catalog.models import AuditTable, DatasetTable
+from auditor.errors import AuditFailedError, AuditorError
+from auditor.experiments.before_after import BeforeAfter
+from auditor.experiments.simulation import Round, Tournament
+from auditor.outputs.report import conflict_sentence
+from auditor.review import decisions, random_sample
+from auditor.wording import percent, plural
+
+MOST_PROBLEMS = 20
+"""Rows that are listed one by one; the rest is counted."""
+
+
+def print_json(value: Any) -> None:
+    """Print as JSON; NaN, which JSON does not know, becomes null."""
+    known = json.loads(json.dumps(value, default=_plain), parse_constant=lambda _: None)
+    click.echo(json.dumps(known, indent=2, ensure_ascii=False))
+
+
+@contextmanager
+def step_progress(title: str) -> Iterator[Callable[[Any], None]]:
+    """A bar with the time left; hands out a callback that takes objects with ``done`` and ``total``."""
+    with _bar() as bar:
+        task = bar.add_task(title, total=None, left="")
+
+        def show(state: Any) -> None:
+            left = getattr(state, "seconds_left", None)
+            stage = getattr(state, "stage", None) or title
+            bar.update(task, description=stage, completed=state.done, total=state.total, left=_left(left))
+
+        yield show
+
+
+def import_report(report: Any, *, as_json: bool) -> None:
+    """What an import found."""
+    if as_json:
+        print_json(dataclasses.asdict(report))
+        return
+    unlabeled = f", {report.num_unlabeled:,} unlabeled" if report.num_unlabeled else ""
+    images, classes = plural(report.num_samples, "image"), plural(report.num_classes, "class")
+    click.echo(f"{report.name}: {images} in {classes}{unlabeled}, {report.seconds:.1f} s.")
+    for note in report.notes:
+        click.echo(note)
+    if report.skipped:
+        click.echo("Skipped:", err=True)
+        problems(report.skipped, report.num_skipped)
+    if report.num_conflicts:
+        with session() as open_session:
+            click.echo(conflict_sentence(datasets.conflicts(open_session, report.dataset_id)))
+    click.echo(f"Next: auditor audit {shlex.quote(report.name)}")
+
+
+def problems(found: Sequence[Any], count: int) -> None:
+    """The first rows that cannot be imported, one line each."""
+    for problem in found[:MOST_PROBLEMS]:
+        click.echo(f"  {problem}", err=True)
+    if count > MOST_PROBLEMS:
+        click.echo(f"  ... and {count - MOST_PROBLEMS:,} more", err=True)
+
+
+def follow_audit(audit_id: int) -> None:
+    """Show an audit's progress until it ends; Ctrl-C cancels it.
+
+    Raises:
+        AuditFailedError: it did not finish.
+    """
+    with _bar() as bar:
+        tasks = {
+            engine.engine: bar.add_task(engine.engine, total=1.0, left="")
+            for engine in plan.overview(audit_id).engines
+        }
+
+        def show(seen: plan.AuditOverview) -> None:
+            for engine in seen.engines:
+                words = engine.status if engine.status != "running" else engine.stage
+                name = f"{engine.engine:<14} {words}"
+                left = _left(engine.seconds_left) if engine.status == "running" else ""
+                bar.update(tasks[engine.engine], description=name, completed=engine.progress, left=left)
+
+        try:
+            last = plan.follow(audit_id, show)
+        except KeyboardInterrupt:
+            plan.cancel(audit_id)
+            click.echo("\nStopping after the current epoch ...", err=True)
+            plan.follow(audit_id, show)
+            command = f"auditor audit {shlex.quote(_name_of(audit_id))} --resume"
+            raise AuditFailedError(f"Audit {audit_id} was cancelled; `{command}` goes on.") from None
+    if last.state != "finished":
+        how = "without a word (its process is gone)" if last.state == "dead" else last.state
+        raise AuditFailedError(last.error or f"Audit {audit_id} ended {how}; `--resume` goes on with it.")
+
+
+def _name_of(audit_id: int) -> str:
+    with session() as open_session:
+        dataset = open_session.get(DatasetTable, audits.get(open_session, audit_id).dataset_id)
+    assert dataset is not None
+    return dataset.name
+
+
+def audit_summary(audit_id: int, *, as_json: bool) -> None:
+    """What an audit found, in a few lines."""
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+        dataset = open_session.get(DatasetTable, audit.dataset_id)
+        runs = audits.runs(open_session, audit_id)
+    assert dataset is not None
+    if as_json:
+        engines = [{"engine": run.engine, "status": run.status, "seconds": run.seconds} for run in runs]
+        print_json({"audit_id": audit_id, "dataset": dataset.name, "engines": engines, **audit.summary})
+        return
+    for run in runs:
+        click.echo(f"  {run.engine:<14} {run.seconds:7.1f} s")
+    click.echo(audit.summary["noise_rate"]["sentence"])
+    if audit.summary["structured_noise"]:
+        click.echo(audit.summary["structured_noise_sentence"])
+    click.echo(f"{audit.summary['num_label_issues']:,} labels stand above the suggested cut.")
+    quoted = shlex.quote(dataset.name)
+    click.echo(f"Next: auditor verify {quoted} --draw 200 --out sample.csv, or auditor app")
+
+
+def status(name: str | None, *, as_json: bool) -> None:
+    """All datasets in one line each, or one dataset in full."""
+    with session() as open_session:
+        rows = [datasets.get(open_session, name)] if name else datasets.list_all(open_session)
+        found = [_dataset_status(open_session, row) for row in rows]
+    if as_json:
+        print_json(found[0] if name else found)
+        return
+    if not found:
+        click.echo(
+            "No datasets yet; `auditor demo` shows one, `auditor import SOURCE --name NAME` adds yours."
+        )
+    for one in found:
+        images, classes = plural(one["num_samples"], "image"), plural(one["num_classes"], "class")
+        click.echo(f"{one['name']}: {images}, {classes}")
+        for audit in one["audits"]:
+            click.echo(f"  audit {audit['id']} ({audit['preset']}) {audit['state']}{_how_far(audit)}")
+        decided = ", ".join(f"{count:,} {decision}" for decision, count in one["decisions"].items())
+        found_wrong = f"; {plural(one['found'], 'wrong label')} found" if decided else ""
+        click.echo(f"  decisions: {decided or 'none yet'}{found_wrong}")
+        if one["drawn"]:
+            click.echo(f"  verified: {one['judged']:,} of {one['drawn']:,} drawn at random")
+        if one["own_predictions"]:
+            click.echo(f"  own predictions: {', '.join(one['own_predictions'])}")
+        for sentence in one["sentences"]:
+            click.echo(f"  {sentence}")
+
+
+def suspects(
+    name: str,
+    *,
+    top: int,
+    max_fdr: float | None,
+    audit_id: int | None = None,
+    split: str | None = None,
+    as_json: bool,
+) -> None:
+    """The ranking's head, or the flags that a promise carries; of the newest finished audit or of ``audit_id``."""
+    with session() as open_session:
+        dataset = datasets.get(open_session, name)
+        audit = audits.require_finished(open_session, dataset, audit_id)
+    listed = statements.suspects(audit, top=top, max_fdr=max_fdr, split=split)
+    names = dataset.class_names
+    found = listed.page.to_dict("records")
+    reasons = arrays.headlines(
+        audit, {int(row["sample_id"]): int(row["given_label"]) for row in found}, names
+    )
+    rows = [_suspect(row, names) | {"reason": reasons[int(row["sample_id"])]} for row in found]
+    if as_json:
+        summary = audit.summary
+        print_json(
+            {
+                "statement": listed.statement,
+                "total": listed.total,
+                "error_probability_is_guess": summary["error_probability_is_guess"],
+                "suggestion_is_calibrated": summary["suggestion_is_calibrated"],
+                "suspects": rows,
+            }
+        )
+        return
+    click.echo(listed.statement)
+    for row in rows:
+        click.echo(
+            f"{row['rank'] + 1:>6}  {row['filepath']}  {row['given_label']} -> {row['suggested_label']}"
+            f"  trust {row['trust_score']:.3f}  {row['decision'] or ''}"
+        )
+        click.echo(f"        {row['reason']}")
+    if len(rows) < listed.total:
+        click.echo(f"The first {len(rows):,} of {listed.total:,}; --top {listed.total} lists all.")
+
+
+def verdicts_applied(name: str, counts: dict[str, int]) -> None:
+    """What the verdicts say at once: the noise rate and what can be promised."""
+    click.echo(", ".join(f"{count} {word}" for word, count in counts.items()) + ".")
+    with session() as open_session:
+        dataset = datasets.get(open_session, name)
+        assert dataset.id is not None
+        audit = audits.latest_finished(open_session, dataset.id)
+    if audit is None or audit.id is None:
+        click.echo(f"Next: auditor audit {shlex.quote(name)}")
+        return
+    settle.settle(audit.id)
+    standing = statements.load(audit.id)
+    click.echo(statements.noise_rate(standing).sentence)
+    for q, promise in statements.promises(standing).items():
+        click.echo(f"  at {percent(q)}: {promise.sentence}")
+    click.echo(statements.what_more_buys(standing, random_sample.next_size(dataset.id)).sentence)
+
+
+def tournament(result: Tournament, *, as_json: bool) -> None:
+    """Which engine found most planted errors at which budget, one kind of planting after the other."""
+    if as_json:
+        kinds = [_round(one) for one in result.rounds]
+        print_json({"warning": result.warning, "kinds": kinds})
+        return
+    for one in result.rounds:
+        budgets = "".join(f"{f'top {winner.budget:.0%}':>9}" for winner in one.winners)
+        click.echo(f"Planted by {one.kind}: share found in the least trusted labels")
+        click.echo(f"  {'':<14}{budgets}{'AUROC':>9}{'avg precision':>15}{'seconds':>10}")
+        for row in one.table.to_dict("records"):
+            found = "".join(
+                f"{row[f'found_at_{round(100 * winner.budget)}']:>9.1%}" for winner in one.winners
+            )
+            rest = f"{row['auroc']:>9.3f}{row['average_precision']:>15.3f}{row['seconds']:>10.1f}"
+            click.echo(f"  {row['engine']:<14}{found}{rest}")
+        click.echo(f"  {'(possible)':<14}" + "".join(f"{winner.at_most:>9.1%}" for winner in one.winners))
+        click.echo(one.sentence)
+    click.echo(result.warning)
+
+
+def before_after(result: BeforeAfter, *, as_json: bool) -> None:
+    """What cleaning changed for a network."""
+    if as_json:
+        print_json({"statement": result.sentence, **dataclasses.asdict(result)})
+        return
+    for seed, before, after in result.by_seed:
+        click.echo(f"  seed {seed}: accuracy {before:.3f} with given labels, {after:.3f} with cleaned labels")
+    differs = "differs" if result.num_changed == 1 else "differ"
+    held_out = f"{result.num_held_out:,} rows were held out"
+    click.echo(f"{plural(result.num_changed, 'training label')} {differs}; {held_out}.")
+    click.echo(result.sentence)
+    for note in result.notes:
+        click.echo(note)
+
+
+def parsed_settings(settings: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """``engine.field=value`` texts by engine; values are JSON where they can be, else text.
+
+    Raises:
+        AuditorError: a text is not of that form.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for text in settings:
+        key, equals, value = text.partition("=")
+        engine, dot, field = key.partition(".")
+        if not (equals and dot and field):
+            raise AuditorError(f"--set {text!r} is not ENGINE.FIELD=VALUE, for example umn.epochs=30.")
+        try:
+            found.setdefault(engine, {})[field] = json.loads(value)
+        except json.JSONDecodeError:
+            found.setdefault(engine, {})[field] = value
+    return found
+
+
+def _suspect(row: Mapping[Any, Any], names: list[str]) -> dict[str, Any]:
+    def name_of(label: float) -> str | None:
+        return names[int(label)] if label is not None and not math.isnan(label) and label >= 0 else None
+
+    kept = ("sample_id", "filepath", "rank", "trust_score", "error_probability", "suggested_probability")
+    found = {key: row[key] for key in kept}
+    found |= {"given_label": name_of(row["given_label"]), "suggested_label": name_of(row["suggested_label"])}
+    decided = {key: None if pd.isna(row[key]) else row[key] for key in ("decision", "reviewer")}
+    found |= {"agreement": row["agreement"], **decided}
+    return found
+
+
+def _round(one: Round) -> dict[str, Any]:
+    return {
+        "kind": one.kind,
+        "best": one.best,
+        "statement": one.sentence,
+        "winners": [dataclasses.asdict(winner) for winner in one.winners],
+        "rows": json.loads(one.table.to_json(orient="records")),
+    }
+
+
+def _dataset_status(open_session: Any, dataset: DatasetTable) -> dict[str, Any]:
+    assert dataset.id is not None
+    found = audits.of_dataset(open_session, dataset.id)
+    finished = next((audit for audit in found if audit.status == "finished"), None)
+    outcomes = decisions.outcomes(dataset.id)
+    known, left, sentences = progress.findings(dataset, outcomes), None, []
+    if finished is not None and finished.id is not None:
+        left = progress.errors_left(dataset, finished, known)
+        advice = progress.progress(dataset.id, finished.id).advice
+        sentences = [progress.noise_rate(finished).sentence, advice]
+    return {
+        "name": dataset.name,
+        "num_samples": dataset.num_samples,
+        "num_classes": len(dataset.class_names),
+        "source": dataset.source,
+        "decisions": decisions.decision_counts(outcomes),
+        "found": len(known.wrong),
+        "left": None if left is None else dataclasses.asdict(left),
+        "drawn": random_sample.num_drawn(dataset.id),
+        "judged": random_sample.num_judged(dataset.id),
+        "own_predictions": own_models.names(dataset.id),
+        "audits": [_audit_status(audit) for audit in found],
+        "sentences": sentences,
+    }
+
+
+def _audit_status(audit: AuditTable) -> dict[str, Any]:
+    assert audit.id is not None
+    seen = plan.overview(audit.id)
+    return {
+        "id": audit.id,
+        "state": seen.state,
+        "preset": audit.preset,
+        "engines": [dataclasses.asdict(engine) for engine in seen.engines],
+        "seconds_left": seen.seconds_left,
+        "error": seen.error,
+    }
+
+
+def _how_far(audit: Mapping[str, Any]) -> str:
+    """What stopped an audit, or how far each engine under way is."""
+    if audit["error"]:
+        return f": {audit['error']}"
+    engines = (
+        [one for one in audit["engines"] if one["status"] == "running"] if audit["state"] == "running" else []
+    )
+    parts = [
+        ", ".join(filter(None, (f"{one['engine']} {one['progress']:.0%}", _left(one["seconds_left"]))))
+        for one in engines
+    ]
+    return ": " + "; ".join(parts) if parts else ""
+
+
+def _bar() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+        console=Console(stderr=True),
+    )
+
+
+def _left(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    return (
+        f"{seconds:.0f} s left" if seconds < 90 else f"{time.strftime('%H:%M:%S', time.gmtime(seconds))} left"
+    )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (np.integer, np.floating, np.bool_)):
+        return value.item()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    return str(value)

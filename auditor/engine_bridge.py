@@ -1,0 +1,272 @@
+"""The only bridge to ``engines``: names, configs, one call that trains, and what its errors mean.
+
+``engines`` (and so torch) is imported inside the functions, so that only a process that trains pays for it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import json
+import numbers
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import UnionType
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.errors import AuditFailedError
+from auditor.files import written_whole
+from auditor.settings import settings
+
+if TYPE_CHECKING:
+    from engines.contract import EngineResult, EngineSpec, EpochRecord, SignalSpec
+
+DEFAULT_ENGINES = ("cross_entropy", "coteaching", "umn", "l2b", "choicenet")
+PRESETS = ("quick", "standard", "paper")
+KINDS: dict[Any, tuple[type, str]] = {
+    bool: (bool, "true or false"),
+    int: (numbers.Integral, "a whole number"),
+    float: (numbers.Real, "a number"),
+    str: (str, "text"),
+    type(None): (type(None), "null"),
+}
+"""What a field of an engine's config takes, and how a person calls it."""
+CHECKPOINT_INTERVAL_S = 10.0
+"""Least time between two checkpoint files: small epochs would otherwise be spent on writing."""
+
+
+@dataclass(frozen=True)
+class EngineChoice:
+    """One engine as a menu shows it."""
+
+    name: str
+    title: str
+    paper: str
+    signals: Mapping[str, SignalSpec]
+
+
+def engine_choices() -> list[EngineChoice]:
+    """Every engine of the registry in the order of ``DEFAULT_ENGINES``."""
+    from engines.registry import ENGINES
+
+    names = [name for name in DEFAULT_ENGINES if name in ENGINES]
+    names += [name for name in ENGINES if name not in names]
+    specs = [ENGINES[name] for name in names]
+    return [EngineChoice(s.name, s.title, s.paper, dict(s.signals)) for s in specs]
+
+
+def refused_cards() -> list[str]:
+    """CUDA devices that are there and that this torch cannot compute on, each with the reason."""
+    from engines.shared import device
+
+    return device.refused_cards()
+
+
+def machine() -> tuple[dict[str, str], str]:
+    """Versions of what training runs on, and the device that ``auto`` means here."""
+    from engines.shared.device import describe_device, resolve_device, versions
+
+    device = resolve_device("auto")
+    return versions(), describe_device(device)
+
+
+def train(
+    engine: str,
+    images: NDArray[np.uint8],
+    labels: NDArray[np.int64],
+    num_classes: int,
+    *,
+    config: Mapping[str, Any],
+    trusted: NDArray[np.bool_] | None = None,
+    evaluation: tuple[NDArray[np.uint8], NDArray[np.int64]] | None = None,
+    seed: int = 0,
+    device: str = "auto",
+    on_epoch: Callable[[EpochRecord], None] | None = None,
+    checkpoint: FileCheckpoint | None = None,
+) -> EngineResult:
+    """Train one engine on arrays; ``config`` holds every field that differs from the engine's defaults.
+
+    Raises:
+        EngineError: the data or config cannot be trained on, or the device ran out of memory.
+    """
+    from engines.contract import EvaluationSet, TrainingData
+    from engines.registry import ENGINES
+    from engines.shared import device as devices
+    from engines.shared.checkpoint import CheckpointError
+
+    devices.fresh_memory(devices.resolve_device(device))
+    spec = ENGINES[engine]
+    data = TrainingData(
+        images=images,
+        given_labels=labels,
+        num_classes=num_classes,
+        trusted=trusted,
+        evaluation=None if evaluation is None else EvaluationSet(*evaluation),
+    )
+    try:
+        return spec.train(
+            data,
+            spec.config_type(**config),
+            seed=seed,
+            device=device,
+            on_epoch=on_epoch,
+            checkpoint=checkpoint,
+        )
+    except CheckpointError as error:
+        where = f" It is {checkpoint.path}." if checkpoint is not None else ""
+        raise CheckpointError(f"{error}{where}") from error
+
+
+class FileCheckpoint:
+    """An engine's state as one file, whole or absent."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._min_interval_s = float(os.environ.get("AUDITOR_CHECKPOINT_INTERVAL_S", CHECKPOINT_INTERVAL_S))
+        self._saved_at = -float("inf")
+
+    def load(self) -> dict[str, Any] | None:
+        """The last saved state, or None."""
+        from engines.shared.checkpoint import deserialize_state
+
+        return deserialize_state(self.path.read_bytes()) if self.path.exists() else None
+
+    def save(self, state: dict[str, Any]) -> None:
+        """Keep ``state`` unless the last one is younger than the interval."""
+        from engines.shared.checkpoint import serialize_state
+
+        if time.monotonic() - self._saved_at < self._min_interval_s:
+            return
+        with written_whole(self.path) as beside:
+            beside.write_bytes(serialize_state(state))
+        self._saved_at = time.monotonic()
+
+    def remove(self) -> None:
+        """Delete the file once the result stands."""
+        self.path.unlink(missing_ok=True)
+
+
+def configs(
+    names: Sequence[str], preset: str, options: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """Every field of each engine's config, as plain values: the preset with ``options`` applied.
+
+    Raises:
+        AuditFailedError: an unknown engine, preset or field, or a value out of range.
+    """
+    from engines.contract import EngineInputError
+    from engines.registry import ENGINES
+
+    unknown = [name for name in [*names, *options] if name not in ENGINES]
+    if unknown:
+        raise AuditFailedError(f"There is no engine {unknown[0]!r}; choose from {', '.join(ENGINES)}.")
+    if preset not in PRESETS:
+        raise AuditFailedError(f"There is no preset {preset!r}; choose from {', '.join(PRESETS)}.")
+    found = {}
+    for name in names:
+        config = ENGINES[name].config_type.preset(preset)
+        fields = {field.name for field in dataclasses.fields(config)}
+        wrong = [key for key in options.get(name, {}) if key not in fields]
+        if wrong:
+            raise AuditFailedError(
+                f"Engine {name} has no setting {wrong[0]!r}; it has {', '.join(sorted(fields))}."
+            )
+        _check_kinds(name, type(config), options.get(name, {}))
+        try:
+            found[name] = plain(dataclasses.replace(config, **options.get(name, {})))
+        except (EngineInputError, TypeError) as error:
+            raise AuditFailedError(f"Engine {name}: {error}") from error
+    return found
+
+
+def _check_kinds(engine: str, config_type: type, values: Mapping[str, Any]) -> None:
+    """Refuse a text where a number belongs, before the config compares it with one."""
+    hints = get_type_hints(config_type)
+    for field, value in values.items():
+        kinds = get_args(hints[field]) if get_origin(hints[field]) is UnionType else (hints[field],)
+        wanted = [KINDS[kind] for kind in kinds if kind in KINDS]
+        # Python counts true as 1; a person who writes it does not. Kinds without a word are left to the config.
+        found = bool if isinstance(value, bool) else type(value)
+        if wanted and not any(
+            issubclass(found, kind) and (found is bool) == (kind is bool) for kind, _ in wanted
+        ):
+            words = " or ".join(word for _, word in wanted)
+            raise AuditFailedError(f"Setting {engine}.{field} is {value!r}, it must be {words}.")
+
+
+def resolve_device(device: str) -> str:
+    """What ``auto``, ``cpu`` or ``cuda`` means here.
+
+    Raises:
+        AuditFailedError: there is no such device.
+    """
+    from engines.contract import EngineError
+    from engines.shared.device import resolve_device as resolved
+
+    try:
+        return str(resolved(device))
+    except EngineError as error:
+        raise AuditFailedError(str(error)) from error
+
+
+def about(name: str) -> dict[str, Any]:
+    """Title, paper and the meanings of an engine's signals, as plain values."""
+    from engines.registry import ENGINES
+
+    spec: EngineSpec = ENGINES[name]
+    signals = {key: dataclasses.asdict(signal) for key, signal in spec.signals.items()}
+    return {"title": spec.title, "paper": spec.paper, "signals": signals}
+
+
+def is_cancelled(error: BaseException) -> bool:
+    """The run was stopped on request."""
+    from engines.contract import TrainingCancelled
+
+    return isinstance(error, (TrainingCancelled, KeyboardInterrupt))
+
+
+def cancelled() -> Exception:
+    """What an epoch callback raises to stop a run."""
+    from engines.contract import TrainingCancelled
+
+    return TrainingCancelled("cancelled on request")
+
+
+def remedy(error: BaseException, *, go_on: str = "resume") -> str | None:
+    """One line with the way out for errors that a user can mend; None for all others.
+
+    ``go_on`` is what people do to go on with this work.
+    """
+    from engines.contract import EngineError
+
+    if isinstance(error, (EngineError, AuditFailedError)) and str(error):
+        return str(error)
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return f"The disk of {settings().home} is full; free some space, then {go_on}. Nothing was lost."
+    if isinstance(error, MemoryError) and not str(error):
+        return (
+            f"Not enough memory; close other programs and {go_on}, or start over with a smaller batch_size."
+        )
+    return None
+
+
+def plain(config: Any) -> dict[str, Any]:
+    """A dataclass as plain JSON values."""
+    values: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(config), default=_json_value))
+    return values
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, (np.integer, np.floating, np.bool_)):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return dict(value)
+    return str(value)

@@ -1,0 +1,108 @@
+"""Is one side more accurate than another, or is the difference too small to tell?
+
+The question is *paired*: the same held-out rows judge both sides, so only the rows on which they differ count.
+Exact McNemar test and the adjusted Wald interval of Agresti and Min (2005). A difference is called clear only when
+the interval leaves out zero and the test agrees.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from auditor.errors import AuditFailedError
+from auditor.wording import percent
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How much better ``first`` is than ``second`` on the same rows."""
+
+    first: str
+    second: str
+    first_value: float
+    second_value: float
+    difference: float
+    """``first_value - second_value``."""
+    low: float
+    high: float
+    p_value: float
+    num_rows: int
+    measure: str
+    """``"accuracy"``."""
+    is_clear: bool
+    """False: too small to tell on these rows."""
+
+    @property
+    def sentence(self) -> str:
+        """The verdict for people."""
+        values = f"{self.first_value:.3f} and {self.second_value:.3f}"
+        span = f"difference {self.difference:+.3f}, {percent(LEVEL)} interval {self.low:+.3f} to {self.high:+.3f}"
+        facts = f"{self.measure} {values} on the same {self.num_rows:,} rows; {span}"
+        if not self.is_clear:
+            return f"{self.first} and {self.second}: too small to tell ({facts})."
+        better, worse = (self.first, self.second) if self.difference > 0 else (self.second, self.first)
+        return f"{better} is better than {worse} ({facts})."
+
+
+def compare_accuracy(
+    first_right: NDArray[np.bool_],
+    second_right: NDArray[np.bool_],
+    *,
+    names: tuple[str, str] = ("first", "second"),
+) -> Difference:
+    """Compare two accuracies on the same held-out rows.
+
+    Args:
+        first_right: (n,) bool, the first side's prediction was right.
+        second_right: (n,) bool, the same rows.
+        names: of the two sides.
+
+    Raises:
+        AuditFailedError: the rows differ in number or there are none.
+    """
+    first, second = np.asarray(first_right, dtype=bool), np.asarray(second_right, dtype=bool)
+    _check_rows(first, second, names)
+    only_first, only_second = int((first & ~second).sum()), int((~first & second).sum())
+    num = len(first)
+    p_value = 1.0
+    if only_first + only_second:
+        p_value = float(stats.binomtest(only_first, only_first + only_second).pvalue)
+    difference = (only_first - only_second) / num
+    # Half a row in each of the four cells keeps the interval honest for few or no differing rows.
+    above, below, total = only_first + 0.5, only_second + 0.5, num + 2.0
+    centre = (above - below) / total
+    half = (
+        float(stats.norm.ppf(0.5 + LEVEL / 2)) * np.sqrt(above + below - (above - below) ** 2 / total) / total
+    )
+    low, high = max(-1.0, min(centre - half, difference)), min(1.0, max(centre + half, difference))
+    return Difference(
+        *names,
+        float(first.mean()),
+        float(second.mean()),
+        difference,
+        float(low),
+        float(high),
+        p_value,
+        num,
+        "accuracy",
+        _is_clear(low, high, p_value),
+    )
+
+
+def _is_clear(low: float, high: float, p_value: float) -> bool:
+    return bool((low > 0 or high < 0) and p_value < 1 - LEVEL)
+
+
+def _check_rows(first: NDArray[np.generic], second: NDArray[np.generic], names: tuple[str, str]) -> None:
+    if first.shape != second.shape or first.ndim != 1:
+        raise AuditFailedError(
+            f"{names[0]} has {first.shape} rows, {names[1]} {second.shape}; use the same rows."
+        )
+    if not len(first):
+        raise AuditFailedError(f"no held-out row to compare {names[0]} and {names[1]} on.")

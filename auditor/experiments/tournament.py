@@ -1,0 +1,106 @@
+"""Which engine finds most errors on *these* images? Errors are planted, engines are run, recovery is measured.
+
+The planted labels live in this process's memory only. They flatter: human errors are harder to find.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor import engine_bridge, vocabulary
+from auditor.audits import arrays, experiment_results
+from auditor.catalog import audits, datasets, reviews
+from auditor.catalog.db import session
+from auditor.errors import AuditFailedError
+from auditor.experiments import simulation
+from auditor.experiments.kept_trainings import OnProgress, Trainings
+from auditor.experiments.simulation import Judge, Tournament, plant_trials, play, tournament
+from auditor.review import decisions, random_sample
+
+
+def simulate(
+    dataset_name: str,
+    *,
+    engines: Sequence[str] | None = None,
+    rate: float = 0.1,
+    seeds: Sequence[int] = (0,),
+    preset: str = "quick",
+    device: str = "auto",
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    on_progress: OnProgress | None = None,
+) -> Tournament:
+    """Plant errors as the newest audit's models would err, run the engines on them, rank the engines.
+
+    Errors are planted on the labels that the next audit would train on, what people corrected as corrected;
+    on nothing that a person confirmed or found wrong, and these rows do not count either. Stopped and started
+    again, it goes on where it stopped.
+
+    Raises:
+        NotFoundError: no audit of this dataset has finished; its predictions say where errors are likely.
+        AuditFailedError: an engine is unknown, the rate is out of range, a training failed or was stopped.
+    """
+    with session() as open_session:
+        dataset = datasets.get(open_session, dataset_name)
+        audit = audits.require_finished(open_session, dataset)
+    assert audit.id is not None
+    assert dataset.id is not None
+    finished = arrays.engines_of(audit.id)
+    if not finished:
+        raise AuditFailedError(f"Audit {audit.id} left no predictions; run a new audit first.")
+    names = list(engines or finished)
+    configs = engine_bridge.configs(names, preset, options or {})
+    labels, trusted, settled = _ground(dataset.id)
+    planted = plant_trials(
+        labels,
+        [arrays.pred_probs(audit.id, engine) for engine in finished],
+        np.array(audit.summary["transition"]["matrix"], dtype=np.float64),  # None becomes NaN
+        rate=rate,
+        seeds=list(seeds),
+        keep=settled,
+    )
+    total = len(planted) * len(set(names))
+    trainings = Trainings(dataset, "simulate", total, device=device, on_progress=on_progress)
+    judges = {name: _judge(trainings, name, configs[name], trusted) for name in names}
+    played = tournament(play(planted, judges))
+    if len(finished) == 1 and finished[0] in names and len(names) > 1:
+        alone = f" The likely classes are those of {finished[0]} alone, which takes part itself."
+        played = dataclasses.replace(played, warning=played.warning + alone)
+    experiment_results.keep(
+        dataset.id, "simulate", [*(one.sentence for one in played.rounds), played.warning]
+    )
+    trainings.forget()
+    return played
+
+
+def _ground(dataset_id: int) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
+    """(N,) labels of the next audit, (N,) those it trusts, (N,) those with nothing left to find.
+
+    Settled is what an audit trusts, and what people found wrong but the next audit still trains on as given (the
+    half of a draw that calibrates): called right, such a row would count against the engine that sees it.
+    """
+    labels, trusted = decisions.labels_to_train_on(dataset_id)
+    settled = trusted.copy()
+    with session() as open_session:
+        decided = reviews.decisions(open_session, dataset_id)
+    for sample_id, row in decided.items():
+        if row.decision in vocabulary.FOUND_WRONG and labels[sample_id] != row.label:
+            settled[sample_id] = True
+    verified = random_sample.standing(dataset_id)
+    settled[verified.sample_ids[verified.is_wrong(labels)]] = True
+    return labels, trusted, settled
+
+
+def _judge(trainings: Trainings, name: str, config: Mapping[str, Any], trusted: NDArray[np.bool_]) -> Judge:
+    def judge(labels: NDArray[np.int64], seed: int) -> tuple[NDArray[np.floating], float]:
+        trained = trainings.train(name, labels, config=config, seed=seed, trusted=trusted)
+        return trained.trust, trained.seconds
+
+    return judge
+
+
+WARNING = simulation.WARNING

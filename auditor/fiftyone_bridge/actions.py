@@ -1,0 +1,117 @@
+"""Keep, take the suggestion, exclude and undo for samples that are selected in FiftyOne's App.
+
+The same as in our app: the decision is a review in the catalog at once, all samples of one action are one
+batch. What was tagged or edited by hand on these samples is pulled first, so that nothing of it is lost.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from auditor.catalog import audits, datasets, reviews, scores
+from auditor.catalog.db import session
+from auditor.catalog.models import DatasetTable
+from auditor.errors import FiftyOneError
+from auditor.fiftyone_bridge.fields import INDEX, MARK
+from auditor.fiftyone_bridge.pull import SOURCE, mirror, pull_samples, take_back
+from auditor.review import decisions
+
+REVIEWER = "AUDITOR_REVIEWER"
+"""Environment of the App's process: who decides there."""
+DONE = {"keep": "kept", "relabel": "took the suggestion for", "exclude": "excluded"}
+
+
+def reviewer_of_app() -> str:
+    """Who decides in the App: whom ``open`` named, else the login name."""
+    return os.environ.get(REVIEWER) or getpass.getuser()
+
+
+def act(target: Any, own_ids: Sequence[str], action: str, *, reviewer: str) -> str:
+    """Do ``keep``, ``relabel`` (take the suggestion), ``exclude`` or ``undo``; returns what was done.
+
+    ``own_ids`` are FiftyOne's ids of the selected samples. ``undo`` without any takes back the reviewer's
+    latest step.
+
+    Raises:
+        FiftyOneError: the dataset is not ours, or nothing is selected.
+    """
+    dataset = _dataset_of(target)
+    assert dataset.id is not None
+    if not own_ids and action != "undo":
+        raise FiftyOneError("Select samples first.")
+    if not own_ids:
+        changed = _undo_latest(dataset.id, reviewer)
+        mirror(target, dataset, changed)
+        return f"Took back {_samples(len(changed))}." if changed else "There is nothing to take back."
+    selected = target.select(list(own_ids))
+    pull_samples(target, selected, dataset, reviewer=reviewer)
+    indices = [int(i) for i in selected.values(INDEX) if i is not None and i < dataset.num_samples]
+    if action == "undo":
+        changed = _undo_selected(dataset.id, indices, reviewer)
+        mirror(target, dataset, changed)
+        return f"Took back {_samples(len(changed))}." if changed else "Nothing was decided on these."
+    rows = _rows(dataset, indices, action)
+    if rows:
+        decisions.decide_many(
+            dataset.id, rows, reviewer=reviewer, source=SOURCE, audit_id=target.info[MARK].get("audit")
+        )
+    mirror(target, dataset, [i for i, _, _ in rows])
+    left = len(indices) - len(rows)
+    text = f"{reviewer} {DONE[action]} {_samples(len(rows))}."
+    return f"{text} {_samples(left)} without another suggestion left as they are." if left else text
+
+
+def _dataset_of(target: Any) -> DatasetTable:
+    mark = (target.info or {}).get(MARK)
+    if mark is None:
+        raise FiftyOneError(f"{target.name!r} is no audited dataset; `auditor fiftyone NAME push` makes one.")
+    with session() as open_session:
+        return datasets.get(open_session, str(mark["dataset"]))
+
+
+def _rows(dataset: DatasetTable, sample_ids: Sequence[int], action: str) -> list[tuple[int, str, int | None]]:
+    if action != "relabel":
+        return [(i, action, None) for i in sample_ids]
+    with session() as open_session:
+        audit = audits.require_finished(open_session, dataset)
+        found = scores.of_samples(open_session, audit.id or 0, sample_ids)
+    return [
+        (i, "relabel", found[i].suggested_label)
+        for i in sample_ids
+        if i in found and found[i].suggested_label >= 0 and found[i].suggested_label != found[i].given_label
+    ]
+
+
+def _undo_selected(dataset_id: int, sample_ids: Sequence[int], reviewer: str) -> list[int]:
+    changed = []
+    with session() as open_session:
+        datasets.lock(open_session, dataset_id)
+        for i in sample_ids:
+            standing = reviews.standing(open_session, dataset_id, i)
+            if standing is not None:
+                take_back(open_session, standing, reviewer)
+                changed.append(i)
+    return changed
+
+
+def _undo_latest(dataset_id: int, reviewer: str) -> list[int]:
+    """Take back the reviewer's newest step: all samples of its batch."""
+    with session() as open_session:
+        latest = reviews.latest_of(open_session, dataset_id, reviewer)
+        if latest is None:
+            return []
+        rows = [latest]
+        if latest.batch:
+            rows = reviews.of_batch(open_session, dataset_id, latest.batch)
+    if latest.batch:
+        decisions.undo_batch(dataset_id, latest.batch, reviewer)
+    else:
+        decisions.undo_last(dataset_id, reviewer)
+    return sorted({row.sample_id for row in rows})
+
+
+def _samples(count: int) -> str:
+    return f"{count} sample" if count == 1 else f"{count} samples"

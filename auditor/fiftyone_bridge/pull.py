@@ -1,0 +1,293 @@
+"""Bring back what a person decided in FiftyOne, as reviews with who and when.
+
+A sample's ``last_modified_at`` is when it was decided (we write without touching it). Where both sides changed,
+the later decision stands and the other one is kept in the log as taken back; what cannot be understood is
+listed and left as it is. The catalog is written first, in one transaction, then FiftyOne is brought in
+line with it: a kill between the two is made good by the next pull, and pulling twice changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sqlmodel import Session
+
+from auditor.catalog import datasets, reviews
+from auditor.catalog.db import session
+from auditor.catalog.models import DatasetTable, DecisionTable, ReviewTable
+from auditor.errors import ReviewError
+from auditor.fiftyone_bridge import database, processes, push
+from auditor.fiftyone_bridge.fields import BASE, INDEX, decision_values
+from auditor.fiftyone_bridge.merge import (
+    TAG_OF,
+    Base,
+    Said,
+    decision_tags,
+    has_changed,
+    understand,
+    wanted_label,
+    wanted_tags,
+)
+from auditor.fiftyone_bridge.samples import Here, base_of, read_samples, tag_changes, updates
+from auditor.review import decisions as reviewing
+
+SOURCE = "fiftyone"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Something about one sample that a person should look at."""
+
+    sample_id: int
+    filepath: str
+    kind: str
+    """``unknown``, ``contradiction`` or ``both changed``."""
+    text: str
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """What a pull brought."""
+
+    name: str
+    counts: dict[str, int]
+    """Reviews written, by decision."""
+    num_same: int
+    """Changed samples that say what stands already."""
+    listed: list[Listed]
+    num_foreign: int
+    """Samples that only FiftyOne knows; nothing is taken from them."""
+    num_missing: int
+    """Samples that were deleted in FiftyOne; nothing is taken from that, and a push brings them back."""
+
+    @property
+    def sentence(self) -> str:
+        """What came, in one sentence."""
+        done = ", ".join(f"{count} {decision}" for decision, count in sorted(self.counts.items()) if count)
+        listed = f"; {len(self.listed)} to look at" if self.listed else ""
+        return f"{done or 'nothing new'}{listed}."
+
+
+@dataclass
+class _Work:
+    """What the changed samples come to."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    undone: list[DecisionTable] = field(default_factory=list)
+    overruled: list[dict[str, Any]] = field(default_factory=list)
+    listed: list[Listed] = field(default_factory=list)
+    settled: list[int] = field(default_factory=list)
+    num_same: int = 0
+
+
+def pull(name: str, *, reviewer: str, to: str | None = None) -> Pulled:
+    """Take the decisions that were made in FiftyOne since the last push or pull.
+
+    Raises:
+        NotFoundError: no such dataset.
+        FiftyOneError: it was never pushed, or FiftyOne cannot be used.
+        ReviewError: no reviewer's name.
+    """
+    with session() as open_session:
+        dataset = datasets.get(open_session, name)
+    fiftyone = database.connect()
+    with database.explained(), processes.alone(f"push-{dataset.id}"):
+        target = push.find(fiftyone, dataset, to)
+        return pull_samples(target, target, dataset, reviewer=reviewer)
+
+
+def pull_samples(target: Any, samples: Any, dataset: DatasetTable, *, reviewer: str) -> Pulled:
+    """The same for some ``samples`` of the FiftyOne dataset ``target`` (a view of it, or itself)."""
+    if not reviewer.strip():
+        raise ReviewError("A decision needs the reviewer's name; pass --reviewer NAME.")
+    assert dataset.id is not None
+    here = read_samples(samples)
+    with session() as open_session:
+        work = _understood(open_session, dataset, here, reviewer.strip())
+        counts = _record(open_session, dataset.id, work, reviewer.strip())
+    mirror(target, dataset, work.settled, here)
+    known = sum(i < dataset.num_samples for i in here.ids)
+    return Pulled(
+        name=target.name,
+        counts=counts,
+        num_same=work.num_same,
+        listed=work.listed,
+        num_foreign=here.num_foreign,
+        num_missing=dataset.num_samples - known if samples is target else 0,
+    )
+
+
+def mirror(target: Any, dataset: DatasetTable, sample_ids: Sequence[int], here: Here | None = None) -> None:
+    """Let these samples in FiftyOne say what stands in the catalog."""
+    assert dataset.id is not None
+    if not sample_ids:
+        return
+    here = here or read_samples(target.match({INDEX: {"$in": list(sample_ids)}}))
+    with session() as open_session:
+        rows = datasets.samples(open_session, dataset.id, list(sample_ids))
+        standing = {i: reviews.standing(open_session, dataset.id, i) for i in sample_ids}
+    names, operations = dataset.class_names, []
+    for row in rows:
+        i, given = row.sample_id, names[row.given_label] if row.given_label >= 0 else None
+        if i not in here.ids:
+            continue
+        label = wanted_label(here.labels[i], given, standing[i], names)
+        added, removed = tag_changes(decision_tags(here.tags[i]), wanted_tags(standing[i]))
+        values = decision_values(standing[i], names)
+        values[BASE] = base_of(standing[i], label).to_text()
+        if label != here.labels[i] and i in here.has_truth:
+            values["ground_truth.label" if label is not None else "ground_truth"] = label
+        operations += updates(here.ids[i], values, added, removed)
+    target._bulk_write(operations, ids=[here.ids[i] for i in sample_ids if i in here.ids])
+
+
+# --- What changed, and what it means --------------------------------------------------------------------
+
+
+def _understood(open_session: Session, dataset: DatasetTable, here: Here, reviewer: str) -> _Work:
+    assert dataset.id is not None
+    names, work = dataset.class_names, _Work()
+    classes = {class_name: label for label, class_name in enumerate(names)}
+    given_labels = datasets.given_labels(open_session, dataset.id)
+    decisions = reviews.decisions(open_session, dataset.id)
+    for i in sorted(i for i in here.ids if i < dataset.num_samples):
+        given = names[given_labels[i]] if given_labels[i] >= 0 else None
+        base, tags = Base.from_text(here.bases[i], given), decision_tags(here.tags[i])
+        if not has_changed(base, tags, here.labels[i]):
+            continue
+        said = understand(
+            base, tags, here.labels[i], given=given, suggested=here.suggested[i], classes=classes
+        )
+        if said.problem is not None:
+            kind = "unknown" if said.decision is None else "contradiction"
+            work.listed.append(Listed(i, here.paths[i], kind, said.problem))
+        if said.decision is not None:
+            _settle(open_session, dataset, work, here, i, base, said, decisions.get(i), reviewer)
+    return work
+
+
+def _settle(
+    open_session: Session,
+    dataset: DatasetTable,
+    work: _Work,
+    here: Here,
+    i: int,
+    base: Base,
+    said: Said,
+    standing: DecisionTable | None,
+    reviewer: str,
+) -> None:
+    """Put one sample's decision where it belongs: recorded, taken back, the same as ours, or overruled."""
+    assert dataset.id is not None
+    work.settled.append(i)
+    row = {
+        "sample_id": i,
+        "decision": said.decision,
+        "label": said.label,
+        "labels": None,
+        "reviewer": reviewer,
+        "created_at": here.modified[i],
+    }
+    if _same(said, standing):
+        work.num_same += 1
+        return
+    stands_id = None if standing is None else standing.review_id
+    if stands_id != base.review_id:
+        ours, when = _ours(open_session, dataset, i, standing)
+        theirs = _words(said.decision, said.label, dataset.class_names)
+        wins = here.modified[i] > when
+        work.listed.append(
+            Listed(
+                i,
+                here.paths[i],
+                "both changed",
+                f"{ours} at {when:%Y-%m-%d %H:%M} here, {theirs} at {here.modified[i]:%Y-%m-%d %H:%M} in "
+                f"FiftyOne; the later one, {theirs if wins else ours}, stands",
+            )
+        )
+        if not wins:
+            if said.decision != "undo":
+                work.overruled.append(row)
+            return
+    if said.decision != "undo":
+        work.rows.append(row)
+    elif standing is not None:
+        work.undone.append(standing)
+
+
+def _same(said: Said, standing: DecisionTable | None) -> bool:
+    if standing is None:
+        return said.decision == "undo"
+    if said.decision == "undo":
+        return False
+    assert said.decision is not None
+    return TAG_OF[standing.decision] == said.decision and standing.label == said.label
+
+
+def _ours(
+    open_session: Session, dataset: DatasetTable, i: int, standing: DecisionTable | None
+) -> tuple[str, datetime]:
+    """What stands in the catalog and since when, in words."""
+    if standing is not None:
+        words = _words(standing.decision, standing.label, dataset.class_names)
+        return f"{words} by {standing.reviewer}", standing.created_at
+    assert dataset.id is not None
+    log = reviews.log(open_session, dataset.id, i)
+    return f"taken back by {log[-1].reviewer}", log[-1].created_at
+
+
+def _words(decision: str | None, label: int | None, names: Sequence[str]) -> str:
+    if decision == "undo":
+        return "taken back"
+    return f"{decision} to {names[label]!r}" if label is not None else str(decision)
+
+
+# --- Into the catalog -----------------------------------------------------------------------------------
+
+
+def take_back(open_session: Session, standing: DecisionTable, reviewer: str) -> None:
+    """Undo the decision that stands for a sample."""
+    review = open_session.get(ReviewTable, standing.review_id)
+    reviews.append(
+        open_session,
+        ReviewTable(
+            dataset_id=standing.dataset_id,
+            sample_id=standing.sample_id,
+            decision="undo",
+            reviewer=reviewer,
+            source=SOURCE,
+            batch=None if review is None else review.batch,
+            reverts=standing.review_id,
+        ),
+    )
+
+
+def _record(open_session: Session, dataset_id: int, work: _Work, reviewer: str) -> dict[str, int]:
+    applied = reviewing.apply_rows(open_session, dataset_id, work.rows, source=SOURCE)
+    counts = Counter({decision: n for decision, n in applied.items() if decision in reviewing.DECISIONS})
+    for standing in work.undone:
+        take_back(open_session, standing, reviewer)
+        counts["undo"] += 1
+    for values in work.overruled:
+        review = reviews.append(
+            open_session,
+            ReviewTable(dataset_id=dataset_id, source=SOURCE, note="a later decision stands", **values),
+        )
+        reviews.append(
+            open_session,
+            ReviewTable(
+                dataset_id=dataset_id,
+                sample_id=review.sample_id,
+                decision="undo",
+                reviewer=review.reviewer,
+                source=SOURCE,
+                reverts=review.id,
+                note="a later decision stands",
+            ),
+        )
+        counts["overruled"] += 1
+    return dict(counts)

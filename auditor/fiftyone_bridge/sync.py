@@ -1,0 +1,168 @@
+"""FiftyOne and an audit: push it there, pull decisions back, open the App on it.
+
+Everything that other rooms call is here; the work is done in the other ``fiftyone_*`` files. FiftyOne holds one
+database connection a process: a long-lived process that must not keep MongoDB running (an app) calls the command
+line instead, ``python -m auditor fiftyone NAME push``.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import webbrowser
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+from urllib.parse import quote
+
+from auditor.catalog import datasets
+from auditor.catalog.db import session
+from auditor.errors import FiftyOneError
+from auditor.fiftyone_bridge import app as fiftyone_app
+from auditor.fiftyone_bridge import database, processes, views
+from auditor.fiftyone_bridge import push as fiftyone_push
+from auditor.fiftyone_bridge.actions import REVIEWER
+from auditor.fiftyone_bridge.app import PORT, RunningApp
+from auditor.fiftyone_bridge.database import release
+from auditor.fiftyone_bridge.pull import Listed, Pulled, pull
+from auditor.fiftyone_bridge.push import Progress, Pushed, Step, push
+
+__all__ = [
+    "PORT",
+    "Listed",
+    "Prepared",
+    "Progress",
+    "Pulled",
+    "Pushed",
+    "RunningApp",
+    "Step",
+    "load",
+    "prepare",
+    "pull",
+    "push",
+    "release",
+    "serve",
+    "start",
+]
+
+PLUGIN = Path(__file__).with_name("plugin")
+
+
+def load(name: str) -> Any:
+    """The ``fiftyone.Dataset`` that ``name`` was pushed to.
+
+    Raises:
+        NotFoundError: no such dataset.
+        FiftyOneError: it was never pushed, or FiftyOne cannot be used.
+    """
+    with session() as open_session:
+        dataset = datasets.get(open_session, name)
+    fiftyone = database.connect()
+    with database.explained():
+        return fiftyone_push.find(fiftyone, dataset)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What the App will open."""
+
+    dataset: str
+    name: str
+    """Of the FiftyOne dataset."""
+    path: str
+    """The rest of the App's address: the dataset and the view."""
+    port: int
+
+
+def prepare(
+    name: str,
+    *,
+    to: str | None = None,
+    port: int = PORT,
+    view: str = views.SUSPECTS,
+    progress: Progress | None = None,
+) -> Prepared:
+    """Push what is new, so that the App shows it.
+
+    Raises:
+        NotFoundError: no such dataset, or no finished audit.
+        FiftyOneError: FiftyOne cannot be used, or the port is taken.
+    """
+    fiftyone_app.refuse_port(port)
+    pushed = push(name, to=to, progress=progress)
+    fiftyone = database.connect()
+    with database.explained():
+        slug = views.slug_of(fiftyone, fiftyone.load_dataset(pushed.name), view)
+    query = f"?view={slug}" if slug else ""
+    return Prepared(name, pushed.name, f"/datasets/{quote(pushed.name)}{query}", port)
+
+
+def start(prepared: Prepared, *, reviewer: str = "") -> RunningApp:
+    """Serve the App on 127.0.0.1 from a process of its own; ``url`` opens dataset and view. The caller stops it.
+
+    Raises:
+        FiftyOneError: the App does not start.
+    """
+    fiftyone = database.connect()
+    environment = {"FIFTYONE_PLUGINS_DIR": str(_plugins(Path(fiftyone.config.plugins_dir)))}
+    if reviewer:
+        environment[REVIEWER] = reviewer
+    app = fiftyone_app.start_app(port=prepared.port, environment=environment)
+    return RunningApp(app.url + prepared.path, app.process)
+
+
+def serve(
+    prepared: Prepared, *, reviewer: str = "", browser: bool = True, say: Callable[[str], None] = print
+) -> None:
+    """Open the App and stay until Ctrl-C or SIGTERM, then stop it and our MongoDB.
+
+    Raises:
+        FiftyOneError: the App does not start, or ended by itself.
+    """
+    previous = signal.signal(signal.SIGTERM, _end)
+    app: RunningApp | None = None
+    try:
+        app = start(prepared, reviewer=reviewer)
+        if app.process is None:
+            say(f"FiftyOne's App runs already: {app.url}")
+            return
+        say(f"FiftyOne's App: {app.url}   (Ctrl-C stops it; nothing is lost)")
+        if browser:
+            webbrowser.open(app.url)
+        _wait(app.process)
+    except KeyboardInterrupt:
+        pull = f"auditor fiftyone {shlex.quote(prepared.dataset)} pull"
+        say(f"Stopped. `{pull}` brings tags and edited labels back.")
+    finally:
+        if app is not None:
+            app.stop()
+        release()
+        signal.signal(signal.SIGTERM, previous)
+
+
+def _wait(process: subprocess.Popen[bytes]) -> None:
+    if process.wait() != 0:
+        raise FiftyOneError(f"FiftyOne's App ended by itself; {processes.folder() / 'app.log'} says why.")
+
+
+def _end(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _plugins(own: Path) -> Path:
+    """A folder with our plugin and links to those that the user has installed."""
+    place = processes.folder() / "plugins"
+    place.mkdir(parents=True, exist_ok=True)
+    for old in place.iterdir():
+        if old.is_symlink():
+            old.unlink()
+    (place / "label-auditor").symlink_to(PLUGIN, target_is_directory=True)
+    if own.is_dir() and own.resolve() != place.resolve():
+        for path in own.iterdir():
+            if path.is_dir() and not (place / path.name).exists():
+                (place / path.name).symlink_to(path.resolve(), target_is_directory=True)
+    return Path(os.path.abspath(place))

@@ -1,0 +1,259 @@
+"""How the dataset looks in the App: saved views, sidebar, colours, the map and the search for similar images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+
+from auditor.catalog.scores import STRONG_DISAGREEMENT
+from auditor.fiftyone_bridge import fields
+from auditor.fiftyone_bridge.fields import BASE, DECISION_FIELDS, INDEX, MARK, Columns
+from auditor.fiftyone_bridge.samples import Here
+
+SUSPECTS = "suspected mislabels"
+DISAGREE = "engines disagree"
+REVIEWED = "reviewed"
+COPIES = "duplicates with different labels"
+MAX_CLASS_VIEWS = 100
+"""The App lists every view in one menu."""
+MAP_KEY = "audit_map"
+SIMILARITY_KEY = "audit_similarity"
+MAX_COMPONENTS = 48
+"""Directions of the embeddings that the search for similar images keeps."""
+RED, GREEN, BLUE, GREY = "#FF8182", "#4AC26B", "#80CCFF", "#D0D7DE"
+AMBER, PURPLE = "#F2CC60", "#D2A8FF"
+"""Light enough for the black text that the App sets on them."""
+DECISION_COLOURS = {"keep": GREEN, "relabel": BLUE, "exclude": PURPLE, "unsure": AMBER}
+
+
+def write(fiftyone: Any, target: Any, columns: Columns, here: Here) -> list[str]:
+    """Everything of the App; returns notes for the person who pushed.
+
+    Views and settings of a person's own stay; ours are brought up to date.
+    """
+    notes = _views(fiftyone, target, columns)
+    if not target.info[MARK].get("app_is_set"):
+        _sidebar(fiftyone, target, columns)
+        _colours(fiftyone, target)
+        _editing(target, columns)
+        target.info[MARK] = {**target.info[MARK], "app_is_set": True}
+        target.save()
+    else:
+        _add_to_sidebar(target, columns)
+    notes += _brain(target, columns, here)
+    return notes
+
+
+# --- Saved views ----------------------------------------------------------------------------------------
+
+
+def _views(fiftyone: Any, target: Any, columns: Columns) -> list[str]:
+    field = fiftyone.ViewField
+    wanted: list[tuple[str, Any, str, str]] = [
+        (
+            SUSPECTS,
+            target.match(field("is_label_issue") == True).sort_by("suspicion_rank"),  # noqa: E712
+            "Labels that the audit flags, the most suspicious first",
+            RED,
+        ),
+        (
+            DISAGREE,
+            target.match(field("engines_disagree") >= STRONG_DISAGREEMENT).sort_by(
+                "engines_disagree", reverse=True
+            ),
+            "Samples that one engine trusts and another one does not",
+            AMBER,
+        ),
+        (
+            REVIEWED,
+            target.match(field("decision") != None).sort_by("decided_at", reverse=True),  # noqa: E711
+            "Samples that a person decided on, the latest first",
+            BLUE,
+        ),
+        (
+            COPIES,
+            target.match(field("duplicate_conflict") == True).sort_by("duplicate_group"),  # noqa: E712
+            "Copies and near copies of a picture with different labels",
+            PURPLE,
+        ),
+    ]
+    classes, notes = _classes_to_show(columns)
+    for label in classes:
+        name = columns.dataset.class_names[label]
+        view = target.match(field("ground_truth.label") == name).sort_by("suspicion_rank")
+        wanted.append((_class_view(label, name), view, f"Labelled {name}, the most suspicious first", GREY))
+    ours = set(target.info[MARK].get("views", []))
+    taken = set(target.list_saved_views()) - ours
+    slugs = {target._get_saved_view_doc(name).slug for name in taken}
+    saved = []
+    for name, view, about, colour in wanted:
+        own_name = _free_name(fiftyone, name, slugs)
+        slugs.add(_slug(fiftyone, own_name))
+        target.save_view(own_name, view, description=about, color=colour, overwrite=own_name in ours)
+        saved.append(own_name)
+    for gone in ours - set(saved):
+        if target.has_saved_view(gone):
+            target.delete_saved_view(gone)
+    target.info[MARK] = {**target.info[MARK], "views": saved}
+    target.save()
+    return notes
+
+
+def slug_of(fiftyone: Any, target: Any, view: str) -> str:
+    """How the App's address names a saved view of ours ("" where it is not there)."""
+    names = [name for name in target.list_saved_views() if name == view or name.startswith(f"{view} (")]
+    return _slug(fiftyone, names[0]) if names else ""
+
+
+def _classes_to_show(columns: Columns) -> tuple[list[int], list[str]]:
+    names = columns.dataset.class_names
+    if len(names) <= MAX_CLASS_VIEWS:
+        return list(range(len(names))), []
+    given = np.array([names.index(name) if name is not None else -1 for name in columns.given])
+    issues = np.array(columns.values["is_label_issue"], dtype=bool) & (given >= 0)
+    counts = np.bincount(given[issues], minlength=len(names))
+    most = np.sort(np.argsort(-counts, kind="stable")[:MAX_CLASS_VIEWS])
+    return most.tolist(), [f"Views for the {MAX_CLASS_VIEWS} of {len(names)} classes with the most flags."]
+
+
+def _class_view(label: int, name: str) -> str:
+    shown = " ".join(name.split())[:60]
+    return (
+        f"class {shown}" if shown.isascii() and any(c.isalnum() for c in shown) else f"class {label} {shown}"
+    )
+
+
+def _free_name(fiftyone: Any, name: str, slugs: set[str]) -> str:
+    """The name, numbered where a view with the same address is there (``a b`` and ``a-b``)."""
+    number, found = 1, name
+    while _slug(fiftyone, found) in slugs:
+        number += 1
+        found = f"{name} ({number})"
+    return found
+
+
+def _slug(fiftyone: Any, name: str) -> str:
+    return str(fiftyone.core.utils.to_slug(name))
+
+
+# --- Sidebar and colours --------------------------------------------------------------------------------
+
+
+def _groups(columns: Columns) -> list[tuple[str, list[str], bool]]:
+    trusts = [f"{engine}_trust" for engine in columns.engines]
+    other = ["trust_score", "error_probability", "suspicion_rank", "is_label_issue", "engines_against"]
+    other += ["engines_disagree"]
+    labels = ["given_label", "verified_label"]
+    signals = [name for name in columns.values if name not in {*other, *trusts, *labels}]
+    signals = [name for name in signals if not name.startswith("duplicate_")]
+    return [
+        ("labels", ["ground_truth", "suggested", *labels], True),
+        ("audit", other, True),
+        ("decisions", list(DECISION_FIELDS), True),
+        ("trust of each engine", trusts, True),
+        ("published signals", signals, False),
+        ("duplicates", ["duplicate_group", "duplicate_conflict"], False),
+        # The App shows an empty group of that name where there is none.
+        ("metadata", [INDEX, BASE, "id", "filepath", "created_at", "last_modified_at", "metadata"], False),
+    ]
+
+
+def _sidebar(fiftyone: Any, target: Any, columns: Columns) -> None:
+    schema = set(target.get_field_schema())
+    documents = [fiftyone.SidebarGroupDocument(name="tags", expanded=True)]
+    for name, paths, expanded in _groups(columns):
+        there = [path for path in paths if path in schema]
+        if there:
+            documents.append(fiftyone.SidebarGroupDocument(name=name, paths=there, expanded=expanded))
+    target.app_config.sidebar_groups = documents
+    target.app_config.active_fields = fiftyone.ActiveFields(
+        paths=["ground_truth", "suggested", "trust_score", "decision"]
+    )
+    target.save()
+
+
+def _add_to_sidebar(target: Any, columns: Columns) -> None:
+    """Put the fields that a later audit brought into their groups, and touch nothing else."""
+    groups = target.app_config.sidebar_groups
+    if not groups:
+        return
+    shown = {path for group in groups for path in group.paths or []}
+    by_name = {group.name: group for group in groups}
+    for name, paths, _ in _groups(columns):
+        new = [path for path in paths if path in columns.values and path not in shown]
+        if new and name in by_name:
+            by_name[name].paths = [*(by_name[name].paths or []), *new]
+    target.save()
+
+
+def _editing(target: Any, columns: Columns) -> None:
+    """Let the App's Annotate tab offer the classes, so that a label is corrected with two clicks."""
+    if hasattr(target, "generate_label_schemas"):  # older ones have no such tab
+        schema = target.generate_label_schemas("ground_truth")
+        schema["classes"] = list(columns.dataset.class_names)
+        target.update_label_schema("ground_truth", schema)
+        target.activate_label_schemas(["ground_truth"])
+
+
+def _colours(fiftyone: Any, target: Any) -> None:
+    decided = [{"value": name, "color": colour} for name, colour in DECISION_COLOURS.items()]
+    issue = [{"value": "True", "color": RED}, {"value": "False", "color": GREEN}]
+    target.app_config.color_scheme = fiftyone.ColorScheme(
+        color_by="field",
+        fields=[
+            {
+                "path": "tags",
+                "fieldColor": RED,
+                "valueColors": [{"value": "label_issue", "color": RED}, *decided],
+            },
+            {"path": "ground_truth", "fieldColor": AMBER},
+            {"path": "suggested", "fieldColor": BLUE},
+            {"path": "trust_score", "fieldColor": GREY},
+            {"path": "is_label_issue", "fieldColor": RED, "valueColors": issue},
+            {"path": "decision", "fieldColor": BLUE, "valueColors": decided},
+        ],
+    )
+    target.save()
+
+
+# --- The map and similar images -------------------------------------------------------------------------
+
+
+def _brain(target: Any, columns: Columns, here: Here) -> list[str]:
+    found = fields.map_and_embeddings(columns)
+    if found is None:
+        return ["No engine left a map; the Embeddings panel has nothing to show."]
+    import fiftyone.brain as brain
+
+    engine, points, embeddings = found
+    ids = sorted(i for i in here.ids if i < columns.num_samples)
+    view = (
+        target.select([here.ids[i] for i in ids], ordered=True)
+        if here.num_foreign or here.doubled
+        else target
+    )
+    order = list(target.values(INDEX)) if view is target else ids
+    for key in (MAP_KEY, SIMILARITY_KEY):
+        if target.has_brain_run(key):
+            target.delete_brain_run(key)
+    brain.compute_visualization(
+        view, points=np.asarray(points)[order].astype(np.float64), brain_key=MAP_KEY, progress=False
+    )
+    vectors = _short(np.asarray(embeddings))[order]
+    brain.compute_similarity(
+        view, embeddings=vectors, brain_key=SIMILARITY_KEY, backend="sklearn", metric="cosine", progress=False
+    )
+    return [f"The map and the search for similar images are those of the engine {engine}."]
+
+
+def _short(embeddings: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(N, d) directions that carry the most, so that the index of 50,000 samples stays small."""
+    if embeddings.shape[1] <= MAX_COMPONENTS or len(embeddings) <= MAX_COMPONENTS:
+        return np.asarray(embeddings, dtype=np.float32)
+    kept: NDArray[np.float32] = PCA(MAX_COMPONENTS, svd_solver="randomized", random_state=0).fit_transform(
+        embeddings
+    )
+    return kept.astype(np.float32)

@@ -1,0 +1,6 @@
+"""From a source to a registered dataset, all of it or nothing."""
+
+__all__ = [
+    "imports",
+    "staging",
+]

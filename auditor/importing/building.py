@@ -1,0 +1,336 @@
+"""From a source to a finished work folder: read the rows, look at the headers, decode into the cache, hash.
+
+Every step streams. What is held in memory for N samples is a few numbers each (about 200 bytes).
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import time
+from array import array
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from auditor.errors import ImportRefusedError
+from auditor.importing.pool import (
+    CacheFile,
+    Hashed,
+    Probed,
+    chunks,
+    decode_chunk,
+    merged,
+    probe_chunk,
+    run_in_order,
+)
+from auditor.importing.staging import RowFile
+from auditor.pictures.cache import cache_name
+from auditor.pictures.sources import (
+    Payload,
+    Problem,
+    Source,
+    SourceInfo,
+    SourceRow,
+    classes_named,
+    ordered_class_names,
+    printable,
+)
+
+LARGEST_DEFAULT_SIZE = 224
+SMALLEST_SIZE = 8
+LOCATION, FILEPATH, ROW = 2, 1, 0
+"""Places in a line of the row file."""
+MAX_LISTED = 1_000
+"""Problems that are kept word for word; all are counted."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an import is."""
+
+    stage: str
+    """``reading``, ``checking``, ``decoding``, ``comparing`` or ``registering``."""
+    done: int
+    total: int | None
+    """None while the number of samples is not known yet."""
+    seconds_left: float | None
+
+
+OnProgress = Callable[[Progress], None]
+
+
+class Ticker:
+    """Calls back a few times a second at most, and estimates the time left from the rate so far."""
+
+    def __init__(self, on_progress: OnProgress | None, stage: str, total: int | None) -> None:
+        """Start the clock of a stage."""
+        self._call, self._stage, self._total = on_progress, stage, total
+        self._start = time.monotonic()
+        self._last = 0.0
+        self.at(0)
+
+    def at(self, done: int) -> None:
+        """Report ``done`` samples."""
+        now = time.monotonic()
+        if self._call is None or (now - self._last < 0.2 and done != self._total):
+            return
+        self._last = now
+        left = None
+        if self._total is not None and done:
+            left = (now - self._start) / done * (self._total - done)
+        self._call(Progress(self._stage, done, self._total, left))
+
+
+@dataclass
+class Problems:
+    """What cannot be imported: the first thousand in words, all of them counted."""
+
+    listed: list[Problem] = field(default_factory=list)
+    count: int = 0
+    num_missing: int = 0
+    """Images that are not below the root."""
+
+    def add(self, problem: Problem) -> None:
+        """Count it, and list it where there is room."""
+        self.count += 1
+        self.num_missing += problem.is_missing
+        if len(self.listed) < MAX_LISTED:
+            self.listed.append(problem)
+
+    def folded(self, info: SourceInfo, num_rows: int) -> Problems:
+        """One problem in place of as many as there are images where not one of them is there: the root is wrong."""
+        if num_rows or self.num_missing < 2 or self.num_missing != self.count:
+            return self
+        text = (
+            f"none of its {self.count:,} images exists below {printable(info.root)}; set the folder that their "
+            "paths start from (--root)"
+        )
+        return Problems([Problem(info.table_file, None, text, is_missing=True)], 1, 1)
+
+
+@dataclass
+class Parsed:
+    """The rows of a source, staged on disk, with their labels as numbers."""
+
+    rows: RowFile
+    class_names: list[str]
+    labels: NDArray[np.int64]
+    """(M,) -1 = unlabeled"""
+    true_labels: NDArray[np.int64]
+    """(M,) -1 = unknown"""
+    trusted: NDArray[np.bool_]
+    """(M,) the source marks the label as confirmed"""
+    problems: Problems
+
+
+@dataclass
+class Built:
+    """A finished cache and what was learned about each sample. N counts the samples that were kept."""
+
+    kept: NDArray[np.bool_]
+    """(M,) which staged rows became samples"""
+    channels: int
+    size: int
+    heights: NDArray[np.int32]
+    widths: NDArray[np.int32]
+    content_hash: NDArray[np.uint8]
+    """(N, 32)"""
+    perceptual_hash: NDArray[np.uint64]
+    num_animated: int
+
+
+def read_rows(source: Source, file: Path, on_progress: OnProgress | None) -> Parsed:
+    """Stage all rows of a source; labels become indices into the sorted or declared class names."""
+    rows, problems = RowFile(file), Problems()
+    numbers: dict[str, int] = {name: i for i, name in enumerate(source.info.class_names or ())}
+    labels, true_labels, trusted = array("i"), array("i"), array("b")
+    ticker = Ticker(on_progress, "reading", None)
+    for item in source.rows():
+        if isinstance(item, Problem):
+            problems.add(item)
+            continue
+        labels.append(_number(numbers, item.label))
+        true_labels.append(_number(numbers, item.true_label))
+        for name in classes_named(item.review):
+            _number(numbers, name)
+        trusted.append(item.trusted)
+        rows.append(_line(item))
+        ticker.at(len(labels))
+    rows.close()
+    names = list(numbers) if source.info.class_names else ordered_class_names(numbers)
+    place = {name: i for i, name in enumerate(names)}
+    # The last entry serves index -1: unlabeled stays unlabeled.
+    final = np.array([*(place[name] for name in numbers), -1], np.int64)
+    return Parsed(
+        rows=rows,
+        class_names=names,
+        labels=final[np.array(labels, np.int32)],
+        true_labels=final[np.array(true_labels, np.int32)],
+        trusted=np.array(trusted, np.bool_),
+        problems=problems.folded(source.info, len(labels)),
+    )
+
+
+def _number(numbers: dict[str, int], name: str | None) -> int:
+    return -1 if name is None else numbers.setdefault(name, len(numbers))
+
+
+def _line(row: SourceRow) -> list[Any]:
+    return [row.row, row.filepath, row.location, row.trusted, row.split, row.extra, row.review]
+
+
+@dataclass
+class Builder:
+    """Probes and decodes the staged rows of one source into one work folder."""
+
+    source: Source
+    parsed: Parsed
+    folder: Path
+    executor: Executor | None
+    workers: int
+    on_progress: OnProgress | None
+
+    def check(self) -> tuple[NDArray[np.bool_], Probed]:
+        """Read all headers: (M,) which rows can be used, and what the headers say."""
+        total = len(self.parsed.labels)
+        kept = np.ones(total, np.bool_)
+        parts: list[Probed] = []
+        ticker, done, report = Ticker(self.on_progress, "checking", total), 0, self._report_in_order()
+        tasks = ((self.source.info.root, chunk) for chunk in chunks(self._payloads(kept)))
+        for found in run_in_order(self.executor, probe_chunk, tasks, self._in_flight):
+            parts.append(found)
+            bad = [(done + place, text) for place, text in found.problems]
+            report(bad)
+            kept[[row for row, _ in bad]] = False
+            done += len(found.heights)
+            ticker.at(done)
+        return kept, merged(parts)
+
+    def decode(self, kept: NDArray[np.bool_], probed: Probed, image_size: int | None) -> Built:
+        """Decode the kept rows into the work folder's cache file; rows that fail are dropped and reported."""
+        size = image_size or default_size(probed.heights[kept], probed.widths[kept])
+        channels = 3 if probed.has_colour[kept].any() else 1
+        total = int(kept.sum())
+        cache, shape = self._allocate(total, channels, size)
+        content, perceptual = np.zeros((total, 32), np.uint8), np.zeros(total, np.uint64)
+        rows = np.flatnonzero(kept)
+        good = np.ones(total, np.bool_)
+        ticker, done, report = Ticker(self.on_progress, "decoding", total), 0, self._report_in_order()
+        for found in run_in_order(
+            self.executor, decode_chunk, self._decode_tasks(cache, kept), self._in_flight
+        ):
+            count = len(found.perceptual)
+            self._take(found, content[done : done + count], perceptual[done : done + count])
+            bad = [done + place for place, _ in found.problems]
+            good[bad] = False
+            report([(int(rows[done + place]), text) for place, text in found.problems])
+            done += count
+            ticker.at(done)
+        if not good.all():
+            _compact(cache, good, shape)
+            kept = kept.copy()
+            kept[rows[~good]] = False
+        return Built(
+            kept=kept,
+            channels=channels,
+            size=size,
+            heights=probed.heights[kept],
+            widths=probed.widths[kept],
+            content_hash=content[good],
+            perceptual_hash=perceptual[good],
+            num_animated=int(probed.is_animated[kept].sum()),
+        )
+
+    @property
+    def _in_flight(self) -> int:
+        return 3 * self.workers
+
+    def _payloads(self, kept: NDArray[np.bool_]) -> Iterator[Payload]:
+        lines = itertools.compress(self.parsed.rows, kept)
+        return self.source.payloads(line[LOCATION] for line in lines)
+
+    def _decode_tasks(self, cache: CacheFile, kept: NDArray[np.bool_]) -> Iterator[tuple[Any, ...]]:
+        first = 0
+        for chunk in chunks(self._payloads(kept)):
+            yield self.source.info.root, cache, first, chunk
+            first += len(chunk)
+
+    @staticmethod
+    def _take(found: Hashed, content: NDArray[np.uint8], perceptual: NDArray[np.uint64]) -> None:
+        content[:] = found.content
+        perceptual[:] = found.perceptual
+
+    def _report_in_order(self) -> Callable[[list[tuple[int, str]]], None]:
+        """What names the file and row of staged rows that failed: for one pass, which meets them in their order.
+
+        The row file is read once a pass, however many chunks have failures, and not at all without any.
+        """
+        lines = enumerate(iter(self.parsed.rows))
+
+        def report(bad: list[tuple[int, str]]) -> None:
+            for wanted, text in bad:
+                line = next(line for number, line in lines if number == wanted)
+                self.parsed.problems.add(self._problem(line, text))
+
+        return report
+
+    def _problem(self, line: list[Any], text: str) -> Problem:
+        if line[ROW] is None:
+            return Problem(line[FILEPATH], None, text)
+        return Problem(self.source.info.table_file, line[ROW], f"{printable(line[FILEPATH])} {text}")
+
+    def _allocate(self, total: int, channels: int, size: int) -> tuple[CacheFile, tuple[int, ...]]:
+        shape = (total, channels, size, size)
+        header = _header(shape)
+        path = self.folder / cache_name(channels=channels, height=size, width=size)
+        needed = len(header) + int(np.prod(shape))
+        free = shutil.disk_usage(self.folder).free
+        if needed > free:
+            raise ImportRefusedError(
+                f"the decoded images need {needed / 2**20:,.0f} MB and {free / 2**20:,.0f} MB are free in "
+                f"{self.folder.parent}; free some space or choose a smaller --image-size."
+            )
+        with open(path, "wb") as stream:
+            stream.write(header)
+            stream.flush()
+            # Taken at once: writing into a sparse map on a full disk would kill the process (SIGBUS).
+            os.posix_fallocate(stream.fileno(), 0, needed)
+        return CacheFile(str(path), len(header), channels, size), shape
+
+
+def default_size(heights: NDArray[np.int32], widths: NDArray[np.int32]) -> int:
+    """The median of the images' longer sides, between 8 and 224."""
+    median = float(np.median(np.maximum(heights, widths)))
+    return int(min(LARGEST_DEFAULT_SIZE, max(SMALLEST_SIZE, round(median))))
+
+
+def _header(shape: tuple[int, ...]) -> bytes:
+    stream = BytesIO()
+    npy.write_array_header_1_0(stream, {"descr": "|u1", "fortran_order": False, "shape": shape})
+    return stream.getvalue()
+
+
+def _compact(cache: CacheFile, good: NDArray[np.bool_], shape: tuple[int, ...]) -> None:
+    """Close the gaps of rows that failed, in place, and shorten the file."""
+    kept = np.flatnonzero(good)
+    # NumPy pads its header for growth, so that a smaller N does not move the data.
+    header = _header((len(kept), *shape[1:]))
+    assert len(header) == cache.offset
+    images = np.memmap(cache.path, np.uint8, "r+", cache.offset, shape)
+    for start in range(0, len(kept), 4096):
+        part = kept[start : start + 4096]
+        images[start : start + len(part)] = images[part]
+    images.flush()
+    del images
+    with open(cache.path, "r+b") as stream:
+        stream.write(header)
+        stream.truncate(cache.offset + len(kept) * cache.image_bytes)

@@ -1,0 +1,274 @@
+"""Import a labelled image set: check it, decode it once, find duplicates, register it; all of it or nothing.
+
+    report = import_dataset("photos/", name="photos")
+
+Nothing is changed at the source, and nothing is copied from it but the decoded cache (and, when another program
+asks for files, the images that lie in no file of their own: ``images.extracted_path``).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from auditor.catalog import datasets, db
+from auditor.errors import ImportRefusedError
+from auditor.importing import class_names, staging
+from auditor.importing.building import (
+    Builder,
+    Built,
+    OnProgress,
+    Parsed,
+    Problems,
+    Progress,
+    default_size,
+    read_rows,
+)
+from auditor.importing.pool import FULL_DISK, pool
+from auditor.importing.registering import ImportReport, Registration, name_taken
+from auditor.pictures.decoding import ImageError, probe
+from auditor.pictures.sources import (
+    Problem,
+    Source,
+    SourceInfo,
+    SourceOptions,
+    SourceRow,
+    UnreadableError,
+    open_source,
+    ordered_class_names,
+    printable,
+    read_bytes,
+)
+
+__all__ = ["BadRowsError", "ImportReport", "Preview", "Problem", "Progress", "import_dataset", "preview"]
+
+IMAGE_SIZES = range(8, 1025)
+MAX_CLASSES = 30_000
+MANY_CLASSES = 1_000
+PREVIEW_ROWS = 20
+PREVIEW_IMAGES = 200
+
+
+class BadRowsError(ImportRefusedError):
+    """Some rows cannot be imported; ``problems`` lists them (the first thousand), ``count`` counts them."""
+
+    def __init__(self, text: str, problems: list[Problem], count: int) -> None:
+        """``text`` is the one line for a person."""
+        super().__init__(text)
+        self.problems = problems
+        self.count = count
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a source holds, before anything is registered."""
+
+    kind: str
+    num_rows: int
+    class_names: list[str]
+    counts: dict[str, int]
+    """Samples by class name; unlabeled ones under the empty name."""
+    columns: list[str]
+    label_column: str | None
+    path_column: str | None
+    first_rows: list[SourceRow]
+    problems: list[Problem]
+    num_problems: int
+    image_sizes: list[tuple[int, int]]
+    """(height, width) of the first images."""
+    image_size: int | None
+    """The side that would be chosen by default, from these first images."""
+    ignored: list[str]
+    notes: list[str]
+    """Doubts about the class names; nothing that an import would refuse."""
+
+
+def preview(source: str | Path, **options: Any) -> Preview:
+    """Read a source's rows and its first images' headers; nothing is registered.
+
+    Takes the options of ``import_dataset`` that concern the source (label_column, path_column,
+    true_label_column, root).
+
+    Raises:
+        ImportRefusedError: the source cannot be read at all.
+    """
+    with staging.work_folder() as folder:
+        opened = open_source(source, SourceOptions(**options), folder / "files")
+        counts: dict[str, int] = dict.fromkeys(opened.info.class_names or (), 0)
+        first: list[SourceRow] = []
+        problems, num_rows = Problems(), 0
+        for item in opened.rows():
+            if isinstance(item, Problem):
+                problems.add(item)
+                continue
+            num_rows += 1
+            counts[item.label or ""] = counts.get(item.label or "", 0) + 1
+            if len(first) < PREVIEW_IMAGES:
+                first.append(item)
+        problems = problems.folded(opened.info, num_rows)
+        sizes, bad = _first_sizes(opened, first)
+    names = [name for name in counts if name]
+    names = names if opened.info.class_names else ordered_class_names(names)
+    heights, widths = np.array(sizes, np.int32).reshape(-1, 2).T
+    return Preview(
+        kind=opened.info.kind,
+        num_rows=num_rows,
+        class_names=names,
+        counts=counts,
+        columns=list(opened.info.columns),
+        label_column=opened.info.label_column,
+        path_column=opened.info.path_column,
+        first_rows=first[:PREVIEW_ROWS],
+        problems=problems.listed + bad,
+        num_problems=problems.count + len(bad),
+        image_sizes=sizes,
+        image_size=default_size(heights, widths) if sizes else None,
+        ignored=opened.ignored,
+        notes=class_names.remarks(opened.info, names),
+    )
+
+
+def _first_sizes(source: Source, rows: list[SourceRow]) -> tuple[list[tuple[int, int]], list[Problem]]:
+    sizes, bad = [], []
+    payloads = source.payloads(row.location for row in rows)
+    for row, payload in zip(rows, payloads, strict=True):
+        try:
+            data = payload if isinstance(payload, bytes) else read_bytes(source.info.root, payload)
+            found = probe(data)
+            sizes.append((found.height, found.width))
+        except (ImageError, UnreadableError) as error:
+            file = row.filepath if row.row is None else source.info.table_file
+            text = str(error) if row.row is None else f"{row.filepath} {error}"
+            bad.append(Problem(file, row.row, text))
+    return sizes, bad
+
+
+def import_dataset(
+    source: str | Path,
+    *,
+    name: str,
+    image_size: int | None = None,
+    label_column: str | None = None,
+    path_column: str | None = None,
+    true_label_column: str | None = None,
+    root: str | Path | None = None,
+    skip_bad: bool = False,
+    workers: int | None = None,
+    progress: OnProgress | None = None,
+) -> ImportReport:
+    """Import ``source`` under ``name``; see ``sources`` for the kinds of sources.
+
+    ``image_size`` is the side of the square cache (default: the median of the longer sides, at most 224).
+    ``skip_bad`` leaves out rows that cannot be used instead of refusing the whole import.
+    ``true_label_column`` is known truth for benchmarks: stored beside the cache, never trained on.
+    ``workers`` defaults to the number of processors.
+
+    Raises:
+        ImportRefusedError: nothing was registered, nothing is left behind; ``BadRowsError`` lists the rows.
+    """
+    start = time.monotonic()
+    _check_request(name, image_size)
+    options = SourceOptions(
+        label_column, path_column, true_label_column, str(root) if root is not None else None
+    )
+    workers = workers or len(os.sched_getaffinity(0))
+    try:
+        with staging.work_folder() as folder:
+            opened = open_source(source, options, folder / "files")
+            parsed = read_rows(opened, folder / "rows.jsonl", progress)
+            _refuse_labels(opened.info, parsed)
+            built = _build(
+                opened,
+                parsed,
+                folder,
+                image_size=image_size,
+                skip_bad=skip_bad,
+                workers=workers,
+                progress=progress,
+            )
+            return Registration(str(source), name, opened, parsed, built, folder, progress).run(start)
+    except OSError as error:
+        if error.errno in FULL_DISK:
+            raise _disk_full() from error
+        raise
+    except BrokenProcessPool as error:
+        raise ImportRefusedError(
+            "a decoding process was ended from outside, probably for lack of memory; nothing was imported. "
+            "Try again with fewer --workers."
+        ) from error
+
+
+def _disk_full() -> ImportRefusedError:
+    return ImportRefusedError(
+        "the disk is full; nothing was imported. Free some space, point AUDITOR_HOME to another disk or "
+        "choose a smaller --image-size."
+    )
+
+
+def _check_request(name: str, image_size: int | None) -> None:
+    if not name.strip() or name != name.strip() or len(name) > 100 or printable(name) != name or "/" in name:
+        raise ImportRefusedError(
+            f"the name {printable(name, 60)!r} cannot be used; use 1 to 100 characters on one "
+            "line without '/'."
+        )
+    if image_size is not None and image_size not in IMAGE_SIZES:
+        raise ImportRefusedError(f"--image-size is {image_size}; choose 8 to 1024 pixels.")
+    with db.session() as session:
+        if datasets.exists(session, name):
+            raise name_taken(name)
+
+
+def _refuse_labels(info: SourceInfo, parsed: Parsed) -> None:
+    total, num_classes = len(parsed.labels), len(parsed.class_names)
+    file = info.table_file
+    if total == 0 and parsed.problems.count == 0:
+        raise ImportRefusedError(f"{file} lists no image; check that it is the right file.")
+    if total and num_classes == 0:
+        column = f"its column {info.label_column!r} is empty" if info.label_column else "no class is named"
+        raise ImportRefusedError(
+            f"{file} has no label at all ({column}); name the right one with --label-column."
+        )
+    if num_classes > MAX_CLASSES or (num_classes > MANY_CLASSES and 2 * num_classes > total):
+        raise ImportRefusedError(
+            f"{file} has {num_classes:,} different labels in {total:,} rows; "
+            + (
+                "name the label column with --label-column."
+                if info.label_column
+                else "check the class folders."
+            )
+        )
+
+
+def _build(
+    source: Source,
+    parsed: Parsed,
+    folder: Path,
+    *,
+    image_size: int | None,
+    skip_bad: bool,
+    workers: int,
+    progress: OnProgress | None,
+) -> Built:
+    with pool(workers, len(parsed.labels)) as executor:
+        builder = Builder(source, parsed, folder, executor, workers, progress)
+        kept, probed = builder.check()
+        _refuse_problems(parsed, skip_bad=skip_bad, num_kept=int(kept.sum()))
+        built = builder.decode(kept, probed, image_size)
+    _refuse_problems(parsed, skip_bad=skip_bad, num_kept=int(built.kept.sum()))
+    return built
+
+
+def _refuse_problems(parsed: Parsed, *, skip_bad: bool, num_kept: int) -> None:
+    problems = parsed.problems
+    if not problems.count or (skip_bad and num_kept):
+        return
+    first = str(problems.listed[0])
+    more = f" (and {problems.count - 1:,} more)" if problems.count > 1 else ""
+    remedy = "Mend them, or import without them: --skip-bad." if num_kept else "No image is left to import."
+    raise BadRowsError(f"{first}{more}. {remedy}", problems.listed, problems.count)

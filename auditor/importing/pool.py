@@ -1,0 +1,211 @@
+"""Spread the decoding of images over processes, in order and with bounded memory."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.pictures.decoding import ImageError, decode, probe
+from auditor.pictures.sources import Payload, UnreadableError, read_bytes
+
+CHUNK = 256
+CHUNK_BYTES = 16 * 2**20
+"""A chunk of encoded images that are sent to a worker is closed when it is as large as this."""
+FEW_IMAGES = 1_000
+"""Below this, starting processes takes longer than it saves."""
+FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True)
+class Probed:
+    """Headers of one chunk; rows with an entry in ``problems`` hold zeros."""
+
+    heights: NDArray[np.int32]
+    widths: NDArray[np.int32]
+    has_colour: NDArray[np.bool_]
+    is_animated: NDArray[np.bool_]
+    problems: list[tuple[int, str]]
+    """(place in the chunk, what is wrong)"""
+
+
+@dataclass(frozen=True)
+class Hashed:
+    """Fingerprints of one decoded chunk; the pixels went straight into the cache file."""
+
+    content: NDArray[np.uint8]
+    """(n, 32)"""
+    perceptual: NDArray[np.uint64]
+    problems: list[tuple[int, str]]
+
+
+@dataclass(frozen=True)
+class CacheFile:
+    """Where decoded images are written: row r at ``offset + r * image_bytes``."""
+
+    path: str
+    offset: int
+    channels: int
+    size: int
+
+    @property
+    def image_bytes(self) -> int:
+        """Bytes of one image."""
+        return self.channels * self.size * self.size
+
+
+def merged(parts: list[Probed]) -> Probed:
+    """The headers of all chunks in one."""
+    nothing = np.empty(0, np.int32)
+    return Probed(
+        heights=np.concatenate([nothing, *(part.heights for part in parts)]),
+        widths=np.concatenate([nothing, *(part.widths for part in parts)]),
+        has_colour=np.concatenate([nothing, *(part.has_colour for part in parts)]).astype(np.bool_),
+        is_animated=np.concatenate([nothing, *(part.is_animated for part in parts)]).astype(np.bool_),
+        problems=[],
+    )
+
+
+def probe_chunk(root: str, items: list[Payload]) -> Probed:
+    """Headers of a chunk of images."""
+    count = len(items)
+    heights, widths = np.zeros(count, np.int32), np.zeros(count, np.int32)
+    colour, animated = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+    problems = []
+    for place, item in enumerate(items):
+        try:
+            found = probe(item if isinstance(item, bytes) else read_bytes(root, item))
+        except (ImageError, UnreadableError) as error:
+            problems.append((place, str(error)))
+            continue
+        heights[place], widths[place] = found.height, found.width
+        colour[place], animated[place] = found.channels == 3, found.is_animated
+    return Probed(heights, widths, colour, animated, problems)
+
+
+def decode_chunk(root: str, cache: CacheFile, first_row: int, items: list[Payload]) -> Hashed:
+    """Decode a chunk and write it at its rows of the cache file."""
+    content = np.zeros((len(items), 32), np.uint8)
+    perceptual = np.zeros(len(items), np.uint64)
+    block = np.zeros((len(items), cache.channels, cache.size, cache.size), np.uint8)
+    problems = []
+    for place, item in enumerate(items):
+        try:
+            data = item if isinstance(item, bytes) else read_bytes(root, item)
+            decoded = decode(data, size=cache.size, channels=cache.channels)
+        except (ImageError, UnreadableError) as error:
+            problems.append((place, str(error)))
+            continue
+        block[place] = decoded.pixels
+        content[place] = np.frombuffer(decoded.content_hash, np.uint8)
+        perceptual[place] = decoded.perceptual_hash
+    with open(cache.path, "r+b", buffering=0) as stream:
+        _write_all(
+            stream.fileno(), memoryview(block.data).cast("B"), cache.offset + first_row * cache.image_bytes
+        )
+    return Hashed(content, perceptual, problems)
+
+
+def _write_all(descriptor: int, data: memoryview, offset: int) -> None:
+    while data:
+        written = os.pwrite(descriptor, data, offset)
+        data, offset = data[written:], offset + written
+
+
+@contextmanager
+def pool(workers: int, num_images: int) -> Iterator[Executor | None]:
+    """An executor for ``run_in_order``: processes, threads, or None for "in this thread".
+
+    A process with threads (an app, a test runner) must not fork, so there threads do the work: Pillow lets go
+    of the interpreter lock while it decodes. On leaving by an error, work that has not begun is dropped.
+    """
+    if workers <= 1 or num_images < FEW_IMAGES:
+        yield None
+        return
+    executor: Executor
+    if threading.active_count() == 1 and sys.platform != "win32":
+        context = multiprocessing.get_context("fork")
+        executor = ProcessPoolExecutor(
+            workers, mp_context=context, initializer=_start_worker, initargs=(os.getpid(),)
+        )
+    else:
+        executor = ThreadPoolExecutor(workers)
+    try:
+        yield executor
+    except BaseException as error:
+        if isinstance(error, BrokenProcessPool):
+            _let_the_feeder_go(executor)
+        executor.shutdown(wait=True, cancel_futures=True)
+        raise
+    executor.shutdown()
+
+
+def _let_the_feeder_go(executor: Executor) -> None:
+    """Break the pipe to workers that are gone, or whoever still writes a chunk into it waits for ever.
+
+    Python does so itself from 3.11.5 on (gh-94777); Debian 12 has 3.11.2.
+    """
+    queue = getattr(executor, "_call_queue", None)
+    if sys.version_info < (3, 11, 5) and queue is not None:
+        queue._reader.close()
+
+
+def _start_worker(parent: int) -> None:
+    """Leave Ctrl-C to the parent, and never outlive it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    threading.Thread(target=_die_with, args=(parent,), daemon=True).start()
+
+
+def _die_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
+
+
+def chunks(payloads: Iterator[Payload]) -> Iterator[list[Payload]]:
+    """Lists of up to ``CHUNK`` items, fewer where they are heavy."""
+    chunk: list[Payload] = []
+    weight = 0
+    for item in payloads:
+        chunk.append(item)
+        weight += len(item) if isinstance(item, bytes) else 0
+        if len(chunk) == CHUNK or weight >= CHUNK_BYTES:
+            yield chunk
+            chunk, weight = [], 0
+    if chunk:
+        yield chunk
+
+
+def run_in_order(
+    executor: Executor | None, work: Callable[..., Any], tasks: Iterator[tuple[Any, ...]], in_flight: int
+) -> Iterator[Any]:
+    """Results of ``work(*task)`` in the order of the tasks, with at most ``in_flight`` waiting at a time."""
+    if executor is None:
+        for task in tasks:
+            yield work(*task)
+        return
+    waiting: deque[Future[Any]] = deque()
+    for task in tasks:
+        waiting.append(executor.submit(work, *task))
+        if len(waiting) >= in_flight:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()

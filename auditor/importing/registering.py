@@ -1,0 +1,226 @@
+"""The last step of an import: compare the pictures, then make the dataset visible in one transaction."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sqlalchemy.exc import IntegrityError
+
+from auditor.catalog import datasets, db
+from auditor.catalog.models import DatasetTable
+from auditor.errors import ImportRefusedError
+from auditor.importing import class_names, staging
+from auditor.importing.building import Built, OnProgress, Parsed, Ticker
+from auditor.importing.duplicates import Duplicates, find_duplicates
+from auditor.pictures.cache import TRUE_LABELS, cache_name
+from auditor.pictures.sources import Problem, Source, columns_taken, printable, review_time, several_labels
+from auditor.review import decisions
+from auditor.settings import settings
+from auditor.vocabulary import UNSEEN
+
+MOST_LISTED = 1_000
+"""Conflicts and problems that a report spells out; all are counted."""
+
+
+@dataclass(frozen=True)
+class ImportReport:
+    """What was imported."""
+
+    dataset_id: int
+    name: str
+    num_samples: int
+    num_classes: int
+    num_unlabeled: int
+    num_trusted: int
+    skipped: list[Problem]
+    """The first thousand; ``num_skipped`` counts all."""
+    num_skipped: int
+    duplicates: dict[str, int]
+    """groups, exact_samples, near_samples, conflicting_groups, conflicting_samples, and certain_conflicts (sets of
+    samples with the same pixels and different labels)"""
+    conflicts: list[list[int]]
+    """sample_ids of each group of copies and near copies with different given labels (the first thousand)."""
+    seconds: float
+    channels: int
+    image_size: int
+    notes: list[str] = field(default_factory=list)
+    num_reviews: int = 0
+    """Decisions that an exported table brought along; they are in the log again."""
+
+    @property
+    def num_conflicts(self) -> int:
+        """Groups of copies and near copies with different given labels."""
+        return self.duplicates["conflicting_groups"]
+
+    def stored(self) -> dict[str, Any]:
+        """What the catalog keeps of it."""
+        kept = asdict(self)
+        for name in ("dataset_id", "name"):
+            kept.pop(name)
+        return kept
+
+
+@dataclass
+class Registration:
+    """Everything is ready; one transaction makes it visible."""
+
+    source_name: str
+    name: str
+    source: Source
+    parsed: Parsed
+    built: Built
+    folder: Path
+    on_progress: OnProgress | None
+
+    def run(self, start: float) -> ImportReport:
+        """Compare, move the folder to its place, insert the rows, commit."""
+        kept = self.built.kept
+        labels = self.parsed.labels[kept]
+        Ticker(self.on_progress, "comparing", len(labels))
+        found = self._duplicates(labels)
+        if self.source.info.true_label_column is not None:
+            np.save(self.folder / TRUE_LABELS, self.parsed.true_labels[kept])
+        registering = Ticker(self.on_progress, "registering", len(labels))
+        report = ImportReport(
+            dataset_id=0,
+            name=self.name,
+            num_samples=len(labels),
+            num_classes=len(self.parsed.class_names),
+            num_unlabeled=int((labels < 0).sum()),
+            num_trusted=int(self.parsed.trusted[kept].sum()),
+            skipped=self.parsed.problems.listed,
+            num_skipped=self.parsed.problems.count,
+            duplicates=found.summary(),
+            conflicts=found.conflicts[:MOST_LISTED],
+            seconds=round(time.monotonic() - start, 3),
+            channels=self.built.channels,
+            image_size=self.built.size,
+            notes=self._notes(),
+        )
+        rows = Rows(self.parsed, self.built, found)
+        dataset_id = self._insert(report, rows)
+        registering.at(len(labels))
+        seconds = round(time.monotonic() - start, 3)
+        return replace(report, dataset_id=dataset_id, num_reviews=len(rows.reviews), seconds=seconds)
+
+    def _duplicates(self, labels: np.ndarray) -> Duplicates:
+        size = self.built.size
+        path = self.folder / cache_name(channels=self.built.channels, height=size, width=size)
+        images = np.load(path, mmap_mode="r", allow_pickle=False)
+        return find_duplicates(self.built.content_hash, self.built.perceptual_hash, images, labels)
+
+    def _notes(self) -> list[str]:
+        notes = [taken] if (taken := columns_taken(self.source.info)) else []
+        if self.built.num_animated:
+            notes.append(f"{self.built.num_animated:,} animated images: the first frame is used.")
+        if self.source.ignored:
+            names = ", ".join(printable(name, 40) for name in self.source.ignored[:3])
+            notes.append(f"{len(self.source.ignored):,} files that are no images were passed over ({names}).")
+        if len(self.parsed.class_names) == 1:
+            notes.append("There is only one class: no other label can be suggested.")
+        notes += class_names.remarks(self.source.info, self.parsed.class_names)
+        return notes
+
+    def _insert(self, report: ImportReport, rows: Rows) -> int:
+        """One transaction: the dataset, its samples and, just before the commit, the folder's final name."""
+        published: Path | None = None
+        try:
+            with db.session() as session:
+                table = self._table(report)
+                dataset_id = datasets.create(session, table, rows)
+                decisions.apply_rows(session, dataset_id, rows.reviews, source="import")
+                root = Path(table.root)
+                if root.is_relative_to(self.folder):
+                    final = settings().dataset_folder(dataset_id)
+                    table.root = str(final / root.relative_to(self.folder))
+                    session.add(table)
+                self.parsed.rows.path.unlink()
+                published = staging.publish(self.folder, dataset_id)
+        except IntegrityError as error:
+            raise name_taken(self.name) from error
+        finally:
+            if published is not None:
+                staging.withdraw(published)
+        assert published is not None
+        staging.confirm(published)
+        return dataset_id
+
+    def _table(self, report: ImportReport) -> DatasetTable:
+        info = self.source.info
+        return DatasetTable(
+            name=self.name,
+            source=self.source_name,
+            source_kind=info.kind,
+            root=info.root,
+            num_samples=report.num_samples,
+            channels=self.built.channels,
+            height=self.built.size,
+            width=self.built.size,
+            class_names=self.parsed.class_names,
+            user_columns=list(info.user_columns),
+            path_column=info.path_column,
+            label_column=info.label_column,
+            has_true_labels=info.true_label_column is not None,
+            import_report=report.stored(),
+        )
+
+
+class Rows:
+    """The samples as rows of the catalog, streamed from the row file; collects the decisions on the way."""
+
+    def __init__(self, parsed: Parsed, built: Built, found: Duplicates) -> None:
+        """Nothing is read before the iteration."""
+        self._parsed, self._built, self._found = parsed, built, found
+        self.reviews: list[dict[str, Any]] = []
+        """For ``reviewing.apply_rows``; complete after the iteration."""
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Mappings of ``SampleTable``'s columns, in sample order."""
+        built, found = self._built, self._found
+        labels = self._parsed.labels[built.kept]
+        signed = built.perceptual_hash.view(np.int64)
+        for sample_id, line in enumerate(itertools.compress(self._parsed.rows, built.kept)):
+            _, filepath, location, trusted, split, extra, review = line
+            group = int(found.group[sample_id])
+            if review:
+                self.reviews.append(self._review(sample_id, review))
+            yield {
+                "sample_id": sample_id,
+                "filepath": filepath,
+                "location": location,
+                "given_label": int(labels[sample_id]),
+                "trusted": trusted,
+                "split": split,
+                "content_hash": built.content_hash[sample_id].tobytes().hex(),
+                "perceptual_hash": int(signed[sample_id]),
+                "duplicate_group": None if group < 0 else group,
+                "duplicate_kind": None if group < 0 else "exact" if found.is_exact[sample_id] else "near",
+                "original_height": int(built.heights[sample_id]),
+                "original_width": int(built.widths[sample_id]),
+                "extra": extra,
+            }
+
+    def _review(self, sample_id: int, review: dict[str, str]) -> dict[str, Any]:
+        names = self._parsed.class_names
+        cleaned, several = review["cleaned_label"], several_labels(review)
+        # Accepted unseen stays apart in every catalog; a blind verdict without its draw is a review like any other.
+        kept = {"source": UNSEEN} if review["review_kind"] == UNSEEN else {}
+        return kept | {
+            "sample_id": sample_id,
+            "decision": review["review_decision"],
+            "label": names.index(cleaned) if review["review_decision"] == "relabel" else None,
+            "labels": [names.index(name) for name in several] or None,
+            "reviewer": review["reviewer"],
+            "created_at": review_time(review),
+        }
+
+
+def name_taken(name: str) -> ImportRefusedError:
+    """The error for a name that is in use."""
+    return ImportRefusedError(f"a dataset named {name!r} exists already; choose another --name.")

@@ -1,0 +1,6 @@
+"""What people take home: cleaned tables and folders, and a report."""
+
+__all__ = [
+    "export",
+    "report",
+]

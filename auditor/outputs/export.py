@@ -1,0 +1,430 @@
+"""What comes out: one row a sample in the input's order, the user's own columns first, ours after them.
+
+Written to a temporary file and renamed, so that a file is whole or absent; never over an existing one without
+``force``. Text that a spreadsheet would run as a formula is quoted, and reading our file back undoes it.
+"""
+
+from __future__ import annotations
+
+import csv
+import errno
+import itertools
+import os
+import shlex
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from auditor.audits import arrays, statements
+from auditor.catalog import audits, datasets, scores
+from auditor.catalog.db import session
+from auditor.catalog.models import AuditTable, DatasetTable, SampleTable
+from auditor.errors import ExportRefusedError, NotFoundError
+from auditor.files import written_whole
+from auditor.pictures import cache
+from auditor.review.decisions import Outcome, outcomes
+from auditor.tables import quoted
+from auditor.vocabulary import EXPORT_COLUMNS, UNSEEN
+
+POLICIES = ("reviewed", "auto")
+SIGNAL_COLUMNS = {
+    "umn_epsilon": ("umn", "epsilon"),
+    "l2b_alpha": ("l2b", "alpha"),
+    "l2b_beta": ("l2b", "beta"),
+    "coteaching_selected": ("coteaching", "selected"),
+    "choicenet_rho": ("choicenet", "rho"),
+}
+SCORE_COLUMNS = ["is_label_issue", "trust_score", "suggested_label", "suggested_probability"]
+TRUST_COLUMNS = ("umn", "l2b", "coteaching", "choicenet", "cross_entropy")
+EXCLUDING = ("exclude", "multiple", "none", "unreadable")
+"""Decisions after which the sample has no single right label: it leaves a single-label data set."""
+SOURCE_PREFIX = "source_"
+"""Put before a column of the user that is named like one of ours."""
+BATCH_ROWS = 20_000
+LINKS_REFUSED = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP)
+"""Why a hard link cannot be made and a copy can: another disk, none on this file system, too many already."""
+
+
+@dataclass(frozen=True)
+class ExportSummary:
+    """What an export says about every sample, counted."""
+
+    num_rows: int
+    num_keep: int
+    num_relabel: int
+    num_exclude: int
+    num_by_people: int
+    """Changes that a person decided on."""
+    num_unseen: int
+    """Changes that a person accepted in one step, without a look at each."""
+    num_automatic: int
+    """Changes that only the promise of ``--policy auto`` carries."""
+    pairs: list[tuple[str, str, int]]
+    """(given, cleaned, count) of the relabels, the most frequent first."""
+    sentence: str
+
+
+@dataclass(frozen=True)
+class _Sources:
+    """Everything that a row is put together from, loaded once."""
+
+    dataset: DatasetTable
+    user_columns: dict[str, str]
+    """The user's own columns in their order, by the name that each has in the export."""
+    audit: AuditTable | None
+    scores: pd.DataFrame | None
+    decisions: dict[int, Outcome]
+    signals: dict[str, NDArray[np.float32]]
+    automatic: NDArray[np.bool_]
+    """(N,) bool: ``--policy auto`` takes the suggestion here; nowhere where a person has decided."""
+
+
+def export(
+    dataset_name: str,
+    out: Path,
+    *,
+    policy: str = "reviewed",
+    max_fdr: float | None = None,
+    audit_id: int | None = None,
+    force: bool = False,
+) -> ExportSummary:
+    """Write the cleaned table to ``out`` (``.csv``, ``.tsv`` or ``.parquet``).
+
+    ``policy="reviewed"`` changes only what a person decided, on a suspect or in a verified sample; ``"auto"`` also
+    accepts suggestions, as many as let the share of wrong ones among them stay at or below ``max_fdr`` on average.
+    Scores and suggestions are those of the newest finished audit, or of ``audit_id``.
+
+    Raises:
+        ExportRefusedError: the file exists, its kind is unknown, or ``auto`` has nothing that it can promise.
+        NotFoundError: no such dataset, or ``audit_id`` is no finished audit of it.
+    """
+    suffix = out.suffix.lower()
+    if suffix not in (".csv", ".tsv", ".parquet"):
+        raise ExportRefusedError(f"{out}: the file's kind is unknown; use .csv, .tsv or .parquet.")
+    if out.exists() and not force:
+        raise ExportRefusedError(f"{out} exists; choose another name or pass --force.")
+    sources = _load(dataset_name, policy, max_fdr, audit_id)
+    with written_whole(out) as beside:
+        if suffix == ".parquet":
+            summary = _write_parquet(sources, beside)
+        else:
+            with beside.open("w", encoding="utf-8", newline="") as file:
+                summary = _write_csv(sources, file, "\t" if suffix == ".tsv" else ",")
+    return summary
+
+
+def preview(
+    dataset_name: str,
+    *,
+    policy: str = "reviewed",
+    max_fdr: float | None = None,
+    audit_id: int | None = None,
+    rows: int = 20,
+) -> tuple[ExportSummary, pd.DataFrame]:
+    """What an export would say: the summary and the first rows that change."""
+    sources = _load(dataset_name, policy, max_fdr, audit_id)
+    changed: list[dict[str, Any]] = []
+    counts = _Counts()
+    for row in _rows(sources):
+        counts.add(row)
+        if row["action"] != "keep" and len(changed) < rows:
+            changed.append(row)
+    return counts.summary(sources), pd.DataFrame(changed)
+
+
+def export_tree(
+    dataset_name: str,
+    out: Path,
+    *,
+    policy: str = "reviewed",
+    max_fdr: float | None = None,
+    audit_id: int | None = None,
+) -> ExportSummary:
+    """Write the cleaned set as a folder with a sub-folder a class, made of hard links (copies across disks).
+
+    Where the source named splits, each has its folder with the classes below it: what was apart stays apart.
+
+    Raises:
+        ExportRefusedError: the folder exists, a class or split cannot be a folder's name, or only some samples
+            are of a split.
+    """
+    if out.exists():
+        raise ExportRefusedError(f"{out} exists; choose a new folder.")
+    sources = _load(dataset_name, policy, max_fdr, audit_id)
+    _check_folders(sources.dataset)
+    building = out.with_name(f".{out.name}.{os.getpid()}.writing")
+    counts = _Counts()
+    try:
+        for row, sample in _rows_with_samples(sources):
+            counts.add(row)
+            if row["cleaned_label"]:
+                folder = building / (sample.split or "") / row["cleaned_label"]
+                _link(cache.extracted_path(sources.dataset, sample), folder, sample)
+        building.mkdir(parents=True, exist_ok=True)
+        building.rename(out)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+    return counts.summary(sources)
+
+
+def _load(dataset_name: str, policy: str, max_fdr: float | None, audit_id: int | None) -> _Sources:
+    if policy not in POLICIES:
+        raise ExportRefusedError(f"There is no policy {policy!r}; use one of {', '.join(POLICIES)}.")
+    if policy != "auto" and max_fdr is not None:
+        raise ExportRefusedError(
+            "--max-fdr bounds the changes that --policy auto makes; add --policy auto, or leave --max-fdr out."
+        )
+    with session() as open_session:
+        dataset = datasets.get(open_session, dataset_name)
+        assert dataset.id is not None
+        if audit_id is None:
+            audit = audits.latest_finished(open_session, dataset.id)
+        else:
+            audit = audits.require_finished(open_session, dataset, audit_id)
+        table = scores.table(open_session, audit.id) if audit is not None and audit.id is not None else None
+    automatic = np.zeros(dataset.num_samples, dtype=bool)
+    if policy == "auto":
+        if audit is None or audit.id is None:
+            raise ExportRefusedError(
+                f"--policy auto needs an audit; run `auditor audit {shlex.quote(dataset_name)}` first."
+            )
+        if max_fdr is None:
+            raise ExportRefusedError("--policy auto needs --max-fdr, for example --max-fdr 0.05.")
+        promise = statements.promise_changes(statements.load(audit.id), max_fdr)
+        if not promise.flags.any():
+            raise ExportRefusedError(f"{promise.sentence} Nothing was written.")
+        automatic = promise.flags
+    return _Sources(
+        dataset, _named_apart(dataset), audit, table, outcomes(dataset.id), _signals(audit), automatic
+    )
+
+
+def _signals(audit: AuditTable | None) -> dict[str, NDArray[np.float32]]:
+    found: dict[str, NDArray[np.float32]] = {}
+    if audit is None or audit.id is None:
+        return found
+    wanted = dict(SIGNAL_COLUMNS) | {f"{engine}_trust": (engine, "") for engine in TRUST_COLUMNS}
+    for column, (engine, name) in wanted.items():
+        try:
+            found[column] = arrays.signal(audit.id, engine, name) if name else arrays.trust(audit.id, engine)
+        except NotFoundError:
+            continue  # that engine was not part of the audit; its cells stay empty
+    return found
+
+
+def _rows(sources: _Sources) -> Iterator[dict[str, Any]]:
+    for row, _ in _rows_with_samples(sources):
+        yield row
+
+
+def _rows_with_samples(sources: _Sources) -> Iterator[tuple[dict[str, Any], SampleTable]]:
+    assert sources.dataset.id is not None
+    is_audited = sources.scores is not None
+    scored = itertools.repeat(None) if sources.scores is None else _scored(sources.scores)
+    with session() as open_session:
+        # Without an audit the empty scores have no end; with one there is a score for every sample.
+        for sample, score in zip(
+            datasets.iterate_samples(open_session, sources.dataset.id), scored, strict=is_audited
+        ):
+            yield _row(sources, score, sample), sample
+
+
+def _scored(table: pd.DataFrame) -> Iterator[dict[Any, Any]]:
+    """What an export says of each sample's score, in sample order.
+
+    Batch by batch: a million rows as Python objects take some 300 MB beside the table itself.
+    """
+    for start in range(0, len(table), BATCH_ROWS):
+        yield from table[start : start + BATCH_ROWS][SCORE_COLUMNS].to_dict("records")
+
+
+def _row(sources: _Sources, scored: dict[Any, Any] | None, sample: SampleTable) -> dict[str, Any]:
+    i, names = sample.sample_id, sources.dataset.class_names
+    given = names[sample.given_label] if sample.given_label >= 0 else ""
+    decided = sources.decisions.get(i)
+    score = scored or {}
+    suggested = score.get("suggested_label", -1)
+    action, cleaned = _outcome(decided, sample.given_label, suggested, bool(sources.automatic[i]))
+    extra = sample.extra or {}
+    row: dict[str, Any] = {
+        name: extra[column] for column, name in sources.user_columns.items() if column in extra
+    }
+    row |= {
+        "sample_id": i,
+        "filepath": sample.filepath,
+        "given_label": given,
+        "cleaned_label": names[cleaned] if cleaned >= 0 else "",
+        "action": action,
+        "is_label_issue": bool(score.get("is_label_issue", False)) if scored else "",
+        "trust_score": _number(score.get("trust_score")),
+        "suggested_label": names[suggested] if suggested >= 0 else "",
+        "suggested_probability": _number(score.get("suggested_probability")),
+        "review_decision": decided.decision if decided else "",
+        "review_labels": "|".join(names[label] for label in (decided.labels or [])) if decided else "",
+        "reviewer": decided.reviewer if decided else "",
+        "reviewed_at": decided.created_at.isoformat() if decided else "",
+        "review_kind": decided.kind if decided else "",
+    }
+    for column in (*SIGNAL_COLUMNS, *(f"{engine}_trust" for engine in TRUST_COLUMNS)):
+        values = sources.signals.get(column)
+        row[column] = "" if values is None else _number(float(values[i]))
+    return row
+
+
+def _outcome(decided: Outcome | None, given: int, suggested: int, automatic: bool) -> tuple[str, int]:
+    """(action, cleaned label); a person's decision always goes before an automatic one."""
+    if decided is not None and decided.decision in EXCLUDING:
+        return "exclude", -1
+    if decided is not None and decided.decision == "relabel" and decided.label is not None:
+        return "relabel", decided.label
+    if decided is None and automatic and suggested >= 0 and suggested != given:
+        return "relabel", suggested
+    return "keep", given
+
+
+def _columns(sources: _Sources) -> list[str]:
+    return [*sources.user_columns.values(), *EXPORT_COLUMNS]
+
+
+def _named_apart(dataset: DatasetTable) -> dict[str, str]:
+    """The user's columns and their names in the export: ``action`` becomes ``source_action``, beside ours.
+
+    The columns that were imported as path and label are ours by another road where they have our name.
+    """
+    said_by_ours = {("filepath", dataset.path_column), ("given_label", dataset.label_column)}
+    own = [name for name in dataset.user_columns if (name, name) not in said_by_ours]
+    taken = {*EXPORT_COLUMNS, *own}
+    found = {}
+    for column in own:
+        name = column
+        while column in EXPORT_COLUMNS and name in taken:
+            name = SOURCE_PREFIX + name
+        taken.add(name)
+        found[column] = name
+    return found
+
+
+def _write_csv(sources: _Sources, file: TextIO, separator: str) -> ExportSummary:
+    writer = csv.DictWriter(file, _columns(sources), delimiter=separator, extrasaction="ignore")
+    writer.writerow({name: quoted(name) for name in writer.fieldnames})
+    counts = _Counts()
+    for row in _rows(sources):
+        counts.add(row)
+        writer.writerow(
+            {key: quoted(value) if isinstance(value, str) else value for key, value in row.items()}
+        )
+    return counts.summary(sources)
+
+
+def _write_parquet(sources: _Sources, path: Path) -> ExportSummary:
+    columns, counts = _columns(sources), _Counts()
+    kinds = {"sample_id": pa.int64(), "is_label_issue": pa.bool_()}
+    numbers = ("trust_score", "suggested_probability", *SIGNAL_COLUMNS)
+    kinds |= {name: pa.float32() for name in (*numbers, *(f"{engine}_trust" for engine in TRUST_COLUMNS))}
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in columns])
+    with pq.ParquetWriter(path, schema) as writer:
+        batch: list[dict[str, Any]] = []
+        for row in _rows(sources):
+            counts.add(row)
+            batch.append({name: _cell(row.get(name, ""), kinds.get(name)) for name in columns})
+            if len(batch) == BATCH_ROWS:
+                writer.write_table(pa.Table.from_pylist(batch, schema=schema))
+                batch = []
+        writer.write_table(pa.Table.from_pylist(batch, schema=schema))
+    return counts.summary(sources)
+
+
+def _cell(value: Any, kind: pa.DataType | None) -> Any:
+    return (None if value == "" else value) if kind is not None else str(value)
+
+
+def _number(value: float | None) -> Any:
+    return "" if value is None or np.isnan(value) else round(float(value), 6)
+
+
+def _check_folders(dataset: DatasetTable) -> None:
+    """Refuse names that cannot be folders, and splits beside classes in one folder."""
+    assert dataset.id is not None
+    with session() as open_session:
+        splits = datasets.split_counts(open_session, dataset.id)
+    for kind, names in (("Class", dataset.class_names), ("Split", list(splits))):
+        bad = [name for name in names if "/" in name or "\0" in name or name in ("", ".", "..")]
+        if bad:
+            raise ExportRefusedError(f"{kind} {bad[0]!r} cannot be a folder's name; export a CSV instead.")
+    without = dataset.num_samples - sum(splits.values())
+    if splits and without:
+        raise ExportRefusedError(
+            f"{without:,} samples are of no split and would stand among the splits' folders; name a split for "
+            "every sample, or export a CSV instead."
+        )
+
+
+def _link(source: Path, folder: Path, sample: SampleTable) -> None:
+    """Put the file into the folder under a name that is free there.
+
+    Nothing is ever written to a file that exists: as a link it shares its bytes with an original.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    stem, suffix = source.stem, source.suffix
+    others = (f"{stem}-{sample.sample_id}-{number}{suffix}" for number in itertools.count(2))
+    for name in itertools.chain([source.name, f"{stem}-{sample.sample_id}{suffix}"], others):
+        try:
+            _link_or_copy(source, folder / name)
+            return
+        except FileExistsError:
+            continue
+
+
+def _link_or_copy(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in LINKS_REFUSED:
+            raise
+        with source.open("rb") as original, target.open("xb") as copy:
+            shutil.copyfileobj(original, copy)
+        shutil.copystat(source, target)
+
+
+class _Counts:
+    """Counts what an export says, row by row."""
+
+    def __init__(self) -> None:
+        self._actions: Counter[str] = Counter()
+        self._pairs: Counter[tuple[str, str]] = Counter()
+        self._by_people = self._unseen = 0
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Take one row into the counts."""
+        self._actions[row["action"]] += 1
+        if row["action"] == "relabel":
+            self._pairs[row["given_label"], row["cleaned_label"]] += 1
+        if row["action"] != "keep" and row["review_decision"]:
+            self._by_people += row["review_kind"] != UNSEEN
+            self._unseen += row["review_kind"] == UNSEEN
+
+    def summary(self, sources: _Sources) -> ExportSummary:
+        """The counts in words and numbers."""
+        keep, relabel, exclude = (self._actions[name] for name in ("keep", "relabel", "exclude"))
+        automatic = relabel + exclude - self._by_people - self._unseen
+        unseen = f" {self._unseen:,} accepted unseen," if self._unseen else ""
+        sentence = (
+            f"{keep + relabel + exclude:,} rows: {keep:,} keep, {relabel:,} relabel, {exclude:,} exclude; "
+            f"{self._by_people:,} changes were decided by people,{unseen} {automatic:,} by the audit alone."
+        )
+        if sources.audit is None:
+            sentence += " No audit has finished yet, so scores are empty."
+        pairs = [(given, cleaned, count) for (given, cleaned), count in self._pairs.most_common()]
+        total = keep + relabel + exclude
+        return ExportSummary(
+            total, keep, relabel, exclude, self._by_people, self._unseen, automatic, pairs, sentence
+        )

@@ -1,0 +1,209 @@
+"""The report of a dataset: everything collected from the catalog and handed to ``reporting``."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from auditor.audits import arrays, experiment_results, statements
+from auditor.catalog import audits, datasets, scores
+from auditor.catalog.db import session
+from auditor.catalog.models import AuditTable
+from auditor.errors import ExportRefusedError
+from auditor.files import written_whole
+from auditor.outputs.report_page import Conflict, EngineLine, ReportInput, Suspect, report_html
+from auditor.pictures import cache as images
+from auditor.review import random_sample
+from auditor.review.decisions import Outcome, outcomes
+from auditor.statistics import shared_sentence
+
+NUM_SUSPECTS = 60
+
+
+def report(dataset_name: str, *, audit_id: int | None = None) -> str:
+    """The report of the newest finished audit, or of ``audit_id``, as one HTML page without any outside address.
+
+    Raises:
+        NotFoundError: no audit of this dataset has finished, or not that one.
+    """
+    with session() as open_session:
+        dataset = datasets.get(open_session, dataset_name)
+        audit = audits.require_finished(open_session, dataset, audit_id)
+    assert audit.id is not None
+    standing = statements.load(audit.id)
+    said = statements.statements(standing)
+    page = ReportInput(
+        dataset_name=dataset.name,
+        created_at=datetime.now(tz=UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        class_names=dataset.class_names,
+        num_samples=dataset.num_samples,
+        num_labeled=int((standing.given_labels >= 0).sum()),
+        num_verified=standing.verified.size,
+        noise_rate=said.noise_rate,
+        promises=list(statements.promises(standing).values()),
+        errors_left=said.errors_left,
+        transition=statements.transition(standing),
+        class_reports=said.classes,
+        pairs=said.class_pairs,
+        splits=said.splits,
+        more_rows=statements.what_more_buys(standing, random_sample.next_size(audit.dataset_id)).sentence,
+        correlations=list(zip(audit.summary["witnesses"], audit.summary["rank_correlations"], strict=True)),
+        experiments=experiment_results.kept(audit.dataset_id),
+        conflicts=_conflicts(said.conflicts, dataset.class_names),
+        error_probability_is_guess=audit.summary["error_probability_is_guess"],
+        suggestion_is_calibrated=audit.summary["suggestion_is_calibrated"],
+        suspects=_suspects(audit, standing),
+        engines=_engine_lines(audit),
+        notes=_notes(audit, said),
+    )
+    return report_html(page)
+
+
+def write_report(dataset_name: str, out: Path, *, audit_id: int | None = None, force: bool = False) -> None:
+    """Write the report; the file is whole or absent.
+
+    Raises:
+        ExportRefusedError: the file is not called ``.html``, or exists and ``force`` is not set.
+        NotFoundError: no audit of this dataset has finished, or not that one.
+    """
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise ExportRefusedError(f"{out}: a report is an HTML page; call it {out.stem or 'report'}.html.")
+    if out.exists() and not force:
+        raise ExportRefusedError(f"{out} exists; choose another name or pass --force.")
+    text = report(dataset_name, audit_id=audit_id)
+    with written_whole(out) as beside:
+        beside.write_text(text, encoding="utf-8")
+
+
+def _suspects(audit: AuditTable, standing: statements.Standing) -> list[Suspect]:
+    assert audit.id is not None
+    names = standing.dataset.class_names
+    with session() as open_session:
+        rows = scores.page(open_session, audit, scores.SuspectFilter(), limit=NUM_SUSPECTS).to_dict("records")
+    decided = outcomes(audit.dataset_id)
+    cache = images.image_cache(standing.dataset)
+    said = arrays.headlines(audit, {int(row["sample_id"]): int(row["given_label"]) for row in rows}, names)
+    suspects = []
+    for row in rows:
+        i = int(row["sample_id"])
+        suspects.append(
+            Suspect(
+                sample_id=i,
+                filepath=row["filepath"],
+                given=names[int(row["given_label"])],
+                suggested=names[int(row["suggested_label"])] if row["suggested_label"] >= 0 else "",
+                trust_score=float(row["trust_score"]),
+                error_probability=float(row["error_probability"]),
+                suggested_probability=float(row["suggested_probability"]),
+                reason=said[i],
+                decision=_decision(decided.get(i), names),
+                image=np.asarray(cache[i]),
+            )
+        )
+    return suspects
+
+
+def _conflicts(table: pd.DataFrame, names: list[str]) -> list[Conflict]:
+    return [
+        Conflict(
+            group=int(row["duplicate_group"]),
+            sample_id=int(row["sample_id"]),
+            filepath=str(row["filepath"]),
+            given=names[int(row["given_label"])],
+            is_certain=bool(row["is_certain"]),
+        )
+        for row in table.to_dict("records")
+    ]
+
+
+def _decision(outcome: Outcome | None, names: list[str]) -> str:
+    """What a person decided, with the classes that it names; empty while open."""
+    if outcome is None:
+        return ""
+    classes = [outcome.label] if outcome.label is not None else outcome.labels or []
+    return outcome.decision + (f" → {', '.join(names[label] for label in classes)}" if classes else "")
+
+
+def _engine_lines(audit: AuditTable) -> list[EngineLine]:
+    assert audit.id is not None
+    with session() as open_session:
+        runs = audits.runs(open_session, audit.id)
+    lines = []
+    for run in runs:
+        about = arrays.describe(audit.id, run.engine)
+        epochs = run.config.get("epochs", "?")
+        facts = (
+            f"preset {audit.preset}, {epochs} epochs, seed {audit.seed}, {audit.device}, {run.seconds:.0f} s"
+        )
+        lines.append(EngineLine(title=about["title"], paper=about["paper"], facts=facts))
+    return lines
+
+
+def _notes(audit: AuditTable, said: statements.Statements) -> list[str]:
+    notes = [audit.summary["weights_sentence"]]
+    if audit.summary["structured_noise"]:
+        notes.append(audit.summary["structured_noise_sentence"])
+    if len(said.conflicts):
+        notes.append(conflict_sentence(said.conflicts))
+    if shared := shared_sentence(said.splits):
+        notes.append(shared)
+    notes += _what_trust_changed(audit)
+    return notes + _warnings(audit)
+
+
+def _warnings(audit: AuditTable) -> list[str]:
+    """What the engines themselves say against their results."""
+    assert audit.id is not None
+    with session() as open_session:
+        runs = audits.runs(open_session, audit.id)
+    return [
+        f"{arrays.describe(audit.id, run.engine)['title']}: {warning}"
+        for run in runs
+        for warning in arrays.warnings_of(run)
+    ]
+
+
+def conflict_sentence(conflicts: pd.DataFrame) -> str:
+    """How many groups of copies carry different labels, and for how many pictures one is certainly wrong."""
+    groups = conflicts.duplicate_group.nunique()
+    certain = conflicts[conflicts.is_certain].content_hash.nunique()
+    who = "1 group of duplicates carries" if groups == 1 else f"{groups:,} groups of duplicates carry"
+    if not certain:
+        return (
+            f"{who} different labels, but none on copies that are the same to the last pixel: look at these."
+        )
+    pictures = "1 picture has" if certain == 1 else f"{certain:,} pictures have"
+    return (
+        f"{who} different labels. {pictures} different labels on copies that are the same to the last pixel, so a "
+        "label is certainly wrong. Near copies only look alike: look at these."
+    )
+
+
+def _what_trust_changed(audit: AuditTable) -> list[str]:
+    """How many labels this audit trusted, and what has moved since one of the same engines and preset before it."""
+    assert audit.id is not None
+    _, trusted = arrays.trained_labels(audit.id)
+    if not trusted.any():
+        return []
+    with session() as open_session:
+        earlier = [
+            one
+            for one in audits.of_dataset(open_session, audit.dataset_id)
+            if one.status == "finished"
+            and (one.id or 0) < (audit.id or 0)
+            and (one.preset, one.engines) == (audit.preset, audit.engines)
+        ]
+        if not earlier or earlier[0].id is None:
+            return [f"This audit trained with {int(trusted.sum()):,} labels that people had confirmed."]
+        now, before = (scores.table(open_session, one) for one in (audit.id, earlier[0].id))
+    decided = outcomes(audit.dataset_id)
+    flagged, was = now.is_label_issue.to_numpy(bool), before.is_label_issue.to_numpy(bool)
+    undecided = np.array([i not in decided for i in now.sample_id])
+    added, dropped = int((flagged & ~was & undecided).sum()), int((was & ~flagged & undecided).sum())
+    return [
+        f"This audit trained with {int(trusted.sum()):,} labels that people had confirmed. Against audit "
+        f"{earlier[0].id}, {added:,} undecided labels rose above the suggested cut and {dropped:,} fell below it."
+    ]

@@ -1,0 +1,175 @@
+"""One self-contained HTML page about an audit: what is promised, what is guessed, and the worst suspects.
+
+The page loads nothing: style and pictures are inline and a content policy forbids the rest. Everything that comes
+from a user's files is escaped by the template engine. The caller supplies the data; nothing is read here.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from numpy.typing import NDArray
+from PIL import Image
+
+from auditor.audits.experiment_results import Experiment
+from auditor.statistics import ClassPair, ClassReport, ErrorsLeft, NoiseRate, Promise, SplitReport, Transition
+from auditor.wording import percent
+
+MAX_SUSPECTS = 60
+"""Pictures on the page; more belong into the app."""
+PICTURE_SIZE = 144
+"""Longest side of a picture in pixels; smaller ones are enlarged by whole factors."""
+MAX_MATRIX = 15
+"""Classes up to which T is drawn whole; beyond, only its largest moves are listed."""
+MAX_MOVES = 20
+MAX_CONFLICTS = 60
+MIN_MOVE = 0.005
+
+SOURCES = (
+    "Consensus: weighted mean of rank percentiles over witnesses; weights by logistic regression on verified rows, "
+    "else by agreement (after Dawid and Skene 1979 and Chen, Ye, Chen, Zhao and Heng 2021) or by separation (Otsu "
+    "1979).",
+    "Wrong-label promises: conformal p-values with Benjamini-Hochberg (Benjamini and Hochberg 1995; Bates, "
+    "Candès, Lei, Romano and Sesia 2023).",
+    "Intervals: Clopper and Pearson 1934; confidence sequences after Robbins 1970 and Waudby-Smith and Ramdas "
+    "2020.",
+    "Guessed rates without verified rows: confident joint (Northcutt, Jiang and Chuang 2021) and simpler counts.",
+)
+"""What the statements rest on; the engines' papers are added by the caller."""
+
+
+@dataclass(frozen=True)
+class EngineLine:
+    """One engine as the report lists it."""
+
+    title: str
+    paper: str
+    facts: str = ""
+    """Preset, device, seconds, seed: whatever makes the run known."""
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """One of several samples that show the same picture, or nearly, under different labels."""
+
+    group: int
+    sample_id: int
+    filepath: str
+    given: str
+    is_certain: bool
+    """Another copy has the same pixels and another label."""
+
+
+@dataclass(frozen=True, eq=False)
+class Suspect:
+    """One label on the page."""
+
+    sample_id: int
+    filepath: str
+    given: str
+    suggested: str
+    trust_score: float
+    error_probability: float
+    suggested_probability: float
+    reason: str = ""
+    decision: str = ""
+    """As a person decided, ``keep`` or ``relabel → five``; empty while open."""
+    image: NDArray[np.uint8] | None = None
+    """(C, H, W) uint8, C in {1, 3}; None where it cannot be shown."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReportInput:
+    """Everything that the page says."""
+
+    dataset_name: str
+    created_at: str
+    """Date and time as text."""
+    class_names: Sequence[str]
+    num_samples: int
+    num_labeled: int
+    num_verified: int
+    noise_rate: NoiseRate
+    promises: Sequence[Promise] = ()
+    errors_left: ErrorsLeft | None = None
+    transition: Transition | None = None
+    class_reports: Sequence[ClassReport] = ()
+    pairs: Sequence[ClassPair] = ()
+    splits: Sequence[SplitReport] = ()
+    more_rows: str = ""
+    """What further verified rows would tighten, in a sentence."""
+    correlations: Sequence[tuple[str, Sequence[float | None]]] = ()
+    """Rank correlation of every witness, by name, with every one in the same order; None where nobody can tell."""
+    experiments: Sequence[Experiment] = ()
+    """The newest comparison and tournament, where there are any."""
+    conflicts: Sequence[Conflict] = ()
+    """Copies with different labels; at most ``MAX_CONFLICTS`` are listed."""
+    error_probability_is_guess: bool = True
+    suggestion_is_calibrated: bool = False
+    suspects: Sequence[Suspect] = ()
+    """Worst first; at most ``MAX_SUSPECTS`` are drawn."""
+    engines: Sequence[EngineLine] = ()
+    notes: Sequence[str] = field(default=())
+    """Further sentences: weights, structured noise, disagreement, duplicates."""
+
+
+def report_html(report: ReportInput) -> str:
+    """Return the whole page as text."""
+    environment = Environment(
+        loader=PackageLoader("auditor.outputs"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["percent"] = lambda share: percent(float(share))
+    return environment.get_template("report.html.j2").render(
+        report=report,
+        is_guess=report.noise_rate.kind != "interval",
+        suspects=[(suspect, picture_uri(suspect.image)) for suspect in report.suspects[:MAX_SUSPECTS]],
+        num_hidden=max(0, len(report.suspects) - MAX_SUSPECTS),
+        whole_matrix=report.transition is not None and len(report.class_names) <= MAX_MATRIX,
+        moves=_largest_moves(report.transition),
+        conflicts=report.conflicts[:MAX_CONFLICTS],
+        sources=SOURCES,
+    )
+
+
+def picture_uri(image: NDArray[np.uint8] | None) -> str:
+    """Return a picture as a PNG data URI, reduced or enlarged to about ``PICTURE_SIZE``; empty without one.
+
+    Args:
+        image: (C, H, W) uint8, C in {1, 3}.
+    """
+    if image is None:
+        return ""
+    pixels = np.ascontiguousarray(image[0] if len(image) == 1 else np.moveaxis(image, 0, -1))
+    picture = Image.fromarray(pixels)
+    longest = max(picture.size)
+    if longest > PICTURE_SIZE:
+        picture.thumbnail((PICTURE_SIZE, PICTURE_SIZE))
+    else:
+        factor = max(1, PICTURE_SIZE // longest)
+        picture = picture.resize((picture.width * factor, picture.height * factor), Image.Resampling.NEAREST)
+    buffer = io.BytesIO()
+    picture.save(buffer, format="PNG", optimize=True)
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+
+
+def _largest_moves(transition: Transition | None) -> list[tuple[int, int, float, float, float]]:
+    """(true, given, share, low, high) of the largest cells off the diagonal."""
+    if transition is None:
+        return []
+    off = np.where(np.eye(len(transition.matrix), dtype=bool), 0.0, transition.matrix)
+    order = np.argsort(-off, axis=None, kind="stable")[:MAX_MOVES]
+    cells = [divmod(int(cell), len(off)) for cell in order]
+    return [
+        (i, j, float(off[i, j]), float(transition.low[i, j]), float(transition.high[i, j]))
+        for i, j in cells
+        if off[i, j] >= MIN_MOVE
+    ]

@@ -1,0 +1,7 @@
+"""Pictures: sources that hold them, one way to decode them, the cache that keeps them."""
+
+__all__ = [
+    "cache",
+    "decoding",
+    "sources",
+]

@@ -1,0 +1,204 @@
+"""Pictures of a registered dataset: the decoded cache, the originals, thumbnails and real files on disk."""
+
+from __future__ import annotations
+
+import io
+import os
+import shlex
+import tempfile
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from auditor.catalog import datasets, db
+from auditor.catalog.models import DatasetTable
+from auditor.errors import NotFoundError
+from auditor.pictures.decoding import ImageError, decode
+from auditor.pictures.sources import UnreadableError, read_bytes
+from auditor.settings import settings
+
+TRUE_LABELS = "true_labels.npy"
+FILES = "files"
+"""Folder below a dataset's own, for images that lie in a zip, in Parquet or in memory at their source."""
+SUFFIX_OF_FORMAT = {
+    "PNG": ".png",
+    "JPEG": ".jpg",
+    "MPO": ".jpg",
+    "GIF": ".gif",
+    "WEBP": ".webp",
+    "TIFF": ".tif",
+}
+
+
+class Dataset(Protocol):
+    """What these functions need of ``DatasetTable``."""
+
+    id: int | None
+    name: str
+    root: str
+    num_samples: int
+    channels: int
+    height: int
+    width: int
+
+
+class Sample(Protocol):
+    """What these functions need of ``SampleTable``."""
+
+    sample_id: int
+    filepath: str
+    location: str
+
+
+def cache_name(*, channels: int, height: int, width: int) -> str:
+    """File name of the decoded cache."""
+    return f"images_{height}x{width}x{channels}.npy"
+
+
+def folder(dataset: Dataset) -> Path:
+    """The dataset's folder in the home."""
+    assert dataset.id is not None, "the dataset is not registered"
+    return settings().dataset_folder(dataset.id)
+
+
+def image_cache(dataset: Dataset) -> np.memmap:
+    """(N, C, H, W) uint8, read-only, mapped from disk: row i is sample i.
+
+    Raises:
+        NotFoundError: the cache file is gone or has another shape; the text says how to get it back.
+    """
+    name = cache_name(channels=dataset.channels, height=dataset.height, width=dataset.width)
+    path = folder(dataset) / name
+    remedy = f"import {dataset.name!r} again under another name"
+    try:
+        images = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise NotFoundError(f"The image cache {path} cannot be read ({error}); {remedy}.") from error
+    wanted = (dataset.num_samples, dataset.channels, dataset.height, dataset.width)
+    if images.shape != wanted or images.dtype != np.uint8:
+        raise NotFoundError(
+            f"The image cache {path} holds {images.shape} {images.dtype}, not {wanted}; {remedy}."
+        )
+    return images
+
+
+def true_labels(dataset: Dataset) -> NDArray[np.int64] | None:
+    """(N,) known truth supplied at the import (-1 = unknown), or None. For benchmarks only."""
+    path = folder(dataset) / TRUE_LABELS
+    return np.load(path, allow_pickle=False) if path.exists() else None
+
+
+def original_bytes(dataset: Dataset, sample: Sample) -> bytes:
+    """The encoded image as the user has it.
+
+    Raises:
+        NotFoundError: the source was moved, changed or deleted.
+    """
+    try:
+        return read_bytes(dataset.root, sample.location)
+    except UnreadableError as error:
+        # torchvision's sets have no place of their own that could be named.
+        named = "" if dataset.root.startswith("torchvision:") else _say_where(dataset.name)
+        raise NotFoundError(
+            f"{sample.filepath} of {dataset.name!r} {error} (root: {dataset.root}); "
+            f"if the images were moved, put them back there{named}."
+        ) from error
+
+
+def _say_where(name: str) -> str:
+    return f" or say where they are: `auditor move {shlex.quote(name)} FOLDER`"
+
+
+def thumbnail_png(dataset: Dataset, sample_id: int, size: int) -> bytes:
+    """The cached image as PNG, at most ``size`` pixels a side; small images are enlarged by whole factors.
+
+    Read from the cache, so that it is fast and works when the source is away.
+
+    Raises:
+        NotFoundError: no such sample, or no cache.
+    """
+    images = image_cache(dataset)
+    if not 0 <= sample_id < len(images):
+        raise NotFoundError(f"Dataset {dataset.name!r} has no sample {sample_id}; it has {len(images):,}.")
+    return png_of(np.asarray(images[sample_id]), size)
+
+
+def png_of(pixels: NDArray[np.uint8], size: int) -> bytes:
+    """(C, H, W) uint8 as PNG of at most ``size`` pixels a side."""
+    image = Image.fromarray(
+        pixels[0] if len(pixels) == 1 else np.ascontiguousarray(pixels.transpose(1, 2, 0))
+    )
+    longest = max(image.size)
+    if longest * 2 <= size:
+        # Whole factors and no smoothing: a 28-pixel digit stays crisp.
+        factor = size // longest
+        image = image.resize((image.width * factor, image.height * factor), Image.Resampling.NEAREST)
+    elif longest > size:
+        image.thumbnail((size, size))
+    stream = io.BytesIO()
+    image.save(stream, "PNG", compress_level=1)
+    return stream.getvalue()
+
+
+def extracted_path(dataset: Dataset, sample: Sample) -> Path:
+    """A real image file on disk: the user's own where there is one, else a copy of its bytes in our home.
+
+    Raises:
+        NotFoundError: the source cannot be read.
+    """
+    if os.path.isdir(dataset.root):
+        own = Path(dataset.root) / sample.location
+        if own.is_file():
+            return own
+    target_folder = folder(dataset) / FILES / f"{sample.sample_id // 1000:06d}"
+    found = sorted(target_folder.glob(f"{sample.sample_id:09d}.*"))
+    if found:
+        return found[0]
+    data = original_bytes(dataset, sample)
+    target_folder.mkdir(parents=True, exist_ok=True)
+    target = target_folder / f"{sample.sample_id:09d}{_suffix(data, sample.filepath)}"
+    # Under another name first: two processes may want the same file, and a kill must leave no half of it.
+    descriptor, temporary = tempfile.mkstemp(dir=target_folder, prefix=".writing-")
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(data)
+    os.replace(temporary, target)
+    return target
+
+
+def move_root(name: str, root: Path) -> DatasetTable:
+    """Tell a dataset that its images were moved to ``root`` (a folder, or the same zip or Parquet file).
+
+    Raises:
+        NotFoundError: the first, middle and last sample are not there with the same content.
+    """
+    with db.session() as session:
+        dataset = datasets.get(session, name)
+        assert dataset.id is not None
+        place = str(root.expanduser().absolute())
+        few = sorted({0, dataset.num_samples // 2, dataset.num_samples - 1})
+        for sample in datasets.samples(session, dataset.id, few):
+            try:
+                data = read_bytes(place, sample.location)
+                same = decode(data, size=dataset.height, channels=dataset.channels)
+                differs = same.content_hash.hex() != sample.content_hash
+            except (UnreadableError, ImageError):
+                differs = True
+            if differs:
+                raise NotFoundError(
+                    f"{place} does not hold the images of {name!r}: {sample.filepath} is missing or another "
+                    "picture; name the folder that the paths are relative to."
+                )
+        dataset.root = place
+        session.add(dataset)
+        return dataset
+
+
+def _suffix(data: bytes, filepath: str) -> str:
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            return SUFFIX_OF_FORMAT.get(image.format or "", f".{(image.format or 'img').lower()}")
+    except OSError:
+        return Path(filepath).suffix or ".img"

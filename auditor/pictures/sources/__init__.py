@@ -1,0 +1,149 @@
+"""Every kind of source behind one door: ``open_source`` finds out what the user named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from auditor.errors import ImportRefusedError
+from auditor.pictures.sources.columns import PATH_NAMES, columns_taken, find_column
+from auditor.pictures.sources.exports import classes_named, review_time, several_labels
+from auditor.pictures.sources.folder import FolderSource, is_image_name
+from auditor.pictures.sources.parquet import ParquetSource
+from auditor.pictures.sources.reading import UnreadableError, read_bytes
+from auditor.pictures.sources.roots import images_at
+from auditor.pictures.sources.rows import (
+    Payload,
+    Problem,
+    Source,
+    SourceInfo,
+    SourceOptions,
+    SourceRow,
+    ordered_class_names,
+    printable,
+)
+from auditor.pictures.sources.tables import TableSource, open_table
+from auditor.pictures.sources.trees import FolderTree, ZipTree
+from auditor.pictures.sources.unpacking import unpack_parquet
+
+__all__ = [
+    "Payload",
+    "Problem",
+    "Source",
+    "SourceInfo",
+    "SourceOptions",
+    "SourceRow",
+    "UnreadableError",
+    "classes_named",
+    "columns_taken",
+    "fiftyone_sets",
+    "open_source",
+    "ordered_class_names",
+    "printable",
+    "read_bytes",
+    "review_time",
+    "several_labels",
+]
+
+TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
+KINDS = "a folder of class folders, a CSV or TSV, a Parquet file, a zip, fiftyone:NAME or torchvision:NAME"
+
+
+def open_source(source: str | Path, options: SourceOptions, scratch: Path | None = None) -> Source:
+    """Recognise a source and read what stands before its first row.
+
+    ``scratch`` is a folder that a zip's Parquet files may be unpacked into.
+
+    Raises:
+        ImportRefusedError: not there, of no known kind, or unreadable as a whole.
+    """
+    named = str(source)
+    if named.startswith("fiftyone:"):
+        from auditor.pictures.sources.fiftyone_sets import (
+            open_fiftyone,  # FiftyOne starts a database on import
+        )
+
+        return open_fiftyone(named.removeprefix("fiftyone:"), options)
+    if named.startswith("torchvision:"):
+        from auditor.pictures.sources.torchvision_sets import open_torchvision  # loads torch
+
+        _refuse_columns(named, "its classes are torchvision's", options)
+        return open_torchvision(named.removeprefix("torchvision:"), options)
+    path = Path(named).expanduser().absolute()
+    try:
+        return _open_path(path, options, scratch)
+    except PermissionError as error:
+        raise ImportRefusedError(
+            f"{error.filename or path} cannot be read ({error.strerror}); make it readable for this user."
+        ) from error
+
+
+def _open_path(path: Path, options: SourceOptions, scratch: Path | None) -> Source:
+    if not path.exists():
+        raise ImportRefusedError(f"{path} does not exist; name {KINDS}.")
+    if path.is_dir():
+        return _open_folder(path, options)
+    suffix = path.suffix.lower()
+    if suffix in TABLE_SUFFIXES:
+        return open_table(path, images_at(options.root, path.parent), options)
+    if suffix in (".parquet", ".pq"):
+        return ParquetSource([path], path, options)
+    if suffix == ".zip":
+        return _open_zip(path, options, scratch)
+    raise ImportRefusedError(f"{path} is of no kind that can be imported; name {KINDS}.")
+
+
+def _open_folder(path: Path, options: SourceOptions) -> Source:
+    names = sorted(entry.name for entry in path.iterdir())
+    parquet = [path / name for name in names if name.lower().endswith(".parquet")]
+    if parquet and not any((path / name).is_dir() for name in names):
+        return ParquetSource(parquet, path, options)
+    try:
+        source = FolderSource(FolderTree(path))
+    except ImportRefusedError:
+        tables = [name for name in names if name.lower().endswith((".csv", ".tsv", ".parquet"))]
+        if tables:
+            raise ImportRefusedError(
+                f"{path} has no sub-folder with images; to import its table, name {path / tables[0]}."
+            ) from None
+        raise
+    _refuse_columns(str(path), "its classes are its folders", options)
+    return source
+
+
+def _open_zip(path: Path, options: SourceOptions, scratch: Path | None) -> Source:
+    tree = ZipTree(path)
+    names = [name for name, reason in tree.walk() if reason is None]
+    top = [name for name in names if "/" not in name.removeprefix(tree.base)]
+    tables = [name for name in top if name.lower().endswith((".csv", ".tsv"))]
+    parquet = [name for name in names if name.lower().endswith(".parquet")]
+    if len(tables) == 1 and (not any(map(is_image_name, names)) or _lists_paths(tree, tables[0], options)):
+        images = tree if options.root is None else images_at(options.root, path.parent)
+        return TableSource(tables[0], tree.open(tables[0]), images, options)
+    if parquet and not any(map(is_image_name, names)):
+        files, folder = unpack_parquet(tree, parquet, scratch)
+        return ParquetSource(files, folder, options, kind="zip")
+    source = FolderSource(tree)
+    _refuse_columns(str(path), "its classes are its folders", options)
+    return source
+
+
+def _refuse_columns(source: str, why: str, options: SourceOptions) -> None:
+    """Where there is no table, a named column was meant for something else."""
+    named = {
+        "--label-column": options.label_column,
+        "--path-column": options.path_column,
+        "--true-label-column": options.true_label_column,
+    }
+    for option, column in named.items():
+        if column is not None:
+            raise ImportRefusedError(
+                f"{source} has no column {printable(column, 60)!r}: {why}; leave {option} out, or name a table."
+            )
+
+
+def _lists_paths(tree: ZipTree, name: str, options: SourceOptions) -> bool:
+    """Whether the table beside the images is about them: it has a path column."""
+    with tree.open(name) as stream:
+        header = stream.readline(1 << 16).decode("utf-8-sig", "replace")
+    cells = [cell.strip().strip('"') for cell in header.replace("\t", ",").replace(";", ",").split(",")]
+    return options.path_column in cells or find_column(cells, PATH_NAMES) is not None

@@ -1,0 +1,113 @@
+"""Which column holds the path and which the label, where the user did not say."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+from auditor.errors import ImportRefusedError
+from auditor.pictures.sources.rows import IMAGE_SUFFIXES, SourceInfo, printable
+
+PATH_NAMES = (
+    *(
+        "filepath",
+        "file_path",
+        "filename",
+        "file_name",
+        "image_path",
+        "img_path",
+        "path",
+        "file",
+        "image",
+        "img",
+    ),
+    *("image_file", "image_filename", "relative_path"),
+)
+LABEL_NAMES = (
+    *(
+        "given_label",
+        "label",
+        "class",
+        "class_name",
+        "target",
+        "category",
+        "labels",
+        "noisy_label",
+        "class_label",
+    ),
+    *("classname", "annotation", "y"),
+)
+DATA_AS_HEADER = "its first row looks like data; add a header row such as filepath,label"
+TRUE_WORDS = frozenset(["1", "1.0", "true", "yes", "y", "t", "x"])
+FALSE_WORDS = frozenset(["", "0", "0.0", "false", "no", "n", "f"])
+"""What a column ``trusted`` may say; pandas writes 1 and 0 as 1.0 and 0.0 where other cells are empty."""
+IMAGE_NAMES = ("image", "img", "picture", "photo", "pixels", "image_bytes", "bytes")
+
+
+def find_column(columns: Iterable[str], usual: Sequence[str]) -> str | None:
+    """The first of the usual names that occurs, whatever its case."""
+    by_name = {column.strip().lower(): column for column in reversed(list(columns))}
+    return next((by_name[name] for name in usual if name in by_name), None)
+
+
+def choose_column(
+    file: str, columns: Sequence[str], role: str, wanted: str | None, usual: Sequence[str]
+) -> str:
+    """The column that the user named, or the first usual one.
+
+    Raises:
+        ImportRefusedError: there is none; the text lists the columns and the option.
+    """
+    if wanted is not None:
+        if wanted in columns:
+            return wanted
+        near = difflib.get_close_matches(wanted, columns, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else listed(columns)
+        raise ImportRefusedError(f"{file} has no column {wanted!r}; {hint}")
+    found = find_column(columns, usual)
+    if found is None and looks_like_data(columns):
+        raise ImportRefusedError(
+            f"{file} has no column that is plainly the {role}: {DATA_AS_HEADER}. {listed(columns)}"
+        )
+    if found is None:
+        raise ImportRefusedError(
+            f"{file} has no column that is plainly the {role}; use --{role}-column. {listed(columns)}"
+        )
+    return found
+
+
+def is_trusted(cell: object) -> bool:
+    """Whether a cell of the column ``trusted`` vouches for its label; a missing value does not.
+
+    Raises:
+        ValueError: it says neither yes nor no; the text says what to write.
+    """
+    is_missing = cell is None or (isinstance(cell, float) and cell != cell)
+    word = "" if is_missing else str(cell).strip().lower()
+    if word not in TRUE_WORDS | FALSE_WORDS:
+        raise ValueError(f"trusted is {printable(word, 40)!r}; write true, false or nothing")
+    return word in TRUE_WORDS
+
+
+def looks_like_data(columns: Sequence[str]) -> bool:
+    """Whether a header names an image: the file then has none, and its first sample would be lost for it."""
+    return any(name.strip().lower().endswith(IMAGE_SUFFIXES) for name in columns)
+
+
+def listed(columns: Sequence[str]) -> str:
+    """The columns in words."""
+    return f"Its columns are: {printable(', '.join(columns))}."
+
+
+def columns_taken(info: SourceInfo) -> str:
+    """Which columns of a table hold images and labels, and what else the labels could be; empty without a table."""
+    if info.label_column is None:
+        return ""
+    label = f"labels from the column {printable(info.label_column)!r}"
+    images = f"images from the column {printable(info.path_column)!r}, " if info.path_column else ""
+    taken = (info.label_column, info.true_label_column)
+    other = [name for name in info.columns if name.strip().lower() in LABEL_NAMES and name not in taken]
+    sentence = f"{images}{label}."
+    if other and not info.is_own_export:
+        sentence += f" Not taken: {printable(', '.join(other))}; --label-column chooses another one."
+    return sentence[0].upper() + sentence[1:]

@@ -1,0 +1,127 @@
+"""A FiftyOne dataset as a source: its files, its labels, its own sample ids kept as a column."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from auditor.errors import FiftyOneError, ImportRefusedError
+from auditor.pictures.sources.rows import (
+    PathBook,
+    Payload,
+    Problem,
+    SourceInfo,
+    SourceOptions,
+    SourceRow,
+    printable,
+)
+from auditor.pictures.sources.trees import FolderTree, MissingError, PathError
+
+LABEL_FIELD = "ground_truth"
+ID_COLUMN = "fiftyone_id"
+SETTINGS = {"FIFTYONE_DO_NOT_TRACK": "1", "FIFTYONE_DATABASE_VALIDATION": "false"}
+"""Set before FiftyOne is imported, unless the user set them: no telemetry, no warning about MongoDB's age."""
+
+
+class FiftyOneSource:
+    """The samples of a FiftyOne dataset in its order; the given label is a ``Classification`` field."""
+
+    def __init__(self, dataset: Any, options: SourceOptions) -> None:
+        """Read paths, labels and ids.
+
+        Raises:
+            ImportRefusedError: no images, or no such label field.
+        """
+        self.ignored: list[str] = []
+        self._name = f"fiftyone:{dataset.name}"
+        fields = dataset.get_field_schema()
+        field = options.label_column or LABEL_FIELD
+        labels = [name for name, kind in fields.items() if "Classification" in str(kind)]
+        if field not in labels:
+            named = printable(", ".join(labels)) or "none"
+            raise ImportRefusedError(
+                f"{self._name} has no classification field {field!r}; name one with --label-column. "
+                f"Its classification fields are: {named}."
+            )
+        if dataset.media_type != "image" or len(dataset) == 0:
+            raise ImportRefusedError(f"{self._name} holds no images; name a dataset of images.")
+        self._paths: list[str] = dataset.values("filepath")
+        self._labels: list[str | None] = dataset.values(f"{field}.label")
+        self._ids: list[str] = dataset.values("id")
+        root = options.root or os.path.commonpath([os.path.dirname(path) for path in self._paths])
+        self._tree = FolderTree(Path(root))
+        self.info = SourceInfo(
+            kind="fiftyone",
+            root=self._tree.root,
+            table_file=self._name,
+            user_columns=(ID_COLUMN,),
+            columns=tuple(fields),
+            label_column=field,
+        )
+
+    def rows(self) -> Iterator[SourceRow | Problem]:
+        """See ``Source``. Rows are 0-based."""
+        book = PathBook()
+        for row, (path, label, own_id) in enumerate(zip(self._paths, self._labels, self._ids, strict=True)):
+            try:
+                location = self._tree.locate(path)
+            except PathError as error:
+                is_missing = isinstance(error, MissingError)
+                yield Problem(self._name, row, f"{printable(path)} {error}", is_missing)
+                continue
+            name = (label or "").strip() or None
+            again = book.again(location, row, name)
+            if again is not None:
+                yield Problem(self._name, row, f"{printable(path)} {again}")
+                continue
+            yield SourceRow(
+                row=row, filepath=location, location=location, label=name, extra={ID_COLUMN: own_id}
+            )
+
+    def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
+        """See ``Source``: workers read the files themselves."""
+        yield from locations
+
+
+def open_fiftyone(name: str, options: SourceOptions) -> FiftyOneSource:
+    """The FiftyOne dataset of that name; ``options.label_column`` names its field (default ``ground_truth``).
+
+    Raises:
+        FiftyOneError: FiftyOne is missing or its database cannot be reached.
+        ImportRefusedError: no such dataset, or nothing in it that can be imported.
+    """
+    for key, value in SETTINGS.items():
+        os.environ.setdefault(key, value)
+    try:
+        import fiftyone
+
+        names = fiftyone.list_datasets()
+    except Exception as error:
+        # Whatever goes wrong in its start (no package, no mongod, no port) is one thing to a user.
+        reason = printable(" ".join(str(error).split()), 120)
+        raise FiftyOneError(
+            f"FiftyOne cannot be used ({reason}); `auditor doctor` says what is missing."
+        ) from error
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"it has {printable(', '.join(names)) or 'none'}."
+        raise ImportRefusedError(
+            f"FiftyOne has no dataset {name!r} in {place_of(fiftyone)}; {hint} "
+            "Set FIFTYONE_DATABASE_URI to look in another database."
+        )
+    return FiftyOneSource(fiftyone.load_dataset(name), options)
+
+
+def host_of(uri: str) -> str:
+    """Host and port of a MongoDB's address, without name and password."""
+    return uri.split("@")[-1].removeprefix("mongodb://").split("?")[0].rstrip("/")
+
+
+def place_of(fiftyone: Any) -> str:
+    """The database that a loaded FiftyOne looks in, for messages."""
+    if fiftyone.config.database_uri:
+        return f"the MongoDB at {host_of(fiftyone.config.database_uri)}"
+    return f"its own MongoDB in {fiftyone.config.database_dir}"

@@ -1,0 +1,223 @@
+"""Parquet in the layout of Hugging Face ``datasets``: encoded images in a column, labels as class numbers.
+
+A table of paths works too. Several files of one set (``train-00000-of-00004.parquet``) are one source. Bytes
+are read in small batches and never held all at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from auditor.errors import ImportRefusedError
+from auditor.pictures.sources.columns import LABEL_NAMES, choose_column, is_trusted
+from auditor.pictures.sources.exports import is_own_export, review_of
+from auditor.pictures.sources.folder import has_broken_text
+from auditor.pictures.sources.parquet_files import (
+    declared_classes,
+    image_column,
+    is_text_like,
+    layout_of,
+    open_parquet,
+    split_location,
+)
+from auditor.pictures.sources.roots import images_at
+from auditor.pictures.sources.rows import (
+    PathBook,
+    Payload,
+    Problem,
+    SourceInfo,
+    SourceOptions,
+    SourceRow,
+    printable,
+)
+from auditor.pictures.sources.trees import MissingError, PathError
+from auditor.vocabulary import EXPORT_COLUMNS
+
+ROWS_A_BATCH = 2_000
+IMAGES_A_BATCH = 128
+
+
+class ParquetSource:
+    """Rows of one or several Parquet files with the same columns.
+
+    Locations are ``#ROW`` for one file and ``FILE#ROW`` for several, with 0-based rows a file, and end in
+    ``:COLUMN`` where the user named it; where a column holds paths, they are paths below the folder.
+    """
+
+    def __init__(
+        self, files: list[Path], root: Path, options: SourceOptions, *, kind: str = "parquet"
+    ) -> None:
+        """Read the schema. ``root`` is the file itself, or the folder of all files.
+
+        Raises:
+            ImportRefusedError: damaged, no image or label column, class names that do not fit.
+        """
+        self.ignored: list[str] = []
+        self._files = files
+        self._one = root == files[0]
+        schema = open_parquet(files[0]).schema_arrow
+        self._refuse_other_schemas(schema)
+        name, columns = files[0].name, schema.names
+        label = choose_column(name, columns, "label", options.label_column, LABEL_NAMES)
+        true = options.true_label_column
+        if true is not None:
+            true = choose_column(name, columns, "true-label", true, ())
+        path = image_column(name, schema, options.path_column)
+        self._layout = layout_of(schema, path)
+        # A column that would not be found by itself stands in every location.
+        self._column_mark = f":{path}" if options.path_column is not None else ""
+        self._images = images_at(options.root, files[0].parent) if self._layout == "path" else None
+        own = is_own_export(columns)
+        self._names = {c: declared_classes(name, schema, c) for c in (label, true) if c}
+        self.info = SourceInfo(
+            kind=kind,
+            root=self._images.root if self._images else str(root),
+            table_file=name,
+            class_names=self._names[label],
+            user_columns=tuple(
+                c for c in columns if is_text_like(schema.field(c).type) and not (own and c in EXPORT_COLUMNS)
+            ),
+            columns=tuple(columns),
+            path_column=path,
+            label_column=label,
+            true_label_column=true,
+            is_own_export=own,
+        )
+
+    def rows(self) -> Iterator[SourceRow | Problem]:
+        """See ``Source``. Rows are 0-based a file."""
+        book = PathBook()
+        for file in self._files:
+            row = 0
+            for batch in self._batches(file, self._text_columns(), ROWS_A_BATCH):
+                try:
+                    columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
+                except UnicodeDecodeError as error:
+                    raise ImportRefusedError(
+                        f"{file.name}, rows {row} to {row + batch.num_rows - 1}: text that is not UTF-8; "
+                        "write the file again."
+                    ) from error
+                for place in range(batch.num_rows):
+                    yield self._row(
+                        file, row, {name: values[place] for name, values in columns.items()}, book
+                    )
+                    row += 1
+
+    def _text_columns(self) -> list[str]:
+        path = self.info.path_column
+        inner = {"struct": [f"{path}.path"], "binary": [], "path": [str(path)]}[self._layout]
+        others = [self.info.label_column, self.info.true_label_column]
+        schema = open_parquet(self._files[0]).schema_arrow
+        if self._layout == "struct" and "path" not in [f.name for f in schema.field(path).type]:
+            inner = []
+        ours = [c for c in EXPORT_COLUMNS if self.info.is_own_export and c in schema.names]
+        return list(dict.fromkeys([*inner, *self.info.user_columns, *[c for c in others if c], *ours]))
+
+    def _row(self, file: Path, row: int, cells: dict[str, Any], book: PathBook) -> SourceRow | Problem:
+        image = cells.get(str(self.info.path_column))
+        place = f"{'' if self._one else file.name}#{row}{self._column_mark}"
+        text = image.get("path") if isinstance(image, dict) else image if self._layout == "path" else None
+        location, path = place, str(text or f"{file.name}#{row}")
+        if has_broken_text(path):
+            return Problem(file.name, row, "has a path that is not valid text; correct it")
+        if self._images is not None:
+            try:
+                location = self._images.locate(path if text else "")
+            except PathError as error:
+                is_missing = isinstance(error, MissingError)
+                return Problem(file.name, row, f"{printable(path)} {error}", is_missing)
+        try:
+            label, true = (self._class_of(column, cells) for column in ("label_column", "true_label_column"))
+            trusted = is_trusted(cells.get("trusted"))
+            review = review_of({c: _text(v) for c, v in cells.items()}) if self.info.is_own_export else None
+        except ValueError as error:
+            return Problem(file.name, row, str(error))
+        again = book.again(path, row, label) if text else None
+        if again is not None:
+            return Problem(file.name, row, f"{printable(path)} {again}")
+        return SourceRow(
+            row=row,
+            filepath=path,
+            location=location,
+            label=label,
+            true_label=true,
+            trusted=trusted and label is not None,
+            split=_text(cells.get("split")) or None,
+            extra={column: _text(cells[column]) for column in self.info.user_columns},
+            review=review,
+        )
+
+    def _class_of(self, role: str, cells: dict[str, Any]) -> str | None:
+        column = getattr(self.info, role)
+        if column is None or cells[column] is None:
+            return None
+        value, names = cells[column], self._names[column]
+        if isinstance(value, float) and value != value:
+            return None
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            if value != int(value):
+                raise ValueError(f"{column} is {value}, not a whole number; give a class number or name")
+            number = int(value)
+            if number == -1:
+                return None
+            if names is None:
+                return str(number)
+            if not 0 <= number < len(names):
+                raise ValueError(
+                    f"{column} is {number}, outside 0..{len(names) - 1}; correct it or set it to -1"
+                )
+            return names[number]
+        label = _text(value).strip() or None
+        if label is not None and names is not None and label not in names:
+            raise ValueError(f"{column} is {printable(label, 60)!r}, which is no declared class; correct it")
+        return label
+
+    def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
+        """See ``Source``: the bytes, streamed in row order; paths where the column holds paths."""
+        if self._images is not None:
+            yield from locations
+            return
+        wanted = iter(locations)
+        location = next(wanted, None)
+        for file in self._files:
+            start = 0
+            prefix = "" if self._one else file.name
+            for batch in self._batches(file, [self._bytes_column()], IMAGES_A_BATCH):
+                images = _bytes_of(batch.column(0))
+                while location is not None:
+                    name, row, _ = split_location(location)
+                    if name != prefix or row >= start + batch.num_rows:
+                        break
+                    yield images[row - start].as_py() or b""
+                    location = next(wanted, None)
+                start += batch.num_rows
+
+    def _bytes_column(self) -> str:
+        return f"{self.info.path_column}.bytes" if self._layout == "struct" else str(self.info.path_column)
+
+    def _batches(self, file: Path, columns: list[str], size: int) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from open_parquet(file).iter_batches(batch_size=size, columns=columns)
+        except (pa.ArrowException, OSError) as error:
+            raise ImportRefusedError(
+                f"{file} is damaged ({printable(str(error), 100)}); get it again."
+            ) from error
+
+    def _refuse_other_schemas(self, schema: pa.Schema) -> None:
+        for file in self._files[1:]:
+            if not open_parquet(file).schema_arrow.equals(schema):
+                raise ImportRefusedError(
+                    f"{file} has other columns than {self._files[0].name}; import the files one by one."
+                )
+
+
+def _bytes_of(column: pa.Array) -> pa.Array:
+    return column.field("bytes") if pa.types.is_struct(column.type) else column
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)

@@ -1,0 +1,149 @@
+"""What every source of images hands over: rows of text, problems, and where to read the pixels.
+
+A source never decodes an image and never decides what is refused: it reports. All text in a row is the user's
+data and is only ever compared and stored.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+IMAGE_SUFFIXES = (
+    *(".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".avif", ".jp2"),
+    *(".ppm", ".pgm", ".pbm", ".pnm"),
+)
+LONGEST_SHOWN = 160
+
+Payload: TypeAlias = "bytes | str"
+"""An encoded image, or the location where a worker reads it itself."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing in the source that cannot be imported as it stands."""
+
+    file: str
+    """The file that a person would open to mend it."""
+    row: int | None
+    """As a spreadsheet counts in a CSV (the header is row 1), 0-based in Parquet, None for plain files."""
+    text: str
+    """What is wrong and what to do about it, on one line."""
+    is_missing: bool = False
+    """The image is not below the root."""
+
+    def __str__(self) -> str:
+        place = self.file if self.row is None else f"{self.file}, row {self.row}"
+        return f"{printable(place)}: {self.text}"
+
+
+@dataclass(slots=True)
+class SourceRow:
+    """One sample as the source describes it."""
+
+    row: int | None
+    filepath: str
+    """As the user gave it, relative to the root where it lies below it."""
+    location: str
+    """How ``reading.Reader`` finds the image below the root."""
+    label: str | None
+    """The given label's class name; None = unlabeled."""
+    true_label: str | None = None
+    trusted: bool = False
+    split: str | None = None
+    extra: dict[str, str] | None = None
+    """The user's own columns, untouched."""
+    review: dict[str, str] | None = None
+    """A decision that our own export holds (``vocabulary.REVIEW_COLUMNS``); None = nobody decided."""
+
+
+@dataclass(frozen=True)
+class SourceInfo:
+    """What is known before the first row is read."""
+
+    kind: str
+    """``folder``, ``table``, ``parquet``, ``zip``, ``fiftyone`` or ``torchvision``."""
+    root: str
+    """Absolute path of the folder or file that locations are relative to (or ``torchvision:...``)."""
+    table_file: str = ""
+    """The file that rows are counted in."""
+    class_names: tuple[str, ...] | None = None
+    """The vocabulary where the source declares one; None = the labels that occur."""
+    user_columns: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    """All columns of a table, for choosing between them."""
+    path_column: str | None = None
+    label_column: str | None = None
+    true_label_column: str | None = None
+    is_own_export: bool = False
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """Choices of the user about a source."""
+
+    label_column: str | None = None
+    path_column: str | None = None
+    true_label_column: str | None = None
+    root: str | None = None
+
+
+class Source(Protocol):
+    """Rows in a fixed order, streamed: two passes over ``rows`` give the same rows."""
+
+    info: SourceInfo
+    ignored: list[str]
+    """Files that were passed over because they are no images, filled by ``rows``."""
+
+    def rows(self) -> Iterator[SourceRow | Problem]:
+        """Every sample in input order, and every problem where it stands."""
+
+    def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
+        """What a decoding worker needs for each location, in the same order."""
+
+
+class PathBook:
+    """Finds a path that is listed twice, holding two numbers a path."""
+
+    def __init__(self) -> None:
+        """Nothing is listed yet."""
+        self._seen: dict[int, int] = {}
+        """hash of the location -> row and number of the label, in one integer: a tuple takes twice the memory"""
+        self._numbers: dict[str | None, int] = {}
+
+    def again(self, location: str, row: int, label: str | None) -> str | None:
+        """Why ``location`` cannot be taken where it came before; remembers it, and None, otherwise."""
+        number = self._numbers.setdefault(label, len(self._numbers))
+        key = hash(location)
+        if key not in self._seen:
+            self._seen[key] = row << 32 | number
+            return None
+        first, number_there = divmod(self._seen[key], 1 << 32)
+        if number_there == number:
+            return f"is listed before, in row {first}; remove one"
+        there = next(name for name, known in self._numbers.items() if known == number_there)
+        labels = f"{_quoted(there)} there, {_quoted(label)} here"
+        return f"is listed before, in row {first}, with another label ({labels}); keep the right one"
+
+
+def _quoted(label: str | None) -> str:
+    return "no label" if label is None else repr(printable(label, 60))
+
+
+def printable(text: str, longest: int = LONGEST_SHOWN) -> str:
+    """``text`` on one line without control characters, shortened in the middle: for messages only."""
+    clean = "".join(" " if unicodedata.category(c) in ("Cc", "Zl", "Zp", "Cs") else c for c in text)
+    if len(clean) <= longest:
+        return clean
+    half = longest // 2 - 2
+    return f"{clean[:half]} ... {clean[-half:]}"
+
+
+def ordered_class_names(names: Iterable[str]) -> list[str]:
+    """Classes in the order a person expects: as numbers where all are whole numbers, else by text."""
+    found = list(names)
+    if all(name.isascii() and name.lstrip("-").isdigit() for name in found):
+        return sorted(found, key=lambda name: (int(name), name))
+    return sorted(found)

@@ -1,0 +1,292 @@
+"""Files below one root, in a folder or in a zip: find, list and read them, and never leave the root."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO, Protocol
+
+from auditor.errors import ImportRefusedError
+from auditor.pictures.sources.rows import printable
+
+BOMB_RATIO = 100
+"""A zip that grows by more than this factor ..."""
+BOMB_BYTES = 1 << 30
+"""... to more than this is refused. Photographs hardly grow at all; even flat drawings stay below 50."""
+MAX_MEMBERS = 5_000_000
+NOISE = ("__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini")
+
+
+class PathError(ValueError):
+    """A path that cannot be used; the text says why and what to do."""
+
+
+class MissingError(PathError):
+    """A path that leads to nothing below the root: where it is so for all, the root is wrong."""
+
+
+class Images(Protocol):
+    """A place where images are found by what a table says about them."""
+
+    root: str
+
+    def locate(self, text: str) -> str:
+        """The location of the image that ``text`` names.
+
+        Raises:
+            PathError: it leaves the root or does not exist.
+        """
+
+
+class Tree(Images, Protocol):
+    """A root with files below it, named by relative POSIX paths."""
+
+    def walk(self) -> Iterator[tuple[str, str | None]]:
+        """(location, why it cannot be used or None) of every file, sorted by folder, then name."""
+
+    def open(self, location: str) -> IO[bytes]:
+        """The file's bytes as a stream."""
+
+
+class FolderTree:
+    """Files in a folder."""
+
+    def __init__(self, root: Path) -> None:
+        """``root`` must be a folder."""
+        self.root = str(root)
+        self._real_root = os.path.realpath(root)
+        self._safe_folders: dict[str, bool] = {}
+
+    def locate(self, text: str) -> str:
+        """See ``Images``. An absolute path is accepted where it lies below the root."""
+        for candidate in _spellings(text):
+            location = self._relative(candidate)
+            full = os.path.join(self.root, location)
+            try:
+                mode = os.lstat(full).st_mode
+            except (OSError, ValueError):
+                continue
+            if not self.is_inside(location, is_link=stat.S_ISLNK(mode)):
+                raise PathError(f"is a link that leads out of {self.root}; copy the file there or set --root")
+            if not os.path.isfile(full):
+                raise PathError("is a folder or a special file, not an image; correct the path")
+            return location
+        raise MissingError(f"does not exist below {self.root}; correct the path or set --root")
+
+    def walk(self) -> Iterator[tuple[str, str | None]]:
+        """See ``Tree``; links to folders are not followed, for they may turn in circles."""
+        yield from self._walk("")
+
+    def _walk(self, folder: str) -> Iterator[tuple[str, str | None]]:
+        try:
+            with os.scandir(os.path.join(self.root, folder)) as entries:
+                ordered = sorted(entries, key=lambda entry: entry.name)
+        except OSError as error:  # lost+found, for example, which only root may list
+            yield folder or ".", f"cannot be listed ({error.strerror}); make the folder readable or remove it"
+            return
+        for entry in ordered:
+            location = f"{folder}/{entry.name}" if folder else entry.name
+            if entry.name in NOISE or entry.name.startswith("."):
+                continue
+            if entry.is_symlink() and not self.is_inside(location, is_link=True):
+                yield location, f"is a link that leads out of {self.root}; copy it there or remove the link"
+            elif entry.is_dir(follow_symlinks=False):
+                yield from self._walk(location)
+            elif entry.is_dir():
+                yield location, "is a link to another folder; copy the folder there or remove the link"
+            elif entry.is_file():
+                yield location, None
+
+    def open(self, location: str) -> IO[bytes]:
+        """See ``Tree``."""
+        return open(os.path.join(self.root, location), "rb")
+
+    def is_inside(self, location: str, *, is_link: bool) -> bool:
+        """Whether the file, with all links followed, lies below the root."""
+        if is_link:
+            return self._contains(os.path.realpath(os.path.join(self.root, location)))
+        folder = location.rpartition("/")[0]
+        if folder not in self._safe_folders:
+            self._safe_folders[folder] = self._contains(os.path.realpath(os.path.join(self.root, folder)))
+        return self._safe_folders[folder]
+
+    def _contains(self, real: str) -> bool:
+        return real == self._real_root or real.startswith(self._real_root.rstrip("/") + "/")
+
+    def _relative(self, text: str) -> str:
+        if not os.path.isabs(text):
+            return checked_relative(text)
+        for root in (self.root, self._real_root):
+            if text.startswith(root.rstrip("/") + "/"):
+                return checked_relative(text[len(root.rstrip("/")) + 1 :])
+        raise MissingError(f"lies outside {self.root}; set --root to a folder that holds all images")
+
+
+class ZipTree:
+    """Files in a zip, read in place. One wrapping folder is stripped."""
+
+    def __init__(self, archive: Path) -> None:
+        """Read the table of contents.
+
+        Raises:
+            ImportRefusedError: no zip, or one that would grow beyond all bounds.
+        """
+        self.root = str(archive)
+        self._zip = open_zip(archive)
+        infos = [info for info in self._zip.infolist() if not info.is_dir()]
+        _refuse_bomb(archive, infos)
+        self._unusable = {info.filename: reason for info in infos if (reason := _unusable(info))}
+        self._names = [
+            info.filename for info in infos if info.filename in self._unusable or not _is_noise(info.filename)
+        ]
+        self._known = frozenset(self._names)
+        self.base = _common_folder([name for name in self._names if name not in self._unusable])
+
+    def locate(self, text: str) -> str:
+        """See ``Images``."""
+        for candidate in _spellings(text):
+            relative = checked_relative(candidate)
+            for location in (self.base + relative, relative):
+                if location in self._unusable:
+                    raise PathError(self._unusable[location])
+                if location in self._known:
+                    return location
+        raise MissingError(f"is not in {Path(self.root).name}; correct the path")
+
+    def walk(self) -> Iterator[tuple[str, str | None]]:
+        """See ``Tree``. A name that occurs twice is yielded twice."""
+        for name in sorted(self._names, key=lambda name: name.split("/")):
+            yield name, self._unusable.get(name)
+
+    def open(self, location: str) -> IO[bytes]:
+        """See ``Tree``.
+
+        Raises:
+            ImportRefusedError: it is damaged; also while it is read.
+        """
+        with _damage_named(location):
+            return io.BufferedReader(_Member(location, self._zip.open(location)))
+
+    def size_of(self, location: str) -> int:
+        """Bytes of the unpacked file, as the zip declares them; more are never read."""
+        return self._zip.getinfo(location).file_size
+
+
+class _Member(io.RawIOBase):
+    """A file in a zip that says its name where it is damaged: a wrong checksum shows only at its end."""
+
+    def __init__(self, name: str, packed: IO[bytes]) -> None:
+        self._name, self._packed = name, packed
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        with _damage_named(self._name):
+            return self._packed.seek(offset, whence)
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        with _damage_named(self._name):
+            data = self._packed.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._packed.close()
+        super().close()
+
+
+@contextmanager
+def _damage_named(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+        raise ImportRefusedError(f"{printable(name)} cannot be unpacked ({error}); zip it again.") from error
+
+
+def checked_relative(text: str) -> str:
+    """``text`` as a normal relative POSIX path.
+
+    Raises:
+        PathError: empty, absolute, a web address, or one that climbs out by ``..``.
+    """
+    if not text or "\0" in text:
+        raise PathError("names no file; fill in the path")
+    if "://" in text:
+        raise PathError("is a web address; download the image and name the file instead")
+    path = PurePosixPath(text)
+    if path.is_absolute() or (len(text) > 1 and text[1] == ":" and text[0].isalpha()):
+        raise PathError("is an absolute path; name files relative to one root")
+    if ".." in path.parts:
+        raise PathError("leaves the root by '..'; set --root to a folder that holds all images")
+    return str(path)
+
+
+def open_zip(archive: Path) -> zipfile.ZipFile:
+    """Open a zip.
+
+    Raises:
+        ImportRefusedError: it is no zip or is damaged.
+    """
+    try:
+        return zipfile.ZipFile(archive)
+    except (zipfile.BadZipFile, OSError, ValueError, RuntimeError) as error:  # the last: a newer kind of zip
+        raise ImportRefusedError(
+            f"{archive} cannot be read as a zip ({error}); zip the folder again."
+        ) from error
+
+
+def _spellings(text: str) -> list[str]:
+    return [text, text.replace("\\", "/")] if "\\" in text else [text]
+
+
+def _refuse_bomb(archive: Path, infos: list[zipfile.ZipInfo]) -> None:
+    if len(infos) > MAX_MEMBERS:
+        raise ImportRefusedError(
+            f"{archive} lists {len(infos):,} files, more than {MAX_MEMBERS:,}; split it."
+        )
+    unpacked = sum(info.file_size for info in infos)
+    if unpacked > BOMB_BYTES and unpacked > BOMB_RATIO * max(1, archive.stat().st_size):
+        raise ImportRefusedError(
+            f"{archive} would unpack to {unpacked / 2**30:,.0f} GB, over {BOMB_RATIO} times its size: that looks "
+            "like a zip bomb; unpack it yourself and import the folder if you trust it."
+        )
+
+
+def _unusable(info: zipfile.ZipInfo) -> str | None:
+    name = info.filename
+    try:
+        clean = checked_relative(name)
+    except PathError:
+        return "leaves the zip (an absolute path or '..'); zip the folder again without it"
+    if "\\" in name or clean != name:
+        return f"has a name that is no plain relative path ({printable(name, 60)}); zip the folder again"
+    if stat.S_ISLNK(info.external_attr >> 16):
+        return "is a link, not a file; zip the file itself"
+    if info.flag_bits & 0x1:
+        return "is protected by a password; unpack the zip and import the folder"
+    return None
+
+
+def _is_noise(name: str) -> bool:
+    parts = name.split("/")
+    return any(part in NOISE for part in parts) or parts[-1].startswith(".")
+
+
+def _common_folder(names: list[str]) -> str:
+    """The one folder that wraps everything, with its slash, where it holds folders or tables; else empty."""
+    tops = {name.split("/")[0] for name in names}
+    if len(tops) != 1 or any("/" not in name for name in names):
+        return ""
+    inner = [name.split("/", 1)[1] for name in names]
+    wraps = any("/" in name or name.lower().endswith((".csv", ".tsv", ".parquet")) for name in inner)
+    return f"{tops.pop()}/" if wraps else ""

@@ -1,0 +1,8 @@
+"""What people decide: reviews of suspects, blind verdicts on random samples, decisions from files, one log."""
+
+__all__ = [
+    "decision_files",
+    "decisions",
+    "log",
+    "random_sample",
+]

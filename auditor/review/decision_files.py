@@ -1,0 +1,174 @@
+"""Decisions from files: a CSV, TSV or Parquet with the columns of an export goes back into the log.
+
+All rows of a file are taken or none; applying a file twice changes nothing, and a decision that is older
+than the one that stands stays out of its way. An export says when each decision was taken and knows nothing of
+being edited: a row that carries the very time of what stands, but decides otherwise, is a new decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from auditor import vocabulary
+from auditor.catalog import datasets, reviews
+from auditor.catalog.db import session
+from auditor.catalog.models import DatasetTable, now
+from auditor.errors import ReviewError
+from auditor.review import decisions
+from auditor.tables import read_table, unquoted
+from auditor.vocabulary import UNSEEN
+
+
+def apply_file(dataset_name: str, path: Path, *, reviewer: str = "", source: str = "csv") -> dict[str, int]:
+    """Take decisions from a CSV, TSV or Parquet with the columns of an export; all rows or none.
+
+    Needs ``review_decision`` and ``sample_id`` or ``filepath``; ``relabel`` takes its class from
+    ``cleaned_label``. ``reviewer`` and ``reviewed_at`` of a row stand where they are filled in, except where an
+    exported row was edited: that decision is taken now, by ``reviewer`` unless the row names somebody new.
+    Returns how many rows of each decision were applied, and ``unchanged``. Applying a file twice changes
+    nothing.
+
+    Raises:
+        ReviewError: a column is missing or a row is wrong; the text names the file and the row.
+    """
+    table = read_table(path)
+    if "review_decision" not in table.columns or not {"sample_id", "filepath"} & set(table.columns):
+        raise ReviewError(
+            f"{path} needs the columns review_decision and sample_id or filepath, it has "
+            f"{', '.join(table.columns[:8])}; start from a file that `auditor export` wrote."
+        )
+    with session() as open_session:
+        dataset = datasets.get(open_session, dataset_name)
+        assert dataset.id is not None
+        by_path = datasets.sample_ids_by_path(open_session, dataset.id)
+        given = datasets.given_labels(open_session, dataset.id)
+        several = {
+            sample_id
+            for sample_id, row in reviews.decisions(open_session, dataset.id).items()
+            if row.decision == "multiple"
+        }
+        parsed = _parsed_rows(table, dataset, by_path, given, several, path, reviewer)
+        rows = _without_untouched(parsed, decisions.outcomes(dataset.id), reviewer)
+        counts = decisions.apply_rows(open_session, dataset.id, rows, source=source)
+        return counts | {"unchanged": counts["unchanged"] + len(parsed) - len(rows)}
+
+
+def _without_untouched(
+    rows: Sequence[dict[str, Any]], stands: Mapping[int, decisions.Outcome], reviewer: str
+) -> list[dict[str, Any]]:
+    """The rows that say something new: exported rows that were left as they were are dropped, those that were
+    edited in place are decisions of now.
+
+    An export also holds blind verdicts, which are no reviews and must not become reviews by coming back.
+    """
+    taken_at, said = now(), []
+    for row in rows:
+        before = stands.get(row["sample_id"])
+        if before is None or before.created_at != row["created_at"]:
+            said.append(row)
+        elif not decisions.says_same(before, row):
+            # The time and, unless it was edited too, the name in the row are those of the decision before.
+            by = reviewer if reviewer and row["reviewer"] == before.reviewer else row["reviewer"]
+            edited = row | {"created_at": taken_at, "reviewer": by}
+            edited.pop("source", None)  # whoever edits a row has looked
+            said.append(edited)
+    return said
+
+
+def _parsed_rows(
+    table: pd.DataFrame,
+    dataset: DatasetTable,
+    by_path: dict[str, int],
+    given_labels: NDArray[np.int64],
+    stand_at_several: Collection[int],
+    path: Path,
+    reviewer: str,
+) -> list[dict[str, Any]]:
+    classes = {name: index for index, name in enumerate(dataset.class_names)}
+    rows: list[dict[str, Any]] = []
+    said: dict[tuple[int, datetime], tuple[int, tuple[Any, ...]]] = {}
+    taken_at = now()
+    for number, row in enumerate(table.to_dict("records"), start=2):  # row 1 is the header
+        decision = str(row.get("review_decision") or "").strip()
+        if not decision:
+            continue
+        where = f"{path}, row {number}"
+        if decision not in vocabulary.DECISIONS:
+            raise ReviewError(
+                f"{where}: {decision!r} is no decision; use one of {', '.join(vocabulary.DECISIONS)}."
+            )
+        sample_id = _sample_of(row, by_path, dataset.num_samples, where)
+        name = unquoted(str(row.get("cleaned_label") or ""))
+        if decision == "relabel" and "cleaned_label" not in row:
+            raise ReviewError(f"{where}: relabel needs the right class in a column cleaned_label; add it.")
+        if decision == "relabel" and name not in classes:
+            raise ReviewError(f"{where}: {name!r} is none of the classes; correct cleaned_label.")
+        if decision == "relabel" and classes[name] == given_labels[sample_id]:
+            # An export has the given label there, so this is a forgotten cell and no wish to keep it.
+            raise ReviewError(
+                f"{where}: relabel to {name!r}, which is the given label; write the right class into "
+                "cleaned_label, or keep into review_decision."
+            )
+        several = [part for part in unquoted(str(row.get("review_labels") or "")).split("|") if part]
+        if any(part not in classes for part in several):
+            raise ReviewError(
+                f"{where}: review_labels {several} names a class that the dataset does not have."
+            )
+        # Naming no class at all repeats the decision where it stands already.
+        is_repeated = not several and sample_id in stand_at_several
+        if decision == "multiple" and len(set(several)) < 2 and not is_repeated:
+            raise ReviewError(
+                f"{where}: multiple on sample {sample_id} needs at least two different classes in "
+                "review_labels, as a|b."
+            )
+        label, labels = classes[name] if decision == "relabel" else None, [classes[part] for part in several]
+        at = _time_of(row, where, otherwise=taken_at)
+        this = (decision, label, tuple(sorted(labels)))
+        before, other = said.setdefault((sample_id, at), (number, this))
+        if other != this:
+            raise ReviewError(
+                f"{path}, rows {before} and {number}: they decide differently on sample {sample_id}, and no "
+                "reviewed_at says which is the later one; delete one."
+            )
+        rows.append(
+            {
+                "sample_id": sample_id,
+                "decision": decision,
+                "label": label,
+                "labels": labels or None,
+                "reviewer": unquoted(str(row.get("reviewer") or "")) or reviewer,
+                "created_at": at,
+            }
+            | ({"source": UNSEEN} if str(row.get("review_kind") or "").strip() == UNSEEN else {})
+        )
+    return rows
+
+
+def _sample_of(row: Mapping[Any, Any], by_path: dict[str, int], num_samples: int, where: str) -> int:
+    filepath = unquoted(str(row.get("filepath") or ""))
+    if filepath in by_path:
+        return by_path[filepath]
+    if filepath:
+        raise ReviewError(f"{where}: {filepath!r} is not in the dataset; was the file made for another one?")
+    text = str(row.get("sample_id") or "")
+    if not text.isdigit() or int(text) >= num_samples:
+        raise ReviewError(f"{where}: sample_id {text!r} is not in the dataset (0..{num_samples - 1}).")
+    return int(text)
+
+
+def _time_of(row: Mapping[Any, Any], where: str, *, otherwise: datetime) -> datetime:
+    text = str(row.get("reviewed_at") or "").strip()
+    if not text:
+        return otherwise
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ReviewError(f"{where}: reviewed_at {text!r} is no ISO 8601 time.") from error
+    return at if at.tzinfo else at.replace(tzinfo=UTC)

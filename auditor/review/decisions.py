@@ -1,0 +1,347 @@
+"""What people decide about labels: recorded at once, never overwritten, undone by another row.
+
+The log is append-only. What stands for a sample is its latest decision that was not undone; a run never
+touches it. What a person confirmed or corrected is the trusted set of the next audit, except the rows that
+calibrate its promises.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sqlmodel import Session
+
+from auditor.catalog import datasets, reviews
+from auditor.catalog.db import session
+from auditor.catalog.models import DatasetTable, DecisionTable, ReviewTable, now
+from auditor.catalog.outcomes import Outcome
+from auditor.catalog.outcomes import outcomes as standing_outcomes
+from auditor.errors import ReviewError
+from auditor.review import random_sample
+from auditor.vocabulary import DECISIONS, FOUND_WRONG, UNSEEN
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What became of a decision."""
+
+    review_id: int
+    conflict: DecisionTable | None
+    """Another reviewer's different decision that stood until now; both are in the log."""
+    replaced: DecisionTable | None = None
+    """The different decision that stood until now, whoever took it: the reviewer in another window, for example."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The samples in question that people looked at, by sample_id, each once."""
+
+    decided: set[int]
+    """All of them, also where nobody could tell."""
+    wrong: set[int]
+    right: set[int]
+
+
+def decide(
+    dataset_id: int,
+    sample_id: int,
+    decision: str,
+    *,
+    reviewer: str,
+    label: int | None = None,
+    labels: Sequence[int] | None = None,
+    source: str = "app",
+    batch: str | None = None,
+    audit_id: int | None = None,
+    note: str | None = None,
+    at: datetime | None = None,
+) -> Decided:
+    """Record one decision; it is in the database when this returns.
+
+    Deciding again what this reviewer already decided changes nothing, so a resent decision does no harm.
+
+    Raises:
+        ReviewError: unknown decision, a label that is missing or outside the classes, or no reviewer's name.
+        NotFoundError: no such sample.
+    """
+    with session() as open_session:
+        datasets.lock(open_session, dataset_id)
+        return _decide(
+            open_session,
+            ReviewTable(
+                dataset_id=dataset_id,
+                sample_id=sample_id,
+                decision=decision,
+                label=label,
+                labels=None if labels is None else [int(one) for one in labels],
+                reviewer=reviewer.strip(),
+                source=source,
+                batch=batch,
+                audit_id=audit_id,
+                note=note,
+                created_at=at or now(),
+            ),
+        )
+
+
+def decide_many(
+    dataset_id: int,
+    decisions: Sequence[tuple[int, str, int | None]],
+    *,
+    reviewer: str,
+    source: str = "bulk",
+    audit_id: int | None = None,
+) -> str:
+    """Record (sample_id, decision, label) together or not at all; returns their batch, undone in one step."""
+    batch = uuid.uuid4().hex
+    with session() as open_session:
+        datasets.lock(open_session, dataset_id)
+        for sample_id, decision, label in decisions:
+            row = ReviewTable(
+                dataset_id=dataset_id,
+                sample_id=int(sample_id),
+                decision=decision,
+                label=label,
+                reviewer=reviewer.strip(),
+                source=source,
+                batch=batch,
+                audit_id=audit_id,
+            )
+            _decide(open_session, row)
+    return batch
+
+
+def suggestions(page: pd.DataFrame) -> tuple[list[tuple[int, int]], float]:
+    """The (sample_id, suggested label) of a page of ``scores.page``, and how many of them are expected to be wrong.
+
+    A change is right where the given label is wrong and the suggestion is the true class.
+    """
+    page = page[(page.suggested_label >= 0) & (page.suggested_label != page.given_label)]
+    right = page.error_probability.astype(float) * page.suggested_probability.astype(float)
+    pairs = zip(page.sample_id.tolist(), page.suggested_label.tolist(), strict=True)
+    return list(pairs), float((1 - right).sum())
+
+
+def accept(dataset_id: int, audit_id: int, changes: Sequence[tuple[int, int]], *, reviewer: str) -> str:
+    """Take suggestions without looking at each; returns their batch, undone in one step.
+
+    They change the export and nothing else: what nobody has seen is no error found, no pace and no trusted label.
+    """
+    rows = [(sample_id, "relabel", label) for sample_id, label in changes]
+    return decide_many(dataset_id, rows, reviewer=reviewer, source=UNSEEN, audit_id=audit_id)
+
+
+def undo_last(dataset_id: int, reviewer: str) -> ReviewTable | None:
+    """Take back the reviewer's newest decision (one sample); returns what was undone, or None."""
+    with session() as open_session:
+        datasets.lock(open_session, dataset_id)
+        latest = reviews.latest_of(open_session, dataset_id, reviewer.strip())
+        if latest is not None:
+            _undo(open_session, latest, reviewer)
+        return latest
+
+
+def undo_batch(dataset_id: int, batch: str, reviewer: str) -> int:
+    """Take back every decision of one batch that still stands un-undone; returns how many."""
+    with session() as open_session:
+        datasets.lock(open_session, dataset_id)
+        rows = reviews.of_batch(open_session, dataset_id, batch)
+        undone = {row.reverts for row in reviews.log(open_session, dataset_id) if row.decision == "undo"}
+        left = [row for row in rows if row.decision != "undo" and row.id not in undone]
+        for row in left:
+            _undo(open_session, row, reviewer)
+    return len(left)
+
+
+def batches(dataset_id: int) -> pd.DataFrame:
+    """Batches of decisions, the newest first: batch, source, reviewer, created_at, decisions, undone."""
+    log = log_frame(dataset_id)
+    made = log[(log.decision != "undo") & log.batch.notna()]
+    undone = set(log.reverts.dropna().astype(int))
+    made = made.assign(undone=made.id.isin(undone))
+    grouped = made.groupby("batch").agg(
+        source=("source", "first"),
+        reviewer=("reviewer", "first"),
+        created_at=("created_at", "max"),
+        decisions=("id", "count"),
+        undone=("undone", "sum"),
+    )
+    return grouped.sort_values("created_at", ascending=False).reset_index()
+
+
+def log_frame(dataset_id: int) -> pd.DataFrame:
+    """The log of reviews as a table, one row a decision or undo; ``decision_log`` has the blind verdicts too."""
+    with session() as open_session:
+        return reviews.frame(reviews.log(open_session, dataset_id))
+
+
+def outcomes(dataset_id: int) -> dict[int, Outcome]:
+    """What stands by sample_id, reviews and blind verdicts together (``catalog.outcomes``)."""
+    with session() as open_session:
+        return standing_outcomes(open_session, dataset_id)
+
+
+def findings(standing: Mapping[int, Outcome], in_question: NDArray[np.bool_]) -> Findings:
+    """What people found among the samples in question; ``standing`` as ``outcomes`` gives it.
+
+    A class for a sample that had none, or that the source already trusts, is no error of those in question; and a
+    suggestion that was accepted unseen found nothing.
+    """
+    seen = {i: row.decision for i, row in standing.items() if in_question[i] and row.is_seen}
+    return Findings(
+        decided=set(seen),
+        wrong={i for i, decision in seen.items() if decision in FOUND_WRONG},
+        right={i for i, decision in seen.items() if decision == "keep"},
+    )
+
+
+def decision_counts(standing: Mapping[int, Outcome]) -> dict[str, int]:
+    """How many samples stand at each decision; suggestions that were accepted unseen stand at ``unseen``."""
+    return dict(Counter(row.decision if row.is_seen else row.kind for row in standing.values()))
+
+
+def labels_to_train_on(dataset_id: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The labels (N,) int64 and the trusted mask (N,) bool of the next audit.
+
+    Labels that a person kept or corrected enter as trusted, with the correction; what a person excluded
+    enters as unlabeled, and what was accepted unseen as it was given. The calibrating half of every random draw
+    enters as it was given, right or wrong, and untrusted, whatever was decided on it: only rows that an audit
+    treats like any other can calibrate it.
+    """
+    with session() as open_session:
+        labels = datasets.given_labels(open_session, dataset_id)
+        trusted = datasets.trusted_in_source(open_session, dataset_id) & (labels >= 0)
+    given, calibrating = labels.copy(), random_sample.calibrating_ids(dataset_id)
+    seen = {sample_id: row for sample_id, row in outcomes(dataset_id).items() if row.is_seen}
+    for sample_id, row in seen.items():
+        _settle(labels, trusted, sample_id, row.decision, row.label)
+    labels[calibrating], trusted[calibrating] = given[calibrating], False
+    return labels, trusted
+
+
+def apply_rows(
+    open_session: Session, dataset_id: int, rows: Sequence[dict[str, Any]], *, source: str
+) -> dict[str, int]:
+    """Record decisions in the caller's transaction; rows equal to what stands are left alone.
+
+    ``rows``: mappings with sample_id, decision, label, labels, reviewer, created_at and, where it is another one
+    than ``source``, source.
+    """
+    datasets.lock(open_session, dataset_id)
+    batch, counts = uuid.uuid4().hex, {"unchanged": 0}
+    for row in rows:
+        before = reviews.standing(open_session, dataset_id, row["sample_id"])
+        was_unseen, is_unseen = _is_unseen(open_session, before), row.get("source") == UNSEEN
+        if before is not None and says_same(before, row) and (is_unseen or not was_unseen):
+            counts["unchanged"] += 1
+            continue
+        # The later decision stands, but what nobody looked at overrules no look.
+        stays = before is not None and (
+            (is_unseen and not was_unseen) or before.created_at >= row["created_at"]
+        )
+        if stays:
+            counts["older"] = counts.get("older", 0) + 1
+            continue
+        _decide(open_session, ReviewTable(dataset_id=dataset_id, batch=batch, **{"source": source, **row}))
+        counts[row["decision"]] = counts.get(row["decision"], 0) + 1
+    return counts
+
+
+def says_same(stands: DecisionTable | Outcome, row: Mapping[str, Any]) -> bool:
+    """Whether a row for ``apply_rows`` decides what stands already.
+
+    The classes of ``multiple`` have no order, and a row that names none does not contradict those that stand.
+    """
+    if (stands.decision, stands.label) != (row["decision"], row["label"]):
+        return False
+    named = row.get("labels")
+    return stands.decision != "multiple" or named is None or set(named) == set(stands.labels or ())
+
+
+def _decide(open_session: Session, row: ReviewTable) -> Decided:
+    dataset = open_session.get(DatasetTable, row.dataset_id)
+    if dataset is None:
+        raise ReviewError(f"There is no dataset {row.dataset_id}.")
+    sample = datasets.sample(open_session, row.dataset_id, row.sample_id)
+    _check(row, dataset.class_names)
+    if row.decision == "relabel" and row.label == sample.given_label:
+        row.decision, row.label = "keep", None
+    if row.decision != "relabel":
+        row.label = None
+    before = reviews.standing(open_session, row.dataset_id, row.sample_id)
+    differs = before is not None and (
+        (before.decision, before.label, before.labels) != (row.decision, row.label, row.labels)
+    )
+    is_look = row.source != UNSEEN and _is_unseen(open_session, before)
+    if before is not None and not differs and before.reviewer == row.reviewer and not is_look:
+        return Decided(before.review_id, None)
+    # What stands is about to change in place; what stood is handed out as it was.
+    stood = DecisionTable.model_validate(before.model_dump()) if before is not None else None
+    reviews.append(open_session, row)
+    assert row.id is not None
+    replaced = stood if differs else None
+    is_conflict = replaced is not None and replaced.reviewer != row.reviewer
+    return Decided(row.id, replaced if is_conflict else None, replaced)
+
+
+def _is_unseen(open_session: Session, standing: DecisionTable | None) -> bool:
+    """Whether what stands was accepted without a look: to look and decide the same is then news."""
+    if standing is None:
+        return False
+    row = open_session.get(ReviewTable, standing.review_id)
+    return row is not None and row.source == UNSEEN
+
+
+def _check(row: ReviewTable, class_names: list[str]) -> None:
+    if row.decision not in DECISIONS:
+        raise ReviewError(f"{row.decision!r} is no decision; use one of {', '.join(DECISIONS)}.")
+    if not row.reviewer:
+        raise ReviewError("A decision needs the reviewer's name.")
+    named = [row.label] if row.decision == "relabel" else list(row.labels or [])
+    if row.decision == "relabel" and row.label is None:
+        raise ReviewError(f"relabel of sample {row.sample_id} needs the corrected label.")
+    if row.decision == "multiple" and len(set(named)) < 2:
+        raise ReviewError(f"multiple on sample {row.sample_id} needs at least two different classes.")
+    wrong = [label for label in named if label is None or not 0 <= label < len(class_names)]
+    if wrong:
+        raise ReviewError(f"Class {wrong[0]} of sample {row.sample_id} is outside 0..{len(class_names) - 1}.")
+
+
+def _undo(open_session: Session, row: ReviewTable, reviewer: str) -> None:
+    reviews.append(
+        open_session,
+        ReviewTable(
+            dataset_id=row.dataset_id,
+            sample_id=row.sample_id,
+            decision="undo",
+            reviewer=reviewer.strip(),
+            source=row.source,
+            batch=row.batch,
+            audit_id=row.audit_id,
+            reverts=row.id,
+        ),
+    )
+
+
+def _settle(
+    labels: NDArray[np.int64],
+    trusted: NDArray[np.bool_],
+    sample_id: int,
+    decision: str,
+    label: int | None,
+) -> None:
+    if decision == "unsure":
+        return
+    if decision in ("keep", "relabel"):
+        labels[sample_id] = labels[sample_id] if label is None else label
+        trusted[sample_id] = labels[sample_id] >= 0
+    else:
+        labels[sample_id], trusted[sample_id] = -1, False

@@ -1,0 +1,103 @@
+"""Everything that people ever said about labels, reviews and blind verdicts in one log, and where they differ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from auditor.catalog import datasets, reviews, verifications
+from auditor.catalog.db import session
+from auditor.catalog.models import VerdictTable
+from auditor.review import decisions
+from auditor.vocabulary import UNSEEN
+
+BLIND = "blind"
+COLUMNS = [
+    *("review_kind", "id", "sample_id", "decision", "label", "labels", "reviewer", "created_at", "source"),
+    *("batch", "audit_id", "draw_id", "reverts", "note"),
+]
+"""``review_kind`` is one of ``outcomes.KINDS``; an id counts among the blind verdicts, or among all other rows."""
+
+
+def entries(dataset_id: int) -> pd.DataFrame:
+    """The whole log in the order of time, one row a decision, a verdict or an undo.
+
+    A blind verdict reads as the decision that it amounts to: the given label is kept, or relabeled to another one.
+    """
+    with session() as open_session:
+        reviewed = reviews.frame(reviews.log(open_session, dataset_id))
+        verdicts = verifications.log(open_session, dataset_id)
+        drawn = datasets.samples(open_session, dataset_id, sorted({row.sample_id for row in verdicts}))
+    given = {row.sample_id: row.given_label for row in drawn}
+    is_unseen = reviewed.source == UNSEEN
+    reviewed["review_kind"] = is_unseen.map({True: UNSEEN, False: "suspect"})
+    parts = [reviewed.reindex(columns=COLUMNS), _verdict_rows(verdicts, given)]
+    parts = [part for part in parts if len(part)] or parts[:1]
+    log = pd.concat(parts, ignore_index=True).sort_values("created_at", kind="stable", ignore_index=True)
+    numbers = ("label", "audit_id", "draw_id", "reverts")
+    return log.assign(**{name: pd.to_numeric(log[name]).astype("Int64") for name in numbers})
+
+
+def _verdict_rows(verdicts: list[VerdictTable], given: dict[int, int]) -> pd.DataFrame:
+    rows: list[dict[str, Any]] = []
+    before: dict[tuple[int, int], int | None] = {}
+    for row in verdicts:
+        decision, label = row.decision, row.label
+        if decision == "label":
+            decision, label = ("keep", None) if label == given[row.sample_id] else ("relabel", label)
+        key = (row.draw_id, row.sample_id)
+        rows.append(
+            {
+                "review_kind": BLIND,
+                "id": row.id,
+                "sample_id": row.sample_id,
+                "decision": decision,
+                "label": label,
+                "reviewer": row.reviewer,
+                "created_at": row.created_at,
+                "source": "verify",
+                "draw_id": row.draw_id,
+                "reverts": before.get(key) if decision == "undo" else None,
+            }
+        )
+        before[key] = row.id
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def with_samples(dataset_id: int, log: pd.DataFrame) -> pd.DataFrame:
+    """The log with the filepath and the given label of every row's sample behind its sample_id."""
+    with session() as open_session:
+        found = datasets.samples(open_session, dataset_id, sorted(set(log.sample_id.tolist())))
+    by_id = {row.sample_id: row for row in found}
+    table, place = log.copy(), log.columns.tolist().index("sample_id") + 1
+    table.insert(place, "filepath", [by_id[one].filepath for one in log.sample_id])
+    table.insert(place + 1, "given_label", [by_id[one].given_label for one in log.sample_id])
+    return table
+
+
+def conflicts(dataset_id: int) -> pd.DataFrame:
+    """Samples on which people differ: one row a sample and person, with whose word stands."""
+    left = _not_taken_back(entries(dataset_id))
+    latest = left.groupby(["sample_id", "reviewer"], as_index=False, sort=False).tail(1)
+    said = latest.decision + ":" + latest.label.astype("string").fillna("")
+    differing = said.groupby(latest.sample_id).nunique()
+    table = latest[latest.sample_id.isin(differing.index[differing > 1])].sort_values(
+        "sample_id", kind="stable"
+    )
+    standing = {i: (row.reviewer, row.decision) for i, row in decisions.outcomes(dataset_id).items()}
+    said_by = zip(table.sample_id, table.reviewer, table.decision, strict=True)
+    stands = [standing.get(sample_id) == (name, decision) for sample_id, name, decision in said_by]
+    columns = ["sample_id", "reviewer", "decision", "label", "review_kind", "created_at"]
+    return table[columns].assign(stands=stands).reset_index(drop=True)
+
+
+def _not_taken_back(log: pd.DataFrame) -> pd.DataFrame:
+    """The decisions of the log that nobody took back; an undone blind verdict waits to be judged afresh."""
+    is_undo, is_blind = log.decision == "undo", log.review_kind == BLIND
+    undone = set(log.reverts[is_undo & ~is_blind])
+    keys = ["draw_id", "sample_id"]
+    last_undo = log[is_undo & is_blind].groupby(keys).id.max().rename("last_undo").reset_index()
+    undone_at = log.merge(last_undo, on=keys, how="left").last_undo.fillna(0)
+    is_undone = (is_blind & (log.id < undone_at)) | (~is_blind & log.id.isin(undone))
+    return log[~is_undo & ~is_undone]

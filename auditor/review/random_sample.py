@@ -1,0 +1,447 @@
+"""The verified sample: rows drawn at random, judged by a person who does not see the suggestion.
+
+It alone lets anybody say how many labels are wrong, so it is kept apart from reviews of suspects, which are
+not random. Rows at even places of a draw calibrate, rows at odd places may be trusted by the next audit; the
+draw fixes which is which before anybody looks.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import os
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlmodel import Session
+
+from auditor.catalog import datasets, verifications
+from auditor.catalog.db import session
+from auditor.catalog.models import DatasetTable, DrawTable, SampleTable, VerdictTable
+from auditor.catalog.outcomes import outcomes
+from auditor.errors import VerificationError, cannot_write
+from auditor.files import written_whole
+from auditor.statistics import NO_CLASS, UNSURE, Verified
+from auditor.tables import SEPARATORS, quoted, read_table, readings
+
+VERDICTS = ("label", "exclude", "unsure")
+MOST_NAMED = 20
+"""Rows of a file that one message names."""
+FIRST_SIZE = 200
+"""Rows of a first draw: enough to see a list that a tenth of the labels stand on."""
+COLUMNS = ("draw_id", "sample_id", "filepath", "given_label", "verdict_label")
+"""Of a draw's file; ``filepath`` and ``given_label`` may be left out of one that comes back."""
+
+
+def draw(dataset_name: str, size: int, *, seed: int = 0) -> DrawTable:
+    """Draw ``size`` labeled samples that no earlier draw holds, uniformly at random.
+
+    Because earlier draws were uniform too, all draws together are again a uniform sample.
+
+    Raises:
+        VerificationError: fewer labeled samples are left than asked for.
+    """
+    with session() as open_session:
+        return _draw(open_session, dataset_name, size, seed)
+
+
+def draw_csv(dataset_name: str, size: int, out: Path, *, seed: int = 0, force: bool = False) -> DrawTable:
+    """``draw`` and ``write_csv`` in one: a draw whose file cannot be written is not stored either.
+
+    Raises:
+        VerificationError: fewer labeled samples are left than asked for, or the file cannot be written.
+    """
+    _check_out(out, force=force)
+    with session() as open_session:
+        row = _draw(open_session, dataset_name, size, seed)
+        _write(open_session, row, out)
+        return row
+
+
+def record(draw_id: int, sample_id: int, decision: str, *, label: int | None = None, reviewer: str) -> None:
+    """Record one blind verdict: ``label`` (with the class the person sees), ``exclude`` or ``unsure``.
+
+    Raises:
+        VerificationError: the sample is not in the draw, or the verdict is none of these.
+    """
+    with session() as open_session:
+        _record(open_session, draw_id, sample_id, decision, label, reviewer.strip())
+
+
+def undo(draw_id: int, sample_id: int, *, reviewer: str) -> None:
+    """Take back the reviewer's verdict; the sample waits to be judged again. Nothing happens where none stands.
+
+    Raises:
+        VerificationError: somebody else's later verdict stands.
+    """
+    with session() as open_session:
+        row = verifications.get_draw(open_session, draw_id)
+        stands = verifications.verdicts(open_session, row.dataset_id).get((draw_id, sample_id))
+        if stands is None:
+            return
+        if stands.reviewer != reviewer.strip():
+            raise VerificationError(
+                f"{stands.reviewer} judged sample {sample_id} after you; that verdict is not yours to undo."
+            )
+        key, taken_back = (draw_id, sample_id), ("undo", None)
+        _add_new(open_session, row.dataset_id, key, taken_back, reviewer.strip(), stands)
+
+
+def pending(dataset_id: int) -> list[tuple[int, int]]:
+    """(draw_id, sample_id) still to be judged, in drawing order."""
+    with session() as open_session:
+        done = verifications.verdicts(open_session, dataset_id)
+        rows = verifications.draws(open_session, dataset_id)
+    return [
+        (row.id, sample)
+        for row in rows
+        for sample in row.sample_ids
+        if row.id and (row.id, sample) not in done
+    ]
+
+
+def num_drawn(dataset_id: int) -> int:
+    """Rows of all draws, judged or not."""
+    with session() as open_session:
+        return sum(len(row.sample_ids) for row in verifications.draws(open_session, dataset_id))
+
+
+def num_judged(dataset_id: int) -> int:
+    """Verdicts that stand."""
+    with session() as open_session:
+        return len(verifications.verdicts(open_session, dataset_id))
+
+
+def standing(dataset_id: int, *, trusted: NDArray[np.bool_] | None = None) -> Verified:
+    """All verdicts that stand, in drawing order.
+
+    ``trusted``: (N,) bool, rows that the audit in question trained on as trusted or corrected. A sample that
+    is not judged to its end, or that was enlarged by a further draw, may have been stopped or enlarged because
+    of what it showed: it says so, and its intervals then hold at every size. Promises rest on one draw alone,
+    the largest that was judged to its end: its size was fixed before anybody saw it, and what earlier draws showed
+    cannot change how random it is. A sample that was passed over for a later one of its draw counts as unsure:
+    whoever skips does so because of what the image shows. So does one whose verdict a later review contradicts.
+    """
+    with session() as open_session:
+        done = verifications.verdicts(open_session, dataset_id)
+        rows = verifications.draws(open_session, dataset_id)
+        pool = _pool(open_session, dataset_id)
+        contradicted = _contradicted(open_session, dataset_id, done)
+    seen: list[tuple[int, int, int, int]] = []  # draw, place in it, sample, true label
+    complete: dict[int, int] = {}  # draw -> its size
+    for row in rows:
+        labels = [
+            UNSURE if (row.id, sample) in contradicted else _true_label(done.get((row.id or 0, sample)))
+            for sample in row.sample_ids
+        ]
+        last = max(
+            (place for place, sample in enumerate(row.sample_ids) if (row.id, sample) in done), default=-1
+        )
+        seen += [(row.id or 0, place, row.sample_ids[place], labels[place]) for place in range(last + 1)]
+        if last + 1 == row.size:
+            complete[row.id or 0] = row.size
+    largest = max(complete, key=complete.__getitem__, default=None)  # the earliest of equals
+    ids = np.array([sample for _, _, sample, _ in seen], dtype=np.int64)
+    num_drawn = sum(row.size for row in rows)
+    return Verified(
+        sample_ids=ids,
+        true_labels=np.array([label for _, _, _, label in seen], dtype=np.int64),
+        trusted=None if trusted is None else trusted[ids],
+        calibrates=np.array([place % 2 == 0 for _, place, _, _ in seen], dtype=bool),
+        is_watched=len(seen) < num_drawn or len(rows) > 1,
+        pool=pool,
+        treated=trusted,
+        backing=np.array([one == largest for one, _, _, _ in seen], dtype=bool),
+        num_draws=len(rows),
+        num_waiting=num_drawn - len(seen),
+        largest_draw=max((row.size for row in rows), default=0),
+    )
+
+
+def _contradicted(
+    open_session: Session, dataset_id: int, done: Mapping[tuple[int, int], VerdictTable]
+) -> set[tuple[int, int]]:
+    """Verdicts in place of which a later review says something else: two looks that differ settle nothing."""
+    if not done:
+        return set()
+    ids = sorted({sample for _, sample in done})
+    given = {row.sample_id: row.given_label for row in datasets.samples(open_session, dataset_id, ids)}
+    said = {
+        sample: given[sample] if one.decision == "keep" else NO_CLASS if one.label is None else one.label
+        for sample, one in outcomes(open_session, dataset_id, ids).items()
+        if one.kind == "suspect" and one.decision != "unsure"
+    }
+    return {key for key, row in done.items() if key[1] in said and said[key[1]] != _true_label(row)}
+
+
+def next_size(dataset_id: int) -> int:
+    """How many rows a further draw should have: twice the largest so far, so that it narrows what is known.
+
+    The intervals of an enlarged sample hold at every size, which makes them wider: a few more rows would not help.
+    """
+    with session() as open_session:
+        rows = verifications.draws(open_session, dataset_id)
+        num_left = int(_pool(open_session, dataset_id).sum()) - sum(row.size for row in rows)
+    return min(num_left, max([FIRST_SIZE, *(2 * row.size for row in rows)]))
+
+
+def calibrating_ids(dataset_id: int) -> NDArray[np.int64]:
+    """Samples that calibrate promises: even places of every draw, judged or not."""
+    with session() as open_session:
+        rows = verifications.draws(open_session, dataset_id)
+    return np.array([s for row in rows for s in row.sample_ids[::2]], dtype=np.int64)
+
+
+def write_csv(draw_id: int, out: Path, *, force: bool = False) -> None:
+    """Write a draw to be judged outside the app: draw_id, sample_id, filepath, given_label, verdict_label.
+
+    Raises:
+        VerificationError: the file exists and ``force`` is not set, or it cannot be written.
+    """
+    _check_out(out, force=force)
+    with session() as open_session:
+        _write(open_session, verifications.get_draw(open_session, draw_id), out)
+
+
+def write_again(dataset_name: str, draw_id: int, out: Path, *, force: bool = False) -> tuple[DrawTable, int]:
+    """Write the file of an earlier draw once more; returns the draw and how many of its samples are judged.
+
+    Verdicts are left out of the file: whoever fills it in stays blind to what others said, and applying an
+    empty cell takes no verdict back.
+
+    Raises:
+        VerificationError: the dataset has no such draw (the text names those it has), or the file cannot be
+            written.
+    """
+    with session() as open_session:
+        dataset = datasets.get(open_session, dataset_name)
+        assert dataset.id is not None
+        rows = {row.id: row for row in verifications.draws(open_session, dataset.id)}
+        judged = sum(of_draw == draw_id for of_draw, _ in verifications.verdicts(open_session, dataset.id))
+    if draw_id not in rows:
+        there = ", ".join(
+            f"{row.id} ({row.size} samples, {row.created_at:%Y-%m-%d})" for row in rows.values()
+        )
+        raise VerificationError(
+            f"{dataset_name} has no draw {draw_id}; "
+            + (f"its draws: {there}." if there else "it has none yet, --draw 200 --out FILE makes one.")
+        )
+    write_csv(draw_id, out, force=force)
+    return rows[draw_id], judged
+
+
+def apply_csv(dataset_name: str, path: Path, *, reviewer: str) -> dict[str, int]:
+    """Take a filled draw back: a class name, ``exclude``, ``unsure`` or empty (not judged); all rows or none.
+
+    ``filepath`` and ``given_label`` are compared where the file has them: a column that was sorted alone would
+    put the verdicts on other images. A cell that only repeats what ``reviewer`` said before, where somebody
+    else's later verdict stands, leaves that one alone: the file was applied again. Returns how many samples are
+    judged as the file says, how many it does not judge, and how many were left to whom.
+
+    Raises:
+        VerificationError: a row is not of the draw, is not about its sample, names no class, or judges what
+            another row judges too; the text names the file and the row.
+    """
+    table = read_table(path)
+    missing = {"draw_id", "sample_id", "verdict_label"} - set(table.columns)
+    if missing:
+        raise VerificationError(f"{path} lacks the column {sorted(missing)[0]}; start from `--draw N --out`.")
+    with session() as open_session:
+        dataset = datasets.get(open_session, dataset_name)
+        assert dataset.id is not None
+        rows = verifications.draws(open_session, dataset.id)
+        ids = sorted({sample for row in rows for sample in row.sample_ids})
+        samples = {sample.sample_id: sample for sample in datasets.samples(open_session, dataset.id, ids)}
+    drawn = {row.id: set(row.sample_ids) for row in rows if row.id is not None}
+    unknown: list[str] = []
+    listed: set[tuple[int, int]] = set()
+    verdicts: dict[tuple[int, int], tuple[int, str, int | None]] = {}
+    for number, cells in enumerate(table.to_dict("records"), start=2):  # row 1 is the header
+        where = f"{path}, row {number}"
+        key = _drawn_key(cells, drawn, where)
+        _check_about(cells, samples[key[1]], key[0], dataset.class_names, where)
+        listed.add(key)
+        said = str(cells["verdict_label"]).strip()
+        verdict = _verdict(said, dataset.class_names)
+        if verdict is None:
+            if said:
+                unknown.append(f"row {number}: {said!r}{_nearest(said, dataset.class_names)}")
+            continue
+        if key in verdicts:  # refused even where both say the same: such a file was put together by mistake
+            raise VerificationError(
+                f"{path}, rows {verdicts[key][0]} and {number}: both judge sample {key[1]} of draw {key[0]}; "
+                "delete one of them, or apply two people's verdicts as two files."
+            )
+        verdicts[key] = (number, *verdict)
+    if unknown:
+        more = f"; and {len(unknown) - MOST_NAMED:,} more" if len(unknown) > MOST_NAMED else ""
+        raise VerificationError(
+            f"{path}: {'; '.join(unknown[:MOST_NAMED])}{more}: none of the classes, nor exclude or unsure. Nothing "
+            "was taken; correct these cells and apply the file again."
+        )
+    said_now = {key: (decision, label) for key, (_, decision, label) in verdicts.items()}
+    left = _record_all(dataset.id, said_now, reviewer.strip())
+    counts = {"judged": len(verdicts) - left.total(), "not judged": len(listed) - len(verdicts)}
+    return counts | {f"left to {name}, who judged later": count for name, count in left.items()}
+
+
+def _draw(open_session: Session, dataset_name: str, size: int, seed: int) -> DrawTable:
+    dataset = datasets.get(open_session, dataset_name)
+    assert dataset.id is not None
+    datasets.lock(open_session, dataset.id)  # a draw at the same moment would take the same samples
+    earlier = verifications.draws(open_session, dataset.id)
+    drawn = np.array([sample for one in earlier for sample in one.sample_ids], dtype=np.int64)
+    pool = np.setdiff1d(np.flatnonzero(_pool(open_session, dataset.id)), drawn)
+    if size < 1 or size > len(pool):
+        raise VerificationError(
+            f"{size} samples cannot be drawn; {len(pool)} labeled samples are left that were never drawn."
+        )
+    chosen = np.random.default_rng([seed, len(earlier)]).choice(pool, size=size, replace=False)
+    row = DrawTable(
+        dataset_id=dataset.id, seed=seed, size=size, sample_ids=[int(sample) for sample in chosen]
+    )
+    verifications.add_draw(open_session, row)
+    return row
+
+
+def _check_out(out: Path, *, force: bool) -> None:
+    if out.suffix.lower() not in SEPARATORS:  # any other kind could be written, but not be applied
+        raise VerificationError(f"{out}: the file's kind is unknown; use .csv or .tsv.")
+    if not force and os.path.lexists(out):
+        raise VerificationError(f"{out} exists; choose another name or pass --force.")
+
+
+def _write(open_session: Session, row: DrawTable, out: Path) -> None:
+    """The file is whole or absent; formulas are disarmed as in an export."""
+    dataset = open_session.get(DatasetTable, row.dataset_id)
+    assert dataset is not None
+    found = datasets.samples(open_session, row.dataset_id, row.sample_ids)
+    try:
+        with written_whole(out) as beside, beside.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, delimiter=SEPARATORS[out.suffix.lower()])
+            writer.writerow(COLUMNS)
+            for sample in found:
+                given = dataset.class_names[sample.given_label]
+                writer.writerow([row.id, sample.sample_id, quoted(sample.filepath), quoted(given), ""])
+    except OSError as error:
+        raise VerificationError(cannot_write(out, error)) from error
+
+
+def _drawn_key(cells: Mapping[Any, Any], drawn: Mapping[int, set[int]], where: str) -> tuple[int, int]:
+    """(draw_id, sample_id) of a row."""
+    if not str(cells["draw_id"]).isdigit() or not str(cells["sample_id"]).isdigit():
+        raise VerificationError(f"{where}: draw_id and sample_id must be the numbers that were written.")
+    draw_id, sample_id = int(cells["draw_id"]), int(cells["sample_id"])
+    if sample_id not in drawn.get(draw_id, set()):
+        raise VerificationError(f"{where}: sample {sample_id} was not drawn in draw {draw_id}.")
+    return draw_id, sample_id
+
+
+def _check_about(
+    cells: Mapping[Any, Any], sample: SampleTable, draw_id: int, class_names: list[str], where: str
+) -> None:
+    """``SampleTable.filepath`` is relative to the root, so that a moved root changes nothing here."""
+    for column, own in (("filepath", sample.filepath), ("given_label", class_names[sample.given_label])):
+        if column in cells and own not in readings(str(cells[column])):
+            raise VerificationError(
+                f"{where}: {column} {cells[column]!r} is not that of sample {sample.sample_id}, which is {own!r}. "
+                "Was a column sorted or moved alone? Sort whole rows, or get the file again with "
+                f"--draw-id {draw_id} --out FILE."
+            )
+
+
+def _verdict(text: str, class_names: list[str]) -> tuple[str, int | None] | None:
+    """(decision, label), or None where nobody judged or the text is no verdict."""
+    # A class that is really called "exclude" or "unsure" is a class.
+    for name in readings(text):
+        if name in class_names:
+            return "label", class_names.index(name)
+    return (text, None) if text in VERDICTS[1:] else None
+
+
+def _nearest(text: str, class_names: list[str]) -> str:
+    """A question for the class that may have been meant; empty where none is near."""
+    folded = {name.casefold(): name for name in class_names}
+    near = difflib.get_close_matches(text.casefold(), folded, n=1)
+    return f" (did you mean {folded[near[0]]!r}?)" if near else ""
+
+
+def _pool(open_session: Session, dataset_id: int) -> NDArray[np.bool_]:
+    """(N,) bool: what can be drawn. Labels that the source itself calls trusted are not in question."""
+    labels = datasets.given_labels(open_session, dataset_id)
+    return (labels >= 0) & ~datasets.trusted_in_source(open_session, dataset_id)
+
+
+def _record(
+    open_session: Session, draw_id: int, sample_id: int, decision: str, label: int | None, reviewer: str
+) -> None:
+    row = verifications.get_draw(open_session, draw_id)
+    dataset = open_session.get(DatasetTable, row.dataset_id)
+    assert dataset is not None
+    if sample_id not in row.sample_ids:
+        raise VerificationError(f"Sample {sample_id} is not part of draw {draw_id}; only drawn ones count.")
+    if decision not in VERDICTS:
+        raise VerificationError(f"{decision!r} is no verdict; use one of {', '.join(VERDICTS)}.")
+    if decision == "label" and (label is None or not 0 <= label < len(dataset.class_names)):
+        raise VerificationError(f"Class {label} is outside 0..{len(dataset.class_names) - 1}.")
+    if not reviewer:
+        raise VerificationError("A verdict needs the reviewer's name.")
+    said = decision, label if decision == "label" else None
+    key = draw_id, sample_id
+    stands = verifications.verdicts(open_session, row.dataset_id).get(key)
+    _add_new(open_session, row.dataset_id, key, said, reviewer, stands)
+
+
+def _record_all(
+    dataset_id: int, verdicts: Mapping[tuple[int, int], tuple[str, int | None]], reviewer: str
+) -> Counter[str]:
+    """Record checked (decision, label) by (draw_id, sample_id); returns how many were left to whom."""
+    if verdicts and not reviewer:
+        raise VerificationError("A verdict needs the reviewer's name.")
+    left: Counter[str] = Counter()
+    with session() as open_session:
+        datasets.lock(open_session, dataset_id)  # a verdict given meanwhile would be overruled unseen
+        log = verifications.log(open_session, dataset_id)  # once: reading it for every row takes minutes
+        standing_now = verifications.standing(log)
+        own = {
+            (row.draw_id, row.sample_id, row.decision, row.label) for row in log if row.reviewer == reviewer
+        }
+        for key, said in verdicts.items():
+            stands = standing_now.get(key)
+            if stands is not None and stands.reviewer != reviewer and (*key, *said) in own:
+                left[stands.reviewer] += 1
+            else:
+                _add_new(open_session, dataset_id, key, said, reviewer, stands)
+    return left
+
+
+def _add_new(
+    open_session: Session,
+    dataset_id: int,
+    key: tuple[int, int],
+    said: tuple[str, int | None],
+    reviewer: str,
+    stands: VerdictTable | None,
+) -> None:
+    """Append a verdict; one that is resent is no second one."""
+    if stands is None or (stands.decision, stands.label, stands.reviewer) != (*said, reviewer):
+        (draw_id, sample_id), (decision, label) = key, said
+        verdict = VerdictTable(
+            dataset_id=dataset_id,
+            draw_id=draw_id,
+            sample_id=sample_id,
+            label=label,
+            decision=decision,
+            reviewer=reviewer,
+        )
+        verifications.add_verdict(open_session, verdict)
+
+
+def _true_label(row: VerdictTable | None) -> int:
+    if row is None or row.decision == "unsure":
+        return UNSURE
+    return NO_CLASS if row.label is None else row.label

@@ -1,0 +1,448 @@
+"""From the witnesses' opinions to one trust score a label, a suggestion, and what can be said honestly.
+
+Every witness's scores become rank percentiles over the whole labeled set (never within a class: that
+gains on balanced sets and loses badly on long tails), and the consensus is their weighted mean. Before anybody
+verified a row, those count more whose predictions the others and the labels share, or, where they part as under
+structured noise, those whose own predictions separate the labels into two groups (``weights``). With enough
+verified rows the weights are learned: a logistic regression on the ranks' log-odds, from rows that calibrate
+nothing afterwards, and kept only where it ranks better out of fold. All functions are pure: arrays in, arrays out.
+
+Roles of verified rows in one audit: *trusted* rows were trained on as trusted, so they say nothing about how
+this audit treats others; *learning* rows choose the weights; all the rest *calibrate*. No row has two roles.
+The noise rate and T look at labels only and use every row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import StratifiedKFold
+
+from auditor.statistics.noise import (
+    NoiseRate,
+    Transition,
+    guess_noise_rate,
+    guess_transition,
+    noise_rate_from_verified,
+    transition_from_verified,
+)
+from auditor.statistics.probabilities import (
+    calibrate_error_probability,
+    calibrate_suggestions,
+    guess_error_probability,
+)
+from auditor.statistics.promises import Exchangeability, check_exchangeable
+from auditor.statistics.weights import UnlearnedWeights, unlearned_weights
+from auditor.statistics.witnesses import (
+    UNLABELED,
+    Pooled,
+    Verified,
+    Witness,
+    check_witnesses,
+    pool_predictions,
+    pool_suggestions,
+)
+
+__all__ = ["Consensus", "Verified", "Witness", "combine", "rank_percentiles", "split_roles"]
+
+MIN_ROWS_FOR_WEIGHTS = 300
+"""Verified rows from which weights are worth learning (measured)."""
+MIN_ROWS_OF_A_KIND = 10
+"""Wrong and right learning rows below which nothing is learned."""
+MIN_ROWS_TO_CALIBRATE = 10
+"""Verified rows below which an error probability, and wrong ones below which a suggestion's, stays a guess."""
+REGULARIZATION = 0.3
+"""C of the logistic regression (measured)."""
+STRUCTURED_BELOW = 0.7
+"""Rank correlation between two witnesses below which the noise is probably structured."""
+MIN_ROWS_FOR_CORRELATION = 30
+
+
+@dataclass(frozen=True, eq=False)
+class Consensus:
+    """What all witnesses say about every given label. N samples, W witnesses, K classes, m verified."""
+
+    trust_score: NDArray[np.float32]
+    """(N,) in [0, 1], 1 = the given label looks right; NaN where unlabeled or nobody has an opinion."""
+    error_probability: NDArray[np.float64]
+    """(N,) probability that the label is wrong, falling with trust; NaN where trust is."""
+    error_probability_is_guess: bool
+    """True unless verified rows calibrated it."""
+    is_label_issue: NDArray[np.bool_]
+    """(N,) the suggested cut: as many of the least trusted labels as the noise rate's point says."""
+    is_doubtful: NDArray[np.bool_]
+    """(N,) flagged, or most witnesses that have an opinion on the sample predict another class."""
+    suggested_label: NDArray[np.int64]
+    """(N,) most likely class given that the given one is wrong; -1 where nobody predicts."""
+    suggested_probability: NDArray[np.float64]
+    """(N,) probability of the suggestion, given that the given label is wrong."""
+    suggestion_is_calibrated: bool
+    agreement: NDArray[np.int16]
+    """(N,) number of witnesses whose prediction differs from the given label."""
+    num_voters: int
+    """Witnesses that predict classes: the most that ``agreement`` can be."""
+    disagreement: NDArray[np.float32]
+    """(N,) highest minus lowest rank percentile among witnesses, in [0, 1]."""
+    witness_names: tuple[str, ...]
+    witness_ranks: NDArray[np.float32]
+    """(N, W) rank percentiles."""
+    weights: Mapping[str, float]
+    """By witness; absolute values sum to 1."""
+    weights_are_learned: bool
+    weights_sentence: str
+    rank_correlations: NDArray[np.float64]
+    """(W, W) Spearman; NaN where two witnesses share too few samples."""
+    structured_noise: bool
+    """Two witnesses rank very differently."""
+    structured_noise_sentence: str
+    noise_rate: NoiseRate
+    transition: Transition
+    guessed_noise_rate: NoiseRate
+    """What the predictions alone say, whatever is verified: it stands again should the verdicts be taken back."""
+    guessed_transition: Transition
+    learning: NDArray[np.bool_] | None
+    """(m,) bool: verified rows that the weights were chosen with, kept or not; None without verified rows."""
+    calibrating: NDArray[np.bool_] | None
+    """(m,) bool: verified rows that may calibrate a promise of this audit; None without verified rows."""
+    exchangeability: Exchangeability | None = None
+    """Whether the verified rows look randomly drawn; where refused, nothing here rests on them but the weights."""
+
+
+def combine(
+    witnesses: Sequence[Witness],
+    given_labels: NDArray[np.integer],
+    num_classes: int,
+    *,
+    verified: Verified | None = None,
+) -> Consensus:
+    """Combine witnesses into one trust score, suggestion and set of statements.
+
+    Args:
+        witnesses: at least one; their predictions may be memory maps.
+        given_labels: (N,) int in {-1, 0..K-1}.
+        num_classes: K.
+        verified: randomly drawn, blindly judged rows; None or empty means that nothing is promised.
+
+    Raises:
+        AuditFailedError: a witness's arrays do not fit the labels.
+        VerificationError: the verified rows do not fit the labels.
+    """
+    given_labels = np.asarray(given_labels)
+    check_witnesses(witnesses, len(given_labels), num_classes)
+    verified = verified if verified is not None and verified.size else None
+    if verified is not None:
+        verified.check(given_labels, num_classes)
+    labeled = given_labels != UNLABELED
+
+    # 1. One ranking.
+    ranks = np.stack([rank_percentiles(w.trust_score, labeled) for w in witnesses], axis=1)  # (N, W)
+    names = [witness.name for witness in witnesses]
+    correlations = _rank_correlations(ranks)
+    structured, structured_sentence = _judge_structure(correlations, names)
+    pooled = pool_predictions(witnesses, given_labels, num_classes)
+    guessed_rate = guess_noise_rate(pooled, int(labeled.sum()))
+    unlearned = unlearned_weights(witnesses, given_labels, parted=structured, noise_rate=guessed_rate.point)
+    weighting = _weigh(ranks, unlearned, given_labels, verified)
+    trust = weighting.trust_score
+
+    # 2. How many, and from which class to which.
+    noise = _estimate_noise(pooled, guessed_rate, given_labels, num_classes, verified, weighting)
+
+    # 3. Probabilities and the suggested cut.
+    error_probability, is_guess = _error_probability(weighting, noise.rate, given_labels, noise.rests_on)
+    weighted = pool_suggestions(witnesses, given_labels, num_classes, weighting.weights)
+    suggestions = _suggest(weighted, given_labels, noise.rests_on, weighting)
+    is_label_issue = _flag_lowest(trust, noise.rate.point)
+
+    # 4. Where the witnesses part.
+    num_voters = 0 if pooled is None else pooled.num_voters
+    nobody = np.zeros(len(given_labels), np.int16)
+    agreement = nobody if pooled is None else pooled.num_against
+    speakers = nobody if pooled is None else pooled.num_speakers
+    return Consensus(
+        trust_score=trust,
+        error_probability=error_probability,
+        error_probability_is_guess=is_guess,
+        is_label_issue=is_label_issue,
+        is_doubtful=is_label_issue | (np.isfinite(trust) & (2 * agreement > speakers)),
+        suggested_label=suggestions.labels,
+        suggested_probability=suggestions.probabilities,
+        suggestion_is_calibrated=suggestions.is_calibrated,
+        agreement=agreement,
+        num_voters=num_voters,
+        disagreement=_spread(ranks),
+        witness_names=tuple(w.name for w in witnesses),
+        witness_ranks=ranks,
+        weights=weighting.weights,
+        weights_are_learned=weighting.is_learned,
+        weights_sentence=weighting.sentence,
+        rank_correlations=correlations,
+        structured_noise=structured,
+        structured_noise_sentence=structured_sentence,
+        noise_rate=noise.rate,
+        transition=noise.transition,
+        guessed_noise_rate=noise.guessed_rate,
+        guessed_transition=noise.guessed_transition,
+        learning=weighting.learning,
+        calibrating=weighting.calibrating,
+        exchangeability=noise.check,
+    )
+
+
+def rank_percentiles(scores: NDArray[np.floating], labeled: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Return (N,) mid-rank percentiles in (0, 1) among labeled samples with a score; NaN elsewhere.
+
+    Ties share their mean rank, so that the order of samples never matters.
+    """
+    values = np.asarray(scores)
+    spoken = labeled & np.isfinite(values)
+    percentiles = np.full(len(values), np.nan, dtype=np.float32)
+    if spoken.any():
+        percentiles[spoken] = (rankdata(values[spoken]) - 0.5) / spoken.sum()
+    return percentiles
+
+
+def split_roles(verified: Verified) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return the (m,) masks of the rows that may choose weights and of those that calibrate.
+
+    Below ``MIN_ROWS_FOR_WEIGHTS`` no row learns and every row that was not trusted calibrates. The split
+    looks at the draw only, never at a score or a verdict, so both parts stay random samples.
+    """
+    free = ~verified.trusted_mask
+    if verified.size < MIN_ROWS_FOR_WEIGHTS:
+        return np.zeros(verified.size, dtype=bool), free
+    second_half = np.arange(verified.size) % 2 == 1
+    if verified.calibrates is not None:
+        second_half = ~np.asarray(verified.calibrates, dtype=bool)
+    return free & second_half, free & ~second_half
+
+
+@dataclass(frozen=True, eq=False)
+class _Weighting:
+    trust_score: NDArray[np.float32]
+    weights: Mapping[str, float]
+    is_learned: bool
+    sentence: str
+    learning: NDArray[np.bool_] | None
+    calibrating: NDArray[np.bool_] | None
+
+
+def _weigh(
+    ranks: NDArray[np.float32],
+    unlearned: UnlearnedWeights,
+    given_labels: NDArray[np.integer],
+    verified: Verified | None,
+) -> _Weighting:
+    """Keep the unlearned weights or learn better ones, and score every sample with them."""
+    names = list(unlearned.weights)
+    shares = np.array([unlearned.weights[name] for name in names], dtype=np.float32)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spoken = np.isfinite(ranks)
+        mean = np.where(spoken, ranks, 0) @ shares / (spoken @ shares)
+    plain_trust = mean.astype(np.float32)
+    if verified is None:
+        sentence = f"{unlearned.title}: {unlearned.why}"
+        return _Weighting(plain_trust, unlearned.weights, False, sentence, None, None)
+    learning, calibrating = split_roles(verified)
+    learned, why = _learn_weights(ranks, plain_trust, given_labels, verified.subset(learning))
+    if learned is None:
+        sentence = f"{unlearned.title}: {why}"
+        return _Weighting(plain_trust, unlearned.weights, False, sentence, learning, calibrating)
+    trust = rank_percentiles(_log_odds(ranks) @ learned, np.isfinite(plain_trust))
+    absolute = learned / np.abs(learned).sum()
+    weights = {name: float(share) for name, share in zip(names, absolute, strict=True)}
+    return _Weighting(trust, weights, True, why, learning, calibrating)
+
+
+@dataclass(frozen=True, eq=False)
+class _Noise:
+    """How many labels are wrong and from which class to which, beside what the predictions alone say."""
+
+    rate: NoiseRate
+    transition: Transition
+    guessed_rate: NoiseRate
+    guessed_transition: Transition
+    rests_on: Verified | None
+    """The verified rows, unless there are none or they cannot be a random sample."""
+    check: Exchangeability | None
+
+
+def _estimate_noise(
+    pooled: Pooled | None,
+    guessed_rate: NoiseRate,
+    given_labels: NDArray[np.integer],
+    num_classes: int,
+    verified: Verified | None,
+    weighting: _Weighting,
+) -> _Noise:
+    """Guess T from the predictions; verified rows that may be a random sample take both guesses' place."""
+    guessed_transition = guess_transition(pooled, num_classes)
+    check = _check_draw(given_labels, verified, weighting)
+    if check is not None and check.verdict == "refused":
+        refused = replace(guessed_rate, sentence=f"{guessed_rate.sentence} {check.sentence}")
+        return _Noise(refused, guessed_transition, guessed_rate, guessed_transition, None, check)
+    if verified is None:
+        return _Noise(guessed_rate, guessed_transition, guessed_rate, guessed_transition, None, check)
+    rate = noise_rate_from_verified(given_labels, verified, guessed_rate)
+    transition = transition_from_verified(given_labels, verified, guessed_transition)
+    return _Noise(rate, transition, guessed_rate, guessed_transition, verified, check)
+
+
+def _learn_weights(
+    ranks: NDArray[np.float32],
+    plain_trust: NDArray[np.floating],
+    given_labels: NDArray[np.integer],
+    rows: Verified,
+) -> tuple[NDArray[np.float64] | None, str]:
+    """Logistic regression of "right" on log-odds ranks; None, and why, where ``plain_trust`` ranks as well."""
+    if ranks.shape[1] == 1:
+        return None, "there is only one witness."
+    rows = rows.subset(~rows.is_unsure & np.isfinite(plain_trust[rows.sample_ids]))
+    is_right = ~rows.is_wrong(given_labels)
+    num_wrong, num_right = int((~is_right).sum()), int(is_right.sum())
+    if min(num_wrong, num_right) < MIN_ROWS_OF_A_KIND:
+        return None, (
+            f"{num_wrong} wrong and {num_right} right verified rows are free to learn from; "
+            f"learned ones need {MIN_ROWS_OF_A_KIND} of each and {MIN_ROWS_FOR_WEIGHTS} verified rows in all."
+        )
+    features = _log_odds(ranks[rows.sample_ids])
+    out_of_fold = np.zeros(len(is_right))
+    for fit, score in StratifiedKFold(5, shuffle=True, random_state=0).split(features, is_right):
+        model = LogisticRegression(C=REGULARIZATION).fit(features[fit], is_right[fit])
+        out_of_fold[score] = model.decision_function(features[score])
+    learned_auroc = roc_auc_score(is_right, out_of_fold)
+    plain_auroc = roc_auc_score(is_right, plain_trust[rows.sample_ids])
+    comparison = f"(area under the curve {learned_auroc:.3f} out of fold, {plain_auroc:.3f} without them)"
+    coefficients = LogisticRegression(C=REGULARIZATION).fit(features, is_right).coef_[0]
+    if learned_auroc <= plain_auroc or not np.any(coefficients):
+        return None, f"learned ones rank no better on {len(is_right)} verified rows {comparison}."
+    return coefficients, f"Weights learned from {len(is_right)} verified rows {comparison}."
+
+
+def _log_odds(ranks: NDArray[np.float32]) -> NDArray[np.float64]:
+    """(N, W) log-odds of percentiles; a witness without an opinion stands in the middle."""
+    share = np.where(np.isfinite(ranks), ranks, 0.5).astype(np.float64)
+    return np.log(share) - np.log1p(-share)
+
+
+def _check_draw(
+    given_labels: NDArray[np.integer], verified: Verified | None, weighting: _Weighting
+) -> Exchangeability | None:
+    """Look at the rows that this audit treated like all others."""
+    if verified is None or weighting.calibrating is None:
+        return None
+    ids = verified.sample_ids[weighting.calibrating]
+    return check_exchangeable(
+        weighting.trust_score, given_labels, ids, pool=verified.pool, treated=verified.treated
+    )
+
+
+def _error_probability(
+    weighting: _Weighting,
+    noise_rate: NoiseRate,
+    given_labels: NDArray[np.integer],
+    verified: Verified | None,
+) -> tuple[NDArray[np.float64], bool]:
+    """Probability that a label is wrong, and whether it is only a guess."""
+    trust = weighting.trust_score
+    doubt = 1.0 - rank_percentiles(trust, np.isfinite(trust)).astype(np.float64)
+    if verified is not None and weighting.calibrating is not None:
+        known = weighting.calibrating & ~verified.is_unsure & np.isfinite(trust[verified.sample_ids])
+        rows = verified.subset(known)
+        if rows.size >= MIN_ROWS_TO_CALIBRATE:
+            return calibrate_error_probability(doubt, rows.sample_ids, rows.is_wrong(given_labels)), False
+    return guess_error_probability(doubt, noise_rate.point), True
+
+
+@dataclass(frozen=True, eq=False)
+class _Suggestions:
+    labels: NDArray[np.int64]
+    probabilities: NDArray[np.float64]
+    is_calibrated: bool
+
+
+def _suggest(
+    pooled: Pooled | None,
+    given_labels: NDArray[np.integer],
+    verified: Verified | None,
+    weighting: _Weighting,
+) -> _Suggestions:
+    """Most likely class given that the given label is wrong: p(c) / (1 - p(given)), best c."""
+    if pooled is None:
+        return _Suggestions(np.full(len(given_labels), -1), np.full(len(given_labels), np.nan), False)
+    labels = pooled.other_label.astype(np.int64)
+    given = np.where(given_labels == UNLABELED, 0.0, pooled.given_probability).astype(np.float64)
+    other = pooled.other_probability.astype(np.float64)
+    chance = np.clip(other / np.maximum(1.0 - given, np.maximum(other, 1e-12)), 0.0, 1.0)
+    chance[labels < 0] = np.nan
+    if verified is None or weighting.calibrating is None:
+        return _Suggestions(labels, chance, False)
+    rows = verified.subset(weighting.calibrating)
+    rows = rows.subset(rows.is_wrong(given_labels) & (labels[rows.sample_ids] >= 0))
+    if rows.size < MIN_ROWS_TO_CALIBRATE:
+        return _Suggestions(labels, chance, False)
+    is_hit = labels[rows.sample_ids] == rows.true_labels
+    wrong_or_free = labels >= 0
+    calibrated = calibrate_suggestions(chance, rows.sample_ids, is_hit)
+    return _Suggestions(labels, np.where(wrong_or_free, calibrated, np.nan), True)
+
+
+def _flag_lowest(trust: NDArray[np.float32], share: float) -> NDArray[np.bool_]:
+    """Flag the least trusted share; samples tied at the cut stay unflagged together."""
+    known = np.sort(trust[np.isfinite(trust)])
+    count = round(share * len(known))
+    if count <= 0:
+        return np.zeros(len(trust), dtype=bool)
+    if count >= len(known):
+        return np.isfinite(trust)
+    return trust < known[count]
+
+
+def _spread(ranks: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(N,) highest minus lowest rank; NaN where nobody has an opinion."""
+    spoken = np.isfinite(ranks)
+    high = np.where(spoken, ranks, -np.inf).max(axis=1)
+    low = np.where(spoken, ranks, np.inf).min(axis=1)
+    return np.where(spoken.any(axis=1), high - low, np.nan).astype(np.float32)
+
+
+def _rank_correlations(ranks: NDArray[np.float32]) -> NDArray[np.float64]:
+    """(W, W) Spearman correlation over the samples that both have an opinion on."""
+    num = ranks.shape[1]
+    correlations = np.eye(num)
+    for a in range(num):
+        for b in range(a + 1, num):
+            both = np.isfinite(ranks[:, a]) & np.isfinite(ranks[:, b])
+            value = np.nan
+            if both.sum() >= MIN_ROWS_FOR_CORRELATION:
+                left, right = rankdata(ranks[both, a]), rankdata(ranks[both, b])
+                if left.std() > 0 and right.std() > 0:
+                    value = float(np.corrcoef(left, right)[0, 1])
+            correlations[a, b] = correlations[b, a] = value
+    return correlations
+
+
+def _judge_structure(correlations: NDArray[np.float64], names: Sequence[str]) -> tuple[bool, str]:
+    """Whether two witnesses part so far that the noise is probably structured, in words."""
+    pairs = [(a, b) for a in range(len(names)) for b in range(a + 1, len(names))]
+    pairs = [pair for pair in pairs if np.isfinite(correlations[pair])]
+    if not pairs:
+        return (
+            False,
+            "Only one witness has ranked enough samples; whether the noise is structured cannot be seen.",
+        )
+    a, b = min(pairs, key=lambda pair: float(correlations[pair]))
+    lowest = float(correlations[a, b])
+    if lowest < STRUCTURED_BELOW:
+        return True, (
+            f"{names[a]} and {names[b]} rank the labels very differently (rank correlation {lowest:.2f}): "
+            "the errors probably follow a pattern, such as one class called another. Look at the samples on "
+            "which the witnesses disagree."
+        )
+    return False, f"All witnesses rank the labels alike (lowest rank correlation {lowest:.2f})."

@@ -1,0 +1,251 @@
+"""Exact intervals for a share that was counted on a random sample.
+
+Two kinds, and each says which it is. *Exact* holds for a sample whose size was fixed before anybody looked
+(Clopper and Pearson 1934; for a finite data set the hypergeometric form, which is never wider). A
+*confidence sequence* holds at every size at once, so a person may watch it and stop when it is good enough
+(Robbins 1970; without replacement: Waudby-Smith and Ramdas 2020). The sequence keeps every share p for
+which the likelihood of the count is more than alpha times its Beta(1/2, 1/2) mixture; their ratio is a
+martingale, so by Ville's inequality the true share ever leaves with probability at most alpha.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import lgamma
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from scipy.special import betaln, gammaln, xlog1py, xlogy
+
+LEVEL = 0.95
+MIXTURE = 0.5
+"""Both parameters of the Beta mixture: Jeffreys' prior, tight for small shares."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A range that holds the true share with probability ``level``."""
+
+    low: float
+    high: float
+    level: float
+    kind: str
+    """``"exact"`` (size fixed beforehand) or ``"sequence"`` (valid while watched)."""
+    num_hits: int
+    num_rows: int
+
+    @property
+    def point(self) -> float:
+        """Share seen in the sample; NaN for an empty one."""
+        return self.num_hits / self.num_rows if self.num_rows else float("nan")
+
+    @property
+    def kind_in_words(self) -> str:
+        """What the interval promises, for a screen."""
+        if self.kind == "sequence":
+            return "valid at every size while you watch"
+        return "exact for a sample size fixed beforehand"
+
+
+def clopper_pearson(num_hits: int, num_rows: int, *, level: float = LEVEL) -> tuple[float, float]:
+    """Return the exact two-sided interval of a binomial share (Clopper and Pearson 1934).
+
+    Raises:
+        ValueError: the counts are not 0 <= hits <= rows.
+    """
+    _check_counts(num_hits, num_rows)
+    tail = (1.0 - level) / 2.0
+    low = 0.0 if num_hits == 0 else float(stats.beta.ppf(tail, num_hits, num_rows - num_hits + 1))
+    high = 1.0 if num_hits == num_rows else float(stats.beta.ppf(1 - tail, num_hits + 1, num_rows - num_hits))
+    return low, high
+
+
+def hypergeometric_interval(
+    num_hits: int, num_rows: int, population: int, *, level: float = LEVEL
+) -> tuple[float, float]:
+    """Return the exact interval of a finite population's share, drawn without replacement.
+
+    Keeps every number of hits in the population under which neither tail is below (1 - level) / 2.
+
+    Raises:
+        ValueError: the counts do not fit into the population.
+    """
+    _check_counts(num_hits, num_rows, population)
+    tail = (1.0 - level) / 2.0
+    fewest, most = num_hits, population - (num_rows - num_hits)
+    below, above = np.arange(num_hits + 1), np.arange(num_hits, num_rows + 1)
+
+    def upper_tail_allows(hits: int) -> bool:
+        return float(np.exp(_log_hypergeometric(above, num_rows, hits, population)).sum()) > tail
+
+    def lower_tail_allows(hits: int) -> bool:
+        return float(np.exp(_log_hypergeometric(below, num_rows, hits, population)).sum()) > tail
+
+    low = _first_true(upper_tail_allows, fewest, most)
+    high = most - _first_true(lambda step: lower_tail_allows(most - step), 0, most - fewest)
+    return low / population, high / population
+
+
+def confidence_sequence(
+    num_hits: int, num_rows: int, *, population: int | None = None, level: float = LEVEL
+) -> tuple[float, float]:
+    """Return an interval that is valid at every sample size at once, with or without replacement.
+
+    ``population`` is the finite number of rows that the sample is drawn from without replacement; None
+    stands for an endless one.
+
+    Raises:
+        ValueError: the counts do not fit.
+    """
+    _check_counts(num_hits, num_rows, population)
+    if num_rows == 0:
+        return 0.0, 1.0
+    floor = np.log1p(-level) + _log_mixture(num_hits, num_rows)
+    if population is None:
+        return _binomial_range(num_hits, num_rows, floor)
+    fewest, most = num_hits, population - (num_rows - num_hits)
+    peak = int(np.clip(round(num_hits / num_rows * population), fewest, most))
+
+    drawn = _log_ways(population, num_rows)
+
+    def inside(hits: int) -> bool:
+        ways = _log_ways(hits, num_hits) + _log_ways(population - hits, num_rows - num_hits)
+        return ways - drawn > floor
+
+    low = _first_true(inside, fewest, peak)
+    high = most - _first_true(lambda step: inside(most - step), 0, most - peak)
+    return low / population, high / population
+
+
+def rate_interval(
+    num_hits: int,
+    num_rows: int,
+    *,
+    num_unsure: int = 0,
+    population: int | None = None,
+    is_watched: bool = False,
+    level: float = LEVEL,
+) -> Interval:
+    """Return the interval of a share; rows where the judge was unsure count as misses below and hits above.
+
+    Args:
+        num_hits: rows counted as hits, unsure ones not among them.
+        num_rows: all rows, unsure ones included.
+        num_unsure: rows that may be either.
+        population: rows of the finite set that the sample was drawn from; None for an endless one.
+        is_watched: use a confidence sequence instead of the exact interval.
+        level: probability that the interval holds the true share.
+    """
+
+    def both(hits: int) -> tuple[float, float]:
+        if num_rows == 0:
+            return 0.0, 1.0
+        if is_watched:
+            return confidence_sequence(hits, num_rows, population=population, level=level)
+        if population is None:
+            return clopper_pearson(hits, num_rows, level=level)
+        return hypergeometric_interval(hits, num_rows, population, level=level)
+
+    low = both(num_hits)[0]
+    high = both(num_hits + num_unsure)[1]
+    return Interval(low, high, level, "sequence" if is_watched else "exact", num_hits, num_rows)
+
+
+def per_class_intervals(
+    given_labels: NDArray[np.integer],
+    sample_ids: NDArray[np.integer],
+    is_wrong: NDArray[np.bool_],
+    num_classes: int,
+    *,
+    is_unsure: NDArray[np.bool_] | None = None,
+    is_watched: bool = False,
+    level: float = LEVEL,
+) -> list[Interval]:
+    """Return each given class's share of wrong labels; every interval holds for itself at ``level``.
+
+    Args:
+        given_labels: (N,) int, -1 unlabeled.
+        sample_ids: (m,) verified rows.
+        is_wrong: (m,) bool, judged wrong.
+        num_classes: K.
+        is_unsure: (m,) bool, the judge could not tell.
+        is_watched: see ``rate_interval``.
+        level: of each interval.
+    """
+    unsure = np.zeros(len(sample_ids), dtype=bool) if is_unsure is None else is_unsure
+    labels = given_labels[sample_ids]
+    sizes = np.bincount(given_labels[given_labels >= 0], minlength=num_classes)
+    rows = np.bincount(labels, minlength=num_classes)
+    wrong = np.bincount(labels[is_wrong], minlength=num_classes)
+    open_rows = np.bincount(labels[unsure], minlength=num_classes)
+    return [
+        rate_interval(
+            int(wrong[k]),
+            int(rows[k]),
+            num_unsure=int(open_rows[k]),
+            population=int(sizes[k]),
+            is_watched=is_watched,
+            level=level,
+        )
+        for k in range(num_classes)
+    ]
+
+
+def _binomial_range(num_hits: int, num_rows: int, floor: float) -> tuple[float, float]:
+    """Bisect the two ends of {p: binomial log-likelihood > floor}; it is concave in p."""
+
+    def inside(share: float) -> bool:
+        likelihood = xlogy(num_hits, share) + xlog1py(num_rows - num_hits, -share)
+        return _log_ways(num_rows, num_hits) + float(likelihood) > floor
+
+    def end(outside: float, within: float) -> float:
+        if inside(outside):
+            return outside
+        for _ in range(60):
+            middle = 0.5 * (outside + within)
+            outside, within = (outside, middle) if inside(middle) else (middle, within)
+        return outside
+
+    peak = num_hits / num_rows
+    return end(0.0, peak), end(1.0, peak)
+
+
+def _log_ways(total: int, part: int) -> float:
+    """log C(total, part) for 0 <= part <= total."""
+    return lgamma(total + 1) - lgamma(part + 1) - lgamma(total - part + 1)
+
+
+def _log_hypergeometric(
+    seen: NDArray[np.integer], num_rows: int, hits: int, population: int
+) -> NDArray[np.float64]:
+    """log P(each number of hits seen among the rows drawn | hits in the population)."""
+    misses, others = num_rows - seen, population - hits
+    possible = (seen <= hits) & (misses <= others)
+    seen, misses = np.where(possible, seen, 0), np.where(possible, misses, 0)
+    ways = gammaln(hits + 1) - gammaln(seen + 1) - gammaln(hits - seen + 1)
+    ways += gammaln(others + 1) - gammaln(misses + 1) - gammaln(others - misses + 1)
+    return np.where(possible, ways - _log_ways(population, num_rows), -np.inf)
+
+
+def _log_mixture(num_hits: int, num_rows: int) -> float:
+    """log P(hits) when the share is drawn from Beta(MIXTURE, MIXTURE): the beta-binomial law."""
+    posterior = betaln(num_hits + MIXTURE, num_rows - num_hits + MIXTURE)
+    return _log_ways(num_rows, num_hits) + float(posterior - betaln(MIXTURE, MIXTURE))
+
+
+def _first_true(test: Callable[[int], bool], start: int, stop: int) -> int:
+    """Smallest integer in start..stop for which a monotone test holds; ``stop`` is known to pass."""
+    low, high = start, stop
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if test(middle) else (middle + 1, high)
+    return low
+
+
+def _check_counts(num_hits: int, num_rows: int, population: int | None = None) -> None:
+    if not 0 <= num_hits <= num_rows:
+        raise ValueError(f"{num_hits} hits among {num_rows} rows; a count lies in 0..rows.")
+    if population is not None and num_rows > population:
+        raise ValueError(f"{num_rows} rows drawn from {population}; a sample cannot be larger than its set.")

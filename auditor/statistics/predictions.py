@@ -1,0 +1,301 @@
+"""A user's own predicted probabilities as one more witness.
+
+Whoever has a model already hands in its probabilities, one column a class named as in the data set, and they
+count like an engine: trust is the log margin of the given label over the best other class. Rows may cover
+only part of the samples; the rest get no opinion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from auditor.errors import ImportRefusedError
+from auditor.statistics.witnesses import SUM_TOLERANCE, UNLABELED, Witness, row_chunks
+
+PREFIX = "prob_"
+"""A class column may carry it before the class name."""
+NO_OPINION = ("", "nan", "none", "null")
+"""Cells that say nothing, as tables write them."""
+
+
+def witness_from_probabilities(
+    pred_probs: NDArray[np.floating],
+    given_labels: NDArray[np.integer],
+    *,
+    name: str = "own model",
+    is_out_of_sample: bool = False,
+) -> Witness:
+    """Return a witness whose trust is log p(given) minus log of the best other class, read in chunks.
+
+    Args:
+        pred_probs: (N, K) rows sum to 1; a row with NaN has no opinion.
+        given_labels: (N,) int, -1 unlabeled.
+        name: how the witness is called everywhere.
+        is_out_of_sample: the model never saw these given labels.
+
+    Raises:
+        ImportRefusedError: the shape does not fit.
+    """
+    if pred_probs.ndim != 2 or len(pred_probs) != len(given_labels):
+        raise ImportRefusedError(
+            f"{name}: probabilities are {pred_probs.shape}, expected one row for each of "
+            f"{len(given_labels)} samples."
+        )
+    trust = np.full(len(given_labels), np.nan, dtype=np.float32)
+    for rows in row_chunks(len(given_labels), pred_probs.shape[1]):
+        labels = np.asarray(given_labels[rows])
+        local = np.flatnonzero(labels != UNLABELED)
+        log_probs = np.log(np.clip(np.array(pred_probs[rows], dtype=np.float32)[local], 1e-12, None))
+        at = np.arange(len(local)), labels[local]
+        given = log_probs[at].copy()
+        log_probs[at] = -np.inf
+        with np.errstate(invalid="ignore"):
+            trust[rows.start + local] = given - log_probs.max(axis=1)
+    return Witness(name=name, trust_score=trust, pred_probs=pred_probs, is_out_of_sample=is_out_of_sample)
+
+
+def witness_from_frame(
+    frame: pd.DataFrame,
+    given_labels: NDArray[np.integer],
+    class_names: Sequence[str],
+    *,
+    filepaths: Sequence[str] | None = None,
+    name: str = "own model",
+    is_out_of_sample: bool = False,
+) -> Witness:
+    """Return a witness from a table with one column a class.
+
+    Rows are matched by a column ``sample_id`` (0-based) or by one that holds the samples' paths, ``filepath`` or of
+    any other name; where both are there, they have to agree. A row whose cells are all empty has no opinion. Other
+    columns are ignored.
+
+    Raises:
+        ImportRefusedError: a class column is missing or doubled, a key is missing, unknown or doubled, or a row is
+            no distribution; names the first offending row.
+    """
+    columns = [_class_column(frame, class_name, name) for class_name in class_names]
+    target = _target_rows(frame, len(given_labels), filepaths, columns, name)
+    pred_probs = np.full((len(given_labels), len(class_names)), np.nan, dtype=np.float32)
+    pred_probs[target] = _normalized(_numbers(frame, columns, name), name)
+    return witness_from_probabilities(pred_probs, given_labels, name=name, is_out_of_sample=is_out_of_sample)
+
+
+def probabilities_from_cells(
+    rows: Iterable[tuple[str, Sequence[str]]], columns: Sequence[str], num_samples: int, *, name: str
+) -> NDArray[np.float32]:
+    """Return (N, K) probabilities from the text of the K ``columns``; a row whose cells are all empty is NaN.
+
+    Args:
+        rows: (filepath, its cells) of every sample in order, read once.
+        columns: names of the cells, for messages.
+        num_samples: N.
+        name: how messages call the columns.
+
+    Raises:
+        ImportRefusedError: a row has some cells only, one that is no number, or is no distribution; or no row has
+            any. Names the first offending sample.
+    """
+    values = np.full((num_samples, len(columns)), np.nan)
+    filepaths = []
+    for sample_id, (filepath, cells) in enumerate(rows):
+        filepaths.append(filepath)
+        if all(cell.strip().lower() in NO_OPINION for cell in cells):
+            continue
+        for place, cell in enumerate(cells):
+            value = _number(cell)
+            if value is None:
+                raise ImportRefusedError(
+                    f"{name}: sample {sample_id} ({filepath}) has {cell!r} in column {columns[place]!r}, which is "
+                    "no probability; fill in all classes of a row, or none where the model has no opinion."
+                )
+            values[sample_id, place] = value
+    return _normalized(values, name, [f"sample {i} ({path})" for i, path in enumerate(filepaths)])
+
+
+def read_predictions(path: Path) -> pd.DataFrame | NDArray[Any]:
+    """Read a table of probabilities from ``.csv``, ``.tsv`` or ``.parquet``, or an array from ``.npy``.
+
+    Nothing in an array's file is ever unpickled.
+
+    Raises:
+        ImportRefusedError: the file is absent, of another kind, or cannot be parsed.
+    """
+    kinds = "a .csv, .tsv, .parquet or .npy of probabilities"
+    if not path.is_file():
+        raise ImportRefusedError(f"{path} does not exist; give {kinds}.")
+    kind = path.suffix.lower()
+    try:
+        if kind == ".npy":
+            array: NDArray[Any] = np.load(path, allow_pickle=False)
+            return array
+        if kind == ".parquet":
+            return pd.read_parquet(path)
+        if kind in (".csv", ".tsv"):
+            return pd.read_csv(path, sep="\t" if kind == ".tsv" else ",", dtype={"filepath": str})
+    except (ValueError, OSError, EOFError) as error:
+        raise ImportRefusedError(
+            f"{path} cannot be read as {kind[1:]}: {str(error).splitlines()[0]}"
+        ) from error
+    raise ImportRefusedError(f"{path} is {kind or 'without suffix'}; give {kinds}.")
+
+
+def probabilities_from_array(
+    array: Any, num_samples: int, num_classes: int, *, name: str
+) -> NDArray[np.float32]:
+    """Return (N, K) probabilities from an array with a row a sample and a column a class in their orders.
+
+    A row of NaN has no opinion.
+
+    Raises:
+        ImportRefusedError: it has another shape, a row is no distribution, or no row has an opinion; names the
+            first offending row.
+    """
+    # A renamed .npz is no array at all.
+    shape: tuple[int, ...] = array.shape if isinstance(array, np.ndarray) else ()
+    if shape != (num_samples, num_classes):
+        raise ImportRefusedError(
+            f"{name} holds an array of shape {shape}; hand in {num_samples:,} rows, one a sample, and "
+            f"{num_classes} columns, one a class, both in the order of the dataset."
+        )
+    if not np.issubdtype(array.dtype, np.number):
+        raise ImportRefusedError(f"{name} holds {array.dtype}; hand in numbers.")
+    return _normalized(np.asarray(array, dtype=np.float64), name)
+
+
+def _class_column(frame: pd.DataFrame, class_name: str, name: str) -> Hashable:
+    wanted = {str(class_name), f"{PREFIX}{class_name}"}
+    found = [column for column in frame.columns if str(column) in wanted]
+    if len(found) != 1:
+        problem = "has no column" if not found else f"has {len(found)} columns"
+        raise ImportRefusedError(
+            f"{name}: the table {problem} for class {class_name!r}; name one column a class, "
+            f"{class_name!r} or {PREFIX + str(class_name)!r}."
+        )
+    return found[0]
+
+
+def _target_rows(
+    frame: pd.DataFrame,
+    num_samples: int,
+    filepaths: Sequence[str] | None,
+    class_columns: Sequence[Hashable],
+    name: str,
+) -> NDArray[np.int64]:
+    """sample_id of every row. Their order alone is no key: tables are sorted and shuffled."""
+    by_path = _column_of_paths(frame, filepaths, class_columns)
+    if "sample_id" in frame.columns:
+        keys = pd.to_numeric(frame["sample_id"], errors="coerce").to_numpy(dtype=np.float64)
+        known = (keys >= 0) & (keys < num_samples) & (keys == np.floor(keys))
+        target = np.where(known, keys, -1).astype(np.int64)
+        shown: Sequence[object] = frame["sample_id"].tolist()
+    elif by_path is not None:
+        target = _places_of(frame[by_path], filepaths)
+        shown = frame[by_path].tolist()
+    else:
+        raise ImportRefusedError(
+            f"{name}: no column says which row is about which sample; add sample_id (0-based) or filepath. Only an "
+            "array (.npy) is taken in the order of the dataset."
+        )
+    unknown = np.flatnonzero(target < 0)
+    if len(unknown):
+        raise ImportRefusedError(
+            f"{name}: row {int(unknown[0])} is for {shown[int(unknown[0])]!r}, which is not in the data set "
+            f"({len(unknown)} such rows)."
+        )
+    doubled = np.flatnonzero(pd.Series(target).duplicated().to_numpy())
+    if len(doubled):
+        raise ImportRefusedError(
+            f"{name}: row {int(doubled[0])} repeats {shown[int(doubled[0])]!r} ({len(doubled)} such rows)."
+        )
+    if "sample_id" in frame.columns and by_path is not None:
+        _check_agree(target, _places_of(frame[by_path], filepaths), frame[by_path].tolist(), filepaths, name)
+    return target
+
+
+def _column_of_paths(
+    frame: pd.DataFrame, filepaths: Sequence[str] | None, class_columns: Sequence[Hashable]
+) -> Hashable | None:
+    """``filepath``, or the first other column that holds paths of the data set alone."""
+    if filepaths is None:
+        return None
+    if "filepath" in frame.columns:
+        return "filepath"
+    known = set(filepaths)
+    rest = (column for column in frame.columns if column not in class_columns and column != "sample_id")
+    return next((column for column in rest if len(frame) and frame[column].isin(known).all()), None)
+
+
+def _places_of(paths: pd.Series, filepaths: Sequence[str] | None) -> NDArray[np.int64]:
+    return pd.Index(filepaths or []).get_indexer(pd.Index(paths)).astype(np.int64)
+
+
+def _check_agree(
+    by_id: NDArray[np.int64],
+    by_path: NDArray[np.int64],
+    shown: Sequence[object],
+    filepaths: Sequence[str] | None,
+    name: str,
+) -> None:
+    parted = np.flatnonzero(by_id != by_path)
+    if len(parted) and filepaths is not None:
+        row = int(parted[0])
+        raise ImportRefusedError(
+            f"{name}: row {row} has sample_id {by_id[row]}, which is {filepaths[by_id[row]]!r}, and the path "
+            f"{shown[row]!r} ({len(parted)} such rows); correct one of the two columns or leave it out."
+        )
+
+
+def _numbers(frame: pd.DataFrame, columns: Sequence[Hashable], name: str) -> NDArray[np.float64]:
+    try:
+        return frame[list(columns)].to_numpy(dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise ImportRefusedError(f"{name}: a probability is not a number ({error}).") from error
+
+
+def _number(cell: str) -> float | None:
+    try:
+        value = float(cell)
+    except ValueError:
+        return None
+    return value if np.isfinite(value) else None
+
+
+def _normalized(
+    values: NDArray[np.float64], name: str, places: Sequence[str] | None = None
+) -> NDArray[np.float32]:
+    """Rows that sum to 1 exactly, and rows of NaN where the model has no opinion.
+
+    ``places`` say what the rows are called, by default by their number.
+    """
+
+    def place(rows: NDArray[np.bool_]) -> tuple[int, str, str]:
+        row = int(np.flatnonzero(rows)[0])
+        called = places[row] if places else f"row {row}"
+        return row, called, f"({int(rows.sum())} such rows)"
+
+    silent: NDArray[np.bool_] = np.asarray(np.isnan(values).all(axis=1))
+    spoken = ~silent
+    if not spoken.any():
+        raise ImportRefusedError(f"{name}: all cells are empty; there is no opinion to take.")
+    broken: NDArray[np.bool_] = spoken & ~np.asarray(np.isfinite(values).all(axis=1))
+    if broken.any():
+        _, called, such = place(broken)
+        raise ImportRefusedError(
+            f"{name}: {called} has an empty or infinite probability {such}; fill in all classes of a row, or none "
+            "where the model has no opinion."
+        )
+    sums = values.sum(axis=1)
+    bad: NDArray[np.bool_] = spoken & ((values < 0).any(axis=1) | (np.abs(sums - 1.0) > SUM_TOLERANCE))
+    if bad.any():
+        row, called, such = place(bad)
+        raise ImportRefusedError(
+            f"{name}: {called} sums to {sums[row]:.4f}, its smallest value is {values[row].min():.4f} {such}; hand "
+            "in probabilities, apply softmax to scores."
+        )
+    return np.asarray(values / sums[:, None], dtype=np.float32)

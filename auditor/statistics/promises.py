@@ -1,0 +1,430 @@
+"""Promises about flags and changes, calibrated on randomly drawn, verified rows.
+
+The promise: among the labels flagged at level q, at most the share q is right on average over draws of
+the verified sample. With m calibrating rows, N labels to judge and doubt s (high = suspicious), a cut t
+flags R(t) = #{s > t} labels, and k(t) calibrating rows that are right lie above it too. The rule takes the
+lowest cut with
+
+    (1 + k(t)) / (m + 1) * N / R(t) <= q.
+
+This equals conformal p-values p_i = (1 + #{right rows with doubt >= s_i}) / (n + 1) with
+Benjamini-Hochberg at q / share_right, where share_right = (n + 1) / (m + 1) for n right rows (Bates et al.
+2023; Benjamini and Hochberg 1995). False flags over 1 + k(t) form a supermartingale as t rises, and the mean
+of (right labels to judge) / (n + 1) over hypergeometric n is at most N / (m + 1): the expected false share is
+at most q, in finite samples, with the noise rate estimated from the same rows. All that is needed is that
+the m rows were drawn at random and treated by the audit like all others. Rows from the top of the list,
+or trusted rows, break it; ``check_exchangeable`` looks for that.
+
+The number of rows must not depend on what they showed. A list that is looked at while the rows come in, and taken
+when it suits, holds more false flags than promised (a quarter where a fifth was, in the tests). So a promise
+rests on one draw whose size was fixed beforehand, once it is judged to its end. A further draw is again random
+whatever the earlier ones showed, so its promise holds too, for itself.
+
+Two variations keep the argument. Labels that a person has settled leave R(t) but not N and k(t): what is
+left of a list whose true errors were picked off is judged as what it is. And where the promise is about *changes*,
+k(t) counts the rows whose change would be wrong: right labels, and wrong ones with another wrong suggestion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from auditor.errors import VerificationError
+from auditor.statistics.intervals import rate_interval
+from auditor.statistics.witnesses import UNLABELED, Verified
+from auditor.wording import percent
+
+LEVELS = (0.05, 0.10, 0.20)
+"""The false-discovery rates that screens and exports offer."""
+REFUSE_BELOW = 1e-3
+"""P-value of the exchangeability tests below which a sample is refused."""
+WARN_BELOW = 1e-2
+MIN_EXPECTED = 5.0
+"""Expected rows that a class needs in the chi-square test; rarer ones are pooled."""
+NUM_SIMULATIONS = 200
+MIN_ROWS_TO_FORECAST = 30
+"""Judged rows below which nobody can say how many flags more of them would back."""
+
+
+@dataclass(frozen=True)
+class Exchangeability:
+    """Whether the verified rows look like a random sample of the labeled set."""
+
+    p_value: float
+    """Smallest p-value of the tests times their number (Bonferroni)."""
+    verdict: str
+    """``"ok"``, ``"doubtful"`` or ``"refused"``."""
+    sentence: str
+
+
+@dataclass(frozen=True, eq=False)
+class Promise:
+    """Flags at one level and what is promised about them."""
+
+    q: float
+    flags: NDArray[np.bool_]
+    """(N,) bool; verified rows are never flagged: a person has judged them."""
+    threshold: float
+    """A label is flagged where its trust is below this; NaN where nothing is flagged."""
+    num_flags: int
+    expected_false: float
+    """Upper estimate of the false flags (or wrong changes), at most q times ``num_flags``."""
+    is_kept: bool
+    """True where at least one label could be flagged under the promise."""
+    sentence: str
+
+
+@dataclass(frozen=True)
+class MoreRows:
+    """What further verified rows would tighten."""
+
+    num_more: int
+    rate_low: float
+    rate_high: float
+    """Expected interval of the noise rate."""
+    chance_of_any: float
+    """Share of simulated draws after which anything could be flagged."""
+    sentence: str
+
+
+def check_exchangeable(
+    trust_score: NDArray[np.floating],
+    given_labels: NDArray[np.integer],
+    sample_ids: NDArray[np.integer],
+    *,
+    pool: NDArray[np.bool_] | None = None,
+    treated: NDArray[np.bool_] | None = None,
+) -> Exchangeability:
+    """Test whether verified rows can be a random sample of the labeled ones, or of the ``pool`` among them.
+
+    Three views: their trust against that of the rest (two-sample Kolmogorov-Smirnov, which ties only make
+    milder; finds rows taken from the top of the list and rows that were trusted), their positions in the data
+    set, and their given classes (chi-square).
+
+    Args:
+        trust_score: (N,) NaN where unknown.
+        given_labels: (N,) int, -1 unlabeled.
+        sample_ids: verified rows that the audit treated like any other.
+        pool: (N,) bool, what could be drawn; None = every labeled sample.
+        treated: (N,) bool, samples whose trust the audit moved by what it knew about them. What it would be
+            without that is unknown, so they count as lying wherever they fit the draw best.
+    """
+    drawable = given_labels != UNLABELED if pool is None else (given_labels != UNLABELED) & pool
+    moved = np.zeros(len(trust_score), dtype=bool) if treated is None else treated
+    known = np.flatnonzero(drawable & (np.isfinite(trust_score) | moved))
+    ids = np.intersect1d(sample_ids, known)
+    rest = np.setdiff1d(known, ids, assume_unique=True)
+    compared = rest[~moved[rest]]
+    if min(len(ids), len(compared)) < 2:
+        return Exchangeability(
+            1.0, "ok", "Too few rows to test whether the verified ones were drawn at random."
+        )
+    places = (np.searchsorted(known, ids) + 0.5) / len(known)
+    tests = {
+        "their trust scores differ from the rest": _trust_p_value(
+            trust_score[ids], trust_score[compared], len(rest) - len(compared)
+        ),
+        "they crowd together in the data set": stats.kstest(places, "uniform").pvalue,
+        "their classes differ from the rest": _class_p_value(given_labels[known], given_labels[ids]),
+    }
+    reason, p_value = min(tests.items(), key=lambda item: item[1])
+    p_value = min(1.0, len(tests) * p_value)
+    if p_value >= WARN_BELOW:
+        return Exchangeability(float(p_value), "ok", "The verified rows look like a random sample.")
+    verdict = "refused" if p_value < REFUSE_BELOW else "doubtful"
+    lead = "cannot be a random sample" if verdict == "refused" else "may not be a random sample"
+    return Exchangeability(
+        float(p_value),
+        verdict,
+        f"The verified rows {lead}: {reason} (p = {p_value:.1g}). Draw them at random and add none by hand.",
+    )
+
+
+def _trust_p_value(drawn: NDArray[np.floating], rest: NDArray[np.floating], num_unknown: int) -> float:
+    """Two-sample Kolmogorov-Smirnov, asymptotic, with rows of the rest that may lie anywhere."""
+    grid = np.unique(np.concatenate([drawn, rest]))
+    share = np.searchsorted(np.sort(drawn), grid, side="right") / len(drawn)
+    size = len(rest) + num_unknown
+    low = np.searchsorted(np.sort(rest), grid, side="right") / size
+    distance = max(0.0, float((share - low).max()) - num_unknown / size, float((low - share).max()))
+    return float(stats.kstwo.sf(distance, max(1, round(len(drawn) * size / (len(drawn) + size)))))
+
+
+def _class_p_value(all_labels: NDArray[np.integer], drawn_labels: NDArray[np.integer]) -> float:
+    sizes = np.bincount(all_labels)
+    expected = sizes / sizes.sum() * len(drawn_labels)
+    seen = np.bincount(drawn_labels, minlength=len(sizes)).astype(float)
+    rare = expected < MIN_EXPECTED
+    if rare.any():
+        expected = np.append(expected[~rare], expected[rare].sum())
+        seen = np.append(seen[~rare], seen[rare].sum())
+    seen, expected = seen[expected > 0], expected[expected > 0]
+    if len(expected) < 2 or expected.min() < 1.0:
+        return 1.0
+    return float(stats.chisquare(seen, expected).pvalue)
+
+
+def promise(
+    trust_score: NDArray[np.floating],
+    given_labels: NDArray[np.integer],
+    verified: Verified | None,
+    q: float,
+    *,
+    calibrating: NDArray[np.bool_] | None = None,
+    settled: NDArray[np.bool_] | None = None,
+    suggested_labels: NDArray[np.integer] | None = None,
+) -> Promise:
+    """Flag as many labels as the verified rows allow at false-discovery rate q, or say why none.
+
+    Unsure rows count as right, which only makes the promise safer.
+
+    Args:
+        trust_score: (N,) of the consensus.
+        given_labels: (N,) int, -1 unlabeled.
+        verified: the random sample, None or empty without one.
+        q: in (0, 1).
+        calibrating: (m,) bool, ``Consensus.calibrating``; default: every row that was not trusted.
+        settled: (N,) bool, labels that a person has decided on: none of them is flagged, and the promise is
+            about the others alone.
+        suggested_labels: (N,) int, -1 none. With them the promise is about *changing* each flagged label to
+            its suggestion: a change is false where the label was right and where the suggestion is not.
+
+    Raises:
+        ValueError: q is outside (0, 1).
+        VerificationError: a row is named as calibrating although this audit trusted it.
+    """
+    return promises(
+        trust_score,
+        given_labels,
+        verified,
+        levels=(q,),
+        calibrating=calibrating,
+        settled=settled,
+        suggested_labels=suggested_labels,
+    )[q]
+
+
+def promises(
+    trust_score: NDArray[np.floating],
+    given_labels: NDArray[np.integer],
+    verified: Verified | None,
+    *,
+    levels: Sequence[float] = LEVELS,
+    calibrating: NDArray[np.bool_] | None = None,
+    settled: NDArray[np.bool_] | None = None,
+    suggested_labels: NDArray[np.integer] | None = None,
+) -> dict[float, Promise]:
+    """Return the promise at each level; see ``promise``."""
+    if not all(0.0 < q < 1.0 for q in levels):
+        raise ValueError(f"levels {list(levels)} must lie between 0 and 1; use 0.1 for 10 %.")
+    if verified is None or not verified.size:
+        why = "Nothing can be promised without verified rows: judge a random sample first."
+        return {q: _nothing(q, len(trust_score), why) for q in levels}
+    if not verified.backing_mask.any():
+        why = (
+            f"Nothing is promised before a drawn sample is judged to its end ({verified.num_waiting:,} of its rows "
+            "wait; unsure is a verdict too): a list that is taken as soon as it looks good would not be as clean."
+        )
+        return {q: _nothing(q, len(trust_score), why) for q in levels}
+    chosen = _calibrating_rows(verified, calibrating) & verified.backing_mask
+    chosen = chosen & np.isfinite(trust_score[verified.sample_ids])
+    if not chosen.any():
+        why = "Nothing can be promised: every verified row was trusted or learned from; verify more."
+        return {q: _nothing(q, len(trust_score), why) for q in levels}
+    rows = verified.subset(chosen)
+    check = check_exchangeable(
+        trust_score, given_labels, rows.sample_ids, pool=verified.pool, treated=verified.treated
+    )
+    if check.verdict == "refused":
+        return {q: _nothing(q, len(trust_score), f"Nothing is promised. {check.sentence}") for q in levels}
+    to_judge = verified.drawn_from(given_labels) & np.isfinite(trust_score)
+    to_judge[verified.sample_ids] = False
+    if not to_judge.any():
+        why = "Nothing is left to promise anything about: every label is verified."
+        return {q: _nothing(q, len(trust_score), why) for q in levels}
+    flaggable = to_judge if settled is None else to_judge & ~settled
+    is_false = ~rows.is_wrong(given_labels)
+    if suggested_labels is not None:
+        has_change = (suggested_labels >= 0) & (suggested_labels != given_labels)
+        flaggable = flaggable & has_change
+        is_false |= suggested_labels[rows.sample_ids] != rows.true_labels
+        is_false &= has_change[rows.sample_ids]
+    doubt = -np.asarray(trust_score, dtype=np.float64)
+    scene = _Scene(
+        doubt=doubt,
+        flaggable=flaggable,
+        ordered=np.sort(doubt[flaggable]),
+        false_doubt=doubt[rows.sample_ids[is_false]],
+        num_rows=rows.size,
+        num_to_judge=int(to_judge.sum()),
+        about_changes=suggested_labels is not None,
+        warning="" if check.verdict == "ok" else f" {check.sentence}",
+    )
+    return {q: _one_promise(scene, q) for q in levels}
+
+
+@dataclass(frozen=True, eq=False)
+class _Scene:
+    """What all levels share."""
+
+    doubt: NDArray[np.float64]
+    """(N,) high = suspicious."""
+    flaggable: NDArray[np.bool_]
+    """(N,) bool."""
+    ordered: NDArray[np.float64]
+    """Doubt of the flaggable labels, rising."""
+    false_doubt: NDArray[np.float64]
+    """Doubt of the calibrating rows that would be false flags."""
+    num_rows: int
+    """m."""
+    num_to_judge: int
+    """N of the rule: every label that was not verified, settled or not."""
+    about_changes: bool
+    warning: str
+
+
+def _calibrating_rows(verified: Verified, calibrating: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+    """(m,) bool; refuses a row that the audit trained on as trusted."""
+    if calibrating is None:
+        return ~verified.trusted_mask
+    both = np.asarray(calibrating, dtype=bool) & verified.trusted_mask
+    if both.any():
+        raise VerificationError(
+            f"verified sample {int(verified.sample_ids[both][0])} was trained on as trusted, so it cannot "
+            f"calibrate the same audit ({int(both.sum())} such rows)."
+        )
+    return np.asarray(calibrating, dtype=bool)
+
+
+def _one_promise(scene: _Scene, q: float) -> Promise:
+    cut, num_above = _lowest_cut(scene.ordered, scene.false_doubt, scene.num_rows, scene.num_to_judge, q)
+    if np.isnan(cut):
+        smallest = min(1.0, 1.0 / ((scene.num_rows + 1) * q))
+        why = (
+            f"Nothing can be promised at {percent(q)}: {scene.num_rows} calibrating rows can only back a list of "
+            f"{percent(smallest)} of the labels or more, and no such list is clean enough. Verify more "
+            "rows or accept a higher rate."
+        )
+        return _nothing(q, len(scene.doubt), why + scene.warning)
+    flags = scene.flaggable & (scene.doubt > cut)
+    num_flags = int(flags.sum())
+    expected = (1 + num_above) / (scene.num_rows + 1) * scene.num_to_judge
+    if scene.about_changes:
+        what = (
+            f"{num_flags:,} labels can be changed; on average at most {percent(q)} of such changes are wrong"
+        )
+    else:
+        what = f"{num_flags:,} labels flagged; on average at most {percent(q)} of such flags are false"
+    sentence = (
+        f"{what} (about {expected:,.0f} here or fewer). Backed by {scene.num_rows} randomly drawn, verified "
+        f"rows.{scene.warning}"
+    )
+    return Promise(q, flags, -cut, num_flags, float(expected), True, sentence)
+
+
+def _lowest_cut(
+    doubt: NDArray[np.float64], false_doubt: NDArray[np.float64], num_rows: int, num_to_judge: int, q: float
+) -> tuple[float, int]:
+    """Lowest cut that keeps the promise, and the false rows above it; NaN when none does."""
+    cuts = np.append(np.unique(false_doubt)[::-1], -np.inf)  # falling
+    above = len(false_doubt) - np.searchsorted(np.sort(false_doubt), cuts, side="right")
+    flagged = len(doubt) - np.searchsorted(doubt, cuts, side="right")
+    with np.errstate(divide="ignore"):
+        estimate = (1.0 + above) / (num_rows + 1.0) * num_to_judge / flagged
+    kept = np.flatnonzero((flagged > 0) & (estimate <= q))
+    if not len(kept):
+        return float("nan"), 0
+    return float(cuts[kept[-1]]), int(above[kept[-1]])
+
+
+def _nothing(q: float, num_samples: int, why: str) -> Promise:
+    return Promise(q, np.zeros(num_samples, dtype=bool), float("nan"), 0, 0.0, False, why)
+
+
+def what_more_buys(
+    trust_score: NDArray[np.floating],
+    error_probability: NDArray[np.floating],
+    given_labels: NDArray[np.integer],
+    verified: Verified,
+    num_more: int,
+    *,
+    q: float = 0.10,
+    calibrating: NDArray[np.bool_] | None = None,
+    seed: int = 0,
+) -> MoreRows:
+    """Return what further verified rows would tighten, if they are like those so far.
+
+    Rows that are drawn and wait for a verdict come first, whatever ``num_more`` says; else it is the size of a
+    further draw, cut to the rows that are left. The flags are those of simulated draws in which labels are wrong as
+    often as ``error_probability`` (N,) says: an expectation, not a promise.
+    """
+    labeled = int(np.count_nonzero(verified.drawn_from(given_labels)))
+    num_more = verified.num_waiting or max(0, min(num_more, labeled - verified.size))
+    total = verified.size + num_more
+    # Only the first draw's end is a size that was fixed beforehand.
+    is_watched = verified.num_draws > 1 or (verified.size > 0 and not verified.num_waiting)
+    # Before the first verdict the widest interval is the only one that can be announced.
+    share = verified.is_wrong(given_labels).sum() / verified.size if verified.size else 0.5
+    share_unsure = verified.is_unsure.sum() / verified.size if verified.size else 0.0
+    num_unsure = round(share_unsure * total)
+    interval = rate_interval(
+        min(round(share * total), total - num_unsure),
+        total,
+        num_unsure=num_unsure,
+        population=max(labeled, 1),
+        is_watched=is_watched,
+    )
+    if not num_more:
+        why = "Every label that can be drawn is verified; the noise rate is known."
+        return MoreRows(0, interval.low, interval.high, 0.0, why)
+    if not verified.size:
+        half = percent((interval.high - interval.low) / 2)
+        why = f"{num_more} rows: the noise rate to within {half} either way or better."
+        return MoreRows(num_more, interval.low, interval.high, 0.0, why)
+    rate = f"{num_more:,} more rows: noise rate within {percent(interval.low)} to {percent(interval.high)}"
+    if verified.size < MIN_ROWS_TO_FORECAST:
+        sentence = f"{rate}, going by the few that are judged."
+        return MoreRows(num_more, interval.low, interval.high, 0.0, sentence)
+    size_backing = int(verified.backing_mask.sum())
+    num_rows = (verified.largest_draw or total) if verified.num_waiting else num_more
+    if verified.backing is not None and num_rows <= size_backing:
+        sentence = f"{rate}. Promises stay with the {size_backing:,} rows of the larger draw."
+        return MoreRows(num_more, interval.low, interval.high, 0.0, sentence)
+    to_judge = verified.drawn_from(given_labels)
+    to_judge[verified.sample_ids] = False
+    size = max(1, round(num_rows * float(_calibrating_rows(verified, calibrating).mean())))
+    flags = _simulated_flags(trust_score, error_probability, to_judge, size, q, seed)
+    chance, mean = float((flags > 0).mean()), round(float(flags.mean()))
+    sentence = (
+        f"{rate}; promises then rest on {num_rows:,} rows: about {mean:,} labels flagged at {percent(q)} "
+        f"({percent(chance)} chance of any)."
+    )
+    return MoreRows(num_more, interval.low, interval.high, chance, sentence)
+
+
+def _simulated_flags(
+    trust_score: NDArray[np.floating],
+    error_probability: NDArray[np.floating],
+    to_judge: NDArray[np.bool_],
+    size: int,
+    q: float,
+    seed: int,
+) -> NDArray[np.float64]:
+    """Flags at q for each simulated draw of ``size`` rows, which are wrong as often as their probability says."""
+    places = np.flatnonzero(to_judge & np.isfinite(trust_score) & np.isfinite(error_probability))
+    doubt = -np.asarray(trust_score, dtype=np.float64)[places]
+    wrong = np.asarray(error_probability, dtype=np.float64)[places]
+    ordered = np.sort(doubt)
+    generator = np.random.default_rng(seed)
+    flags = np.zeros(NUM_SIMULATIONS)
+    for trial in range(NUM_SIMULATIONS if len(places) else 0):
+        drawn = generator.integers(len(places), size=size)
+        is_right = generator.random(size) >= wrong[drawn]
+        cut, _ = _lowest_cut(ordered, doubt[drawn][is_right], size, len(places), q)
+        flags[trial] = 0 if np.isnan(cut) else len(places) - np.searchsorted(ordered, cut, side="right")
+    return flags

@@ -1,0 +1,142 @@
+"""The parts of a data set (train, validation, test): how wrong the labels of each are, and what they share.
+
+A wrong label in the test set misleads every later decision, and a picture that stands in train and test flatters
+it; so both are said part by part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from auditor.statistics.intervals import Interval, per_class_intervals
+from auditor.statistics.witnesses import Verified
+
+MOST_SPLITS = 20
+"""Splits that are listed, the largest first; a column with more values divides nothing that people name."""
+
+
+@dataclass(frozen=True)
+class SplitReport:
+    """One split as its labels and pictures show it."""
+
+    name: str
+    num_labeled: int
+    num_doubtful: int
+    expected_wrong: float
+    """Sum of error probabilities over the split's samples."""
+    num_found: int
+    """Labels that people found wrong."""
+    interval: Interval | None
+    """Share wrong from the verified rows of this split; None without any."""
+    num_copied: int
+    """Samples whose picture, the same to the last pixel, also stands in another split."""
+    num_alike: int
+    """Further samples with a near copy in another split: look at them."""
+
+
+def split_reports(
+    splits: NDArray[Any],
+    given_labels: NDArray[np.integer],
+    error_probability: NDArray[np.floating],
+    is_doubtful: NDArray[np.bool_],
+    *,
+    found_wrong: Collection[int] = (),
+    shared: pd.DataFrame | None = None,
+    verified: Verified | None = None,
+) -> list[SplitReport]:
+    """One report a split, the largest first; empty where none is named, or one that holds every sample.
+
+    Rows drawn at random among all labels are random among those of a split too, so each interval holds for itself.
+
+    Args:
+        splits: (N,) names as objects, None where a sample names none.
+        given_labels: (N,) int, -1 unlabeled.
+        error_probability: (N,) float, NaN where unknown.
+        is_doubtful: (N,) bool.
+        found_wrong: sample_ids that people found wrong.
+        shared: of ``shared_pictures``.
+        verified: rows judged at random; None where they do not count.
+    """
+    codes, names = pd.factorize(splits, use_na_sentinel=True)
+    labeled, num_splits = given_labels >= 0, len(names)
+    if not num_splits or (num_splits == 1 and (codes >= 0).all()):
+        return []
+
+    def counted(rows: NDArray[np.bool_], weights: NDArray[np.float64] | None = None) -> NDArray[Any]:
+        rows = rows & (codes >= 0)
+        return np.bincount(
+            codes[rows], weights=None if weights is None else weights[rows], minlength=num_splits
+        )
+
+    sizes, doubtful = counted(labeled), counted(labeled & is_doubtful)
+    wrong = counted(labeled, np.nan_to_num(error_probability))
+    found = counted(np.isin(np.arange(len(codes)), list(found_wrong)))
+    copied = alike = np.zeros(num_splits, dtype=np.int64)
+    if shared is not None and len(shared):
+        at = codes[shared.sample_id.to_numpy(dtype=np.int64)]
+        copied = np.bincount(at[shared.is_copied], minlength=num_splits)
+        alike = np.bincount(at[~shared.is_copied], minlength=num_splits)
+    intervals = None if verified is None else _intervals(codes, num_splits, given_labels, verified)
+    reports = [
+        SplitReport(
+            name=str(names[k]),
+            num_labeled=int(sizes[k]),
+            num_doubtful=int(doubtful[k]),
+            expected_wrong=float(wrong[k]),
+            num_found=int(found[k]),
+            interval=intervals[k] if intervals is not None and intervals[k].num_rows else None,
+            num_copied=int(copied[k]),
+            num_alike=int(alike[k]),
+        )
+        for k in range(num_splits)
+    ]
+    return sorted(reports, key=lambda one: (-one.num_labeled, one.name))[:MOST_SPLITS]
+
+
+def _intervals(
+    codes: NDArray[np.integer], num_splits: int, given_labels: NDArray[np.integer], verified: Verified
+) -> list[Interval]:
+    """Each split's share of wrong labels; samples without a split count as one more, which is left out."""
+    parts = np.where(codes >= 0, codes, num_splits)
+    return per_class_intervals(
+        np.where(verified.drawn_from(given_labels), parts, -1),
+        verified.sample_ids,
+        verified.is_wrong(given_labels),
+        num_splits + 1,
+        is_unsure=verified.is_unsure,
+        is_watched=verified.is_watched,
+    )[:num_splits]
+
+
+def shared_pictures(splits: NDArray[Any], duplicates: pd.DataFrame) -> pd.DataFrame:
+    """The rows of ``catalog.datasets.duplicates`` whose group has members in several splits.
+
+    Adds ``split`` and ``is_copied`` (bool): the same pixels stand in another split; else only a near copy does.
+    """
+    table = duplicates.assign(split=splits[duplicates.sample_id.to_numpy(dtype=np.int64)])
+    table = table[table.split.notna()]
+    table = table[table.groupby("duplicate_group").split.transform("nunique") > 1]
+    same_pixels = table.groupby("content_hash").split.transform("nunique") > 1
+    return table.assign(is_copied=same_pixels & (table.content_hash != "")).reset_index(drop=True)
+
+
+def shared_sentence(reports: list[SplitReport]) -> str:
+    """How many pictures stand in more than one split; empty where none does."""
+    copied, alike = (sum(getattr(one, name) for one in reports) for name in ("num_copied", "num_alike"))
+    said = []
+    if copied:
+        said.append(
+            f"{copied:,} samples show a picture that also stands in another split, the same to the last pixel: "
+            "what is trained on it is tested on it."
+        )
+    if alike:
+        said.append(
+            f"{alike:,} {'more ' if copied else 'samples '}have a near copy in another split: look at them."
+        )
+    return " ".join(said)

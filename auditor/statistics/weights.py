@@ -1,0 +1,210 @@
+"""How much each witness counts before anybody verified a row.
+
+Two things about a network can be seen without truth. How often the others predict the class that it predicts:
+networks that err independently agree where both are right (Dawid and Skene 1979 estimate skill so), but one that is
+better than all others agrees with them least. And how often it predicts the given label: that is one more opinion,
+and accuracy on noisy labels ranks networks as accuracy on true ones does (Chen, Ye, Chen, Zhao and Heng 2021,
+"Robustness of Accuracy Metric and its Inspirations in Learning with Noisy Labels"), unless a network knows wrong
+labels by heart. What it has memorized shows on the labels that the others doubt most (``Votes.obeys``); it is taken
+out of its agreement with the labels and counts against it besides:
+
+    skill = odds(agrees with others) * odds(agrees with labels, beyond memory) ^ 4 * (1 - memorized) ^ 2
+
+Weights are squared skills, as a weight by inverse variance would be. A network far better than the others obeys
+labels that they doubt because it is right and they are wrong. So skill is seen twice, with all that is obeyed taken
+for memory and with only what no network could know (``Votes.surely_memorized``), and a weight leaves an equal share
+only as far as both agree. Nobody falls below a fifth of an equal share. On the 27 runs it was chosen on: .003 to
+.021 AUROC better than equal weights on CIFAR-10, .001 worse at most on MNIST.
+
+Where witnesses part, as under structured noise, those count more that separate the labels into two groups
+(``separation``), if one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.statistics.separation import ONE_GROUP, separation
+from auditor.statistics.witnesses import UNLABELED, Witness, row_chunks
+
+LEAST_SEPARATION = 0.005
+"""Separation beyond chance granted to a witness that separates nothing, where another one does."""
+FEWEST_VOTERS = 2
+"""Witnesses that predict classes, so that each has another to be held against."""
+LEAST_SHARE = 0.25
+"""Of an equal share, what skill leaves to anybody before all shares are scaled to sum to 1 (by 1.25 at most)."""
+SUREST = 0.05
+"""Share of the rows, those on which the others are surest of another class, that show what a witness memorized."""
+
+
+@dataclass(frozen=True)
+class UnlearnedWeights:
+    """Weights that need no verified rows."""
+
+    weights: Mapping[str, float]
+    """By witness, positive, summing to 1."""
+    title: str
+    why: str
+
+
+@dataclass(frozen=True, eq=False)
+class Votes:
+    """How the predicted classes of W witnesses stand to those of the others and to the given labels."""
+
+    with_others: NDArray[np.int64]
+    """(W, 2) rows on which the witness predicts the class that all others predict together, and rows where not."""
+    with_given: NDArray[np.int64]
+    """(W, 2) rows on which it predicts the given label, and rows where not."""
+    obeys: NDArray[np.float64]
+    """(W,) in [0, 1]: of labels that the others doubt most, the share that the witness predicts nevertheless."""
+    others_agree: NDArray[np.float64]
+    """(W,) in [0, 1]: of the rows on which the others are as sure, the share that has the label they predict."""
+
+    def skill(self, memorized: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(W,) not negative, without a unit, of witnesses that know a share (W,) of the labels by heart."""
+        # One of each is added, so that perfect agreement and none stay finite.
+        agreed, differed = (self.with_others + 1).T
+        num = self.with_given.sum(axis=1)
+        share = self.with_given[:, 0] / np.maximum(num, 1)
+        beyond = np.clip((share - memorized) / np.maximum(1 - memorized, 1e-9), 0.0, 1.0)
+        odds = (beyond * num + 1) / ((1 - beyond) * num + 1)
+        return np.asarray(agreed / differed * odds**4 * (1 - memorized) ** 2)
+
+    def surely_memorized(self, noise_rate: float) -> NDArray[np.float64]:
+        """(W,) what one obeys beyond what a witness that never errs would, should so many labels be wrong.
+
+        Where the others are as sure, they are right on a share p = others_agree / (1 - noise_rate), so of the
+        labels that they doubt there (1 - p)(1 - noise_rate) / (1 - others_agree) are right nevertheless.
+        """
+        right = 1.0 - noise_rate
+        doubted = np.maximum(1.0 - self.others_agree, 1e-9)
+        excused = np.clip((right - self.others_agree) / doubted, 0.0, 1.0)
+        return np.clip((self.obeys - excused) / np.maximum(1.0 - excused, 1e-9), 0.0, 1.0)
+
+
+def unlearned_weights(
+    witnesses: Sequence[Witness],
+    given_labels: NDArray[np.integer],
+    *,
+    parted: bool,
+    noise_rate: float,
+) -> UnlearnedWeights:
+    """Weigh by separation where the witnesses ``parted`` and one separates, else by skill, else all the same.
+
+    Args:
+        witnesses: at least one; their predictions may be memory maps, each is read once or twice in chunks.
+        given_labels: (N,) int in {-1, 0..K-1}.
+        parted: two witnesses rank very differently.
+        noise_rate: guessed share of wrong labels, in [0, 1].
+    """
+    names = [witness.name for witness in witnesses]
+    voters = [witness for witness in witnesses if witness.pred_probs is not None]
+    if parted:
+        beyond = {voter.name: separation(voter, given_labels) - ONE_GROUP for voter in voters}
+        if max(beyond.values(), default=0.0) > 0:
+            weights = _shares(names, {name: max(one, LEAST_SEPARATION) for name, one in beyond.items()})
+            return UnlearnedWeights(
+                weights,
+                "Weights by separation",
+                "the witnesses part, so those count more that separate the labels into two groups; "
+                f"{_heaviest(weights)}.",
+            )
+    if len(voters) >= FEWEST_VOTERS:
+        shares = _agreement_shares(votes(voters, given_labels), noise_rate)
+        weights = _shares(names, dict(zip((voter.name for voter in voters), shares.tolist(), strict=True)))
+        floor = LEAST_SHARE / len(names)
+        weights = _shares(names, {name: max(weight, floor) for name, weight in weights.items()})
+        return UnlearnedWeights(
+            weights,
+            "Weights by agreement",
+            "those count more whose predicted class the others and the given labels share, without what a witness "
+            f"knows by heart; {_heaviest(weights)}.",
+        )
+    equal = dict.fromkeys(names, 1.0 / len(names))
+    return UnlearnedWeights(equal, "Equal weights", "every witness counts the same.")
+
+
+def votes(witnesses: Sequence[Witness], given_labels: NDArray[np.integer]) -> Votes:
+    """Count where each witness predicts what the others predict together, and what the label says.
+
+    The others predict the class of their highest mean probability. Rows without a label count nothing, nor do rows
+    on which the witness or all others have no opinion.
+
+    Args:
+        witnesses: W of them, all with ``pred_probs`` (N, K).
+        given_labels: (N,) int in {-1, 0..K-1}.
+    """
+    arrays = [witness.pred_probs for witness in witnesses if witness.pred_probs is not None]
+    with_others = np.zeros((len(arrays), 2), dtype=np.int64)
+    with_given = np.zeros_like(with_others)
+    looks: list[list[NDArray[np.float32]]] = [[] for _ in arrays]
+    for rows in row_chunks(len(given_labels), len(arrays) * arrays[0].shape[1]):
+        given = np.asarray(given_labels[rows])
+        labeled = given != UNLABELED
+        given = given[labeled]
+        probs = np.stack(
+            [np.asarray(array[rows], dtype=np.float32)[labeled] for array in arrays]
+        )  # (W, n, K)
+        spoken = np.isfinite(probs).all(axis=2)
+        probs[~spoken] = 0.0
+        for number, own in enumerate(probs):
+            judged = spoken[number] & (spoken.sum(axis=0) > 1)
+            others = np.delete(probs, number, axis=0).sum(axis=0)[judged]
+            says, label = own[judged].argmax(axis=1), given[judged]
+            with_others[number] += _split(says == others.argmax(axis=1))
+            with_given[number] += _split(says == label)
+            agree = others.argmax(axis=1) == label
+            looks[number].append(np.stack([_sureness(others), agree, says == label]).astype(np.float32))
+    shares = [_on_doubted(*np.concatenate(parts, axis=1)) for parts in looks]
+    return Votes(with_others, with_given, *np.array(shares).T)
+
+
+def _agreement_shares(seen: Votes, noise_rate: float) -> NDArray[np.float64]:
+    """(W,) shares by squared skill, each moved from an equal share only as far as both views of memory agree."""
+    equal = np.full(len(seen.obeys), 1 / len(seen.obeys))
+    views = [equal]
+    for memorized in (seen.obeys, seen.surely_memorized(noise_rate)):
+        squared = seen.skill(memorized) ** 2
+        views.append(squared / squared.sum() if squared.sum() > 0 else equal)
+    return np.asarray(np.median(views, axis=0))
+
+
+def _split(hits: NDArray[np.bool_]) -> tuple[int, int]:
+    return int(hits.sum()), int((~hits).sum())
+
+
+def _sureness(probs: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(n,) share of the (n, K) mass that the best class has more than the second, in [0, 1]."""
+    if probs.shape[1] < 2:
+        return np.ones(len(probs), np.float32)
+    second, best = np.partition(probs, -2, axis=1)[:, -2:].T
+    return np.asarray((best - second) / np.maximum(probs.sum(axis=1), 1e-12))
+
+
+def _on_doubted(
+    sureness: NDArray[np.float32], agree: NDArray[np.float32], obeys: NDArray[np.float32]
+) -> tuple[float, float]:
+    """What one obeys of the most doubted labels, and how often the others agree with labels if they are as sure."""
+    doubted = np.flatnonzero((agree == 0) & (sureness > 0))
+    if not len(doubted):
+        return 0.0, 1.0
+    num = min(len(doubted), max(1, round(SUREST * len(sureness))))
+    least = np.partition(sureness[doubted], -num)[-num]
+    surest = doubted[sureness[doubted] >= least]
+    return float(obeys[surest].mean()), float(agree[sureness >= least].mean())
+
+
+def _shares(names: Sequence[str], known: Mapping[str, float]) -> dict[str, float]:
+    """Shares that sum to 1; whoever brings no predictions weighs as the others do on average."""
+    usual = sum(known.values()) / len(known)
+    raw = {name: known.get(name, usual) for name in names}
+    return {name: value / sum(raw.values()) for name, value in raw.items()}
+
+
+def _heaviest(weights: Mapping[str, float]) -> str:
+    best = max(weights, key=weights.__getitem__)
+    return f"{best} most, with {weights[best]:.0%}"

@@ -1,0 +1,261 @@
+"""Settings of Co-teaching, its family and S2E's search, each with its unit, range and source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engines.coteaching.rules import PAIR_VARIANTS, SCHEDULED_VARIANTS, VARIANTS
+from engines.coteaching.s2e_rules import RULES, SearchBudget, hyperband_brackets
+from engines.coteaching.schedules import SPACES, FloatArray, coteaching_keep_rate
+from engines.shared.config import (
+    LINEAR_TAIL_START,
+    LoopConfig,
+    at_least,
+    check_preset,
+    learning_rate_at,
+    one_of,
+    within,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoteachingConfig(LoopConfig):
+    """Two networks that teach each other their small-loss samples, under a searched keep rate R(t)."""
+
+    variant: str = "coteaching"
+    """``coteaching``, or a relative: ``coteaching_plus``, ``decoupling``, ``mentornet`` (self-paced),
+    ``standard``, ``f_correction``, ``reweight`` (L2RW, needs trusted samples)."""
+    width: int | None = None
+    """Narrower or wider network than published; None is the published width."""
+    dropout: bool = True
+    """False switches the network's own dropout off (the released code's cnn9 under PyTorch 0.3)."""
+    standardize: bool = True
+    """False feeds pixels in [0, 1], as published."""
+
+    # --- R(t) ---
+    keep_schedule: str = "searched"
+    """``"searched"`` (S2E) or ``"coteaching"`` (Eq. 4)."""
+    noise_rate: float | None = None
+    """tau of Eq. 4 in [0, 1). None: estimated from the losses (two Gaussians) and never asked for."""
+    ramp_epochs: float | None = None
+    """t_k of Eq. 4. None: 10, at most a third of the epochs (measured)."""
+    ramp_exponent: float = 1.0
+    """c of Eq. 4, above 0."""
+    warmup_epochs: int = 1
+    """First epochs with R = 1, in the search and in the final training alike. The search trains them once and
+    every trial goes on from there: with 1 that changes nothing for spaces with R(0) = 1; more is a stated
+    restriction of the space. 0: nothing is shared."""
+
+    # --- the search ---
+    space: str = "paper"
+    """Key of ``schedules.SPACES``: S2E as printed (``paper``) or as coded (``code``), and its rivals."""
+    search_rule: str = "newton"
+    """``newton`` (S2E), ``natural``, ``gradient``, ``random``, ``tpe``, ``cmaes``, ``hyperband``, or ``asng``
+    (one set of weights shared by all schedules)."""
+    search_iterations: int = 3
+    """M: times theta moves; published 7 to 20."""
+    search_samples: int = 4
+    """K: schedules drawn each time; published 2 to 6."""
+    search_epochs: int = 10
+    """Epochs of one trial. Below ``epochs`` the trial is a proxy: the same curve, run through faster."""
+    search_rows: int | None = None
+    """Most samples that a trial trains on (a proxy); None is all of them."""
+    search_repeats: int = 1
+    """Seeds that each trial's accuracy is averaged over."""
+    anchors: tuple[float, ...] = (0.2, 0.45)
+    """Values of tau whose Eq. 4 competes with the searched schedules: the search never does worse on the
+    validation rows. Each costs one trial. Published: none."""
+    objective_epochs: int = 3
+    """A trial's accuracy is the mean over so many of its last epochs (small validation sets are noisy)."""
+    min_trusted: int = 100
+    """From so many trusted samples on, their accuracy is what the search maximises and trials do not train on
+    them. With fewer it is the accuracy on held-out given labels."""
+    heldout_share: float = 0.1
+    """Share of the labeled samples held out of the trials where trusted ones are too few, in (0, 0.5]; what
+    ``search_rows`` leaves over joins them (5,000 at most). The final training uses every labeled sample."""
+    tie_margin: float = 0.5
+    """Schedules within so many standard errors of the best validation accuracy count as equal, and the one that
+    drops most is taken: dropping too much costs the ranking little, too little much (measured: AUROC
+    .993 for .996 and .68 for .98) and some test accuracy. Published: 0, the most accurate one."""
+    step_size: float | None = None
+    """delta of Eq. 13; None: by rule."""
+    population: str = "auto"
+    """``"stacked"``: a search iteration's trials train as one batch; ``"one_by_one"``; ``"auto"``: by
+    measurement."""
+
+    # --- the loop as published ---
+    drop_last: bool = False
+    """Leave out an incomplete last batch; published True."""
+    max_batches: int | None = None
+    """Most batches an epoch; the released code has 401."""
+    untrained_epoch_zero: bool = False
+    """Epoch 0 only evaluates the random networks (so 200 epochs train 199 times); published True."""
+    tail_start: float = LINEAR_TAIL_START
+    """Share of the epochs after which ``linear_tail`` starts to fall: 0.4; 0.5 for CIFAR-100."""
+    late_beta1: float | None = None
+    """Adam's beta1 from ``tail_start`` on: 0.1 in Co-teaching's own code; None keeps 0.9 (S2E)."""
+    rank_epochs: int = 5
+    """Last epochs whose evaluation losses make ``loss_rank``; published runs: 20."""
+    plus_start_epoch: int = 0
+    """Co-teaching+: first epoch of the disagreement rule. MNIST 0, CIFAR-10 20, CIFAR-100 5."""
+    plus_gate_steps: int = 5000
+    """Co-teaching+: steps during which a batch without disagreement is learned from in full."""
+
+    # --- what the released codes do instead; see the method page ---
+    legacy_ramp: bool = False
+    """Eq. 4 as coded: the exponent acts on tau."""
+    legacy_loss_scale: bool = False
+    """Divide the mean of the kept losses by their number again."""
+    legacy_plus: bool = False
+    """Co-teaching+: cross-entropy of softmax outputs."""
+    legacy_elite: bool = False
+    """S2E: only the best of the K samples speaks."""
+    legacy_newton: bool = False
+    """S2E: the element-wise product in place of the Newton step."""
+
+    def __post_init__(self) -> None:
+        # JSON has no tuples; a config built from provenance equals the one it came from.
+        object.__setattr__(self, "anchors", tuple(self.anchors))
+        super().__post_init__()
+
+    def problems(self) -> list[str]:
+        found = [
+            *super().problems(),
+            *one_of(self, "variant", VARIANTS),
+            *one_of(self, "keep_schedule", ("searched", "coteaching")),
+            *one_of(self, "space", SPACES),
+            *one_of(self, "search_rule", (*RULES, "asng")),
+            *one_of(self, "population", ("auto", "stacked", "one_by_one")),
+            *at_least(self, 1, "search_iterations", "search_samples", "search_epochs", "search_repeats"),
+            *at_least(self, 1, "objective_epochs", "rank_epochs"),
+            *at_least(
+                self, 0, "warmup_epochs", "min_trusted", "tie_margin", "plus_start_epoch", "plus_gate_steps"
+            ),
+            *within(self, 0.01, 0.5, "heldout_share"),
+            *within(self, 0.0, 0.99, "tail_start"),
+        ]
+        for name in ("search_rows", "max_batches", "width"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                found.append(f"{name} is {value}, it must be at least 1 or None")
+        for name, rates in (("noise_rate", (self.noise_rate,)), ("anchors", self.anchors)):
+            found += [
+                f"{name} holds {rate}, it must be 0 to 0.99"
+                for rate in rates
+                if rate is not None and not 0.0 <= rate <= 0.99
+            ]
+        for name in ("ramp_epochs", "step_size", "ramp_exponent"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                found.append(f"{name} is {value}, it must be above 0")
+        if self.search_rule == "asng" and self.search_samples < 2:
+            found.append("search_samples is 1, asng compares at least 2")
+        searched = self.is_scheduled and self.keep_schedule == "searched"
+        if searched and self.warmup_epochs >= self.search_epochs:
+            found.append(
+                f"warmup_epochs is {self.warmup_epochs} and search_epochs {self.search_epochs}, so that no trial "
+                "would train under its own schedule: raise search_epochs, lower warmup_epochs, or set "
+                "keep_schedule to 'coteaching'"
+            )
+        elif searched and self.search_rule == "hyperband" and self.search_epochs >= 1:
+            shortest = min(epochs for rungs in hyperband_brackets(self.search_epochs) for _, epochs in rungs)
+            if self.warmup_epochs >= shortest:
+                found.append(
+                    f"warmup_epochs is {self.warmup_epochs}, as long as the shortest trials of hyperband, which "
+                    f"nothing would tell apart: lower it below {shortest} or take another search_rule"
+                )
+        if self.untrained_epoch_zero and self.epochs == 1:
+            found.append(
+                "epochs is 1 and untrained_epoch_zero leaves it untrained: set epochs to 2 or more, or "
+                "untrained_epoch_zero to False"
+            )
+        return found
+
+    @classmethod
+    def preset(cls, name: str) -> CoteachingConfig:
+        """``quick``: two minutes for 2,000 small images on one core; ``standard``: for a GPU; ``paper``: S2E's.
+
+        Co-teaching's own publication: ``paper`` with network ``cnn9``, ``keep_schedule="coteaching"``, the
+        ``noise_rate`` known and ``late_beta1=0.1``.
+        """
+        check_preset(name)
+        if name == "quick":
+            return cls(
+                epochs=20,
+                learning_rate=2e-3,
+                search_iterations=2,
+                search_samples=3,
+                search_epochs=6,
+                search_rows=2_000,
+            )
+        if name == "standard":
+            return cls(
+                epochs=60,
+                learning_rate=2e-3,
+                precision="bfloat16",
+                search_iterations=3,
+                search_samples=5,
+                search_epochs=15,
+                search_rows=20_000,
+                anchors=(0.0, 0.2, 0.4, 0.6),
+            )
+        return cls(
+            network="cnn_small",
+            epochs=200,
+            schedule="linear_tail",
+            augment="none",
+            views=1,
+            standardize=False,
+            drop_last=True,
+            max_batches=401,
+            untrained_epoch_zero=True,
+            warmup_epochs=0,
+            ramp_epochs=10.0,
+            rank_epochs=20,
+            search_iterations=10,
+            search_samples=6,
+            search_epochs=200,
+            objective_epochs=1,
+            tie_margin=0.0,
+            anchors=(),
+        )
+
+    @property
+    def group(self) -> int:
+        """Networks of one member: a pair, or one."""
+        return 2 if self.variant in PAIR_VARIANTS else 1
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether the variant has a keep rate."""
+        return self.variant in SCHEDULED_VARIANTS
+
+    @property
+    def budget(self) -> SearchBudget:
+        """What the search may train."""
+        return SearchBudget(
+            iterations=self.search_iterations, samples=self.search_samples, epochs=self.search_epochs
+        )
+
+    def coteaching_curve(self, noise_rate: float, t: FloatArray) -> FloatArray:
+        """Eq. 4 at times t (E,) of this config's full run."""
+        ramp = min(10.0, self.epochs / 3) if self.ramp_epochs is None else self.ramp_epochs
+        return coteaching_keep_rate(
+            t,
+            noise_rate=noise_rate,
+            ramp_epochs=ramp,
+            exponent=self.ramp_exponent,
+            legacy_ramp=self.legacy_ramp,
+        )
+
+    def learning_rate_of(self, epoch: int, num_epochs: int) -> float:
+        """Learning rate of ``epoch`` in a training of ``num_epochs``."""
+        if self.schedule == "linear_tail":
+            start = self.tail_start * num_epochs
+            return self.learning_rate * min(1.0, (num_epochs - epoch) / (num_epochs - start))
+        return learning_rate_at(self, epoch, num_epochs)
+
+    def adam_betas_of(self, epoch: int, num_epochs: int) -> tuple[float, float]:
+        """Adam's betas of ``epoch`` in a training of ``num_epochs``."""
+        is_late = self.late_beta1 is not None and epoch >= self.tail_start * num_epochs
+        return (self.late_beta1 if is_late and self.late_beta1 is not None else 0.9), 0.999

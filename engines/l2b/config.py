@@ -1,0 +1,130 @@
+"""The settings of L2B: what each field means, its range, and where its default comes from."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+
+from engines.l2b.step import DERIVATIVES
+from engines.l2b.weights import META_VARIANTS, NORMALIZATIONS, VARIANTS
+from engines.shared.config import LoopConfig, at_least, check_preset, learning_rate_at, one_of, within
+from engines.shared.selection import MIXTURE_STEPS
+
+META_SOURCES = ("auto", "trusted", "mixture")
+
+
+@dataclass(frozen=True, kw_only=True)
+class L2BConfig(LoopConfig):
+    """The shared loop, the meta step, the meta set, and the method's baselines as variants."""
+
+    variant: str = "l2b"
+    """``l2b``, ``alpha_plus_beta_1``, ``l2rw``, ``alpha0``, ``bootstrap`` or ``cross_entropy``."""
+    normalization: str = "joint"
+    """``joint`` (eq. 8), ``sigmoid`` or ``softmax``; the last two are nearly uniform."""
+    softmax_temperature: float = 10.0
+    """Temperature of ``softmax``, above 0 (published command for ISIC2019: 10)."""
+    derivative: str = "exact"
+    """``exact``; ``finite_difference`` (one forward instead of the tangents; loses its digits in bfloat16);
+    ``last_layer`` (cheapest; only the classifier's weights take part)."""
+    lookahead: str = "none"
+    """Where v is taken: ``none`` = the current parameters (paper), ``optimizer`` = after momentum and weight
+    decay (published code; needs SGD)."""
+    warmup_epochs: int = 4
+    """Epochs of plain cross-entropy first, at least 0; never more than half of ``epochs``."""
+    meta_batch_size: int = 64
+    """Samples of a meta batch, at least 2; the cheapest knob of the step's price."""
+    meta_source: str = "auto"
+    """``trusted``, ``mixture`` (small losses) or ``auto``: trusted where every class has at least 5."""
+    meta_per_class: int = 50
+    """Most samples of a class in a meta set made from small losses."""
+    meta_threshold: float = 0.5
+    """Smallest posterior of the mixture's low-loss component to be believed, 0 to 1 (0.6 at 90 % noise)."""
+    meta_loss_epochs: int = 1
+    """Epochs whose scaled losses are averaged before the mixture is fitted (5 at 90 % noise)."""
+    meta_mixture_steps: int = MIXTURE_STEPS
+    """EM steps of the mixture at most, at least 1: 10 (paper); 100 lets it converge."""
+    meta_learning_rate: float = 1.0
+    """eta of eq. (5), above 0; cancels in ``joint``."""
+    train_on_trusted: bool = True
+    """False: trusted samples serve as meta set only (paper)."""
+    clip_norm: float = 0.8
+    """Largest global gradient norm; 0 = no clipping (published: 0.25 CIFAR-10, 0.8 CIFAR-100)."""
+    min_direction_norm: float = 1e-6
+    """Below this ||v|| a step is plain cross-entropy."""
+    bootstrap_given: float = 0.8
+    """Weight of the given label in the ``bootstrap`` baseline, 0 to 1."""
+    mixup: float = 0.0
+    """0 = off; else both parameters of the Beta distribution (published: 32). Without margins of training."""
+    late_epochs: int = 20
+    """Last epochs whose visits are averaged into the signals, at least 1."""
+
+    def problems(self) -> list[str]:
+        found = [
+            *super().problems(),
+            *one_of(self, "variant", VARIANTS),
+            *one_of(self, "normalization", NORMALIZATIONS),
+            *one_of(self, "derivative", DERIVATIVES),
+            *one_of(self, "lookahead", ("none", "optimizer")),
+            *one_of(self, "meta_source", META_SOURCES),
+            *at_least(self, 2, "meta_batch_size"),
+            *at_least(self, 1, "meta_per_class", "meta_loss_epochs", "meta_mixture_steps", "late_epochs"),
+            *at_least(self, 0, "clip_norm", "min_direction_norm", "mixup", "warmup_epochs"),
+            *within(self, 0, 1, "meta_threshold", "bootstrap_given"),
+        ]
+        for field in ("softmax_temperature", "meta_learning_rate"):
+            if not getattr(self, field) > 0:
+                found.append(f"{field} is {getattr(self, field)}, it must be above 0")
+        if self.lookahead == "optimizer" and self.optimizer != "sgd":
+            found.append("lookahead 'optimizer' needs optimizer 'sgd' (Adam's step is not linear)")
+        if self.derivative == "finite_difference" and self.precision == "bfloat16":
+            found.append(
+                "derivative 'finite_difference' takes steps that bfloat16 rounds away: set precision to 'float32'"
+            )
+        if self.compile and self.variant in META_VARIANTS:
+            found.append(
+                f"compile is True, but variant {self.variant!r} takes meta steps, whose tangents pass through the "
+                "network's own layers and not through a compiled graph: set compile to False"
+            )
+        return found
+
+    @property
+    def first_meta_epoch(self) -> int:
+        """Epoch (0-based) at which meta steps begin: after the warm-up, in the first half at the latest."""
+        return min(self.warmup_epochs, self.epochs // 2)
+
+    @classmethod
+    def schedules(cls) -> tuple[str, ...]:
+        return (*super().schedules(), "cosine_to_zero")
+
+    @classmethod
+    def preset(cls, name: str) -> L2BConfig:
+        """``quick``: minutes on a laptop; ``standard``: 45 epochs; ``paper``: as printed for CIFAR-10.
+
+        ``code`` is ``paper`` as released.
+        """
+        check_preset(name)
+        if name == "quick":
+            return cls(epochs=15, learning_rate=2e-3, late_epochs=6)
+        if name == "standard":
+            return cls(
+                epochs=45, learning_rate=2e-3, warmup_epochs=6, meta_per_class=100, precision="bfloat16"
+            )
+        return cls(
+            network="preact_resnet18", epochs=300, warmup_epochs=10, batch_size=512, meta_batch_size=512,
+            optimizer="sgd", learning_rate=0.15, weight_decay=5e-4, schedule="cosine_to_zero",
+            augment="crop_flip", clip_norm=0.25, train_on_trusted=False,
+            meta_per_class=100, meta_mixture_steps=10, views=1,
+        )  # fmt: skip
+
+    @classmethod
+    def code(cls) -> L2BConfig:
+        """The released code: it takes v after the optimizer's momentum and weight decay, not where it stands."""
+        return dataclasses.replace(cls.preset("paper"), lookahead="optimizer")
+
+
+def l2b_learning_rate(config: L2BConfig, epoch: int) -> float:
+    """The shared schedules, and the published cosine that ends at 0 after the last epoch."""
+    if config.schedule == "cosine_to_zero":
+        return config.learning_rate * 0.5 * (1 + math.cos(math.pi * epoch / config.epochs))
+    return learning_rate_at(config, epoch)

@@ -1,0 +1,243 @@
+"""What a trained network says about every sample, and the trust that follows from it.
+
+Measured: the log-space margin of the given label, averaged over a few test-time views, ranked
+together with the margin averaged over training, is the best score of every method tried. All of it is high
+where the given label looks right.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from engines.contract import UNLABELED
+from engines.shared.device import autocast
+from engines.shared.loader import ImageStore, shift_size, standardize
+from engines.shared.losses import log_margin
+
+MeanStd = tuple[Tensor, Tensor]
+ROWS_AT_ONCE = 65_536
+SCORING_BATCH = {"cpu": 128, "cuda": 512}
+"""Images of up to 64 px scored at once, by device: on a CPU their maps should stay in its cache (512 take a third
+longer)."""
+FEWEST_SCORED = 16
+
+
+class Scores(NamedTuple):
+    """A deterministic pass over all samples, rows in input order."""
+
+    log_probs: NDArray[np.float32]
+    """(N, K), mean over the views of log softmax; not renormalised."""
+    pred_probs: NDArray[np.float32]
+    """(N, K), softmax of ``log_probs``: rows sum to 1."""
+    embeddings: NDArray[np.float32]
+    """(N, D), features of the unmoved image."""
+
+
+def scoring_batch(device: torch.device, image_size: tuple[int, int]) -> int:
+    """Images scored at once: ``SCORING_BATCH``, of images above 64 px as many as have as many pixels in all."""
+    height, width = image_size
+    most = SCORING_BATCH[device.type]
+    return max(FEWEST_SCORED, min(most, most * 64 * 64 // (height * width)))
+
+
+def view_moves(num_views: int, *, channels: int, image_size: tuple[int, int]) -> list[tuple[int, int, bool]]:
+    """(shift down, shift right, mirrored) of each view; the first is the image as it is.
+
+    RGB: {identity, mirrored} x circular shifts {0, +s, -s}. Grey: shifts only, because a mirrored digit or
+    letter is another thing than what the network saw.
+    """
+    s = shift_size(image_size)
+    if channels == 3:
+        views = [(d, d, mirrored) for d in (0, s, -s) for mirrored in (False, True)]
+    else:
+        views = [(y, x, False) for y, x in ((0, 0), (s, 0), (-s, 0), (0, s), (0, -s), (s, s))]
+    return views[:num_views]
+
+
+@torch.no_grad()
+def score_pass(
+    network: nn.Module,
+    store: ImageStore,
+    mean_std: MeanStd | None,
+    *,
+    views: int = 1,
+    batch_size: int | None = None,
+    precision: str = "float32",
+    index: Tensor | None = None,
+) -> Scores:
+    """Run ``network`` (returning features and logits) in evaluation mode over the images of ``store``.
+
+    ``mean_std`` None feeds images in [0, 1]; ``batch_size`` None is ``scoring_batch``.
+    ``index`` (M,) int64 scores those rows only, in that order. Deterministic; the network's mode is restored.
+    Memory: one batch on the device, and the three results, N * (2K + D) * 4 bytes, on the CPU.
+    """
+    order = torch.arange(store.num_samples) if index is None else index
+    batch_size = batch_size or scoring_batch(store.device, store.image_size)
+    was_training = network.training
+    network.eval()
+    shifts = view_moves(views, channels=store.channels, image_size=store.image_size)
+    log_probs: NDArray[np.float32] | None = None
+    embeddings: NDArray[np.float32] | None = None
+    for start in range(0, len(order), batch_size):
+        rows = slice(start, start + batch_size)
+        images = store.batch(order[rows])
+        if mean_std is not None:
+            images = standardize(images, *mean_std)
+        features, total = _batch_log_probs(network, images, shifts, precision)
+        if log_probs is None or embeddings is None:
+            log_probs = np.empty((len(order), total.shape[1]), dtype=np.float32)
+            embeddings = np.empty((len(order), features.shape[1]), dtype=np.float32)
+        log_probs[rows] = total.cpu().numpy()
+        embeddings[rows] = features.float().cpu().numpy()
+    network.train(was_training)
+    assert log_probs is not None
+    assert embeddings is not None
+    return Scores(log_probs, normalized_probs(log_probs), embeddings)
+
+
+@torch.no_grad()
+def heldout_accuracy(
+    network: nn.Module,
+    store: ImageStore,
+    labels: Tensor,
+    mean_std: MeanStd | None,
+    *,
+    batch_size: int | None = None,
+    precision: str = "float32",
+) -> float:
+    """Share of the images of ``store`` classified as ``labels`` (M,), one view, in [0, 1]."""
+    was_training = network.training
+    network.eval()
+    correct = torch.zeros((), dtype=torch.int64, device=store.device)
+    for rows in torch.arange(store.num_samples).split(
+        batch_size or scoring_batch(store.device, store.image_size)
+    ):
+        images = store.batch(rows)
+        if mean_std is not None:
+            images = standardize(images, *mean_std)
+        with autocast(precision, images.device):
+            _, logits = network(images)
+        correct += (logits.argmax(dim=1) == labels[rows].to(logits.device)).sum()
+    network.train(was_training)
+    return float(correct) / store.num_samples
+
+
+def _batch_log_probs(
+    network: nn.Module, images: Tensor, views: list[tuple[int, int, bool]], precision: str
+) -> tuple[Tensor, Tensor]:
+    """Features of the first view (B, D) and the mean over the views of log softmax (B, K)."""
+    features: Tensor | None = None
+    total: Tensor | None = None
+    for down, right, mirrored in views:
+        view = torch.roll(images, (down, right), dims=(2, 3)) if down or right else images
+        view = view.flip(3) if mirrored else view
+        with autocast(precision, images.device):
+            view_features, logits = network(view)
+        log_probs = F.log_softmax(logits.float(), dim=1)
+        total = log_probs if total is None else total + log_probs
+        features = view_features if features is None else features
+    assert features is not None
+    assert total is not None
+    return features, total / len(views)
+
+
+def normalized_probs(log_probs: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Softmax of each row in double, as float32 that sums to 1: (N, K) -> (N, K), in chunks of rows."""
+    probs = np.empty(log_probs.shape, dtype=np.float32)
+    for start in range(0, len(log_probs), ROWS_AT_ONCE):
+        chunk = log_probs[start : start + ROWS_AT_ONCE].astype(np.float64)
+        chunk = np.exp(chunk - chunk.max(axis=1, keepdims=True))
+        probs[start : start + ROWS_AT_ONCE] = chunk / chunk.sum(axis=1, keepdims=True)
+    return probs
+
+
+def test_time_margin(log_probs: ArrayLike, labels: ArrayLike) -> NDArray[np.float32]:
+    """log p of the given label minus the best other: (N, K), (N,) -> (N,); high = clean, NaN where unlabeled.
+
+    the suspicion margin S with its sign turned.
+    """
+    values, given = np.asarray(log_probs, dtype=np.float32), np.asarray(labels, dtype=np.int64)
+    margin = np.empty(len(values), dtype=np.float32)
+    for start in range(0, len(values), ROWS_AT_ONCE):
+        rows = slice(start, start + ROWS_AT_ONCE)
+        part = log_margin(
+            torch.from_numpy(np.array(values[rows])),
+            torch.from_numpy(np.array(given[rows])),
+        )
+        margin[rows] = part.numpy()
+    return margin
+
+
+# pytest would collect it where a test imports it.
+test_time_margin.__test__ = False  # type: ignore[attr-defined]
+
+
+class MarginTracker:
+    """Area under the margin: the mean over visits of the training-time logit margin; high = clean.
+
+    Pleiss et al. 2020, "Identifying mislabeled data using the area under the margin ranking".
+    """
+
+    def __init__(self, num_samples: int, device: torch.device | str = "cpu") -> None:
+        self._sum = torch.zeros(num_samples, dtype=torch.float64, device=device)
+        self._visits = torch.zeros(num_samples, dtype=torch.float64, device=device)
+
+    @torch.no_grad()
+    def update(self, index: Tensor, logits: Tensor, labels: Tensor) -> None:
+        """Add one visit of the samples at ``index`` (B,); logits (B, K), given labels (B,), -1 is skipped."""
+        index = index.to(self._sum.device)
+        labels = labels.to(logits.device)
+        margin = log_margin(logits.detach(), labels).to(self._sum)
+        labeled = (labels != UNLABELED).to(self._sum)
+        self._sum.index_add_(0, index, torch.where(labeled > 0, margin, torch.zeros_like(margin)))
+        self._visits.index_add_(0, index, labeled)
+
+    def margin(self) -> NDArray[np.float32]:
+        """(N,) mean margin over the visits so far; NaN where a sample was never visited."""
+        mean = self._sum / self._visits.masked_fill(self._visits == 0, float("nan"))
+        return mean.float().cpu().numpy()
+
+    def state_dict(self) -> dict[str, Any]:
+        """State for a checkpoint."""
+        return {"sum": self._sum.cpu(), "visits": self._visits.cpu()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from ``state``."""
+        self._sum.copy_(state["sum"])
+        self._visits.copy_(state["visits"])
+
+
+def rank_percentile(values: ArrayLike) -> NDArray[np.float64]:
+    """Mid-rank percentile of each value: (N,) -> (N,) in (0, 1), (rank - 1/2) / number of values.
+
+    Ties share their mean rank. NaN stays NaN and does not count.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    percentile = np.full(array.shape, np.nan)
+    known = ~np.isnan(array)
+    if known.any():
+        _, inverse, counts = np.unique(array[known], return_inverse=True, return_counts=True)
+        mean_rank = np.cumsum(counts) - (counts - 1) / 2.0  # 1-based
+        percentile[known] = (mean_rank[inverse] - 0.5) / known.sum()
+    return percentile
+
+
+def trust_from_evidence(*evidence: ArrayLike) -> NDArray[np.float32]:
+    """Mean rank percentile of the evidence over the whole set: (N,) each -> (N,) float32 in [0, 1].
+
+    Every array is high where the given label looks right. NaN where any evidence is NaN (unlabeled, never
+    visited); those rows do not count in the others' ranks. Ties share their mean rank.
+    """
+    if not evidence:
+        raise ValueError("trust needs at least one array of evidence.")
+    arrays = [np.array(one, dtype=np.float64) for one in evidence]
+    missing = np.any([np.isnan(array) for array in arrays], axis=0)
+    for array in arrays:
+        array[missing] = np.nan
+    return np.mean([rank_percentile(array) for array in arrays], axis=0).astype(np.float32)

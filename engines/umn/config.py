@@ -1,0 +1,154 @@
+"""The settings of UMN, and what its published baselines change in them.
+
+The paper leaves several values open (λ_y, γ, latent sizes, p(x | z_a) of colour images); each is a field
+here. The ``paper`` preset holds what is published, with the assumption named where nothing is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engines.shared.config import LoopConfig, at_least, check_preset, one_of, within
+
+METHODS = ("umn", "m_vae", "constant_weight", "supervised", "mean_teacher", "self_paced")
+GENERATIVE = ("umn", "m_vae", "constant_weight")
+GUIDER_ALONE = ("mean_teacher",)
+"""Methods that predict with the guider (the teacher); the others with both networks."""
+NEED_NOISE_RATE = ("m_vae", "self_paced")
+PUBLISHED_NETWORK = "published"
+"""``network``: the paper's own choice, the flat net for grey images and the 13-layer net for colour."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UMNConfig(LoopConfig):
+    """The shared loop and the settings of UMN. An epoch is one pass over the unlabeled samples.
+
+    Raises:
+        EngineInputError: one or more fields are out of range; the text lists every one of them.
+    """
+
+    method: str = "umn"
+    """``"umn"``; ``"m_vae"`` (ε fixed at the known noise rate); ``"constant_weight"`` (f = 1); ``"mean_teacher"``;
+    ``"self_paced"`` (MentorNet without a mentor: small-loss rows only); ``"supervised"``."""
+    known_noise_rate: float | None = None
+    """Share of wrong labels, for ``m_vae`` and ``self_paced`` only; UMN needs none."""
+    rotations: int = 2
+    """Models, each of which has another part of the labels hidden and judges that part; 1 hides nothing."""
+    labeled_share: float | None = None
+    """Labeled part of a batch; None: as in the samples, at least 0.05 (the paper's 5 of 100)."""
+
+    label_loss: str = "log"
+    """``"linear"`` (paper): f·q(given). ``"log"``: f·log q(given), learns faster, memorises more."""
+    lambda_y: float = 1.0
+    """Weight of the label term against the generative terms [assumption: the paper has none, so 1]."""
+    elbo_scale: str = "pixels"
+    """``"sum"`` (paper): nats of the whole image; ``"pixels"``: nats a pixel, so that λ_y suits any size."""
+    kl_warmup_epochs: int = 0
+    """Epochs over which everything but the reconstruction grows to full weight in the generative loss."""
+    latent_a: int | None = None
+    """d_a, size of the lower latent; None: 256 for ``umn13`` (published), else 50 [assumption]."""
+    latent_b: int = 50
+    """d_b, size of the upper latent [assumption]."""
+    classifier_input: str = "auto"
+    """What q(y) reads: ``"z_a"``, ``"trunk"``, or ``"auto"``: z_a for the flat net, else the trunk."""
+    width: int = 128
+    """First channels of ``umn13`` (published: 128)."""
+    y_chunk: int = 32
+    """Classes at a time in the exact sum over y. The sum's memory: 13 kB for each of batch_size * y_chunk rows of
+    the M2 networks, and 4 * latent_b bytes for each of batch_size * K draws of z_b, which are made at once.
+    Measured at batch 128: a step has 55 MB of tensors at 32 classes and 91 MB at 1,000 (1.4 GB unchunked)."""
+
+    reconstruction: str = "auto"
+    """p(x | z_a): ``"bernoulli"``, ``"gaussian"``, or ``"auto"``: Bernoulli for grey, Gaussian for colour."""
+    reconstruction_variance: float = 0.1
+    """Fixed variance of the Gaussian p(x | z_a) [assumption]."""
+    decoded_side: int | None = 32
+    """Larger images are reconstructed at this many pixels on the longer side (area average); None: as they
+    are (paper)."""
+    standardized: bool = True
+    """Networks see standardised images; the paper's see [0, 1]. The reconstruction is always of [0, 1]."""
+
+    gamma: float | None = None
+    """γ, decay of the guider; None: an average over about 1.5 epochs, 0.9 to 0.999 (the paper has none)."""
+    epsilon_floor: float = 1e-2
+    """ε is raised to this before its weight is taken (f = 6.8 at 10 classes); it is 0 at the first step."""
+    allow_negative_weight: bool = False
+    """Let f(ε) fall below 0 for ε above (K-1)/K, which pushes away from the given label."""
+    epsilon_pass: str = "train"
+    """The learner's probability in ε during training: ``"train"`` (the step's own forward at the posterior
+    mean) or ``"deterministic"`` (one more forward without dropout and noise)."""
+    epsilon_aggregate: str = "ema"
+    """The reported ε: ``"ema"`` over epochs (decay 0.9), ``"final"`` (paper), ``"first_third"``, ``"max"``."""
+
+    consistency_weight: float | None = None
+    """Weight of the squared distance between learner and guider: λ_c, on unlabeled samples and summed over
+    classes; for ``mean_teacher`` on all samples and averaged over classes. None: 0, but for ``mean_teacher`` the
+    published 100·N_L/N, read as 100 times the labeled share of a batch (the same in batches drawn at random)."""
+    ramp_share: float = 0.2
+    """Share of all steps over which the consistency weight grows to its value."""
+    input_noise: float | None = None
+    """Standard deviation of Gaussian noise on the networks' input in [0, 1], drawn anew for the guider; None:
+    0.15 for ``umn13``, else 0 (published). ``augment="auto"`` likewise: shifts for ``umn13``, none for
+    ``umn_mlp``, as every engine for other networks."""
+    adam_beta2: float = 0.99
+    """β2 of Adam (paper: 0.99)."""
+
+    def problems(self) -> list[str]:
+        found = [
+            *super().problems(),
+            *at_least(self, 1, "rotations", "latent_b", "width", "y_chunk"),
+            *at_least(self, 0, "lambda_y", "kl_warmup_epochs"),
+            *within(self, 1e-6, 0.5, "epsilon_floor"),
+            *within(self, 0, 1, "ramp_share", "adam_beta2"),
+            *one_of(self, "method", METHODS),
+            *one_of(self, "label_loss", ("linear", "log")),
+            *one_of(self, "elbo_scale", ("sum", "pixels")),
+            *one_of(self, "classifier_input", ("auto", "z_a", "trunk")),
+            *one_of(self, "reconstruction", ("auto", "bernoulli", "gaussian")),
+            *one_of(self, "epsilon_pass", ("train", "deterministic")),
+            *one_of(self, "epsilon_aggregate", ("ema", "final", "first_third", "max")),
+        ]
+        if not self.reconstruction_variance > 0:
+            found.append(f"reconstruction_variance is {self.reconstruction_variance}, it must be above 0")
+        if self.latent_a is not None:
+            found += at_least(self, 1, "latent_a")
+        if self.consistency_weight is not None:
+            found += at_least(self, 0, "consistency_weight")
+        if self.input_noise is not None:
+            found += at_least(self, 0, "input_noise")
+        if self.labeled_share is not None and not 0 < self.labeled_share < 1:
+            found.append(f"labeled_share is {self.labeled_share}, it must be between 0 and 1")
+        if self.gamma is not None and not 0 <= self.gamma < 1:
+            found.append(f"gamma is {self.gamma}, it must be 0 or more and below 1")
+        if self.decoded_side is not None and self.decoded_side < 1:
+            found.append(f"decoded_side is {self.decoded_side}, it must be at least 1 or None")
+        rate = self.known_noise_rate
+        if rate is not None and not 0 < rate < 1:
+            found.append(f"known_noise_rate is {rate}, it must be between 0 and 1")
+        if rate is None and self.method in NEED_NOISE_RATE:
+            found.append(f"method {self.method!r} needs known_noise_rate, the share of wrong labels")
+        return found
+
+    @classmethod
+    def preset(cls, name: str) -> UMNConfig:
+        """``quick``: minutes on a laptop; ``standard``: longer; ``paper``: as published, one rotation."""
+        check_preset(name)
+        if name == "quick":
+            return cls(epochs=12, learning_rate=2e-3)
+        if name == "standard":
+            return cls(epochs=45, learning_rate=2e-3, precision="bfloat16")
+        return cls(
+            network=PUBLISHED_NETWORK,
+            epochs=350,
+            batch_size=100,
+            schedule="constant",
+            views=1,
+            rotations=1,
+            labeled_share=0.05,
+            label_loss="linear",
+            elbo_scale="sum",
+            decoded_side=None,
+            standardized=False,
+            gamma=0.999,
+            epsilon_aggregate="final",
+        )

@@ -1,0 +1,456 @@
+"""One UMN model (learner, guider, optimizer) and what one epoch of its training does.
+
+A :class:`Bench` holds what every rotation shares: images, given labels, sizes. A :class:`Member` is the
+model of one rotation. Batches carry labeled rows first, then unlabeled ones (row number -1 in the labels).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engines.contract import UNLABELED, TrainingData
+from engines.networks.small import resolve_network
+from engines.shared.config import learning_rate_at, make_optimizer, set_learning_rate
+from engines.shared.device import autocast, make_generator, seeded_init
+from engines.shared.ema import ExponentialAverage
+from engines.shared.loader import (
+    ImageStore,
+    augment,
+    batches_per_epoch,
+    epoch_batches,
+    resolve_augment,
+    standardize,
+)
+from engines.shared.losses import cross_entropy
+from engines.shared.selection import keep_count, select_small_loss
+from engines.umn.config import GENERATIVE, PUBLISHED_NETWORK, UMNConfig
+from engines.umn.equations import (
+    clamp_uncertainty,
+    consistency_ramp,
+    consistency_term,
+    gaussian_entropy,
+    guider_decay,
+    label_term,
+    reconstruction_log_likelihood,
+    sample_gaussian,
+    sum_over_classes,
+    uncertainty,
+    uncertainty_weight,
+    uniform_kl,
+)
+from engines.umn.networks import (
+    Encoding,
+    Generator,
+    Recognizer,
+    StackedVAE,
+    build_classifier_only,
+    build_stacked_vae,
+)
+
+MIN_LABELED_SHARE = 0.05
+PUBLISHED_AUGMENT = {"umn_mlp": "none", "umn13": "shift"}
+"""What ``augment="auto"`` means for the published networks."""
+MEAN_TEACHER_RAMP_DECAY = 0.99
+"""Mean teacher's average while its consistency weight still grows."""
+MEAN_TEACHER_WEIGHT = 100.0
+"""Mean teacher's consistency against the mean cross-entropy of labeled rows (published: 100 N_L / N against the
+cross-entropy over the whole batch, batches drawn at random)."""
+
+
+class Draws(NamedTuple):
+    """The random streams of one epoch, made from (seed, rotation, epoch): nothing to save for a resume."""
+
+    order: torch.Generator
+    moves: torch.Generator
+    noise: torch.Generator
+
+
+class Bench:
+    """What the models of all rotations share."""
+
+    def __init__(self, data: TrainingData, config: UMNConfig, seed: int, device: torch.device) -> None:
+        self.data, self.config, self.seed, self.device = data, config, seed, device
+        self.num_classes = data.num_classes
+        self.store = ImageStore(data.images, device, resident=config.resident)
+        self.mean_std = self.store.mean_std() if config.standardized else None
+        self.labels = torch.from_numpy(data.given_labels.copy())
+        self.network_name = name = self._network_name()
+        augment_name = PUBLISHED_AUGMENT.get(name, "auto") if config.augment == "auto" else config.augment
+        self.augment = resolve_augment(augment_name, self.store.channels, self.store.image_size)
+        self.input_noise = _published(config.input_noise, 0.15 if name == "umn13" else 0.0)
+        self.latent_a = int(_published(config.latent_a, 256 if name == "umn13" else 50))
+        kind = "bernoulli" if self.store.channels == 1 else "gaussian"
+        self.reconstruction = kind if config.reconstruction == "auto" else config.reconstruction
+        self.decoded_size = _decoded_size(self.store.image_size, config.decoded_side)
+        pixels = self.store.channels * math.prod(self.decoded_size)
+        self.elbo_scale = 1.0 if config.elbo_scale == "sum" else 1.0 / pixels
+
+    def _network_name(self) -> str:
+        name, store = self.config.network, self.store
+        if name == PUBLISHED_NETWORK:
+            if max(store.image_size) > 64:
+                return "torchvision:resnet18"
+            return "umn_mlp" if store.channels == 1 or min(store.image_size) < 12 else "umn13"
+        return resolve_network(
+            name,
+            channels=store.channels,
+            image_size=store.image_size,
+            num_samples=store.num_samples,
+            device=self.device,
+        )
+
+    def build(self, rotation: int) -> StackedVAE:
+        """A fresh model on the device, initialised from (seed, rotation)."""
+        shared: dict[str, Any] = {
+            "channels": self.store.channels,
+            "image_size": self.store.image_size,
+            "num_classes": self.num_classes,
+            "width": self.config.width,
+            "weights": self.config.weights,
+        }
+        with seeded_init(self.seed, "network", rotation):
+            if self.config.method not in GENERATIVE:
+                return build_classifier_only(self.network_name, **shared).to(self.device)
+            return build_stacked_vae(
+                self.network_name,
+                latent_a=self.latent_a,
+                latent_b=self.config.latent_b,
+                classifier_input=self.config.classifier_input,
+                decoded_size=self.decoded_size,
+                **shared,
+            ).to(self.device)
+
+    def network_input(self, images: Tensor, noise: torch.Generator) -> Tensor:
+        """Images in [0, 1] as the networks see them: with input noise, standardised."""
+        if self.input_noise > 0:
+            images = images + self.input_noise * _normal(images.shape, noise, self.device)
+        return images if self.mean_std is None else standardize(images, *self.mean_std)
+
+
+class Member:
+    """The model of one rotation: learner, guider and optimizer, and the rows it trains on.
+
+    Args:
+        bench: what all rotations share.
+        rotation: 0-based.
+        is_hidden: (N,) bool, labels that this model must not see.
+    """
+
+    def __init__(self, bench: Bench, rotation: int, is_hidden: np.ndarray) -> None:
+        self.bench, self.rotation, self.is_hidden = bench, rotation, is_hidden
+        config = bench.config
+        shown = bench.data.labeled & ~is_hidden
+        self.labeled_rows = torch.from_numpy(np.flatnonzero(shown))
+        self.unlabeled_rows = torch.from_numpy(np.flatnonzero(~shown))
+        if config.method in ("supervised", "self_paced"):
+            self.unlabeled_rows = self.unlabeled_rows[:0]
+        self.model = bench.build(rotation)
+        self.guider = ExponentialAverage(self.model.recognizer)
+        self.optimizer = make_optimizer(self.model.parameters(), config)
+        if config.optimizer == "adam":
+            for group in self.optimizer.param_groups:
+                group["betas"] = (0.9, config.adam_beta2)
+        self.num_labeled, self.num_unlabeled = self._batch_parts()
+        self.steps_per_epoch = self._steps_per_epoch()
+        self.total_steps = self.steps_per_epoch * config.epochs
+        self.ramp_steps = max(1, round(config.ramp_share * self.total_steps))
+        self.consistency_weight = self._consistency_weight()
+        self.gamma = config.gamma if config.gamma is not None else _gamma_for(self.steps_per_epoch)
+        self.step = 0
+        if config.compile and bench.device.type == "cuda":
+            self.model.recognizer.trunk.compile()
+
+    def _batch_parts(self) -> tuple[int, int]:
+        """Labeled and unlabeled rows of a batch."""
+        size, config = self.bench.config.batch_size, self.bench.config
+        if not len(self.unlabeled_rows):
+            return size, 0
+        natural = len(self.labeled_rows) / (len(self.labeled_rows) + len(self.unlabeled_rows))
+        share = config.labeled_share or max(MIN_LABELED_SHARE, natural)
+        labeled = min(size - 1, max(1, round(share * size)))
+        return labeled, size - labeled
+
+    def _steps_per_epoch(self) -> int:
+        if not self.num_unlabeled:
+            return batches_per_epoch(len(self.labeled_rows), self.num_labeled)
+        return math.ceil(len(self.unlabeled_rows) / self.num_unlabeled)
+
+    def _consistency_weight(self) -> float:
+        """The weight of the config; None is 0, and mean teacher's published 100 per labeled share of a batch."""
+        config = self.bench.config
+        if config.consistency_weight is not None or config.method != "mean_teacher":
+            return config.consistency_weight or 0.0
+        return MEAN_TEACHER_WEIGHT * self.num_labeled / (self.num_labeled + self.num_unlabeled)
+
+    @property
+    def recognizer(self) -> Recognizer:
+        """The learner as what scoring reads: images -> (embedding, logits)."""
+        return self.model.recognizer
+
+    def batches(self, order: torch.Generator) -> Iterator[tuple[Tensor, int]]:
+        """(rows, number of labeled rows in front) for each step of an epoch.
+
+        One pass over the unlabeled samples, labeled ones cycling beside them; without unlabeled samples one
+        pass over the labeled ones.
+        """
+        if not self.num_unlabeled:
+            for rows in epoch_batches(self.labeled_rows, self.num_labeled, order):
+                yield rows, len(rows)
+            return
+        needed = self.steps_per_epoch * self.num_labeled
+        passes = math.ceil(needed / len(self.labeled_rows))
+        cycle = torch.cat([torch.randperm(len(self.labeled_rows), generator=order) for _ in range(passes)])
+        shuffled = torch.randperm(len(self.unlabeled_rows), generator=order)
+        for step, part in enumerate(shuffled.split(self.num_unlabeled)):
+            labeled = cycle[step * self.num_labeled : (step + 1) * self.num_labeled]
+            yield torch.cat([self.labeled_rows[labeled], self.unlabeled_rows[part]]), self.num_labeled
+
+    def train_epoch(self, epoch: int) -> tuple[dict[str, float], float]:
+        """One epoch: means of every term of the loss, and the accuracy on the labels shown."""
+        bench = self.bench
+        set_learning_rate(self.optimizer, learning_rate_at(bench.config, epoch))
+        key = (self.rotation, epoch)
+        draws = Draws(
+            make_generator(bench.seed, "order", *key),
+            make_generator(bench.seed, "moves", *key),
+            make_generator(bench.seed, "noise", *key, device=bench.device),
+        )
+        self.model.train()
+        totals: dict[str, Tensor] = defaultdict(lambda: torch.zeros((), device=bench.device))
+        with seeded_init(bench.seed, "dropout", *key):
+            for rows, num_labeled in self.batches(draws.order):
+                for name, value in self._train_step(rows, num_labeled, epoch, draws).items():
+                    totals[name] += value
+        means = {name: float(value) / self.steps_per_epoch for name, value in totals.items()}
+        return means, means.pop("train_accuracy")
+
+    def _train_step(self, rows: Tensor, num_labeled: int, epoch: int, draws: Draws) -> dict[str, Tensor]:
+        """One step of the paper's algorithm; returns the detached mean of every term."""
+        bench, config = self.bench, self.bench.config
+        self.step += 1
+        labels = bench.labels[rows].clone()
+        labels[num_labeled:] = UNLABELED
+        batch = Batch(rows, labels.to(bench.device), num_labeled, augmented(bench, rows, draws))
+        with autocast(config.precision, bench.device):
+            if config.method in GENERATIVE:
+                loss, terms = self._generative_loss(batch, epoch, draws)
+            else:
+                loss, terms = self._classifier_loss(batch, epoch, draws)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        self.optimizer.step()
+        self.guider.update(self.model.recognizer, self._decay())
+        return {**terms, "loss": loss.detach()}
+
+    def _decay(self) -> float:
+        method = self.bench.config.method
+        if method in ("supervised", "self_paced"):
+            return 0.0
+        if method == "mean_teacher" and self.step < self.ramp_steps:
+            return guider_decay(self.step, min(self.gamma, MEAN_TEACHER_RAMP_DECAY))
+        return guider_decay(self.step, self.gamma)
+
+    def _generative_loss(self, batch: Batch, epoch: int, draws: Draws) -> tuple[Tensor, dict[str, Tensor]]:
+        """U10 for one batch."""
+        bench, config = self.bench, self.bench.config
+        recognizer, generator = self.model.recognizer, self.model.generator
+        assert generator is not None
+        # 1. Encode, draw z_a, classify the draw; the exact sum over classes; reconstruct.
+        encoding = recognizer.encode(bench.network_input(batch.images, draws.noise))
+        warmth = 1.0 if not config.kl_warmup_epochs else min(1.0, (epoch + 1) / config.kl_warmup_epochs)
+        terms, log_probs = generative_terms(
+            recognizer,
+            generator,
+            encoding,
+            decoded_target(batch.images, bench.decoded_size),
+            draws.noise,
+            reconstruction=bench.reconstruction,
+            variance=config.reconstruction_variance,
+            y_chunk=config.y_chunk,
+        )
+        rest = terms["posterior_entropy"] + terms["class_sum"] - terms["class_kl"]
+        generative = -(terms["reconstruction"] + warmth * rest)
+
+        # 2. Guider and learner at the posterior mean; ε and its weight, without gradient.
+        learner = recognizer.classify(encoding, encoding.mean).float().softmax(1)
+        guider = self._guider_probs(batch, draws)
+        front = slice(0, batch.num_labeled)
+        labels = batch.labels[front]
+        epsilon = uncertainty(guider[front], self._epsilon_learner(batch, learner)[front], labels)
+        weight = self._weight(epsilon)
+
+        # 3. The loss: mean over the whole batch, the label term from its labeled rows only.
+        label = label_term(log_probs[front], labels, weight, kind=config.label_loss)
+        loss = bench.elbo_scale * generative.mean() - config.lambda_y * label.sum() / len(batch.labels)
+        means = {name: value.detach().mean() for name, value in terms.items()}
+        if self.consistency_weight > 0:
+            distance = consistency_term(learner, guider)[batch.num_labeled :]
+            ramp = self.consistency_weight * consistency_ramp(self.step, self.ramp_steps)
+            consistency = distance.mean() if len(distance) else distance.sum()
+            loss = loss + ramp * consistency
+            means["consistency"] = ramp * consistency.detach()
+        means["label_term"] = config.lambda_y * label.detach().sum() / len(batch.labels)
+        means["generative"] = bench.elbo_scale * generative.detach().mean()
+        means["epsilon"], means["weight"] = epsilon.mean(), weight.mean()
+        means["train_accuracy"] = (learner[front].argmax(1) == labels).float().mean()
+        return loss, means
+
+    def _weight(self, epsilon: Tensor) -> Tensor:
+        """f(ε) of the method: (B,) -> (B,)."""
+        config, num_classes = self.bench.config, self.bench.num_classes
+        if config.method == "constant_weight":
+            return torch.ones_like(epsilon)
+        if config.method == "m_vae":
+            assert config.known_noise_rate is not None
+            epsilon = torch.full_like(epsilon, config.known_noise_rate)
+        clamped = clamp_uncertainty(
+            epsilon, num_classes, floor=config.epsilon_floor, allow_negative=config.allow_negative_weight
+        )
+        return uncertainty_weight(clamped, num_classes)
+
+    @torch.no_grad()
+    def _guider_probs(self, batch: Batch, draws: Draws) -> Tensor:
+        """p_guider of the rows that need it, with its own moves and input noise: (B or labeled, K)."""
+        bench = self.bench
+        rows = batch.rows if self.consistency_weight > 0 else batch.rows[: batch.num_labeled]
+        images = batch.images[: len(rows)]
+        if bench.augment != "none":
+            images = augmented(bench, rows, draws)
+        _, logits = self.guider.module(bench.network_input(images, draws.noise))
+        return logits.float().softmax(1)
+
+    @torch.no_grad()
+    def _epsilon_learner(self, batch: Batch, learner: Tensor) -> Tensor:
+        """The learner's side of ε: this step's forward, or one without dropout and noise."""
+        if self.bench.config.epsilon_pass == "train":
+            return learner.detach()
+        bench, recognizer = self.bench, self.model.recognizer
+        images = bench.store.batch(batch.rows[: batch.num_labeled])
+        recognizer.eval()
+        _, logits = recognizer(images if bench.mean_std is None else standardize(images, *bench.mean_std))
+        recognizer.train()
+        return logits.float().softmax(1)
+
+    def _classifier_loss(self, batch: Batch, epoch: int, draws: Draws) -> tuple[Tensor, dict[str, Tensor]]:
+        """Cross-entropy baselines: plain, on the small losses only, or with mean teacher's consistency."""
+        bench, config = self.bench, self.bench.config
+        _, logits = self.model.recognizer(bench.network_input(batch.images, draws.noise))
+        front = slice(0, batch.num_labeled)
+        labels = batch.labels[front]
+        losses = cross_entropy(logits[front], labels)
+        if config.method == "self_paced":
+            assert config.known_noise_rate is not None
+            drop = config.known_noise_rate * min(1.0, (epoch + 1) / max(1, config.epochs // 10))
+            losses = losses[select_small_loss(losses.detach(), keep_count(1.0 - drop, len(losses)))]
+        loss = losses.mean()
+        means = {"cross_entropy": loss.detach()}
+        if config.method == "mean_teacher":
+            # Mean teacher averages over the whole batch, unlabeled rows adding 0, as U10 does.
+            loss = losses.sum() / len(batch.labels)
+            teacher = self._guider_probs(batch, draws)
+            ramp = self.consistency_weight * consistency_ramp(self.step, self.ramp_steps)
+            # Mean squared over classes, as mean teacher has it, and not summed as in U11.
+            consistency = consistency_term(logits.float().softmax(1)[: len(teacher)], teacher).mean()
+            loss = loss + ramp * consistency / bench.num_classes
+            means["consistency"] = ramp * consistency.detach() / bench.num_classes
+        means["train_accuracy"] = (logits[front].argmax(1) == labels).float().mean()
+        return loss, means
+
+    def state_dict(self) -> dict[str, Any]:
+        """State for a checkpoint."""
+        return {
+            "model": self.model.state_dict(),
+            "guider": self.guider.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "step": self.step,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from ``state``."""
+        self.model.load_state_dict(state["model"])
+        self.guider.load_state_dict(state["guider"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.step = int(state["step"])
+
+
+class Batch(NamedTuple):
+    """One step's rows: labeled in front, -1 behind."""
+
+    rows: Tensor
+    labels: Tensor
+    num_labeled: int
+    images: Tensor
+    """(B, C, H, W) in [0, 1], moved by the learner's augmentation, without input noise."""
+
+
+def generative_terms(
+    recognizer: Recognizer,
+    generator: Generator,
+    encoding: Encoding,
+    target: Tensor,
+    noise: torch.Generator,
+    *,
+    reconstruction: str,
+    variance: float,
+    y_chunk: int,
+) -> tuple[dict[str, Tensor], Tensor]:
+    """The generative terms of the ELBO (U3), each (B,) nats, and log q(y | z_a) (B, K).
+
+    ``reconstruction + posterior_entropy + class_sum - class_kl`` is the ELBO without its label term, for one
+    draw of z_a and one of z_b for every (sample, class).
+    """
+    mean, log_variance = encoding.mean, encoding.log_variance
+    z_a = sample_gaussian(mean, log_variance, _normal(mean.shape, noise, mean.device))
+    log_probs = F.log_softmax(recognizer.classify(encoding, z_a).float(), dim=1)
+    shape = (len(z_a), log_probs.shape[1], generator.latent_b)
+    class_sum = sum_over_classes(
+        generator.class_terms, z_a, log_probs, _normal(shape, noise, z_a.device), y_chunk=y_chunk
+    )
+    output = generator.decoder(z_a).float()
+    return {
+        "reconstruction": reconstruction_log_likelihood(
+            target, output, kind=reconstruction, variance=variance
+        ),
+        "posterior_entropy": gaussian_entropy(log_variance),
+        "class_sum": class_sum,
+        "class_kl": uniform_kl(log_probs),
+    }, log_probs
+
+
+def augmented(bench: Bench, rows: Tensor, draws: Draws) -> Tensor:
+    """Images of ``rows`` in [0, 1], each moved at random."""
+    return augment(bench.store.batch(rows), bench.augment, draws.moves)
+
+
+def decoded_target(images: Tensor, size: tuple[int, int]) -> Tensor:
+    """What the decoder should give: the images, area-averaged where they are larger than ``size``."""
+    return images if images.shape[2:] == size else F.adaptive_avg_pool2d(images, size)
+
+
+def _decoded_size(image_size: tuple[int, int], longest: int | None) -> tuple[int, int]:
+    """Image size scaled down so that its longer side is at most ``longest``."""
+    if longest is None or max(image_size) <= longest:
+        return image_size
+    scale = longest / max(image_size)
+    return max(1, round(image_size[0] * scale)), max(1, round(image_size[1] * scale))
+
+
+def _published(value: float | None, default: float) -> float:
+    return default if value is None else value
+
+
+def _gamma_for(steps_per_epoch: int) -> float:
+    """Decay whose average covers about one and a half epochs, within [0.9, 0.999]."""
+    return min(0.999, max(0.9, 1.0 - 1.0 / (1.5 * steps_per_epoch)))
+
+
+def _normal(shape: Any, generator: torch.Generator, device: torch.device) -> Tensor:
+    return torch.randn(shape, generator=generator, device=device)

@@ -1,0 +1,355 @@
+"""Every screen through the frame, as a person opens it; then one test an action."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.panels import downloads
+from app.session import readers
+from auditor.audits import settle
+from auditor.catalog import audits, datasets, reviews, scores
+from auditor.catalog.db import session
+from auditor.review import decisions as reviewing
+from auditor.review import log, random_sample
+from tests.app.conftest import NUM_SAMPLES, NUM_TEST, verify_sixty
+
+ROOT = Path(__file__).resolve().parents[3]
+DATASET = "tiny [digits](x)"
+PAGES = ["home", "import_", "audit", "verify", "suspects", "map", "classes", "engines", "export"]
+
+
+def open_page(name: str, **state: object) -> AppTest:
+    app = AppTest.from_file(str(ROOT / "app" / "frame.py"), default_timeout=240)
+    for key, value in state.items():
+        app.session_state[key] = value
+    app.run()
+    if name != "home":
+        app.switch_page(f"screens/{name}.py").run()
+    assert not app.exception
+    return app
+
+
+def texts(app: AppTest) -> str:
+    parts = [
+        *app.markdown,
+        *app.caption,
+        *app.info,
+        *app.error,
+        *app.warning,
+        *app.success,
+        *app.text,
+        *app.title,
+    ]
+    return "\n".join(str(part.value) for part in parts)
+
+
+def decisions() -> dict[int, str]:
+    with session() as open_session:
+        return {sample: row.decision for sample, row in reviews.decisions(open_session, 1).items()}
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("page", PAGES)
+def test_page__on_an_empty_machine(page: str) -> None:
+    app = open_page(page)
+    assert not app.error
+    assert app.title
+
+
+@pytest.mark.usefixtures("home")
+def test_home__empty_machine_offers_the_demo_and_an_import() -> None:
+    app = open_page("home")
+    assert app.button(key="home_demo").label == "Make the demo dataset and audit it"
+    assert "Import your own" in [heading.value for heading in app.subheader]
+
+
+@pytest.mark.usefixtures("copied_home")
+@pytest.mark.parametrize("page", PAGES)
+def test_page__on_an_audited_dataset(page: str) -> None:
+    app = open_page(page, reviewer="Ada")
+    assert not app.error
+    assert app.title
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_home__a_dataset_says_what_comes_next_and_leads_there() -> None:
+    app = open_page("home")
+    assert "Judge a small random sample first" in texts(app)
+    app.button(key="home_next_1").click().run()
+    assert [title.value for title in app.title] == ["Verify"]
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_home__found_and_left_are_those_of_classes() -> None:
+    verify_sixty()
+    found = {metric.label: metric for metric in open_page("home").metric}
+    classes = {metric.label: metric.value for metric in open_page("classes").metric}
+    assert found["Found so far"].value == classes["Found by people"] != "0"
+    assert found["Expected left"].delta == classes["Not found yet"]
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_home__what_is_left_is_called_a_guess_until_rows_are_verified() -> None:
+    left = next(metric for metric in open_page("home").metric if metric.label == "Expected left")
+    assert left.delta.startswith("a guess: ")
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_home__names_are_text() -> None:
+    app = open_page("home")
+    assert [heading.value for heading in app.subheader] == [r"tiny \[digits\]\(x\)"]
+
+
+@pytest.mark.usefixtures("copied_home")
+@pytest.mark.parametrize("page", ["suspects", "verify"])
+def test_reviewer__is_asked_once(page: str) -> None:
+    random_sample.draw(DATASET, 4)
+    app = open_page(page)
+    app.text_input(key="reviewer_name").input("Ada")
+    next(button for button in app.button if button.label == "Start").click().run()
+    assert app.session_state["reviewer"] == "Ada"
+    assert not any(field.key == "reviewer_name" for field in app.text_input)
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_suspects__leads_to_verify_until_something_is_drawn() -> None:
+    def hints() -> list[str]:
+        links = open_page("suspects", reviewer="Ada").get("page_link")
+        return [link.proto.label for link in links if "nothing can be promised without" in link.proto.label]
+
+    assert len(hints()) == 1
+    random_sample.draw(DATASET, 4)
+    assert hints() == []
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_suspects__accepting_many_states_its_cost_and_is_undone_in_one_step() -> None:
+    app = open_page("suspects", reviewer="Ada")
+    app.number_input(key="suspects_top").set_value(5).run()
+    assert "of these changes are expected to be wrong" in texts(app)
+    app.button(key="suspects_accept").click().run()
+    assert list(decisions().values()) == ["relabel"] * 5
+    app.button(key="suspects_undo_batch").click().run()
+    assert decisions() == {}
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_suspects__pairs_that_are_not_listed_are_counted() -> None:
+    app = open_page("suspects", reviewer="Ada")
+    app.number_input(key="suspects_top").set_value(100).run()
+    told = texts(app)
+    changes = int(re.findall(r"(\d+) labels would change", told)[0])
+    listed = next(frame.value for frame in app.dataframe if "becomes" in frame.value.columns)
+    more, pairs = map(int, re.findall(r"and (\d+) more in (\d+) other pairs", told)[0])
+    assert (len(listed), listed.labels.sum() + more) == (6, changes)
+    assert pairs <= more
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_verify__draws_at_random_and_shows_what_is_known() -> None:
+    app = open_page("verify", reviewer="Ada")
+    app.number_input(key="verify_size").set_value(12).run()
+    app.button(key="verify_draw").click().run()
+    pending = random_sample.pending(1)
+    assert len(pending) == 12
+    with session() as open_session:
+        given = datasets.given_labels(open_session, 1)
+    for draw, sample in pending:
+        random_sample.record(draw, sample, "label", label=int(given[sample]), reviewer="Ada")
+    app.run()
+    assert "0 of 12 randomly drawn labels are wrong" in texts(app)
+    assert "Every drawn sample is judged" in texts(app)
+
+
+def stored() -> tuple[str, int, float]:
+    """What the noise rate rests on, how many label issues there are, and the errors expected, by the catalog."""
+    with session() as open_session:
+        summary, table = audits.get(open_session, 1).summary, scores.table(open_session, 1)
+    return (
+        summary["noise_rate"]["kind"],
+        int(table.is_label_issue.sum()),
+        float(table.error_probability.sum()),
+    )
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_verify__verdicts_reach_the_ranking() -> None:
+    draw = random_sample.draw(DATASET, 20)
+    for sample in draw.sample_ids:
+        random_sample.record(draw.id or 0, sample, "label", label=0, reviewer="Ada")
+    app = open_page("verify", reviewer="Ada")
+    kind, num_issues, error_probability = stored()
+    assert kind == "guess"
+    app.button(key="verify_settle").click().run()
+    assert not app.error
+    assert [title.value for title in app.title] == ["Suspects"]
+    new_kind, new_num_issues, new_error_probability = stored()
+    assert new_kind == "interval"
+    assert new_num_issues > 2 * num_issues  # few of the labels are the zero that Ada saw everywhere
+    assert new_error_probability > 2 * error_probability
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_engines__show_the_scores_of_the_last_settling() -> None:
+    open_page("engines")
+    draw = random_sample.draw(DATASET, 200)
+    for sample in draw.sample_ids:
+        random_sample.record(draw.id or 0, sample, "label", label=0, reviewer="Ada")
+    before = readers.score_table(readers.audits_of(1)[0])
+    settle.settle(1)
+    with session() as open_session:
+        stored = scores.table(open_session, 1)
+    assert not stored.error_probability.equals(before.error_probability)
+    assert readers.score_table(readers.audits_of(1)[0]).equals(stored)
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_verify__more_are_drawn_on_request() -> None:
+    draw = random_sample.draw(DATASET, 1)
+    random_sample.record(draw.id or 0, draw.sample_ids[0], "unsure", reviewer="Ada")
+    app = open_page("verify", reviewer="Ada")
+    app.button(key="verify_more").click().run()
+    assert len(random_sample.pending(1)) == random_sample.FIRST_SIZE
+    assert random_sample.next_size(1) == NUM_SAMPLES - 1 - random_sample.FIRST_SIZE
+
+
+def accept_three() -> str:
+    with session() as open_session:
+        audit = audits.get(open_session, 1)
+        page = scores.page(open_session, audit, scores.SuspectFilter(only_undecided=True), limit=3)
+    return reviewing.accept(1, 1, reviewing.suggestions(page)[0], reviewer="Ada")
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_export__counts_follow_the_decisions() -> None:
+    accept_three()
+    app = open_page("export")
+    figures = {metric.label: metric.value for metric in app.metric}
+    assert (figures["Keep"], figures["Relabel"], figures["Accepted unseen"]) == ("237", "3", "3")
+    assert figures["Changed by people"] == "0"
+    assert app.button(key=f"export_revert_{reviewing.batches(1).batch[0]}").label == "Revert"
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_export__a_batch_is_reverted() -> None:
+    batch = accept_three()
+    app = open_page("export", reviewer="Grace")
+    app.button(key=f"export_revert_{batch}").click().run()
+    assert decisions() == {}
+    assert set(reviewing.log_frame(1).reviewer) == {"Ada", "Grace"}
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_export__blind_verdicts_are_part_of_the_log() -> None:
+    assert "Nobody has decided anything yet." in texts(open_page("export"))
+    verify_sixty()
+    app = open_page("export")
+    assert "Nobody has decided anything yet." not in texts(app)
+    labels = [button.proto.label for button in app.get("download_button")]
+    assert "Download the whole log (60 rows)" in labels
+    first = pd.read_csv(io.BytesIO(downloads.log_csv(readers.dataset(DATASET), log.entries(1)))).iloc[0]
+    assert (first.review_kind, first.reviewer) == ("blind", "Ada")
+    assert first.filepath == f"images/{first.sample_id:04d}.png"
+    assert first.given_label == readers.dataset(DATASET).class_names[readers.given_labels(1)[first.sample_id]]
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_export__a_promise_that_nobody_can_keep_is_one_friendly_line() -> None:
+    app = open_page("export")
+    app.radio(key="export_policy").set_value("auto").run()
+    assert not app.exception
+    assert "judge a random sample first" in app.error[0].value.replace("\\", "")
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_import__a_path_outside_the_roots_is_one_friendly_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "allowed").mkdir()
+    monkeypatch.setenv("AUDITOR_IMPORT_ROOTS", str(tmp_path / "allowed"))
+    app = open_page("import_")
+    app.text_input(key="import_path").input("/etc")
+    next(button for button in app.button if button.label == "Preview the path").click().run()
+    assert "lies outside the folders that this server may import from" in app.error[0].value.replace("\\", "")
+
+
+@pytest.mark.usefixtures("home")
+def test_import__preview_shows_rows_classes_and_problems(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from tests.app.conftest import write_digits
+
+    table = write_digits(tmp_path / "source", num_samples=30, num_wrong=3)
+    (tmp_path / "source" / "images" / "0007.png").write_bytes(b"no image")
+    lines = table.read_text().splitlines()
+    lines[10] = "images/0009.png,nan,,train,"
+    table.write_text("\n".join(lines))
+    monkeypatch.setenv("AUDITOR_IMPORT_ROOTS", str(tmp_path))
+    app = open_page("import_")
+    app.text_input(key="import_path").input(str(table))
+    next(button for button in app.button if button.label == "Preview the path").click().run()
+    figures = {metric.label: metric.value for metric in app.metric}
+    assert (figures["Samples"], figures["Classes"], figures["Problems"]) == ("30", "11", "1")
+    assert "nan' is taken for a class; leave the cell empty" in texts(app)
+    assert "the import is refused unless those rows are left out" in texts(app)
+    with session() as open_session:
+        assert datasets.list_all(open_session) == []
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_audit__the_finished_audit_shows_its_engines() -> None:
+    app = open_page("audit")
+    assert "finished" in texts(app)
+    assert app.button(key="audit_start").label == "Start the audit"
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_classes__lists_every_class_by_its_own_name() -> None:
+    table = open_page("classes").dataframe[0].value
+    assert {"<b>three</b>", "*four*"} < set(table["class"])
+    assert table["samples"].sum() == 240
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_classes__a_split_leads_to_its_suspects() -> None:
+    app = open_page("classes", reviewer="Ada")
+    table = next(frame.value for frame in app.dataframe if "split" in frame.value.columns)
+    assert table.set_index("split").labels.to_dict() == {"train": NUM_SAMPLES - NUM_TEST, "test": NUM_TEST}
+    place = table["split"].tolist().index("test")
+    app.session_state["classes_splits"] = {"selection": {"rows": [place], "columns": [], "cells": []}}
+    app.run()
+    assert [title.value for title in app.title] == ["Suspects"]
+    chosen = app.selectbox(key="suspects_split")
+    assert chosen.format_func(chosen.value) == f"Split: test ({NUM_TEST})"
+    assert app.query_params["suspects_split"] == "in-test"
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_engines__known_truth_brings_the_detection_figures() -> None:
+    app = open_page("engines")
+    table = app.dataframe[-1].value
+    assert list(table["engine"])[-1] == "Consensus"
+    assert (table["area under ROC"] > 0.6).all()
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_engines__disagreement_leads_to_its_queue() -> None:
+    app = open_page("engines", reviewer="Ada")
+    app.button(key="engines_disagree").click().run()
+    assert [title.value for title in app.title] == ["Suspects"]
+    assert app.selectbox(key="suspects_agreement").value == -1
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_frame__an_unexpected_error_shows_an_id_and_no_traceback(copied_home: Path) -> None:
+    (copied_home / "audits" / "1" / "cross_entropy" / "trust_score.npy").write_bytes(b"broken")
+    app = open_page("engines")
+    assert not app.exception
+    number = app.error[0].value.replace("\\", "").split("logged as ")[1].split(" ")[0]
+    assert f"error {number}" in (copied_home / "app.log").read_text()

@@ -1,0 +1,239 @@
+"""What the bench asks for, called as its routes call it, on a real audit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.server import bench, geometry
+from auditor.audits import arrays
+from auditor.catalog import audits, datasets, reviews
+from auditor.catalog.db import session
+from auditor.errors import NotFoundError
+from auditor.pictures import cache
+from auditor.review import decisions
+from auditor.wording import percent
+from tests.app.conftest import NUM_SAMPLES, NUM_TEST
+
+pytestmark = pytest.mark.usefixtures("copied_home")
+DATASET_ID = AUDIT_ID = 1
+
+
+def first_items(count: int = 3, **where: Any) -> list[dict[str, Any]]:
+    return bench.queue({"audit": AUDIT_ID, "where": where, "limit": count})["items"]
+
+
+def verdict(item: dict[str, Any], decision: str, **more: Any) -> dict[str, Any]:
+    return {
+        "token": f"t{item['sample']}{decision}",
+        "dataset": DATASET_ID,
+        "audit": AUDIT_ID,
+        "sample": item["sample"],
+        "reviewer": "Ada",
+        "seen": item["review"],
+        "decision": decision,
+        **more,
+    }
+
+
+def standing(sample: int) -> str | None:
+    with session() as open_session:
+        row = reviews.standing(open_session, DATASET_ID, sample)
+    return row.decision if row else None
+
+
+def test_queue__pages_follow_without_gap_or_overlap() -> None:
+    first = first_items(50)
+    second = bench.queue({"audit": AUDIT_ID, "where": {}, "after": first[-1]["rank"], "limit": 50})["items"]
+    assert [item["rank"] for item in first + second] == list(range(100))
+
+
+def test_queue__filters_by_pair_and_hides_what_is_decided() -> None:
+    top = first_items(1)[0]
+    same_pair = first_items(240, given=top["given"], suggested=top["suggested"])
+    assert {(item["given"], item["suggested"]) for item in same_pair} == {(top["given"], top["suggested"])}
+    bench.record({"verdicts": [verdict(top, "keep")]})
+    assert top["sample"] not in [item["sample"] for item in first_items(240, undecided=True)]
+    assert [item["sample"] for item in first_items(240, decided=True)] == [top["sample"]]
+
+
+def test_queue__of_one_split() -> None:
+    of_test = first_items(240, split="test")
+    assert sorted(item["sample"] for item in of_test) == list(range(NUM_SAMPLES - NUM_TEST, NUM_SAMPLES))
+    assert bench.queue_size({"audit": AUDIT_ID, "where": {"split": "test"}}) == {"total": NUM_TEST}
+
+
+def test_queue_size__counts_what_the_pages_hold() -> None:
+    top = first_items(1)[0]
+    pair = {"given": top["given"], "suggested": top["suggested"]}
+    for where in ({}, {"undecided": True, "issues": True}, pair):
+        assert bench.queue_size({"audit": AUDIT_ID, "where": where})["total"] == len(
+            first_items(240, **where)
+        )
+    bench.record({"verdicts": [verdict(top, "keep")]})
+    assert bench.queue_size({"audit": AUDIT_ID, "where": {"undecided": True}})["total"] == 239
+    # Where one engine disagrees is known only page by page.
+    assert bench.queue_size({"audit": AUDIT_ID, "where": {"engine": "choicenet"}})["total"] is None
+
+
+def test_queue__shows_where_one_engine_sees_another_class() -> None:
+    items = first_items(240, engine="choicenet")
+    probs = arrays.pred_probs(AUDIT_ID, "choicenet")
+    assert all(probs[item["sample"]].argmax() != item["given"] for item in items)
+    with session() as open_session:
+        given = datasets.given_labels(open_session, DATASET_ID)
+    assert len(items) == int((np.asarray(probs).argmax(axis=1) != given).sum())
+
+
+def test_queue__finds_the_planted_errors_first() -> None:
+    with session() as open_session:
+        dataset = datasets.list_all(open_session)[0]
+        given = datasets.given_labels(open_session, DATASET_ID)
+    truth = cache.true_labels(dataset)
+    assert truth is not None
+    wrong = given != truth
+    hits = [wrong[item["sample"]] for item in first_items(24)]
+    assert np.mean(hits) > 3 * wrong.mean()
+
+
+def test_card__tells_the_whole_story() -> None:
+    sample = first_items(1)[0]["sample"]
+    story = bench.card({"audit": AUDIT_ID, "sample": sample})
+    assert len(story["engines"]) == 2
+    assert all(engine["sentence"] for engine in story["engines"])
+    assert len(story["neighbours"]) == 8
+    assert sum(entry["probability"] for entry in story["classes"]) == pytest.approx(1.0, abs=0.05)
+    assert {one["given"] for one in story["exemplars"]["given"]} == {first_items(1)[0]["given"]}
+
+
+def test_card__unknown_sample_is_refused() -> None:
+    with pytest.raises(NotFoundError, match="no score for sample 9999"):
+        bench.card({"audit": AUDIT_ID, "sample": 9999})
+
+
+def test_record__verdict_is_in_the_database_and_twice_is_once() -> None:
+    item = first_items(1)[0]
+    first = bench.record({"verdicts": [verdict(item, "relabel", label=item["suggested"])]})["results"][0]
+    again = bench.record({"verdicts": [verdict(item, "relabel", label=item["suggested"])]})["results"][0]
+    assert standing(item["sample"]) == "relabel"
+    assert first["review"] == again["review"]
+    assert len(decisions.log_frame(DATASET_ID)) == 1
+
+
+def test_record__one_bad_verdict_does_not_hold_up_the_others() -> None:
+    good, bad = first_items(2)
+    answer = bench.record({"verdicts": [verdict(bad, "relabel", label=77), verdict(good, "exclude")]})
+    assert "outside 0..9" in answer["results"][0]["error"]
+    assert standing(good["sample"]) == "exclude"
+    assert standing(bad["sample"]) is None
+
+
+def test_record__another_reviewers_verdict_is_told_unless_it_was_seen() -> None:
+    item = first_items(1)[0]
+    theirs = bench.record({"verdicts": [verdict(item, "keep") | {"reviewer": "Grace"}]})["results"][0]
+    unseen = bench.record({"verdicts": [verdict(item, "exclude")]})["results"][0]
+    assert (unseen["conflict"]["reviewer"], unseen["conflict"]["decision"]) == ("Grace", "keep")
+    seen = first_items(1)[0]
+    assert seen["review"] == unseen["review"]
+    told = bench.record({"verdicts": [verdict(seen, "keep") | {"reviewer": "Grace"}]})["results"][0]
+    assert told["conflict"] is None
+    assert theirs["review"] < told["review"]
+
+
+def test_record__ones_own_verdict_from_another_window_is_told_unless_it_was_seen() -> None:
+    item = first_items(1)[0]
+    first = bench.record({"verdicts": [verdict(item, "relabel", label=item["suggested"])]})["results"][0]
+    assert first["conflict"] is None
+    stale = bench.record({"verdicts": [verdict(item, "keep")]})["results"][0]
+    told = {"decision": "relabel", "label": item["suggested"], "labels": None, "reviewer": "Ada"}
+    assert stale["conflict"] == told | {"review": first["review"]}
+    assert standing(item["sample"]) == "keep"
+    again = bench.record({"verdicts": [verdict(first_items(1)[0], "exclude")]})["results"][0]
+    assert again["conflict"] is None
+
+
+@pytest.mark.parametrize("decision", ["unsure", "none", "unreadable"])
+def test_record__verdicts_beyond_right_and_wrong(decision: str) -> None:
+    item = first_items(1)[0]
+    bench.record({"verdicts": [verdict(item, decision)]})
+    assert first_items(1)[0]["decision"] == decision
+
+
+def test_record__several_classes_are_kept() -> None:
+    item = first_items(1)[0]
+    bench.record({"verdicts": [verdict(item, "multiple", labels=[2, 5])]})
+    assert first_items(1)[0]["labels"] == [2, 5]
+
+
+def test_undo__takes_back_own_decisions_newest_first() -> None:
+    one, two = first_items(2)
+    bench.record({"verdicts": [verdict(one, "keep"), verdict(two, "exclude")]})
+    assert bench.undo({"audit": AUDIT_ID, "reviewer": "Ada"})["item"]["sample"] == two["sample"]
+    assert bench.undo({"audit": AUDIT_ID, "reviewer": "Ada"})["item"]["decision"] is None
+    assert bench.undo({"audit": AUDIT_ID, "reviewer": "Ada"})["item"] is None
+    assert standing(one["sample"]) is None
+
+
+def test_progress__counts_and_says_what_is_left() -> None:
+    before = bench.progress({"audit": AUDIT_ID})
+    items = first_items(4)
+    bench.record({"verdicts": [verdict(item, "exclude" if i else "keep") for i, item in enumerate(items)]})
+    after = bench.progress({"audit": AUDIT_ID})
+    assert (after["decided"], after["found"], after["hit_rate"]) == (4, 3, 0.75)
+    assert after["expected_left"] < before["expected_left"]
+    assert after["sentence"]
+
+
+def test_progress__what_comes_next_is_that_of_the_queue() -> None:
+    def told(**where: Any) -> str:
+        return bench.progress({"audit": AUDIT_ID, "where": {"undecided": True, **where}})["sentence"]
+
+    items = first_items(240)
+    with session() as open_session:
+        audit = audits.get(open_session, AUDIT_ID)
+        points = np.asarray(arrays.map_points(AUDIT_ID, "cross_entropy"))
+    rare = min(items, key=lambda item: item["error"])
+    near = [
+        [float(x) for x in points[rare["sample"]] + step] for step in ((-1, -1), (1, -1), (1, 1), (-1, 1))
+    ]
+    region = {"engine": "cross_entropy", "polygon": near}
+    inside = [item for item in items if item["sample"] in bench.inside(audit, region)]
+    whole, part = told(), told(region=region)
+    assert "in the whole dataset" not in whole
+    assert "of the next 50 should be wrong" in whole
+    assert "left in the whole dataset (" in part
+    share = percent(float(np.mean([item["error"] for item in inside[:50]])))
+    assert "in this queue, " in part
+    assert f"{share} of the next {min(50, len(inside))} should be wrong" in part
+    assert told(given=None, issues=False) == whole
+    assert "in this queue, " in told(engine="choicenet")
+
+
+def test_map_bytes__row_i_is_sample_i() -> None:
+    packed = bench.map_bytes(AUDIT_ID, "cross_entropy")
+    count = int(np.frombuffer(packed[:4], "<u4")[0])
+    with session() as open_session:
+        given = datasets.given_labels(open_session, DATASET_ID)
+    column = np.frombuffer(packed, "<u2", count, offset=16 + 4 * count)
+    assert count == len(given)
+    assert column.tolist() == given.tolist()
+
+
+def test_inside__a_polygon_around_everything_selects_every_sample(copied_home: Path) -> None:
+    assert copied_home.exists()
+    region = {"engine": "cross_entropy", "polygon": [[-1e6, -1e6], [1e6, -1e6], [1e6, 1e6], [-1e6, 1e6]]}
+    items = first_items(300, region=region)
+    assert sorted(item["sample"] for item in items) == list(range(240))
+
+
+def test_contains__even_odd_rule_on_a_concave_polygon() -> None:
+    horseshoe = np.array([[0, 0], [3, 0], [3, 3], [2, 3], [2, 1], [1, 1], [1, 3], [0, 3]], dtype=float)
+    points = np.array([[0.5, 2], [1.5, 2], [2.5, 2], [1.5, 0.5], [5, 5]])
+    assert geometry.contains(horseshoe, points).tolist() == [True, False, True, True, False]
+
+
+def test_contains__two_points_enclose_nothing() -> None:
+    assert not geometry.contains(np.array([[0.0, 0.0], [1.0, 1.0]]), np.array([[0.5, 0.5]])).any()

@@ -1,0 +1,240 @@
+"""The HTTP routes: closed without the secret, and what they answer."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from PIL import Image
+from starlette.applications import Starlette
+
+from app.server.routes import ROUTES
+from app.session import access
+from auditor.catalog import db
+from auditor.importing import imports
+from auditor.review import random_sample
+
+pytestmark = pytest.mark.usefixtures("copied_home")
+DATASET = "tiny [digits](x)"
+
+
+class Client:
+    """Sends requests to the routes, with headers of its own."""
+
+    def __init__(self, headers: dict[str, str]) -> None:
+        self.headers = headers
+
+    def send(self, method: str, path: str, **values: Any) -> httpx.Response:
+        async def answer() -> httpx.Response:
+            transport = httpx.ASGITransport(app=Starlette(routes=ROUTES))
+            async with httpx.AsyncClient(transport=transport, base_url="http://app") as client:
+                return await client.request(method, f"/bench/{path}", headers=self.headers, **values)
+
+        return asyncio.run(answer())
+
+    def get(self, path: str, **values: Any) -> httpx.Response:
+        return self.send("GET", path, **values)
+
+    def post(self, path: str, body: dict[str, Any]) -> httpx.Response:
+        return self.send("POST", path, json=body)
+
+
+STRANGER = Client({})
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client({"X-Auditor-Token": access.token()})
+
+
+@pytest.mark.parametrize(
+    "path", ["queue", "queue-size", "card", "verdicts", "undo", "progress", "blind", "blind-undo"]
+)
+def test_post__refused_without_the_secret(path: str) -> None:
+    answer = STRANGER.post(path, {"audit": 1, "verdicts": []})
+    assert answer.status_code == 403
+    assert "another session" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("path", ["image/1/0.png", "map/1/cross_entropy", "image/1/0.png?t=wrong"])
+def test_get__refused_without_the_secret(path: str) -> None:
+    assert STRANGER.get(path).status_code == 403
+
+
+def test_image__is_a_picture_of_the_size_asked_for() -> None:
+    answer = STRANGER.get("image/1/0.png", params={"size": 128, "t": access.token()})
+    assert answer.headers["content-type"] == "image/png"
+    assert max(Image.open(io.BytesIO(answer.content)).size) == 128
+
+
+def test_image__a_close_look_enlarges_small_originals_and_leaves_photographs_to_the_browser(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AUDITOR_HOME", str(tmp_path / "other"))
+    for name, side in (("small", 20), ("photo", 300)):
+        for number in range(2):
+            (tmp_path / "source" / name).mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (side, side), (number, 9, side % 255)).save(
+                tmp_path / "source" / name / f"{number}.png"
+            )
+    imports.import_dataset(tmp_path / "source", name="sizes", workers=1)
+    params = {"size": 2048, "t": access.token()}
+    answers = [STRANGER.get(f"image/1/{sample}.png", params=params) for sample in range(4)]
+    sizes = {max(Image.open(io.BytesIO(answer.content)).size) for answer in answers}
+    assert sizes == {300, 2040}
+
+
+def test_image__an_id_that_another_home_gives_too_shows_its_dataset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = []
+    for name, colour in (("first", (200, 0, 0)), ("second", (0, 0, 200))):
+        monkeypatch.setenv("AUDITOR_HOME", str(tmp_path / f"home of {name}"))
+        folder = tmp_path / name / "cat"
+        folder.mkdir(parents=True)
+        for number in range(2):
+            Image.new("RGB", (32, 32), (*colour[:2], colour[2] + number)).save(folder / f"{number}.png")
+        assert imports.import_dataset(tmp_path / name, name=name, workers=1).dataset_id == 1
+        answer = STRANGER.get("image/1/0.png", params={"size": 64, "t": access.token()})
+        shown.append(Image.open(io.BytesIO(answer.content)).convert("RGB").getpixel((9, 9)))
+    assert shown == [(200, 0, 0), (0, 0, 200)]
+
+
+def test_image__a_close_look_is_upright_and_the_cached_picture_stands_in_for_a_lost_original(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AUDITOR_HOME", str(tmp_path / "other"))
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    for number in range(2):
+        (tmp_path / "source" / "a").mkdir(parents=True, exist_ok=True)
+        picture = Image.effect_noise((300, 900), 50 + number)
+        picture.save(tmp_path / "source" / "a" / f"{number}.jpg", exif=turned)
+    imports.import_dataset(tmp_path / "source", name="turned", image_size=32, workers=1)
+    params = {"size": 450, "t": access.token()}
+
+    def size() -> tuple[int, int]:
+        return Image.open(io.BytesIO(STRANGER.get("image/1/0.png", params=params).content)).size
+
+    assert size() == (450, 150)
+    (tmp_path / "source" / "a" / "0.jpg").unlink()
+    assert size() == (448, 448)  # the cache's 32 pixels a side, enlarged by a whole factor
+
+
+def test_image__unknown_sample_is_not_found(client: Client) -> None:
+    assert client.get("image/1/9999.png").status_code == 404
+
+
+def test_queue__a_users_mistake_is_one_line(client: Client) -> None:
+    answer = client.post("queue", {"audit": 77})
+    assert answer.status_code == 400
+    assert answer.json()["error"] == "There is no audit 77; `auditor status NAME` lists a dataset's audits."
+
+
+def test_queue__an_unexpected_error_is_logged_with_the_id_that_is_shown(
+    client: Client, copied_home: Path
+) -> None:
+    answer = client.post("queue", {"no_audit": True})
+    assert answer.status_code == 500
+    number = answer.json()["error"].split("logged as ")[1].split(" ")[0]
+    log = (copied_home / "app.log").read_text()
+    assert f"error {number}" in log
+    assert "KeyError: 'audit'" in log
+
+
+def test_blind__verdict_is_recorded_and_taken_back(client: Client) -> None:
+    draw = random_sample.draw(DATASET, 4)
+    sample = draw.sample_ids[0]
+    verdict = {
+        "token": "a",
+        "draw": draw.id,
+        "sample": sample,
+        "decision": "label",
+        "label": 3,
+        "reviewer": "Ada",
+    }
+    answer = {"token": "a", "judged_before_by": None, "judged": [f"{draw.id}/{sample}"]}
+    assert client.post("blind", {"verdicts": [verdict]}).json() == {"results": [answer]}
+    assert random_sample.standing(1).true_labels.tolist() == [3]
+    client.post("blind-undo", {"draw": draw.id, "sample": sample, "reviewer": "Ada"})
+    assert random_sample.standing(1).size == 0
+
+
+def test_blind_undo__names_the_reviewers_verdict_before(client: Client) -> None:
+    draw = random_sample.draw(DATASET, 4)
+    for sample, reviewer in zip(draw.sample_ids, ("Ada", "Ada", "Grace", "Ada"), strict=True):
+        random_sample.record(draw.id or 0, sample, "unsure", reviewer=reviewer)
+    told = []
+    for place in (3, 1, 0):
+        body = {"draw": draw.id, "sample": draw.sample_ids[place], "reviewer": "Ada"}
+        told.append(client.post("blind-undo", body).json()["last"])
+    assert [one and (one["draw"], one["sample"]) for one in told] == [
+        (draw.id, draw.sample_ids[1]),
+        (draw.id, draw.sample_ids[0]),
+        None,
+    ]
+
+
+def test_blind__a_sample_outside_the_draw_is_refused(client: Client) -> None:
+    draw = random_sample.draw(DATASET, 4)
+    other = next(i for i in range(240) if i not in draw.sample_ids)
+    verdict = {"token": "a", "draw": draw.id, "sample": other, "decision": "unsure", "reviewer": "Ada"}
+    answer = client.post("blind", {"verdicts": [verdict]}).json()["results"][0]
+    assert "error" in answer
+    assert random_sample.standing(1).size == 0
+
+
+def test_token__only_the_owner_can_read_it(copied_home: Path) -> None:
+    access.token()
+    assert stat.S_IMODE((copied_home / "app_token").stat().st_mode) == 0o600
+
+
+def test_token__an_empty_file_is_made_anew(copied_home: Path) -> None:
+    path = copied_home / "app_token"
+    path.write_text("")  # what a kill between making and writing it left
+    assert len(access.token()) == 32
+    assert path.read_text() == access.token()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert not list(copied_home.glob(".app_token*"))
+
+
+def test_token__servers_that_start_together_have_the_same(tmp_path: Path) -> None:
+    script = "from app import access; print(access.token())"
+    home = os.environ | {"AUDITOR_HOME": str(tmp_path / "new")}
+    servers = [
+        subprocess.Popen([sys.executable, "-c", script], env=home, stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    tokens = {server.communicate(timeout=60)[0] for server in servers}
+    assert tokens == {(tmp_path / "new" / "app_token").read_text() + "\n"}
+
+
+@pytest.mark.parametrize("route", ["verdicts", "blind"])
+def test_post__a_locked_catalog_is_no_word_against_a_verdict(
+    client: Client, monkeypatch: pytest.MonkeyPatch, copied_home: Path, route: str
+) -> None:
+    draw = random_sample.draw(DATASET, 4)
+    verdict = {"token": "a", "dataset": 1, "draw": draw.id, "sample": draw.sample_ids[0], "reviewer": "Ada"}
+    verdict |= {"decision": "keep"} if route == "verdicts" else {"decision": "exclude"}
+    db.close_all()
+    monkeypatch.setattr(db, "WRITE_WAIT_S", 0.1)
+    other = sqlite3.connect(copied_home / "catalog.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    answer = client.post(route, {"verdicts": [verdict]})
+    assert answer.status_code == 503
+    assert "try again in a minute" in answer.json()["error"]
+    other.execute("ROLLBACK")
+    other.close()
+    answer = client.post(route, {"verdicts": [verdict]})
+    assert answer.status_code == 200
+    assert "error" not in answer.json()["results"][0]
+    db.close_all()

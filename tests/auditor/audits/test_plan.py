@@ -1,0 +1,288 @@
+"""Plan, run, watch, cancel and resume an audit."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+from auditor.audits import arrays, plan, worker
+from auditor.catalog import audits, db, scores
+from auditor.catalog.db import session
+from auditor.catalog.models import EpochTable
+from auditor.errors import AuditFailedError, NotFoundError
+from auditor.review import decisions
+from auditor.settings import settings
+from tests.helpers import QUICK_OPTIONS, Digits
+
+
+def plan_again(**values: object) -> int:
+    options = {"cross_entropy": QUICK_OPTIONS["cross_entropy"] | values}
+    return plan.plan("digits", ["cross_entropy"], options=options, map_method="pca")
+
+
+def test_run__finds_the_wrong_labels(audited: tuple[Digits, int]) -> None:
+    digits, audit_id = audited
+    with session() as open_session:
+        table = scores.table(open_session, audit_id)
+    suspicious = np.argsort(table["rank"].to_numpy())[:30]
+    assert digits.is_wrong[suspicious].mean() > 0.6
+    assert sorted(table["rank"]) == list(range(300))
+    right = table.suggested_label.to_numpy() == digits.true_labels
+    assert right[digits.is_wrong].mean() > 0.7
+
+
+def test_run__leaves_arrays_curves_and_provenance(audited: tuple[Digits, int]) -> None:
+    _, audit_id = audited
+    assert arrays.engines_of(audit_id) == ["cross_entropy"]
+    assert arrays.pred_probs(audit_id, "cross_entropy").shape == (300, 10)
+    assert arrays.map_points(audit_id, "cross_entropy").shape == (300, 2)
+    assert "loss" in arrays.signal_names(audit_id, "cross_entropy")
+    with session() as open_session:
+        epochs = audits.epochs(open_session, audit_id, "cross_entropy")
+        run = audits.run(open_session, audit_id, "cross_entropy")
+    assert [epoch.epoch for epoch in epochs] == list(range(6))
+    assert "train_accuracy" in epochs[-1].metrics
+    assert run.provenance["config"]["epochs"] == 6
+    overview = plan.overview(audit_id)
+    assert (overview.state, overview.seconds_left) == ("finished", 0.0)
+
+
+def test_evidence__tells_the_sample_s_story(audited: tuple[Digits, int]) -> None:
+    digits, audit_id = audited
+    wrong = int(np.flatnonzero(digits.is_wrong)[0])
+    found = arrays.evidence(audit_id, wrong)
+    assert found.given_label == digits.given_labels[wrong]
+    assert len(found.top_classes) == 9
+    assert len(found.neighbours) == arrays.NEIGHBOURS
+    assert wrong not in found.neighbours
+    assert found.verdicts[0].history["loss"]
+    assert found.headline
+    with pytest.raises(NotFoundError, match="no score for sample 999"):
+        arrays.evidence(audit_id, 999)
+
+
+@pytest.mark.parametrize(
+    ("engines", "options", "values", "message"),
+    [
+        (["magic"], {}, {}, "no engine 'magic'; choose from .*cross_entropy"),
+        (["cross_entropy"], {"cross_entropy": {"epoch": 3}}, {}, "no setting 'epoch'; it has"),
+        (["cross_entropy"], {"cross_entropy": {"epochs": 0}}, {}, "epochs is 0, it must be at least 1"),
+        (["cross_entropy"], {}, {"preset": "best"}, "no preset 'best'"),
+        (["cross_entropy"], {}, {"device": "tpu"}, "tpu"),
+    ],
+)
+def test_plan__refuses(
+    audited: tuple[Digits, int], engines: list[str], options: dict, values: dict, message: str
+) -> None:
+    with pytest.raises(AuditFailedError, match=message):
+        plan.plan("digits", engines, options=options, **values)
+    with session() as open_session:
+        assert len(audits.of_dataset(open_session, 1)) == 1
+
+
+def test_plan__a_full_disk_leaves_no_audit_behind(
+    audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: Any, **_: object) -> None:
+        file.write(b"PK half of it")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "savez", full)
+        with pytest.raises(
+            AuditFailedError, match="cannot be written .*No space left.*; no audit was started"
+        ):
+            plan_again()
+    assert not settings().audit_folder(2).exists()
+    with pytest.raises(AuditFailedError, match="no audit to resume"):
+        plan.newest_unfinished("digits")
+    (settings().audit_folder(2) / "inputs.npz" / "in the way").mkdir(parents=True)
+    with pytest.raises(AuditFailedError, match="no audit was started"):
+        plan_again()
+    shutil.rmtree(settings().audit_folder(2))
+    assert plan_again() == 2
+    assert sorted(path.name for path in settings().audit_folder(2).iterdir()) == [
+        "cross_entropy.json",
+        "inputs.npz",
+    ]
+
+
+@pytest.mark.parametrize(("rate", "asked", "rounds"), [(0.1, {}, 1), (0.4, {}, 2), (0.4, {"rounds": 1}, 1)])
+def test_plan__heavy_noise_is_trained_in_two_rounds(
+    audited: tuple[Digits, int], rate: float, asked: dict[str, int], rounds: int
+) -> None:
+    _, audit_id = audited
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+        audit.summary = audit.summary | {
+            "noise_rate_guess": audit.summary["noise_rate_guess"] | {"point": rate}
+        }
+        open_session.add(audit)
+    with session() as open_session:
+        assert audits.run(open_session, plan_again(**asked), "cross_entropy").config["rounds"] == rounds
+
+
+def test_run__a_new_audit_changes_no_decision(audited: tuple[Digits, int]) -> None:
+    decisions.decide(1, 0, "exclude", reviewer="ada")
+    before = decisions.log_frame(1)
+    worker.run(plan_again())
+    assert decisions.log_frame(1).equals(before)
+
+
+def test_run__cancelled_and_resumed_gives_the_same_result(
+    audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, first = audited
+    monkeypatch.setenv("AUDITOR_CHECKPOINT_INTERVAL_S", "0")
+    audit_id = plan_again()
+    seen = []
+    record = audits.record_epoch
+
+    def cancel_in_the_third(open_session: object, epoch: object) -> None:
+        record(open_session, epoch)
+        seen.append(epoch)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(audits, "record_epoch", cancel_in_the_third)
+    with pytest.raises(AuditFailedError, match="was cancelled; `--resume` goes on"):
+        worker.run(audit_id)
+    assert plan.overview(audit_id).state == "cancelled"
+    assert plan.newest_unfinished("digits") == audit_id
+    worker.run(audit_id)
+    assert len(seen) == 6  # three epochs before, three after: none was trained twice
+    for name in ("pred_probs", "trust_score", "embeddings", "history_loss"):
+        ours, theirs = (arrays.array(one, "cross_entropy", name) for one in (audit_id, first))
+        assert np.array_equal(ours, theirs), name
+
+
+def test_run__a_checkpoint_of_another_network_is_named_and_started_over_when_deleted(
+    audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AUDITOR_CHECKPOINT_INTERVAL_S", "0")
+    other, audit_id = plan_again(network="conv3"), plan_again()
+    record = audits.record_epoch
+
+    def cancel_at_once(open_session: object, epoch: object) -> None:
+        record(open_session, epoch)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(audits, "record_epoch", cancel_at_once)
+        with pytest.raises(AuditFailedError, match="was cancelled"):
+            worker.run(other)
+    left = settings().audit_folder(other) / "cross_entropy.checkpoint"
+    place = settings().audit_folder(audit_id) / left.name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(left, place)
+    with pytest.raises(AuditFailedError, match=rf"another engine, config, .* delete it .* It is {place}\."):
+        worker.run(audit_id)
+    place.unlink()
+    worker.run(audit_id)
+    assert plan.overview(audit_id).state == "finished"
+
+
+def test_run__full_disk_is_one_line_and_resumes(
+    audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audit_id = plan_again()
+    store = arrays.store
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(arrays, "store", full)
+    with pytest.raises(AuditFailedError, match="is full; free some space, then resume. Nothing was lost"):
+        worker.run(audit_id)
+    assert plan.overview(audit_id).state == "failed"
+    assert "full" in (plan.overview(audit_id).error or "")
+    monkeypatch.setattr(arrays, "store", store)
+    worker.run(audit_id)
+    assert plan.overview(audit_id).state == "finished"
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer that finds the catalog locked gives up after a tenth of a second."""
+    monkeypatch.setattr(db, "WRITE_WAIT_S", 0.1)
+    db.close_all()
+
+
+@contextmanager
+def a_long_import(seconds: float) -> Iterator[Callable[[], None]]:
+    """What locks the catalog for so long when it is called the first time, as another process would."""
+    other = sqlite3.connect(settings().home / "catalog.db", isolation_level=None, check_same_thread=False)
+    release = threading.Timer(seconds, other.rollback)
+
+    def begin() -> None:
+        if not release.is_alive() and not release.finished.is_set():
+            other.execute("BEGIN IMMEDIATE")
+            release.start()
+
+    yield begin
+    release.join()
+    other.close()
+
+
+def test_run__a_catalog_that_is_locked_for_long_loses_no_epoch(
+    audited: tuple[Digits, int], impatient: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audit_id, record = plan_again(), audits.record_epoch
+    with a_long_import(2.0) as begin:
+
+        def lock_in_the_second(open_session: object, epoch: EpochTable) -> None:
+            if epoch.epoch == 1:
+                begin()
+            record(open_session, epoch)
+
+        monkeypatch.setattr(audits, "record_epoch", lock_in_the_second)
+        worker.run(audit_id)
+    assert plan.overview(audit_id).state == "finished"
+    with session() as open_session:
+        assert [row.epoch for row in audits.epochs(open_session, audit_id)] == [0, 1, 2, 3, 4, 5]
+
+
+def test_run__what_ended_it_is_told_once_the_catalog_is_free(
+    audited: tuple[Digits, int], impatient: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audit_id = plan_again()
+    with a_long_import(1.0) as begin:
+
+        def full(*_: object) -> None:
+            begin()
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(arrays, "store", full)
+        with pytest.raises(AuditFailedError, match="is full; free some space, then resume"):
+            worker.run(audit_id)
+    seen = plan.overview(audit_id)
+    assert (seen.state, seen.engines[0].status) == ("failed", "failed")
+
+
+def test_run__second_audit_trusts_what_people_confirmed(audited: tuple[Digits, int]) -> None:
+    decisions.decide(1, 0, "keep", reviewer="ada")
+    decisions.decide(1, 1, "exclude", reviewer="ada")
+    audit_id = plan_again()
+    labels, trusted = arrays.trained_labels(audit_id)
+    assert trusted[0]
+    assert labels[1] == -1
+    worker.run(audit_id)
+    with session() as open_session:
+        table = scores.table(open_session, audit_id)
+    assert np.isfinite(table.trust_score[1])  # excluded, and still graded by the label that it was given
+
+
+def test_resume__refuses_what_is_finished(audited: tuple[Digits, int]) -> None:
+    _, audit_id = audited
+    with pytest.raises(AuditFailedError, match="is finished; there is nothing to resume"):
+        plan.resume(audit_id)
+    with pytest.raises(AuditFailedError, match="has no audit to resume"):
+        plan.newest_unfinished("digits")

@@ -1,0 +1,156 @@
+"""What was found and what is left: the same numbers wherever they are shown, and advice that they carry."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+from auditor.audits import progress, settle, statements
+from auditor.catalog import audits, datasets, scores
+from auditor.catalog.db import session
+from auditor.review import decisions, random_sample
+from auditor.statistics.noise import ErrorsLeft
+from tests.auditor.conftest import Run
+from tests.helpers import Digits, verify_truthfully
+
+DATASET = 1
+
+
+def review(sample_ids: list[int], decision: str) -> None:
+    """Decide the same on each, five seconds apart."""
+    began = datetime.now(tz=UTC) - timedelta(hours=1)
+    for place, sample_id in enumerate(sample_ids):
+        moment = began + timedelta(seconds=5 * place)
+        decisions.decide(DATASET, sample_id, decision, reviewer="ada", at=moment)
+
+
+def test_progress__counts_found_errors(audited: tuple[Digits, int]) -> None:
+    digits, audit_id = audited
+    before = progress.progress(DATASET, audit_id)
+    review(np.flatnonzero(digits.is_wrong)[:4].tolist(), "exclude")
+    decisions.decide(DATASET, int(np.flatnonzero(~digits.is_wrong)[0]), "keep", reviewer="ada")
+    after = progress.progress(DATASET, audit_id)
+    assert (after.decided, after.found, after.hit_rate) == (5, 4, 0.8)
+    assert (before.left.kind, after.left.point) == ("guess", before.left.point - 4)
+    assert after.advice.startswith(f"A guess: about {after.left.point} wrong labels are left (")
+
+
+def test_progress__says_what_classes_and_the_report_say(audited: tuple[Digits, int], run: Run) -> None:
+    digits, audit_id = audited
+    draw = verify_truthfully(digits, 100)
+    settle.settle(audit_id)
+    outside = [i for i in np.flatnonzero(digits.is_wrong).tolist() if i not in draw.sample_ids]
+    review(outside[:3], "exclude")
+    said = statements.statements(statements.load(audit_id)).errors_left
+    seen = progress.progress(DATASET, audit_id)
+    assert said.kind == "interval"
+    assert said.found == int(digits.is_wrong[draw.sample_ids].sum()) + 3
+    assert (seen.left, seen.found, seen.decided) == (said, said.found, 103)
+    assert seen.advice.startswith(f"About {said.point} wrong labels are left ({said.low} to {said.high}); ")
+    status = json.loads(run("status", "digits", "--json")[1])
+    assert status["found"] == said.found
+    assert status["left"]["sentence"] == said.sentence
+    assert status["decisions"] == {"keep": 103 - said.found, "relabel": said.found - 3, "exclude": 3}
+    text = run("status", "digits")[1]
+    assert f"; {said.found} wrong labels found" in text
+    assert seen.advice in text
+
+
+def test_noise_rate__is_read_again_only_after_something_was_said(audited: tuple[Digits, int]) -> None:
+    digits, audit_id = audited
+    draw = random_sample.draw("digits", 40)
+    first, second = draw.sample_ids[:2]
+    random_sample.record(draw.id, first, "label", label=int(digits.true_labels[first]), reviewer="ada")
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+    before = progress.noise_rate(audit)
+    review([10, 11], "exclude")
+    assert progress.noise_rate(audit) is before
+    random_sample.record(draw.id, second, "exclude", reviewer="ada")
+    after = progress.noise_rate(audit)
+    assert after == statements.noise_rate_now(audit)
+    assert after.point > before.point
+    random_sample.undo(draw.id, second, reviewer="ada")
+    assert progress.noise_rate(audit) == before
+    decisions.decide(DATASET, first, "unreadable", reviewer="bob")  # contradicts the verdict
+    contradicted = progress.noise_rate(audit)
+    assert contradicted == statements.noise_rate_now(audit) != before
+
+
+def test_progress__one_verdict_does_not_advise_to_stop(audited: tuple[Digits, int]) -> None:
+    digits, audit_id = audited
+    draw = random_sample.draw("digits", 1)
+    label = int(digits.given_labels[draw.sample_ids[0]])
+    random_sample.record(draw.id, draw.sample_ids[0], "label", label=label, reviewer="ada")
+    seen = progress.progress(DATASET, audit_id)
+    assert (seen.left.low, seen.left.kind) == (0, "interval")
+    assert seen.left.point > 0  # the guess of the predictions still counts
+    assert seen.left.high > 200
+    assert f"left (0 to {seen.left.high})" in seen.advice
+    assert "stopping" not in seen.advice
+
+
+def test_progress__few_hits_alone_do_not_advise_to_stop(audited: tuple[Digits, int]) -> None:
+    digits, audit_id = audited
+    review(np.flatnonzero(~digits.is_wrong)[:50].tolist(), "keep")
+    seen = progress.progress(DATASET, audit_id)
+    assert seen.left.high > 3
+    assert "but only 0 % of the last 50 were wrong" in seen.advice
+    assert "stopping" not in seen.advice
+
+
+@pytest.mark.parametrize("kind", ["interval", "guess"])
+def test_progress__everything_looked_at_is_a_reason_to_stop(audited: tuple[Digits, int], kind: str) -> None:
+    digits, audit_id = audited
+    draw = verify_truthfully(digits, 300) if kind == "interval" else None
+    if draw is None:
+        review(np.flatnonzero(~digits.is_wrong).tolist(), "keep")
+        review(np.flatnonzero(digits.is_wrong).tolist(), "exclude")
+    seen = progress.progress(DATASET, audit_id)
+    assert isinstance(seen.left, ErrorsLeft)
+    assert (seen.found, seen.left.high, seen.left.kind) == (30, 0, kind)
+    assert seen.advice.endswith("wrong label should be left; stopping is reasonable.")
+
+
+def test_progress__not_sure_leaves_the_hit_rate_alone(audited: tuple[Digits, int]) -> None:
+    _, audit_id = audited
+    review([1, 2, 3], "exclude")
+    review([4, 5, 6], "unsure")
+    seen = progress.progress(DATASET, audit_id)
+    assert (seen.decided, seen.found, seen.hit_rate) == (6, 3, 1.0)
+
+
+def test_progress__a_queue_speaks_for_itself(audited: tuple[Digits, int]) -> None:
+    _, audit_id = audited
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+        rows = scores.page(open_session, audit, scores.SuspectFilter(), limit=300)
+    whole = progress.progress(DATASET, audit_id)
+    part = progress.progress(DATASET, audit_id, queue=rows.tail(12))
+    assert part.left == whole.left
+    assert "left in the whole dataset (" in part.advice
+    assert part.advice.endswith("of the next 12 should be wrong.")
+    assert "in this queue, " in part.advice
+    assert part.advice.split("; ")[1] != whole.advice.split("; ")[1]
+    nothing = progress.progress(DATASET, audit_id, queue=rows.head(0))
+    assert nothing.advice.endswith("; nothing undecided is in this queue.")
+
+
+def test_progress__a_share_is_never_a_certainty_that_rounding_made(audited: tuple[Digits, int]) -> None:
+    _, audit_id = audited
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+        rows = scores.page(open_session, audit, scores.SuspectFilter(), limit=20)
+    seen = progress.progress(DATASET, audit_id, queue=rows.assign(error_probability=0.998))
+    assert "in this queue, more than 99 % of the next 20 should be wrong" in seen.advice
+
+
+def test_findings__a_label_that_the_source_trusts_is_not_in_question(audited: tuple[Digits, int]) -> None:
+    _, audit_id = audited
+    with session() as open_session:
+        datasets.sample(open_session, DATASET, 9).trusted = True
+    review([8, 9], "exclude")
+    assert progress.progress(DATASET, audit_id).found == 1

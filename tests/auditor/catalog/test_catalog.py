@@ -1,0 +1,213 @@
+"""The catalog itself on SQLite: what is stored, and what several writers at once do to each other."""
+
+from __future__ import annotations
+
+import math
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import inspect, text
+
+from auditor.audits import worker
+from auditor.catalog import audits, datasets, reviews, verifications
+from auditor.catalog.db import close_all, session
+from auditor.catalog.models import now
+from auditor.cli import doctor
+from auditor.errors import AuditFailedError, AuditorError, NotFoundError, ReviewError
+from auditor.review import decisions, random_sample
+from tests.auditor.catalogs import add_dataset, at_once, drop, first_epoch, queued_audit
+
+NO_PROCESS = 4_194_303
+"""The largest number that Linux can give to a process: nobody has it here."""
+
+
+@pytest.mark.parametrize("zone", ["+02:00", "-05:30", "+00:00"])
+def test_times__any_zone_is_stored_as_the_moment_that_it_is(home: Path, zone: str) -> None:
+    dataset_id = add_dataset()
+    at = datetime.fromisoformat(f"2026-01-01T12:00{zone}")
+    decisions.decide(dataset_id, 3, "exclude", reviewer="ada", at=at)
+    with session() as open_session:
+        stands = reviews.standing(open_session, dataset_id, 3)
+    assert stands is not None
+    assert stands.created_at == at
+    assert stands.created_at.tzinfo == UTC
+
+
+def test_draw__draws_of_the_same_moment_share_no_sample(home: Path) -> None:
+    dataset_id = add_dataset()
+    for _ in range(4):
+        at_once(*[lambda: random_sample.draw("few", 2)] * 4)
+    with session() as open_session:
+        rows = verifications.draws(open_session, dataset_id)
+    drawn = [sample for row in rows for sample in row.sample_ids]
+    assert (len(rows), len(set(drawn))) == (16, 32)
+
+
+def test_decide__of_two_reviewers_at_the_same_moment_one_learns_of_the_conflict(home: Path) -> None:
+    dataset_id = add_dataset()
+    for sample_id in range(10):
+        first, second = at_once(
+            lambda i=sample_id: decisions.decide(dataset_id, i, "keep", reviewer="ada"),
+            lambda i=sample_id: decisions.decide(dataset_id, i, "exclude", reviewer="bob"),
+        )
+        earlier, later = sorted((first, second), key=lambda decided: decided.review_id)
+        assert earlier.conflict is None
+        assert later.conflict is not None
+        assert later.conflict.review_id == earlier.review_id
+        with session() as open_session:
+            assert reviews.standing(open_session, dataset_id, sample_id).review_id == later.review_id
+            assert len(reviews.log(open_session, dataset_id, sample_id)) == 2
+
+
+def test_record_epoch__what_is_no_number_is_none(home: Path) -> None:
+    add_dataset()
+    epoch = first_epoch({"kept": math.nan, "train_accuracy": 0.5})
+    epoch.losses = {"train": math.inf}
+    with session() as open_session:
+        audits.create(open_session, queued_audit(), [])
+        audits.record_epoch(open_session, epoch)
+    with session() as open_session:
+        (stored,) = audits.epochs(open_session, 1)
+    assert (stored.losses, stored.metrics) == ({"train": None}, {"kept": None, "train_accuracy": 0.5})
+
+
+def test_session__an_empty_folder_may_be_opened_by_several_at_once(home: Path) -> None:
+    def look() -> int:
+        with session() as open_session:
+            return len(datasets.list_all(open_session))
+
+    assert at_once(*[look] * 6) == [0] * 6
+
+
+@pytest.mark.parametrize(
+    ("pid", "host", "silent_s", "state"),
+    [
+        (NO_PROCESS, "elsewhere", 5, "running"),  # its number means nothing here
+        (os.getpid(), "elsewhere", 60, "dead"),
+        (NO_PROCESS, audits.this_host(), 5, "dead"),
+        (os.getpid(), audits.this_host(), 60, "running"),  # a locked catalog kept it from speaking
+        (NO_PROCESS, None, 5, "running"),  # an earlier version told no host
+        (None, None, 60, "dead"),
+    ],
+    ids=["elsewhere", "elsewhere-silent", "here-gone", "here-silent", "no-host", "no-process"],
+)
+def test_state__of_another_host_the_heartbeat_tells(
+    home: Path, pid: int | None, host: str | None, silent_s: int, state: str
+) -> None:
+    add_dataset()
+    audit = queued_audit()
+    audit.status, audit.pid, audit.host = "running", pid, host
+    audit.heartbeat_at = now() - timedelta(seconds=silent_s)
+    with session() as open_session:
+        audits.create(open_session, audit, [])
+    with session() as open_session:
+        assert audits.state(audits.get(open_session, 1)) == state
+
+
+def test_run__an_audit_that_runs_on_another_host_is_left_alone(home: Path) -> None:
+    add_dataset()
+    audit = queued_audit()
+    audit.status, audit.pid, audit.host, audit.heartbeat_at = "running", os.getpid(), "box pid:[7]", now()
+    with session() as open_session:
+        audits.create(open_session, audit, [])
+    with pytest.raises(AuditFailedError, match=rf"already running as process {os.getpid()} on box\."):
+        worker.run(1)
+
+
+def test_session__a_catalog_of_an_earlier_version_gets_the_columns_that_it_lacks(home: Path) -> None:
+    add_dataset(num=3)
+    with session() as open_session:
+        audits.create(open_session, queued_audit(), [])
+    drop("audit.host", "audit.cancel_requested", "audit.status", "sample.original_height")
+    with session() as open_session:
+        audit = audits.get(open_session, 1)
+        assert (audit.host, audit.cancel_requested, audit.status) == (None, False, "queued")
+        assert datasets.sample(open_session, 1, 2).original_height == 0
+        audits.set_status(open_session, 1, "running", host=audits.this_host(), pid=os.getpid())
+    with session() as open_session:
+        assert audits.state(audits.get(open_session, 1)) == "running"
+
+
+def test_session__an_index_comes_with_its_column(home: Path) -> None:
+    add_dataset(num=3)
+    with session() as open_session:
+        open_session.execute(text("DROP INDEX ix_review_batch"))
+    drop("review.batch")
+    with session() as open_session:
+        indexes = inspect(open_session.get_bind()).get_indexes("review")
+    assert "ix_review_batch" in [index["name"] for index in indexes]
+
+
+@pytest.mark.parametrize("damage", ["all", "one table"])
+def test_session__a_damaged_file_is_named(home: Path, damage: str) -> None:
+    add_dataset()
+    with session() as open_session:
+        page = open_session.scalar(text("SELECT rootpage FROM sqlite_master WHERE name = 'dataset'"))
+        size = open_session.scalar(text("PRAGMA page_size"))
+        engine = open_session.get_bind()
+    close_all()
+    engine.dispose()
+    file = home / "catalog.db"
+    with file.open("r+b") as stream:
+        stream.seek(0 if damage == "all" else (page - 1) * size)
+        stream.write(b"\xff" * (file.stat().st_size if damage == "all" else size))
+    with (
+        pytest.raises(AuditorError, match=r"catalog\.db cannot be used .*move it away"),
+        session() as open_session,
+    ):
+        datasets.list_all(open_session)
+    (check,) = [check for check in doctor.checks() if check.name == "catalog"]
+    assert check.is_fatal
+    assert "catalog.db cannot be used" in check.text
+
+
+def numbers_after_removal() -> list[int]:
+    """Remove dataset 1 with audit 1 and draw 1, and number anew."""
+    with session() as open_session:
+        datasets.remove(open_session, 1)
+    return new_numbers()
+
+
+def new_numbers() -> list[int]:
+    """Of a new dataset, an audit of it and a draw from it."""
+    dataset_id = add_dataset()
+    with session() as open_session:
+        audit_id = audits.create(open_session, queued_audit(dataset_id), [])
+    return [dataset_id, audit_id, random_sample.draw("few", 2).id or 0]
+
+
+def test_create__numbers_of_what_was_removed_are_never_given_again(home: Path) -> None:
+    assert new_numbers() == [1, 1, 1]
+    assert numbers_after_removal() == [2, 2, 2]
+    with pytest.raises(NotFoundError, match="no draw 1"):
+        random_sample.record(1, 0, "label", label=0, reviewer="an open tab")
+    with pytest.raises(ReviewError, match="no dataset 1"):
+        decisions.decide(1, 0, "keep", reviewer="an open tab")
+
+
+def test_create__neither_in_a_catalog_of_an_earlier_version(home: Path) -> None:
+    assert new_numbers() == [1, 1, 1]
+    with session() as open_session:
+        open_session.execute(text("DROP TABLE last_id"))  # as it was left by one
+    close_all()
+    assert numbers_after_removal() == [2, 2, 2]
+
+
+def test_create__rows_that_an_earlier_version_adds_meanwhile_count(home: Path) -> None:
+    assert new_numbers() == [1, 1, 1]
+    with session() as open_session:
+        open_session.execute(text("UPDATE last_id SET last_id = 0"))
+    with session() as open_session:
+        assert audits.create(open_session, queued_audit(), []) == 2
+
+
+def test_session__a_column_that_cannot_be_filled_in_is_named(home: Path) -> None:
+    add_dataset(num=3)
+    drop("sample.location")
+    message = (
+        r"catalog\.db is of another version: it lacks sample\.location, which cannot be filled in\. Export"
+    )
+    with pytest.raises(AuditorError, match=message), session():
+        pass

@@ -1,0 +1,198 @@
+"""A team's catalog: import, audit, verify, review, undo, export and removal on a real PostgreSQL."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from sqlalchemy import create_engine, text
+
+from auditor import api
+from auditor.audits import plan, worker
+from auditor.catalog import audits, datasets, db, reviews, scores, verifications
+from auditor.cli import doctor
+from auditor.errors import AuditorError
+from auditor.importing.imports import import_dataset
+from auditor.outputs import export
+from auditor.review import decision_files, decisions, random_sample
+from tests.auditor.catalogs import add_dataset, at_once, drop, first_epoch, queued_audit
+from tests.helpers import write_digits
+
+PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+# PostgreSQL refuses to run as root; Debian's package brings this user.
+AS_POSTGRES = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """A cluster of its own, reached by a socket in its folder; the URL of its database."""
+    if not PROGRAMS:
+        pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
+    folder = Path(tempfile.mkdtemp(prefix="pg"))
+    if AS_POSTGRES:
+        shutil.chown(folder, "postgres")
+    data, control = folder / "data", [*AS_POSTGRES, str(PROGRAMS[-1] / "pg_ctl"), "-D", str(folder / "data")]
+    quiet = {"check": True, "stdout": subprocess.DEVNULL}
+    make = [*AS_POSTGRES, str(PROGRAMS[-1] / "initdb"), "-D", str(data), "-U", "postgres", "-A", "trust"]
+    subprocess.run(make, **quiet)  # type: ignore[call-overload]
+    options = f"-c listen_addresses='' -k {folder}"
+    start = [*control, "-w", "-o", options, "-l", str(folder / "log"), "start"]
+    subprocess.run(start, **quiet)  # type: ignore[call-overload]
+    yield f"postgresql+psycopg://postgres:secret@/postgres?host={folder}"
+    db.close_all()
+    subprocess.run([*control, "-m", "immediate", "stop"], **quiet)  # type: ignore[call-overload]
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def empty(server: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The URL of a database of its own in the cluster, empty and set as the catalog's."""
+    name = f"empty_{uuid.uuid4().hex}"
+    administration = create_engine(server, isolation_level="AUTOCOMMIT")
+    with administration.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+    administration.dispose()
+    url = server.replace("/postgres?", f"/{name}?")
+    monkeypatch.setenv("AUDITOR_DATABASE_URL", url)
+    yield url
+    db.close_all()
+
+
+def test_postgres__import_to_export(
+    server: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AUDITOR_DATABASE_URL", server)
+    source = write_digits(tmp_path / "source", num=120, num_wrong=12)
+    dataset_id = import_dataset(source.table, name="digits", workers=1).dataset_id
+    options = {"cross_entropy": {"epochs": 2, "views": 1}}
+    audit_id = plan.plan("digits", list(options), device="cpu", options=options, map_method="pca")
+    worker.run(audit_id)
+    decisions.decide(dataset_id, 3, "relabel", label=7, reviewer="ada", audit_id=audit_id)
+    decisions.decide(dataset_id, 4, "exclude", reviewer="ada", audit_id=audit_id)
+    decisions.undo_last(dataset_id, "ada")
+    with db.session() as open_session:
+        page = scores.page(
+            open_session,
+            audits.get(open_session, audit_id),
+            scores.SuspectFilter(only_undecided=True),
+            limit=5,
+        )
+    batch = decisions.accept(dataset_id, audit_id, decisions.suggestions(page)[0], reviewer="ada")
+    decisions.undo_batch(dataset_id, batch, "ada")
+    export.export("digits", tmp_path / "out.csv", policy="reviewed")
+    written = pd.read_csv(tmp_path / "out.csv", dtype=str)
+    assert written.action.value_counts().to_dict() == {"keep": 119, "relabel": 1}
+    assert written.cleaned_label[3] == "7"
+    with db.session() as session:
+        standing = reviews.decisions(session, dataset_id).values()
+        assert [row.decision for row in standing] == ["relabel"]
+        assert audits.get(session, audit_id).summary["num_label_issues"] >= 0
+    assert decision_files.apply_file("digits", tmp_path / "out.csv")["unchanged"] == 1
+    assert not (home / "catalog.db").exists()
+    api.remove("digits")
+    with db.session() as session:
+        assert not datasets.exists(session, "digits")
+
+
+def test_doctor__never_shows_the_password(server: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AUDITOR_DATABASE_URL", server)
+    texts = [check.text for check in doctor.checks() if check.name == "catalog"]
+    assert "postgresql+psycopg://postgres:***@/postgres" in texts[0]
+    assert "secret" not in texts[0]
+
+
+def test_session__an_empty_database_may_be_opened_by_several_at_once(empty: str) -> None:
+    def look() -> int:
+        with db.session() as open_session:
+            return len(datasets.list_all(open_session))
+
+    assert at_once(*[look] * 6) == [0] * 6
+
+
+def test_decide__both_first_decisions_of_the_same_moment_are_kept(empty: str) -> None:
+    dataset_id = add_dataset()
+    for sample_id in range(10):
+        both = at_once(
+            lambda i=sample_id: decisions.decide(dataset_id, i, "keep", reviewer="ada"),
+            lambda i=sample_id: decisions.decide(dataset_id, i, "exclude", reviewer="bob"),
+        )
+        earlier, later = sorted(both, key=lambda decided: decided.review_id)
+        assert (earlier.conflict, later.conflict.review_id) == (None, earlier.review_id)
+        with db.session() as open_session:
+            assert reviews.standing(open_session, dataset_id, sample_id).review_id == later.review_id
+
+
+def test_draw__draws_of_the_same_moment_share_no_sample(empty: str) -> None:
+    dataset_id = add_dataset()
+    at_once(*[lambda: random_sample.draw("few", 5)] * 6)
+    with db.session() as open_session:
+        rows = verifications.draws(open_session, dataset_id)
+    assert len({sample for row in rows for sample in row.sample_ids}) == 30
+
+
+def test_record_epoch__what_is_no_number_is_none(empty: str) -> None:
+    add_dataset()
+    with db.session() as open_session:
+        audits.create(open_session, queued_audit(), [])
+        audits.record_epoch(open_session, first_epoch({"kept": math.nan, "train_accuracy": 0.5}))
+    with db.session() as open_session:
+        (stored,) = audits.epochs(open_session, 1)
+    assert stored.metrics == {"kept": None, "train_accuracy": 0.5}
+
+
+def test_session__a_catalog_of_an_earlier_version_gets_the_columns_that_it_lacks(empty: str) -> None:
+    add_dataset()
+    with db.session() as open_session:
+        audits.create(open_session, queued_audit(), [])
+    drop("audit.host", "audit.cancel_requested", "audit.status")
+
+    def look() -> audits.AuditTable:
+        with db.session() as open_session:
+            return audits.get(open_session, 1)
+
+    for audit in at_once(*[look] * 4):
+        assert (audit.host, audit.cancel_requested, audit.status) == (None, False, "queued")
+
+
+def test_session__a_user_who_may_not_extend_the_tables_is_told_who_may(
+    empty: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_dataset()
+    with db.session() as open_session:
+        open_session.execute(text("CREATE ROLE guest LOGIN"))
+        open_session.execute(text("GRANT SELECT ON ALL TABLES IN SCHEMA public TO guest"))
+    drop("audit.host")
+    monkeypatch.setenv("AUDITOR_DATABASE_URL", empty.replace("postgres:secret", "guest:secret"))
+    with (
+        pytest.raises(
+            AuditorError, match="must be owner of table audit.+: open it once as the user who owns"
+        ),
+        db.session(),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("nonsense", "AUDITOR_DATABASE_URL is no database URL; write postgresql"),
+        ("nosuch://somewhere/x", "AUDITOR_DATABASE_URL is no database URL; write postgresql"),
+        ("mysql+pymysql://a:secret@b/c", r"a:\*\*\*@b/c needs the package pymysql"),
+        ("postgresql+psycopg://a:secret@127.0.0.1:1/x", r"a:\*\*\*@127.0.0.1:1/x cannot be used"),
+    ],
+)
+def test_session__url_that_cannot_be_used_is_explained(
+    home: Path, monkeypatch: pytest.MonkeyPatch, url: str, message: str
+) -> None:
+    monkeypatch.setenv("AUDITOR_DATABASE_URL", url)
+    with pytest.raises(AuditorError, match=message) as caught, db.session():
+        pass
+    assert "secret" not in str(caught.value)

@@ -1,0 +1,274 @@
+"""The command line: exit codes, one-line remedies, machine-readable output."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from auditor.audits import own_models
+from auditor.cli.commands import cli
+from tests.auditor.conftest import Run
+from tests.helpers import Digits, write_digits
+
+
+@pytest.mark.parametrize("command", sorted(cli.commands))
+def test_help__every_command_says_what_it_does(run: Run, command: str) -> None:
+    code, out, _ = run(command, "--help")
+    assert code == 0
+    assert len(cli.commands[command].help or "") > 20
+    assert "Usage: auditor" in out
+
+
+def test_unknown_dataset__one_line_and_exit_code_1(audited: tuple[Digits, int], run: Run) -> None:
+    code, out, err = run("suspects", "digit")
+    assert (code, out) == (1, "")
+    assert err == "auditor: There is no dataset 'digit'; did you mean 'digits'?\n"
+
+
+def test_wrong_usage__exit_code_2(run: Run) -> None:
+    assert run("suspects")[0] == 2
+    assert run("verify", "digits")[0] == 2
+
+
+def test_status__json(audited: tuple[Digits, int], run: Run) -> None:
+    code, out, _ = run("status", "digits", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert (found["name"], found["num_samples"]) == ("digits", 300)
+    assert found["audits"][0]["state"] == "finished"
+
+
+def test_status__empty_home_says_what_to_do(home: Path, run: Run) -> None:
+    assert "auditor demo" in run("status")[1]
+
+
+def test_suspects__json_is_ranked(audited: tuple[Digits, int], run: Run) -> None:
+    digits, _ = audited
+    code, out, _ = run("suspects", "digits", "--top", "20", "--json")
+    rows = json.loads(out)["suspects"]
+    assert code == 0
+    assert [row["rank"] for row in rows] == list(range(20))
+    assert sum(digits.is_wrong[row["sample_id"]] for row in rows) >= 12
+    for row in rows:  # one witness: it either sees another class than the label's or the same
+        assert f"sees '{row['suggested_label']}'" in row["reason"] or "as labeled" in row["reason"]
+
+
+def test_suspects__says_how_many_more_there_are(audited: tuple[Digits, int], run: Run) -> None:
+    assert "The first 2 of 300; --top 300 lists all." in run("suspects", "digits", "--top", "2")[1]
+    assert "The first" not in run("suspects", "digits", "--top", "300")[1]
+    assert json.loads(run("suspects", "digits", "--top", "2", "--json")[1])["total"] == 300
+
+
+def test_suspects__max_fdr_without_verified_rows_promises_nothing(
+    audited: tuple[Digits, int], run: Run
+) -> None:
+    _, out, _ = run("suspects", "digits", "--max-fdr", "0.1", "--json")
+    found = json.loads(out)
+    assert found["suspects"] == []
+    assert "Nothing can be promised" in found["statement"]
+
+
+def test_verify__draw_fill_apply(audited: tuple[Digits, int], run: Run, tmp_path: Path) -> None:
+    digits, _ = audited
+    path = tmp_path / "sample.csv"
+    assert run("verify", "digits", "--draw", "120", "--out", path)[0] == 0
+    code, _, err = run("verify", "digits", "--draw", "5", "--out", path)
+    assert code == 1
+    assert "exists" in err
+    lines = path.read_text().splitlines()
+    filled = [line + str(digits.true_labels[int(line.split(",")[1])]) for line in lines[1:]]
+    path.write_text("\n".join([lines[0], *filled]) + "\n")
+    code, out, _ = run("verify", "digits", "--apply", path, "--reviewer", "ada")
+    assert code == 0
+    assert "120 judged" in out
+    assert "of 120 randomly drawn labels are wrong" in out
+    assert "180 more rows" in out  # twice the draw would be more than there are left
+    assert "  verified: 120 of 120 drawn at random\n" in run("status", "digits")[1]
+    run("verify", "digits", "--apply", path, "--reviewer", "bob")
+    out = run("verify", "digits", "--apply", path, "--reviewer", "ada")[1]
+    assert out.startswith("0 judged, 0 not judged, 120 left to bob, who judged later.\n")
+
+
+def test_verify__a_lost_file_is_written_again(audited: tuple[Digits, int], run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "new" / "sample.csv"
+    assert run("verify", "digits", "--draw", "20", "--out", path)[0] == 0
+    before = path.read_text()
+    path.unlink()
+    code, _, err = run("verify", "digits", "--draw-id", "2", "--out", path)
+    assert code == 1
+    assert "digits has no draw 2; its draws: 1 (20 samples, " in err
+    code, out, err = run("verify", "digits", "--draw-id", "1", "--out", path)
+    assert code == 0, err
+    assert "the 20 samples of draw 1 again, 0 of them judged" in out
+    assert path.read_text() == before
+    assert run("verify", "digits", "--draw-id", "1", "--draw", "5", "--out", path)[0] == 2
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("verify", "digits", "--draw", "5", "--out", "note.txt/sample.csv"),
+        ("verify", "digits", "--draw", "5", "--out", "folder.csv", "--force"),
+        ("export", "digits", "--out", "note.txt/cleaned.csv"),
+        ("export", "digits", "--out", "note.txt/tree"),
+        ("export", "digits", "--out", "folder.csv", "--force"),
+        ("report", "digits", "--out", "note.txt/report.html"),
+        ("report", "digits", "--out", "folder.html", "--force"),
+    ],
+)
+def test_out__a_place_that_cannot_be_written_is_one_line(
+    audited: tuple[Digits, int],
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    args: tuple[str, ...],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("note.txt").write_text("a file is no folder")
+    Path("folder.csv").mkdir()
+    Path("folder.html").mkdir()
+    code, out, err = run(*args)
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    place = re.escape(args[args.index("--out") + 1])
+    assert re.fullmatch(rf"auditor: {place} cannot be written \(.+\); name another place with --out.+\n", err)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "folder.csv",
+        "folder.html",
+        "home",
+        "note.txt",
+    ]
+    if args[0] == "verify":
+        assert "has none yet" in run("verify", "digits", "--draw-id", "1", "--out", "new.csv")[2]
+
+
+def test_export_and_review__round_trip(audited: tuple[Digits, int], run: Run, tmp_path: Path) -> None:
+    out_path = tmp_path / "cleaned.csv"
+    code, out, _ = run("export", "digits", "--out", out_path)
+    assert code == 0
+    assert "300 rows: 300 keep" in out
+    lines = out_path.read_text().splitlines()
+    place = lines[0].split(",").index("review_decision")
+    cells = lines[1].split(",")
+    cells[place] = "exclude"
+    out_path.write_text("\n".join([lines[0], ",".join(cells)]) + "\n")
+    assert "1 exclude" in run("review", "digits", "--apply", out_path, "--reviewer", "ada")[1]
+
+
+def test_audit__settings_and_background_run(audited: tuple[Digits, int], run: Run) -> None:
+    args = ["--engines", "cross_entropy", "--map", "pca", "--set", "cross_entropy.epochs=2"]
+    code, out, err = run("audit", "digits", *args, "--set", "cross_entropy.network=mlp", "--json")
+    assert code == 0, err
+    assert json.loads(out)["engines"][0]["status"] == "finished"
+
+
+def test_audit__wrong_setting_is_one_line(audited: tuple[Digits, int], run: Run) -> None:
+    code, _, err = run("audit", "digits", "--set", "epochs=2")
+    assert code == 1
+    assert "is not ENGINE.FIELD=VALUE" in err
+
+
+def test_audit__own_predictions_become_a_witness(
+    audited: tuple[Digits, int], run: Run, tmp_path: Path
+) -> None:
+    digits, _ = audited
+    rows = ["sample_id," + ",".join(str(k) for k in range(10))]
+    for i, label in enumerate(digits.true_labels):
+        rows.append(f"{i}," + ",".join("0.91" if k == label else "0.01" for k in range(10)))
+    path = tmp_path / "mine.csv"
+    path.write_text("\n".join(rows) + "\n")
+    args = ["--engines", "cross_entropy", "--map", "pca", "--set", "cross_entropy.epochs=2"]
+    code, out, err = run("audit", "digits", *args, "--pred-probs", path, "--json")
+    assert code == 0, err
+    assert json.loads(out)["witnesses"] == ["cross_entropy", "mine"]
+
+
+def test_audit__own_predictions_are_listed_and_forgotten(
+    audited: tuple[Digits, int], run: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "cross_entropy.csv"
+    path.write_text("sample_id,0,1,2,3,4,5,6,7,8,9\n7,1,0,0,0,0,0,0,0,0,0\n")
+    code, _, err = run("audit", "digits", "--pred-probs", path)
+    assert code == 1
+    assert "'cross_entropy' is an engine's name" in err
+    assert len(json.loads(run("status", "digits", "--json")[1])["audits"]) == 1  # refused before training
+    code, _, err = run("audit", "digits", "--pred-probs", "column:prob_")
+    assert code == 1
+    assert "digits was imported without a column 'prob_0'" in err
+    own_models.add("digits", path, name="mine")
+    assert "own predictions: mine" in run("status", "digits")[1]
+    assert run("audit", "digits", "--forget-pred-probs", "mine", "--pred-probs", path)[0] == 2
+    code, _, err = run("audit", "digits", "--forget-pred-probs", "yours")
+    assert (code, err) == (1, "auditor: digits has no predictions of 'yours'; it has those of mine.\n")
+    code, out, _ = run("audit", "digits", "--forget-pred-probs", "mine")
+    assert (code, out) == (0, "digits: audits do without mine from now on.\n")
+    assert "own predictions" not in run("status", "digits")[1]
+
+
+def test_simulate__says_who_finds_most_at_which_budget(audited: tuple[Digits, int], run: Run) -> None:
+    args = ["--set", "cross_entropy.epochs=2", "--set", "cross_entropy.network=mlp"]
+    code, out, err = run("simulate", "digits", *args)
+    assert code == 0, err
+    assert re.search(r"top 1%\s+top 2%\s+top 5%\s+top 10%\s+AUROC\s+avg precision\s+seconds", out)
+    assert re.search(r"Finds most when one looks at the least trusted labels: .+cross_entropy at 10% \(", out)
+    assert "real mistakes are harder to find" in out
+    found = json.loads(run("simulate", "digits", *args, "--json")[1])
+    assert found["kinds"][0]["kind"] == "second most likely class"
+    assert [winner["budget"] for winner in found["kinds"][0]["winners"]] == [0.01, 0.02, 0.05, 0.1]
+    assert found["kinds"][0]["rows"][0]["seconds"] > 0
+
+
+def test_move__follows_the_images(audited: tuple[Digits, int], run: Run, tmp_path: Path) -> None:
+    digits, _ = audited
+    code, _, err = run("move", "digits", tmp_path)
+    assert code == 1
+    assert str(tmp_path) in err
+    shutil.copytree(digits.table.parent, tmp_path / "elsewhere")
+    code, out, err = run("move", "digits", tmp_path / "elsewhere")
+    assert code == 0, err
+    assert "now reads from" in out
+
+
+def test_import__bad_rows_are_listed_with_file_and_row(home: Path, run: Run, tmp_path: Path) -> None:
+    digits = write_digits(tmp_path / "source", num=30, num_wrong=3)
+    (tmp_path / "source" / "images" / "0007.png").write_bytes(b"no picture")
+    code, _, err = run("import", digits.table, "--name", "digits")
+    assert code == 1
+    assert "images/0007.png" in err
+    assert run("status")[1].startswith("No datasets yet")
+    assert run("import", digits.table, "--name", "digits", "--skip-bad")[0] == 0
+
+
+def test_remove__forgets_the_dataset_and_leaves_the_source(audited: tuple[Digits, int], run: Run) -> None:
+    digits, _ = audited
+    assert run("remove", "digits", "--yes")[0] == 0
+    assert run("suspects", "digits")[0] == 1
+    assert digits.table.exists()
+
+
+def test_doctor__hides_passwords(home: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FIFTYONE_DATABASE_URI", "mongodb://bob:secret@one:27017,two:27017/x")
+    _, out, _ = run("doctor")
+    assert "secret" not in out
+    assert "mongodb://***@one:27017,two:27017/x" in out
+
+
+def test_doctor__names_what_is_there(home: Path, run: Run) -> None:
+    code, out, _ = run("doctor", "--json")
+    found = {row["name"]: row for row in json.loads(out)}
+    assert code == 0
+    assert set(found) == {
+        "python",
+        "packages",
+        "torch",
+        "gpu",
+        "home",
+        "disk",
+        "catalog",
+        "browser",
+        "mongodb",
+    }
+    assert found["torch"]["state"] == "ok"

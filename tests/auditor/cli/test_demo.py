@@ -1,0 +1,50 @@
+"""The demo, end to end with one engine: twice in a row, and never over what a person reviewed."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from auditor.audits import plan
+from auditor.catalog import audits, datasets
+from auditor.catalog.db import session
+from auditor.cli import demo
+from auditor.errors import ExportRefusedError
+from auditor.review import decisions, random_sample
+
+
+def test_run__finds_most_planted_errors_and_keeps_reviews(home: Path, tmp_path: Path) -> None:
+    figures = demo.run(out=tmp_path / "cleaned.csv", engines=["cross_entropy", "choicenet"])
+    assert (figures.dataset, figures.num_wrong) == ("digits", 180)
+    assert figures.recall > 0.7
+    assert figures.precision_at_errors > 0.8
+    assert figures.noise_after < figures.noise_before
+    with (tmp_path / "cleaned.csv").open(encoding="utf-8", newline="") as file:
+        assert sum(1 for _ in csv.DictReader(file)) == 1797
+    with pytest.raises(ExportRefusedError, match="exists"):
+        demo.run(out=tmp_path / "cleaned.csv")
+    with session() as open_session:
+        first = datasets.get(open_session, "digits")
+    assert demo._free_name() == "digits"  # nobody reviewed it: the next demo takes its place
+    demo.prepare()
+    with session() as open_session:
+        again = datasets.get(open_session, "digits")
+    assert again.id != first.id or again.created_at != first.created_at
+    decisions.decide(again.id, 0, "keep", reviewer="ada")
+    assert demo._free_name() == "digits-2"
+
+
+def test_free_name__verdicts_of_a_person_and_waiting_audits_are_kept(home: Path) -> None:
+    demo.prepare()
+    audit_id = plan.plan("digits", ["cross_entropy"])
+    assert demo._free_name() == "digits-2"  # its worker may be about to start
+    with session() as open_session:
+        audits.set_status(open_session, audit_id, "cancelled")
+    draw = random_sample.draw("digits", 4)
+    for sample_id, reviewer in zip(draw.sample_ids, ["demo", "ada"], strict=False):
+        random_sample.record(draw.id, sample_id, "label", label=3, reviewer=reviewer)
+    assert demo._free_name() == "digits-2"
+    random_sample.undo(draw.id, draw.sample_ids[1], reviewer="ada")
+    assert demo._free_name() == "digits"

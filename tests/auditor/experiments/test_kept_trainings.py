@@ -1,0 +1,167 @@
+"""Comparisons and tournaments that were stopped or killed go on, and say what they would have said."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from auditor import engine_bridge
+from auditor.catalog import datasets
+from auditor.catalog.db import session
+from auditor.errors import AuditFailedError
+from auditor.experiments import before_after, tournament
+from auditor.experiments.kept_trainings import FORGET_AFTER_S, TrainingProgress, Trainings
+from auditor.review import decisions
+from auditor.settings import settings
+from tests.helpers import QUICK_OPTIONS, Digits, verify_truthfully
+
+FAST = QUICK_OPTIONS["cross_entropy"]
+WAIT_S = 120.0
+
+
+@pytest.fixture(autouse=True)
+def _every_epoch_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AUDITOR_CHECKPOINT_INTERVAL_S", "0")
+
+
+@pytest.fixture
+def decided(audited: tuple[Digits, int]) -> Digits:
+    """Verified rows to judge on, and every third wrong label outside of them corrected."""
+    digits, _ = audited
+    held = verify_truthfully(digits, 60).sample_ids
+    for sample_id in [int(i) for i in np.flatnonzero(digits.is_wrong) if i not in held][::3]:
+        label = int(digits.true_labels[sample_id])
+        decisions.decide(1, sample_id, "relabel", label=label, reviewer="ada")
+    return digits
+
+
+def kept(kind: str) -> list[str]:
+    folder = settings().dataset_folder(1) / f"{kind}-unfinished"
+    return sorted(path.suffix for path in folder.glob("*"))
+
+
+def stop_at(done: float) -> object:
+    """A callback that presses Ctrl-C once so much is done."""
+
+    def press(progress: TrainingProgress) -> None:
+        if progress.done >= done:
+            raise KeyboardInterrupt
+
+    return press
+
+
+@pytest.fixture
+def epochs_trained(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many epochs each call of the engine trained."""
+    trained: list[int] = []
+    original = engine_bridge.train
+
+    def counting(*args: object, on_epoch: object, **options: object) -> object:
+        trained.append(0)
+
+        def count(record: object) -> None:
+            trained[-1] += 1
+            on_epoch(record)  # type: ignore[operator]
+
+        return original(*args, on_epoch=count, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(engine_bridge, "train", counting)
+    return trained
+
+
+@pytest.mark.usefixtures("decided")
+def test_before_after__stopped_goes_on_where_it_was(epochs_trained: list[int]) -> None:
+    whole = before_after.before_after("digits", seeds=(0, 1), options=FAST)
+    assert epochs_trained == [6, 6, 6, 6]
+    assert kept("compare") == []
+    epochs_trained.clear()
+    with pytest.raises(AuditFailedError, match="Stopped after 2 of 4 trainings; start the same again"):
+        before_after.before_after("digits", seeds=(0, 1), options=FAST, on_progress=stop_at(2.4))
+    assert epochs_trained == [6, 6, 3]
+    assert kept("compare") == [".checkpoint", ".npz", ".npz"]
+    epochs_trained.clear()
+    seen: list[TrainingProgress] = []
+    again = before_after.before_after("digits", seeds=(0, 1), options=FAST, on_progress=seen.append)
+    assert sum(epochs_trained) <= 4 + 6  # the third epoch's checkpoint may not have been written
+    assert len(epochs_trained) == 2
+    assert again == whole
+    assert [one.done for one in seen[:2]] == [1, 2]
+    assert kept("compare") == []
+
+
+def test_before_after__another_question_takes_nothing_over(
+    decided: Digits, epochs_trained: list[int]
+) -> None:
+    with pytest.raises(AuditFailedError, match="Stopped after 1 of 2"):
+        before_after.before_after("digits", seeds=(0,), options=FAST, on_progress=stop_at(1.5))
+    sample_id = int(np.flatnonzero(decided.is_wrong)[-1])
+    decisions.decide(1, sample_id, "exclude", reviewer="ada")
+    epochs_trained.clear()
+    before_after.before_after("digits", seeds=(0,), options=FAST)
+    # The given labels are the same as before, the cleaned ones are not.
+    assert epochs_trained == [6]
+    epochs_trained.clear()
+    before_after.before_after("digits", seeds=(0,), options=FAST | {"epochs": 5})
+    assert epochs_trained == [5, 5]
+
+
+def test_simulate__stopped_goes_on_where_it_was(
+    audited: tuple[Digits, int], epochs_trained: list[int]
+) -> None:
+    with pytest.raises(AuditFailedError, match="Stopped after 1 of 2 trainings"):
+        tournament.simulate("digits", options=QUICK_OPTIONS, on_progress=stop_at(1.3))
+    stopped_after = sum(epochs_trained)
+    epochs_trained.clear()
+    again = tournament.simulate("digits", options=QUICK_OPTIONS)
+    assert stopped_after + sum(epochs_trained) <= 12 + 1
+    whole = tournament.simulate("digits", options=QUICK_OPTIONS)
+    for one, other in zip(again.rounds, whole.rounds, strict=True):
+        assert one.table.auroc.tolist() == other.table.auroc.tolist()
+        assert one.table.seconds.min() > 0  # what was kept remembers what it took
+    assert kept("simulate") == []
+
+
+def test_forget__leaves_what_others_may_come_back_to(audited: tuple[Digits, int]) -> None:
+    digits, _ = audited
+    with session() as open_session:
+        dataset = datasets.get(open_session, "digits")
+    labels = np.asarray(digits.given_labels)
+    config = engine_bridge.configs(["cross_entropy"], "quick", {"cross_entropy": FAST})["cross_entropy"]
+    first, second = (Trainings(dataset, "compare", 1, device="cpu") for _ in range(2))
+    first.train("cross_entropy", labels, config=config, seed=0)
+    second.train("cross_entropy", labels, config=config, seed=1)
+    second.forget()
+    assert kept("compare") == [".npz"]
+    (left,) = (settings().dataset_folder(1) / "compare-unfinished").glob("*.npz")
+    week_ago = time.time() - FORGET_AFTER_S - 1
+    os.utime(left, (week_ago, week_ago))
+    Trainings(dataset, "compare", 1, device="cpu")
+    assert kept("compare") == []
+
+
+@pytest.mark.usefixtures("decided")
+def test_compare__killed_goes_on_where_it_was() -> None:
+    command = [sys.executable, "-m", "auditor", "compare", "digits", "--seeds", "2", "--preset", "quick"]
+    command += ["--set", "epochs=40", "--set", "network=mlp", "--device", "cpu"]
+    root = Path(__file__).resolve().parents[3]
+    process = subprocess.Popen(command, cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + WAIT_S
+    while kept("compare").count(".npz") < 2 and time.monotonic() < deadline:
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    before = kept("compare")
+    assert before.count(".npz") >= 2
+    again = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    assert kept("compare") == []
+    whole = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    assert again.stdout == whole.stdout
+    assert "accuracy" in whole.stdout

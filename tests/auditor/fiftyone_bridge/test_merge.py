@@ -1,0 +1,84 @@
+"""What changed tags and labels mean, case by case."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.catalog.models import DecisionTable
+from auditor.fiftyone_bridge.merge import Base, Said, has_changed, understand, wanted_label, wanted_tags
+
+NAMES = ["cat", "dog", "owl"]
+CLASSES = {name: label for label, name in enumerate(NAMES)}
+FRESH = Base(label="cat")
+KEPT = Base(tags=("keep",), label="cat", review_id=7)
+
+
+def said(base: Base, tags: tuple[str, ...], label: str | None, suggested: str | None = "dog") -> Said:
+    return understand(base, tags, label, given="cat", suggested=suggested, classes=CLASSES)
+
+
+@pytest.mark.parametrize(
+    ("base", "tags", "label", "decision", "corrected"),
+    [
+        (FRESH, ("keep",), "cat", "keep", None),
+        (FRESH, ("exclude",), "cat", "exclude", None),
+        (FRESH, ("relabel",), "cat", "relabel", "dog"),  # the suggestion
+        (FRESH, (), "owl", "relabel", "owl"),
+        (FRESH, ("relabel",), "owl", "relabel", "owl"),  # the edited label, not the suggestion
+        (KEPT, (), "cat", "undo", None),
+        (Base(("relabel",), "owl", 7), ("relabel",), "cat", "keep", None),  # set back to the given label
+    ],
+)
+def test_understand__plain(
+    base: Base, tags: tuple[str, ...], label: str, decision: str, corrected: str | None
+) -> None:
+    found = said(base, tags, label)
+    assert (found.decision, found.problem) == (decision, None)
+    assert found.label == (None if corrected is None else CLASSES[corrected])
+
+
+@pytest.mark.parametrize(
+    ("base", "tags", "label", "decision", "text"),
+    [
+        (FRESH, ("keep", "exclude"), "cat", "exclude", "exclude, set last, stands"),
+        (FRESH, ("exclude", "keep"), "cat", "keep", "keep, set last, stands"),
+        (KEPT, ("keep", "exclude"), "cat", "exclude", "contradict"),
+        (FRESH, ("keep",), "owl", "relabel", "the label stands"),
+        (FRESH, ("exclude",), "owl", "exclude", "exclude stands"),
+        (FRESH, (), "cow", None, "'cow' is none of the classes"),
+        (FRESH, ("keep",), "cow", None, "none of the classes"),
+        (FRESH, (), None, None, "was deleted"),
+    ],
+)
+def test_understand__what_a_person_should_know(
+    base: Base, tags: tuple[str, ...], label: str | None, decision: str | None, text: str
+) -> None:
+    found = said(base, tags, label)
+    assert found.decision == decision
+    assert text in (found.problem or "")
+
+
+def test_understand__relabel_without_a_label() -> None:
+    for suggested in (None, "cat", "cow"):
+        assert said(FRESH, ("relabel",), "cat", suggested).decision is None
+
+
+def test_base__survives_its_text_and_a_foreign_one() -> None:
+    base = Base(("keep",), 'a "quoted" 猫', 3)
+    assert Base.from_text(base.to_text(), "cat") == base
+    for broken in (None, "", "keep", "[1]", "{}"):
+        assert Base.from_text(broken, "cat") == Base(label="cat")
+
+
+def test_wanted__what_stands_is_no_change() -> None:
+    for decision, label in (("keep", None), ("relabel", 2), ("none", None), ("unsure", None)):
+        standing = DecisionTable(
+            dataset_id=1, sample_id=0, review_id=5, decision=decision, label=label, reviewer="ann"
+        )
+        shown = wanted_label("cat", "cat", standing, NAMES)
+        assert not has_changed(Base(wanted_tags(standing), shown, 5), wanted_tags(standing), shown)
+    relabelled = DecisionTable(
+        dataset_id=1, sample_id=0, review_id=5, decision="relabel", label=2, reviewer="ann"
+    )
+    assert wanted_label("owl", "cat", relabelled, NAMES) == "owl"  # a person's edit that stands
+    assert wanted_label("dog", "cat", relabelled, NAMES) == "cat"  # one that does not

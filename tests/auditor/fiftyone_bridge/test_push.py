@@ -1,0 +1,188 @@
+"""Push into the real FiftyOne and MongoDB: what is there, again, after a kill, and beside a person's own work."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from auditor import api
+from auditor.catalog import datasets, reviews, scores
+from auditor.catalog.db import session
+from auditor.catalog.models import ReviewTable
+from auditor.errors import FiftyOneError
+from auditor.fiftyone_bridge import fields, processes, push, sync
+from auditor.importing import imports
+from auditor.pictures import cache
+from auditor.review import random_sample
+from tests.helpers import QUICK_OPTIONS, Digits
+
+
+def in_order(target: Any, field: str) -> list[Any]:
+    """A field's values by our sample_id."""
+    pairs = zip(*target.values(["sample_index", field]), strict=True)
+    return [value for index, value in sorted((p for p in pairs if p[0] is not None), key=lambda p: p[0])]
+
+
+def test_push__everything_of_the_audit_is_there(pushed: Any, audited: tuple[Digits, int]) -> None:
+    digits, audit_id = audited
+    with session() as open_session:
+        table = scores.table(open_session, audit_id)
+    assert len(pushed) == 300
+    assert in_order(pushed, "ground_truth.label") == [str(label) for label in digits.given_labels]
+    assert in_order(pushed, "suggested.label") == [str(label) for label in table.suggested_label]
+    np.testing.assert_allclose(
+        in_order(pushed, "suggested.confidence"), table.suggested_probability, atol=1e-5
+    )
+    np.testing.assert_allclose(in_order(pushed, "trust_score"), table.trust_score, atol=1e-5)
+    assert {"cross_entropy_trust", "is_label_issue", "engines_disagree"} <= set(pushed.get_field_schema())
+    assert pushed.count_sample_tags() == {"label_issue": int(table.is_label_issue.sum())}
+    assert in_order(pushed, "filepath")[7] == str(digits.table.parent / "images" / "0007.png")
+
+
+def test_load__blind_verdicts_stand_apart_from_decisions(audited: tuple[Digits, int]) -> None:
+    digits, _ = audited
+    draw = random_sample.draw("digits", 3, seed=0)
+    seen, excluded, waiting = draw.sample_ids
+    random_sample.record(draw.id, seen, "label", label=int(digits.true_labels[seen]), reviewer="ada")
+    random_sample.record(draw.id, excluded, "exclude", reviewer="ada")
+    columns = fields.load("digits")
+    found = columns.values["verified_label"]
+    assert (found[seen], found[excluded], found[waiting]) == (str(digits.true_labels[seen]), "exclude", None)
+    assert sum(value is not None for value in found) == 2
+    assert columns.decisions == {}
+
+
+def test_push__views_map_similarity_and_sidebar(pushed: Any) -> None:
+    suspects = pushed.load_saved_view("suspected mislabels")
+    assert suspects.values("trust_score") == sorted(suspects.values("trust_score"))
+    assert len(suspects) == pushed.count_sample_tags()["label_issue"]
+    views = pushed.list_saved_views()
+    assert views[:4] == [
+        "suspected mislabels",
+        "engines disagree",
+        "reviewed",
+        "duplicates with different labels",
+    ]
+    assert set(pushed.load_saved_view("class 3").values("ground_truth.label")) == {"3"}
+    assert pushed.load_brain_results("audit_map").points.shape == (300, 2)
+    first = pushed.first()
+    similar = pushed.sort_by_similarity(first.id, k=3, brain_key="audit_similarity")
+    assert similar.first().id == first.id
+    groups = {group.name: group.paths for group in pushed.app_config.sidebar_groups}
+    assert groups["audit"][0] == "trust_score"
+    assert groups["trust of each engine"] == ["cross_entropy_trust"]
+
+
+def test_push__again_updates_and_keeps_what_a_person_added(pushed: Any, database: Any) -> None:
+    before = in_order(pushed, "trust_score")
+    calm = [i for i, flag in enumerate(in_order(pushed, "is_label_issue")) if not flag]
+    some = pushed.match({"sample_index": {"$in": calm[:3]}})
+    some.tag_samples(["my own", "label_issue"])
+    pushed.add_sample_field("note", database.StringField)
+    some.set_values("note", ["a", "b", "c"])
+    pushed.save_view("mine", some)
+    pushed.add_sample(database.Sample(filepath="/nowhere/else.png"))
+    api.Dataset("digits").audit(["cross_entropy"], options=QUICK_OPTIONS, seed=5, map_method="pca")
+    again = sync.push("digits")
+    pushed.reload()
+    assert (again.num_added, again.num_foreign, len(pushed)) == (0, 1, 301)
+    assert in_order(pushed, "trust_score") != before
+    kept = pushed.match_tags("my own")
+    assert sorted(kept.values("sample_index")) == calm[:3]
+    assert all("label_issue" in tags for tags in kept.values("tags"))
+    assert sorted(kept.values("note")) == ["a", "b", "c"]
+    assert "mine" in pushed.list_saved_views()
+    assert pushed.load_brain_results("audit_map").points.shape == (300, 2)
+
+
+def test_push__database_killed_in_the_middle(
+    audited: tuple[Digits, int], database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("FIFTYONE_DATABASE_URI")  # from here on our own MongoDB, in the home
+    monkeypatch.setattr(push, "ADD_ROWS", 60)
+    monkeypatch.setattr(push, "WRITE_ROWS", 60)
+
+    def kill(step: sync.Step) -> None:
+        if step.stage == "adding samples" and step.done == 120:
+            record = processes.recorded(processes.folder() / "mongod.json")
+            assert record is not None
+            psutil.Process(record["pid"]).kill()
+
+    with pytest.raises(FiftyOneError, match="nothing is lost, do it again"):
+        sync.push("digits", progress=kill)
+    again = sync.push("digits")
+    target = sync.load("digits")
+    # MongoDB may lose the last tenth of a second before a kill, here perhaps all of the first 120 samples.
+    assert 0 < again.num_added <= 300
+    assert in_order(target, "sample_index") == list(range(300))
+    assert in_order(target, "ground_truth.label") == [str(label) for label in audited[0].given_labels]
+    assert None not in in_order(target, "trust_score")
+
+
+def test_push__somebody_elses_dataset_is_left_alone(audited: tuple[Digits, int], database: Any) -> None:
+    theirs = database.Dataset("digits", persistent=True)
+    theirs.add_sample(database.Sample(filepath="/nowhere/else.png"))
+    with pytest.raises(FiftyOneError, match="not made by us; push under another name with --as"):
+        sync.push("digits")
+    with pytest.raises(FiftyOneError, match="not made by us"):
+        sync.push("digits", replace=True)
+    assert sync.push("digits", to="digits audit").name == "digits audit"
+    assert len(sync.load("digits")) == 300  # the name is remembered
+    assert len(database.load_dataset("digits")) == 1
+
+
+def test_push__replace_drops_only_what_an_earlier_import_left(pushed: Any) -> None:
+    pushed.match({"sample_index": 0}).tag_samples("exclude")
+    with pytest.raises(FiftyOneError, match=r"belongs to this import.*`auditor fiftyone digits pull` brings"):
+        sync.push("digits", replace=True)
+    assert sync.push("digits").num_waiting == 1
+    pushed.info[fields.MARK] |= {"key": "2020-01-01T00:00:00+00:00"}
+    pushed.save()
+    with pytest.raises(FiftyOneError, match="belongs to an earlier import; --replace drops it"):
+        sync.push("digits")
+    assert sync.push("digits", replace=True).num_added == 300
+    assert "exclude" not in sync.load("digits").distinct("tags")
+
+
+def test_push__decisions_of_the_app_become_tags(pushed: Any, audited: tuple[Digits, int]) -> None:
+    with session() as open_session:
+        dataset = datasets.get(open_session, "digits")
+        for i, decision, label in ((1, "keep", None), (2, "relabel", 8), (3, "unreadable", None)):
+            reviews.append(
+                open_session,
+                ReviewTable(
+                    dataset_id=dataset.id, sample_id=i, decision=decision, label=label, reviewer="ann"
+                ),
+            )
+    sync.push("digits")
+    tags = [set(tags) - {"label_issue"} for tags in in_order(pushed, "tags")[:5]]
+    assert tags == [set(), {"keep"}, {"relabel"}, {"exclude"}, set()]
+    assert in_order(pushed, "decision")[:4] == [None, "keep", "relabel", "unreadable"]
+    assert in_order(pushed, "decided_label")[2] == "8"
+    assert in_order(pushed, "ground_truth.label")[2] == str(audited[0].given_labels[2])
+    assert sorted(pushed.load_saved_view("reviewed").values("sample_index")) == [1, 2, 3]
+
+
+@pytest.mark.usefixtures("home")
+def test_image_paths__parquet_is_taken_out_once(tmp_path: Path) -> None:
+    stream, rows = io.BytesIO(), []
+    for i in range(6):
+        stream = io.BytesIO()
+        Image.fromarray(np.full((8, 8), 40 * i, dtype=np.uint8)).save(stream, "PNG")
+        rows.append({"bytes": stream.getvalue(), "path": None})
+    pq.write_table(pa.table({"image": rows, "label": ["a", "b"] * 3}), tmp_path / "set.parquet")
+    imports.import_dataset(tmp_path / "set.parquet", name="set", workers=1)
+    with session() as open_session:
+        dataset = datasets.get(open_session, "set")
+    paths = list(fields.image_paths(dataset))
+    assert all(Path(path).read_bytes() == row["bytes"] for path, row in zip(paths, rows, strict=True))
+    assert all(Path(path).is_relative_to(cache.folder(dataset)) for path in paths)
+    assert list(fields.image_paths(dataset)) == paths

@@ -1,0 +1,187 @@
+"""The report, the before/after comparison and the tournament, on real digits."""
+
+from __future__ import annotations
+
+import html
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from auditor.audits import arrays, settle, worker
+from auditor.audits.plan import plan
+from auditor.catalog import audits, scores
+from auditor.catalog.db import session
+from auditor.errors import AuditFailedError, ExportRefusedError, NotFoundError
+from auditor.experiments import before_after, tournament
+from auditor.outputs import export, report
+from auditor.review import decisions, random_sample
+from tests.auditor.conftest import Run
+from tests.helpers import QUICK_OPTIONS, Digits, verify_truthfully
+
+FAST = QUICK_OPTIONS["cross_entropy"]
+
+
+def test_report__is_one_file_without_outside_addresses(audited: tuple[Digits, int], tmp_path: Path) -> None:
+    digits, audit_id = audited
+    verify_truthfully(digits, 100)
+    settle.settle(audit_id)
+    report.write_report("digits", tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text()
+    loaded = re.findall(r'(?:src|href)="([^"]*)"', text)
+    assert all(one.startswith(("data:", "#")) or "arxiv" in one or "doi" in one for one in loaded), loaded
+    assert "data:image/png;base64," in text
+    assert "of 100 randomly drawn labels are wrong" in text
+    assert "more rows: noise rate within" in text
+    with pytest.raises(ExportRefusedError, match="exists"):
+        report.write_report("digits", tmp_path / "report.html")
+    with pytest.raises(NotFoundError, match="no dataset 'none'"):
+        report.write_report("none", tmp_path / "other.html")
+    assert not (tmp_path / "other.html").exists()
+
+
+def test_report__says_what_was_decided_and_nothing_on_open_suspects(audited: tuple[Digits, int]) -> None:
+    digits, audit_id = audited
+    assert "decided:" not in report.report("digits")
+    with session() as open_session:
+        page = scores.page(open_session, audits.get(open_session, audit_id), scores.SuspectFilter(), limit=60)
+    first, second = page.sample_id[:2].tolist()
+    decisions.decide(1, first, "relabel", label=5, reviewer="ada")
+    decisions.decide(1, second, "multiple", labels=[1, 2], reviewer="ada")
+    text = report.report("digits")
+    assert re.findall("decided: ([^<]*)", text) == ["relabel → 5", "multiple → 1, 2"]
+    draw = verify_truthfully(digits, 100)
+    shown = [i for i in page.sample_id if i in draw.sample_ids and i not in (first, second)]
+    assert shown
+    # Blind verdicts were decided by people too.
+    decided = re.findall("decided: ([^<]*)", report.report("digits"))
+    assert len(decided) == 2 + len(shown)
+    wrong = [i for i in shown if digits.is_wrong[i]]
+    truth = [f"relabel → {digits.true_labels[i]}" for i in wrong]
+    assert [one for one in decided[2:] if one.startswith("relabel")] == truth
+
+
+def test_report__says_what_the_trusted_set_changed(audited: tuple[Digits, int]) -> None:
+    digits, _ = audited
+    verify_truthfully(digits, 60)
+    second = plan("digits", ["cross_entropy"], options=QUICK_OPTIONS, map_method="pca")
+    worker.run(second)
+    assert "30 labels that people had confirmed. Against audit 1," in report.report("digits")
+
+
+def test_before_after__cleaning_many_wrong_labels_helps(audited: tuple[Digits, int]) -> None:
+    digits, _ = audited
+    draw = verify_truthfully(digits, 100)
+    random_sample.record(draw.id, draw.sample_ids[0], "exclude", reviewer="ada")
+    held = set(draw.sample_ids)
+    for sample_id in np.flatnonzero(digits.is_wrong):
+        if int(sample_id) not in held:
+            label = int(digits.true_labels[sample_id])
+            decisions.decide(1, int(sample_id), "relabel", label=label, reviewer="ada")
+    result = before_after.before_after("digits", seeds=(0,), options=FAST)
+    assert result.num_held_out == 99  # what has no true class judges nobody, and is left out once cleaned
+    assert result.num_changed == sum(int(i) not in held for i in np.flatnonzero(digits.is_wrong)) + 1
+    assert result.by_seed[0][2] >= result.by_seed[0][1] - 0.05
+    assert result.difference.low <= result.difference.difference <= result.difference.high
+    page = html.unescape(report.report("digits"))
+    assert "Before and after" in page
+    assert result.sentence in page
+
+
+def test_before_after__refuses_to_conclude_from_nothing(audited: tuple[Digits, int]) -> None:
+    digits, _ = audited
+    with pytest.raises(AuditFailedError, match="0 verified rows are too few to tell"):
+        before_after.before_after("digits", seeds=(0,), options=FAST)
+    verify_truthfully(digits, 60)
+    with pytest.raises(AuditFailedError, match="No decision changes a label"):
+        before_after.before_after("digits", seeds=(0,), options=FAST)
+
+
+def test_compare__says_before_training_how_little_differs(audited: tuple[Digits, int], run: Run) -> None:
+    digits, _ = audited
+    draw = verify_truthfully(digits, 60)
+    outside = next(int(i) for i in np.flatnonzero(digits.is_wrong) if i not in draw.sample_ids)
+    label = int(digits.true_labels[outside])
+    decisions.decide(1, outside, "relabel", label=label, reviewer="ada")
+    code, out, err = run("compare", "digits", "--seeds", "1", "--set", "epochs=1", "--set", "network=mlp")
+    assert code == 0
+    assert "1 training label differs; 60 rows held out. So few will hardly show a difference" in err
+    assert "1 training label differs; 60 rows were held out." in out
+
+
+def test_before_after__compares_what_an_automatic_export_would_hold(
+    audited: tuple[Digits, int], tmp_path: Path
+) -> None:
+    digits, audit_id = audited
+    draw = verify_truthfully(digits, 200)
+    settle.settle(audit_id)
+    told: list[str] = []
+    result = before_after.before_after(
+        "digits", seeds=(0,), options=FAST, policy="auto", max_fdr=0.5, on_ready=told.append
+    )
+    summary = export.export("digits", tmp_path / "out.csv", policy="auto", max_fdr=0.5)
+    assert result.num_held_out == 200
+    # What people found is held out with the other verified rows.
+    assert summary.num_by_people == digits.is_wrong[draw.sample_ids].sum()
+    assert result.num_changed == summary.num_automatic > 0
+    assert told[0].startswith(f"{result.num_changed} training label")
+    with pytest.raises(ExportRefusedError, match="--policy auto needs --max-fdr"):
+        before_after.before_after("digits", options=FAST, policy="auto")
+
+
+def test_simulate__ranks_engines_and_warns(audited: tuple[Digits, int]) -> None:
+    before = decisions.labels_to_train_on(1)[0]
+    seen = []
+    result = tournament.simulate("digits", options=QUICK_OPTIONS, on_progress=seen.append)
+    first = result.rounds[0]
+    assert first.best == "cross_entropy"
+    assert first.table.auroc[0] > 0.7
+    assert first.table.seconds[0] > 0
+    assert first.winners[-1].engines == ("cross_entropy",)
+    assert seen[-1].done == seen[-1].total == 2
+    assert seen[-1].seconds_left == 0
+    assert all(one.done <= other.done for one, other in pairwise(seen))
+    assert "real mistakes are harder to find" in result.warning
+    assert np.array_equal(decisions.labels_to_train_on(1)[0], before)  # planted labels never leave memory
+    page = report.report("digits")
+    assert "Planted errors" in page
+    assert result.rounds[0].sentence in html.unescape(page)
+
+
+def test_simulate__leaves_alone_what_people_judged(audited: tuple[Digits, int]) -> None:
+    digits, _ = audited
+    draw = verify_truthfully(digits, 60)
+    calibrating = draw.sample_ids[::2]
+    wrong, right = ([i for i in calibrating if digits.is_wrong[i] == is_wrong] for is_wrong in (True, False))
+    outside = [int(i) for i in np.flatnonzero(digits.is_wrong) if int(i) not in draw.sample_ids]
+    truth = int(digits.true_labels[outside[0]])
+    decisions.decide(1, outside[0], "relabel", label=truth, reviewer="ada")
+    decisions.decide(1, outside[1], "exclude", reviewer="ada")
+    decisions.decide(1, right[0], "exclude", reviewer="bob")
+    labels, trusted, settled = tournament._ground(1)
+    assert (labels[outside[0]], labels[outside[1]]) == (truth, -1)
+    assert trusted[outside[0]]
+    # What calibrates keeps its given label in every audit, found wrong or not.
+    assert (labels[calibrating] == digits.given_labels[calibrating]).all()
+    assert wrong
+    assert settled[[*wrong, outside[0], right[0]]].all()
+    assert not settled[right[1:]].any()
+    num_measured = int(((labels >= 0) & ~settled).sum())
+    result = tournament.simulate("digits", options=QUICK_OPTIONS)
+    assert f"among {num_measured:,} labels" in result.rounds[0].sentence
+
+
+def test_simulate__all_engines_of_the_audit_say_what_is_likely(audited: tuple[Digits, int]) -> None:
+    two = QUICK_OPTIONS | {"coteaching": {"epochs": 2, "network": "mlp", "views": 1}}
+    one_of_two = tournament.simulate("digits", engines=list(two), options=two)
+    assert "those of cross_entropy alone, which takes part itself" in one_of_two.warning
+    second = plan("digits", list(two), options=two, map_method="pca")
+    worker.run(second)
+    assert "alone" not in tournament.simulate("digits", options=two).warning
+    # Co-teaching without an opinion leaves nothing to plant: both are asked, not only the first.
+    path = arrays.engine_folder(second, "coteaching") / "pred_probs.npy"
+    np.save(path, np.full((300, 10), np.nan, dtype=np.float32))
+    with pytest.raises(AuditFailedError, match="only 0 labels may be changed"):
+        tournament.simulate("digits", options=two)

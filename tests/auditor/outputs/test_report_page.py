@@ -1,0 +1,217 @@
+"""The report on real digits: one page, no network, everything from a user's files is text."""
+
+import base64
+import io
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from PIL import Image
+from sklearn.datasets import load_digits
+
+from auditor.outputs.report_page import (
+    MAX_CONFLICTS,
+    MAX_SUSPECTS,
+    Conflict,
+    EngineLine,
+    ReportInput,
+    Suspect,
+    picture_uri,
+    report_html,
+)
+from auditor.statistics.consensus import combine
+from auditor.statistics.intervals import per_class_intervals
+from auditor.statistics.noise import class_reports, errors_left, trading_pairs
+from auditor.statistics.promises import promises
+from auditor.statistics.splits import SplitReport
+from tests.auditor.statistics.worlds import World, make_witness
+
+VOID = {"meta", "br", "img", "link", "hr", "input"}
+NASTY = '<script>alert(1)</script>"&{{ 7 * 7 }}'
+
+
+class Page(HTMLParser):
+    """Checks that tags close in order and keeps attributes and text."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.open, self.tags, self.text = [], [], []
+        self.feed(html)
+        self.close()
+        assert not self.open, f"never closed: {self.open}"
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+    def words(self):
+        return " ".join(" ".join(self.text).split())
+
+
+@pytest.fixture(scope="module")
+def digits_report():
+    images, true = load_digits(return_X_y=True)
+    images = (images.reshape(-1, 1, 8, 8) * 15).astype(np.uint8)
+    rng = np.random.default_rng(0)
+    wrong = rng.random(len(true)) < 0.1
+    world = World(true, np.where(wrong, (true + 1) % 10, true), 10)
+    verified = world.verify(300)
+    found = combine([make_witness(world, n, 5.0) for n in "ab"], world.given_labels, 10, verified=verified)
+    names = [f"digit {k}" for k in range(9)] + [NASTY]
+    pairs = trading_pairs(world.given_labels, found.suggested_label, found.is_doubtful, 10)
+    intervals = per_class_intervals(
+        world.given_labels, verified.sample_ids, verified.is_wrong(world.given_labels), 10
+    )
+    worst = np.argsort(found.trust_score)[:12]
+    return ReportInput(
+        dataset_name=NASTY,
+        created_at="2026-01-02 03:04",
+        class_names=names,
+        num_samples=len(true),
+        num_labeled=len(true),
+        num_verified=300,
+        noise_rate=found.noise_rate,
+        promises=list(
+            promises(found.trust_score, world.given_labels, verified, calibrating=found.calibrating).values()
+        ),
+        errors_left=errors_left(found.noise_rate, len(true), num_found_wrong=31, num_found_right=269),
+        transition=found.transition,
+        class_reports=class_reports(
+            world.given_labels, found.error_probability, found.is_doubtful, pairs, names, intervals=intervals
+        ),
+        pairs=pairs,
+        suspects=[
+            Suspect(
+                sample_id=int(i),
+                filepath=f"../{NASTY}/{i}.png",
+                given=names[world.given_labels[i]],
+                suggested=names[found.suggested_label[i]],
+                trust_score=float(found.trust_score[i]),
+                error_probability=float(found.error_probability[i]),
+                suggested_probability=float(found.suggested_probability[i]),
+                reason="Both witnesses see something else.",
+                image=images[i],
+            )
+            for i in worst
+        ],
+        engines=[EngineLine("Cross-entropy", "Plain training.", "quick, cpu, 12 s")],
+        notes=[found.weights_sentence, found.structured_noise_sentence],
+    )
+
+
+def test_report_html__says_what_was_found(digits_report):
+    html = report_html(digits_report)
+    words = Page(html).words()
+    for sentence in (
+        digits_report.noise_rate.sentence,
+        digits_report.errors_left.sentence,
+        *(promise.sentence for promise in digits_report.promises),
+        digits_report.transition.sentence,
+        "Plain training.",
+        "Clopper and Pearson 1934",
+        "1,797 samples",
+    ):
+        assert " ".join(sentence.split()) in words
+    assert len(html) < 500_000
+
+
+def test_report_html__loads_nothing_and_runs_nothing(digits_report):
+    page = Page(report_html(digits_report))
+    assert not {tag for tag, _ in page.tags} & {"script", "link", "iframe", "object", "embed", "base", "form"}
+    for _, attrs in page.tags:
+        assert not any(name.startswith("on") for name in attrs)
+        assert attrs.get("src", "data:").startswith("data:image/png;base64,") or "src" not in attrs
+        assert "href" not in attrs
+        assert "url(" not in (attrs.get("style") or "")
+    policy = [attrs["content"] for _, attrs in page.tags if "http-equiv" in attrs]
+    assert policy == ["default-src 'none'; img-src data:; style-src 'unsafe-inline'"]
+
+
+def test_report_html__names_are_text(digits_report):
+    html = report_html(digits_report)
+    assert "<script>" not in html
+    assert "49" not in Page(html).words().split("Label audit of")[1][:60]
+    assert NASTY in Page(html).words()
+
+
+def test_report_html__draws_the_real_pictures(digits_report):
+    page = Page(report_html(digits_report))
+    sources = [attrs["src"] for tag, attrs in page.tags if tag == "img"]
+    assert len(sources) == 12
+    picture = Image.open(io.BytesIO(base64.b64decode(sources[0].split(",")[1])))
+    assert picture.size == (144, 144)
+    small = np.asarray(picture)[::18, ::18]
+    np.testing.assert_array_equal(small, digits_report.suspects[0].image[0])
+
+
+def test_report_html__a_guess_is_marked(digits_report):
+    guess = replace(digits_report.noise_rate, kind="guess", sentence="A guess.", estimators={"one": 0.1})
+    bare = replace(
+        digits_report,
+        noise_rate=guess,
+        promises=(),
+        errors_left=None,
+        transition=None,
+        class_reports=(),
+        pairs=(),
+        engines=(),
+    )
+    words = Page(report_html(bare)).words()
+    assert "What the guess is made of estimator share wrong one 10 %" in words
+    assert "(a guess)" in words
+    assert "Classes" not in words
+
+
+def test_report_html__many_suspects_and_classes_stay_bounded(digits_report):
+    many = replace(digits_report, suspects=list(digits_report.suspects) * 10)
+    page = Page(report_html(many))
+    assert sum(tag == "img" for tag, _ in page.tags) == MAX_SUSPECTS
+    assert "60 more are not drawn here." in page.words()
+    large = 40
+    eye = np.eye(large) * 0.9 + 0.1 / large
+    wide = replace(
+        digits_report,
+        class_names=[f"c{k}" for k in range(large)],
+        transition=replace(digits_report.transition, matrix=eye, low=eye, high=eye),
+        class_reports=(),
+        pairs=(),
+    )
+    words = Page(report_html(wide)).words()
+    assert "true class" not in words
+
+
+def test_picture_uri__colour_large_and_none():
+    colour = np.zeros((3, 300, 200), dtype=np.uint8)
+    colour[0] = 250
+    picture = Image.open(io.BytesIO(base64.b64decode(picture_uri(colour).split(",")[1])))
+    assert (picture.mode, picture.size) == ("RGB", (96, 144))
+    assert np.asarray(picture)[5, 5].tolist() == [250, 0, 0]
+    assert picture_uri(None) == ""
+
+
+def test_report_html__copies_correlations_and_splits_are_listed_and_escaped(digits_report):
+    copies = [Conflict(1, i, NASTY, NASTY, is_certain=i == 0) for i in range(MAX_CONFLICTS + 1)]
+    split = SplitReport(NASTY, 100, 12, 9.5, 3, None, 2, 1)
+    told = replace(
+        digits_report,
+        conflicts=copies,
+        correlations=[(NASTY, [1.0, None]), ("b", [None, 1.0])],
+        splits=[split],
+        more_rows="50 more rows",
+    )
+    page = Page(report_html(told))
+    words = page.words()
+    assert f"The first {MAX_CONFLICTS} of {MAX_CONFLICTS + 1}." in words
+    assert words.count("yes: one label is wrong") == 1
+    assert "Rank correlation between the witnesses" in words
+    assert "2 (and 1 near copies)" in words
+    assert "50 more rows" in words
+    assert not any(tag == "script" for tag, _ in page.tags)

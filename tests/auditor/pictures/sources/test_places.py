@@ -1,0 +1,409 @@
+"""Folders, zips, Parquet and torchvision sets: what is found there, and what is refused."""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import io
+import os
+import struct
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from auditor.errors import ImportRefusedError
+from auditor.pictures.sources import (
+    Problem,
+    Source,
+    SourceOptions,
+    SourceRow,
+    open_source,
+    ordered_class_names,
+    trees,
+)
+from auditor.pictures.sources.reading import UnreadableError, read_bytes
+from tests.auditor.sample_pictures import digits, encoded, photo, write_folder, write_parquet, zip_folder
+
+NAMES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+
+
+def opened(path: Path | str, scratch: Path | None = None, **options: str) -> Source:
+    return open_source(path, SourceOptions(**options), scratch)
+
+
+def split_rows(source: Source) -> tuple[list[SourceRow], list[Problem]]:
+    found = list(source.rows())
+    return [r for r in found if isinstance(r, SourceRow)], [p for p in found if isinstance(p, Problem)]
+
+
+def bytes_of(source: Source) -> list[bytes]:
+    rows, _ = split_rows(source)
+    payloads = source.payloads(row.location for row in rows)
+    return [p if isinstance(p, bytes) else read_bytes(source.info.root, p) for p in payloads]
+
+
+def test_folder__class_is_the_first_folder(tmp_path: Path) -> None:
+    root = write_folder(tmp_path / "set", 20)
+    (root / "3" / "deeper").mkdir()
+    (root / "3" / "deeper" / "x.PNG").write_bytes(encoded(photo(0)))
+    (root / "3" / "notes.txt").write_text("hello")
+    (root / "3" / ".hidden.png").write_bytes(b"")
+    source = opened(root)
+    rows, problems = split_rows(source)
+    assert not problems
+    assert len(rows) == 21
+    assert {row.label for row in rows} == set("0123456789")
+    assert next(row for row in rows if row.filepath.endswith("x.PNG")).label == "3"
+    assert [row.filepath for row in rows] == sorted(
+        (row.filepath for row in rows), key=lambda p: p.split("/")
+    )
+    assert source.ignored == ["3/notes.txt"]
+
+
+def test_folder__splits_above_the_classes(tmp_path: Path) -> None:
+    write_folder(tmp_path / "train", 10)
+    write_folder(tmp_path / "test", 5)
+    rows, problems = split_rows(opened(tmp_path))
+    assert not problems
+    assert {row.split for row in rows} == {"train", "test"}
+    assert {row.label for row in rows} == set("0123456789")
+
+
+def test_folder__what_lies_wrong_is_named(tmp_path: Path) -> None:
+    root = write_folder(tmp_path / "set", 5)
+    (root / "stray.png").write_bytes(encoded(photo(0)))
+    (root / " ").mkdir()
+    (root / " " / "blank.png").write_bytes(encoded(photo(0)))
+    (tmp_path / "secret.png").write_bytes(encoded(photo(0)))
+    (root / "1" / "out.png").symlink_to(tmp_path / "secret.png")
+    (root / "loop").symlink_to(root / "1")
+    _, problems = split_rows(opened(root))
+    assert {p.file: p.text.split(";")[0] for p in problems} == {
+        " /blank.png": "lies in a folder whose name is blank",
+        "1/out.png": f"is a link that leads out of {root}",
+        "loop": "is a link to another folder",
+        "stray.png": "lies beside the class folders",
+    }
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, name: str, refused: Path) -> None:
+    """``os.scandir`` or ``io.open`` as one without rights meets it at ``refused`` (the tests may run as root)."""
+    module = os if name == "scandir" else io
+    real = getattr(module, name)
+
+    def call(path: object = ".", *args: object, **named: object) -> object:
+        if str(path) == str(refused):
+            raise PermissionError(errno.EACCES, "Permission denied", str(refused))
+        return real(path, *args, **named)
+
+    monkeypatch.setattr(module, name, call)
+    if module is io:
+        monkeypatch.setattr(builtins, name, call)
+
+
+def test_folder__one_that_nobody_may_list_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = write_folder(tmp_path / "set", 20)
+    (root / "lost+found").mkdir()
+    refuse(monkeypatch, "scandir", root / "lost+found")
+    rows, problems = split_rows(opened(root))
+    assert len(rows) == 20
+    assert [str(problem) for problem in problems] == [
+        "lost+found: cannot be listed (Permission denied); make the folder readable or remove it"
+    ]
+
+
+def test_open_source__a_table_without_rights_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = tmp_path / "a.csv"
+    table.write_text("path,label\n")
+    refuse(monkeypatch, "open", table)
+    with pytest.raises(ImportRefusedError, match=r"a\.csv cannot be read \(Permission denied\); make it"):
+        opened(table)
+
+
+def test_folder__without_images_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ImportRefusedError, match="no sub-folder with images; put each class in a folder"):
+        opened(tmp_path)
+    (tmp_path / "labels.csv").write_text("path,label\n")
+    with pytest.raises(ImportRefusedError, match=r"to import its table, name .*labels\.csv"):
+        opened(tmp_path)
+
+
+@pytest.mark.parametrize("named", ["nowhere", "/dev/null", "fiftyone.py"])
+def test_open_source__unknown_kind_is_refused(tmp_path: Path, named: str) -> None:
+    (tmp_path / "fiftyone.py").write_text("")
+    with pytest.raises(
+        ImportRefusedError, match=r"(does not exist|of no kind that can be imported); name a folder"
+    ):
+        opened(tmp_path / named)
+
+
+def test_ordered_class_names__numbers_count_as_numbers() -> None:
+    assert ordered_class_names(["10", "9", "1"]) == ["1", "9", "10"]
+    assert ordered_class_names(["b", "10", "a"]) == ["10", "a", "b"]
+
+
+@pytest.mark.parametrize("wrap", ["", "wrapped/"])
+def test_zip__of_a_folder(tmp_path: Path, wrap: str) -> None:
+    root = write_folder(tmp_path / "set", 12)
+    source = opened(zip_folder(root, tmp_path / "set.zip", wrap))
+    rows, problems = split_rows(source)
+    assert not problems
+    plain, _ = split_rows(opened(root))
+    assert [(row.filepath, row.label) for row in rows] == [(row.filepath, row.label) for row in plain]
+    assert bytes_of(source) == [(root / row.filepath).read_bytes() for row in plain]
+
+
+def test_zip__of_parquet(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    write_parquet(tmp_path / "in" / "p.parquet", 9, names=NAMES)
+    source = opened(zip_folder(tmp_path / "in", tmp_path / "p.zip"), tmp_path / "scratch")
+    rows, _ = split_rows(source)
+    assert source.info.kind == "zip"
+    assert rows[3].label == "three"
+    assert bytes_of(source) == [encoded(image) for image in digits(9)[0]]
+
+
+@pytest.mark.parametrize("name", ["../evil.png", "/abs/evil.png", "a/../../evil.png", "..\\evil.png"])
+def test_zip__member_that_leaves_it_is_a_problem(tmp_path: Path, name: str) -> None:
+    archive = zip_folder(write_folder(tmp_path / "set", 5), tmp_path / "set.zip")
+    with zipfile.ZipFile(archive, "a") as packed:
+        packed.writestr(name, encoded(photo(0)))
+    rows, problems = split_rows(opened(archive))
+    assert len(rows) == 5
+    assert len(problems) == 1
+    assert "leaves the zip" in problems[0].text or "no plain relative path" in problems[0].text
+    assert not (tmp_path / "evil.png").exists()
+
+
+def test_zip__link_and_locked_members_are_problems(tmp_path: Path) -> None:
+    archive = zip_folder(write_folder(tmp_path / "set", 5), tmp_path / "set.zip")
+    link, locked = zipfile.ZipInfo("1/link.png"), zipfile.ZipInfo("1/locked.png")
+    link.external_attr = 0o120777 << 16
+    with zipfile.ZipFile(archive, "a") as packed:
+        packed.writestr(link, "/etc/passwd")
+        packed.writestr(locked, b"x")
+    data = bytearray(archive.read_bytes())
+    entry = data.rindex(b"PK\x01\x02")  # the last entry of the table of contents: its flags say "encrypted"
+    data[entry + 8] |= 1
+    archive.write_bytes(data)
+    _, problems = split_rows(opened(archive))
+    assert [p.text.split(";")[0] for p in problems] == ["is a link, not a file", "is protected by a password"]
+
+
+def test_zip__bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trees, "BOMB_BYTES", 1 << 20)
+    with zipfile.ZipFile(tmp_path / "b.zip", "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("a/x.png", bytes(4 << 20))
+    with pytest.raises(ImportRefusedError, match=r"over 100 times its size: that looks like a zip bomb"):
+        opened(tmp_path / "b.zip")
+
+
+def test_zip__damaged_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.zip").write_bytes(b"PK\x03\x04 nothing")
+    with pytest.raises(ImportRefusedError, match="cannot be read as a zip"):
+        opened(tmp_path / "x.zip")
+
+
+def test_zip__damaged_member_is_unreadable(tmp_path: Path) -> None:
+    archive = zip_folder(write_folder(tmp_path / "set", 5), tmp_path / "set.zip")
+    data = bytearray(archive.read_bytes())
+    data[60:90] = bytes(30)
+    archive.write_bytes(data)
+    with pytest.raises(UnreadableError, match="cannot be unpacked"):
+        read_bytes(str(archive), "0/0000.png")
+
+
+@pytest.mark.parametrize("with_images", [False, True])
+def test_zip__damaged_table_is_refused(tmp_path: Path, with_images: bool) -> None:
+    archive = tmp_path / "a.zip"
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr("a.csv", "path,label\n" + "one.png,cat\n" * 2_000)
+        if with_images:
+            packed.writestr("one.png", encoded(photo(0)))
+    archive.write_bytes(archive.read_bytes().replace(b"cat\n", b"cut\n", 1))
+    with pytest.raises(ImportRefusedError, match=r"^a\.csv cannot be unpacked \(Bad CRC-32.*zip it again\.$"):
+        list(opened(archive).rows())
+
+
+@pytest.mark.parametrize("hugging_face", [False, True])
+def test_parquet__class_names_from_the_schema(tmp_path: Path, hugging_face: bool) -> None:
+    path = write_parquet(
+        tmp_path / "p.parquet", 30, names=NAMES, hugging_face=hugging_face, id=list(range(30))
+    )
+    source = opened(path)
+    rows, problems = split_rows(source)
+    assert not problems
+    assert source.info.class_names == tuple(NAMES)
+    assert [row.label for row in rows] == [NAMES[int(label)] for label in digits(30)[1]]
+    assert rows[4].filepath == "train/4.png"
+    assert rows[4].extra == {"label": "4", "id": "4"}
+    assert bytes_of(source) == [encoded(image) for image in digits(30)[0]]
+
+
+def test_parquet__some_rows_only_are_streamed_in_order(tmp_path: Path) -> None:
+    source = opened(write_parquet(tmp_path / "p.parquet", 30))
+    images = digits(30)[0]
+    assert list(source.payloads(["#3", "#8", "#29"])) == [encoded(images[i]) for i in (3, 8, 29)]
+    for row in (29, 0, 13):
+        assert read_bytes(source.info.root, f"#{row}") == encoded(images[row])
+    with pytest.raises(UnreadableError, match="has no row 30 any more"):
+        read_bytes(source.info.root, "#30")
+
+
+def test_parquet__unlabeled_unknown_and_strange_labels(tmp_path: Path) -> None:
+    labels = pa.array([0, -1, None, 12, 1], pa.int64())
+    images = [encoded(photo(n)) for n in range(5)]
+    table = pa.table({"image": pa.array(images), "label": labels}).replace_schema_metadata(
+        {"classes": "cat,dog"}
+    )
+    pq.write_table(table, tmp_path / "p.parquet")
+    rows, problems = split_rows(opened(tmp_path / "p.parquet"))
+    assert [row.label for row in rows] == ["cat", None, None, "dog"]
+    assert [str(p) for p in problems] == [
+        "p.parquet, row 3: label is 12, outside 0..1; correct it or set it to -1"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cells", "trusted", "bad"),
+    [
+        (["yes", "x", "No", "", None, "ture"], [True, True, False, False, False], "ture"),
+        ([1.0, 0.0, None, float("nan"), 0.5], [True, False, False, False], "0.5"),
+        ([1, 0, None, 2], [True, False, False], "2"),
+        ([True, False, None], [True, False, False], None),
+    ],
+)
+def test_parquet__trusted_is_read_as_in_a_table(
+    tmp_path: Path, cells: list[object], trusted: list[bool], bad: str | None
+) -> None:
+    images = [encoded(photo(n)) for n in range(len(cells))]
+    table = pa.table({"image": images, "label": ["a"] * len(cells), "trusted": cells})
+    pq.write_table(table, tmp_path / "p.parquet")
+    rows, problems = split_rows(opened(tmp_path / "p.parquet"))
+    assert [row.trusted for row in rows] == trusted
+    where = f"p.parquet, row {len(cells) - 1}"
+    refused = [f"{where}: trusted is {bad!r}; write true, false or nothing"] if bad else []
+    assert [str(problem) for problem in problems] == refused
+
+
+def test_parquet__text_labels_and_paths(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(encoded(photo(0)))
+    table = pa.table({"path": ["a.png", "../b.png", "a.png", "a.png"], "label": ["x", "y", "x", "y"]})
+    pq.write_table(table, tmp_path / "p.parquet")
+    source = opened(tmp_path / "p.parquet")
+    rows, problems = split_rows(source)
+    assert [(row.location, row.label) for row in rows] == [("a.png", "x")]
+    assert "leaves the root" in problems[0].text
+    assert problems[1].text == "a.png is listed before, in row 0; remove one"
+    assert problems[2].text.endswith("row 0, with another label ('x' there, 'y' here); keep the right one")
+    assert bytes_of(source) == [encoded(photo(0))]
+
+
+def test_parquet__several_files_are_one_source(tmp_path: Path) -> None:
+    for part in range(2):
+        write_parquet(tmp_path / f"train-{part}.parquet", 8)
+    source = opened(tmp_path)
+    rows, problems = split_rows(source)
+    assert [row.location for row in rows[:1]] == ["train-0.parquet#0"]
+    assert len(rows) + len(problems) == 16
+    assert len(problems) == 8, "the same inner paths again"
+    assert read_bytes(source.info.root, "train-1.parquet#5") == encoded(digits(8)[0][5])
+
+
+@pytest.mark.parametrize(
+    ("classes", "text"),
+    [("cat,,dog", "class 1 has an empty name"), ("cat,cat", "two classes are named 'cat'")],
+)
+def test_parquet__bad_class_names_are_refused(tmp_path: Path, classes: str, text: str) -> None:
+    path = write_parquet(tmp_path / "p.parquet", 3, names=classes.split(","))
+    with pytest.raises(ImportRefusedError, match=text):
+        opened(path)
+
+
+def test_parquet__without_images_or_damaged_is_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"label": [1], "number": [2]}), tmp_path / "p.parquet")
+    with pytest.raises(
+        ImportRefusedError, match=r"no column with images or paths.*Its columns are: label, number"
+    ):
+        opened(tmp_path / "p.parquet")
+    (tmp_path / "q.parquet").write_bytes(b"PAR1 no")
+    with pytest.raises(ImportRefusedError, match="cannot be read as Parquet"):
+        opened(tmp_path / "q.parquet")
+
+
+@pytest.mark.parametrize("location", ["../x.png", "/etc/passwd", "a/../../x"])
+def test_read_bytes__never_leaves_the_root(tmp_path: Path, location: str) -> None:
+    with pytest.raises(UnreadableError, match=r"leaves the root|absolute path"):
+        read_bytes(str(tmp_path), location)
+
+
+def test_torchvision__mnist_from_a_local_folder(tmp_path: Path) -> None:
+    images, labels = digits(12)
+    raw = tmp_path / "MNIST" / "raw"
+    raw.mkdir(parents=True)
+    for split in ("train", "t10k"):
+        pixels = struct.pack(">IIII", 2051, 12, 16, 16) + images.tobytes()
+        (raw / f"{split}-images-idx3-ubyte").write_bytes(pixels)
+        numbers = bytes(int(label) for label in labels)
+        (raw / f"{split}-labels-idx1-ubyte").write_bytes(struct.pack(">II", 2049, 12) + numbers)
+    source = opened("torchvision:MNIST", root=str(tmp_path))
+    rows, _ = split_rows(source)
+    assert [row.label[0] for row in rows if row.label] == labels
+    assert len({row.split for row in rows}) == 1
+    from auditor.pictures.decoding import upright
+
+    assert all(
+        np.array_equal(np.asarray(upright(d)), i) for d, i in zip(bytes_of(source), images, strict=True)
+    )
+    assert read_bytes(source.info.root, "3") == bytes_of(source)[3]
+    assert split_rows(opened("torchvision:MNIST/test", root=str(tmp_path)))[0][0].filepath == "test/000000"
+
+
+@pytest.mark.parametrize(
+    ("named", "text"),
+    [
+        ("torchvision:CIFAR10", "name the folder that holds the files"),
+        ("torchvision:Imagenette9", "is not known here; use one of CIFAR10"),
+        ("torchvision:CIFAR10/val", "has no split 'val'; use train, test"),
+    ],
+)
+def test_torchvision__what_cannot_be_opened(named: str, text: str) -> None:
+    with pytest.raises(ImportRefusedError, match=text):
+        opened(named)
+
+
+def test_torchvision__missing_files_are_never_downloaded(tmp_path: Path) -> None:
+    with pytest.raises(
+        ImportRefusedError, match=r"not complete in .*; get them once with torchvision\.datasets"
+    ):
+        opened("torchvision:CIFAR10", root=str(tmp_path))
+
+
+def test_parquet__a_named_column_is_read_again_from_the_same_column(tmp_path: Path) -> None:
+    first, second = ([encoded(photo(seed + n)) for n in range(4)] for seed in (0, 100))
+    table = pa.table({"image": first, "side#view:2": second, "label": [0, 1, 0, 1]})
+    pq.write_table(table, tmp_path / "views.pq")
+    source = opened(tmp_path / "views.pq", path_column="side#view:2")
+    rows, problems = split_rows(source)
+    assert not problems
+    assert bytes_of(source) == second
+    assert [read_bytes(source.info.root, row.location) for row in rows] == second
+
+
+def test_read_bytes__after_a_fork_processes_do_not_share_a_place_in_the_zip(tmp_path: Path) -> None:
+    import multiprocessing
+
+    archive = str(zip_folder(write_folder(tmp_path / "set", 60), tmp_path / "set.zip"))
+    names = sorted(name for name, _ in trees.ZipTree(Path(archive)).walk())
+    expected = [read_bytes(archive, name) for name in names]  # opens the zip before the fork
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        found = pool.starmap(read_bytes, [(archive, name) for name in names * 5], chunksize=10)
+    assert found == expected * 5

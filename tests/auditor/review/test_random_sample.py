@@ -1,0 +1,240 @@
+"""Random draws, blind verdicts, and what they allow to be said."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from auditor.audits import progress, settle, statements, worker
+from auditor.audits.plan import plan
+from auditor.catalog import audits, datasets, scores, verifications
+from auditor.catalog.db import session
+from auditor.catalog.models import DrawTable
+from auditor.errors import VerificationError
+from auditor.review import decisions, random_sample
+from auditor.statistics.witnesses import NO_CLASS, UNSURE
+from tests.helpers import QUICK_OPTIONS, Digits, verify_truthfully
+
+
+def test_draw__same_seed_same_samples_and_draws_never_overlap(audited: tuple[Digits, int]) -> None:
+    first = random_sample.draw("digits", 50, seed=0)
+    second = random_sample.draw("digits", 50, seed=0)
+    assert len(set(first.sample_ids) | set(second.sample_ids)) == 100
+
+
+def test_draw__refuses_more_than_there_are(audited: tuple[Digits, int]) -> None:
+    with pytest.raises(VerificationError, match="301 samples cannot be drawn; 300 labeled"):
+        random_sample.draw("digits", 301)
+
+
+def test_standing__holds_the_latest_verdict(audited: tuple[Digits, int]) -> None:
+    draw = random_sample.draw("digits", 4, seed=0)
+    a, b, c, _ = draw.sample_ids
+    random_sample.record(draw.id, a, "label", label=2, reviewer="ada")
+    random_sample.record(draw.id, a, "label", label=3, reviewer="ada")
+    random_sample.record(draw.id, b, "exclude", reviewer="ada")
+    random_sample.record(draw.id, c, "unsure", reviewer="ada")
+    found = random_sample.standing(1)
+    assert found.sample_ids.tolist() == [a, b, c]
+    assert found.true_labels.tolist() == [3, NO_CLASS, UNSURE]
+    assert found.calibrates.tolist() == [True, False, True]
+    assert found.is_watched
+    random_sample.undo(draw.id, a, reviewer="ada")
+    assert (draw.id, a) in random_sample.pending(1)
+
+
+def test_standing__a_sample_that_was_passed_over_counts_as_unsure(audited: tuple[Digits, int]) -> None:
+    digits, _ = audited
+    draw = random_sample.draw("digits", 6, seed=0)
+    for place in (0, 2, 3):
+        sample_id = draw.sample_ids[place]
+        label = int(digits.true_labels[sample_id])
+        random_sample.record(draw.id, sample_id, "label", label=label, reviewer="ada")
+    found = random_sample.standing(1)
+    assert found.sample_ids.tolist() == draw.sample_ids[:4]  # the last two wait, nobody passed them over
+    assert np.flatnonzero(found.is_unsure).tolist() == [1]
+    assert found.calibrates.tolist() == [True, False, True, False]
+
+
+def test_record__a_suspect_cannot_be_smuggled_in(audited: tuple[Digits, int]) -> None:
+    draw = random_sample.draw("digits", 4, seed=0)
+    outsider = next(i for i in range(300) if i not in draw.sample_ids)
+    with pytest.raises(VerificationError, match="not part of draw"):
+        random_sample.record(draw.id, outsider, "label", label=1, reviewer="ada")
+
+
+def test_reviews_of_suspects_are_never_counted_as_random(audited: tuple[Digits, int]) -> None:
+    decisions.decide(1, 5, "exclude", reviewer="ada")
+    assert random_sample.standing(1).size == 0
+
+
+def test_promises__realised_rate_and_interval(audited: tuple[Digits, int]) -> None:
+    digits, audit_id = audited
+    verify_truthfully(digits, 150)
+    settle.settle(audit_id)
+    standing = statements.load(audit_id)
+    rate = statements.noise_rate(standing)
+    assert rate.kind == "interval"
+    assert rate.low <= 0.10 <= rate.high
+    at_20 = statements.promises(standing)[0.20]
+    assert not at_20.flags[standing.verified.sample_ids].any()
+    if at_20.is_kept:
+        assert (~digits.is_wrong[at_20.flags]).mean() <= 0.5
+
+
+def test_promises__without_verified_rows_nothing_is_promised(audited: tuple[Digits, int]) -> None:
+    _, audit_id = audited
+    promise = statements.promises(statements.load(audit_id))[0.1]
+    assert not promise.is_kept
+    assert "Nothing can be promised without verified rows" in promise.sentence
+    assert statements.noise_rate(statements.load(audit_id)).kind == "guess"
+
+
+def test_statements__found_errors_come_from_reviews_and_verdicts(audited: tuple[Digits, int]) -> None:
+    digits, audit_id = audited
+    draw = verify_truthfully(digits, 60)
+    wrong_drawn = int(digits.is_wrong[draw.sample_ids].sum())
+    outside = [i for i in np.flatnonzero(digits.is_wrong) if i not in draw.sample_ids][:3]
+    for sample_id in outside:
+        decisions.decide(1, int(sample_id), "exclude", reviewer="ada")
+    found = statements.statements(statements.load(audit_id))
+    assert found.errors_left.found == wrong_drawn + 3
+    assert len(found.classes) == 10
+
+
+def test_statements__a_class_for_an_unlabeled_sample_is_no_error_found(audited: tuple[Digits, int]) -> None:
+    digits, audit_id = audited
+    with session() as open_session:
+        datasets.sample(open_session, 1, 9).given_label = -1
+    before = statements.statements(statements.load(audit_id)).errors_left
+    decisions.decide(1, 9, "relabel", label=int(digits.true_labels[9]), reviewer="ada")
+    after = statements.statements(statements.load(audit_id)).errors_left
+    assert (after.found, after.point) == (before.found, before.point) == (0, before.point)
+    assert progress.progress(1, audit_id).found == 0
+
+
+def test_statements__taken_back_verdicts_leave_the_guess(audited: tuple[Digits, int]) -> None:
+    digits, audit_id = audited
+    guess = statements.noise_rate(statements.load(audit_id))
+    draw = verify_truthfully(digits, 60)
+    settle.settle(audit_id)
+    standing = statements.load(audit_id)
+    assert (statements.noise_rate(standing).kind, statements.transition(standing).kind) == (
+        "interval",
+        "interval",
+    )
+    for sample_id in draw.sample_ids:
+        random_sample.undo(draw.id, sample_id, reviewer="ada")
+    standing = statements.load(audit_id)
+    assert statements.noise_rate(standing) == guess
+    assert statements.noise_rate_now(standing.audit) == guess
+    assert statements.transition(standing).kind == "guess"
+
+
+def test_second_audit__reviewed_suspects_do_not_refuse_the_sample(audited: tuple[Digits, int]) -> None:
+    """The loop that the product exists for: verify, review the list, audit again, and the promise still stands."""
+    digits, audit_id = audited
+    draw = verify_truthfully(digits, 100)
+    order = np.argsort(statements.load(audit_id).trust_score)
+    for sample_id in (int(i) for i in order[:60] if i not in draw.sample_ids):
+        label = int(digits.true_labels[sample_id])
+        decisions.decide(1, sample_id, "relabel", label=label, reviewer="ada")
+    excluded = int(order[70])
+    decisions.decide(1, excluded, "exclude", reviewer="ada")
+    second = plan("digits", ["cross_entropy"], options=QUICK_OPTIONS, map_method="pca")
+    worker.run(second)
+    standing = statements.load(second)
+    assert standing.is_random_sample, standing.exchangeability.sentence
+    assert statements.noise_rate(standing).kind == "interval"
+    # What was corrected or excluded is still graded by the label that it was given.
+    assert np.isfinite(standing.trust_score).all()
+    corrected = [i for i in order[:60] if digits.is_wrong[i] and i not in draw.sample_ids]
+    assert np.mean(standing.trust_score[corrected]) < 0.3
+    with session() as open_session:
+        page = scores.page(
+            open_session, audits.get(open_session, second), scores.SuspectFilter(only_decided=True), limit=200
+        )
+    assert excluded in page.sample_id.tolist()
+
+
+def test_noise_rate__rows_from_the_top_of_the_list_are_refused(audited: tuple[Digits, int]) -> None:
+    digits, audit_id = audited
+    trust = statements.load(audit_id).trust_score
+    top = np.argsort(trust)[:60]
+    with session() as open_session:
+        drawn = verifications.add_draw(
+            open_session, DrawTable(dataset_id=1, seed=0, size=60, sample_ids=[int(i) for i in top])
+        )
+    for sample_id in top:
+        label = int(digits.true_labels[sample_id])
+        random_sample.record(drawn, int(sample_id), "label", label=label, reviewer="ada")
+    standing = statements.load(audit_id)
+    rate = statements.noise_rate(standing)
+    assert rate.kind == "guess"
+    assert "cannot be a random sample" in rate.sentence
+    assert not any(promise.is_kept for promise in statements.promises(standing).values())
+
+
+def test_load__a_sample_that_two_draws_hold_is_refused(audited: tuple[Digits, int]) -> None:
+    _, audit_id = audited
+    for _ in range(2):
+        with session() as open_session:
+            drawn = verifications.add_draw(
+                open_session, DrawTable(dataset_id=1, seed=0, size=1, sample_ids=[7])
+            )
+        random_sample.record(drawn, 7, "unsure", reviewer="ada")
+    with pytest.raises(VerificationError, match="a verified sample occurs twice"):
+        statements.load(audit_id)
+
+
+def test_standing__an_enlarged_sample_is_a_watched_one(audited: tuple[Digits, int]) -> None:
+    digits, _ = audited
+    verify_truthfully(digits, 20)
+    assert not random_sample.standing(1).is_watched
+    verify_truthfully(digits, 20)
+    assert random_sample.standing(1).is_watched
+
+
+def test_standing__promises_rest_on_the_largest_draw_that_is_judged_to_its_end(
+    audited: tuple[Digits, int],
+) -> None:
+    digits, audit_id = audited
+    first = verify_truthfully(digits, 60)
+    second = random_sample.draw("digits", 100)
+    for sample_id in second.sample_ids[:-1]:
+        random_sample.record(
+            second.id, sample_id, "label", label=int(digits.true_labels[sample_id]), reviewer="ada"
+        )
+    found = random_sample.standing(1)
+    assert (found.num_draws, found.num_waiting, found.largest_draw) == (2, 1, 100)
+    np.testing.assert_array_equal(found.sample_ids[found.backing_mask], first.sample_ids)
+    random_sample.record(second.id, second.sample_ids[-1], "unsure", reviewer="ada")
+    found = random_sample.standing(1)
+    np.testing.assert_array_equal(found.sample_ids[found.backing_mask], second.sample_ids)
+    assert found.num_waiting == 0
+    # A verdict that is taken back leaves a row that waits, and the smaller draw backs again.
+    random_sample.undo(second.id, second.sample_ids[-1], reviewer="ada")
+    assert random_sample.standing(1).backing_mask.sum() == 60
+    random_sample.undo(first.id, first.sample_ids[-1], reviewer="ada")
+    promise = statements.promises(statements.load(audit_id))[0.2]
+    assert not promise.is_kept
+    assert "judged to its end (2 of its rows wait" in promise.sentence
+
+
+def test_standing__a_verdict_that_a_later_review_contradicts_counts_as_unsure(
+    audited: tuple[Digits, int],
+) -> None:
+    digits, _ = audited
+    draw = verify_truthfully(digits, 100)
+    wrong = [i for i in draw.sample_ids if digits.is_wrong[i]]
+    right = next(i for i in draw.sample_ids if not digits.is_wrong[i])
+    decisions.decide(1, wrong[0], "keep", reviewer="bob")
+    decisions.decide(1, wrong[1], "relabel", label=int(digits.true_labels[wrong[1]]), reviewer="bob")
+    decisions.decide(1, right, "unsure", reviewer="bob")
+    found = random_sample.standing(1)
+    assert found.sample_ids[found.is_unsure].tolist() == [wrong[0]]
+    # The later look stands: judged blind once more, the verdict counts again.
+    random_sample.record(draw.id, wrong[0], "unsure", reviewer="ada")
+    label = int(digits.true_labels[wrong[0]])
+    random_sample.record(draw.id, wrong[0], "label", label=label, reviewer="ada")
+    assert not random_sample.standing(1).is_unsure.any()

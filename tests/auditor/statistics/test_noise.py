@@ -1,0 +1,258 @@
+"""Statements about the whole data set: rates, T, what is left, pairs and classes nobody can judge."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from auditor.statistics.intervals import per_class_intervals
+from auditor.statistics.noise import (
+    NoiseRate,
+    class_reports,
+    errors_left,
+    guess_noise_rate,
+    guess_transition,
+    noise_rate_from_verified,
+    trading_pairs,
+    transition_from_verified,
+)
+from auditor.statistics.witnesses import NO_CLASS, UNSURE, Verified, Witness, pool_predictions
+from tests.auditor.statistics.worlds import make_witness, make_world
+
+NAMES = ["cat", "dog", "owl"]
+
+
+def guesses(world, skill=6.0):
+    pooled = pool_predictions([make_witness(world, skill=skill)], world.given_labels, world.num_classes)
+    return pooled, guess_transition(pooled, world.num_classes)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.05, 0.2, 0.4])
+def test_guess_noise_rate__good_predictions_hold_the_rate(rate):
+    world = make_world(2_000, 5, rate=rate)
+    pooled, _ = guesses(world)
+    found = guess_noise_rate(pooled, 2_000)
+    assert found.low - 0.02 <= rate <= found.high + 0.02
+    assert found.point == pytest.approx(rate, abs=0.05)
+    assert found.kind == "guess"
+    assert found.sentence.startswith("A guess: between")
+    assert len(found.estimators) == 6
+
+
+def test_guess_noise_rate__a_weak_network_is_not_taken_for_noise():
+    world = make_world(4_000, 5, rate=0.1)
+    pooled, _ = guesses(world, skill=2.0)
+    mistakes = (pooled.predicted_label != world.true_labels).mean()
+    found = guess_noise_rate(pooled, 4_000)
+    assert mistakes > 0.2
+    assert found.low - 0.02 <= 0.1 <= found.high
+    assert abs(found.point - 0.1) < 0.5 * abs(found.estimators["predictions differ"] - 0.1)
+
+
+def test_guess_noise_rate__errors_of_some_classes_only_are_seen():
+    # Surest of all are the clean classes' rows: of each class, the noisy ones are looked at too.
+    world = make_world(6_000, 4, rate=0.0)
+    noisy = world.true_labels < 2
+    given = np.where(noisy & (np.arange(6_000) % 10 < 4), 1 - world.true_labels, world.true_labels)
+    probs = np.eye(4)[world.true_labels] * 0.98 + 0.005
+    probs[noisy] = 0.5 * probs[noisy] + 0.5 * probs[noisy].mean(axis=0)
+    witness = Witness("a", probs[np.arange(6_000), given], probs.astype(np.float32))
+    found = guess_noise_rate(pool_predictions([witness], given, 4), 6_000)
+    assert (given != world.true_labels).mean() == pytest.approx(found.point, abs=0.02)
+    assert found.estimators["surest of all differ"] < 0.02
+
+
+def test_noise_rate_from_verified__covers_over_300_draws():
+    world = make_world(1_000, rate=0.12)
+    inside = 0
+    for seed in range(300):
+        found = noise_rate_from_verified(world.given_labels, world.verify(80, seed))
+        inside += found.low <= 0.12 <= found.high
+    assert inside >= 0.95 * 300 - 2 * np.sqrt(300 * 0.05 * 0.95)
+
+
+def test_noise_rate_from_verified__counts_no_class_as_wrong_and_unsure_as_either():
+    given = np.zeros(100, dtype=int)
+    labels = np.array([0] * 16 + [1, NO_CLASS, UNSURE, UNSURE])
+    found = noise_rate_from_verified(given, Verified(np.arange(20), labels))
+    assert found.point == pytest.approx(2 / 18)
+    assert "2 of 20 randomly drawn labels are wrong, 2 unsure" in found.sentence
+    assert "exact for a sample size fixed beforehand" in found.sentence
+    watched = noise_rate_from_verified(given, Verified(np.arange(20), labels, is_watched=True))
+    assert watched.low <= found.low
+    assert watched.high > found.high
+    assert "valid at every size while you watch" in watched.sentence
+
+
+def test_noise_rate_from_verified__the_first_verdicts_do_not_throw_the_point_over():
+    given = np.zeros(1_000, dtype=int)
+    guess = NoiseRate(0.05, 0.09, 0.2, "guess", "")
+    one_right = noise_rate_from_verified(given, Verified(np.arange(1), np.array([0])), guess)
+    one_wrong = noise_rate_from_verified(given, Verified(np.arange(1), np.array([1])), guess)
+    assert one_right.point == pytest.approx(0.09 * 20 / 21)
+    assert one_wrong.point == pytest.approx((1 + 0.09 * 20) / 21)
+    assert one_right.high > 0.9
+    unsure = noise_rate_from_verified(given, Verified(np.arange(60), np.full(60, UNSURE)), guess)
+    assert unsure.point == pytest.approx(0.09)
+    many = np.arange(500)
+    told = noise_rate_from_verified(given, Verified(many, (many < 150).astype(int)), guess)
+    assert told.point == pytest.approx(0.3, abs=0.01)
+    # Where the rows leave no room for the guess, it gives way.
+    clean = noise_rate_from_verified(given, Verified(np.arange(900), np.zeros(900, dtype=int)), guess)
+    assert clean.point == clean.high < 0.002
+
+
+def test_guess_transition__sees_a_one_way_flip():
+    world = make_world(3_000, 3, rate=0.0)
+    flipped = (world.true_labels == 0) & (np.arange(3_000) % 3 == 0)
+    world.given_labels[flipped] = 1
+    _, found = guesses(world)
+    assert found.matrix[0, 1] == pytest.approx(1 / 3, abs=0.08)
+    assert found.matrix[1, 1] > 0.95
+    np.testing.assert_allclose(found.matrix.sum(axis=1), 1.0)
+
+
+def test_guess_transition__columns_count_as_many_as_carry_the_label():
+    pooled, _ = guesses(make_world(30, 2))
+    confident, soft = np.array([[8.0, 1.0], [0.0, 9.0]]), np.array([[9.0, 4.0], [1.0, 16.0]])
+    found = guess_transition(replace(pooled, confident_joint=confident, soft_joint=soft), 2)
+    # Labels 0 and 1 are carried by 10 and 20 samples: [[10, 2], [0, 18]] before the rows are normalised.
+    np.testing.assert_allclose(found.matrix, [[10 / 12, 2 / 12], [0, 1]])
+    np.testing.assert_allclose(found.high[0], [10 / 12, 4 / 13])
+
+
+def test_guess_transition__a_class_without_samples_keeps_its_labels():
+    world = make_world(200, 3)
+    world.given_labels[world.given_labels == 2] = 0
+    _, found = guesses(world)
+    np.testing.assert_allclose(found.matrix.sum(axis=1), 1.0)
+    assert np.isfinite(found.matrix).all()
+
+
+def test_transition_from_verified__cells_cover():
+    """Every cell's interval holds the cell's share at least 95 % of the time, averaged over cells and draws."""
+    world = make_world(4_000, 3, rate=0.3, seed=1)
+    truth = world.transition
+    _, guess = guesses(world)
+    inside = []
+    for seed in range(60):
+        found = transition_from_verified(world.given_labels, world.verify(150, seed), guess)
+        inside.append((found.low <= truth) & (truth <= found.high))
+        np.testing.assert_allclose(found.matrix.sum(axis=1), 1.0)
+    assert np.mean(inside) >= 0.95
+
+
+def test_transition_from_verified__unsure_rows_widen_the_cells_that_they_may_belong_to():
+    """The judge cannot tell half of the wrong labels: the shares among the rest alone would be too low."""
+    world = make_world(4_000, 3, rate=0.3, seed=1)
+    truth = world.transition
+    _, guess = guesses(world)
+    inside = []
+    for seed in range(60):
+        sample = world.verify(300, seed)
+        wrong = np.flatnonzero(sample.is_wrong(world.given_labels))
+        sample.true_labels[wrong[::2]] = UNSURE
+        found = transition_from_verified(world.given_labels, sample, guess)
+        inside.append((found.low <= truth) & (truth <= found.high))
+    assert np.mean(inside, axis=0).min() >= 0.95
+
+
+def test_transition_from_verified__ignores_rows_without_a_class():
+    world = make_world(100, 3)
+    _, guess = guesses(world)
+    labels = np.array([0, 1, NO_CLASS, UNSURE])
+    found = transition_from_verified(world.given_labels, Verified(np.arange(4), labels), guess)
+    assert found.counts.sum() == 2
+    assert "3 of 3 classes have fewer than 20 verified rows" in found.sentence
+
+
+def rate_between(low, point, high, kind="interval"):
+    return NoiseRate(low, point, high, kind, "")
+
+
+def test_errors_left__subtracts_what_was_found():
+    left = errors_left(rate_between(0.08, 0.1, 0.13), 1_000, num_found_wrong=60, num_found_right=40)
+    assert (left.found, left.low, left.point, left.high) == (60, 20, 40, 70)
+    assert left.sentence == "60 wrong labels found so far; about 40 are left (20 to 70)."
+
+
+def test_errors_left__verdicts_bound_the_interval():
+    left = errors_left(rate_between(0.08, 0.1, 0.13), 1_000, num_found_wrong=120, num_found_right=875)
+    assert (left.low, left.point, left.high) == (0, 0, 5)
+    done = errors_left(rate_between(0.0, 0.1, 1.0, "guess"), 50, num_found_wrong=20, num_found_right=30)
+    assert (done.low, done.high) == (0, 0)
+    assert done.sentence.startswith("A guess: ")
+
+
+def test_errors_left__covers_whatever_was_reviewed():
+    inside = 0
+    for seed in range(200):
+        world = make_world(800, rate=0.15, seed=seed)
+        verified = world.verify(100, seed)
+        reviewed = np.zeros(800, dtype=bool)
+        reviewed[verified.sample_ids] = True
+        reviewed[np.flatnonzero(world.is_wrong)[:70]] = True
+        found, right = (world.is_wrong & reviewed).sum(), (~world.is_wrong & reviewed).sum()
+        rate = noise_rate_from_verified(world.given_labels, verified)
+        left = errors_left(rate, 800, num_found_wrong=int(found), num_found_right=int(right))
+        inside += left.low <= world.is_wrong.sum() - found <= left.high
+    assert inside >= 0.95 * 200 - 2 * np.sqrt(200 * 0.05 * 0.95)
+
+
+def test_trading_pairs__both_directions_count():
+    given = np.repeat([0, 1, 2], 100)
+    suggested = given.copy()
+    suggested[:30], suggested[100:125] = 1, 0  # cat -> dog and back
+    suggested[200:240] = 0  # owl -> cat only
+    doubtful = suggested != given
+    (pair,) = trading_pairs(given, suggested, doubtful, 3)
+    assert (pair.first, pair.second) == (0, 1)
+    assert (pair.second_given_first, pair.first_given_second) == (30, 25)
+    assert (pair.first_share, pair.second_share) == (0.3, 0.25)
+    assert pair.trades_places is True
+
+
+def test_trading_pairs__verified_rows_show_a_swap_that_the_networks_learned():
+    true = np.repeat([0, 1, 2], 200)
+    given = np.array([1, 0, 2])[true]
+    suggested, doubtful = (given + 1) % 3, np.zeros(600, dtype=bool)
+    assert trading_pairs(given, suggested, doubtful, 3) == []
+    ids = np.random.default_rng(0).permutation(600)[:150]
+    verified = Verified(ids, true[ids])
+    _, guess = guesses(make_world(600, 3))
+    assert trading_pairs(given, suggested, doubtful, 3, transition=guess) == []
+    seen = transition_from_verified(given, verified, guess)
+    (pair,) = trading_pairs(given, suggested, doubtful, 3, transition=seen)
+    assert (pair.first, pair.second, pair.trades_places) == (0, 1, True)
+    intervals = per_class_intervals(given, ids, verified.is_wrong(given), 3)
+    nothing = np.zeros(600)
+    reports = class_reports(given, nothing, doubtful, [], NAMES, intervals=intervals)
+    assert [one.cannot_be_judged for one in reports] == [True, True, False]
+    assert "verified labels are wrong" in reports[0].why
+
+
+def test_class_reports__says_what_cannot_be_judged():
+    given = np.repeat([0, 1, 2], [100, 100, 10])
+    suggested = np.where(np.arange(210) % 4 == 0, 1 - np.minimum(given, 1), given)
+    suggested[given == 2] = 2
+    doubtful = suggested != given
+    pairs = trading_pairs(given, suggested, doubtful, 3)
+    reports = class_reports(given, np.full(210, 0.1), doubtful, pairs, NAMES)
+    assert [report.cannot_be_judged for report in reports] == [True, True, True]
+    assert "trades places with 'dog'" in reports[0].why
+    assert "only 10 samples carry this label" in reports[2].why
+    assert reports[0].expected_wrong == pytest.approx(10.0)
+
+
+def test_class_reports__a_doubtful_class_and_a_sound_one():
+    given = np.repeat([0, 1], 50)
+    doubtful = np.arange(100) < 30
+    ids = np.arange(0, 100, 10)
+    intervals = per_class_intervals(given, ids, doubtful[ids], 3)
+    first, second, third = class_reports(
+        given, np.full(100, np.nan), doubtful, [], NAMES, intervals=intervals
+    )
+    assert "60 % of its labels are doubtful" in first.why
+    assert (second.cannot_be_judged, second.why) == (False, "")
+    assert (first.interval.num_hits, second.interval.num_hits) == (3, 0)
+    assert third.interval is None

@@ -1,0 +1,227 @@
+"""Weights without verified rows: what is counted, by hand; whom a herd and a parrot fool; what they gain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from auditor.statistics import weights
+from auditor.statistics.consensus import combine
+from auditor.statistics.separation import ONE_GROUP, separation
+from auditor.statistics.weights import Votes, unlearned_weights, votes
+from auditor.statistics.witnesses import UNLABELED, Witness, pool_suggestions
+from tests.auditor.statistics.worlds import detection, make_witness, make_world
+
+
+def sure_of(name: str, classes: list[int], *, num_classes: int = 3) -> Witness:
+    """A witness with .9 on one class a row; -1 = no opinion."""
+    probs = np.full((len(classes), num_classes), 0.1 / (num_classes - 1), np.float32)
+    for row, label in enumerate(classes):
+        probs[row, label] = 0.9
+        if label < 0:
+            probs[row] = np.nan
+    return Witness(name, np.arange(len(classes), dtype=np.float32), probs)
+
+
+def test_votes__by_hand() -> None:
+    #                       all 0   c differs  b silent  unlabeled  only a speaks
+    a = sure_of("a", [0, 1, 2, 0, 1])
+    b = sure_of("b", [0, 1, -1, 1, -1])
+    c = sure_of("c", [0, 2, 2, 2, -1])
+    given = np.array([0, 0, 0, UNLABELED, 0])
+    found = votes([a, b, c], given)
+    # Row 1: a is compared with b and c together, who split evenly; the tie goes to the lower class, 1.
+    assert found.with_others.tolist() == [[3, 0], [2, 0], [2, 1]]
+    assert found.with_given.tolist() == [[1, 2], [1, 1], [1, 2]]
+
+
+def test_votes__obeys_counts_given_labels_where_the_others_are_surest_of_another_class() -> None:
+    given = np.zeros(40, int)  # of which 5 % are two rows
+    a, b = sure_of("a", [1, 1] + [0] * 38), sure_of("b", [1, 1] + [0] * 38)
+    half = sure_of("half", [1] + [0] * 39)
+    parrot = sure_of("parrot", [0] * 40)
+    found = votes([a, b, half], given)
+    assert found.obeys.tolist() == [0.0, 0.0, 0.5]
+    # Where a and b are as sure as on the two rows they doubt, which is everywhere, 38 of 40 labels are theirs.
+    assert found.others_agree[2] == pytest.approx(38 / 40)
+    # b and parrot together doubt nothing that a says.
+    assert votes([a, b, parrot], given).obeys.tolist() == [0.0, 0.0, 1.0]
+    assert votes([a, b, parrot], given).others_agree.tolist() == pytest.approx([1.0, 1.0, 38 / 40])
+
+
+def test_surely_memorized__what_nobody_could_know() -> None:
+    """Others that are right on 3/4 of such rows: of the labels that they doubt there some are right."""
+    rng = np.random.default_rng(0)
+    wrong, right = rng.random(200_000) < 0.2, rng.random(200_000) < 0.75  # the label; the others
+    agree = ~wrong & right
+    knows = (~wrong)[~agree].mean()  # one that never errs obeys the doubted labels that are right
+    seen = Votes(
+        np.array([[1, 1]] * 2), np.array([[1, 1]] * 2), np.array([knows, 1.0]), np.full(2, agree.mean())
+    )
+    assert seen.surely_memorized(0.2) == pytest.approx([0.0, 1.0], abs=0.01)
+    halfway = Votes(seen.with_others, seen.with_given, (seen.obeys + knows) / 2, seen.others_agree)
+    assert halfway.surely_memorized(0.2) == pytest.approx([0.0, 0.5], abs=0.01)
+
+
+def test_votes__chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = make_world(200, rate=0.2, num_unlabeled=5)
+    voters = [make_witness(world, name, skill=1.0) for name in "abc"]
+    whole = votes(voters, world.given_labels)
+
+    def one_by_one(num_rows: int, _columns: int) -> Iterator[slice]:
+        return (slice(row, row + 1) for row in range(num_rows))
+
+    monkeypatch.setattr(weights, "row_chunks", one_by_one)
+    found = votes(voters, world.given_labels)
+    np.testing.assert_array_equal(found.with_others, whole.with_others)
+    np.testing.assert_array_equal(found.with_given, whole.with_given)
+    np.testing.assert_array_equal(found.obeys, whole.obeys)
+    np.testing.assert_array_equal(found.others_agree, whole.others_agree)
+    assert whole.with_others.sum(axis=1).tolist() == [195, 195, 195]
+
+
+def test_skill__by_hand() -> None:
+    seen = Votes(np.array([[6, 2]]), np.array([[5, 3]]), np.zeros(1), np.ones(1))
+    beyond_memory = (5 / 8 - 0.2) / 0.8 * 8  # rows
+    odds = (beyond_memory + 1) / (8 - beyond_memory + 1)
+    np.testing.assert_allclose(seen.skill(np.array([0.2])), 7 / 3 * odds**4 * 0.8**2)
+
+
+def test_skill__of_a_parrot_and_of_nobody_is_finite() -> None:
+    seen = Votes(np.array([[0, 8], [0, 0]]), np.array([[8, 0], [0, 0]]), np.zeros(2), np.ones(2))
+    found = seen.skill(np.array([1.0, 0.0]))
+    assert np.isfinite(found).all()
+    assert found[0] == 0.0
+
+
+def test_unlearned_weights__squared_skills_and_their_floor() -> None:
+    # a and b agree with all others and all labels, c in 6 of 8 rows.
+    a, b = sure_of("a", [0] * 8), sure_of("b", [0] * 8)
+    c = sure_of("c", [0] * 6 + [1] * 2)
+    found = unlearned_weights([a, b, c], np.zeros(8, int), parted=False, noise_rate=0.2)
+    squared: NDArray[np.float64] = np.array([9.0 * 9.0**4, 9.0 * 9.0**4, 7 / 3 * (7 / 3) ** 4]) ** 2
+    shares = np.maximum(squared / squared.sum(), 0.25 / 3)
+    np.testing.assert_allclose(list(found.weights.values()), shares / shares.sum())
+    assert "Weights by agreement" in found.title
+    assert "a most, with 46%" in found.why
+
+
+def test_unlearned_weights__one_better_than_a_herd_counts_most_though_it_agrees_least() -> None:
+    world = make_world(3_000, rate=0.2)
+    best = make_witness(world, "best", skill=2.5)
+    leader = make_witness(world, "herd", skill=1.2)
+    assert leader.pred_probs is not None
+    herd = [leader]
+    for k in range(3):
+        noise = np.random.default_rng(k).normal(scale=0.3, size=leader.pred_probs.shape)
+        probs = leader.pred_probs * np.exp(noise)
+        herd.append(Witness(f"follower {k}", leader.trust_score, probs / probs.sum(axis=1, keepdims=True)))
+    agreed, differed = votes([best, *herd], world.given_labels).with_others.T
+    assert (agreed / differed).argmin() == 0
+    found = unlearned_weights([best, *herd], world.given_labels, parted=False, noise_rate=0.2).weights
+    assert max(found, key=found.__getitem__) == "best"
+
+
+@pytest.mark.parametrize("share", [0.3, 0.7, 1.0])
+def test_unlearned_weights__one_that_memorized_labels_counts_least(share: float) -> None:
+    world = make_world(3_000, rate=0.2)
+    honest = [make_witness(world, name, skill=3.0) for name in "abc"]
+    probs = np.array(make_witness(world, "parrot", skill=3.0).pred_probs)
+    known = np.random.default_rng(0).random(len(probs)) < share
+    probs[known] = 0.01
+    probs[known, world.given_labels[known]] = 0.97
+    parrot = Witness("parrot", probs[np.arange(len(probs)), world.given_labels], probs)
+    seen = votes([*honest, parrot], world.given_labels)
+    assert seen.with_given[:, 0].argmax() == 3, "it agrees with most labels"
+    assert seen.obeys[3] == pytest.approx(share, abs=0.1)
+    found = unlearned_weights([*honest, parrot], world.given_labels, parted=False, noise_rate=0.2).weights
+    assert found["parrot"] == min(found.values()) < 0.07
+
+
+@pytest.mark.parametrize("num_classes", [4, 10])
+def test_combine__one_good_witness_among_some_that_know_nothing_never_counts_less_than_they(
+    num_classes: int,
+) -> None:
+    """All it obeys looks like memory to those who doubt at random."""
+    for seed in range(3):
+        world = make_world(3_000, num_classes, rate=0.05, seed=seed)
+        good = make_witness(world, "good", skill=2.5, seed=seed)
+        blind = [make_witness(world, name, skill=0.0, seed=seed) for name in "bc"]
+        assert votes([good, *blind], world.given_labels).obeys[0] > 0.7
+        found = combine([good, *blind], world.given_labels, num_classes)
+        assert found.weights["good"] > 0.33
+        equal = detection(world, found.witness_ranks.mean(axis=1))
+        assert detection(world, found.trust_score) > equal
+
+
+def test_unlearned_weights__parted_witnesses_of_which_none_separates_weigh_by_agreement() -> None:
+    world = make_world(2_000, rate=0.3)
+    unsure = [make_witness(world, name, skill=0.8) for name in "abc"]
+    assert max(separation(one, world.given_labels) for one in unsure) < ONE_GROUP
+    found = unlearned_weights(unsure, world.given_labels, parted=True, noise_rate=0.2)
+    assert found == unlearned_weights(unsure, world.given_labels, parted=False, noise_rate=0.2)
+    assert found.title == "Weights by agreement"
+
+
+def test_unlearned_weights__silent_witness_weighs_as_the_others_on_average() -> None:
+    voters = [sure_of(name, [0] * 8) for name in "abc"]
+    silent = Witness("silent", np.arange(8, dtype=np.float32))
+    found = unlearned_weights([*voters, silent], np.zeros(8, int), parted=False, noise_rate=0.2).weights
+    assert found == pytest.approx(dict.fromkeys(["a", "b", "c", "silent"], 0.25))
+
+
+@pytest.mark.parametrize("parted", [False, True])
+def test_unlearned_weights__where_fewer_than_two_predict_all_weigh_the_same(parted: bool) -> None:
+    silent = [Witness(name, np.arange(4, dtype=np.float32)) for name in "ab"]
+    assert unlearned_weights(silent, np.zeros(4, int), parted=parted, noise_rate=0.2).weights == {
+        "a": 0.5,
+        "b": 0.5,
+    }
+    one = [sure_of("a", [0, 1, 2, 0]), silent[1]]
+    assert unlearned_weights(one, np.zeros(4, int), parted=False, noise_rate=0.2).title == "Equal weights"
+
+
+def test_combine__agreement_ranks_better_than_equal_weights() -> None:
+    gains = []
+    for seed in range(10):
+        world = make_world(2_000, rate=0.2, seed=seed)
+        good = [make_witness(world, name, skill=2.0, seed=seed + k) for k, name in enumerate("abc")]
+        dull = make_witness(world, "d", skill=0.7, seed=seed + 9)
+        found = unlearned_weights([*good, dull], world.given_labels, parted=False, noise_rate=0.2).weights
+        assert found["d"] < min(found[name] for name in "abc")
+        ranks = combine([*good, dull], world.given_labels, 4).witness_ranks
+        weighted = ranks @ np.array(list(found.values()))
+        gains.append(detection(world, weighted) - detection(world, ranks.mean(axis=1)))
+    assert np.mean(gains) > 0.001
+
+
+def test_pool_suggestions__by_hand() -> None:
+    #                     both  a heavy  only b speaks  unlabeled
+    a = sure_of("a", [1, 1, -1, 2])
+    b = sure_of("b", [1, 2, 2, 2])
+    given = np.array([0, 0, 0, UNLABELED])
+    found = pool_suggestions([a, b], given, 3, {"a": 0.75, "b": 0.25})
+    assert found is not None
+    assert found.other_label.tolist() == [1, 1, 2, 2]
+    np.testing.assert_allclose(found.other_probability[:3], [0.9, 0.75 * 0.9 + 0.25 * 0.05, 0.9], rtol=1e-6)
+    np.testing.assert_allclose(found.given_probability[:3], 0.05, rtol=1e-6)
+    turned = pool_suggestions([a, b], given, 3, {"a": 0.6, "b": -0.4})
+    assert turned is not None
+    assert turned.other_label.tolist() == [1, 1, 2, 2], "heard where no other speaks, and nowhere else"
+
+
+def test_combine__suggestions_follow_the_weights() -> None:
+    world = make_world(3_000, rate=0.2)
+    good, *dull = [
+        make_witness(world, name, skill=skill) for name, skill in zip("abcd", (3, 1, 1, 1), strict=True)
+    ]
+    found = combine([good, *dull], world.given_labels, 4)
+    assert found.weights["a"] > 0.7
+    is_right = found.suggested_label == world.true_labels
+    equal = np.mean([one.pred_probs for one in [good, *dull] if one.pred_probs is not None], axis=0)
+    equal[np.arange(3_000), world.given_labels] = -1
+    by_equal = equal.argmax(axis=1) == world.true_labels
+    assert is_right[world.is_wrong].mean() > by_equal[world.is_wrong].mean() + 0.02

@@ -1,0 +1,414 @@
+"""The ChoiceNet engine: config, networks, the step, variants, signals, and what it finds on real digits."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from engines.choicenet.cholesky import CholeskyBlock, Mixture
+from engines.choicenet.config import VARIANTS, ChoiceNetConfig, choicenet_learning_rate
+from engines.choicenet.networks import (
+    FreeMixture,
+    MixtureDensityHead,
+    MixtureNetwork,
+    PlainHead,
+    ResidualTrunk,
+    build_mixture_network,
+)
+from engines.choicenet.signals import (
+    VisitSignals,
+    batch_signals,
+    final_signals,
+    fit_temperature,
+    published_flags,
+    report_notes,
+)
+from engines.choicenet.training import (
+    _Batch,
+    _exchange,
+    _heldout,
+    _keep_rate,
+    _mix,
+    _Run,
+    _sample_losses,
+    _step,
+    train,
+)
+from engines.contract import EngineInputError, EngineResult, EpochRecord, TrainingCancelled, TrainingData
+from engines.metrics import auroc
+from engines.shared.checkpoint import MemoryCheckpoint
+from engines.shared.losses import cross_entropy
+from engines.shared.scoring import score_pass
+from tests.engines.helpers import digits_data
+
+CPU = torch.device("cpu")
+TINY = ChoiceNetConfig(network="mlp", epochs=2, batch_size=32, views=1, warmup_epochs=1)
+
+
+def _mixture(batch: int = 6, num_outputs: int = 4) -> Mixture:
+    torch.manual_seed(0)
+    mixture: Mixture = CholeskyBlock(5, num_outputs, num_components=3, rho_start=0.8)(torch.randn(batch, 5))
+    return mixture
+
+
+def test_config__all_problems_at_once() -> None:
+    with pytest.raises(EngineInputError, match=r"variant is 'best'.*rho_ref is 0\.0.*inverse_precision is 0"):
+        ChoiceNetConfig(variant="best", rho_ref=0.0, inverse_precision=0.0)
+    with pytest.raises(EngineInputError, match="kl_form 'code' takes log"):
+        ChoiceNetConfig(kl_form="code")
+    with pytest.raises(EngineInputError, match="'published' needs rho, which variant 'mdn'"):
+        ChoiceNetConfig(trust="published", variant="mdn")
+
+
+def test_code__is_the_authors_mnist_code() -> None:
+    code = ChoiceNetConfig.code()
+    assert (code.num_components, code.rho_ref, code.inverse_precision) == (10, 0.95, 1e-4)
+    assert (code.lambda_reg, code.lambda_kl, code.weight_decay) == (1e-2, 1e-4, 1e-5)
+    assert (code.epochs, code.batch_size, code.learning_rate, code.adam_epsilon) == (41, 256, 1e-5, 1e-6)
+    assert (code.rho_form, code.pi_form, code.variance_form) == ("code_exact",) * 3
+    assert (code.outer, code.kl_form, code.sharing, code.warmup_epochs) == ("full", "code", "independent", 0)
+
+
+def test_preset__paper_differs_from_the_code_where_the_publications_do() -> None:
+    paper, code = (config.as_dict() for config in (ChoiceNetConfig.preset("paper"), ChoiceNetConfig.code()))
+    assert {name: value for name, value in paper.items() if value != code[name]} == {
+        "rho_form": "tanh",
+        "rho_ref": 1.0,
+        "pi_form": "softmax",
+        "variance_form": "plain",
+        "outer": "sqrt",
+        "kl_form": "paper",
+        "sharing": "shared",
+        "lambda_reg": 1e-4,
+    }
+
+
+def test_learning_rate__steps_at_half_and_three_quarters() -> None:
+    config = ChoiceNetConfig(schedule="steps", epochs=8, learning_rate=1.0)
+    rates = [choicenet_learning_rate(config, epoch) for epoch in range(8)]
+    assert rates == [1.0, 1.0, 1.0, 1.0, 0.1, 0.1, 0.01, 0.01]
+
+
+def test_residual_trunk__paper_shapes_and_initialisation() -> None:
+    torch.manual_seed(0)
+    trunk = ResidualTrunk(channels=1, image_size=(28, 28))
+    features, _ = trunk(torch.rand(2, 1, 28, 28))
+    assert features.shape == (2, 256)
+    assert trunk.blocks[0].identity[0].kernel_size == (3, 3)
+    assert isinstance(trunk.blocks[1].identity, nn.Identity)
+    linear = trunk.tail[1]
+    assert linear.weight.shape == (256, 64 * 7 * 7)
+    assert float(linear.weight.detach().std()) == pytest.approx(0.01, rel=0.02)
+    baseline = ResidualTrunk(channels=1, image_size=(28, 28), baseline=True)
+    assert baseline.blocks[0].identity[0].kernel_size == (1, 1)
+    assert isinstance(baseline.tail[-1], nn.Dropout)
+    with pytest.raises(EngineInputError, match="at least 4 x 4"):
+        ResidualTrunk(channels=1, image_size=(3, 8))
+
+
+@pytest.mark.parametrize(
+    "name", ["mlp", "conv3", "preact_resnet18", "mnist_residual", "torchvision:resnet18"]
+)
+@pytest.mark.parametrize("bottleneck", [0, 16])
+def test_build_mixture_network__block_on_every_kind_of_trunk(name: str, bottleneck: int) -> None:
+    config = ChoiceNetConfig(network=name, bottleneck=bottleneck, width=4 if name[:5] != "torch" else 0)
+    network = build_mixture_network(
+        config, channels=3, image_size=(32, 32), num_classes=7, num_samples=10, device=CPU
+    )
+    features, logits = network.eval()(torch.rand(2, 3, 32, 32))
+    assert logits.shape == (2, 7)
+    assert features.shape == (2, network.feature_size)
+    assert bottleneck in (0, network.feature_size)
+    _, mixture = network.mixture(torch.rand(2, 3, 32, 32))
+    assert mixture.means().shape == (2, 5, 7)
+
+
+def test_mixture_density_head__likeliest_component_classifies() -> None:
+    torch.manual_seed(0)
+    mixture = MixtureDensityHead(5, 4, num_components=3)(torch.randn(6, 5))
+    for row in range(6):
+        best = int(mixture.log_pi[row].argmax())
+        torch.testing.assert_close(mixture.target[row], mixture.means()[row, best])
+    assert torch.all(mixture.rho.isnan())
+    assert torch.all(mixture.total_variances() > 0)
+
+
+def test_plain_head__loss_is_cross_entropy_without_noise() -> None:
+    torch.manual_seed(0)
+    mixture = PlainHead(5, 4)(torch.randn(6, 5))
+    labels = torch.tensor([0, 1, 2, 3, 0, 1])
+    config = ChoiceNetConfig(variant="standard")
+    fit, kl = _sample_losses(config, mixture, _Batch(torch.empty(0), labels), torch.Generator(), warmup=False)
+    torch.testing.assert_close(fit, cross_entropy(mixture.target, labels))
+    assert torch.all(kl == 0)
+
+
+def test_sample_losses__warmup_leaves_the_correlations_alone() -> None:
+    torch.manual_seed(0)
+    block = CholeskyBlock(5, 4, num_components=3, rho_start=0.8, head_scale=0.3)
+    batch = _Batch(torch.empty(0), torch.tensor([0, 1, 2, 3, 0, 1]))
+    features = torch.randn(6, 5)
+    for warmup in (True, False):
+        block.zero_grad()
+        fit, _ = _sample_losses(TINY, block(features), batch, torch.Generator(), warmup=warmup)
+        fit.sum().backward()
+        assert isinstance(block.rho_head, nn.Linear)
+        grad = block.rho_head.weight.grad
+        assert (grad is not None and bool(grad.abs().sum() > 0)) is not warmup
+        assert block.target_weight.grad is not None
+        assert float(block.target_weight.grad.abs().sum()) > 0
+
+
+def test_block__components_start_apart() -> None:
+    block = CholeskyBlock(5, 4, num_components=5, rho_start=0.8, head_scale=0.0)
+    rho = block.train()(torch.randn(2, 5)).rho
+    torch.testing.assert_close(rho[0].detach(), torch.tensor([0.95, 0.8, 0.6, 0.4, 0.2]))
+
+
+def test_mix__keeps_the_larger_part_and_mixes_losses_like_labels() -> None:
+    images, labels = torch.rand(50, 1, 2, 2), torch.arange(50) % 4
+    mixed = _mix(images, labels, np.random.default_rng(0))
+    assert mixed.share is not None
+    assert mixed.other_labels is not None
+    assert float(mixed.share.min()) >= 0.5
+    partner = (mixed.images - mixed.share[:, None, None, None] * images) / (
+        1.0 - mixed.share[:, None, None, None]
+    ).clamp_min(1e-6)
+    certain = mixed.share < 0.95
+    distance = (partner[certain][:, None] - images[None]).flatten(2).norm(dim=2)
+    torch.testing.assert_close(labels[distance.argmin(dim=1)], mixed.other_labels[certain])
+    mixture = _mixture(batch=50)
+    fit, _ = _sample_losses(TINY, mixture, mixed, torch.Generator().manual_seed(1), warmup=False)
+    outputs = mixture.sample(torch.Generator().manual_seed(1))
+    soft = mixed.share[:, None] * nn.functional.one_hot(labels, 4)
+    soft = soft + (1 - mixed.share[:, None]) * nn.functional.one_hot(mixed.other_labels, 4)
+    inner = -(torch.softmax(outputs, 2) * soft[:, None]).sum(2) + TINY.lambda_reg * outputs.logsumexp(2)
+    torch.testing.assert_close(fit, (mixture.log_pi.exp() * inner).sum(dim=1))
+
+
+def test_exchange__each_network_gets_the_others_small_losses() -> None:
+    config = ChoiceNetConfig(coteaching=True, forget_rate=0.5, ramp_epochs=1)
+    labels = torch.zeros(4, dtype=torch.int64)
+
+    def said(values: list[float]) -> FreeMixture:
+        logits = torch.tensor([[value, 0.0] for value in values])
+        return FreeMixture(torch.zeros(4, 1), logits[:, None], None)
+
+    first, second = said([9.0, 8.0, 0.0, 0.0]), said([0.0, 0.0, 9.0, 8.0])
+    chosen = _exchange(config, [first, second], labels, epoch=1)
+    assert [rows.tolist() for rows in chosen] == [[2, 3], [0, 1]]
+    assert [rows.tolist() for rows in _exchange(config, [first, second], labels, epoch=0)] == [
+        [0, 1, 2, 3]
+    ] * 2
+    assert [_keep_rate(dataclasses.replace(config, ramp_epochs=2), epoch) for epoch in range(4)] == [
+        1.0,
+        0.75,
+        0.5,
+        0.5,
+    ]
+
+
+def test_step__clips_every_element_and_adds_the_l2_term() -> None:
+    data, _ = digits_data(40)
+    config = dataclasses.replace(TINY, optimizer="sgd", learning_rate=1.0, grad_clip=0.5, weight_decay=0.1)
+    run = _Run(data, config, 0, CPU, None)
+    weight = run.networks[0].head.target_weight
+    assert isinstance(weight, nn.Parameter)
+    before = weight.detach().clone()
+    factor = torch.full_like(before, 0.2)
+    factor[0] = 40.0
+    _step(run, 0, (factor * weight).sum())
+    expected = before - (factor + 0.1 * before).clamp(-0.5, 0.5)
+    torch.testing.assert_close(weight.detach(), expected)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(
+    "extras", [{}, {"mixup": True, "coteaching": True}], ids=["plain", "mixup+coteaching"]
+)
+def test_train__every_variant_gives_a_result(variant: str, extras: dict[str, bool]) -> None:
+    data, _ = digits_data(60, num_unlabeled=5, with_evaluation=True)
+    config = dataclasses.replace(TINY, variant=variant, **extras)
+    result = train(data, config, device="cpu")
+    np.testing.assert_allclose(result.pred_probs.sum(axis=1), 1.0, atol=1e-5)
+    assert np.isnan(result.trust_score[:5]).all()
+    assert np.isfinite(result.trust_score[5:]).all()
+    assert np.isfinite(result.signals["p_target"][5:]).all()
+    assert np.isfinite(result.signals["rho"][5:]).all() == (variant in ("choicenet", "kendall"))
+    assert ("keep_rate" in result.history[0].metrics) == config.coteaching
+    assert 0 <= result.history[-1].metrics["heldout_accuracy"] <= 1
+
+
+def test_train__resumed_two_networks_with_mixup_are_bitwise_the_same() -> None:
+    data, _ = digits_data(60)
+    config = dataclasses.replace(TINY, epochs=3, mixup=True, coteaching=True, trust="published")
+
+    def stop(record: EpochRecord) -> None:
+        if record.epoch == 1:
+            raise TrainingCancelled("stop")
+
+    whole = train(data, config, device="cpu", seed=3)
+    kept = MemoryCheckpoint()
+    with pytest.raises(TrainingCancelled, match="stop"):
+        train(data, config, device="cpu", seed=3, on_epoch=stop, checkpoint=kept)
+    resumed = train(data, config, device="cpu", seed=3, checkpoint=kept)
+    np.testing.assert_array_equal(whole.pred_probs, resumed.pred_probs)
+    np.testing.assert_array_equal(whole.trust_score, resumed.trust_score)
+    np.testing.assert_array_equal(whole.signal_history["rho"], resumed.signal_history["rho"])
+
+
+def test_train__paper_and_code_run() -> None:
+    data, _ = digits_data(48)
+    for config, least_rho in ((ChoiceNetConfig.preset("paper"), -1.0), (ChoiceNetConfig.code(), 0.5)):
+        result = train(data, dataclasses.replace(config, epochs=2, batch_size=16, width=4), device="cpu")
+        assert np.isfinite(result.trust_score).all()
+        assert float(result.signals["rho"].min()) >= least_rho
+        assert result.provenance.notes["temperature"] == 1.0
+
+
+@pytest.mark.parametrize("num_classes", [2, 1000])
+def test_train__two_and_a_thousand_classes(num_classes: int) -> None:
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (40, 1, 8, 8), dtype=np.uint8)
+    labels = rng.integers(0, num_classes, 40).astype(np.int64)
+    result = train(TrainingData(images, labels, num_classes), TINY, device="cpu")
+    assert result.pred_probs.shape == (40, num_classes)
+    assert np.isfinite(result.trust_score).all()
+
+
+@pytest.fixture(scope="module")
+def found() -> tuple[EngineResult, np.ndarray]:
+    """800 digits with 20 % wrong labels, one run."""
+    data, wrong = digits_data(800, with_evaluation=True)
+    config = dataclasses.replace(ChoiceNetConfig.preset("quick"), network="mlp", batch_size=32, epochs=25)
+    return train(data, config, device="cpu"), wrong
+
+
+def test_train__trust_and_label_aware_signals_find_wrong_labels(
+    found: tuple[EngineResult, np.ndarray],
+) -> None:
+    result, wrong = found
+    assert auroc(wrong, -result.trust_score) > 0.95
+    assert auroc(wrong, -result.signals["p_target"]) > 0.95
+    assert auroc(wrong, -result.signals["rho"]) > 0.75
+    assert result.history[-1].metrics["heldout_accuracy"] > 0.8
+
+
+def test_train__component_1_accuracy_estimates_the_noise(found: tuple[EngineResult, np.ndarray]) -> None:
+    result, wrong = found
+    notes = result.provenance.notes
+    assert notes["noise_rate_estimate"] == pytest.approx(wrong.mean(), abs=0.08)
+    assert notes["training_accuracy"] + notes["noise_rate_estimate"] == pytest.approx(1.0)
+    assert notes["flagged_by_rule"] == pytest.approx(wrong.sum(), rel=0.4)
+
+
+def test_train__mean_of_rho_history_is_kept_by_epoch(found: tuple[EngineResult, np.ndarray]) -> None:
+    result, _ = found
+    history = result.signal_history["rho"]
+    assert history.shape == (25, 800)
+    assert float(np.abs(history).max()) <= 1.0
+
+
+@pytest.mark.parametrize("coteaching", [False, True])
+def test_heldout__images_are_stored_once_and_all_networks_answer(coteaching: bool) -> None:
+    data, _ = digits_data(60, with_evaluation=True)
+    assert data.evaluation is not None
+    run = _Run(data, dataclasses.replace(TINY, coteaching=coteaching), 0, CPU, None)
+    assert run.evaluation is not None
+    store = run.evaluation[0]
+    first = _heldout(run)
+    assert _heldout(run) == first
+    assert run.evaluation[0] is store
+    passes = [score_pass(network, store, run.mean_std) for network in run.networks]
+    answers = np.mean([scores.log_probs for scores in passes], axis=0).argmax(axis=1)
+    assert first == {"heldout_accuracy": pytest.approx(np.mean(answers == data.evaluation.labels))}
+
+
+def test_final_signals__agree_with_a_forward_of_the_images() -> None:
+    data, _ = digits_data(30, num_unlabeled=4)
+    run = _Run(data, TINY, 0, CPU, None)
+    network: MixtureNetwork = run.networks[0].eval()
+    with torch.no_grad():
+        features, mixture = network.mixture(run.store.batch(torch.arange(30)))
+    signals, mean_rho = final_signals(network, features.numpy(), data.given_labels, CPU)
+    expected = batch_signals(mixture, torch.from_numpy(data.given_labels).clamp_min(0))
+    for name in ("rho", "gamma_1", "p_target"):
+        assert np.isnan(signals[name][:4]).all()
+        np.testing.assert_allclose(signals[name][4:], expected[name][4:].numpy(), rtol=1e-5)
+    np.testing.assert_allclose(signals["rho_x"], expected["rho_x"].numpy(), rtol=1e-5)
+    assert float(mean_rho[0]) == 1.0
+    drawn, _ = final_signals(
+        network,
+        features.numpy(),
+        data.given_labels,
+        CPU,
+        draws=64,
+        generator=torch.Generator().manual_seed(0),
+    )
+    assert float(np.nanmax(np.abs(drawn["p_target"] - signals["p_target"]))) < 0.05
+
+
+def test_visit_signals__moving_average_starts_after_a_tenth() -> None:
+    visits = VisitSignals(3, CPU)
+    mixture = _mixture(batch=2)
+    rows, labels = torch.tensor([0, 2]), torch.tensor([1, 3])
+    values = batch_signals(mixture, labels)["p_target"].numpy()
+    visits.update(rows, [mixture], labels)
+    visits.end_epoch(0, 20)
+    assert np.isnan(visits.averages()["p_target"]).all()
+    visits.end_epoch(2, 20)
+    np.testing.assert_allclose(visits.averages()["p_target"][[0, 2]], values)
+    assert np.isnan(visits.averages()["p_target"][1])
+    flipped = torch.tensor([0, 0])
+    visits.update(rows, [mixture], flipped)
+    visits.end_epoch(3, 20)
+    then = batch_signals(mixture, flipped)["p_target"].numpy()
+    np.testing.assert_allclose(visits.averages()["p_target"][[0, 2]], 0.9 * values + 0.1 * then, rtol=1e-5)
+
+
+def test_fit_temperature__recovers_scale_and_noise_rate() -> None:
+    rng = np.random.default_rng(0)
+    logits = 3.0 * rng.normal(size=(8000, 5))
+    logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    true = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    wrong = rng.random(8000) < 0.3
+    given = np.where(wrong, (true + rng.integers(1, 5, 8000)) % 5, true)
+    given[:100] = -1
+    temperature, rate = fit_temperature((logits / 2.0).astype(np.float32), given)
+    assert temperature == pytest.approx(0.5, rel=0.15)
+    assert rate == pytest.approx(0.3, abs=0.05)
+
+
+def test_fit_temperature__nothing_to_fit() -> None:
+    assert fit_temperature(np.zeros((3, 4), dtype=np.float32), np.full(3, -1)) == (1.0, 0.0)
+    assert fit_temperature(np.zeros((3, 1), dtype=np.float32), np.zeros(3, dtype=np.int64)) == (1.0, 0.0)
+
+
+def test_published_flags__needs_both_conditions() -> None:
+    flags = published_flags(
+        np.array([0, 1, 1, 1]),
+        np.array([0, 0, 0, -1]),
+        np.array([0.0, 0.05, 0.2, np.nan], dtype=np.float32),
+        10,
+    )
+    assert flags.tolist() == [False, True, False, False]
+
+
+def test_report_notes__collapse_is_seen() -> None:
+    ones = np.ones(4, dtype=np.float32)
+    common = {
+        "predicted": np.array([0, 1, 1, 0]),
+        "labels": np.array([0, 1, 0, -1]),
+        "signals": {"p_target": np.array([0.9, 0.8, 0.1, np.nan], dtype=np.float32), "rho": ones},
+        "num_classes": 2,
+    }
+    notes = report_notes(**common, mean_rho=np.array([1.0, 0.999, 0.995]))  # type: ignore[arg-type]
+    assert notes["components_collapsed"] is True
+    assert notes["training_accuracy"] == pytest.approx(2 / 3)
+    assert notes["flagged_by_rule"] == 1
+    notes = report_notes(**common, mean_rho=np.array([1.0, 0.4, 0.995]))  # type: ignore[arg-type]
+    assert notes["components_collapsed"] is False

@@ -1,0 +1,300 @@
+"""S2E's estimates against finite differences and quadrature, its steps, and searches without training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from engines.contract import EngineError
+from engines.coteaching.s2e import (
+    MAX_STEP_NORM,
+    Ledger,
+    Relaxation,
+    Trial,
+    estimate_from_elite,
+    estimate_gradient,
+    estimate_hessian,
+    legacy_gradient_step,
+    legacy_newton_step,
+    move_theta,
+    natural_step,
+    newton_step,
+    standardize_losses,
+)
+from engines.coteaching.s2e_rules import (
+    RULES,
+    SearchBudget,
+    SharedWeightsRule,
+    hyperband_brackets,
+    relaxation_step,
+    search_schedule,
+)
+from engines.coteaching.schedules import SPACES, FloatArray, ScheduleSpace
+
+TIMES = np.array([5.0, 20.0, 50.0, 100.0, 150.0, 199.0])
+WANTED = np.array([0.9, 0.7, 0.5, 0.45, 0.45, 0.45])
+BUDGET = SearchBudget(iterations=10, samples=6, epochs=20)
+
+
+def curve_fit(space: ScheduleSpace) -> Callable[[Sequence[FloatArray], int], list[float]]:
+    """An objective without training: minus the mean squared gap between R and a wanted curve."""
+
+    def evaluate(xs: Sequence[FloatArray], epochs: int) -> list[float]:
+        del epochs
+        return [-float(np.mean((space.at(x, TIMES, 200.0) - WANTED) ** 2)) for x in xs]
+
+    return evaluate
+
+
+# --- scores ---
+
+
+def log_density(relaxation: Relaxation, theta: FloatArray, x: FloatArray) -> float:
+    size = relaxation.simplex_size
+    total = float(stats.dirichlet.logpdf(x[:size], theta[:size])) if size else 0.0
+    for j in range(relaxation.num_betas):
+        total += stats.beta.logpdf(x[size + j], theta[size + 2 * j], theta[size + 2 * j + 1])
+    return total
+
+
+def test_scores__equal_finite_differences() -> None:
+    relaxation = Relaxation(simplex_size=3, num_betas=2)
+    theta = np.array([1.5, 2.0, 3.0, 1.2, 4.0, 2.5, 1.1])
+    x = relaxation.sample(theta, 1, np.random.default_rng(0))[0]
+    step = 1e-5
+    expected = [
+        (log_density(relaxation, theta + step * e, x) - log_density(relaxation, theta - step * e, x))
+        / (2 * step)
+        for e in np.eye(7)
+    ]
+    np.testing.assert_allclose(relaxation.scores(theta, x[None])[0], expected, rtol=1e-6, atol=1e-7)
+
+
+def test_log_density_hessian__equals_finite_differences_of_the_score() -> None:
+    relaxation = Relaxation(simplex_size=3, num_betas=2)
+    theta = np.array([1.5, 2.0, 3.0, 1.2, 4.0, 2.5, 1.1])
+    x = relaxation.sample(theta, 1, np.random.default_rng(0))
+    step = 1e-5
+    expected = [
+        (relaxation.scores(theta + step * e, x)[0] - relaxation.scores(theta - step * e, x)[0]) / (2 * step)
+        for e in np.eye(7)
+    ]
+    np.testing.assert_allclose(relaxation.log_density_hessian(theta), expected, rtol=1e-6, atol=1e-8)
+
+
+def test_scores__mean_zero_and_covariance_minus_the_hessian() -> None:
+    relaxation = Relaxation(simplex_size=4, num_betas=2)
+    theta = np.array([2.0, 3.0, 2.5, 4.0, 2.0, 3.0, 3.0, 2.0])
+    scores = relaxation.scores(theta, relaxation.sample(theta, 200_000, np.random.default_rng(1)))
+    # 5 standard errors of the mean.
+    assert np.abs(scores.mean(axis=0)).max() < 5 * scores.std(axis=0).max() / np.sqrt(200_000)
+    np.testing.assert_allclose(np.cov(scores.T), -relaxation.log_density_hessian(theta), atol=0.02)
+
+
+def test_sample__stays_inside_and_on_the_simplex() -> None:
+    relaxation = Relaxation.of(SPACES["paper"])
+    assert relaxation.size == 36
+    x = relaxation.sample(relaxation.uniform(), 1000, np.random.default_rng(2))
+    assert x.shape == (1000, 20)
+    np.testing.assert_allclose(x[:, :4].sum(axis=1), 1.0)
+    assert np.isfinite(relaxation.scores(relaxation.uniform(), x)).all()
+
+
+# --- estimates, of the toy objective fbar(x) = (x - 0.3)^2 + 0.1 sin 5x under Beta(2, 3) ---
+
+
+def toy(x: FloatArray) -> FloatArray:
+    return (x - 0.3) ** 2 + 0.1 * np.sin(5 * x)
+
+
+def expected_toy(theta: FloatArray) -> float:
+    value, _ = integrate.quad(lambda x: float(toy(x) * stats.beta.pdf(x, *theta)), 0, 1, epsabs=1e-12)
+    return float(value)
+
+
+def test_estimates__match_the_quadrature_with_and_without_offset() -> None:
+    relaxation, theta, h = Relaxation(0, 1), np.array([2.0, 3.0]), 1e-3
+    x = relaxation.sample(theta, 4_000_000, np.random.default_rng(3))
+    scores, log_hessian = relaxation.scores(theta, x), relaxation.log_density_hessian(theta)
+    losses = toy(x[:, 0])
+    e = h * np.eye(2)
+    gradient = [(expected_toy(theta + d) - expected_toy(theta - d)) / (2 * h) for d in e]
+    hessian = [
+        [
+            (
+                expected_toy(theta + d + c)
+                - expected_toy(theta + d - c)
+                - expected_toy(theta - d + c)
+                + expected_toy(theta - d - c)
+            )
+            / (4 * h * h)
+            for c in e
+        ]
+        for d in e
+    ]
+    np.testing.assert_allclose(gradient, [0.00812, -0.00836], atol=1e-5)
+    for offset in (0.0, 1000.0):
+        shifted = losses + offset
+        centred = shifted - shifted.mean()
+        np.testing.assert_allclose(estimate_gradient(centred, scores), gradient, atol=3e-4)
+        np.testing.assert_allclose(estimate_hessian(centred, scores, log_hessian), hessian, atol=6e-4)
+
+
+def test_standardize_losses__removes_offset_and_scale() -> None:
+    losses = np.array([0.1, 0.4, 0.2])
+    np.testing.assert_allclose(standardize_losses(losses), standardize_losses(7 * losses + 1000), atol=1e-9)
+    np.testing.assert_array_equal(standardize_losses(np.array([0.3, 0.3])), [0.0, 0.0])
+
+
+def test_estimate_from_elite__only_the_best_sample_speaks() -> None:
+    scores = np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]])
+    gradient, hessian = estimate_from_elite(np.array([0.5, -1.0, 0.5]), scores, -np.eye(2))
+    np.testing.assert_allclose(gradient, [0.0, -2 / 3])
+    np.testing.assert_allclose(hessian, [[-1 / 3, 0.0], [0.0, 1.0]])
+
+
+# --- steps ---
+
+
+def test_newton_step__equals_newton_where_the_hessian_is_positive_definite() -> None:
+    hessian, gradient = np.array([[2.0, 0.5], [0.5, 1.0]]), np.array([1.0, -3.0])
+    np.testing.assert_allclose(newton_step(gradient, hessian), np.linalg.solve(hessian, gradient))
+
+
+def test_newton_step__is_a_descent_direction_for_any_symmetric_matrix() -> None:
+    rng = np.random.default_rng(4)
+    for _ in range(100):
+        matrix, gradient = rng.normal(size=(6, 6)), rng.normal(size=6)
+        assert gradient @ newton_step(gradient, matrix + matrix.T) >= 0
+
+
+def test_natural_step__solves_with_the_exact_fisher_matrix() -> None:
+    relaxation, theta = Relaxation(2, 1), np.array([2.0, 1.5, 3.0, 2.0])
+    hessian, gradient = relaxation.log_density_hessian(theta), np.array([1.0, 2.0, -1.0, 0.5])
+    np.testing.assert_allclose(-hessian @ natural_step(gradient, hessian), gradient)
+
+
+def test_legacy_steps__are_what_the_released_code_computes() -> None:
+    gradient, hessian = np.array([1.0, 3.0]), np.diag([2.0, 4.0])
+    # The first column of the inverse is (1/2, 0): the second coordinate never moves.
+    np.testing.assert_allclose(legacy_newton_step(gradient, hessian), [0.5, 0.0])
+    np.testing.assert_allclose(legacy_gradient_step(gradient), [0.25, 0.25])
+
+
+def test_move_theta__goes_downhill_is_capped_and_boxed() -> None:
+    theta = np.array([5.0, 5.0])
+    np.testing.assert_allclose(move_theta(theta, np.array([1.0, -1.0]), 0.5), [4.5, 5.5])
+    assert np.linalg.norm(move_theta(theta, np.array([0.0, -1e6]), 1.0) - theta) == pytest.approx(
+        MAX_STEP_NORM
+    )
+    np.testing.assert_allclose(move_theta(np.array([1.0, 99.0]), np.array([3.0, -3.0]), 1.0), [1.0, 100.0])
+
+
+def test_relaxation_step__moves_towards_the_better_samples() -> None:
+    relaxation, theta = Relaxation(0, 1), np.array([2.0, 2.0])
+    x, losses = np.array([[0.2], [0.4], [0.6], [0.8]]), np.array([4.0, 3.0, 2.0, 1.0])
+    for rule in ("gradient", "natural"):
+        moved = move_theta(theta, relaxation_step(rule, relaxation, theta, x, losses), 0.5)
+        assert moved[0] / moved.sum() > 0.5
+
+
+# --- searches ---
+
+
+@pytest.mark.parametrize("space", ["paper", "code"])
+@pytest.mark.parametrize("rule", ["newton", "natural", "gradient"])
+def test_search_schedule__last_samples_beat_the_first(rule: str, space: str) -> None:
+    first, last = [], []
+    for seed in range(20):
+        ledger = Ledger(curve_fit(SPACES[space]))
+        result = search_schedule(SPACES[space], ledger, rule=rule, budget=BUDGET, seed=seed)
+        first.append(result.iteration_means[0])
+        last.append(result.iteration_means[-1])
+    assert np.mean(last) > np.mean(first) + 0.01  # observed gain .022 to .035
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_search_schedule__spends_its_budget_and_reports_the_best_ever_seen(rule: str) -> None:
+    space, budget = SPACES["code"], SearchBudget(iterations=3, samples=4, epochs=10)
+    result = search_schedule(space, Ledger(curve_fit(space)), rule=rule, budget=budget, seed=0)
+    longest = [trial for trial in result.trials if trial.epochs == budget.epochs]
+    assert result.best.accuracy == max(trial.accuracy for trial in longest)
+    if rule != "hyperband":
+        assert len(result.trials) == budget.trainings
+    longest_of = {trial.x: trial.epochs for trial in result.trials}  # a promoted training goes on
+    assert sum(longest_of.values()) <= budget.trained_epochs
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("killed_after", [1, 5, 9])
+def test_search_schedule__killed_and_resumed_is_the_same(rule: str, killed_after: int) -> None:
+    space, budget = SPACES["paper"], SearchBudget(iterations=3, samples=4, epochs=10)
+    whole = search_schedule(space, Ledger(curve_fit(space)), rule=rule, budget=budget, seed=5)
+    asked: list[int] = []
+
+    def counted(xs: Sequence[FloatArray], epochs: int) -> list[float]:
+        asked.append(len(xs))
+        return curve_fit(space)(xs, epochs)
+
+    ledger = Ledger(counted, whole.trials[:killed_after])
+    resumed = search_schedule(space, ledger, rule=rule, budget=budget, seed=5)
+    assert resumed.trials == whole.trials
+    assert resumed.best == whole.best
+    assert sum(asked) == len(whole.trials) - killed_after
+
+
+def test_ledger__refuses_trials_of_another_search() -> None:
+    ledger = Ledger(curve_fit(SPACES["co"]), [Trial((0.1, 0.2, 0.3), 5, 0.9)])
+    with pytest.raises(EngineError, match="trial 0 of the checkpoint belongs to another search"):
+        ledger([np.array([0.3, 0.2, 0.1])], 5)
+
+
+def test_ledger__shorter_trainings_never_win() -> None:
+    ledger = Ledger(lambda xs, epochs: [1.0 / epochs] * len(xs))
+    ledger([np.zeros(1)], 2)
+    ledger([np.ones(1)], 8)
+    assert ledger.best().epochs == 8
+
+
+def test_search_schedule__unknown_rule() -> None:
+    with pytest.raises(ValueError, match="search rule 'magic' is unknown; choose one of newton"):
+        search_schedule(SPACES["co"], Ledger(curve_fit(SPACES["co"])), rule="magic", budget=BUDGET, seed=0)
+
+
+def test_search_schedule__equal_accuracies_move_nothing() -> None:
+    space = SPACES["co"]
+    ledger = Ledger(lambda xs, _: [0.5] * len(xs))
+    result = search_schedule(space, ledger, rule="newton", budget=BUDGET, seed=0)
+    assert result.theta is not None
+    np.testing.assert_array_equal(result.theta, 1.0)
+
+
+def test_hyperband_brackets__published_numbers() -> None:
+    brackets = hyperband_brackets(200, 2.5)
+    assert len(brackets) == 6  # s_max = floor(log 200 / log 2.5) = 5
+    assert [rungs[0][0] for rungs in brackets] == [98, 47, 24, 13, 8, 6]
+    assert brackets[0] == [(98, 2), (39, 5), (15, 13), (6, 32), (2, 80), (1, 200)]
+
+
+def test_hyperband__promotes_the_best_third() -> None:
+    seen: list[tuple[int, list[float]]] = []
+
+    def evaluate(xs: Sequence[FloatArray], epochs: int) -> list[float]:
+        seen.append((epochs, [float(x[0]) for x in xs]))
+        return [float(x[0]) for x in xs]
+
+    budget = SearchBudget(iterations=4, samples=5, epochs=10)
+    search_schedule(SPACES["co"], Ledger(evaluate), rule="hyperband", budget=budget, seed=0)
+    assert seen[1][1] == sorted(seen[0][1], reverse=True)[: len(seen[1][1])]
+    assert seen[1][0] > seen[0][0]
+
+
+def test_shared_weights_rule__moves_its_mean_to_the_better_schedules() -> None:
+    rule = SharedWeightsRule(SPACES["co"], seed=0)
+    for epoch in range(60):
+        x = rule.ask(epoch, 4)
+        rule.tell(x, -np.abs(x[:, 0] - 0.8))
+    assert abs(rule.relaxation.mean(rule.theta)[0] - 0.8) < 0.12  # starts at 0.5

@@ -1,0 +1,349 @@
+"""Co-teaching with its search on real digits: what is shared, what is chosen, what is kept, what is found."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from engines.contract import EngineInputError, EngineResult, EpochRecord, TrainingCancelled, TrainingData
+from engines.coteaching.config import CoteachingConfig
+from engines.coteaching.population_training import EpochOutcome
+from engines.coteaching.rules import VARIANTS
+from engines.coteaching.schedule_plan import SearchPlan, split_rows
+from engines.coteaching.schedule_search import choose_schedule, estimate_noise_rate
+from engines.coteaching.training import Tally, _surround, epoch_signals, train
+from engines.metrics import auroc, label_precision
+from engines.shared.checkpoint import MemoryCheckpoint
+from tests.engines.helpers import digits_data
+
+TINY = CoteachingConfig(
+    network="mlp",
+    epochs=4,
+    batch_size=32,
+    learning_rate=2e-3,
+    augment="none",
+    views=1,
+    search_iterations=2,
+    search_samples=2,
+    search_epochs=3,
+    anchors=(0.3,),
+    rank_epochs=2,
+)
+
+
+def tiny(**changes: Any) -> CoteachingConfig:
+    return dataclasses.replace(TINY, **changes)
+
+
+def run(config: CoteachingConfig, data: TrainingData | None = None, **options: Any) -> EngineResult:
+    return train(data or digits_data(200)[0], config, seed=options.pop("seed", 1), device="cpu", **options)
+
+
+# --- signals ---
+
+
+def outcome_of(selected: list[float], losses: list[float]) -> EpochOutcome:
+    array = np.array(losses, dtype=np.float32)
+    return EpochOutcome(0.0, 0.0, 0.0, np.array(selected, dtype=np.float32), array, np.isfinite(array))
+
+
+def test_tally__weights_epochs_by_what_they_drop() -> None:
+    tally = Tally(3)
+    nan = float("nan")
+    tally.count_selection(outcome_of([1, 1, 1], [1, 1, 1]), 1.0)
+    tally.count_selection(outcome_of([1, 0.5, 0], [1, 1, 1]), 0.8)
+    tally.count_selection(outcome_of([0, 1, 0], [1, 1, nan]), 0.4)
+    expected = [0.2 / 0.8, (0.2 * 0.5 + 0.6) / 0.8, 0.0]
+    np.testing.assert_allclose(tally.signals()["selected"], expected, rtol=1e-6)
+
+
+def test_tally__ranks_and_rejections() -> None:
+    tally = Tally(4)
+    tally.count_ranks(np.array([0, 1, 3]), np.array([[0.1, 0.2, 0.9], [0.1, 0.8, 0.5]]), 0.6)
+    signals = tally.signals()
+    np.testing.assert_allclose(signals["loss_rank"][[0, 1, 3]], [1 / 6, 4 / 6, 4 / 6], rtol=1e-6)
+    # Sample 1 ranks 3/6 with the first network, below 0.6: only one of the two rejects it.
+    assert signals["rejected"][[0, 1, 3]].tolist() == [0, 0, 0]
+    assert np.isnan(signals["loss_rank"][2])
+
+
+def test_epoch_signals__label_precision_of_a_random_selector_is_one_minus_the_noise_rate() -> None:
+    rng = np.random.default_rng(0)
+    wrong = rng.random(20_000) < 0.3
+    picked = (rng.random(20_000) < 0.5).astype(np.float32)
+    signals = epoch_signals(outcome_of(picked.tolist(), [1.0] * 20_000), np.ones(20_000, dtype=bool))
+    assert label_precision(wrong, signals["selected"] > 0) == pytest.approx(0.7, abs=0.02)
+
+
+def test_estimate_noise_rate__two_groups() -> None:
+    rng = np.random.default_rng(0)
+    losses = np.concatenate([rng.normal(0.2, 0.05, 800), rng.normal(3.0, 0.3, 200)])
+    assert estimate_noise_rate(torch.from_numpy(losses)) == pytest.approx(0.2, abs=0.01)
+
+
+# --- the search ---
+
+
+def test_split_rows__trusted_samples_judge_and_are_not_trained_on() -> None:
+    data, _ = digits_data(200, num_unlabeled=10, num_trusted=50)
+    split = split_rows(data, tiny(min_trusted=50), 0)
+    assert split is not None
+    assert split.source == "trusted samples"
+    assert split.validation.tolist() == list(range(10, 60))
+    assert split.train.tolist() == list(range(60, 200))
+
+
+def test_split_rows__few_trusted_samples_leave_it_to_held_out_labels() -> None:
+    data, _ = digits_data(200, num_unlabeled=10, num_trusted=49)
+    split = split_rows(data, tiny(min_trusted=50), 0)
+    assert split is not None
+    assert split.source == "held-out given labels"
+    assert len(split.validation) == 19
+    assert sorted([*split.train.tolist(), *split.validation.tolist()]) == list(range(10, 200))
+
+
+def test_split_rows__what_proxies_leave_over_judges_them() -> None:
+    data, _ = digits_data(200)
+    split = split_rows(data, tiny(search_rows=80), 0)
+    assert split is not None
+    assert (len(split.train), len(split.validation)) == (80, 120)
+    assert not set(split.train.tolist()) & set(split.validation.tolist())
+
+
+def test_train__too_few_samples_to_search_fall_back_to_equation_4() -> None:
+    data, _ = digits_data(30)
+    notes = run(tiny(), data).provenance.notes
+    assert "too few labeled samples" in notes["warnings"][0]
+    assert 0 <= notes["suggested_noise_rate"] < 1
+
+
+def test_train__pair_flips_are_warned_of_where_given_labels_judge_the_schedule() -> None:
+    config = tiny(epochs=12, learning_rate=3e-3)
+    flipped, _ = digits_data(1_000, noise="pair", noise_rate=0.3)
+    anyhow = "judged by held-out given labels"
+    assert any(anyhow in text for text in run(config, flipped).provenance.notes["warnings"])
+    trusted, _ = digits_data(1_000, noise="pair", noise_rate=0.3, num_trusted=200)
+    assert run(config, trusted).provenance.notes["warnings"] == []
+    assert run(config, digits_data(1_000)[0]).provenance.notes["warnings"] == []
+
+
+def test_train__keeps_the_searched_and_the_default_schedule_for_screens() -> None:
+    result = run(tiny())
+    notes = result.provenance.notes
+    assert len(notes["keep_rates"]) == len(notes["keep_rates_coteaching"]) == 4
+    assert notes["keep_rates"][0] == 1.0
+    trained = [record.metrics["keep_rate"] for record in result.history if record.stage == "train"]
+    np.testing.assert_allclose(trained, notes["keep_rates"], atol=1e-6)
+    search = notes["search"]
+    everything = [*search["trial_accuracies"], *search["anchor_accuracies"]]
+    assert search["best_accuracy"] == max(everything)
+    assert len(search["trial_accuracies"]) == 4
+    assert search["is_proxy"]
+
+
+def test_train__the_warmup_is_trained_once_and_counted() -> None:
+    records: list[EpochRecord] = []
+    config = tiny(warmup_epochs=2, population="one_by_one")
+    run(config, on_epoch=records.append)
+    stages = [record.stage for record in records]
+    # One warm-up of two epochs; five trials of one more epoch; four final epochs.
+    assert stages == ["warmup"] * 2 + ["search"] * 5 + ["train"] * 4
+    assert records[-1].progress == 1.0
+    assert [r.metrics["keep_rate"] for r in records if r.stage == "train"][:2] == [1.0, 1.0]
+
+
+def test_train__evaluation_set_changes_nothing() -> None:
+    data, _ = digits_data(200, with_evaluation=True)
+    with_curve, without = run(tiny(), data), run(tiny(), dataclasses.replace(data, evaluation=None))
+    np.testing.assert_array_equal(with_curve.trust_score, without.trust_score)
+    assert 0 <= with_curve.history[-1].metrics["heldout_accuracy"] <= 1
+
+
+RULES = ["newton", "natural", "gradient", "random", "tpe", "cmaes", "hyperband", "asng"]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_train__killed_anywhere_in_the_search_and_resumed(rule: str) -> None:
+    # The first rung of a Hyperband this short is one epoch, which must not be warm-up.
+    config = tiny(search_rule=rule, epochs=3, rank_epochs=1, warmup_epochs=int(rule != "hyperband"))
+    records: list[EpochRecord] = []
+    whole = run(config, on_epoch=records.append)
+    num_search = sum(record.stage != "train" for record in records)
+    for stop in (0, num_search // 2, num_search - 1, num_search + 1):
+        checkpoint, seen = MemoryCheckpoint(), 0
+
+        def interrupt(_: EpochRecord, stop: int = stop) -> None:
+            nonlocal seen
+            seen += 1
+            if seen > stop:
+                raise TrainingCancelled("stopped")
+
+        with pytest.raises(TrainingCancelled, match="stopped"):
+            run(config, on_epoch=interrupt, checkpoint=checkpoint)
+        again = run(config, checkpoint=checkpoint)
+        np.testing.assert_array_equal(again.trust_score, whole.trust_score)
+        assert again.provenance.notes == whole.provenance.notes
+        assert len(again.history) == len(whole.history)
+
+
+def test_train__stacked_search_resumes_and_plans_its_epochs() -> None:
+    config, records = tiny(population="stacked", search_repeats=2), list[EpochRecord]()
+    whole = run(config, on_epoch=records.append)
+    data, _ = digits_data(200)
+    here = _surround(data, config, 1, "cpu")
+    plan = SearchPlan.make(here, config, split_rows(data, config, 1))
+    assert plan.total_epochs == sum(record.stage != "train" for record in records)
+    checkpoint = MemoryCheckpoint()
+
+    def interrupt(record: EpochRecord) -> None:
+        if record.stage == "search" and record.epoch == 5:
+            raise TrainingCancelled("stopped")
+
+    with pytest.raises(TrainingCancelled, match="stopped"):
+        run(config, on_epoch=interrupt, checkpoint=checkpoint)
+    np.testing.assert_array_equal(run(config, checkpoint=checkpoint).trust_score, whole.trust_score)
+
+
+HYPERBAND = tiny(
+    search_rule="hyperband",
+    epochs=1,
+    search_epochs=7,
+    search_iterations=3,
+    search_samples=3,
+    warmup_epochs=0,
+    anchors=(),
+)
+"""Brackets of (trials, epochs): 7 of 1, 2 of 3, 1 of 7; 4 of 3, 1 of 7; 3 of 7; 1 of 7."""
+
+
+def test_train__hyperband_keeps_only_the_states_it_may_go_on_with() -> None:
+    checkpoint, kept = MemoryCheckpoint(), []
+
+    def look(record: EpochRecord) -> None:
+        if record.stage == "search":
+            state = checkpoint.load()
+            assert state is not None
+            kept.append(sorted(each["epoch"] for each in state["search"]["paused"].values()))
+
+    run(HYPERBAND, on_epoch=look, checkpoint=checkpoint)
+    # From the second rung on: its two trials alone, one after the other; then the one that goes on to the end.
+    assert kept[7:12] == [[1, 1], [1, 1], [1, 3], [1, 3], [3]]
+    assert max(map(len, kept)) <= 7
+    assert kept[-1] == []
+
+
+@pytest.mark.parametrize("stop", [3, 8, 9, 14, 20])
+def test_train__hyperband_killed_inside_a_rung_goes_on_with_all_it_needs(stop: int) -> None:
+    whole, checkpoint, seen = run(HYPERBAND), MemoryCheckpoint(), []
+
+    def interrupt(record: EpochRecord) -> None:
+        seen.append(record)
+        if len(seen) > stop:
+            raise TrainingCancelled("stopped")
+
+    with pytest.raises(TrainingCancelled, match="stopped"):
+        run(HYPERBAND, on_epoch=interrupt, checkpoint=checkpoint)
+    again = run(HYPERBAND, checkpoint=checkpoint)
+    assert again.provenance.notes == whole.provenance.notes
+    np.testing.assert_array_equal(again.trust_score, whole.trust_score)
+
+
+def test_choose_schedule__drops_most_among_equals() -> None:
+    curves = np.array([[1.0, 0.9], [1.0, 0.6], [1.0, 0.4], [1.0, 0.1]])
+    accuracies = np.array([0.80, 0.79, 0.70, 0.80])
+    # The standard error at 100 samples is .04: the first two and the last count as equal; the last drops
+    # more than was ever measured.
+    assert choose_schedule(accuracies, curves, num_validation=100, tie_margin=1.0) == 1
+    assert choose_schedule(accuracies, curves, num_validation=100, tie_margin=3.0) == 2
+    assert choose_schedule(accuracies, curves, num_validation=100_000, tie_margin=1.0) == 0
+    assert choose_schedule(accuracies, curves, num_validation=100, tie_margin=0.0) == 0
+
+
+def test_choose_schedule__only_extreme_curves_win_by_accuracy() -> None:
+    curves = np.array([[1.0, 0.1], [1.0, 0.05]])
+    assert choose_schedule(np.array([0.5, 0.6]), curves, num_validation=10, tie_margin=1.0) == 1
+
+
+# --- the family ---
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_train__every_variant_finds_planted_errors(variant: str) -> None:
+    data, wrong = digits_data(400, num_trusted=60)
+    result = run(tiny(variant=variant, epochs=8, plus_start_epoch=2, anchors=(0.2,)), data)
+    assert auroc(wrong, -result.trust_score) > 0.85
+    stages = [record.stage for record in result.history]
+    assert ("search" in stages) == (variant in ("coteaching", "coteaching_plus", "mentornet"))
+    assert ("estimate" in stages) == (variant == "f_correction")
+
+
+def test_train__reweight_without_trusted_samples_says_so() -> None:
+    with pytest.raises(EngineInputError, match="variant 'reweight' learns its weights from trusted samples"):
+        run(tiny(variant="reweight"))
+
+
+def test_train__pair_noise_is_found_where_the_rate_fits() -> None:
+    data, wrong = digits_data(600, noise="pair", noise_rate=0.4)
+    config = tiny(epochs=15, keep_schedule="coteaching", noise_rate=0.45)
+    plain = run(tiny(epochs=15, variant="standard"), data)
+    assert auroc(wrong, -run(config, data).trust_score) > auroc(wrong, -plain.trust_score) + 0.02
+
+
+def test_config__lists_every_problem_at_once() -> None:
+    with pytest.raises(EngineInputError, match=r"variant is 'x'.*space is 'y'.*anchors holds 1.5"):
+        tiny(variant="x", space="y", anchors=(1.5,))
+
+
+def test_config__refuses_a_search_in_which_no_trial_trains() -> None:
+    with pytest.raises(EngineInputError, match=r"warmup_epochs is 3 and search_epochs 3, so that no trial"):
+        tiny(warmup_epochs=3)
+    with pytest.raises(EngineInputError, match=r"shortest trials of hyperband.*lower it below 1"):
+        tiny(search_rule="hyperband")
+    assert tiny(warmup_epochs=3, keep_schedule="coteaching").warmup_epochs == 3
+    assert tiny(warmup_epochs=3, variant="decoupling").warmup_epochs == 3
+
+
+def test_config__refuses_to_leave_the_only_epoch_untrained() -> None:
+    with pytest.raises(EngineInputError, match="epochs is 1 and untrained_epoch_zero leaves it untrained"):
+        dataclasses.replace(CoteachingConfig.preset("paper"), epochs=1)
+
+
+@pytest.mark.parametrize("preset", ["quick", "standard"])
+def test_preset__one_epoch_is_ranked_and_warned_of(preset: str) -> None:
+    config = dataclasses.replace(
+        CoteachingConfig.preset(preset),
+        epochs=1,
+        network="mlp",
+        search_iterations=1,
+        search_epochs=2,
+        views=1,
+    )
+    result = run(config)
+    assert np.isfinite(result.trust_score).all()
+    assert "All 1 epochs were warm-up" in result.provenance.notes["warnings"][-1]
+
+
+def test_config__comes_back_from_json_lists() -> None:
+    config = CoteachingConfig.preset("standard")
+    assert CoteachingConfig(**{**config.as_dict(), "anchors": list(config.anchors)}) == config
+
+
+def test_preset__paper_trains_as_published() -> None:
+    config = dataclasses.replace(
+        CoteachingConfig.preset("paper"),
+        network="mlp",
+        epochs=3,
+        search_epochs=3,
+        search_iterations=1,
+        search_samples=2,
+    )
+    result = run(config)
+    train_records = [record for record in result.history if record.stage == "train"]
+    assert "train_accuracy" not in train_records[0].metrics  # epoch 0 only evaluates
+    assert np.isnan(result.signal_history["selected"][0]).all()
+    assert not result.provenance.notes["search"]["is_proxy"]
+    assert 0 <= result.provenance.notes["suggested_noise_rate"] < 1

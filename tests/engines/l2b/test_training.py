@@ -1,0 +1,248 @@
+"""L2B as a whole: the meta step on small networks, and training on real 8-px digits."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from sklearn.datasets import load_digits
+from sklearn.metrics import roc_auc_score
+from torch import Tensor, nn
+
+from engines.contract import EngineInputError, EpochRecord, TrainingCancelled, TrainingData
+from engines.l2b.config import l2b_learning_rate
+from engines.l2b.step import meta_forward
+from engines.l2b.training import SPEC, L2BConfig, train
+from engines.meta.directional import one_hot
+from engines.networks.small import build_network
+from engines.shared.checkpoint import MemoryCheckpoint
+
+TINY = L2BConfig(
+    network="mlp", epochs=3, warmup_epochs=1, batch_size=32, meta_batch_size=16, learning_rate=2e-3, views=1,
+    augment="none", meta_per_class=5,
+)  # fmt: skip
+
+
+def digits(num: int, *, trusted: int = 0, unlabeled: int = 0) -> tuple[TrainingData, NDArray[np.bool_]]:
+    """The first digits of scikit-learn with 45 % pair flips; ``trusted`` right labels first, then unlabeled."""
+    bunch = load_digits()
+    images = (bunch.images[:num, None] * 15.9).astype(np.uint8)
+    true = bunch.target[:num].astype(np.int64)
+    flip = np.random.default_rng(0).random(num) < 0.45
+    flip[: trusted + unlabeled] = False
+    given = np.where(flip, (true + 1) % 10, true)
+    given[trusted : trusted + unlabeled] = -1
+    return TrainingData(images, given, 10, trusted=np.arange(num) < trusted), flip
+
+
+def digits_batch() -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    images = torch.from_numpy(load_digits().images[:96, None] / 16).float()
+    targets = one_hot(torch.from_numpy(load_digits().target[:96].astype(np.int64)), 10)
+    return images[:64], targets[:64], images[64:], targets[64:]
+
+
+class Linear(nn.Module):
+    def __init__(self, num_classes: int = 10) -> None:
+        super().__init__()
+        self.head = nn.Linear(64, num_classes)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return x.flatten(1), self.head(x.flatten(1))
+
+
+def test_meta_forward__logistic_regression_tells_flipped_from_right() -> None:
+    torch.manual_seed(0)
+    true = torch.arange(400) % 2
+    samples = torch.randn(400, 64) + (2 * true[:, None] - 1) * 0.3
+    flipped = torch.rand(300) < 0.3
+    given = torch.where(flipped, 1 - true[:300], true[:300])
+    found = meta_forward(Linear(2), samples[:300], one_hot(given, 2), samples[300:], one_hot(true[300:], 2))
+    assert roc_auc_score(~flipped.numpy(), found.alpha.numpy()) > 0.95
+
+
+def test_meta_forward__changes_running_statistics_exactly_once() -> None:
+    images, targets, meta_images, meta_targets = digits_batch()
+    torch.manual_seed(0)
+    network = build_network("conv3", channels=1, image_size=(8, 8), num_classes=10)
+    for derivative in ("exact", "finite_difference", "last_layer"):
+        mine, plain = copy.deepcopy(network), copy.deepcopy(network)
+        meta_forward(mine, images, targets, meta_images, meta_targets, derivative=derivative)
+        plain(images)
+        for (name, found), wanted in zip(mine.named_buffers(), plain.buffers(), strict=True):
+            torch.testing.assert_close(found, wanted, msg=f"{derivative}: {name}")
+
+
+def test_meta_forward__approximations_are_near_the_exact_derivative() -> None:
+    images, targets, meta_images, meta_targets = digits_batch()
+    torch.manual_seed(0)
+    network = build_network("conv3", channels=1, image_size=(8, 8), num_classes=10)
+    by_name = {
+        name: meta_forward(network, images, targets, meta_images, meta_targets, derivative=name).alpha
+        for name in ("exact", "finite_difference", "last_layer")
+    }
+    for name in ("finite_difference", "last_layer"):
+        both = torch.stack([by_name["exact"], by_name[name]])
+        assert torch.corrcoef(both)[0, 1] > 0.95, name
+    error = (by_name["exact"] - by_name["finite_difference"]).abs().max()
+    assert error < 0.05 * by_name["exact"].abs().max()
+
+
+def test_meta_forward__last_layer_is_exact_for_a_linear_network() -> None:
+    images, targets, meta_images, meta_targets = digits_batch()
+    torch.manual_seed(0)
+    network = Linear()
+    exact, last = (
+        meta_forward(network, images, targets, meta_images, meta_targets, derivative=name)
+        for name in ("exact", "last_layer")
+    )
+    torch.testing.assert_close(last.alpha, exact.alpha, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(last.meta.norm, exact.meta.norm, rtol=1e-4, atol=1e-6)
+
+
+def test_meta_forward__takes_the_first_of_tied_classes() -> None:
+    network = Linear()
+    nn.init.zeros_(network.head.weight)
+    nn.init.zeros_(network.head.bias)
+    images, targets, meta_images, meta_targets = digits_batch()
+    found = meta_forward(network, images, targets, meta_images, meta_targets)
+    assert (found.pseudo.argmax(dim=1) == 0).all()
+
+
+def test_train__finds_pair_flips_with_trusted_samples() -> None:
+    data, flip = digits(700, trusted=150)
+    config = replace(TINY, epochs=12, warmup_epochs=3, meta_batch_size=64)
+    result = train(data, config, device="cpu")
+    rest = np.arange(700) >= 150
+    found = roc_auc_score(~flip[rest], result.trust_score[rest])
+    plain = train(data, replace(config, variant="cross_entropy"), device="cpu")
+    assert found > 0.9
+    assert found > roc_auc_score(~flip[rest], plain.trust_score[rest]) + 0.05
+    assert roc_auc_score(~flip[rest], result.signals["visit_trust"][rest]) > 0.8
+    assert result.provenance.notes["meta_source"] == "trusted"
+    assert "The meta set is small" in result.provenance.notes["warnings"][0]
+
+
+def test_train__unlabeled_samples_have_beta_but_no_alpha_and_no_trust() -> None:
+    data, _ = digits(200, trusted=60, unlabeled=40)
+    result = train(data, TINY, device="cpu")
+    missing = ~data.labeled
+    assert np.isnan(result.trust_score[missing]).all()
+    assert np.isnan(result.signals["alpha"][missing]).all()
+    assert np.isnan(result.signals["alpha_residual"][missing]).all()
+    assert (result.signals["beta"][missing] >= 0).all()
+    assert np.isfinite(result.trust_score[~missing]).all()
+
+
+def test_train__records_one_weight_per_visit_and_epoch() -> None:
+    data, _ = digits(200, trusted=60)
+    result = train(data, TINY, device="cpu")
+    alpha, beta = result.signal_history["alpha"], result.signal_history["beta"]
+    assert alpha.shape == (3, 200)
+    assert (alpha[0] == 1).all()  # warm-up is plain cross-entropy
+    assert (beta[0] == 0).all()
+    # Each of the 6 or 7 batches has weights of sum 1, kept times the batch size.
+    assert np.nansum(alpha[2].astype(np.float64) + beta[2]) == pytest.approx(200, rel=0.01)
+    assert set(result.signals) == set(SPEC.signals)
+
+
+def test_train__trusted_samples_outside_training_are_judged_all_the_same() -> None:
+    data, _ = digits(300, trusted=60)
+    result = train(data, replace(TINY, train_on_trusted=False), device="cpu")
+    assert np.isnan(result.signals["alpha"][:60]).all()
+    assert np.isfinite(result.signals["alpha"][60:]).all()
+    assert np.isfinite(result.signals["alpha_residual"]).all()
+    assert np.isfinite(result.trust_score).all()
+
+
+def test_train__falls_back_where_the_meta_set_is_the_batch() -> None:
+    data, _ = digits(60, trusted=0)
+    result = train(data, replace(TINY, batch_size=64), device="cpu")
+    assert result.provenance.notes["fallback_steps"] == 2
+    assert result.provenance.notes["meta_steps"] == 0
+    assert (result.signals["alpha"] == 1).all()
+
+
+def test_train__falls_back_where_the_direction_vanishes() -> None:
+    data, _ = digits(200, trusted=60)
+    result = train(data, replace(TINY, min_direction_norm=1e9), device="cpu")
+    assert result.provenance.notes["fallback_steps"] == result.provenance.notes["meta_steps"] > 0
+    assert (result.signals["alpha"] == 1).all()
+    assert (result.signals["beta"] == 0).all()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"variant": "bootstrap"},
+        {"variant": "l2rw", "normalization": "sigmoid"},
+        {"variant": "alpha0", "derivative": "last_layer"},
+        {"variant": "alpha_plus_beta_1", "derivative": "finite_difference"},
+        {"normalization": "softmax", "mixup": 32.0},
+        {"optimizer": "sgd", "lookahead": "optimizer", "learning_rate": 0.02, "schedule": "cosine_to_zero"},
+        {"meta_source": "mixture", "meta_loss_epochs": 2},
+    ],
+    ids=lambda changes: ",".join(f"{value}" for value in changes.values()),
+)
+def test_train__every_option_resumes_to_the_same_bits(changes: dict[str, Any]) -> None:
+    data, _ = digits(150, trusted=60, unlabeled=10)
+    config = replace(TINY, **changes)
+    whole = train(data, config, device="cpu")
+    checkpoint = MemoryCheckpoint()
+
+    def stop(record: EpochRecord) -> None:
+        if record.epoch == 1:
+            raise TrainingCancelled("enough")
+
+    with pytest.raises(TrainingCancelled, match="enough"):
+        train(data, config, device="cpu", on_epoch=stop, checkpoint=checkpoint)
+    again = train(data, config, device="cpu", checkpoint=checkpoint)
+    np.testing.assert_array_equal(again.pred_probs, whole.pred_probs)
+    np.testing.assert_array_equal(again.trust_score, whole.trust_score)
+    for name, values in whole.signals.items():
+        np.testing.assert_array_equal(again.signals[name], values, err_msg=name)
+    assert np.isfinite(whole.pred_probs).all()
+    assert again.provenance.notes == whole.provenance.notes
+
+
+def test_train__refuses_a_trusted_meta_set_that_is_not_there() -> None:
+    data, _ = digits(60)
+    with pytest.raises(EngineInputError, match="no sample is trusted"):
+        train(data, replace(TINY, meta_source="trusted"), device="cpu")
+
+
+def test_l2b_config__lists_every_problem() -> None:
+    wanted = r"variant is 'x'.*meta_batch_size is 1.*warmup_epochs is -1.*needs optimizer 'sgd'"
+    with pytest.raises(EngineInputError, match=wanted):
+        L2BConfig(variant="x", meta_batch_size=1, warmup_epochs=-1, lookahead="optimizer")
+
+
+def test_l2b_config__finite_differences_need_float32() -> None:
+    with pytest.raises(EngineInputError, match="set precision to 'float32'"):
+        L2BConfig(derivative="finite_difference", precision="bfloat16")
+
+
+def test_l2b_config__meta_steps_refuse_to_be_compiled() -> None:
+    with pytest.raises(EngineInputError, match="compile is True, but variant 'l2b' takes meta steps"):
+        L2BConfig(compile=True)
+    assert L2BConfig(variant="bootstrap", compile=True).compile
+
+
+def test_l2b_config__code_takes_the_direction_after_the_optimizers_own_step() -> None:
+    paper, code = L2BConfig.preset("paper"), L2BConfig.code()
+    assert (paper.lookahead, code.lookahead) == ("none", "optimizer")
+    assert replace(code, lookahead="none") == paper
+
+
+def test_l2b_config__paper_preset_is_the_published_one() -> None:
+    config = L2BConfig.preset("paper")
+    assert (config.epochs, config.warmup_epochs, config.batch_size, config.clip_norm) == (300, 10, 512, 0.25)
+    assert (config.optimizer, config.learning_rate, config.weight_decay) == ("sgd", 0.15, 5e-4)
+    assert config.meta_mixture_steps == 10
+    assert l2b_learning_rate(config, 0) == 0.15
+    assert l2b_learning_rate(config, 150) == pytest.approx(0.075)
+    assert l2b_learning_rate(config, 300) == pytest.approx(0)

@@ -1,0 +1,111 @@
+"""The shared config: all problems at once, presets, the learning rate of an epoch."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+
+import pytest
+import torch
+
+from engines.contract import EngineInputError
+from engines.shared.config import LoopConfig, learning_rate_at, make_optimizer, set_learning_rate
+
+
+def test_loop_config__lists_every_problem_at_once() -> None:
+    with pytest.raises(EngineInputError) as caught:
+        LoopConfig(epochs=0, batch_size=1, learning_rate=-1.0, optimizer="lion", views=7, resident="maybe")
+    text = str(caught.value)
+    assert text.startswith("LoopConfig: ")
+    for part in (
+        "epochs is 0, it must be at least 1",
+        "batch_size is 1, it must be at least 2",
+        "learning_rate is -1.0, it must be above 0",
+        "optimizer is 'lion', it must be one of adam, sgd",
+        "views is 7, it must be 1 to 6",
+        "resident is 'maybe', it must be one of auto, yes, no",
+    ):
+        assert part in text
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 0.0])
+def test_loop_config__learning_rate_is_a_positive_number(value: float) -> None:
+    with pytest.raises(EngineInputError, match="learning_rate is"):
+        LoopConfig(learning_rate=value)
+
+
+def test_loop_config__nan_weight_decay() -> None:
+    with pytest.raises(EngineInputError, match="weight_decay is nan, it must be at least 0"):
+        LoopConfig(weight_decay=math.nan)
+
+
+def test_loop_config__weights_need_torchvision() -> None:
+    with pytest.raises(
+        EngineInputError, match="weights need a network 'torchvision:<name>', but network is 'mlp'"
+    ):
+        LoopConfig(network="mlp", weights="w.pt")
+
+
+def test_loop_config__subclass_extends_problems_and_schedules() -> None:
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Config(LoopConfig):
+        extra: int = 1
+
+        def problems(self) -> list[str]:
+            return [*super().problems(), *([] if self.extra > 0 else ["extra is too small"])]
+
+        @classmethod
+        def schedules(cls) -> tuple[str, ...]:
+            return (*super().schedules(), "steps")
+
+    assert Config(schedule="steps").schedule == "steps"
+    with pytest.raises(EngineInputError, match=r"Config: epochs is 0.*; extra is too small\."):
+        Config(epochs=0, extra=0)
+
+
+def test_loop_config__is_frozen_and_round_trips() -> None:
+    config = LoopConfig(epochs=7, augment="none")
+    assert LoopConfig(**json.loads(json.dumps(config.as_dict()))) == config
+    with pytest.raises(dataclasses.FrozenInstanceError, match="epochs"):
+        config.epochs = 3  # type: ignore[misc]
+
+
+def test_preset__unknown() -> None:
+    with pytest.raises(
+        EngineInputError, match="there is no preset 'best'; choose one of quick, standard, paper"
+    ):
+        LoopConfig.preset("best")
+
+
+def test_learning_rate_at__cosine_ends_at_five_percent() -> None:
+    config = LoopConfig(epochs=11, learning_rate=2.0)
+    rates = [learning_rate_at(config, epoch) for epoch in range(11)]
+    assert rates[0] == 2.0
+    assert rates[5] == pytest.approx(2.0 * 0.525)
+    assert rates[-1] == pytest.approx(0.1)
+    assert rates == sorted(rates, reverse=True)
+
+
+def test_learning_rate_at__linear_tail_is_co_teachings() -> None:
+    config = LoopConfig(epochs=200, learning_rate=1e-3, schedule="linear_tail")
+    assert learning_rate_at(config, 79) == learning_rate_at(config, 80) == 1e-3
+    assert learning_rate_at(config, 140) == pytest.approx(1e-3 * 60 / 120)
+    assert learning_rate_at(config, 199) == pytest.approx(1e-3 * 1 / 120)
+
+
+def test_learning_rate_at__one_epoch() -> None:
+    for schedule in ("cosine", "constant", "linear_tail"):
+        assert learning_rate_at(LoopConfig(epochs=1, schedule=schedule), 0) == 1e-3
+
+
+def test_make_optimizer__kinds_and_rate() -> None:
+    parameters = [torch.nn.Parameter(torch.ones(2))]
+    adam = make_optimizer(parameters, LoopConfig(weight_decay=0.1))
+    assert isinstance(adam, torch.optim.Adam)
+    assert adam.param_groups[0]["weight_decay"] == 0.1
+    sgd = make_optimizer(parameters, LoopConfig(optimizer="sgd", learning_rate=0.5), momentum=0.8)
+    assert isinstance(sgd, torch.optim.SGD)
+    assert (sgd.param_groups[0]["lr"], sgd.param_groups[0]["momentum"]) == (0.5, 0.8)
+    set_learning_rate(sgd, 0.25)
+    assert sgd.param_groups[0]["lr"] == 0.25

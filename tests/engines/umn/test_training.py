@@ -1,0 +1,354 @@
+"""UMN as a whole: rotations, batches, methods, signals, sizes, and that it learns."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from engines.contract import EngineInputError, EngineResult, TrainingData
+from engines.metrics import auroc
+from engines.umn.config import METHODS, UMNConfig
+from engines.umn.model import Bench, Member, decoded_target, generative_terms
+from engines.umn.networks import ImageDecoder, build_stacked_vae
+from engines.umn.signals import EpsilonTracker, flag_by_mixture, flag_by_threshold, identify
+from engines.umn.training import hidden_rotation, train
+from tests.engines.helpers import PeakMemory, digits, digits_data
+
+CPU = torch.device("cpu")
+
+
+def tiny(**changes: Any) -> UMNConfig:
+    settings: dict[str, Any] = {"network": "umn_mlp", "epochs": 2, "batch_size": 32, "views": 1}
+    return dataclasses.replace(UMNConfig.preset("quick"), **{**settings, **changes})
+
+
+def run(data: TrainingData, **changes: Any) -> EngineResult:
+    return train(data, tiny(**changes), seed=0, device="cpu")
+
+
+def member_of(data: TrainingData, **changes: Any) -> Member:
+    config = tiny(**changes)
+    hidden_in = hidden_rotation(data.given_labels, config.rotations, 0)
+    return Member(Bench(data, config, 0, CPU), 0, (hidden_in == 0) & (config.rotations > 1))
+
+
+# --- Rotations --------------------------------------------------------------------------------------------
+
+
+def test_hidden_rotation__every_label_is_hidden_once_in_equal_shares() -> None:
+    given = np.array([0] * 6 + [1] * 3 + [-1] * 4, dtype=np.int64)
+    rotation = hidden_rotation(given, 3, seed=1)
+    assert (rotation[given == -1] == -1).all()
+    assert np.bincount(rotation[given == 0]).tolist() == [2, 2, 2]
+    assert np.bincount(rotation[given == 1]).tolist() == [1, 1, 1]
+
+
+def test_hidden_rotation__more_rotations_than_labels_is_a_clear_error() -> None:
+    with pytest.raises(EngineInputError, match="rotations is 5 but only 2 samples are labeled"):
+        hidden_rotation(np.array([0, 1, -1, -1, -1, -1]), 5, seed=0)
+
+
+def test_train__a_hidden_label_cannot_reach_the_model_that_judges_it() -> None:
+    data, _ = digits_data(80)
+    hidden = hidden_rotation(data.given_labels, 2, 0) == 0
+    row = int(np.flatnonzero(hidden)[0])
+    changed = data.given_labels.copy()
+    partner = int(np.flatnonzero(hidden & (changed != changed[row]))[0])
+    changed[[row, partner]] = changed[[partner, row]]
+    member_a, member_b = member_of(data), member_of(TrainingData(data.images, changed, 10))
+    # Swapping may deal other rows to other rotations; the question here is the hidden labels alone.
+    member_b.labeled_rows, member_b.unlabeled_rows = member_a.labeled_rows, member_a.unlabeled_rows
+    for member in (member_a, member_b):
+        member.train_epoch(0)
+    for one, two in zip(member_a.model.parameters(), member_b.model.parameters(), strict=True):
+        torch.testing.assert_close(one, two, rtol=0, atol=0)
+
+
+def test_train__says_whether_it_judged_out_of_sample() -> None:
+    data, _ = digits_data(60)
+    assert run(data).is_out_of_sample
+    assert not run(data, rotations=1).is_out_of_sample
+
+
+def test_train__names_classes_that_the_judge_never_saw() -> None:
+    images, labels = digits(60)
+    labels[np.flatnonzero(labels == 3)[1:]] = 4
+    result = run(TrainingData(images, labels, 10))
+    assert result.provenance.notes["classes_unseen_where_judged"] == [3]
+
+
+# --- Batches ----------------------------------------------------------------------------------------------
+
+
+def test_batches__published_five_labeled_and_ninety_five_unlabeled() -> None:
+    data, _ = digits_data(600, num_unlabeled=500)
+    member = member_of(data, rotations=1, labeled_share=0.05, batch_size=100)
+    batches = list(member.batches(torch.Generator().manual_seed(0)))
+    assert [count for _, count in batches] == [5] * math.ceil(500 / 95)
+    unlabeled = torch.cat([rows[count:] for rows, count in batches])
+    assert sorted(unlabeled.tolist()) == list(range(500))
+    assert all((rows[:count] >= 500).all() for rows, count in batches)
+
+
+def test_batches__hidden_labels_are_never_in_the_labeled_part() -> None:
+    data, _ = digits_data(100)
+    member = member_of(data)
+    hidden = set(np.flatnonzero(member.is_hidden).tolist())
+    for rows, count in member.batches(torch.Generator().manual_seed(0)):
+        assert not hidden & set(rows[:count].tolist())
+        assert set(rows[count:].tolist()) <= hidden
+
+
+def test_batches__without_unlabeled_samples_one_pass_over_the_labeled() -> None:
+    data, _ = digits_data(70)
+    batches = list(member_of(data, rotations=1).batches(torch.Generator().manual_seed(0)))
+    assert sorted(torch.cat([rows for rows, _ in batches]).tolist()) == list(range(70))
+    assert all(len(rows) == count for rows, count in batches)
+
+
+@pytest.mark.parametrize(("num", "steps"), [(64, 1), (65, 1), (66, 2), (129, 2)])
+def test_train_epoch__a_remainder_of_one_is_no_step_of_its_own(num: int, steps: int) -> None:
+    member = member_of(digits_data(num)[0], rotations=1, batch_size=64, method="constant_weight")
+    losses, _ = member.train_epoch(0)
+    assert (member.steps_per_epoch, member.total_steps, member.step) == (steps, 2 * steps, steps)
+    assert losses["weight"] == pytest.approx(1.0)  # the mean of ones, whatever the batches
+
+
+# --- The training step ------------------------------------------------------------------------------------
+
+
+def test_train_step__guider_gets_no_gradient_and_follows() -> None:
+    member = member_of(digits_data(60)[0])
+    before = [parameter.clone() for parameter in member.guider.module.parameters()]
+    member.train_epoch(0)
+    after = list(member.guider.module.parameters())
+    assert all(parameter.grad is None and not parameter.requires_grad for parameter in after)
+    assert any(not torch.equal(one, two) for one, two in zip(before, after, strict=True))
+
+
+@pytest.mark.parametrize("label_loss", ["linear", "log"])
+def test_train_step__starts_at_the_highest_weight(label_loss: str) -> None:
+    member = member_of(digits_data(60)[0], label_loss=label_loss, batch_size=512, augment="none")
+    losses, _ = member.train_epoch(0)  # one step: guider and learner are still equal
+    assert losses["epsilon"] == 0.0
+    assert losses["weight"] == pytest.approx(math.log(9 * 0.99 / 0.01), rel=1e-5)
+    assert losses["loss"] == pytest.approx(losses["generative"] - losses["label_term"], rel=1e-5)
+
+
+@pytest.mark.parametrize("epsilon_pass", ["train", "deterministic"])
+def test_train_step__both_passes_of_epsilon_agree_without_dropout(epsilon_pass: str) -> None:
+    member = member_of(digits_data(60)[0], epsilon_pass=epsilon_pass, augment="none")
+    reference = member_of(digits_data(60)[0], epsilon_pass="train", augment="none")
+    found, expected = member.train_epoch(0)[0], reference.train_epoch(0)[0]
+    assert found["epsilon"] == pytest.approx(expected["epsilon"], rel=1e-4)
+
+
+def test_train__m_vae_weighs_every_label_alike() -> None:
+    result = run(digits_data(60)[0], method="m_vae", known_noise_rate=0.3)
+    expected = math.log(9 * 0.7 / 0.3)
+    assert [record.losses["weight"] for record in result.history] == pytest.approx([expected] * 2, rel=1e-5)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_train__every_method_gives_a_sound_result(method: str) -> None:
+    data, _ = digits_data(80, num_unlabeled=30)
+    result = run(data, method=method, known_noise_rate=0.2, consistency_weight=1.0)
+    np.testing.assert_allclose(result.pred_probs.sum(1), 1.0, atol=1e-5)
+    np.testing.assert_array_equal(np.isnan(result.trust_score), ~data.labeled)
+    assert all(np.isfinite(list(record.losses.values())).all() for record in result.history)
+
+
+def test_mean_teacher__published_weight_by_default() -> None:
+    data, _ = digits_data(600, num_unlabeled=500)
+    paper: dict[str, Any] = {"rotations": 1, "labeled_share": 0.05, "batch_size": 100}
+    assert member_of(data, method="mean_teacher", **paper).consistency_weight == pytest.approx(5.0)
+    assert member_of(data, method="mean_teacher", **paper, consistency_weight=0.0).consistency_weight == 0.0
+    assert member_of(data, method="umn", **paper).consistency_weight == 0.0
+    losses = run(data, method="mean_teacher", **paper).history[-1].losses
+    assert losses["consistency"] > 0
+
+
+def test_mean_teacher__cross_entropy_is_over_the_whole_batch() -> None:
+    data, _ = digits_data(100, num_unlabeled=80)
+    losses, _ = member_of(
+        data, method="mean_teacher", rotations=1, batch_size=100, consistency_weight=0.0
+    ).train_epoch(0)
+    assert losses["loss"] == pytest.approx(0.2 * losses["cross_entropy"], rel=1e-5)
+
+
+def test_mean_teacher__predicts_with_the_teacher_alone() -> None:
+    data, _ = digits_data(80, num_unlabeled=20)
+    rows = np.flatnonzero(data.labeled)
+    for method, teacher_alone in (("mean_teacher", True), ("umn", False)):
+        result = run(data, method=method, rotations=1)
+        given = result.pred_probs[rows, data.given_labels[rows]]
+        assert np.array_equal(given, result.signals["guider_probability"][rows]) == teacher_alone
+        assert not np.array_equal(given, result.signals["learner_probability"][rows])
+
+
+def test_train__kl_warmup_and_negative_weights_and_noise_run() -> None:
+    result = run(
+        digits_data(60)[0], kl_warmup_epochs=2, allow_negative_weight=True, input_noise=0.15, gamma=0.99
+    )
+    assert np.isfinite(result.history[-1].losses["loss"])
+
+
+@pytest.mark.parametrize("y_chunk", [3, 10])
+def test_train__chunks_of_classes_change_only_rounding(y_chunk: int) -> None:
+    data, _ = digits_data(60)
+    whole, parts = run(data, epochs=1), run(data, epochs=1, y_chunk=y_chunk)
+    np.testing.assert_allclose(whole.pred_probs, parts.pred_probs, atol=1e-4)
+
+
+def test_y_chunk__bounds_the_memory_of_a_step() -> None:
+    """Classes beyond the chunk cost their draws of z_b, their weights and a few (B, K) arrays, and no rows."""
+    peaks, parameters = [], []
+    for num_classes in (100, 400):
+        vae = build_stacked_vae(
+            "umn_mlp", channels=1, image_size=(8, 8), num_classes=num_classes, latent_a=50, latent_b=50
+        )
+        assert vae.generator is not None
+        with PeakMemory() as memory:
+            terms, _ = generative_terms(
+                vae.recognizer,
+                vae.generator,
+                vae.recognizer.encode(torch.rand(16, 1, 8, 8)),
+                torch.rand(16, 1, 8, 8),
+                torch.Generator().manual_seed(0),
+                reconstruction="bernoulli",
+                variance=0.1,
+                y_chunk=10,
+            )
+            terms["class_sum"].sum().backward()
+        peaks.append(memory.peak)
+        parameters.append(4 * sum(parameter.numel() for parameter in vae.parameters()))
+    draws = 16 * 300 * 4 * (50 + 16)
+    assert peaks[1] - peaks[0] < draws + 2 * (parameters[1] - parameters[0])
+    assert peaks[0] < 16 * 10 * 13_000 + 16 * 100 * 4 * (50 + 16) + 3 * parameters[0]
+
+
+# --- Sizes ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [(8, 8), (28, 28), (33, 17), (5, 40)])
+def test_image_decoder__reaches_every_size(size: tuple[int, int]) -> None:
+    assert ImageDecoder(4, 3, size)(torch.zeros(2, 4)).shape == (2, 3, *size)
+
+
+@pytest.mark.parametrize("name", ["umn_mlp", "umn13", "conv3"])
+def test_build_stacked_vae__decoder_matches_the_image(name: str) -> None:
+    vae = build_stacked_vae(
+        name, channels=3, image_size=(18, 21), num_classes=5, latent_a=6, latent_b=4, width=8
+    )
+    images = torch.rand(2, 3, 18, 21)
+    encoding = vae.recognizer.encode(images)
+    assert vae.generator is not None
+    assert vae.generator.decoder(encoding.mean).shape == images.shape
+    assert vae.recognizer(images)[1].shape == (2, 5)
+    assert (encoding.log_variance.abs() <= 8).all()
+
+
+def test_decoded_target__averages_large_images() -> None:
+    images = torch.arange(16.0).reshape(1, 1, 4, 4)
+    assert decoded_target(images, (2, 2)).tolist() == [[[[2.5, 4.5], [10.5, 12.5]]]]
+    assert decoded_target(images, (4, 4)) is images
+
+
+@pytest.mark.parametrize(
+    ("side", "channels", "network"), [(16, 1, "umn13"), (16, 3, "conv3"), (224, 3, "torchvision:resnet18")]
+)
+def test_train__image_sizes_and_networks(side: int, channels: int, network: str) -> None:
+    images, labels = digits(8, side=side)
+    data = TrainingData(images.repeat(channels, axis=1), labels % 3, 3)
+    result = run(data, network=network, epochs=1, width=4, batch_size=8, rotations=1)
+    np.testing.assert_allclose(result.pred_probs.sum(1), 1.0, atol=1e-5)
+    assert np.isfinite(result.embeddings).all()
+
+
+def test_train__a_thousand_classes_in_chunks() -> None:
+    images, labels = digits(40)
+    data = TrainingData(images, labels * 100 + 7, 1000)
+    result = run(data, rotations=1, epochs=1, y_chunk=100)
+    assert result.pred_probs.shape == (40, 1000)
+
+
+# --- Signals ----------------------------------------------------------------------------------------------
+
+
+def test_epsilon_tracker__aggregates_by_hand() -> None:
+    tracker = EpsilonTracker(2, num_epochs=5)
+    for value in (0.4, 0.2, 0.0):
+        tracker.update(np.array([value, np.nan], dtype=np.float32))
+    assert tracker.aggregate("final")[0] == pytest.approx(0.0)
+    assert tracker.aggregate("max")[0] == pytest.approx(0.4)
+    assert tracker.aggregate("first_third")[0] == pytest.approx(0.3)
+    ema = (0.1 * 0.81 * 0.4 + 0.1 * 0.9 * 0.2) / (1 - 0.9**3)
+    assert tracker.aggregate("ema")[0] == pytest.approx(ema, rel=1e-5)
+    assert all(np.isnan(tracker.aggregate(how)[1]) for how in ("final", "max", "first_third", "ema"))
+
+
+def test_flag_rules__by_hand() -> None:
+    assert flag_by_threshold([0.04, 0.06, np.nan]).tolist() == [False, True, False]
+    two_modes = np.array([1e-5, 2e-5, 1.5e-5, 1e-5, 0.3, 0.4, np.nan])
+    assert flag_by_mixture(two_modes).tolist() == [False] * 4 + [True] * 2 + [False]
+
+
+def test_identify__names_every_rule() -> None:
+    signals = {
+        "epsilon": np.array([1e-5, 1e-5, 0.4], dtype=np.float32),
+        "networks_disagree": np.array([0, 1, np.nan], dtype=np.float32),
+    }
+    found = identify(signals, np.array([0.0, 0.2, 0.3], dtype=np.float32))
+    assert found["final_argmax"].tolist() == [False, True, False]
+    assert found["final_threshold"].tolist() == [False, True, True]
+    assert found["gmm"].tolist() == [False, False, True]
+
+
+def test_train__signals_are_of_the_judging_model_and_history_is_by_epoch() -> None:
+    data, _ = digits_data(60, num_unlabeled=10)
+    result = run(data, epsilon_aggregate="final")
+    history = result.signal_history["epsilon"]
+    assert history.shape == (2, 60)
+    np.testing.assert_allclose(history[-1], result.signals["epsilon"], rtol=1e-3, atol=1e-6)
+    for values in result.signals.values():
+        np.testing.assert_array_equal(np.isnan(values), ~data.labeled)
+
+
+def test_bench__published_networks_bring_their_augmentation_noise_and_latent() -> None:
+    images, labels = digits(30, side=16)
+    colour = TrainingData(images.repeat(3, axis=1), labels, 10)
+    grey = TrainingData(images, labels, 10)
+    found = [Bench(data, UMNConfig.preset("paper"), 0, CPU) for data in (grey, colour)]
+    assert [(b.network_name, b.augment, b.input_noise, b.latent_a, b.reconstruction) for b in found] == [
+        ("umn_mlp", "none", 0.0, 50, "bernoulli"),
+        ("umn13", "shift", 0.15, 256, "gaussian"),
+    ]
+
+
+# --- Settings and learning --------------------------------------------------------------------------------
+
+
+def test_config__lists_every_problem_at_once() -> None:
+    with pytest.raises(
+        EngineInputError, match=r"rotations is 0.*label_loss is 'square'.*gamma is 1\.5.*known_noise_rate"
+    ):
+        UMNConfig(rotations=0, label_loss="square", gamma=1.5, method="m_vae")
+
+
+def test_preset__paper_holds_what_is_published() -> None:
+    paper = UMNConfig.preset("paper")
+    assert (paper.epochs, paper.learning_rate, paper.adam_beta2) == (350, 1e-3, 0.99)
+    assert (paper.label_loss, paper.elbo_scale, paper.labeled_share) == ("linear", "sum", 0.05)
+    assert (paper.rotations, paper.batch_size, paper.method) == (1, 100, "umn")
+
+
+@pytest.mark.parametrize("noise", ["sym_excl_exact", "pair"])
+def test_train__finds_planted_errors(noise: str) -> None:
+    data, wrong = digits_data(500, noise=noise, noise_rate=0.2)
+    result = run(data, epochs=10, batch_size=64)
+    assert auroc(wrong, 1 - result.trust_score) > 0.93

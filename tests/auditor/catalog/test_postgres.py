@@ -152,14 +152,14 @@ def test_session__a_catalog_of_an_earlier_version_gets_the_columns_that_it_lacks
     add_dataset()
     with db.session() as open_session:
         audits.create(open_session, queued_audit(), [])
-    drop("audit.host", "audit.cancel_requested", "audit.status")
+    drop("audit.error", "audit.status")
 
     def look() -> audits.AuditTable:
         with db.session() as open_session:
             return audits.get(open_session, 1)
 
     for audit in at_once(*[look] * 4):
-        assert (audit.host, audit.cancel_requested, audit.status) == (None, False, "queued")
+        assert (audit.error, audit.status) == (None, "queued")
 
 
 def test_session__a_user_who_may_not_extend_the_tables_is_told_who_may(
@@ -169,7 +169,7 @@ def test_session__a_user_who_may_not_extend_the_tables_is_told_who_may(
     with db.session() as open_session:
         open_session.execute(text("CREATE ROLE guest LOGIN"))
         open_session.execute(text("GRANT SELECT ON ALL TABLES IN SCHEMA public TO guest"))
-    drop("audit.host")
+    drop("audit.error")
     monkeypatch.setenv("AUDITOR_DATABASE_URL", empty.replace("postgres:secret", "guest:secret"))
     with (
         pytest.raises(

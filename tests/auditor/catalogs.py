@@ -52,12 +52,10 @@ def first_epoch(metrics: dict[str, float | None]) -> EpochTable:
     )
 
 
-def drop(*columns: str) -> None:
-    """Leave the catalog as a version wrote it that did not know these columns (``table.column``)."""
+def forget_version() -> None:
+    """Leave the catalog as one without a version."""
     with session() as open_session:
-        for column in columns:
-            table, name = column.split(".")
-            open_session.execute(text(f"ALTER TABLE {table} DROP COLUMN {name}"))
+        open_session.execute(text("DROP TABLE alembic_version"))
     close_all()
 
 

@@ -34,7 +34,7 @@ from auditor.importing import imports
 from auditor.outputs import export
 from auditor.review import random_sample
 from auditor.settings import settings
-from auditor.statistics import LEVELS
+from auditor.vocabulary import LEVELS
 
 NAME = "digits"
 PRESET = "quick"

@@ -35,6 +35,7 @@ from auditor.fiftyone_bridge.merge import (
 from auditor.fiftyone_bridge.samples import Here, base_of, read_samples, tag_changes, updates
 from auditor.progress import OnProgress, Ticker
 from auditor.review import decisions as reviewing
+from auditor.vocabulary import DECISIONS, UNDO
 
 SOURCE = "fiftyone"
 
@@ -218,10 +219,10 @@ def _settle(
             )
         )
         if not wins:
-            if said.decision != "undo":
+            if said.decision != UNDO:
                 work.overruled.append(row)
             return
-    if said.decision != "undo":
+    if said.decision != UNDO:
         work.rows.append(row)
     elif standing is not None:
         work.undone.append(standing)
@@ -229,8 +230,8 @@ def _settle(
 
 def _same(said: Said, standing: DecisionTable | None) -> bool:
     if standing is None:
-        return said.decision == "undo"
-    if said.decision == "undo":
+        return said.decision == UNDO
+    if said.decision == UNDO:
         return False
     assert said.decision is not None
     return TAG_OF[standing.decision] == said.decision and standing.label == said.label
@@ -249,7 +250,7 @@ def _ours(
 
 
 def _words(decision: str | None, label: int | None, names: Sequence[str]) -> str:
-    if decision == "undo":
+    if decision == UNDO:
         return "taken back"
     return f"{decision} to {names[label]!r}" if label is not None else str(decision)
 
@@ -265,7 +266,7 @@ def take_back(open_session: Session, standing: DecisionTable, reviewer: str) -> 
         ReviewTable(
             dataset_id=standing.dataset_id,
             sample_id=standing.sample_id,
-            decision="undo",
+            decision=UNDO,
             reviewer=reviewer,
             source=SOURCE,
             batch=None if review is None else review.batch,
@@ -276,10 +277,10 @@ def take_back(open_session: Session, standing: DecisionTable, reviewer: str) -> 
 
 def _record(open_session: Session, dataset_id: int, work: _Work, reviewer: str) -> dict[str, int]:
     applied = reviewing.apply_rows(open_session, dataset_id, work.rows, source=SOURCE)
-    counts = Counter({decision: n for decision, n in applied.items() if decision in reviewing.DECISIONS})
+    counts = Counter({decision: n for decision, n in applied.items() if decision in DECISIONS})
     for standing in work.undone:
         take_back(open_session, standing, reviewer)
-        counts["undo"] += 1
+        counts[UNDO] += 1
     for values in work.overruled:
         review = reviews.append(
             open_session,
@@ -290,7 +291,7 @@ def _record(open_session: Session, dataset_id: int, work: _Work, reviewer: str) 
             ReviewTable(
                 dataset_id=dataset_id,
                 sample_id=review.sample_id,
-                decision="undo",
+                decision=UNDO,
                 reviewer=review.reviewer,
                 source=SOURCE,
                 reverts=review.id,

@@ -34,7 +34,7 @@ from auditor.pictures import cache
 from auditor.progress import OnProgress, Ticker
 from auditor.review.decisions import Outcome, outcomes
 from auditor.tables import quoted
-from auditor.vocabulary import EXPORT_COLUMNS, UNSEEN
+from auditor.vocabulary import ACTIONS, EXCLUDE, EXCLUDING, EXPORT_COLUMNS, KEEP, RELABEL, UNSEEN
 
 POLICIES = ("reviewed", "auto")
 SIGNAL_COLUMNS = {
@@ -46,8 +46,6 @@ SIGNAL_COLUMNS = {
 }
 SCORE_COLUMNS = ["is_label_issue", "trust_score", "suggested_label", "suggested_probability"]
 TRUST_COLUMNS = ("umn", "l2b", "coteaching", "choicenet", "cross_entropy")
-EXCLUDING = ("exclude", "multiple", "none", "unreadable")
-"""Decisions after which the sample has no single right label: it leaves a single-label data set."""
 SOURCE_PREFIX = "source_"
 """Put before a column of the user that is named like one of ours."""
 BATCH_ROWS = 20_000
@@ -140,7 +138,7 @@ def preview(
     counts = _Counts()
     for row in _rows(sources):
         counts.add(row)
-        if row["action"] != "keep" and len(changed) < rows:
+        if row["action"] != KEEP and len(changed) < rows:
             changed.append(row)
     return counts.summary(sources), pd.DataFrame(changed)
 
@@ -303,12 +301,12 @@ def _row(sources: _Sources, scored: dict[Any, Any] | None, sample: SampleTable) 
 def _outcome(decided: Outcome | None, given: int, suggested: int, automatic: bool) -> tuple[str, int]:
     """(action, cleaned label); a person's decision always goes before an automatic one."""
     if decided is not None and decided.decision in EXCLUDING:
-        return "exclude", -1
-    if decided is not None and decided.decision == "relabel" and decided.label is not None:
-        return "relabel", decided.label
+        return EXCLUDE, -1
+    if decided is not None and decided.decision == RELABEL and decided.label is not None:
+        return RELABEL, decided.label
     if decided is None and automatic and suggested >= 0 and suggested != given:
-        return "relabel", suggested
-    return "keep", given
+        return RELABEL, suggested
+    return KEEP, given
 
 
 def _columns(sources: _Sources) -> list[str]:
@@ -426,15 +424,15 @@ class _Counts:
     def add(self, row: dict[str, Any]) -> None:
         """Take one row into the counts."""
         self._actions[row["action"]] += 1
-        if row["action"] == "relabel":
+        if row["action"] == RELABEL:
             self._pairs[row["given_label"], row["cleaned_label"]] += 1
-        if row["action"] != "keep" and row["review_decision"]:
+        if row["action"] != KEEP and row["review_decision"]:
             self._by_people += row["review_kind"] != UNSEEN
             self._unseen += row["review_kind"] == UNSEEN
 
     def summary(self, sources: _Sources) -> ExportSummary:
         """The counts in words and numbers."""
-        keep, relabel, exclude = (self._actions[name] for name in ("keep", "relabel", "exclude"))
+        keep, relabel, exclude = (self._actions[name] for name in ACTIONS)
         automatic = relabel + exclude - self._by_people - self._unseen
         unseen = f" {self._unseen:,} accepted unseen," if self._unseen else ""
         sentence = (

@@ -6,6 +6,7 @@ __all__ = [
     "charts",
     "curves",
     "downloads",
+    "engine_settings",
     "fiftyone",
     "filters",
     "importing",

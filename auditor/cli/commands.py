@@ -7,7 +7,6 @@ the commands, so that ``auditor status`` does not wait for torch.
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import sys
 from contextlib import nullcontext
@@ -33,8 +32,6 @@ from auditor.cli.options import (
     writing,
 )
 
-BACKGROUND_NICENESS = 5
-"""Training yields to the app and to whatever else a person does at the machine."""
 PLANNED = ("engines", "preset", "device", "seed", "settings", "map_method")
 """What is fixed once an audit is planned."""
 
@@ -153,9 +150,10 @@ def audit(
 @click.argument("audit_id", type=int)
 def worker(audit_id: int) -> None:
     """Do an audit's work in this process (started by `audit` and by the app)."""
+    from auditor import processes
     from auditor.audits import worker as audit_worker
 
-    os.nice(BACKGROUND_NICENESS)
+    processes.yield_to_others()
     audit_worker.run(audit_id)
 
 

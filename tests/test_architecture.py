@@ -57,7 +57,6 @@ FLOORS = {
         ("meta",),
         ("shared",),
         ("networks",),
-        ("noise",),
         ("contract", "metrics"),
     ),
 }

@@ -219,9 +219,7 @@ class Sgd:
 
     def step(self, gradients: list[Tensor], rate: float, *_: Any) -> None:
         """One step."""
-        pull = [
-            g + self.weight_decay * p.detach() for g, p in zip(gradients, self.parameters, strict=True)
-        ]
+        pull = [g + self.weight_decay * p.detach() for g, p in zip(gradients, self.parameters, strict=True)]
         if self.velocity is None:
             self.velocity = pull
         else:

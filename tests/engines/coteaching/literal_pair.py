@@ -73,7 +73,14 @@ class LiteralPair:
         config = self.config
         order = make_generator(self.seed, *self.stream, "order", epoch)
         moves = make_generator(self.seed, *self.stream, "augment", epoch)
-        log: dict[str, Any] = {"losses": [], "kept": 0.0, "weights": 0.0, "hits": [], "selected": {}, "loss": {}}
+        log: dict[str, Any] = {
+            "losses": [],
+            "kept": 0.0,
+            "weights": 0.0,
+            "hits": [],
+            "selected": {},
+            "loss": {},
+        }
         batches = list(
             epoch_batches(torch.tensor(self.rows), config.batch_size, order, drop_last=config.drop_last)
         )
@@ -113,9 +120,7 @@ class LiteralPair:
             total = sum(w * loss for w, loss in zip(weights, losses[g], strict=True)) / divisor
             if config.legacy_loss_scale:
                 total = total / divisor
-            self.optimizers[g].step(
-                gradients_of(total, network), self.rate(epoch), *self.betas(epoch)
-            )
+            self.optimizers[g].step(gradients_of(total, network), self.rate(epoch), *self.betas(epoch))
         self.steps += 1
         for place, i in enumerate(batch):
             log["selected"][i] = sum(place in one for one in picked) / len(picked)

@@ -337,7 +337,9 @@ def test_search__trials_and_choice_are_the_literal_ones(case: str) -> None:
         for i, a in enumerate(accuracies)
         if a >= best - config.tie_margin * error - 1e-12 and min(curves[i]) >= 0.25
     ]
-    chosen = min(equal, key=lambda i: mean(curves[i])) if config.tie_margin and equal else accuracies.index(best)
+    chosen = (
+        min(equal, key=lambda i: mean(curves[i])) if config.tie_margin and equal else accuracies.index(best)
+    )
     assert result.provenance.notes["keep_rates"] == pytest.approx(curves[chosen], abs=2e-6)
     assert found["chosen_accuracy"] == pytest.approx(accuracies[chosen])
 

@@ -71,9 +71,7 @@ class Literal:
     def __init__(self, data: TrainingData, config: L2BConfig) -> None:
         self.data, self.config = data, config
         self.images, self.labels = standardized(data), [int(y) for y in data.given_labels]
-        self.network = double_network(
-            config, data, first_weights(SPEC, data, config, seed=SEED)[0][0]
-        )
+        self.network = double_network(config, data, first_weights(SPEC, data, config, seed=SEED)[0][0])
         self.optimizer = optimizer_of(config, self.network)
         self.margins: list[list[float]] = [[] for _ in self.labels]
         self.visits: list[list[dict[str, float]]] = [[] for _ in self.labels]
@@ -162,7 +160,9 @@ class Literal:
                 labeled += labels[place] >= 0
                 if not config.mixup and labels[place] >= 0:
                     self.margins[i].append(margin_of(logits[place], labels[place]))
-                seen = self.visit(a[place], b[place], None if signed is None else signed[place], own, labels[place])
+                seen = self.visit(
+                    a[place], b[place], None if signed is None else signed[place], own, labels[place]
+                )
                 if late:
                     self.visits[i].append(seen)
                 now["alpha"][i], now["beta"][i] = seen["alpha"] * len(batch), seen["beta"] * len(batch)
@@ -175,7 +175,14 @@ class Literal:
     def visit(a: float, b: float, signed: float | None, own: int, label: int) -> dict[str, float]:
         """What a visit says; of an unlabeled sample only beta."""
         if label < 0:
-            return {"alpha": NAN, "beta": b, "share": NAN, "alpha_signed": NAN, "harmful": NAN, "visit_trust": NAN}
+            return {
+                "alpha": NAN,
+                "beta": b,
+                "share": NAN,
+                "alpha_signed": NAN,
+                "harmful": NAN,
+                "visit_trust": NAN,
+            }
         share = a / (a + b) if a + b else NAN
         trust = 1.0 if own == label and a > 0 else (0.5 if math.isnan(share) else share)
         if signed is None:
@@ -221,9 +228,7 @@ class Literal:
                     self.counts["fallback_steps"] += 1
                 else:
                     scale = config.meta_learning_rate * rate
-                    a, b = self.weights(
-                        [scale * v for v in raw_a], [scale * v for v in raw_b], has_label
-                    )
+                    a, b = self.weights([scale * v for v in raw_a], [scale * v for v in raw_b], has_label)
                     self.counts["zero_weight_steps"] += not any(a + b)
             else:
                 self.counts["fallback_steps"] += 1
@@ -279,11 +284,10 @@ class Literal:
             moved[name] = start[name] - pull if takes_part else start[name]
             if takes_part:
                 moving.append(name)
-        point = {name: value for name, value in moved.items()}
-        _, meta_logits = untouched_call(twin, point, meta_images)
+        _, meta_logits = untouched_call(twin, moved, meta_images)
         meta_loss = sum(losses_of(meta_logits, meta_labels)) / len(meta_labels)
         slope_a, slope_b = torch.autograd.grad(meta_loss, [eps_a, eps_b], retain_graph=True)
-        slope = torch.autograd.grad(meta_loss, [point[name] for name in moving])
+        slope = torch.autograd.grad(meta_loss, [moved[name] for name in moving])
         norm = math.sqrt(sum(float((g**2).sum()) for g in slope))
         return (-slope_a).tolist(), (-slope_b).tolist(), norm
 
@@ -333,7 +337,9 @@ class Literal:
         return [v / total for v in a], [v / total for v in b]
 
 
-def untouched_call(network: nn.Module, parameters: dict[str, Tensor], images: Tensor) -> tuple[Tensor, Tensor]:
+def untouched_call(
+    network: nn.Module, parameters: dict[str, Tensor], images: Tensor
+) -> tuple[Tensor, Tensor]:
     """Forward in training mode whose running statistics are thrown away."""
     buffers = {name: value.clone() for name, value in network.named_buffers()}
     result: tuple[Tensor, Tensor] = functional_call(network, {**parameters, **buffers}, (images,))
@@ -367,7 +373,9 @@ CASES: dict[str, dict[str, Any]] = {
     "cosine_to_zero": {"schedule": "cosine_to_zero", "warmup_epochs": 5},
     "not on trusted": {"train_on_trusted": False, "meta_batch_size": 64},
     "mixture": {"meta_source": "mixture", "meta_per_class": 3},
-    "mixture of two epochs": {"meta_source": "mixture", "meta_loss_epochs": 2, "meta_per_class": 2, "warmup_epochs": 0},
+    "mixture of two epochs": {
+        "meta_source": "mixture", "meta_loss_epochs": 2, "meta_per_class": 2, "warmup_epochs": 0,
+    },
     "moved images": {"augment": "shift"},
     "batch norm": {"network": "conv3", "learning_rate": 0.03, "epochs": 2},
     "weak direction": {"min_direction_norm": 1e9},
@@ -473,4 +481,3 @@ def test_train__one_free_meta_sample_is_a_plain_step() -> None:
     literal.run()
     assert result.provenance.notes["fallback_steps"] == 1
     assert_same_weights(networks_in(states[0])[0], literal.network, 2 * ROUNDING)
-

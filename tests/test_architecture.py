@@ -53,8 +53,8 @@ FLOORS = {
     ),
     "engines": (
         ("registry",),
-        ("choicenet", "coteaching", "cross_entropy", "l2b", "umn"),
-        ("meta",),
+        ("choicenet", "coteaching", "cross_entropy", "l2b", "neighbours", "umn"),
+        ("backbones", "meta"),
         ("shared",),
         ("networks",),
         ("noise",),

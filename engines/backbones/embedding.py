@@ -68,7 +68,7 @@ def embed(
     parts: list[NDArray[np.float16]] = []
     size = batch_size or (256 if device.type == "cuda" else 16)
     for start in range(0, len(images), size):
-        batch = torch.from_numpy(np.ascontiguousarray(images[start : start + size])).to(device)
+        batch = torch.from_numpy(np.array(images[start : start + size])).to(device)
         with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=is_fast):
             seen = [network(view).float() for view in views_of(batch, network.config, views)]
         found = torch.stack(seen, dim=1).cpu()

@@ -1,8 +1,8 @@
 """Pretrained networks behind one door: those of timm and torchvision, by name, with weights from a file.
 
 ``backbone("timm:mobilenetv3_large_100", weights)`` is a network that sees images as its weights want them and
-says what it saw: (B, D) features, no classes. Nothing here ever downloads: weights come from a file of plain
-tensors (``.safetensors``, or ``.pth`` and ``.bin`` read without unpickling anything but tensors).
+says what it saw: (B, D) features, no classes. Building never downloads: weights come from a file of plain tensors
+(``.safetensors``, or ``.pth`` and ``.bin`` read without unpickling anything but tensors).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import contextlib
 import difflib
 import hashlib
 import logging
+import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -75,6 +76,46 @@ def input_config(name: str, side: int | None = None) -> InputConfig:
     if name.startswith(TORCHVISION):
         return _torchvision_config(name, side)
     raise EngineInputError(f"there is no backbone {name!r}; write {TIMM}NAME or {TORCHVISION}NAME.")
+
+
+@dataclass(frozen=True)
+class WeightsSource:
+    """Where a library has the weights of a network from."""
+
+    repository: str | None
+    """On the Hugging Face hub."""
+    url: str | None
+    licence: str | None
+    cached: Path | None
+    """Where torch's own cache keeps the file of ``url``; it need not be there."""
+
+
+def weights_source(name: str) -> WeightsSource:
+    """Where the weights of ``name`` would come from. Asks nobody and downloads nothing.
+
+    Raises:
+        EngineInputError: unknown name.
+    """
+    if name.startswith(TIMM):
+        cfg = _pretrained_cfg(name)
+        return WeightsSource(cfg.hf_hub_id or None, cfg.url or None, cfg.license, None)
+    input_config(name)
+    import torchvision
+
+    url = torchvision.models.get_model_weights(name.removeprefix(TORCHVISION)).DEFAULT.url
+    return WeightsSource(None, url, None, Path(torch.hub.get_dir()) / "checkpoints" / url.rpartition("/")[2])
+
+
+def fetch_checked(url: str, path: Path, *, progress: bool) -> None:
+    """Download a file of torchvision with torch's own client, which checks the hash in the file's name.
+
+    The only function here that uses the network, and only for whoever calls it by name.
+
+    Raises:
+        Whatever the client raises; ``path`` is then not there.
+    """
+    wanted = re.search(r"-([a-f0-9]{8,})\.", path.name)
+    torch.hub.download_url_to_file(url, str(path), wanted.group(1) if wanted else None, progress)
 
 
 def backbone(name: str, weights: str | Path | None, *, side: int | None = None) -> Backbone:

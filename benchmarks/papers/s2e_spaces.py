@@ -28,12 +28,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from benchmarks import images
+from benchmarks.noise import make_noise
 from benchmarks.papers.s2e_rivals import SPACES, SharedWeightsRule, search_with_hyperband
 from engines.coteaching.config import CoteachingConfig
 from engines.coteaching.s2e import RULES, Ledger, SearchResult, Trial, search_schedule
 from engines.coteaching.schedules import FloatArray
 from engines.coteaching.training import Learners, Surroundings
-from engines.noise import make_noise
 from engines.shared.device import versions
 from engines.shared.loader import ImageStore
 

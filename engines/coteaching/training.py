@@ -58,7 +58,7 @@ from engines.coteaching.signals import SIGNALS, EpochLog, EpochOutcome, Tally, e
 from engines.coteaching.trials import FoundSchedule, ScheduleSearch, estimate_noise_rate, split_rows
 from engines.meta.meta_set import draw_meta_batch
 from engines.metrics import concentrated_share
-from engines.networks.small import build_network, resolve_network
+from engines.networks.heads import build_for_shape, resolve_for_shape
 from engines.shared.checkpoint import load_state, run_fingerprint, save_state
 from engines.shared.device import (
     autocast,
@@ -71,16 +71,15 @@ from engines.shared.device import (
     seeded_init,
     versions,
 )
-from engines.shared.loader import ImageStore, augment, epoch_batches, resolve_augment, standardize
+from engines.shared.loader import MeanStd, epoch_batches, standardize
 from engines.shared.losses import cross_entropy
 from engines.shared.recording import Recorder
+from engines.shared.rows import Rows, open_rows
 from engines.shared.scoring import (
     MarginTracker,
-    MeanStd,
     heldout_accuracy,
     normalized_probs,
     score_pass,
-    scoring_batch,
     test_time_margin,
     trust_from_evidence,
 )
@@ -250,7 +249,7 @@ class Learners:
         for network in self.networks:
             network.eval()
         losses, correct = [], []
-        for part in rows.split(scoring_batch(here.device, here.store.image_size)):
+        for part in rows.split(here.store.scoring_batch):
             images, labels = here.inputs(part), here.labels[part].to(here.device)
             with autocast(here.config.precision, here.device):
                 logits = [call(images)[1] for call in self._calls]
@@ -449,7 +448,7 @@ class Surroundings:
     """What all trainings of one run share."""
 
     config: CoteachingConfig
-    store: ImageStore
+    store: Rows
     labels: Tensor
     """(N,) int64 given labels, on the CPU."""
     labeled_rows: Tensor
@@ -462,7 +461,7 @@ class Surroundings:
     mean_std: MeanStd | None
     """None feeds images in [0, 1]."""
     seed: int
-    evaluation: tuple[ImageStore, Tensor] | None = None
+    evaluation: tuple[Rows, Tensor] | None = None
 
     @property
     def device(self) -> torch.device:
@@ -471,21 +470,19 @@ class Surroundings:
 
     def inputs(self, rows: Tensor, moves: torch.Generator | None = None) -> Tensor:
         """Images of ``rows`` as the networks take them; moved at random where a generator is given."""
-        images = self.store.batch(rows)
-        if moves is not None:
-            images = augment(images, self.augment, moves)
+        store = self.store
+        images = store.batch(rows) if moves is None else store.moved(rows, self.augment, moves)
         if self.mean_std is not None:
             images = standardize(images, *self.mean_std)
-        return images.contiguous(memory_format=torch.channels_last)
+        return images.contiguous(memory_format=torch.channels_last) if images.dim() == 4 else images
 
     def build(self, *stream: int | str) -> nn.Module:
         """A fresh network, initialised from the named stream."""
         with seeded_init(self.seed, *stream):
-            network = build_network(
+            network = build_for_shape(
                 self.network,
-                channels=self.store.channels,
-                image_size=self.store.image_size,
-                num_classes=self.num_classes,
+                self.store.shape,
+                self.num_classes,
                 weights=self.config.weights,
                 width=self.config.width,
             )
@@ -515,7 +512,7 @@ def surround(data: TrainingData, config: CoteachingConfig, seed: int, device: st
         EngineInputError: ``reweight`` without trusted samples.
     """
     where = resolve_device(device)
-    store = ImageStore(data.images, where, resident=config.resident)
+    store = open_rows(data.inputs, where, resident=config.resident)
     if config.variant == "reweight" and not data.trusted_mask.any():
         raise EngineInputError(
             "variant 'reweight' learns its weights from trusted samples and there are none; "
@@ -523,7 +520,7 @@ def surround(data: TrainingData, config: CoteachingConfig, seed: int, device: st
         )
     evaluation = None
     if data.evaluation is not None:
-        images = ImageStore(data.evaluation.images, where, resident=config.resident)
+        images = open_rows(data.evaluation.inputs, where, resident=config.resident)
         evaluation = (images, torch.from_numpy(data.evaluation.labels.copy()))
     return Surroundings(
         config=config,
@@ -532,15 +529,9 @@ def surround(data: TrainingData, config: CoteachingConfig, seed: int, device: st
         labeled_rows=torch.from_numpy(np.flatnonzero(data.labeled)),
         trusted_rows=torch.from_numpy(np.flatnonzero(data.trusted_mask)),
         num_classes=data.num_classes,
-        network=resolve_network(
-            config.network,
-            channels=store.channels,
-            image_size=store.image_size,
-            num_samples=data.num_samples,
-            device=where,
-        ),
-        augment=resolve_augment(config.augment, store.channels, store.image_size),
-        mean_std=store.mean_std() if config.standardize else None,
+        network=resolve_for_shape(config.network, store.shape, num_samples=data.num_samples, device=where),
+        augment=store.resolve_augment(config.augment),
+        mean_std=store.mean_std() if config.standardize or data.features is not None else None,
         seed=seed,
         evaluation=evaluation,
     )

@@ -70,7 +70,7 @@ def _draw_job(job: Job) -> None:
     if job.stage == "finished" and job.report is not None:
         line.success(f"{plain(job.name)}: {_told(job.report)}")
         for note in job.report.get("notes", ()):
-            line.caption(plain(words.on_the_page(note)))
+            line.caption(plain(note))
         if action.button("Start an audit", key=f"import_audit_{job.folder.name}", type="primary"):
             state.go_to_dataset(job.name)
             background.dismiss(job.folder)
@@ -78,7 +78,7 @@ def _draw_job(job: Job) -> None:
     elif job.stage == "cancelled":
         line.info(f"{plain(job.name)}: {plain(job.error or '')}")
     elif job.is_over:
-        line.error(f"{plain(job.name)}: {plain(words.on_the_page(job.error or 'it failed'))}")
+        line.error(f"{plain(job.name)}: {plain(job.error or 'it failed')}")
     else:
         share = min(1.0, job.done / job.total) if job.total else 0.0
         left = f" · {words.duration(job.seconds_left)} left" if job.seconds_left else ""
@@ -108,5 +108,4 @@ def _told(report: dict[str, object]) -> str:
 def _draw_problems(rows: list[tuple[object, object, object]]) -> None:
     st.markdown("**Problems**")
     table = pd.DataFrame(rows, columns=["file", "row", "problem"]).astype(str).replace("None", "")
-    table["problem"] = table.problem.map(words.on_the_page)
     st.dataframe(table, hide_index=True, height=min(240, 40 + 36 * len(rows)))

@@ -80,8 +80,6 @@ class Preview:
     first_rows: list[SourceRow]
     problems: list[Problem]
     num_problems: int
-    image_sizes: list[tuple[int, int]]
-    """(height, width) of the first images."""
     image_size: int | None
     """The side that would be chosen by default, from these first images."""
     ignored: list[str]
@@ -127,7 +125,6 @@ def preview(source: str | Path, **options: Any) -> Preview:
         first_rows=first[:PREVIEW_ROWS],
         problems=problems.listed + bad,
         num_problems=problems.count + len(bad),
-        image_sizes=sizes,
         image_size=default_size(heights, widths) if sizes else None,
         ignored=opened.ignored,
         notes=class_names.remarks(opened.info, names),

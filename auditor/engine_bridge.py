@@ -321,13 +321,6 @@ def is_cancelled(error: BaseException) -> bool:
     return isinstance(error, (TrainingCancelled, KeyboardInterrupt))
 
 
-def cancelled() -> Exception:
-    """What an epoch callback raises to stop a run."""
-    from engines.contract import TrainingCancelled
-
-    return TrainingCancelled("cancelled on request")
-
-
 def remedy(error: BaseException, *, go_on: str = "resume") -> str | None:
     """One line with the way out for errors that a user can mend; None for all others.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from app.jobs.apart import EngineTitle
+from app.session.apart import EngineTitle
 from app.session.words import documented, plain
 from auditor import engine_bridge
 from auditor.engine_bridge import Setting

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.jobs import apart
 from app.panels import engine_settings, watching
-from app.session import readers, state, words
+from app.session import apart, readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
 from auditor.audits import durations, plan
@@ -51,7 +50,7 @@ def start_form(dataset: DatasetTable) -> None:
     if go.button("Start the audit", type="primary", disabled=not chosen, key="audit_start", width="stretch"):
         with st.spinner("Checking the plan …"):
             audit_id = apart.plan(dataset.name, chosen, preset, device, int(seed), options)
-        plan.start_in_background(audit_id)
+        plan.start(audit_id)
         st.session_state["next_audit_watched"] = audit_id
         st.rerun()
 

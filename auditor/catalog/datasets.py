@@ -19,6 +19,7 @@ from auditor.catalog.models import (
     DrawTable,
     EngineRunTable,
     EpochTable,
+    JobTable,
     ReviewTable,
     SampleTable,
     ScoreTable,
@@ -86,11 +87,11 @@ def list_all(session: Session) -> list[DatasetTable]:
 
 
 def remove(session: Session, dataset_id: int) -> None:
-    """Delete a dataset with its audits, reviews and verdicts."""
+    """Delete a dataset with its audits, jobs, reviews and verdicts."""
     audits = select(AuditTable.id).where(AuditTable.dataset_id == dataset_id)
     for table in (ScoreTable, EpochTable, EngineRunTable):
         session.execute(delete(table).where(table.audit_id.in_(audits)))
-    for owned in (AuditTable, DecisionTable, ReviewTable, VerdictTable, DrawTable, SampleTable):
+    for owned in (JobTable, AuditTable, DecisionTable, ReviewTable, VerdictTable, DrawTable, SampleTable):
         session.execute(delete(owned).where(owned.dataset_id == dataset_id))
     session.execute(delete(DatasetTable).where(DatasetTable.id == dataset_id))
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import shlex
+import signal
 import sys
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -137,7 +139,7 @@ def audit(
         audit_id = plan.plan(
             name, engines, preset=preset, device=device, seed=seed, options=options, map_method=map_method
         )
-    plan.resume(audit_id)
+    plan.start(audit_id)
     if detach:
         shown = f"`auditor status {shlex.quote(name)}` shows its progress"
         click.echo(f"Audit {audit_id} runs in the background; {shown}.")
@@ -147,14 +149,18 @@ def audit(
 
 
 @cli.command(hidden=True)
-@click.argument("audit_id", type=int)
-def worker(audit_id: int) -> None:
-    """Do an audit's work in this process (started by `audit` and by the app)."""
-    from auditor import processes
-    from auditor.audits import worker as audit_worker
+@click.argument("job_id", type=int)
+def job(job_id: int) -> None:
+    """Do a job's work in this process (started by `audit` and by the app)."""
+    from auditor import kinds, processes
 
+    def interrupt(number: int, _frame: object) -> NoReturn:
+        signal.signal(number, signal.SIG_IGN)  # a second one does not interrupt the clearing up
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
     processes.yield_to_others()
-    audit_worker.run(audit_id)
+    kinds.run(job_id)
 
 
 @cli.command()
@@ -262,16 +268,14 @@ def export(
 
     --policy auto also takes suggestions where nobody has decided: on average at most --max-fdr of them are wrong.
     """
+    from auditor.cli import output
     from auditor.outputs import export as exporting
 
-    with writing(out):
-        if out.suffix:
-            summary = exporting.export(
-                name, out, policy=policy, max_fdr=max_fdr, audit_id=audit_id, force=force
-            )
-        else:
-            refuse_beside("a folder", ("force",), "name a new folder")
-            summary = exporting.export_tree(name, out, policy=policy, max_fdr=max_fdr, audit_id=audit_id)
+    if not out.suffix:
+        refuse_beside("a folder", ("force",), "name a new folder")
+    with writing(out), output.step_progress("writing") as progress:
+        write = partial(exporting.export, force=force) if out.suffix else exporting.export_tree
+        summary = write(name, out, policy=policy, max_fdr=max_fdr, audit_id=audit_id, progress=progress)
     click.echo(f"{out}: {summary.sentence}")
 
 

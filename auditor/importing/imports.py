@@ -22,10 +22,8 @@ from auditor.importing import class_names, staging
 from auditor.importing.building import (
     Builder,
     Built,
-    OnProgress,
     Parsed,
     Problems,
-    Progress,
     default_size,
     read_rows,
 )
@@ -45,6 +43,7 @@ from auditor.pictures.sources import (
     read_bytes,
 )
 from auditor.processes import usable_cores
+from auditor.progress import OnProgress, Progress
 
 __all__ = ["BadRowsError", "ImportReport", "Preview", "Problem", "Progress", "import_dataset", "preview"]
 

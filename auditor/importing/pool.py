@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from auditor.pictures.decoding import ImageError, decode, probe
 from auditor.pictures.sources import Payload, UnreadableError, read_bytes
+from auditor.processes import may_fork
 
 CHUNK = 256
 CHUNK_BYTES = 16 * 2**20
@@ -133,7 +134,7 @@ def pool(workers: int, num_images: int) -> Iterator[Executor | None]:
         yield None
         return
     executor: Executor
-    if threading.active_count() == 1 and sys.platform == "linux":
+    if may_fork() and sys.platform == "linux":
         context = multiprocessing.get_context("fork")
         executor = ProcessPoolExecutor(
             workers, mp_context=context, initializer=_start_worker, initargs=(os.getpid(),)

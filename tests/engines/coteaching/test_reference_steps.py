@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import replace
 from typing import Any
@@ -14,6 +15,8 @@ from torch import nn
 from engines.contract import TrainingData
 from engines.coteaching import SPEC
 from engines.coteaching.config import CoteachingConfig
+from engines.coteaching.s2e_rules import SharedWeightsRule
+from engines.coteaching.schedules import SPACES
 from engines.networks.small import build_network
 from engines.shared.device import derive_seed, make_generator, seeded_init
 from tests.engines.coteaching.literal_pair import LiteralPair, LiteralTally
@@ -25,8 +28,10 @@ from tests.engines.literal import (
     first_weights,
     log_softmax,
     margin_of,
+    mean_log_probs,
     networks_in,
     percentile,
+    standardized,
     trust_of,
     views_of,
     watch,
@@ -267,26 +272,43 @@ def trial_accuracy(
     data: TrainingData, config: CoteachingConfig, curve: list[float], *, split: tuple[list[int], list[int]]
 ) -> float:
     """Train under ``curve`` from the beginning; mean accuracy of the last epochs and of the repeats."""
-    train, validation = split
     values = []
     for repeat in range(config.search_repeats):
-        networks = []
-        for g in range(1 if config.variant == "mentornet" else 2):
-            with seeded_init(SEED, "search", repeat, "network", g):
-                begun = build_network(
-                    config.network, channels=1, image_size=(8, 8), num_classes=10, width=config.width
-                )
-            networks.append(double_network(config, data, begun.state_dict()))
-        pair = LiteralPair(
-            data, config, networks, rows=train, curve=curve, stream=("search", repeat), seed=SEED
-        )
-        measured = []
-        for epoch in range(len(curve)):
-            pair.run_epoch(epoch)
-            if epoch >= max(len(curve) - config.objective_epochs, config.warmup_epochs):
-                measured.append(pair.accuracy(validation))
-        values.append(mean(measured))
+        measured = accuracies_of(data, config, curve, split=split, repeat=repeat)
+        values.append(mean(measured[max(len(curve) - config.objective_epochs, config.warmup_epochs) :]))
     return mean(values)
+
+
+def begun_pair(
+    data: TrainingData, config: CoteachingConfig, curve: list[float], rows: list[int], repeat: int = 0
+) -> LiteralPair:
+    """The networks that all trials of a repeat begin with."""
+    networks = []
+    for g in range(1 if config.variant == "mentornet" else 2):
+        with seeded_init(SEED, "search", repeat, "network", g):
+            begun = build_network(
+                config.network, channels=1, image_size=(8, 8), num_classes=10, width=config.width
+            )
+        networks.append(double_network(config, data, begun.state_dict()))
+    stream = ("search", repeat)
+    return LiteralPair(data, config, networks, rows=rows, curve=curve, stream=stream, seed=SEED)
+
+
+def accuracies_of(
+    data: TrainingData,
+    config: CoteachingConfig,
+    curve: list[float],
+    *,
+    split: tuple[list[int], list[int]],
+    repeat: int = 0,
+) -> list[float]:
+    """Accuracy on the validation rows after each epoch."""
+    pair = begun_pair(data, config, curve, split[0], repeat)
+    measured = []
+    for epoch in range(len(curve)):
+        pair.run_epoch(epoch)
+        measured.append(pair.accuracy(split[1]))
+    return measured
 
 
 def co_curve(x: list[float], times: list[float], horizon: float) -> list[float]:
@@ -347,3 +369,76 @@ def test_search__trials_and_choice_are_the_literal_ones(case: str) -> None:
     _, tally, _ = final_run(data, replace(config, keep_schedule="coteaching", noise_rate=0.1), curves[chosen])
     for name, values in tally.signals().items():
         np.testing.assert_allclose(result.signals[name], values, atol=1e-5, err_msg=name)
+
+
+def test_search__hyperband_goes_on_where_a_trial_stopped() -> None:
+    """Rungs of 3 trials for 2 epochs and the best of them for 5, then 2 trials for 5."""
+    data, _ = digits_data(60, num_unlabeled=4, num_trusted=15)
+    config = CoteachingConfig(
+        **{**BASE, **SEARCH, "search_rule": "hyperband", "search_epochs": 5, "epochs": 5}
+    )
+    result, _ = watch(SPEC, data, config, seed=SEED)
+    found = result.provenance.notes["search"]
+    split, seed = split_of(data, config), derive_seed(SEED, "search", "draws")
+    times = [float(e) for e in range(5)]
+    accuracies: list[list[float]] = []
+    for b, count in enumerate((3, 2)):
+        for x in np.random.default_rng([seed, b]).beta(np.ones(3), np.ones(3), size=(count, 3)).tolist():
+            curve = warmed(co_curve(x, times, 5), config)
+            accuracies.append(accuracies_of(data, config, curve, split=split))
+    first = [one[1] for one in accuracies[:3]]  # epoch 0 was warm-up
+    promoted = accuracies[first.index(max(first))]
+    expected = [*first, mean(promoted[3:]), *(mean(one[3:]) for one in accuracies[3:])]
+    assert found["trial_epochs"] == [2, 2, 2, 5, 5, 5]
+    assert found["trial_accuracies"] == pytest.approx(expected)
+
+
+def test_search__asng_trains_one_pair_for_all_schedules() -> None:
+    """Each epoch two copies of the shared pair train under a schedule each; the better one is shared on."""
+    data, _ = digits_data(60, num_unlabeled=4, num_trusted=15)
+    config = CoteachingConfig(**{**BASE, **SEARCH, "search_rule": "asng", "epochs": 5, "anchors": ()})
+    result, _ = watch(SPEC, data, config, seed=SEED)
+    found = result.provenance.notes["search"]
+    train, validation = split_of(data, config)
+    rule = SharedWeightsRule(SPACES["co"], derive_seed(SEED, "search", "draws"))
+    times, accuracies = [float(e) for e in range(5)], []
+    shared = begun_pair(data, config, [1.0] * 5, train)
+    shared.run_epoch(0)
+    for epoch in range(1, 5):
+        xs = rule.ask(epoch, 2)
+        copies = []
+        for x in xs:
+            pair = copy.deepcopy(shared)
+            pair.curve = warmed(co_curve(list(x), times, 5), config)
+            pair.run_epoch(epoch)
+            copies.append((pair.accuracy(validation), pair))
+        both = [a for a, _ in copies]
+        rule.tell(xs, np.array(both))
+        accuracies += both
+        shared = copies[both.index(max(both))][1]
+    assert found["trial_accuracies"] == pytest.approx(accuracies)
+    assert found["trial_epochs"] == [2, 2, 3, 3, 4, 4, 5, 5]
+    x = [float(a / (a + b)) for a, b in zip(rule.theta[0::2], rule.theta[1::2], strict=True)]
+    assert list(found["chosen_parameters"].values()) == pytest.approx(x)
+    curve = warmed(co_curve(x, times, 5), config)
+    assert result.provenance.notes["keep_rates"] == pytest.approx(curve, abs=2e-6)
+
+
+def test_train__heldout_accuracy_is_the_mean_of_both_networks() -> None:
+    data, _ = digits_data(50, with_evaluation=True)
+    config = CoteachingConfig(**BASE)
+    result, states = watch(SPEC, data, config, seed=SEED)
+    evaluation = data.evaluation
+    assert evaluation is not None
+    images = standardized(data, torch.from_numpy(evaluation.images.astype(np.float64) / 255.0))
+    for record, state in zip(result.history, states, strict=True):
+        hits = [
+            float(
+                np.mean(
+                    mean_log_probs(double_network(config, data, one), images, 1).argmax(dim=1).numpy()
+                    == evaluation.labels
+                )
+            )
+            for one in networks_in(state)
+        ]
+        assert record.metrics["heldout_accuracy"] == pytest.approx(sum(hits) / 2)

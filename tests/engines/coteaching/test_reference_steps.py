@@ -241,8 +241,6 @@ SEARCH: dict[str, Any] = {
 SEARCHES: dict[str, dict[str, Any]] = {
     "held-out labels": {},
     "trusted": {"min_trusted": 10},
-    "stacked": {"population": "stacked"},
-    "stacked, adam": {"population": "stacked", "optimizer": "adam", "learning_rate": 0.01},
     "adam": {"optimizer": "adam", "learning_rate": 0.01},
     "repeats": {"search_repeats": 2, "search_samples": 1},
     "fewer rows": {"search_rows": 30},

@@ -314,7 +314,7 @@ def tests_of(file: str, *, every: bool) -> list[str]:
     for path in TESTS[file.rsplit("/", 1)[0]]:
         found += sorted((ROOT / path).glob("test_*.py")) if (ROOT / path).is_dir() else [ROOT / path]
     name = Path(file).stem
-    reference = "reference_rules" if name.startswith("s2e") else "reference_steps"
+    reference = "reference_rules" if name == "s2e" else "reference_steps"
     found.sort(key=lambda p: (reference not in p.stem, name not in p.stem))
     near = [p for p in found if name in p.stem or reference in p.stem]
     return [str(p) for p in (found if every or not near else near)]

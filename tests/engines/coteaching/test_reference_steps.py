@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from dataclasses import replace
 from typing import Any
@@ -15,8 +14,6 @@ from torch import nn
 from engines.contract import TrainingData
 from engines.coteaching import SPEC
 from engines.coteaching.config import CoteachingConfig
-from engines.coteaching.s2e_rules import SharedWeightsRule
-from engines.coteaching.schedules import SPACES
 from engines.networks.small import build_network
 from engines.shared.device import derive_seed, make_generator, seeded_init
 from tests.engines.coteaching.literal_pair import LiteralPair, LiteralTally
@@ -367,59 +364,6 @@ def test_search__trials_and_choice_are_the_literal_ones(case: str) -> None:
     _, tally, _ = final_run(data, replace(config, keep_schedule="coteaching", noise_rate=0.1), curves[chosen])
     for name, values in tally.signals().items():
         np.testing.assert_allclose(result.signals[name], values, atol=1e-5, err_msg=name)
-
-
-def test_search__hyperband_goes_on_where_a_trial_stopped() -> None:
-    """Rungs of 3 trials for 2 epochs and the best of them for 5, then 2 trials for 5."""
-    data, _ = digits_data(60, num_unlabeled=4, num_trusted=15)
-    config = CoteachingConfig(
-        **{**BASE, **SEARCH, "search_rule": "hyperband", "search_epochs": 5, "epochs": 5}
-    )
-    result, _ = watch(SPEC, data, config, seed=SEED)
-    found = result.provenance.notes["search"]
-    split, seed = split_of(data, config), derive_seed(SEED, "search", "draws")
-    times = [float(e) for e in range(5)]
-    accuracies: list[list[float]] = []
-    for b, count in enumerate((3, 2)):
-        for x in np.random.default_rng([seed, b]).beta(np.ones(3), np.ones(3), size=(count, 3)).tolist():
-            curve = warmed(co_curve(x, times, 5), config)
-            accuracies.append(accuracies_of(data, config, curve, split=split))
-    first = [one[1] for one in accuracies[:3]]  # epoch 0 was warm-up
-    promoted = accuracies[first.index(max(first))]
-    expected = [*first, mean(promoted[3:]), *(mean(one[3:]) for one in accuracies[3:])]
-    assert found["trial_epochs"] == [2, 2, 2, 5, 5, 5]
-    assert found["trial_accuracies"] == pytest.approx(expected)
-
-
-def test_search__asng_trains_one_pair_for_all_schedules() -> None:
-    """Each epoch two copies of the shared pair train under a schedule each; the better one is shared on."""
-    data, _ = digits_data(60, num_unlabeled=4, num_trusted=15)
-    config = CoteachingConfig(**{**BASE, **SEARCH, "search_rule": "asng", "epochs": 5, "anchors": ()})
-    result, _ = watch(SPEC, data, config, seed=SEED)
-    found = result.provenance.notes["search"]
-    train, validation = split_of(data, config)
-    rule = SharedWeightsRule(SPACES["co"], derive_seed(SEED, "search", "draws"))
-    times, accuracies = [float(e) for e in range(5)], []
-    shared = begun_pair(data, config, [1.0] * 5, train)
-    shared.run_epoch(0)
-    for epoch in range(1, 5):
-        xs = rule.ask(epoch, 2)
-        copies = []
-        for x in xs:
-            pair = copy.deepcopy(shared)
-            pair.curve = warmed(co_curve(list(x), times, 5), config)
-            pair.run_epoch(epoch)
-            copies.append((pair.accuracy(validation), pair))
-        both = [a for a, _ in copies]
-        rule.tell(xs, np.array(both))
-        accuracies += both
-        shared = copies[both.index(max(both))][1]
-    assert found["trial_accuracies"] == pytest.approx(accuracies)
-    assert found["trial_epochs"] == [2, 2, 3, 3, 4, 4, 5, 5]
-    x = [float(a / (a + b)) for a, b in zip(rule.theta[0::2], rule.theta[1::2], strict=True)]
-    assert list(found["chosen_parameters"].values()) == pytest.approx(x)
-    curve = warmed(co_curve(x, times, 5), config)
-    assert result.provenance.notes["keep_rates"] == pytest.approx(curve, abs=2e-6)
 
 
 def test_train__heldout_accuracy_is_the_mean_of_both_networks() -> None:

@@ -159,6 +159,10 @@ def test_search_schedule__moves_theta_by_its_formula(
     rule: str, options: dict[str, float], space: str
 ) -> None:
     legacy, elite, delta = bool(options.get("legacy")), bool(options.get("elite")), options.get("delta")
+    if rule == "gradient" and legacy:
+        # Two steps of the largest length in opposite directions end where they began but for rounding, and NumPy
+        # draws a Beta of exactly 1 by another method than one a little above.
+        delta = 0.5
     # With all of K = 4 samples the Hessian of 36 numbers has rank 4: its floor must not decide, so K is larger.
     samples = 60 if rule == "newton" and space == "paper" else 6
     search = Search(

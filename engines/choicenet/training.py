@@ -67,7 +67,7 @@ from engines.shared.device import (
     versions,
 )
 from engines.shared.loader import ImageStore, augment, epoch_batches, resolve_augment, standardize
-from engines.shared.losses import cross_entropy
+from engines.shared.losses import cross_entropy, require_finite
 from engines.shared.recording import Recorder
 from engines.shared.scoring import (
     MarginTracker,
@@ -229,6 +229,7 @@ def _train_epoch(run: _Run, epoch: int) -> tuple[dict[str, float], dict[str, flo
             _step(run, which, (fit + config.lambda_kl * kl)[kept[which]].mean())
         totals += _batch_totals(run, rows.to(run.device), mixtures, labels, losses)
     mean = (totals / len(run.labeled)).tolist()
+    require_finite(mean)
     metrics = {"train_accuracy": mean[0], **_heldout(run)}
     if config.coteaching:
         metrics["keep_rate"] = _keep_rate(config, epoch)

@@ -21,7 +21,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from engines.contract import EngineError
 from engines.coteaching.population import Population, copied_to_cpu
 from engines.coteaching.rules import (
     Choice,
@@ -41,7 +40,7 @@ from engines.meta.meta_set import draw_meta_batch
 from engines.networks.small import build_network
 from engines.shared.device import autocast, compiled, make_generator, seeded_init
 from engines.shared.loader import ImageStore, augment, epoch_batches, standardize
-from engines.shared.losses import cross_entropy
+from engines.shared.losses import cross_entropy, require_finite
 from engines.shared.scoring import MarginTracker, MeanStd, scoring_batch
 
 Stream = tuple[int | str, ...]
@@ -408,8 +407,7 @@ class _EpochLog:
 
     def outcome(self) -> EpochOutcome:
         loss, kept, accuracy = (self._loss / self._count.clamp(min=1e-12)).tolist()
-        if not np.isfinite(loss):
-            raise EngineError("the training loss is no longer a number; lower learning_rate.")
+        require_finite(loss)
         losses = self._losses.cpu().numpy()
         return EpochOutcome(loss, kept, accuracy, self._selected.cpu().numpy(), losses, np.isfinite(losses))
 

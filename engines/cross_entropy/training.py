@@ -65,7 +65,7 @@ from engines.shared.device import (
     versions,
 )
 from engines.shared.loader import ImageStore, augment, epoch_batches, resolve_augment, standardize
-from engines.shared.losses import cross_entropy, log_margin
+from engines.shared.losses import cross_entropy, log_margin, require_finite
 from engines.shared.recording import Recorder
 from engines.shared.scoring import (
     MarginTracker,
@@ -292,6 +292,7 @@ class _Bench:
                 loss[place] = losses.detach()
                 margin[place] = log_margin(logits.detach(), labels)
         signals = {"loss": loss.cpu().numpy(), "margin": margin.cpu().numpy()}
+        require_finite(signals["loss"][rows])
         metrics = {"train_accuracy": float((margin[margin.isfinite()] > 0).float().mean())}
         if self.evaluation is not None:
             metrics["heldout_accuracy"] = heldout_accuracy(

@@ -29,7 +29,7 @@ from engines.shared.loader import (
     resolve_augment,
     standardize,
 )
-from engines.shared.losses import cross_entropy
+from engines.shared.losses import cross_entropy, require_finite
 from engines.shared.selection import keep_count, select_small_loss
 from engines.umn.config import GENERATIVE, PUBLISHED_NETWORK, UMNConfig
 from engines.umn.equations import (
@@ -230,6 +230,7 @@ class Member:
                 for name, value in self._train_step(rows, num_labeled, epoch, draws).items():
                     totals[name] += value
         means = {name: float(value) / self.steps_per_epoch for name, value in totals.items()}
+        require_finite(means["loss"])
         return means, means.pop("train_accuracy")
 
     def _train_step(self, rows: Tensor, num_labeled: int, epoch: int, draws: Draws) -> dict[str, Tensor]:

@@ -225,7 +225,8 @@ def finite_difference_tangent(
 def _without_tf32() -> Iterator[bool]:
     """Float32 products of all 24 bits inside; says whether any would have been TF32. The settings come back."""
     # cuDNN's recurrent layers go along: torch refuses to say what cuDNN does where its parts differ.
-    parts = (torch.backends.cuda.matmul, torch.backends.cudnn.conv, torch.backends.cudnn.rnn)
+    cudnn: Any = torch.backends.cudnn
+    parts: tuple[Any, ...] = (torch.backends.cuda.matmul, cudnn.conv, cudnn.rnn)
     before = [part.fp32_precision for part in parts]
     try:
         for part in parts:

@@ -142,6 +142,12 @@ def test_train__steps_of_fully_labeled_data() -> None:
     assert_steps_agree(data, settings(batch_size=3, consistency_weight=1.0))
 
 
+def test_train__guider_follows_an_epoch_and_a_half() -> None:
+    """Only from seven steps an epoch on is that more than the smallest decay."""
+    data = small_data(labels=(0, 1, 2, *[-1] * 8))
+    assert_steps_agree(data, settings(batch_size=2, labeled_share=0.5))
+
+
 def test_train__steps_of_colour_images_with_a_decoder_of_convolutions() -> None:
     assert_steps_agree(small_data(size=(9, 10), channels=3), settings(network="mlp"))
 
@@ -187,7 +193,7 @@ def test_train__verdict_is_the_mean_of_guider_and_learner_where_hidden(
     data = small_data(heldout=7)
     labels, num = data.given_labels, data.num_samples
     with in_double():
-        literal, _, _, records, result = trained(data, config)
+        literal, _, states, records, result = trained(data, config)
         judge = hidden_in(labels, config.rotations, SEED)
         epsilon, margins = np.full((4, num), np.nan), np.full((4, num), np.nan)
         for epoch in range(4):
@@ -222,6 +228,8 @@ def test_train__verdict_is_the_mean_of_guider_and_learner_where_hidden(
             for which in ("guider", "learner")
         }  # fmt: skip
         embedding = literal[0].embedding()
+        found = states.all[-1]["margin"]["sum"].numpy()
+        np.testing.assert_allclose(found, np.nan_to_num(margins).sum(0), rtol=1e-4, atol=1e-5)
     both = final["guider"] if config.method == "mean_teacher" else (final["guider"] + final["learner"]) / 2
     probs = {name: np.exp(v) / np.exp(v).sum(1, keepdims=True) for name, v in {**final, "both": both}.items()}
     np.testing.assert_allclose(result.pred_probs, probs["both"], atol=1e-6)

@@ -42,7 +42,6 @@ from engines.contract import (
     EngineResult,
     EngineSpec,
     OnEpoch,
-    Provenance,
     SignalSpec,
     TrainingData,
 )
@@ -52,22 +51,11 @@ from engines.coteaching.rules import estimate_transition
 from engines.coteaching.schedule_plan import SearchPlan, split_rows
 from engines.coteaching.schedule_search import FoundSchedule, Save, ScheduleSearch, estimate_noise_rate
 from engines.metrics import concentrated_share
-from engines.networks.heads import resolve_for_shape
-from engines.shared.checkpoint import load_state, run_fingerprint, save_state
-from engines.shared.device import (
-    describe_device,
-    memory_errors_explained,
-    peak_memory_bytes,
-    resolve_device,
-    versions,
-)
-from engines.shared.recording import Recorder
-from engines.shared.rows import Rows, open_rows
+from engines.shared.device import memory_errors_explained
+from engines.shared.run import Run
 from engines.shared.scoring import (
-    heldout_accuracy,
     normalized_probs,
     rank_percentile,
-    score_pass,
     test_time_margin,
     trust_from_evidence,
 )
@@ -91,25 +79,28 @@ def train(
         EngineInputError: nothing to learn from, a network that cannot take these images, or ``reweight``
             without trusted samples.
     """
-    data.require_labels()
-    here = _surround(data, config, seed, device)
-    fingerprint = run_fingerprint("coteaching", config, seed, data, resolve_device(device))
-    state = load_state(checkpoint, fingerprint) or {"search": None, "train": None, "recorder": None}
-
-    # 1. Set up the search, the final training and their common record.
+    # 1. Set up the search and the final training, or go on with what a killed run left.
+    run = Run(
+        "coteaching",
+        data,
+        config,
+        seed=seed,
+        device=device,
+        on_epoch=on_epoch,
+        checkpoint=checkpoint,
+        standardized=config.standardize,
+    )
+    here = _surround(run, config)
     plan = SearchPlan.make(here, config, split_rows(data, config, seed))
     num_stages = 2 if config.variant == "f_correction" else 1
-    recorder = Recorder(on_epoch, data.num_samples, plan.total_epochs + num_stages * config.epochs)
+    state = run.resume(plan.total_epochs + num_stages * config.epochs) or {"search": None, "train": None}
 
     def save() -> None:
-        now = {"search": search.state, "train": final.state, "recorder": recorder.state_dict()}
-        save_state(checkpoint, fingerprint, now)
+        run.save({"search": search.state, "train": final.state})
 
-    keep = save if checkpoint is not None else None
-    search = ScheduleSearch(here, config, plan, recorder=recorder, save=keep, state=state["search"])
-    final = _FinalTraining(data, config, here, recorder, keep, state["train"])
-    if state["recorder"] is not None:
-        recorder.load_state_dict(state["recorder"])
+    keep = save if run.keeps_checkpoints else None
+    search = ScheduleSearch(here, config, plan, recorder=run.recorder, save=keep, state=state["search"])
+    final = _FinalTraining(run, config, here, keep, state["train"])
 
     # 2. Find the schedule.
     schedule = search.run()
@@ -119,13 +110,11 @@ def train(
     training = final.run(schedule.keep_rates)
 
     # 4. Score every sample with both networks.
-    return _result(data, config, here, schedule, final, training, recorder, seed)
+    return _result(run, config, here, schedule, final, training)
 
 
-def _surround(data: TrainingData, config: CoteachingConfig, seed: int, device: str) -> Surroundings:
-    where = resolve_device(device)
-    store = open_rows(data.inputs, where, resident=config.resident)
-    meta_rows = torch.from_numpy(np.flatnonzero(data.trusted_mask))
+def _surround(run: Run, config: CoteachingConfig) -> Surroundings:
+    meta_rows = torch.from_numpy(np.flatnonzero(run.data.trusted_mask))
     if config.variant == "reweight" and not len(meta_rows):
         raise EngineInputError(
             "variant 'reweight' learns its weights from trusted samples and there are none; "
@@ -133,13 +122,13 @@ def _surround(data: TrainingData, config: CoteachingConfig, seed: int, device: s
         )
     return Surroundings(
         options=config,
-        store=store,
-        labels=torch.from_numpy(data.given_labels.copy()),
-        num_classes=data.num_classes,
-        network=resolve_for_shape(config.network, store.shape, num_samples=data.num_samples, device=where),
-        augment=store.resolve_augment(config.augment),
-        mean_std=store.mean_std() if config.standardize or data.features is not None else None,
-        seed=seed,
+        store=run.rows,
+        labels=run.labels,
+        num_classes=run.data.num_classes,
+        network=run.network_name(),
+        augment=run.rows.resolve_augment(config.augment),
+        mean_std=run.mean_std,
+        seed=run.seed,
         meta_rows=meta_rows,
     )
 
@@ -152,23 +141,16 @@ class _FinalTraining:
 
     def __init__(
         self,
-        data: TrainingData,
+        run: Run,
         config: CoteachingConfig,
         here: Surroundings,
-        recorder: Recorder,
         save: Save | None,
         state: dict[str, Any] | None,
     ) -> None:
-        self._data, self._config, self._here = data, config, here
-        self._recorder, self._save = recorder, save
-        self._rows = torch.from_numpy(np.flatnonzero(data.labeled))
+        self._run, self._config, self._here, self._save = run, config, here, save
         self.state = state
-        self.tally = Tally(data.num_samples)
+        self.tally = Tally(run.data.num_samples)
         self._stages = ["estimate", "train"] if config.variant == "f_correction" else ["train"]
-        self._evaluation: tuple[Rows, Tensor] | None = None
-        if data.evaluation is not None:
-            images = open_rows(data.evaluation.inputs, here.device, resident=config.resident)
-            self._evaluation = (images, torch.from_numpy(data.evaluation.labels.copy()))
 
     def run(self, keep_rates: NDArray[np.float64]) -> PopulationTraining:
         """Train all stages, or what is left of them; returns the trained networks."""
@@ -184,7 +166,7 @@ class _FinalTraining:
             if stage > first:
                 transition = self._estimate_transition(training)
                 training, start = self._begin(stage, keep_rates, transition), 0
-                self.tally = Tally(self._data.num_samples)
+                self.tally = Tally(self._run.data.num_samples)
             for epoch in range(start, self._config.epochs):
                 self._run_epoch(training, stage, epoch, transition)
         return training
@@ -195,7 +177,7 @@ class _FinalTraining:
         return PopulationTraining(
             self._here,
             keep_rates=keep_rates[None],
-            rows=self._rows,
+            rows=self._run.labeled,
             group=self._config.group,
             stream=("train", stage),
             stacked=self._config.population == "stacked",
@@ -213,15 +195,12 @@ class _FinalTraining:
             outcome = training.run_epoch(epoch)
             self.tally.count_selection(outcome, rate)
         if epoch >= config.epochs - config.rank_epochs:
-            losses, _ = training.evaluate(self._here.store, self._here.labels, self._rows)
-            self.tally.count_ranks(self._rows.numpy(), losses.numpy(), rate)
+            losses, _ = training.evaluate(self._here.store, self._here.labels, self._run.labeled)
+            self.tally.count_ranks(self._run.labeled.numpy(), losses.numpy(), rate)
         metrics = {"keep_rate": rate} | (
             {} if outcome is None else {"train_accuracy": outcome.train_accuracy}
         )
-        if self._evaluation is not None:
-            metrics["heldout_accuracy"] = float(
-                np.mean([self._accuracy(network) for network in training.population.networks()])
-            )
+        metrics |= self._run.heldout_accuracy(*training.population.networks())
         losses_now = {} if outcome is None else {"train_loss": outcome.loss, "kept_loss": outcome.kept_loss}
 
         def save() -> None:
@@ -235,26 +214,21 @@ class _FinalTraining:
             assert self._save is not None
             self._save()
 
-        self._recorder.epoch(
+        self._run.recorder.epoch(
             self._stages[stage],
             epoch,
             config.epochs,
             losses_now,
             metrics,
-            epoch_signals(outcome, self._data.labeled),
+            epoch_signals(outcome, self._run.data.labeled),
             save=save if self._save is not None else None,
         )
-
-    def _accuracy(self, network: torch.nn.Module) -> float:
-        assert self._evaluation is not None
-        store, labels = self._evaluation
-        return heldout_accuracy(network, store, labels, self._here.mean_std, precision=self._config.precision)
 
     def _estimate_transition(self, training: PopulationTraining) -> Tensor:
         """F-correction's T from the plain network's predictions on the labeled samples."""
         network = training.population.networks()[0]
-        scores = score_pass(network, self._here.store, self._here.mean_std, precision=self._config.precision)
-        return estimate_transition(torch.from_numpy(scores.pred_probs)[self._rows])
+        scores = self._run.score(network)
+        return estimate_transition(torch.from_numpy(scores.pred_probs)[self._run.labeled])
 
 
 # --- the published signals --------------------------------------------------------------------------------
@@ -316,19 +290,15 @@ def epoch_signals(outcome: EpochOutcome | None, labeled: NDArray[np.bool_]) -> d
 
 
 def _result(
-    data: TrainingData,
+    run: Run,
     config: CoteachingConfig,
     here: Surroundings,
     schedule: FoundSchedule,
     final: _FinalTraining,
     training: PopulationTraining,
-    recorder: Recorder,
-    seed: int,
 ) -> EngineResult:
-    scores = [
-        score_pass(network, here.store, here.mean_std, views=config.views, precision=config.precision)
-        for network in training.population.networks()
-    ]
+    data = run.data
+    scores = [run.score(network, views=config.views) for network in training.population.networks()]
     margin = np.mean([test_time_margin(one.log_probs, data.given_labels) for one in scores], axis=0)
     area = np.mean([tracker.margin() for tracker in training.trackers], axis=0)
     # drop_last and max_batches can leave a sample unvisited: it stands in the middle of this ranking.
@@ -337,28 +307,17 @@ def _result(
     area = np.where(data.labeled, area, np.nan)
     mean = np.asarray(np.mean([normalized_probs(one.log_probs) for one in scores], axis=0, dtype=np.float32))
     probs = (mean / mean.sum(axis=1, keepdims=True)).astype(np.float32)
-    return EngineResult(
+    return run.result(
         pred_probs=probs,
         trust_score=trust_from_evidence(margin, area),
         signals={
             name: np.where(data.labeled, values, np.float32("nan"))
             for name, values in final.tally.signals().items()
         },
-        signal_history=recorder.signal_history,
         # The two networks share no axes, so their features stand side by side.
         embeddings=np.concatenate([one.embeddings for one in scores], axis=1),
-        history=recorder.history,
-        provenance=Provenance(
-            engine="coteaching",
-            config=config.as_dict(),
-            seed=seed,
-            device=describe_device(here.device),
-            versions=versions(),
-            seconds=recorder.seconds,
-            peak_memory_bytes=peak_memory_bytes(here.device),
-            notes=_notes(config, here, schedule, training)
-            | {"warnings": _warnings(config, schedule, data.given_labels, probs)},
-        ),
+        notes=_notes(config, here, schedule, training)
+        | {"warnings": _warnings(config, schedule, data.given_labels, probs)},
     )
 
 

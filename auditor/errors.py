@@ -45,6 +45,10 @@ class ExportRefusedError(AuditorError):
     """The export would lose or overwrite something, or has nothing to write."""
 
 
+class WeightsError(AuditorError):
+    """Weights of a backbone cannot be fetched; nothing was kept."""
+
+
 class FiftyOneError(AuditorError):
     """FiftyOne or its MongoDB is missing, of a wrong version or not reachable."""
 

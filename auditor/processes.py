@@ -1,4 +1,4 @@
-"""Processes of this machine: is the one that was recorded still the same one, and may this one fork?"""
+"""Processes of this machine, whatever its system: what they may use, who lives, and may this one fork?"""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_forking.acquire, after_in_parent=_forking.release, after_in_child=_forking.release
     )
+NICENESS = 5
+"""0 is usual, 19 goes last."""
 
 
 def process_lives(pid: int, started: float | None) -> bool:
@@ -39,3 +41,14 @@ def may_fork() -> bool:
     """Whether no thread of this process could be in the middle of something while it forks."""
     others = [thread for thread in threading.enumerate() if thread is not threading.current_thread()]
     return all(thread.name == BETWEEN_FORKS for thread in others)
+
+
+def usable_cores() -> int:
+    """Processors that this process may use, at least 1; macOS tells only how many there are."""
+    this = psutil.Process()
+    return len(this.cpu_affinity()) if hasattr(this, "cpu_affinity") else psutil.cpu_count() or 1
+
+
+def yield_to_others() -> None:
+    """Let everything else that a person does at the machine go first."""
+    psutil.Process().nice(psutil.BELOW_NORMAL_PRIORITY_CLASS if psutil.WINDOWS else NICENESS)

@@ -7,6 +7,7 @@ __all__ = [
     "curves",
     "demo",
     "downloads",
+    "engine_settings",
     "fiftyone",
     "filters",
     "importing",

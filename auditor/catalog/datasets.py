@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -27,6 +26,7 @@ from auditor.catalog.models import (
     VerdictTable,
 )
 from auditor.errors import NotFoundError
+from auditor.wording import did_you_mean
 
 ROWS_A_STATEMENT = 5_000
 
@@ -56,8 +56,7 @@ def get(session: Session, name: str) -> DatasetTable:
     found = session.exec(select(DatasetTable).where(DatasetTable.name == name)).first()
     if found is None:
         names = [row.name for row in list_all(session)]
-        near = difflib.get_close_matches(name, names, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "`auditor status` lists what is there."
+        hint = did_you_mean(name, names, "`auditor status` lists what is there.")
         raise NotFoundError(f"There is no dataset {name!r}; {hint}")
     return found
 

@@ -116,6 +116,7 @@ def audit(
     as_json: bool,
 ) -> None:
     """Train the engines on dataset NAME and score every label. Ctrl-C keeps what was reached."""
+    from auditor import engine_bridge
     from auditor.audits import own_models, plan
     from auditor.cli import output
 
@@ -134,7 +135,7 @@ def audit(
     if resume:
         audit_id = plan.newest_unfinished(name)
     else:
-        options = output.parsed_settings(settings)
+        options = engine_bridge.options_of(settings)
         audit_id = plan.plan(
             name, engines, preset=preset, device=device, seed=seed, options=options, map_method=map_method
         )
@@ -151,13 +152,14 @@ def audit(
 @click.argument("job_id", type=int)
 def job(job_id: int) -> None:
     """Do a job's work in this process (started by `audit` and by the app)."""
-    from auditor import kinds
+    from auditor import kinds, processes
 
     def interrupt(number: int, _frame: object) -> NoReturn:
         signal.signal(number, signal.SIG_IGN)  # a second one does not interrupt the clearing up
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, interrupt)
+    processes.yield_to_others()
     kinds.run(job_id)
 
 
@@ -305,6 +307,7 @@ def simulate(
     as_json: bool,
 ) -> None:
     """Plant known errors in NAME's labels (in memory only) and say which engine finds most of them."""
+    from auditor import engine_bridge
     from auditor.cli import output
     from auditor.experiments import tournament
 
@@ -316,7 +319,7 @@ def simulate(
             seeds=range(seeds),
             preset=preset,
             device=device,
-            options=output.parsed_settings(settings),
+            options=engine_bridge.options_of(settings),
             on_progress=progress,
         )
     output.tournament(result, as_json=as_json)
@@ -341,10 +344,11 @@ def compare(name: str, seeds: int, settings: tuple[str, ...], as_json: bool, **o
 
     The cleaned labels are those that `export` writes with the same --policy, --max-fdr and --audit.
     """
+    from auditor import engine_bridge
     from auditor.cli import output
     from auditor.experiments import before_after
 
-    fields = output.parsed_settings([f"cross_entropy.{text}" for text in settings])
+    fields = engine_bridge.options_of([f"cross_entropy.{text}" for text in settings])
     with output.step_progress() as progress:
         result = before_after.before_after(
             name,

@@ -6,7 +6,6 @@ Every step streams. What is held in memory for N samples is a few numbers each (
 from __future__ import annotations
 
 import itertools
-import os
 import shutil
 from array import array
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from auditor.errors import ImportRefusedError
+from auditor.files import reserve
 from auditor.importing.pool import (
     CacheFile,
     Hashed,
@@ -262,11 +262,8 @@ class Builder:
                 f"the decoded images need {needed / 2**20:,.0f} MB and {free / 2**20:,.0f} MB are free in "
                 f"{self.folder.parent}; free some space or choose a smaller --image-size."
             )
-        with open(path, "wb") as stream:
-            stream.write(header)
-            stream.flush()
-            # Taken at once: writing into a sparse map on a full disk would kill the process (SIGBUS).
-            os.posix_fallocate(stream.fileno(), 0, needed)
+        path.write_bytes(header)
+        reserve(path, needed)
         return CacheFile(str(path), len(header), channels, size), shape
 
 

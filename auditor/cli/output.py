@@ -53,7 +53,8 @@ def step_progress() -> Iterator[OnProgress]:
     try:
         yield show
     finally:
-        bar.stop()
+        if bar.live.is_started:  # else it would print an empty line
+            bar.stop()
 
 
 def import_report(report: Any, *, as_json: bool) -> None:

@@ -52,9 +52,12 @@ def step_progress() -> Iterator[OnProgress]:
 
     try:
         yield show
-    finally:
-        if bar.live.is_started:  # else it would print an empty line
-            bar.stop()
+    except BaseException:
+        bar.live.transient = True
+        bar.live.stop()  # nothing but the reason is left on the screen
+        raise
+    if bar.live.is_started:
+        bar.stop()
 
 
 def import_report(report: Any, *, as_json: bool) -> None:

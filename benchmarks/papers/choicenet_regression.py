@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from benchmarks.papers.choicenet_regression_config import RegressionConfig
-from engines.choicenet.cholesky import CholeskyBlock, Mixture, correlation_kl, outer_factor
+from engines.choicenet.cholesky import CholeskyBlock, Mixture, correlation_kl, outer_factor, safe_root
 from engines.contract import EngineInputError
 from engines.shared.device import make_generator, resolve_device, seeded_init
 
@@ -236,7 +236,7 @@ def sample_independent_means(mixture: Mixture, noise: Tensor) -> Tensor:
         mixture: the components.
         noise: (B, K, D) standard normals.
     """
-    scale = outer_factor(mixture.rho, mixture.outer) * mixture.weight_variance.sqrt()
+    scale = outer_factor(mixture.rho, mixture.outer) * safe_root(mixture.weight_variance)
     return mixture.means() + scale[:, :, None] * noise
 
 

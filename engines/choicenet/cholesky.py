@@ -88,7 +88,7 @@ class Mixture:
         Args:
             shared_noise: two (B, D) tensors of standard normals, for W* and for Z.
         """
-        scale = self.weight_variance.sqrt()
+        scale = safe_root(self.weight_variance)
         target_noise, other_noise = (scale * noise for noise in shared_noise)
         rho = self.rho[:, :, None]
         drawn = rho * target_noise[:, None, :] + complement_root(rho) * other_noise[:, None, :]
@@ -200,6 +200,12 @@ def complement_root(rho: Tensor) -> Tensor:
     """sqrt(1 - rho²) with a bounded gradient near |rho| = 1, where it is exactly 0."""
     square = 1.0 - rho.square()
     return torch.where(square > 0, square.clamp_min(_SMALLEST_SQUARE).sqrt(), torch.zeros_like(square))
+
+
+def safe_root(square: Tensor) -> Tensor:
+    """Square root whose gradient at 0 is 0: the features of a sample may all be 0 behind a ReLU."""
+    positive = square > 0
+    return torch.where(positive, torch.where(positive, square, 1.0).sqrt(), 0.0)
 
 
 def outer_factor(rho: Tensor, outer: str) -> Tensor:

@@ -13,8 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engines.contract import EngineError, SignalSpec
+from engines.contract import SignalSpec
 from engines.coteaching.rules import Choice
+from engines.shared.losses import require_finite
 from engines.shared.scoring import rank_percentile
 
 SIGNALS = {
@@ -89,8 +90,7 @@ class EpochLog:
             EngineError: the loss is no longer finite.
         """
         loss, kept, accuracy = (self._sums / self._counts.clamp(min=1e-12)).tolist()
-        if not np.isfinite(loss):
-            raise EngineError("the training loss is no longer a number; lower learning_rate.")
+        require_finite(loss)
         losses = self._losses.cpu().numpy()
         return EpochOutcome(loss, kept, accuracy, self._selected.cpu().numpy(), losses, np.isfinite(losses))
 

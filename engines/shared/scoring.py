@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from engines.contract import UNLABELED
 from engines.shared.device import autocast
 from engines.shared.loader import MeanStd
-from engines.shared.losses import log_margin
+from engines.shared.losses import log_margin, require_finite
 from engines.shared.rows import Rows
 
 ROWS_AT_ONCE = 65_536
@@ -53,6 +53,9 @@ def score_pass(
     ``mean_std`` None feeds rows as they are (images in [0, 1]); ``batch_size`` None is ``store.scoring_batch``.
     ``index`` (M,) int64 scores those rows only, in that order. Deterministic; the network's mode is restored.
     Memory: one batch on the device, and the three results, N * (2K + D) * 4 bytes, on the CPU.
+
+    Raises:
+        EngineError: a log-probability is not finite, because the training has diverged.
     """
     order = torch.arange(store.num_samples) if index is None else index
     batch_size = batch_size or store.scoring_batch
@@ -71,6 +74,7 @@ def score_pass(
     network.train(was_training)
     assert log_probs is not None
     assert embeddings is not None
+    require_finite(log_probs, "what the network says")
     return Scores(log_probs, normalized_probs(log_probs), embeddings)
 
 

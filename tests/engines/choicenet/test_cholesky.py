@@ -347,3 +347,20 @@ def test_label_signals__rho_follows_the_responsible_component() -> None:
     torch.testing.assert_close(signals["p_target"], torch.tensor([1.0, 0.0]))
     torch.testing.assert_close(signals["rho_x"], torch.tensor([0.3, 0.3]))
     torch.testing.assert_close(signals["pi_1"], torch.tensor([0.5, 0.5]))
+
+
+@pytest.mark.parametrize("sharing", ["shared", "independent"])
+def test_sample__features_that_are_all_zero_have_a_finite_gradient(sharing: str) -> None:
+    """Behind a ReLU a sample may have no feature at all: its outputs are then without weight noise."""
+    torch.manual_seed(0)
+    block = CholeskyBlock(4, 3, num_components=3)
+    features = torch.rand(5, 4)
+    features[2] = 0.0
+    features.requires_grad_()
+    mixture = block(features)
+    noise = torch.Generator().manual_seed(1)
+    mixture.sample(noise, sharing=sharing).sum().backward()
+    assert features.grad is not None
+    for gradient in (features.grad, *(value.grad for value in block.parameters())):
+        assert gradient is not None
+        assert gradient.isfinite().all()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from engines.contract import EngineInputError, EngineResult, TrainingData
+from engines.contract import EngineError, EngineInputError, EngineResult, TrainingData
 from engines.metrics import auroc
 from engines.shared.run import Run
 from engines.umn.config import METHODS, UMNConfig
@@ -357,3 +357,14 @@ def test_train__finds_planted_errors(noise: str) -> None:
     data, wrong = digits_data(500, noise=noise, noise_rate=0.2)
     result = run(data, epochs=10, batch_size=64)
     assert auroc(wrong, 1 - result.trust_score) > 0.93
+
+
+@pytest.mark.parametrize("method", ["umn", "supervised"])
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_train__that_diverges_says_so(method: str, epochs: int) -> None:
+    data, _ = digits_data(60)
+    config = UMNConfig(
+        network="umn_mlp", method=method, epochs=epochs, batch_size=60, learning_rate=1e30, rotations=1
+    )
+    with pytest.raises(EngineError, match="lower learning_rate"):
+        train(data, config, device="cpu")

@@ -289,10 +289,11 @@ def test_import__a_refused_one_shows_its_rows_until_it_is_dismissed(tmp_path: Pa
     arguments = {"source": str(upload), "options": {}, "upload": str(upload)}
     with session() as open_session:
         job_id = catalog_jobs.create(open_session, "import", "photos", arguments=arguments)
-        refused = {"problems": [("labels.csv", "7", "the file is missing")]}
+        refused = {"problems": [("labels.csv", "7", "the file is missing")], "field": "skip_bad"}
         catalog_jobs.change(open_session, job_id, status="failed", error="One row.", result=refused)
     app = open_page("import_")
     assert "One row" in texts(app)
+    assert "Leave out rows with problems" in texts(app)
     assert app.dataframe[0].value.problem.tolist() == ["the file is missing"]
     assert upload.exists()
     app.button(key=f"job_dismiss_{job_id}").click().run()

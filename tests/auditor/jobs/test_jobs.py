@@ -152,6 +152,7 @@ def test_error__a_refusal_is_one_line_and_names_the_rows(audited: tuple[Digits, 
     refused = end_of(start_import(source))
     assert bad.name in (refused.error or "")
     assert [Path(file).name for file, _, _ in (refused.job.result or {})["problems"]] == [bad.name]
+    assert (refused.job.result or {})["field"] == "skip_bad"
     with pytest.raises(JobRefusedError, match="no kind of job 'magic'; there are audit, import"):
         jobs.start("magic", "digits")
 

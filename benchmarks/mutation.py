@@ -76,9 +76,11 @@ TESTS = {
 """The tests of a package, quickest first; references first of all (they notice most)."""
 
 EXPLAINED: dict[str, str] = {
-    "engines/coteaching/schedule_search.py _train_trials: repeat + 1  ->  repeat - 1": (
-        "between repeats this number is only read together with an epoch, which is None there"
+    "engines/meta/fused_tangents.py setup_context: False  ->  True": (
+        "zeros are made in place of a missing gradient or tangent: more work, the same numbers"
     ),
+    "engines/shared/run.py __init__: open_rows(data.inputs, self.device, resident=config.resident)"
+    "  ->  open_rows(data.inputs, self.device)": "where rows are kept in memory, not what they are",
 }
 """Survivors that change nothing anyone could see: ``file: change`` -> the reason."""
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import psutil
 
 from auditor.errors import AuditFailedError
 
@@ -103,14 +102,6 @@ def download_checked(url: str, path: Path, *, progress: bool) -> None:
     from engines.networks.pretrained import fetch_checked
 
     fetch_checked(url, path, progress=progress)
-
-
-def usable_cores() -> int:
-    """Cores that this process may use."""
-    try:
-        return max(1, len(psutil.Process().cpu_affinity()))
-    except AttributeError:  # macOS does not tell
-        return psutil.cpu_count() or 1
 
 
 def embed(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from auditor import jobs
+from auditor import jobs, processes
 from auditor.audits import worker
 from auditor.catalog import datasets
 from auditor.catalog import jobs as catalog_jobs
@@ -19,9 +18,6 @@ from auditor.importing import imports
 from auditor.jobs import KINDS, Job, Reporter
 from auditor.outputs import export, report
 from auditor.settings import settings
-
-NICENESS = 5
-"""Work that trains yields to the app and to whatever else a person does at the machine."""
 
 Work = Callable[[Job, Reporter], dict[str, Any] | None]
 
@@ -38,7 +34,7 @@ def run(job_id: int) -> None:
 
 def _work(job: Job, tell: Reporter) -> dict[str, Any] | None:
     if KINDS[job.kind].goes_on:  # what goes on after a kill is what trains
-        os.nice(NICENESS)
+        processes.yield_to_others()
     return WORK[job.kind](job, tell)
 
 

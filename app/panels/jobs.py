@@ -83,7 +83,6 @@ def draw_problems(rows: list[tuple[object, object, object]]) -> None:
     """Rows of a source that cannot be used: file, row, what is wrong."""
     st.markdown("**Problems**")
     table = pd.DataFrame(rows, columns=["file", "row", "problem"]).astype(str).replace("None", "")
-    table["problem"] = table.problem.map(words.on_the_page)
     st.dataframe(table, hide_index=True, height=min(240, 40 + 36 * len(rows)))
 
 
@@ -111,7 +110,7 @@ def _draw_one(
             draw_result(job)
         elif seen.is_over:
             tell = st.info if seen.state == "cancelled" else st.error
-            tell(f"{plain(seen.title)}: {plain(words.on_the_page(seen.error or 'it failed'))}")
+            tell(f"{plain(seen.title)}: {plain(seen.error or 'it failed')}")
         else:
             st.progress(job.progress, text=f"**{plain(seen.title)}** · {_how_far(seen)}")
         if "about" in found:

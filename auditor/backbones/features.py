@@ -20,14 +20,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor import backbone_bridge
-from auditor.errors import ImportRefusedError, NotFoundError
+from auditor.backbones import weights
+from auditor.backbones.shelf import PREFERRED
+from auditor.catalog import datasets
+from auditor.catalog.db import session
+from auditor.errors import AuditFailedError, ImportRefusedError, NotFoundError
 from auditor.files import written_whole
+from auditor.processes import usable_cores
 from auditor.settings import settings
 
 FOLDER = "features"
 CHUNK = 128
 """Rows a range."""
 DEFAULT_VIEWS = 4
+NO_BACKBONE = "none"
+"""In place of a name: train on the images from scratch."""
+WITHOUT = (
+    "No weights of a backbone are on this machine, so the engines train from scratch. With a pretrained "
+    "backbone they find more wrong labels, in minutes: `auditor weights list` shows which."
+)
 OnRows = Callable[[int, int], None]
 """Called with the number of rows that are done and of all rows; what it raises stops the work."""
 
@@ -54,7 +65,7 @@ class FeatureSource:
 
 
 def of_backbone(
-    name: str, weights: Path, *, side: int | None = None, views: int = DEFAULT_VIEWS
+    name: str, file: Path, *, side: int | None = None, views: int = DEFAULT_VIEWS
 ) -> FeatureSource:
     """The features of a backbone with these weights. Computes nothing.
 
@@ -62,10 +73,32 @@ def of_backbone(
         AuditFailedError: unknown backbone, or views that there are not.
     """
     config = backbone_bridge.input_config(name, side=side, views=views)
-    digest = backbone_bridge.weights_hash(weights)
+    digest = backbone_bridge.weights_hash(file)
     slug = "".join(letter if letter.isalnum() else "-" for letter in name)
     key = f"{slug}-{digest[:12]}-{config.side}px-{views}v"
-    return FeatureSource(key, name, str(weights), digest, config.side, views)
+    return FeatureSource(key, name, str(file), digest, config.side, views)
+
+
+def choose(
+    name: str | None, file: Path | None = None, *, side: int | None = None, views: int = DEFAULT_VIEWS
+) -> FeatureSource | None:
+    """What an audit looks through: the backbone that is named, else the first of the shelf whose weights are here.
+
+    ``name`` may be ``NO_BACKBONE``. None where the engines train on the images from scratch.
+
+    Raises:
+        NotFoundError: a backbone is named that has no weights on this machine.
+        AuditFailedError: unknown backbone, weights without a name, or views that there are not.
+    """
+    if name is None and file is not None:
+        raise AuditFailedError("Weights need the name of their network; write --backbone NAME too.")
+    if name == NO_BACKBONE:
+        return None
+    if name is None:
+        found = next((each for each in map(weights.present, PREFERRED) if each is not None), None)
+    else:
+        found = weights.find(name, file)
+    return None if found is None else of_backbone(found.name, found.path, side=side, views=views)
 
 
 def is_complete(dataset_id: int, source: FeatureSource) -> bool:
@@ -152,10 +185,23 @@ def embed(
             side=source.side,
             views=source.views,
             device=device,
-            processes=processes or backbone_bridge.usable_cores(),
+            processes=processes or usable_cores(),
             on_done=mark,
         )
     return load(dataset_id, source)
+
+
+def add_own_of(dataset_name: str, file: Path) -> FeatureSource:
+    """``add_own`` for the dataset of that name.
+
+    Raises:
+        NotFoundError: there is no such dataset.
+        ImportRefusedError: as ``add_own``.
+    """
+    with session() as open_session:
+        dataset = datasets.get(open_session, dataset_name)
+    assert dataset.id is not None
+    return add_own(dataset.id, dataset.num_samples, file, name=file.stem)
 
 
 def add_own(dataset_id: int, num_samples: int, features: NDArray[Any] | Path, *, name: str) -> FeatureSource:

@@ -33,11 +33,6 @@ def log_margin(logits: Tensor, labels: Tensor) -> Tensor:
     return (given - best_other).masked_fill(labels < 0, float("nan"))
 
 
-def entropy(probs: Tensor) -> Tensor:
-    """-sum_c p_c log p_c of each row: (B, K) -> (B,), in [0, log K]; 0 log 0 = 0."""
-    return torch.special.entr(_at_least_float32(probs)).sum(dim=1)
-
-
 def _at_least_float32(values: Tensor) -> Tensor:
     """Half precision is for matrix products; logs and sums over classes need more digits."""
     return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values

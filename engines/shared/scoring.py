@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -188,9 +189,7 @@ def rank_percentile(values: ArrayLike) -> NDArray[np.float64]:
     percentile = np.full(array.shape, np.nan)
     known = ~np.isnan(array)
     if known.any():
-        _, inverse, counts = np.unique(array[known], return_inverse=True, return_counts=True)
-        mean_rank = np.cumsum(counts) - (counts - 1) / 2.0  # 1-based
-        percentile[known] = (mean_rank[inverse] - 0.5) / known.sum()
+        percentile[known] = (rankdata(array[known]) - 0.5) / known.sum()
     return percentile
 
 

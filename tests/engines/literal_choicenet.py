@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from engines.choicenet.regression_config import RegressionConfig
 from torch import Tensor
 from torch.nn import functional as F
 
+from benchmarks.papers.choicenet_regression_config import RegressionConfig
 from engines.choicenet.config import ChoiceNetConfig
 from engines.contract import TrainingData
 from engines.shared.device import derive_seed, make_generator, seeded_init

@@ -123,18 +123,6 @@ def test_split_rows__proxies_cost_the_same_whoever_judges_them() -> None:
     assert len(by_trusted.train) == len(by_given_labels.train) == 120
 
 
-@pytest.mark.parametrize("num_trusted", [0, 150])
-def test_preset__quick_spends_at_most_a_third_of_its_passes_on_the_search(num_trusted: int) -> None:
-    data, _ = digits_data(400, num_trusted=num_trusted)
-    config = CoteachingConfig.preset("quick")
-    split = split_rows(data, config, 0)
-    assert split is not None
-    trials = len(config.anchors) + config.search_iterations * config.search_samples
-    after = config.search_epochs - config.warmup_epochs
-    search = (config.warmup_epochs + trials * after) * len(split.train)
-    assert search <= (search + config.epochs * data.num_samples) / 3
-
-
 def test_train__too_few_samples_to_search_fall_back_to_equation_4() -> None:
     data, _ = digits_data(30)
     notes = run(tiny(), data).provenance.notes

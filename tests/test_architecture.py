@@ -33,31 +33,30 @@ FLOORS = {
         ("screens",),
         ("panels",),
         ("server",),
-        ("jobs",),
         ("session",),
         ("components",),
     ),
     "auditor": (
         ("__main__",),
         ("cli",),
+        ("kinds",),
         ("api", "experiments"),
         ("fiftyone_bridge",),
         ("outputs",),
         ("importing",),
         ("audits",),
-        ("pictures", "review"),
+        ("backbones", "jobs", "pictures", "review"),
         ("catalog",),
         ("statistics",),
-        ("engine_bridge", "tables"),
-        ("errors", "files", "processes", "settings", "vocabulary", "wording"),
+        ("backbone_bridge", "engine_bridge", "tables"),
+        ("errors", "files", "processes", "progress", "settings", "vocabulary", "wording"),
     ),
     "engines": (
         ("registry",),
-        ("choicenet", "coteaching", "cross_entropy", "l2b", "umn"),
-        ("meta",),
+        ("choicenet", "coteaching", "cross_entropy", "l2b", "neighbours", "umn"),
+        ("backbones", "meta"),
         ("shared",),
         ("networks",),
-        ("noise",),
         ("contract", "metrics"),
     ),
 }
@@ -70,6 +69,7 @@ EXCEPTIONS = {
     # Reads torchvision's own data sets by name; torchvision is imported when such a source is opened.
     "auditor/pictures/sources/torchvision_sets.py": {"torchvision"},
 }
+BRIDGES = ("engine_bridge.py", "backbone_bridge.py")
 FIFTYONE_AT_HOME = ("auditor/fiftyone_bridge/", "auditor/pictures/sources/fiftyone_sets.py")
 LAZY_FACES = {"auditor", "engines"}
 """Faces that load what they name when it is asked for; they stand above every floor."""
@@ -103,6 +103,7 @@ def package_of(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).parent.parts)
 
 
+@functools.cache
 def imports_of(path: Path) -> set[str]:
     return imported_modules(path.read_text(), package_of(path))
 
@@ -213,6 +214,7 @@ def test_package__is_entered_by_its_face(path: Path) -> None:
             )
 
 
+@functools.cache
 def packages_entered(name: str, importer: str) -> list[str]:
     """The packages inside a layer that ``name`` lies in and the importer does not."""
     parts = name.split(".")
@@ -243,13 +245,14 @@ def test_face__names_what_exists(package: str) -> None:
 
 @pytest.mark.parametrize("path", layer_files("auditor"), ids=_id)
 def test_auditor__imports_engines_in_the_bridge_only(path: Path) -> None:
-    if path.name == "engine_bridge.py":
+    if path.name in BRIDGES:
         return
-    assert "engines" not in packages_of(imports_of(path)), f"{_id(path)}: only engine_bridge.py may"
+    assert "engines" not in packages_of(imports_of(path)), f"{_id(path)}: only {BRIDGES} may"
 
 
-def test_engine_bridge__does_not_load_engines_at_import() -> None:
-    path = ROOT / "auditor" / "engine_bridge.py"
+@pytest.mark.parametrize("name", BRIDGES)
+def test_bridge__does_not_load_engines_at_import(name: str) -> None:
+    path = ROOT / "auditor" / name
     top = "\n".join(
         ast.unparse(node)
         for node in ast.parse(path.read_text()).body

@@ -12,6 +12,8 @@ from typing import Any
 
 import streamlit as st
 
+from auditor import vocabulary
+
 FOLDER = Path(__file__).parent
 NAME_COOKIE = "auditor_reviewer"
 SHARED = ("core.js", "layer.js", "viewer.js")
@@ -66,6 +68,7 @@ def review_bench(
             "audit": audit_id,
             "classNames": class_names,
             "reviewer": reviewer,
+            "decisions": vocabulary.for_screens(),
             "queue": queue,
             "mode": mode,
             "pageSize": page_size,
@@ -135,6 +138,7 @@ def embedding_map(
             "audit": audit_id,
             "engine": engine,
             "classNames": class_names,
+            "decisions": vocabulary.for_screens(),
             "colour": colour,
             "region": region,
             "version": version,

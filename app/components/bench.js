@@ -191,9 +191,10 @@ class Bench {
 
   verdictText(item) {
     if (!item.decision) return "";
-    const words = { relabel: `→ ${this.className(item.label)}` };
-    if (item.decision === "multiple") words.multiple = (item.labels || []).map((l) => this.className(l)).join(" + ");
-    const text = words[item.decision] || WORDS[item.decision];
+    const { takes, words } = this.data.decisions[item.decision];
+    let text = words;
+    if (takes === "class") text = `→ ${this.className(item.label)}`;
+    if (takes === "classes") text = (item.labels || []).map((l) => this.className(l)).join(" + ") || words;
     return item.reviewer && item.reviewer !== this.data.reviewer ? `${text} · ${item.reviewer}` : text;
   }
 
@@ -474,7 +475,7 @@ class Bench {
   // -- pickers and help ------------------------------------------------------------------------------------
 
   help() {
-    showKeys(this.layer, HELP);
+    showKeys(this.layer, benchHelp(this.data.decisions));
   }
 
   pickClass() {
@@ -484,8 +485,8 @@ class Bench {
     });
   }
 
-  pickSeveral() {
-    showSeveral(this.layer, this.data.classNames, (labels) => this.verdict("multiple", labels));
+  pickSeveral(decision) {
+    showSeveral(this.layer, this.data.classNames, (labels) => this.verdict(decision, labels));
   }
 
   onKey(event) {
@@ -506,10 +507,8 @@ class Bench {
     const moves = { ArrowLeft: -1, ArrowRight: 1 };
     if (grid) Object.assign(moves, { ArrowUp: -this.columns(), ArrowDown: this.columns() });
     if (key in moves && this.items.length) this.moveTo(this.cursor + moves[key]);
-    else if (key in DECISION_KEYS) this.verdict(DECISION_KEYS[key]);
-    else if (key === "w") this.suggestion();
+    else if (decisionOfKey(this.data.decisions, key)) decideBy(this, decisionOfKey(this.data.decisions, key))();
     else if (key === "l") this.pickClass();
-    else if (key === "m") this.pickSeveral();
     else if (key === "z") this.undo();
     else if (key === "v") this.enlarge();
     else if (key === "g") this.toggleMode();

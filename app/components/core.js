@@ -22,16 +22,6 @@ const percent = (value) => {
   return `${Math.round(hundredths)} %`;
 };
 
-const WORDS = {
-  keep: "kept",
-  relabel: "relabeled",
-  exclude: "excluded",
-  unsure: "not sure",
-  multiple: "several classes",
-  none: "no class fits",
-  unreadable: "unreadable",
-};
-
 class Server {
   constructor(connection) {
     this.connection = connection;

@@ -1,16 +1,11 @@
 // What stands around the bench's cards: the line of figures, the toolbar, the list of keys.
 
-const DECISION_KEYS = { q: "keep", e: "exclude", n: "unsure", u: "unreadable", 0: "none" };
-const HELP = [
-  ["Q", "keep the given label"],
-  ["W", "take the suggestion"],
+// Keys beside those of the decisions, which the page sends (``vocabulary.py``).
+const CLASS_KEYS = [
   ["1 – 9", "the likeliest classes, in the order shown"],
   ["L", "any other class: type its name"],
-  ["E", "exclude the sample"],
-  ["N", "not sure"],
-  ["M", "several classes apply"],
-  ["0", "none of the classes applies"],
-  ["U", "unreadable image"],
+];
+const BENCH_KEYS = [
   ["Z", "undo your last decision"],
   ["← →", "previous and next (↑ ↓ in the grid)"],
   ["Space", "select a tile; Shift + click selects a range"],
@@ -19,6 +14,23 @@ const HELP = [
   ["Enter", "next page, once every tile of a page is decided"],
   ["?", "this list"],
 ];
+
+function benchHelp(decisions) {
+  const rows = Object.values(decisions).flatMap(({ key, help, takes }) => [
+    [key.toUpperCase(), help], ...(takes === "class" ? CLASS_KEYS : []),
+  ]);
+  return [...rows, ...BENCH_KEYS];
+}
+
+const decisionOfKey = (decisions, key) => Object.keys(decisions).find((name) => decisions[name].key === key);
+
+// What a decision's key and button do: one that names a class takes the suggestion, one that names several asks for them.
+function decideBy(bench, name) {
+  const { takes } = bench.data.decisions[name];
+  if (takes === "class") return () => bench.suggestion();
+  if (takes === "classes") return () => bench.pickSeveral(name);
+  return () => bench.verdict(name);
+}
 
 function drawFigures(line, progress) {
   const figure = (label, value, title, tone = "") =>
@@ -40,16 +52,12 @@ function verdictButtons(bench) {
     el("button", { class: `action ${tone}`, onclick: action, "data-key": key, "aria-keyshortcuts": key }, [
       el("kbd", { text: key }), el("span", { text }),
     ]);
-  const decide = (decision) => () => bench.verdict(decision);
+  const decisions = Object.entries(bench.data.decisions).flatMap(([name, about]) => [
+    button(about.key.toUpperCase(), about.button, decideBy(bench, name), name),
+    about.takes === "class" ? button("L", "Other class", () => bench.pickClass()) : null,
+  ]);
   return [
-    button("Q", "Keep", decide("keep"), "keep"),
-    button("W", "Take suggestion", () => bench.suggestion(), "relabel"),
-    button("L", "Other class", () => bench.pickClass()),
-    button("E", "Exclude", decide("exclude"), "exclude"),
-    button("N", "Not sure", decide("unsure"), "unsure"),
-    button("M", "Several", () => bench.pickSeveral()),
-    button("0", "None fits", decide("none")),
-    button("U", "Unreadable", decide("unreadable")),
+    ...decisions.filter(Boolean),
     el("span", { class: "gap" }),
     button("Z", "Undo", () => bench.undo()),
     button("G", bench.mode === "grid" ? "Single" : "Grid", () => bench.toggleMode()),

@@ -77,13 +77,17 @@ class EmbeddingMap {
   colourOf(group) {
     if (group === 65535) return FAINT;
     if (this.data.colour === "trust") return TRUST[group];
-    if (this.data.colour === "review") return REVIEW[group];
+    if (this.data.colour === "review") return this.decided(group).colour;
     return PALETTE[group % PALETTE.length];
+  }
+
+  decided(code) {
+    return this.data.decisions[this.points.decisionNames[code]];
   }
 
   nameOf(group) {
     if (this.data.colour === "trust") return group === 65535 ? "no score" : `trust ${(group / 6).toFixed(2)} – ${((group + 1) / 6).toFixed(2)}`;
-    if (this.data.colour === "review") return group === 65535 ? "undecided" : REVIEW_WORDS[group];
+    if (this.data.colour === "review") return group === 65535 ? "undecided" : this.decided(group).words;
     return group === 65535 ? "unlabeled" : this.data.classNames[group];
   }
 
@@ -395,7 +399,7 @@ class EmbeddingMap {
         el("b", { text: `Sample ${sample}` }), el("div", { text: `given ${name(given[sample])}` }),
         el("div", { text: `suggested ${name(suggested[sample])}` }),
         el("div", { text: trust[sample] === 255 ? "no trust score" : `trust ${(trust[sample] / 254).toFixed(2)}${issue[sample] ? " · label issue" : ""}` }),
-        decision[sample] === 255 ? null : el("div", { text: REVIEW_WORDS[decision[sample]] }),
+        decision[sample] === 255 ? null : el("div", { text: this.decided(decision[sample]).words }),
       ]));
     }
     this.tip.hidden = false;

@@ -2,8 +2,6 @@
 
 const PALETTE = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6BB1", "#B0A000", "#5F6B73", "#A0522D"];
 const TRUST = ["#00204c", "#31446b", "#666870", "#958f78", "#cab969", "#ffe945"];
-const REVIEW = ["#009E73", "#0b76c5", "#6b7280", "#CC79A7", "#8C6BB1", "#D55E00", "#B0A000"];
-const REVIEW_WORDS = ["kept", "relabeled", "excluded", "not sure", "several classes", "no class fits", "unreadable"];
 const FAINT = "#9aa3ad";
 const MOST_NAMED = 60;
 
@@ -16,11 +14,13 @@ function unpack(buffer) {
     at += count * Kind.BYTES_PER_ELEMENT;
     return column;
   };
-  return {
+  const columns = {
     count, corner: [view.getFloat32(4, true), view.getFloat32(8, true)], side: view.getFloat32(12, true),
     x: take(Uint16Array), y: take(Uint16Array), given: take(Uint16Array), suggested: take(Uint16Array),
     trust: take(Uint8Array), issue: take(Uint8Array), decision: take(Uint8Array),
   };
+  // The decisions' names stand behind their column, which counts them.
+  return { ...columns, decisionNames: JSON.parse(new TextDecoder().decode(buffer.slice(at))) };
 }
 
 // "#rrggbb" as one pixel of image data (a little-endian machine's, which all browsers run on).

@@ -13,14 +13,10 @@ from app.session import readers, words
 from app.session.failures import shown
 from auditor.catalog.models import AuditTable, DatasetTable
 from auditor.review import decisions
+from auditor.vocabulary import DECISIONS
 
 MOST_AT_ONCE = 5_000
-TAGS = {
-    "keep": "keep their given labels",
-    "relabel": "give them the class",
-    "exclude": "exclude them",
-    "unsure": "mark them as not sure",
-}
+TAGS = {name: one.of_many for name, one in DECISIONS.items() if one.of_many}
 
 
 def draw(dataset: DatasetTable, audit: AuditTable, queue: dict[str, Any], reviewer: str) -> None:
@@ -56,7 +52,7 @@ def _tag_all(dataset: DatasetTable, audit: AuditTable, inside: list[int], review
     ):
         decision = st.selectbox("All of them", list(TAGS), format_func=TAGS.__getitem__, key="map_tag")
         label = None
-        if decision == "relabel":
+        if DECISIONS[decision].takes == "class":
             label = st.selectbox(
                 "Class",
                 range(len(dataset.class_names)),

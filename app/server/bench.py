@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 
 from app.server import geometry
-from auditor import vocabulary
 from auditor.audits import arrays
 from auditor.audits import progress as review_progress
 from auditor.catalog import audits, datasets, reviews, scores
@@ -176,7 +175,7 @@ def map_bytes(audit_id: int, engine: str) -> bytes:
         suggested=table.suggested_label.to_numpy(),
         trust=table.trust_score.to_numpy(dtype=np.float64, na_value=np.nan),
         is_issue=table.is_label_issue.to_numpy(dtype=bool),
-        decisions={sample: vocabulary.DECISIONS.index(row.decision) for sample, row in decided.items()},
+        decisions={sample: row.decision for sample, row in decided.items()},
     )
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
+
+from auditor.vocabulary import DECISIONS
 
 UNDECIDED = 255
 UNLABELED = 65_535
@@ -43,18 +46,21 @@ def pack(
     suggested: NDArray[np.integer],
     trust: NDArray[np.floating],
     is_issue: NDArray[np.bool_],
-    decisions: Mapping[int, int],
+    decisions: Mapping[int, str],
 ) -> bytes:
     """Points and what colours them: N as uint32, the frame as 3 float32, then column after column.
 
     Columns in order, little endian: x, y, given, suggested (uint16 each, -1 as 65535), trust in 255ths with
-    255 for "none", is_issue, decision (uint8 each). Row i is sample i, 11 bytes a sample.
+    255 for "none", is_issue, decision (uint8 each). Row i is sample i, 11 bytes a sample. Behind them, as a JSON
+    list, the names of the decisions: the column holds places in this list, 255 where nobody decided.
     """
     corner, side = frame(points)
     placed = np.clip(np.rint((np.asarray(points, dtype=np.float64) - corner) / side * 65_535), 0, 65_535)
     decided = np.full(len(points), UNDECIDED, dtype=np.uint8)
+    occurring = set(decisions.values())
+    places = {name: place for place, name in enumerate(one for one in DECISIONS if one in occurring)}
     if decisions:
-        decided[list(decisions)] = list(decisions.values())
+        decided[list(decisions)] = [places[name] for name in decisions.values()]
     trusted = np.where(np.isnan(trust), 255, np.clip(np.rint(trust * 254), 0, 254))
     columns = [
         placed[:, 0].astype("<u2"),
@@ -66,4 +72,4 @@ def pack(
         decided,
     ]
     head = np.uint32(len(points)).tobytes() + np.array([*corner, side], dtype="<f4").tobytes()
-    return head + b"".join(column.tobytes() for column in columns)
+    return head + b"".join(column.tobytes() for column in columns) + json.dumps(list(places)).encode()

@@ -13,22 +13,37 @@ from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable
 ROUGH_S = {"quick": 45.0, "standard": 600.0, "paper": 7_200.0}
 """Seconds an engine takes for 2,000 grey images of 28 pixels on two CPU cores, by preset."""
 ROUGH_WORK = 2_000 * 28 * 28
+ROUGH_FEATURES_S = {"quick": 10.0, "standard": 60.0, "paper": 300.0}
+"""Seconds an engine takes for 25,000 rows of features on one CPU core, by preset."""
+ROUGH_SAMPLES = 25_000
 
 
-def seconds(dataset: DatasetTable, engines: Sequence[str], preset: str) -> tuple[float, bool]:
+def seconds(
+    dataset: DatasetTable, engines: Sequence[str], preset: str, *, on_features: bool = False
+) -> tuple[float, bool]:
     """(estimated seconds, whether every engine was timed on this machine before)."""
     with session() as open_session:
-        known = timed_before(open_session, dataset, preset)
+        known = timed_before(open_session, dataset, preset, on_features=on_features)
     rough = ROUGH_S[preset] * _work(dataset) / ROUGH_WORK
+    if on_features:
+        rough = ROUGH_FEATURES_S[preset] * dataset.num_samples / ROUGH_SAMPLES
     return sum(known.get(name, rough) for name in engines), all(name in known for name in engines)
 
 
 def timed_before(
-    open_session: Session, dataset: DatasetTable, preset: str, device: str | None = None
+    open_session: Session,
+    dataset: DatasetTable,
+    preset: str,
+    device: str | None = None,
+    *,
+    on_features: bool = False,
 ) -> dict[str, float]:
-    """Seconds for the dataset by engine, from its newest finished run with that preset (and device)."""
+    """Seconds for the dataset by engine, from its newest finished run with that preset (and device).
+
+    Runs on features and on images are told apart: the former depend on the number of samples alone.
+    """
     statement = (
-        select(EngineRunTable.engine, EngineRunTable.seconds, DatasetTable)
+        select(EngineRunTable.engine, EngineRunTable.seconds, DatasetTable, AuditTable)
         .join(AuditTable, col(AuditTable.id) == EngineRunTable.audit_id)
         .join(DatasetTable, col(DatasetTable.id) == AuditTable.dataset_id)
         .where(EngineRunTable.status == "finished", AuditTable.preset == preset)
@@ -36,10 +51,13 @@ def timed_before(
     )
     if device is not None:
         statement = statement.where(AuditTable.device == device)
-    return {
-        engine: spent / _work(trained_on) * _work(dataset)
-        for engine, spent, trained_on in open_session.exec(statement)
-    }
+    known = {}
+    for engine, spent, trained_on, audit in open_session.exec(statement):
+        if ("features" in audit.options) != on_features:
+            continue
+        share = dataset.num_samples / trained_on.num_samples
+        known[engine] = spent * (share if on_features else _work(dataset) / _work(trained_on))
+    return known
 
 
 def left(open_session: Session, audit: AuditTable, runs: Sequence[EngineRunTable]) -> float | None:
@@ -54,7 +72,8 @@ def left(open_session: Session, audit: AuditTable, runs: Sequence[EngineRunTable
     if waiting:
         dataset = open_session.get(DatasetTable, audit.dataset_id)
         assert dataset is not None
-        known = timed_before(open_session, dataset, audit.preset, audit.device)
+        on_features = "features" in audit.options
+        known = timed_before(open_session, dataset, audit.preset, audit.device, on_features=on_features)
     if begun:
         mean = sum(run.seconds + begun[run.engine] for run in runs if run.engine in begun) / len(begun)
         known = dict.fromkeys(waiting, mean) | known

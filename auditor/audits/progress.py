@@ -24,7 +24,7 @@ from auditor.review import decisions, random_sample
 from auditor.review.decisions import Findings
 from auditor.settings import Settings, settings
 from auditor.statistics import ErrorsLeft, NoiseRate, noise
-from auditor.vocabulary import FOUND_WRONG
+from auditor.vocabulary import FOUND_WRONG, NOT_CLEAR, SUSPECT
 from auditor.wording import percent
 
 PAUSE_S = 120.0
@@ -71,8 +71,8 @@ def progress(dataset_id: int, audit_id: int, *, queue: pd.DataFrame | None = Non
     left = errors_left(dataset, audit, known)
     # A class for a sample that had none is no wrong label found.
     looked_at = [row for sample_id, row in outcomes.items() if sample_id in known.decided]
-    reviewed = sorted((row for row in looked_at if row.kind == "suspect"), key=lambda row: row.created_at)
-    sure = [row for row in reviewed if row.decision != "unsure"][-PACE_WINDOW:]
+    reviewed = sorted((row for row in looked_at if row.kind == SUSPECT), key=lambda row: row.created_at)
+    sure = [row for row in reviewed if row.decision not in NOT_CLEAR][-PACE_WINDOW:]
     hit_rate = sum(row.decision in FOUND_WRONG for row in sure) / len(sure) if sure else None
     return ReviewProgress(
         decided=len(known.decided),

@@ -22,7 +22,6 @@ from auditor.pictures.sources import printable
 from auditor.review import random_sample
 from auditor.review.decisions import findings, outcomes
 from auditor.statistics import (
-    LEVELS,
     MOST_SPLITS,
     ClassPair,
     ClassReport,
@@ -40,6 +39,7 @@ from auditor.statistics import (
     split_reports,
 )
 from auditor.statistics import promises as calibration
+from auditor.vocabulary import LEVELS
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ __all__ = [
     "audits",
     "datasets",
     "db",
+    "jobs",
     "models",
     "outcomes",
     "reviews",

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, event
 from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError, OperationalError
 from sqlmodel import Session, SQLModel, create_engine
 
-from auditor.catalog import models, schema
+from auditor.catalog import ids, models, schema
 from auditor.errors import AuditorError, CatalogBusyError, CatalogError
 from auditor.settings import settings
 
@@ -22,7 +22,9 @@ DAMAGED = (
     "and the next command starts an empty catalog"
 )
 
-assert models.SQLModel is SQLModel  # importing the models registers every table
+# Importing them registers every table, and counts the numbers that are given.
+assert models.SQLModel is SQLModel
+assert ids.NUMBERED
 
 
 @contextmanager
@@ -98,7 +100,7 @@ def _sqlite_pragmas(connection: Any, _record: Any) -> None:
 
 
 def _explained(error: DatabaseError) -> str:
-    text = str(error.orig)
+    text = str(error.orig).splitlines()[0]
     remedies = {
         "locked": "another process is writing for long; try again in a minute",
         "full": "free some space or point AUDITOR_HOME to another disk",

@@ -12,20 +12,9 @@ from typing import Any
 from sqlalchemy import Connection, event, func, insert, literal, select, update
 from sqlalchemy.orm import Mapper
 
-from auditor.catalog.models import AuditTable, DatasetTable, DrawTable, LastIdTable
+from auditor.catalog.models import AuditTable, DatasetTable, DrawTable, JobTable, LastIdTable
 
-NUMBERED = (DatasetTable, AuditTable, DrawTable)
-
-
-def begin(connection: Connection) -> None:
-    """Start counting where the rows of an earlier version end; a count that stands is left alone."""
-    if connection.dialect.name != "sqlite":
-        return
-    counted = set(connection.execute(select(LastIdTable.name)).scalars())
-    for table in NUMBERED:
-        name = table.__tablename__
-        if name not in counted:
-            connection.execute(insert(LastIdTable).values(name=name, last_id=_largest(table)))
+NUMBERED = (DatasetTable, AuditTable, DrawTable, JobTable)
 
 
 def _give(mapper: Mapper[Any], connection: Connection, row: Any) -> None:
@@ -34,7 +23,10 @@ def _give(mapper: Mapper[Any], connection: Connection, row: Any) -> None:
     this = LastIdTable.name == mapper.class_.__tablename__
     # Rows count too: an earlier version that is still in use adds them without counting.
     highest = func.max(LastIdTable.last_id, _largest(mapper.class_))
-    connection.execute(update(LastIdTable).where(this).values(last_id=highest + literal(1)))
+    counted = connection.execute(update(LastIdTable).where(this).values(last_id=highest + literal(1)))
+    if not counted.rowcount:  # the first row of a table that came later
+        first = {"name": mapper.class_.__tablename__, "last_id": _largest(mapper.class_) + literal(1)}
+        connection.execute(insert(LastIdTable).values(**first))
     row.id = connection.execute(select(LastIdTable.last_id).where(this)).scalar_one()
 
 

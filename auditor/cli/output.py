@@ -18,10 +18,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from auditor.audits import arrays, own_models, plan, progress, settle, statements
+from auditor.backbones.weights import Weights
 from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable, DatasetTable
-from auditor.errors import AuditFailedError, AuditorError
+from auditor.errors import AuditFailedError
 from auditor.experiments.before_after import BeforeAfter
 from auditor.experiments.simulation import Round, Tournament
 from auditor.outputs.report import conflict_sentence
@@ -79,6 +80,27 @@ def problems(found: Sequence[Any], count: int) -> None:
         click.echo(f"  ... and {count - MOST_PROBLEMS:,} more", err=True)
 
 
+def weights_table(rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
+    """The short list of backbones and where their weights are."""
+    if as_json:
+        print_json(list(rows))
+        return
+    for row in rows:
+        where = f"{row['path']} ({row['place']})" if row["path"] else "not on this machine"
+        click.echo(f"{row['name']}\n    {row['good_for']}\n    {where}")
+    click.echo(
+        "`auditor weights get NAME` downloads one; any other network of timm or torchvision works too."
+    )
+
+
+def weights_kept(found: Weights, *, as_json: bool) -> None:
+    """Where weights lie now."""
+    if as_json:
+        print_json({"name": found.name, "path": str(found.path), "place": found.place})
+        return
+    click.echo(f"{found.name}: {found.path}")
+
+
 def follow_audit(audit_id: int) -> None:
     """Show an audit's progress until it ends; Ctrl-C cancels it.
 
@@ -92,6 +114,12 @@ def follow_audit(audit_id: int) -> None:
         }
 
         def show(seen: plan.AuditOverview) -> None:
+            if seen.preparing is not None:
+                first = seen.preparing
+                if first.engine not in tasks:
+                    tasks[first.engine] = bar.add_task(first.stage, total=1.0, left="")
+                left = _left(first.seconds_left) if first.status == "running" else ""
+                bar.update(tasks[first.engine], description=first.stage, completed=first.progress, left=left)
             for engine in seen.engines:
                 words = engine.status if engine.status != "running" else engine.stage
                 name = f"{engine.engine:<14} {words}"
@@ -262,25 +290,6 @@ def before_after(result: BeforeAfter, *, as_json: bool) -> None:
     click.echo(result.sentence)
     for note in result.notes:
         click.echo(note)
-
-
-def parsed_settings(settings: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """``engine.field=value`` texts by engine; values are JSON where they can be, else text.
-
-    Raises:
-        AuditorError: a text is not of that form.
-    """
-    found: dict[str, dict[str, Any]] = {}
-    for text in settings:
-        key, equals, value = text.partition("=")
-        engine, dot, field = key.partition(".")
-        if not (equals and dot and field):
-            raise AuditorError(f"--set {text!r} is not ENGINE.FIELD=VALUE, for example umn.epochs=30.")
-        try:
-            found.setdefault(engine, {})[field] = json.loads(value)
-        except json.JSONDecodeError:
-            found.setdefault(engine, {})[field] = value
-    return found
 
 
 def _suspect(row: Mapping[Any, Any], names: list[str]) -> dict[str, Any]:

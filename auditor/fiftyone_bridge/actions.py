@@ -18,10 +18,11 @@ from auditor.errors import FiftyOneError
 from auditor.fiftyone_bridge.fields import INDEX, MARK
 from auditor.fiftyone_bridge.pull import SOURCE, mirror, pull_samples, take_back
 from auditor.review import decisions
+from auditor.vocabulary import EXCLUDE, KEEP, RELABEL, UNDO
 
 REVIEWER = "AUDITOR_REVIEWER"
 """Environment of the App's process: who decides there."""
-DONE = {"keep": "kept", "relabel": "took the suggestion for", "exclude": "excluded"}
+DONE = {KEEP: "kept", RELABEL: "took the suggestion for", EXCLUDE: "excluded"}
 
 
 def reviewer_of_app() -> str:
@@ -40,7 +41,7 @@ def act(target: Any, own_ids: Sequence[str], action: str, *, reviewer: str) -> s
     """
     dataset = _dataset_of(target)
     assert dataset.id is not None
-    if not own_ids and action != "undo":
+    if not own_ids and action != UNDO:
         raise FiftyOneError("Select samples first.")
     if not own_ids:
         changed = _undo_latest(dataset.id, reviewer)
@@ -49,7 +50,7 @@ def act(target: Any, own_ids: Sequence[str], action: str, *, reviewer: str) -> s
     selected = target.select(list(own_ids))
     pull_samples(target, selected, dataset, reviewer=reviewer)
     indices = [int(i) for i in selected.values(INDEX) if i is not None and i < dataset.num_samples]
-    if action == "undo":
+    if action == UNDO:
         changed = _undo_selected(dataset.id, indices, reviewer)
         mirror(target, dataset, changed)
         return f"Took back {_samples(len(changed))}." if changed else "Nothing was decided on these."
@@ -73,13 +74,13 @@ def _dataset_of(target: Any) -> DatasetTable:
 
 
 def _rows(dataset: DatasetTable, sample_ids: Sequence[int], action: str) -> list[tuple[int, str, int | None]]:
-    if action != "relabel":
+    if action != RELABEL:
         return [(i, action, None) for i in sample_ids]
     with session() as open_session:
         audit = audits.require_finished(open_session, dataset)
         found = scores.of_samples(open_session, audit.id or 0, sample_ids)
     return [
-        (i, "relabel", found[i].suggested_label)
+        (i, RELABEL, found[i].suggested_label)
         for i in sample_ids
         if i in found and found[i].suggested_label >= 0 and found[i].suggested_label != found[i].given_label
     ]

@@ -12,18 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from auditor.catalog.models import DecisionTable
+from auditor.vocabulary import DECISIONS, EXCLUDE, KEEP, NOT_CLEAR, RELABEL, UNDO
 
-TAG_OF = {
-    "keep": "keep",
-    "relabel": "relabel",
-    "exclude": "exclude",
-    "unsure": "unsure",
-    "multiple": "exclude",
-    "none": "exclude",
-    "unreadable": "exclude",
-}
-"""Decision -> tag; the exact decision stands in the field ``decision``."""
-DECISION_TAGS = ("keep", "relabel", "exclude", "unsure")
+TAG_OF = {name: name if name in NOT_CLEAR else one.action for name, one in DECISIONS.items()}
+"""Decision -> tag: what becomes of the sample; the exact decision is in the field ``decision``."""
+DECISION_TAGS = tuple(dict.fromkeys(TAG_OF.values()))
 
 
 @dataclass(frozen=True)
@@ -84,7 +77,7 @@ def wanted_label(
     label comes back. A correction made elsewhere does not rewrite the given label.
     """
     corrected = None
-    if standing is not None and standing.decision == "relabel" and standing.label is not None:
+    if standing is not None and standing.decision == RELABEL and standing.label is not None:
         corrected = class_names[standing.label]
     return current if current is not None and current == corrected else given
 
@@ -110,7 +103,7 @@ def understand(
     added = [tag for tag in tags if tag not in base.tags]
     if not added and by_label is None:
         # Only taken off: what is left speaks, or nothing does.
-        return _by_tag(tags[-1], suggested, given, classes) if tags else Said("undo")
+        return _by_tag(tags[-1], suggested, given, classes) if tags else Said(UNDO)
     if by_label is None:
         said = _by_tag(added[-1], suggested, given, classes)
         if len(tags) > 1 and said.decision is not None:
@@ -126,26 +119,26 @@ def _by_label(base: Base, label: str | None, given: str | None, classes: Mapping
         return Said(None, problem="its ground_truth was deleted; tag it exclude to leave it out")
     if label not in classes:
         return Said(None, problem=f"{label!r} is none of the classes")
-    return Said("keep") if label == given else Said("relabel", classes[label])
+    return Said(KEEP) if label == given else Said(RELABEL, classes[label])
 
 
 def _by_tag(tag: str, suggested: str | None, given: str | None, classes: Mapping[str, int]) -> Said:
-    if tag != "relabel":
+    if tag != RELABEL:
         return Said(tag)
     if suggested is None or suggested not in classes or suggested == given:
         return Said(None, problem="it is tagged relabel but has no other label; edit its ground_truth")
-    return Said("relabel", classes[suggested])
+    return Said(RELABEL, classes[suggested])
 
 
 def _label_and_tags(by_label: Said, added: Sequence[str], label: str | None) -> Said:
     """An edited label beside new tags: ``exclude`` goes before it, whatever else disagrees is named."""
-    agreeing = {"relabel", "keep"} if by_label.decision == "keep" else {"relabel"}
+    agreeing = {RELABEL, KEEP} if by_label.decision == KEEP else {RELABEL}
     against = [tag for tag in added if tag not in agreeing]
     if not against:
         return by_label
-    if against[-1] == "exclude":
+    if against[-1] == EXCLUDE:
         return Said(
-            "exclude", None, f"its label was changed to {label!r} and it is tagged exclude; exclude stands"
+            EXCLUDE, None, f"its label was changed to {label!r} and it is tagged exclude; exclude stands"
         )
     return Said(
         by_label.decision,

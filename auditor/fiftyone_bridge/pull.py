@@ -33,7 +33,9 @@ from auditor.fiftyone_bridge.merge import (
     wanted_tags,
 )
 from auditor.fiftyone_bridge.samples import Here, base_of, read_samples, tag_changes, updates
+from auditor.progress import OnProgress, Ticker
 from auditor.review import decisions as reviewing
+from auditor.vocabulary import DECISIONS, UNDO
 
 SOURCE = "fiftyone"
 
@@ -84,7 +86,7 @@ class _Work:
     num_same: int = 0
 
 
-def pull(name: str, *, reviewer: str, to: str | None = None) -> Pulled:
+def pull(name: str, *, reviewer: str, to: str | None = None, progress: OnProgress | None = None) -> Pulled:
     """Take the decisions that were made in FiftyOne since the last push or pull.
 
     Raises:
@@ -97,17 +99,19 @@ def pull(name: str, *, reviewer: str, to: str | None = None) -> Pulled:
     fiftyone = database.connect()
     with database.explained(), processes.alone(f"push-{dataset.id}"):
         target = push.find(fiftyone, dataset, to)
-        return pull_samples(target, target, dataset, reviewer=reviewer)
+        return pull_samples(target, target, dataset, reviewer=reviewer, progress=progress)
 
 
-def pull_samples(target: Any, samples: Any, dataset: DatasetTable, *, reviewer: str) -> Pulled:
+def pull_samples(
+    target: Any, samples: Any, dataset: DatasetTable, *, reviewer: str, progress: OnProgress | None = None
+) -> Pulled:
     """The same for some ``samples`` of the FiftyOne dataset ``target`` (a view of it, or itself)."""
     if not reviewer.strip():
         raise ReviewError("A decision needs the reviewer's name; pass --reviewer NAME.")
     assert dataset.id is not None
     here = read_samples(samples)
     with session() as open_session:
-        work = _understood(open_session, dataset, here, reviewer.strip())
+        work = _understood(open_session, dataset, here, reviewer.strip(), progress)
         counts = _record(open_session, dataset.id, work, reviewer.strip())
     mirror(target, dataset, work.settled, here)
     known = sum(i < dataset.num_samples for i in here.ids)
@@ -148,13 +152,18 @@ def mirror(target: Any, dataset: DatasetTable, sample_ids: Sequence[int], here: 
 # --- What changed, and what it means --------------------------------------------------------------------
 
 
-def _understood(open_session: Session, dataset: DatasetTable, here: Here, reviewer: str) -> _Work:
+def _understood(
+    open_session: Session, dataset: DatasetTable, here: Here, reviewer: str, progress: OnProgress | None
+) -> _Work:
     assert dataset.id is not None
     names, work = dataset.class_names, _Work()
     classes = {class_name: label for label, class_name in enumerate(names)}
     given_labels = datasets.given_labels(open_session, dataset.id)
     decisions = reviews.decisions(open_session, dataset.id)
-    for i in sorted(i for i in here.ids if i < dataset.num_samples):
+    known = sorted(i for i in here.ids if i < dataset.num_samples)
+    ticker = Ticker(progress, "reading decisions", len(known))
+    for done, i in enumerate(known):
+        ticker.at(done)
         given = names[given_labels[i]] if given_labels[i] >= 0 else None
         base, tags = Base.from_text(here.bases[i], given), decision_tags(here.tags[i])
         if not has_changed(base, tags, here.labels[i]):
@@ -210,10 +219,10 @@ def _settle(
             )
         )
         if not wins:
-            if said.decision != "undo":
+            if said.decision != UNDO:
                 work.overruled.append(row)
             return
-    if said.decision != "undo":
+    if said.decision != UNDO:
         work.rows.append(row)
     elif standing is not None:
         work.undone.append(standing)
@@ -221,8 +230,8 @@ def _settle(
 
 def _same(said: Said, standing: DecisionTable | None) -> bool:
     if standing is None:
-        return said.decision == "undo"
-    if said.decision == "undo":
+        return said.decision == UNDO
+    if said.decision == UNDO:
         return False
     assert said.decision is not None
     return TAG_OF[standing.decision] == said.decision and standing.label == said.label
@@ -241,7 +250,7 @@ def _ours(
 
 
 def _words(decision: str | None, label: int | None, names: Sequence[str]) -> str:
-    if decision == "undo":
+    if decision == UNDO:
         return "taken back"
     return f"{decision} to {names[label]!r}" if label is not None else str(decision)
 
@@ -257,7 +266,7 @@ def take_back(open_session: Session, standing: DecisionTable, reviewer: str) -> 
         ReviewTable(
             dataset_id=standing.dataset_id,
             sample_id=standing.sample_id,
-            decision="undo",
+            decision=UNDO,
             reviewer=reviewer,
             source=SOURCE,
             batch=None if review is None else review.batch,
@@ -268,10 +277,10 @@ def take_back(open_session: Session, standing: DecisionTable, reviewer: str) -> 
 
 def _record(open_session: Session, dataset_id: int, work: _Work, reviewer: str) -> dict[str, int]:
     applied = reviewing.apply_rows(open_session, dataset_id, work.rows, source=SOURCE)
-    counts = Counter({decision: n for decision, n in applied.items() if decision in reviewing.DECISIONS})
+    counts = Counter({decision: n for decision, n in applied.items() if decision in DECISIONS})
     for standing in work.undone:
         take_back(open_session, standing, reviewer)
-        counts["undo"] += 1
+        counts[UNDO] += 1
     for values in work.overruled:
         review = reviews.append(
             open_session,
@@ -282,7 +291,7 @@ def _record(open_session: Session, dataset_id: int, work: _Work, reviewer: str) 
             ReviewTable(
                 dataset_id=dataset_id,
                 sample_id=review.sample_id,
-                decision="undo",
+                decision=UNDO,
                 reviewer=review.reviewer,
                 source=SOURCE,
                 reverts=review.id,

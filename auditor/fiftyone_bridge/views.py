@@ -12,6 +12,7 @@ from auditor.catalog.scores import STRONG_DISAGREEMENT
 from auditor.fiftyone_bridge import fields
 from auditor.fiftyone_bridge.fields import BASE, DECISION_FIELDS, INDEX, MARK, Columns
 from auditor.fiftyone_bridge.samples import Here
+from auditor.vocabulary import EXCLUDE, KEEP, RELABEL, UNSURE
 
 SUSPECTS = "suspected mislabels"
 DISAGREE = "engines disagree"
@@ -26,7 +27,7 @@ MAX_COMPONENTS = 48
 RED, GREEN, BLUE, GREY = "#FF8182", "#4AC26B", "#80CCFF", "#D0D7DE"
 AMBER, PURPLE = "#F2CC60", "#D2A8FF"
 """Light enough for the black text that the App sets on them."""
-DECISION_COLOURS = {"keep": GREEN, "relabel": BLUE, "exclude": PURPLE, "unsure": AMBER}
+DECISION_COLOURS = {KEEP: GREEN, RELABEL: BLUE, EXCLUDE: PURPLE, UNSURE: AMBER}
 
 
 def write(fiftyone: Any, target: Any, columns: Columns, here: Here) -> list[str]:

@@ -16,13 +16,14 @@ from auditor.catalog import datasets, db
 from auditor.catalog.models import DatasetTable
 from auditor.errors import ImportRefusedError
 from auditor.importing import class_names, staging
-from auditor.importing.building import Built, OnProgress, Parsed, Ticker
+from auditor.importing.building import Built, Parsed
 from auditor.importing.duplicates import Duplicates, find_duplicates
 from auditor.pictures.cache import TRUE_LABELS, cache_name
 from auditor.pictures.sources import Problem, Source, columns_taken, printable, review_time, several_labels
+from auditor.progress import OnProgress, Ticker
 from auditor.review import decisions
 from auditor.settings import settings
-from auditor.vocabulary import UNSEEN
+from auditor.vocabulary import RELABEL, UNSEEN
 
 MOST_LISTED = 1_000
 """Conflicts and problems that a report spells out; all are counted."""
@@ -214,7 +215,7 @@ class Rows:
         return kept | {
             "sample_id": sample_id,
             "decision": review["review_decision"],
-            "label": names.index(cleaned) if review["review_decision"] == "relabel" else None,
+            "label": names.index(cleaned) if review["review_decision"] == RELABEL else None,
             "labels": [names.index(name) for name in several] or None,
             "reviewer": review["reviewer"],
             "created_at": review_time(review),

@@ -31,9 +31,10 @@ from auditor.catalog.models import AuditTable, DatasetTable, SampleTable
 from auditor.errors import ExportRefusedError, NotFoundError
 from auditor.files import written_whole
 from auditor.pictures import cache
+from auditor.progress import OnProgress, Ticker
 from auditor.review.decisions import Outcome, outcomes
 from auditor.tables import quoted
-from auditor.vocabulary import EXPORT_COLUMNS, UNSEEN
+from auditor.vocabulary import ACTIONS, EXCLUDE, EXCLUDING, EXPORT_COLUMNS, KEEP, RELABEL, UNSEEN
 
 POLICIES = ("reviewed", "auto")
 SIGNAL_COLUMNS = {
@@ -45,8 +46,6 @@ SIGNAL_COLUMNS = {
 }
 SCORE_COLUMNS = ["is_label_issue", "trust_score", "suggested_label", "suggested_probability"]
 TRUST_COLUMNS = ("umn", "l2b", "coteaching", "choicenet", "cross_entropy")
-EXCLUDING = ("exclude", "multiple", "none", "unreadable")
-"""Decisions after which the sample has no single right label: it leaves a single-label data set."""
 SOURCE_PREFIX = "source_"
 """Put before a column of the user that is named like one of ours."""
 BATCH_ROWS = 20_000
@@ -86,6 +85,8 @@ class _Sources:
     signals: dict[str, NDArray[np.float32]]
     automatic: NDArray[np.bool_]
     """(N,) bool: ``--policy auto`` takes the suggestion here; nowhere where a person has decided."""
+    progress: OnProgress | None
+    """Is told of each row that is read."""
 
 
 def export(
@@ -96,6 +97,7 @@ def export(
     max_fdr: float | None = None,
     audit_id: int | None = None,
     force: bool = False,
+    progress: OnProgress | None = None,
 ) -> ExportSummary:
     """Write the cleaned table to ``out`` (``.csv``, ``.tsv`` or ``.parquet``).
 
@@ -112,7 +114,7 @@ def export(
         raise ExportRefusedError(f"{out}: the file's kind is unknown; use .csv, .tsv or .parquet.")
     if out.exists() and not force:
         raise ExportRefusedError(f"{out} exists; choose another name or pass --force.")
-    sources = _load(dataset_name, policy, max_fdr, audit_id)
+    sources = _load(dataset_name, policy, max_fdr, audit_id, progress)
     with written_whole(out) as beside:
         if suffix == ".parquet":
             summary = _write_parquet(sources, beside)
@@ -136,7 +138,7 @@ def preview(
     counts = _Counts()
     for row in _rows(sources):
         counts.add(row)
-        if row["action"] != "keep" and len(changed) < rows:
+        if row["action"] != KEEP and len(changed) < rows:
             changed.append(row)
     return counts.summary(sources), pd.DataFrame(changed)
 
@@ -148,6 +150,7 @@ def export_tree(
     policy: str = "reviewed",
     max_fdr: float | None = None,
     audit_id: int | None = None,
+    progress: OnProgress | None = None,
 ) -> ExportSummary:
     """Write the cleaned set as a folder with a sub-folder a class, made of hard links (copies across disks).
 
@@ -159,7 +162,7 @@ def export_tree(
     """
     if out.exists():
         raise ExportRefusedError(f"{out} exists; choose a new folder.")
-    sources = _load(dataset_name, policy, max_fdr, audit_id)
+    sources = _load(dataset_name, policy, max_fdr, audit_id, progress)
     _check_folders(sources.dataset)
     building = out.with_name(f".{out.name}.{os.getpid()}.writing")
     counts = _Counts()
@@ -176,7 +179,13 @@ def export_tree(
     return counts.summary(sources)
 
 
-def _load(dataset_name: str, policy: str, max_fdr: float | None, audit_id: int | None) -> _Sources:
+def _load(
+    dataset_name: str,
+    policy: str,
+    max_fdr: float | None,
+    audit_id: int | None,
+    progress: OnProgress | None = None,
+) -> _Sources:
     if policy not in POLICIES:
         raise ExportRefusedError(f"There is no policy {policy!r}; use one of {', '.join(POLICIES)}.")
     if policy != "auto" and max_fdr is not None:
@@ -204,7 +213,14 @@ def _load(dataset_name: str, policy: str, max_fdr: float | None, audit_id: int |
             raise ExportRefusedError(f"{promise.sentence} Nothing was written.")
         automatic = promise.flags
     return _Sources(
-        dataset, _named_apart(dataset), audit, table, outcomes(dataset.id), _signals(audit), automatic
+        dataset,
+        _named_apart(dataset),
+        audit,
+        table,
+        outcomes(dataset.id),
+        _signals(audit),
+        automatic,
+        progress,
     )
 
 
@@ -230,12 +246,14 @@ def _rows_with_samples(sources: _Sources) -> Iterator[tuple[dict[str, Any], Samp
     assert sources.dataset.id is not None
     is_audited = sources.scores is not None
     scored = itertools.repeat(None) if sources.scores is None else _scored(sources.scores)
+    ticker = Ticker(sources.progress, "writing", sources.dataset.num_samples)
     with session() as open_session:
         # Without an audit the empty scores have no end; with one there is a score for every sample.
         for sample, score in zip(
             datasets.iterate_samples(open_session, sources.dataset.id), scored, strict=is_audited
         ):
             yield _row(sources, score, sample), sample
+            ticker.at(sample.sample_id + 1)
 
 
 def _scored(table: pd.DataFrame) -> Iterator[dict[Any, Any]]:
@@ -283,12 +301,12 @@ def _row(sources: _Sources, scored: dict[Any, Any] | None, sample: SampleTable) 
 def _outcome(decided: Outcome | None, given: int, suggested: int, automatic: bool) -> tuple[str, int]:
     """(action, cleaned label); a person's decision always goes before an automatic one."""
     if decided is not None and decided.decision in EXCLUDING:
-        return "exclude", -1
-    if decided is not None and decided.decision == "relabel" and decided.label is not None:
-        return "relabel", decided.label
+        return EXCLUDE, -1
+    if decided is not None and decided.decision == RELABEL and decided.label is not None:
+        return RELABEL, decided.label
     if decided is None and automatic and suggested >= 0 and suggested != given:
-        return "relabel", suggested
-    return "keep", given
+        return RELABEL, suggested
+    return KEEP, given
 
 
 def _columns(sources: _Sources) -> list[str]:
@@ -406,15 +424,15 @@ class _Counts:
     def add(self, row: dict[str, Any]) -> None:
         """Take one row into the counts."""
         self._actions[row["action"]] += 1
-        if row["action"] == "relabel":
+        if row["action"] == RELABEL:
             self._pairs[row["given_label"], row["cleaned_label"]] += 1
-        if row["action"] != "keep" and row["review_decision"]:
+        if row["action"] != KEEP and row["review_decision"]:
             self._by_people += row["review_kind"] != UNSEEN
             self._unseen += row["review_kind"] == UNSEEN
 
     def summary(self, sources: _Sources) -> ExportSummary:
         """The counts in words and numbers."""
-        keep, relabel, exclude = (self._actions[name] for name in ("keep", "relabel", "exclude"))
+        keep, relabel, exclude = (self._actions[name] for name in ACTIONS)
         automatic = relabel + exclude - self._by_people - self._unseen
         unseen = f" {self._unseen:,} accepted unseen," if self._unseen else ""
         sentence = (

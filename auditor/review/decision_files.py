@@ -23,7 +23,7 @@ from auditor.catalog.models import DatasetTable, now
 from auditor.errors import ReviewError
 from auditor.review import decisions
 from auditor.tables import read_table, unquoted
-from auditor.vocabulary import UNSEEN
+from auditor.vocabulary import MULTIPLE, RELABEL, UNSEEN
 
 
 def apply_file(dataset_name: str, path: Path, *, reviewer: str = "", source: str = "csv") -> dict[str, int]:
@@ -52,7 +52,7 @@ def apply_file(dataset_name: str, path: Path, *, reviewer: str = "", source: str
         several = {
             sample_id
             for sample_id, row in reviews.decisions(open_session, dataset.id).items()
-            if row.decision == "multiple"
+            if row.decision == MULTIPLE
         }
         parsed = _parsed_rows(table, dataset, by_path, given, several, path, reviewer)
         rows = _without_untouched(parsed, decisions.outcomes(dataset.id), reviewer)
@@ -106,11 +106,11 @@ def _parsed_rows(
             )
         sample_id = _sample_of(row, by_path, dataset.num_samples, where)
         name = unquoted(str(row.get("cleaned_label") or ""))
-        if decision == "relabel" and "cleaned_label" not in row:
+        if decision == RELABEL and "cleaned_label" not in row:
             raise ReviewError(f"{where}: relabel needs the right class in a column cleaned_label; add it.")
-        if decision == "relabel" and name not in classes:
+        if decision == RELABEL and name not in classes:
             raise ReviewError(f"{where}: {name!r} is none of the classes; correct cleaned_label.")
-        if decision == "relabel" and classes[name] == given_labels[sample_id]:
+        if decision == RELABEL and classes[name] == given_labels[sample_id]:
             # An export has the given label there, so this is a forgotten cell and no wish to keep it.
             raise ReviewError(
                 f"{where}: relabel to {name!r}, which is the given label; write the right class into "
@@ -123,12 +123,12 @@ def _parsed_rows(
             )
         # Naming no class at all repeats the decision where it stands already.
         is_repeated = not several and sample_id in stand_at_several
-        if decision == "multiple" and len(set(several)) < 2 and not is_repeated:
+        if decision == MULTIPLE and len(set(several)) < 2 and not is_repeated:
             raise ReviewError(
                 f"{where}: multiple on sample {sample_id} needs at least two different classes in "
                 "review_labels, as a|b."
             )
-        label, labels = classes[name] if decision == "relabel" else None, [classes[part] for part in several]
+        label, labels = classes[name] if decision == RELABEL else None, [classes[part] for part in several]
         at = _time_of(row, where, otherwise=taken_at)
         this = (decision, label, tuple(sorted(labels)))
         before, other = said.setdefault((sample_id, at), (number, this))

@@ -26,7 +26,18 @@ from auditor.catalog.outcomes import Outcome
 from auditor.catalog.outcomes import outcomes as standing_outcomes
 from auditor.errors import ReviewError
 from auditor.review import random_sample
-from auditor.vocabulary import DECISIONS, FOUND_WRONG, UNSEEN
+from auditor.vocabulary import (
+    DECISIONS,
+    EXCLUDING,
+    FOUND_RIGHT,
+    FOUND_WRONG,
+    KEEP,
+    MULTIPLE,
+    NOT_CLEAR,
+    RELABEL,
+    UNDO,
+    UNSEEN,
+)
 
 
 @dataclass(frozen=True)
@@ -135,7 +146,7 @@ def accept(dataset_id: int, audit_id: int, changes: Sequence[tuple[int, int]], *
 
     They change the export and nothing else: what nobody has seen is no error found, no pace and no trusted label.
     """
-    rows = [(sample_id, "relabel", label) for sample_id, label in changes]
+    rows = [(sample_id, RELABEL, label) for sample_id, label in changes]
     return decide_many(dataset_id, rows, reviewer=reviewer, source=UNSEEN, audit_id=audit_id)
 
 
@@ -154,8 +165,8 @@ def undo_batch(dataset_id: int, batch: str, reviewer: str) -> int:
     with session() as open_session:
         datasets.lock(open_session, dataset_id)
         rows = reviews.of_batch(open_session, dataset_id, batch)
-        undone = {row.reverts for row in reviews.log(open_session, dataset_id) if row.decision == "undo"}
-        left = [row for row in rows if row.decision != "undo" and row.id not in undone]
+        undone = {row.reverts for row in reviews.log(open_session, dataset_id) if row.decision == UNDO}
+        left = [row for row in rows if row.decision != UNDO and row.id not in undone]
         for row in left:
             _undo(open_session, row, reviewer)
     return len(left)
@@ -164,7 +175,7 @@ def undo_batch(dataset_id: int, batch: str, reviewer: str) -> int:
 def batches(dataset_id: int) -> pd.DataFrame:
     """Batches of decisions, the newest first: batch, source, reviewer, created_at, decisions, undone."""
     log = log_frame(dataset_id)
-    made = log[(log.decision != "undo") & log.batch.notna()]
+    made = log[(log.decision != UNDO) & log.batch.notna()]
     undone = set(log.reverts.dropna().astype(int))
     made = made.assign(undone=made.id.isin(undone))
     grouped = made.groupby("batch").agg(
@@ -199,7 +210,7 @@ def findings(standing: Mapping[int, Outcome], in_question: NDArray[np.bool_]) ->
     return Findings(
         decided=set(seen),
         wrong={i for i, decision in seen.items() if decision in FOUND_WRONG},
-        right={i for i, decision in seen.items() if decision == "keep"},
+        right={i for i, decision in seen.items() if decision in FOUND_RIGHT},
     )
 
 
@@ -263,7 +274,7 @@ def says_same(stands: DecisionTable | Outcome, row: Mapping[str, Any]) -> bool:
     if (stands.decision, stands.label) != (row["decision"], row["label"]):
         return False
     named = row.get("labels")
-    return stands.decision != "multiple" or named is None or set(named) == set(stands.labels or ())
+    return stands.decision != MULTIPLE or named is None or set(named) == set(stands.labels or ())
 
 
 def _decide(open_session: Session, row: ReviewTable) -> Decided:
@@ -272,9 +283,9 @@ def _decide(open_session: Session, row: ReviewTable) -> Decided:
         raise ReviewError(f"There is no dataset {row.dataset_id}.")
     sample = datasets.sample(open_session, row.dataset_id, row.sample_id)
     _check(row, dataset.class_names)
-    if row.decision == "relabel" and row.label == sample.given_label:
-        row.decision, row.label = "keep", None
-    if row.decision != "relabel":
+    if row.decision == RELABEL and row.label == sample.given_label:
+        row.decision, row.label = KEEP, None
+    if row.decision != RELABEL:
         row.label = None
     before = reviews.standing(open_session, row.dataset_id, row.sample_id)
     differs = before is not None and (
@@ -305,10 +316,10 @@ def _check(row: ReviewTable, class_names: list[str]) -> None:
         raise ReviewError(f"{row.decision!r} is no decision; use one of {', '.join(DECISIONS)}.")
     if not row.reviewer:
         raise ReviewError("A decision needs the reviewer's name.")
-    named = [row.label] if row.decision == "relabel" else list(row.labels or [])
-    if row.decision == "relabel" and row.label is None:
+    named = [row.label] if row.decision == RELABEL else list(row.labels or [])
+    if row.decision == RELABEL and row.label is None:
         raise ReviewError(f"relabel of sample {row.sample_id} needs the corrected label.")
-    if row.decision == "multiple" and len(set(named)) < 2:
+    if row.decision == MULTIPLE and len(set(named)) < 2:
         raise ReviewError(f"multiple on sample {row.sample_id} needs at least two different classes.")
     wrong = [label for label in named if label is None or not 0 <= label < len(class_names)]
     if wrong:
@@ -321,7 +332,7 @@ def _undo(open_session: Session, row: ReviewTable, reviewer: str) -> None:
         ReviewTable(
             dataset_id=row.dataset_id,
             sample_id=row.sample_id,
-            decision="undo",
+            decision=UNDO,
             reviewer=reviewer.strip(),
             source=row.source,
             batch=row.batch,
@@ -338,10 +349,10 @@ def _settle(
     decision: str,
     label: int | None,
 ) -> None:
-    if decision == "unsure":
+    if decision in NOT_CLEAR:
         return
-    if decision in ("keep", "relabel"):
+    if decision in EXCLUDING:
+        labels[sample_id], trusted[sample_id] = -1, False
+    else:
         labels[sample_id] = labels[sample_id] if label is None else label
         trusted[sample_id] = labels[sample_id] >= 0
-    else:
-        labels[sample_id], trusted[sample_id] = -1, False

@@ -10,7 +10,7 @@ from auditor.statistics.predictions import (
     witness_from_frame,
     witness_from_probabilities,
 )
-from auditor.statistics.promises import LEVELS, Exchangeability, MoreRows, Promise
+from auditor.statistics.promises import Exchangeability, MoreRows, Promise
 from auditor.statistics.regrading import trust_in_given
 from auditor.statistics.sentences import engine_sentence, headline
 from auditor.statistics.splits import (
@@ -32,7 +32,6 @@ from auditor.statistics.witnesses import (
 
 __all__ = [
     "LEAST_WEIGHT",
-    "LEVELS",
     "MOST_SPLITS",
     "NO_CLASS",
     "UNLABELED",

@@ -37,10 +37,9 @@ from scipy import stats
 from auditor.errors import VerificationError
 from auditor.statistics.intervals import rate_interval
 from auditor.statistics.witnesses import UNLABELED, Verified
+from auditor.vocabulary import LEVELS
 from auditor.wording import percent
 
-LEVELS = (0.05, 0.10, 0.20)
-"""The false-discovery rates that screens and exports offer."""
 REFUSE_BELOW = 1e-3
 """P-value of the exchangeability tests below which a sample is refused."""
 WARN_BELOW = 1e-2

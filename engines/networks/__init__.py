@@ -1,6 +1,8 @@
-"""Image classifiers behind one door: our small ones and those of torchvision."""
+"""Classifiers behind one door: our small ones, those of torchvision and timm, and heads on features."""
 
 __all__ = [
+    "heads",
+    "pretrained",
     "small",
     "torchvision_networks",
 ]

@@ -52,12 +52,24 @@ def first_epoch(metrics: dict[str, float | None]) -> EpochTable:
     )
 
 
-def drop(*columns: str) -> None:
-    """Leave the catalog as a version wrote it that did not know these columns (``table.column``)."""
+TO_THE_FIRST_LAYOUT = (
+    "DROP TABLE job",
+    "DELETE FROM last_id WHERE name = 'job'",
+    "ALTER TABLE audit ADD COLUMN pid INTEGER",
+    "ALTER TABLE audit ADD COLUMN host VARCHAR",
+    "ALTER TABLE audit ADD COLUMN process_started FLOAT",
+    "ALTER TABLE audit ADD COLUMN heartbeat_at TIMESTAMP",
+    "ALTER TABLE audit ADD COLUMN cancel_requested BOOLEAN NOT NULL DEFAULT FALSE",
+    "DROP TABLE alembic_version",
+)
+"""What takes every revision but the first back, and the number with it."""
+
+
+def forget_version() -> None:
+    """Leave the catalog as one of the first layout, from before it had a number."""
     with session() as open_session:
-        for column in columns:
-            table, name = column.split(".")
-            open_session.execute(text(f"ALTER TABLE {table} DROP COLUMN {name}"))
+        for statement in TO_THE_FIRST_LAYOUT:
+            open_session.execute(text(statement))
     close_all()
 
 

@@ -12,6 +12,7 @@ from fiftyone.operators import types
 
 from auditor.errors import AuditorError
 from auditor.fiftyone_bridge import actions
+from auditor.vocabulary import EXCLUDE, KEEP, RELABEL, UNDO
 
 
 class _Decision(operators.Operator):
@@ -24,7 +25,7 @@ class _Decision(operators.Operator):
     @property
     def config(self) -> Any:
         """How the App lists it."""
-        name = "take_suggestion" if self.action == "relabel" else self.action
+        name = "take_suggestion" if self.action == RELABEL else self.action
         return operators.OperatorConfig(name=name, label=self.label, icon=self.icon)
 
     def resolve_placement(self, ctx: Any) -> Any:  # noqa: ARG002
@@ -54,25 +55,25 @@ class _Decision(operators.Operator):
 class Keep(_Decision):
     """The given label is right."""
 
-    action, label, icon = "keep", "Keep the label", "check_circle"
+    action, label, icon = KEEP, "Keep the label", "check_circle"
 
 
 class TakeSuggestion(_Decision):
     """The suggested label is right."""
 
-    action, label, icon = "relabel", "Take the suggestion", "auto_fix_high"
+    action, label, icon = RELABEL, "Take the suggestion", "auto_fix_high"
 
 
 class Exclude(_Decision):
     """The sample does not belong in the dataset."""
 
-    action, label, icon = "exclude", "Exclude", "block"
+    action, label, icon = EXCLUDE, "Exclude", "block"
 
 
 class Undo(_Decision):
     """Take back what was decided on the selected samples; with none selected, the latest step."""
 
-    action, label, icon = "undo", "Undo the decision", "undo"
+    action, label, icon = UNDO, "Undo the decision", "undo"
 
 
 def register(plugin: Any) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 from auditor.pictures.sources.rows import printable
-from auditor.vocabulary import DECISIONS, EXPORT_MARKS, KINDS, REVIEW_COLUMNS
+from auditor.vocabulary import DECISIONS, EXPORT_MARKS, KINDS, MULTIPLE, RELABEL, REVIEW_COLUMNS
 
 
 def is_own_export(columns: Iterable[str]) -> bool:
@@ -30,11 +30,11 @@ def review_of(cells: Mapping[str, str]) -> dict[str, str] | None:
         )
     if not review["reviewer"]:
         raise ValueError("has a decision without a reviewer; fill in the name")
-    if decision == "relabel" and not review["cleaned_label"]:
+    if decision == RELABEL and not review["cleaned_label"]:
         raise ValueError("is relabeled without a cleaned_label; fill in the class")
-    if decision == "relabel" and review["cleaned_label"] == cells.get("given_label", "").strip():
+    if decision == RELABEL and review["cleaned_label"] == cells.get("given_label", "").strip():
         raise ValueError("is relabeled to its given label; correct cleaned_label, or write keep")
-    if decision == "multiple" and len(set(several_labels(review))) < 2:
+    if decision == MULTIPLE and len(set(several_labels(review))) < 2:
         raise ValueError("has the decision multiple; name at least two classes in review_labels, as a|b")
     if review["review_kind"] not in ("", *KINDS):
         raise ValueError(
@@ -53,7 +53,7 @@ def classes_named(review: Mapping[str, str] | None) -> list[str]:
     """Every class that a decision names: it may stand in no given label."""
     if review is None:
         return []
-    corrected = [review["cleaned_label"]] if review["review_decision"] == "relabel" else []
+    corrected = [review["cleaned_label"]] if review["review_decision"] == RELABEL else []
     return [*corrected, *several_labels(review)]
 
 

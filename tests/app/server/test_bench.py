@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -220,6 +221,21 @@ def test_map_bytes__row_i_is_sample_i() -> None:
     column = np.frombuffer(packed, "<u2", count, offset=16 + 4 * count)
     assert count == len(given)
     assert column.tolist() == given.tolist()
+
+
+def test_map_bytes__decisions_travel_by_name(copied_home: Path) -> None:
+    assert copied_home.exists()
+    said = {3: "unreadable", 7: "keep", 11: "unreadable"}
+    for sample, decision in said.items():
+        decisions.decide(DATASET_ID, sample, decision, reviewer="ada")
+    packed = bench.map_bytes(AUDIT_ID, "cross_entropy")
+    count = int(np.frombuffer(packed[:4], "<u4")[0])
+    before = 16 + 10 * count
+    column, names = (
+        np.frombuffer(packed[before : before + count], np.uint8),
+        json.loads(packed[before + count :]),
+    )
+    assert {i: names[code] for i, code in enumerate(column.tolist()) if code != geometry.UNDECIDED} == said
 
 
 def test_inside__a_polygon_around_everything_selects_every_sample(copied_home: Path) -> None:

@@ -1,0 +1,92 @@
+"""Calls that load the training library, made in a process of their own.
+
+The library takes more memory than the whole app and some seconds to load; the app needs it only to name the
+engines and to check a plan. Values in and out are plain.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar
+
+from auditor import engine_bridge
+from auditor.audits import plan as auditing
+from auditor.backbones import features, shelf, weights
+
+Args = ParamSpec("Args")
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class EngineTitle:
+    """One engine as the form shows it."""
+
+    name: str
+    title: str
+    paper: str
+    settings: list[engine_bridge.Setting]
+    needs_features: bool
+
+
+def call(function: Callable[Args, Answer], *args: Args.args, **kwargs: Args.kwargs) -> Answer:
+    """``function(*args)`` in a fresh process; its errors arrive here as they are."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(function, *args, **kwargs).result()
+
+
+def engines() -> list[EngineTitle]:
+    """Every engine of the registry."""
+    return call(_engines)
+
+
+def plan(
+    name: str,
+    chosen: Sequence[str] | None,
+    preset: str,
+    device: str,
+    seed: int,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    backbone: str = features.NO_BACKBONE,
+) -> int:
+    """Register an audit; nothing runs yet. Returns its id. ``options``: by engine, fields that differ.
+
+    ``backbone``: whose weights are on this machine, or ``"none"``.
+
+    Raises:
+        AuditorError: as ``auditing.plan``.
+    """
+    return call(_plan, name, chosen, preset, device, seed, options, backbone)
+
+
+def backbones() -> list[str]:
+    """Those of the short list whose weights are on this machine, the one that is taken by itself first."""
+    return call(_backbones)
+
+
+def _backbones() -> list[str]:
+    return [name for name in shelf.PREFERRED if weights.present(name) is not None]
+
+
+def _engines() -> list[EngineTitle]:
+    return [
+        EngineTitle(one.name, one.title, one.paper, engine_bridge.settings_of(one.name), one.needs_features)
+        for one in engine_bridge.engine_choices()
+    ]
+
+
+def _plan(
+    name: str,
+    chosen: Sequence[str] | None,
+    preset: str,
+    device: str,
+    seed: int,
+    options: Mapping[str, Mapping[str, Any]] | None,
+    backbone: str,
+) -> int:
+    source = features.choose(backbone)
+    return auditing.plan(
+        name, chosen, preset=preset, device=device, seed=seed, options=options, features=source
+    )

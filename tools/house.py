@@ -127,7 +127,9 @@ def draw(layers: list[Layer], title: str) -> str:
     top = 56
     for layer in layers:
         rooms, floors, arrows, files, lines = layer.row
-        told = f"{rooms} rooms on {floors} floors, {arrows} arrows between them; {files} files, {lines:,} lines"
+        told = (
+            f"{rooms} rooms on {floors} floors, {arrows} arrows between them; {files} files, {lines:,} lines"
+        )
         parts.append(
             f'<text x="{MARGIN}" y="{top}" font-size="15" font-weight="600" fill="{COLOURS[layer.name]}">'
             f'{layer.name}<tspan dx="10" font-size="12" font-weight="400" fill="{PALE}">{told}</tspan></text>'

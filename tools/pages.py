@@ -27,7 +27,9 @@ def _split(path: Path, name: str) -> tuple[str, str, str]:
     begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
     text = path.read_text(encoding="utf-8")
     if begin not in text or end not in text:
-        raise ValueError(f"{path} lacks the comments {begin.strip()} and {end}, between which {name} is written")
+        raise ValueError(
+            f"{path} lacks the comments {begin.strip()} and {end}, between which {name} is written"
+        )
     before, rest = text.split(begin, 1)
     inside, after = rest.split(end, 1)
     return before + begin, inside.strip() + "\n", end + after

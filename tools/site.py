@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from mkdocs.structure.files import File, Files
@@ -9,6 +10,7 @@ from mkdocs.structure.files import File, Files
 from tools.pages import ROOT
 
 RESULTS = "benchmarks/results/"
+EXTERNAL_SCRIPT = re.compile(r'<script src="https://unpkg[^>]*></script>')
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -24,3 +26,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     return markdown.replace(f"](../{RESULTS}", "](results/").replace(
         "](../benchmarks/results)", "](results/README.md)"
     )
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Drop the one script that the theme would load from another server; it serves search in opened files only."""
+    return EXTERNAL_SCRIPT.sub("", output)

@@ -31,3 +31,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 def on_post_page(output: str, **_: Any) -> str:
     """Drop the one script that the theme would load from another server; it serves search in opened files only."""
     return EXTERNAL_SCRIPT.sub("", output)
+
+
+def on_post_template(output: str, **_: Any) -> str:
+    """The same for the page of a missing address."""
+    return on_post_page(output)

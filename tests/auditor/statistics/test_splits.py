@@ -124,7 +124,7 @@ def test_splits__of_a_folder_from_import_to_export(
     assert {Path(one).name for one in said.shared.filepath} == {"0000.png", "copy.png"}
     assert said.shared.is_copied.all()
     assert "also in another split" in report.report("digits")
-    assert "2 samples show a picture that also stands in another split" in report.report("digits")
+    assert "2 samples show a picture that is also in another split" in report.report("digits")
 
     fields = fiftyone_fields.load("digits")
     assert fields.kinds["split"] == "str"

@@ -1,8 +1,8 @@
 """What a sample in FiftyOne says about its label, and what a person changed there since we last looked.
 
 Three sides meet: the *base* (what stood in FiftyOne after the last push or pull, kept on the sample as text),
-*theirs* (its tags and ``ground_truth`` now) and *ours* (the latest decision in the catalog). Pure functions of plain
-values; neither FiftyOne nor the catalog is touched here.
+*theirs* (its tags and ``ground_truth`` now) and *ours* (the latest decision in the catalog). Pure functions of
+plain values; neither FiftyOne nor the catalog is touched here.
 """
 
 from __future__ import annotations

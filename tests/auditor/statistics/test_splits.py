@@ -197,7 +197,7 @@ def test_export_tree__refuses_what_would_mix_splits_and_classes(tmp_path: Path) 
     table["split"] = np.where(np.arange(len(table)) % 2, "train", "")
     table.to_csv(digits.table, index=False)
     imports.import_dataset(digits.table, name="digits", image_size=16, workers=1)
-    with pytest.raises(ExportRefusedError, match=f"{len(table) // 2} samples are of no split"):
+    with pytest.raises(ExportRefusedError, match=f"{len(table) // 2} samples are in no split"):
         export.export_tree("digits", tmp_path / "tree")
     table["split"] = "fold/1"
     table.to_csv(digits.table, index=False)

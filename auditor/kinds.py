@@ -1,4 +1,7 @@
-"""What each kind of job does with its arguments, and what is kept of its result."""
+"""What each kind of job does with its arguments, and what is kept of its result.
+
+Modules are imported inside the functions: no job waits for what only another kind needs.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,11 @@ from dataclasses import asdict
 from typing import Any
 
 from auditor import jobs, processes
-from auditor.audits import worker
 from auditor.catalog import datasets
 from auditor.catalog import jobs as catalog_jobs
 from auditor.catalog.db import session
 from auditor.errors import ImportRefusedError
-from auditor.experiments import before_after
-from auditor.fiftyone_bridge import sync
-from auditor.importing import imports
 from auditor.jobs import KINDS, Job, Reporter
-from auditor.outputs import export, report
 from auditor.settings import settings
 
 Work = Callable[[Job, Reporter], dict[str, Any] | None]
@@ -40,6 +38,8 @@ def _work(job: Job, tell: Reporter) -> dict[str, Any] | None:
 
 def _import(job: Job, tell: Reporter) -> dict[str, Any]:
     """``source``, ``options`` of ``import_dataset``."""
+    from auditor.importing import imports
+
     try:
         found = imports.import_dataset(
             job.arguments["source"], name=job.name, progress=tell, **job.arguments["options"]
@@ -56,12 +56,16 @@ def _import(job: Job, tell: Reporter) -> dict[str, Any]:
 
 
 def _audit(job: Job, tell: Reporter) -> None:
+    from auditor.audits import worker
+
     assert job.audit_id is not None
     worker.work(job.audit_id, tell)
 
 
 def _compare(job: Job, tell: Reporter) -> dict[str, Any]:
     """``preset``, ``device``, ``policy``, ``max_fdr``, ``audit_id``."""
+    from auditor.experiments import before_after
+
     found = before_after.before_after(job.name, on_ready=tell.about, on_progress=tell, **job.arguments)
     return {
         "sentence": found.sentence,
@@ -75,6 +79,8 @@ def _compare(job: Job, tell: Reporter) -> dict[str, Any]:
 
 def _export(job: Job, tell: Reporter) -> dict[str, Any]:
     """``file``: a name whose ending says what is wanted; ``audit_id``, ``policy``, ``max_fdr`` as ``export``."""
+    from auditor.outputs import export, report
+
     out = settings().job_folder(job.id) / job.arguments["file"]
     if out.suffix == ".html":
         report.write_report(job.name, out, audit_id=job.arguments["audit_id"], force=True)
@@ -84,10 +90,14 @@ def _export(job: Job, tell: Reporter) -> dict[str, Any]:
 
 
 def _push(job: Job, tell: Reporter) -> dict[str, Any]:
+    from auditor.fiftyone_bridge import sync
+
     return asdict(sync.push(job.name, progress=tell))
 
 
 def _pull(job: Job, tell: Reporter) -> dict[str, Any]:
+    from auditor.fiftyone_bridge import sync
+
     return asdict(sync.pull(job.name, reviewer=job.who or "fiftyone", progress=tell))
 
 

@@ -70,7 +70,7 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
     from auditor.importing import imports
 
     try:
-        with output.step_progress("importing") as progress:
+        with output.step_progress() as progress:
             report = imports.import_dataset(source, name=name, progress=progress, **options)
     except imports.BadRowsError as error:
         if error.count > 1:  # a single one stands in the error's own line
@@ -365,7 +365,7 @@ def export(
 
     if not out.suffix:
         refuse_beside("a folder", ("force",), "name a new folder")
-    with writing(out), output.step_progress("writing") as progress:
+    with writing(out), output.step_progress() as progress:
         write = partial(exporting.export, force=force) if out.suffix else exporting.export_tree
         summary = write(name, out, policy=policy, max_fdr=max_fdr, audit_id=audit_id, progress=progress)
     click.echo(f"{out}: {summary.sentence}")
@@ -403,7 +403,7 @@ def simulate(
     from auditor.cli import output
     from auditor.experiments import tournament
 
-    with output.step_progress("simulating") as progress:
+    with output.step_progress() as progress:
         result = tournament.simulate(
             name,
             engines=engines,
@@ -441,7 +441,7 @@ def compare(name: str, seeds: int, settings: tuple[str, ...], as_json: bool, **o
     from auditor.experiments import before_after
 
     fields = engine_bridge.options_of([f"cross_entropy.{text}" for text in settings])
-    with output.step_progress("training") as progress:
+    with output.step_progress() as progress:
         result = before_after.before_after(
             name,
             seeds=tuple(range(seeds)),

@@ -117,6 +117,19 @@ def test_residual_trunk__paper_shapes_and_initialisation() -> None:
 
 
 @pytest.mark.parametrize(
+    ("image_size", "flat"), [((28, 28), 7 * 7), ((32, 32), 8 * 8), ((64, 48), 8 * 6), ((224, 224), 8 * 8)]
+)
+def test_residual_trunk__weights_stay_bounded_for_large_images(
+    image_size: tuple[int, int], flat: int
+) -> None:
+    trunk = ResidualTrunk(channels=3, image_size=image_size, width=4)
+    linear = trunk.tail[1]
+    assert isinstance(linear, nn.Linear)
+    assert linear.in_features == 4 * flat
+    assert trunk(torch.rand(2, 3, *image_size))[0].shape == (2, 256)
+
+
+@pytest.mark.parametrize(
     "name", ["mlp", "conv3", "preact_resnet18", "mnist_residual", "torchvision:resnet18"]
 )
 @pytest.mark.parametrize("bottleneck", [0, 16])

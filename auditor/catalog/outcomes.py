@@ -40,7 +40,7 @@ def outcomes(
 ) -> dict[int, Outcome]:
     """What stands by sample_id, of the named samples or of all.
 
-    The later of a review and a blind verdict stands; being unsure overrules nobody, and a suggestion that
+    The later of a review and a blind verdict counts; being unsure overrules nobody, and a suggestion that
     nobody looked at overrules no verdict. A verdict is the class that a person sees: the given label is then
     kept, another one is a correction.
     """

@@ -60,7 +60,7 @@ def newest(session: Session, dataset_id: int) -> tuple[int, int, int]:
 
 
 def judged_samples(dataset_id: int) -> Any:
-    """A query for the sample_ids on which a verdict stands."""
+    """A query for the sample_ids that have a verdict."""
     newest = select(func.max(VerdictTable.id)).where(VerdictTable.dataset_id == dataset_id)
     newest = newest.group_by(VerdictTable.draw_id, VerdictTable.sample_id)
     return select(VerdictTable.sample_id).where(VerdictTable.id.in_(newest), VerdictTable.decision != "undo")

@@ -6,7 +6,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from app.jobs import comparisons
 from PIL import Image
 
 from app.session import allowed

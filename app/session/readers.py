@@ -187,7 +187,7 @@ def standing(audit: AuditTable) -> statements.Standing:
         NotFoundError: the audit was never stored.
     """
     if audit.id is None:
-        raise NotFoundError("This audit is not in the catalog.")
+        raise NotFoundError("This audit does not exist any more.")
     return statements.load(audit.id)
 
 

@@ -65,7 +65,7 @@ class Dataset:
         source: feature_files.FeatureSource | None
         if features is not None:
             if backbone is not None:
-                raise AuditFailedError("features take the place of a backbone; give one of them.")
+                raise AuditFailedError("features replace a backbone; give one of the two.")
             row = self._row
             assert row.id is not None
             source = feature_files.add_own(row.id, row.num_samples, features, name="array")

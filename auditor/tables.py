@@ -42,7 +42,7 @@ def read_table(path: Path) -> pd.DataFrame:
         ) from error
     except (ValueError, OSError) as error:
         raise AuditorError(f"{path} cannot be read as a table: {str(error).splitlines()[0]}") from error
-    raise AuditorError(f"{path} is no table; use .csv, .tsv or .parquet.")
+    raise AuditorError(f"{path} is not a table; use .csv, .tsv or .parquet.")
 
 
 def _separator(path: Path) -> str:

@@ -160,7 +160,7 @@ def _all_or_nothing(folder: Path) -> Iterator[Path]:
             raise
         raise AuditFailedError(
             f"{folder} cannot be written ({error.strerror or error}); no audit was started. Free some space, "
-            "or set AUDITOR_HOME to a folder that you may write."
+            "or set AUDITOR_HOME to a folder that you can write to."
         ) from error
 
 

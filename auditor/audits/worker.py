@@ -227,7 +227,7 @@ class _explaining:  # noqa: N801 - reads as a statement
         if engine_bridge.is_cancelled(error):
             self._end("cancelled", None)
             raise AuditFailedError(
-                f"Audit {self._audit_id} was cancelled; `--resume` goes on where it stopped."
+                f"Audit {self._audit_id} was cancelled; `--resume` continues where it stopped."
             ) from error
         text = engine_bridge.remedy(error)
         if text is None:

@@ -92,7 +92,7 @@ def get(name: str, *, on_offer: Callable[[Offer], bool] | None = None, progress:
         return found
     offered = offer(name)
     if on_offer is not None and not on_offer(offered):
-        raise WeightsError(f"Nothing was downloaded; {name} has no weights here.")
+        raise WeightsError(f"Nothing was downloaded; there are no weights of {name} on this machine.")
     target = _home(name)
     target.mkdir(parents=True, exist_ok=True)
     source = backbone_bridge.source(name)
@@ -104,7 +104,7 @@ def get(name: str, *, on_offer: Callable[[Offer], bool] | None = None, progress:
     if offered.sha256 is not None and digest != offered.sha256:
         path.unlink()
         raise WeightsError(
-            f"{offered.source} arrived damaged (its SHA-256 is not the hub's); nothing was kept, try again."
+            f"{offered.source} was damaged on the way (its SHA-256 is not the hub's); nothing was saved, try again."
         )
     about = {
         "name": name,

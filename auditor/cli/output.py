@@ -96,9 +96,7 @@ def weights_table(rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
     for row in rows:
         where = f"{row['path']} ({row['place']})" if row["path"] else "not on this machine"
         click.echo(f"{row['name']}\n    {row['good_for']}\n    {where}")
-    click.echo(
-        "`auditor weights get NAME` downloads one; any other network of timm or torchvision works too."
-    )
+    click.echo("`auditor weights get NAME` downloads one; other networks of timm or torchvision work too.")
 
 
 def weights_kept(found: Weights, *, as_json: bool) -> None:
@@ -141,10 +139,10 @@ def follow_audit(audit_id: int) -> None:
             click.echo("\nStopping after the current epoch ...", err=True)
             plan.follow(audit_id, show)
             command = f"auditor audit {shlex.quote(_name_of(audit_id))} --resume"
-            raise AuditFailedError(f"Audit {audit_id} was cancelled; `{command}` goes on.") from None
+            raise AuditFailedError(f"Audit {audit_id} was cancelled; `{command}` continues it.") from None
     if last.state != "finished":
-        how = "without a word (its process is gone)" if last.state == "dead" else last.state
-        raise AuditFailedError(last.error or f"Audit {audit_id} ended {how}; `--resume` goes on with it.")
+        how = "too early (its process is gone)" if last.state == "dead" else last.state
+        raise AuditFailedError(last.error or f"Audit {audit_id} ended {how}; `--resume` continues it.")
 
 
 def _name_of(audit_id: int) -> str:

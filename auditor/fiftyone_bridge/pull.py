@@ -70,7 +70,7 @@ class Pulled:
     def sentence(self) -> str:
         """What came, in one sentence."""
         done = ", ".join(f"{count} {decision}" for decision, count in sorted(self.counts.items()) if count)
-        listed = f"; {len(self.listed)} to look at" if self.listed else ""
+        listed = f"; please look at {len(self.listed)}" if self.listed else ""
         return f"{done or 'nothing new'}{listed}."
 
 
@@ -246,7 +246,7 @@ def _ours(
         return f"{words} by {standing.reviewer}", standing.created_at
     assert dataset.id is not None
     log = reviews.log(open_session, dataset.id, i)
-    return f"taken back by {log[-1].reviewer}", log[-1].created_at
+    return f"undone by {log[-1].reviewer}", log[-1].created_at
 
 
 def _words(decision: str | None, label: int | None, names: Sequence[str]) -> str:

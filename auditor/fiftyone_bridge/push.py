@@ -126,8 +126,8 @@ def open_or_create(fiftyone: Any, dataset: DatasetTable, name: str, *, replace: 
         )
     if mark.get("key") != _key(dataset):
         raise FiftyOneError(
-            f"FiftyOne's dataset {name!r} belongs to an earlier import; --replace drops it with the tags in "
-            "it, --as NAME leaves it."
+            f"FiftyOne's dataset {name!r} belongs to an earlier import; --replace deletes it with the tags "
+            "in it, --as NAME keeps it."
         )
     return target
 

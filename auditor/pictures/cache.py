@@ -60,7 +60,7 @@ def cache_name(*, channels: int, height: int, width: int) -> str:
 
 def folder(dataset: Dataset) -> Path:
     """The dataset's folder in the home."""
-    assert dataset.id is not None, "the dataset is not registered"
+    assert dataset.id is not None, "the dataset is not in the catalog"
     return settings().dataset_folder(dataset.id)
 
 
@@ -193,7 +193,7 @@ def move_root(name: str, root: Path) -> DatasetTable:
                 differs = True
             if differs:
                 raise NotFoundError(
-                    f"{place} does not hold the images of {name!r}: {sample.filepath} is missing or another "
+                    f"{place} does not hold the images of {name!r}: {sample.filepath} is missing or is another "
                     "picture; name the folder that the paths are relative to."
                 )
         dataset.root = place

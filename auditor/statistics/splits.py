@@ -132,8 +132,8 @@ def shared_sentence(reports: list[SplitReport]) -> str:
     said = []
     if copied:
         said.append(
-            f"{copied:,} samples show a picture that is also in another split, the same to the last pixel: "
-            "what is trained on it is tested on it."
+            f"{copied:,} samples show a picture that is also in another split, identical in every pixel: "
+            "a model trained on one split is tested on pictures that it has seen."
         )
     if alike:
         said.append(

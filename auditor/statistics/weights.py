@@ -110,7 +110,7 @@ def unlearned_weights(
             return UnlearnedWeights(
                 weights,
                 "Weights by separation",
-                "the witnesses part, so those count more that separate the labels into two groups; "
+                "the witnesses disagree, so a witness counts more if it separates the labels into two groups; "
                 f"{_heaviest(weights)}.",
             )
     if len(voters) >= FEWEST_VOTERS:
@@ -121,8 +121,8 @@ def unlearned_weights(
         return UnlearnedWeights(
             weights,
             "Weights by agreement",
-            "those count more whose predicted class the others and the given labels share, without what a witness "
-            f"knows by heart; {_heaviest(weights)}.",
+            "a witness counts more if the others and the given labels agree with its predictions, without the "
+            f"labels that it memorised;  {_heaviest(weights)}.",
         )
     equal = dict.fromkeys(names, 1.0 / len(names))
     return UnlearnedWeights(equal, "Equal weights", "every witness counts the same.")

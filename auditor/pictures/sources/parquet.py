@@ -173,7 +173,9 @@ class ParquetSource:
             return names[number]
         label = _text(value).strip() or None
         if label is not None and names is not None and label not in names:
-            raise ValueError(f"{column} is {printable(label, 60)!r}, which is no declared class; correct it")
+            raise ValueError(
+                f"{column} is {printable(label, 60)!r}, which is not a declared class; correct it"
+            )
         return label
 
     def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
@@ -204,7 +206,7 @@ class ParquetSource:
             yield from open_parquet(file).iter_batches(batch_size=size, columns=columns)
         except (pa.ArrowException, OSError) as error:
             raise ImportRefusedError(
-                f"{file} is damaged ({printable(str(error), 100)}); get it again."
+                f"{file} is damaged ({printable(str(error), 100)}); download or copy it again."
             ) from error
 
     def _refuse_other_schemas(self, schema: pa.Schema) -> None:

@@ -67,7 +67,7 @@ def unquoted(text: str) -> str:
 
 
 def readings(cell: str) -> tuple[str, str]:
-    """What a cell may stand for: the text without the quote of ``quoted``, or exactly what it says.
+    """What a cell may mean: the text without the quote of ``quoted``, or exactly what it says.
 
     For files in which people type class names of their own accord, with or without the quote.
     """

@@ -270,7 +270,7 @@ def _guess(audit: AuditTable, why: str = "") -> NoiseRate:
 
 
 def transition(standing: Standing) -> Transition:
-    """T[given | true] from the verified rows as they stand, else as the predictions see it."""
+    """T[given | true] from the rows verified so far, else as the predictions see it."""
     summary = standing.audit.summary
     guess = transition_from_json(summary.get("transition_guess", summary["transition"]))
     if standing.is_random_sample:

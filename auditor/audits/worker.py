@@ -1,6 +1,6 @@
 """The work of an audit, done in this process: every engine, then the consensus.
 
-What it reaches stands at once in the catalog and on disk: each epoch, each finished engine.
+Each epoch and each finished engine is written immediately to the catalog and to disk.
 Whatever ends it (Ctrl-C, a full disk, too little memory, ``kill -9``) leaves a state that the next run goes
 on from.
 """

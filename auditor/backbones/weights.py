@@ -46,7 +46,7 @@ class Offer:
     """Bytes; None where the hub does not say."""
     licence: str
     sha256: str | None
-    """Of the file; None where the hub does not say (torchvision: the first digits stand in the file's name)."""
+    """Of the file; None where the hub does not say (torchvision: the first digits are in the file's name)."""
 
 
 def find(name: str, file: Path | None = None) -> Weights:

@@ -73,7 +73,7 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
         with output.step_progress() as progress:
             report = imports.import_dataset(source, name=name, progress=progress, **options)
     except imports.BadRowsError as error:
-        if error.count > 1:  # a single one stands in the error's own line
+        if error.count > 1:  # a single one is in the error's own line
             output.problems(error.problems, error.count)
         raise
     output.import_report(report, as_json=as_json)

@@ -69,7 +69,7 @@ class Figures:
     noise_before: float
     noise_after: float
     seconds: dict[str, float]
-    """By step."""
+    """Seconds of each step."""
 
 
 def run(*, out: Path | None = None, engines: Sequence[str] | None = None, force: bool = False) -> Figures:

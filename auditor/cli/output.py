@@ -43,7 +43,7 @@ def print_json(value: Any) -> None:
 
 @contextmanager
 def step_progress() -> Iterator[OnProgress]:
-    """A bar with the time left, from the first report of progress on: what is refused at once stays one line."""
+    """A bar with the time left, shown from the first report of progress: an immediate refusal stays one line."""
     bar = _bar()
     task = bar.add_task("", total=None, left="")
 
@@ -245,7 +245,7 @@ def suspects(
 
 
 def verdicts_applied(name: str, counts: dict[str, int]) -> None:
-    """What the verdicts say at once: the noise rate and what can be promised."""
+    """What the verdicts say immediately: the noise rate and what can be promised."""
     click.echo(", ".join(f"{count} {word}" for word, count in counts.items()) + ".")
     with session() as open_session:
         dataset = datasets.get(open_session, name)

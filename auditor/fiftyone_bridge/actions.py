@@ -1,6 +1,6 @@
 """Keep, take the suggestion, exclude and undo for samples that are selected in FiftyOne's App.
 
-The same as in our app: the decision is a review in the catalog at once, all samples of one action are one
+The same as in our app: the decision is immediately a review in the catalog, all samples of one action are one
 batch. What was tagged or edited by hand on these samples is pulled first, so that nothing of it is lost.
 """
 

@@ -68,7 +68,7 @@ class Columns:
 
     @property
     def num_samples(self) -> int:
-        """N."""
+        """N, the number of samples."""
         return self.dataset.num_samples
 
 
@@ -140,7 +140,7 @@ def image_paths(dataset: DatasetTable) -> Iterator[str]:
 
 
 def decision_values(standing: DecisionTable | None, class_names: list[str]) -> dict[str, Any]:
-    """The fields that say what stands decided."""
+    """The fields that show the current decision."""
     if standing is None:
         return dict.fromkeys(DECISION_FIELDS)
     labels = [standing.label] if standing.label is not None else list(standing.labels or [])

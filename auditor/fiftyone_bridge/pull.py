@@ -59,7 +59,7 @@ class Pulled:
     counts: dict[str, int]
     """Reviews written, by decision."""
     num_same: int
-    """Changed samples that say what stands already."""
+    """Changed samples that already show the current decision."""
     listed: list[Listed]
     num_foreign: int
     """Samples that only FiftyOne knows; nothing is taken from them."""
@@ -126,7 +126,7 @@ def pull_samples(
 
 
 def mirror(target: Any, dataset: DatasetTable, sample_ids: Sequence[int], here: Here | None = None) -> None:
-    """Let these samples in FiftyOne say what stands in the catalog."""
+    """Let these samples in FiftyOne show the current decisions of the catalog."""
     assert dataset.id is not None
     if not sample_ids:
         return
@@ -240,7 +240,7 @@ def _same(said: Said, standing: DecisionTable | None) -> bool:
 def _ours(
     open_session: Session, dataset: DatasetTable, i: int, standing: DecisionTable | None
 ) -> tuple[str, datetime]:
-    """What stands in the catalog and since when, in words."""
+    """The current decision in the catalog and its time, in words."""
     if standing is not None:
         words = _words(standing.decision, standing.label, dataset.class_names)
         return f"{words} by {standing.reviewer}", standing.created_at
@@ -259,7 +259,7 @@ def _words(decision: str | None, label: int | None, names: Sequence[str]) -> str
 
 
 def take_back(open_session: Session, standing: DecisionTable, reviewer: str) -> None:
-    """Undo the decision that stands for a sample."""
+    """Undo the current decision on a sample."""
     review = open_session.get(ReviewTable, standing.review_id)
     reviews.append(
         open_session,

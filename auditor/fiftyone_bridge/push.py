@@ -1,4 +1,4 @@
-"""Write an audit into FiftyOne: the dataset is made, or brought up to date where it stands.
+"""Write an audit into FiftyOne: the dataset is made, or brought up to date where it exists.
 
 Samples are found again by ``sample_index``, so that a second push and a push that goes on after a kill add
 nothing twice. Fields are written in bulk, several thousand samples a request. What a person did there is left
@@ -188,7 +188,7 @@ def remembered_name(dataset: DatasetTable) -> str:
 
 
 def _key(dataset: DatasetTable) -> str:
-    """Tells this import from an earlier one of the same name, wherever the home stands."""
+    """Tells this import from an earlier one of the same name, wherever the home is."""
     return dataset.created_at.astimezone(UTC).isoformat()
 
 

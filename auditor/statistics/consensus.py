@@ -104,7 +104,7 @@ class Consensus:
     noise_rate: NoiseRate
     transition: Transition
     guessed_noise_rate: NoiseRate
-    """What the predictions alone say, whatever is verified: it stands again should the verdicts be taken back."""
+    """What the predictions alone say, without verified rows; it counts again if the verdicts are undone."""
     guessed_transition: Transition
     learning: NDArray[np.bool_] | None
     """(m,) bool: verified rows that the weights were chosen with, kept or not; None without verified rows."""
@@ -326,7 +326,7 @@ def _learn_weights(
 
 
 def _log_odds(ranks: NDArray[np.float32]) -> NDArray[np.float64]:
-    """(N, W) log-odds of percentiles; a witness without an opinion stands in the middle."""
+    """(N, W) log-odds of percentiles; a witness without a prediction is in the middle."""
     share = np.where(np.isfinite(ranks), ranks, 0.5).astype(np.float64)
     return np.log(share) - np.log1p(-share)
 

@@ -26,7 +26,7 @@ NO_CLASS = -1
 UNSURE = -2
 """The true label of a verified row whose judge could not tell; it widens every statement."""
 CHUNK_CELLS = 4_000_000
-"""Most cells of (N, K) predictions held at once: 16 MB of float32 a witness."""
+"""Most cells of (N, K) predictions held in memory together: 16 MB of float32 a witness."""
 LEAST_WEIGHT = 1e-6
 """Of a witness that counts nothing otherwise, in the mean prediction."""
 SUM_TOLERANCE = 1e-2

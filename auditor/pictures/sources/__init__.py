@@ -49,7 +49,7 @@ KINDS = "a folder of class folders, a CSV or TSV, a Parquet file, a zip, fiftyon
 
 
 def open_source(source: str | Path, options: SourceOptions, scratch: Path | None = None) -> Source:
-    """Recognise a source and read what stands before its first row.
+    """Recognise a source and read what comes before its first row.
 
     ``scratch`` is a folder that a zip's Parquet files may be unpacked into.
 

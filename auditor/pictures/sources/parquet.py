@@ -1,7 +1,7 @@
 """Parquet in the layout of Hugging Face ``datasets``: encoded images in a column, labels as class numbers.
 
 A table of paths works too. Several files of one set (``train-00000-of-00004.parquet``) are one source. Bytes
-are read in small batches and never held all at once.
+are read in small batches and never held all together.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ParquetSource:
             true = choose_column(name, columns, "true-label", true, ())
         path = image_column(name, schema, options.path_column)
         self._layout = layout_of(schema, path)
-        # A column that would not be found by itself stands in every location.
+        # Every location names a column that would not be found by itself.
         self._column_mark = f":{path}" if options.path_column is not None else ""
         self._images = images_at(options.root, files[0].parent) if self._layout == "path" else None
         own = is_own_export(columns)

@@ -76,9 +76,11 @@ TESTS = {
 """The tests of a package, quickest first; references first of all (they notice most)."""
 
 EXPLAINED: dict[str, str] = {
-    "engines/coteaching/schedule_search.py _train_trials: repeat + 1  ->  repeat - 1": (
-        "between repeats this number is only read together with an epoch, which is None there"
+    "engines/meta/fused_tangents.py setup_context: False  ->  True": (
+        "zeros are made in place of a missing gradient or tangent: more work, the same numbers"
     ),
+    "engines/shared/run.py __init__: open_rows(data.inputs, self.device, resident=config.resident)"
+    "  ->  open_rows(data.inputs, self.device)": "where rows are kept in memory, not what they are",
 }
 """Survivors that change nothing anyone could see: ``file: change`` -> the reason."""
 
@@ -439,7 +441,8 @@ def page(known: dict[str, Any]) -> str:
         "# Mutation score of what trains",
         "",
         "One small change of the code at a time (`make mutate`, benchmarks/mutation.py). Killed: a test fails.",
-        "Slow: the tests did not end in time, which counts as not killed. Tried: what has a verdict so far.",
+        "Slow: the tests did not end in time, which counts as not killed. Tried: what has a verdict so far,",
+        "drawn at random with `--sample`; a score of few says little about the rest.",
         "",
         "| package | changes | tried | killed | explained | survived | killed or explained |",
         "|---|---|---|---|---|---|---|",

@@ -227,7 +227,7 @@ def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
     # The reviewer's own verdict from another window is a conflict too.
     conflict = decided.replaced
     # What the reviewer had on the screen when deciding is no surprise.
-    if conflict is not None and conflict.review_id == verdict.get("seen"):
+    if conflict is not None and conflict.id == verdict.get("seen"):
         conflict = None
     told = None
     if conflict is not None:
@@ -236,7 +236,7 @@ def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
             "label": conflict.label,
             "labels": conflict.labels,
             "reviewer": conflict.reviewer,
-            "review": conflict.review_id,
+            "review": conflict.id,
         }
     return {"token": token, "review": decided.review_id, "conflict": told}
 
@@ -244,7 +244,7 @@ def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
 def _review_ids(open_session: Any, dataset_id: int, page: pd.DataFrame) -> dict[int, int]:
     decided = [int(one) for one in page.loc[page.decision.notna(), "sample_id"]]
     standing = (reviews.standing(open_session, dataset_id, one) for one in decided)
-    return {row.sample_id: row.review_id for row in standing if row is not None}
+    return {row.sample_id: row.id for row in standing if row is not None}
 
 
 def _item(row: Mapping[Any, Any], review_ids: Mapping[int, int]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from app.session import access
 from auditor.audits import progress, statements
-from auditor.catalog import audits, datasets, scores, verifications
+from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable, EpochTable
 from auditor.errors import NotFoundError
@@ -98,8 +98,8 @@ def blind_items(dataset_id: int, pending: list[tuple[int, int]]) -> list[dict[st
 def last_blind_item(dataset_id: int, reviewer: str) -> dict[str, Any] | None:
     """The reviewer's newest standing blind verdict, so that it can be taken back after a reload."""
     with session() as open_session:
-        standing = verifications.verdicts(open_session, dataset_id)
-    own = [(row.id or 0, key) for key, row in standing.items() if row.reviewer == reviewer]
+        standing = reviews.verdicts(open_session, dataset_id)
+    own = [(row.id, key) for key, row in standing.items() if row.reviewer == reviewer]
     return blind_items(dataset_id, [max(own)[1]])[0] if own else None
 
 

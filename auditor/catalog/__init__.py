@@ -4,9 +4,9 @@ __all__ = [
     "audits",
     "datasets",
     "db",
+    "draws",
     "models",
-    "outcomes",
+    "records",
     "reviews",
     "scores",
-    "verifications",
 ]

@@ -23,7 +23,6 @@ from auditor.catalog.models import (
     ReviewTable,
     SampleTable,
     ScoreTable,
-    VerdictTable,
 )
 from auditor.errors import NotFoundError
 
@@ -91,7 +90,7 @@ def remove(session: Session, dataset_id: int) -> None:
     audits = select(AuditTable.id).where(AuditTable.dataset_id == dataset_id)
     for table in (ScoreTable, EpochTable, EngineRunTable):
         session.execute(delete(table).where(table.audit_id.in_(audits)))
-    for owned in (AuditTable, DecisionTable, ReviewTable, VerdictTable, DrawTable, SampleTable):
+    for owned in (AuditTable, DecisionTable, ReviewTable, DrawTable, SampleTable):
         session.execute(delete(owned).where(owned.dataset_id == dataset_id))
     session.execute(delete(DatasetTable).where(DatasetTable.id == dataset_id))
 

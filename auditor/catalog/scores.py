@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from sqlalchemy import delete, func, insert
 from sqlmodel import Session, select
 
-from auditor.catalog import verifications
+from auditor.catalog import reviews
 from auditor.catalog.models import AuditTable, DecisionTable, SampleTable, ScoreTable
-from auditor.catalog.outcomes import AT_ONCE, Outcome, outcomes
+from auditor.catalog.records import Review
+from auditor.catalog.reviews import AT_ONCE
 
 ROWS_A_STATEMENT = 20_000
 DECIDED = ("decision", "decided_label", "decided_labels", "reviewer", "decided_at")
@@ -73,7 +74,7 @@ def page(session: Session, audit: AuditTable, where: SuspectFilter, *, limit: in
     names = [column.key for column in ScoreTable.__table__.columns if column.key != "audit_id"]
     names += ["filepath", "duplicate_group"]
     found = pd.DataFrame(session.execute(statement).all(), columns=names)
-    stands = outcomes(session, audit.dataset_id, [int(one) for one in found.sample_id])
+    stands = reviews.outcomes(session, audit.dataset_id, [int(one) for one in found.sample_id])
     rows = [_decided(stands.get(one)) for one in found.sample_id]
     return pd.concat([found, pd.DataFrame(rows, columns=list(DECIDED), index=found.index)], axis=1)
 
@@ -92,7 +93,7 @@ def page_of(session: Session, audit: AuditTable, sample_ids: Sequence[int]) -> p
     return pd.concat(parts, ignore_index=True).sort_values("rank", ignore_index=True)
 
 
-def _decided(one: Outcome | None) -> tuple[Any, ...]:
+def _decided(one: Review | None) -> tuple[Any, ...]:
     if one is None:
         return (None,) * len(DECIDED)
     return one.decision, one.label, one.labels, one.reviewer, one.created_at
@@ -186,11 +187,10 @@ def _filtered(audit: AuditTable, where: SuspectFilter, columns: list[Any]) -> An
         statement = statement.where(SampleTable.split == where.split)
     if where.only_issues:
         statement = statement.where(ScoreTable.is_label_issue)
-    verified = ScoreTable.sample_id.in_(verifications.judged_samples(audit.dataset_id))
     if where.only_undecided:
-        statement = statement.where(DecisionTable.review_id.is_(None), ~verified)
+        statement = statement.where(DecisionTable.review_id.is_(None))
     if where.only_decided:
-        statement = statement.where(DecisionTable.review_id.is_not(None) | verified)
+        statement = statement.where(DecisionTable.review_id.is_not(None))
     if where.min_agreement is not None:
         statement = statement.where(ScoreTable.agreement >= where.min_agreement)
     if where.min_disagreement is not None:

@@ -25,7 +25,7 @@ from sklearn.model_selection import cross_val_predict
 
 from auditor import api, engine_bridge
 from auditor.audits import arrays, plan, settle, statements
-from auditor.catalog import audits, datasets, reviews, scores, verifications
+from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.cli import output
 from auditor.errors import ExportRefusedError
@@ -146,8 +146,8 @@ def _free_name() -> str:
             dataset = datasets.get(open_session, name)
             assert dataset.id is not None
             is_ours = dataset.source == str(settings().home / "demo" / name / "digits.csv")
-            judged = verifications.verdicts(open_session, dataset.id).values()
-            is_untouched = not reviews.log(open_session, dataset.id) and all(
+            judged = reviews.verdicts(open_session, dataset.id).values()
+            is_untouched = not reviews.log(open_session, dataset.id, kinds=reviews.REVIEWED) and all(
                 one.reviewer == REVIEWER for one in judged
             )
             is_busy = any(

@@ -18,7 +18,8 @@ from sqlmodel import Session
 
 from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
-from auditor.catalog.models import DatasetTable, DecisionTable, ReviewTable
+from auditor.catalog.models import DatasetTable
+from auditor.catalog.records import NewReview, Review
 from auditor.errors import ReviewError
 from auditor.fiftyone_bridge import database, processes, push
 from auditor.fiftyone_bridge.fields import BASE, INDEX, decision_values
@@ -78,7 +79,7 @@ class _Work:
     """What the changed samples come to."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
-    undone: list[DecisionTable] = field(default_factory=list)
+    undone: list[Review] = field(default_factory=list)
     overruled: list[dict[str, Any]] = field(default_factory=list)
     listed: list[Listed] = field(default_factory=list)
     settled: list[int] = field(default_factory=list)
@@ -179,7 +180,7 @@ def _settle(
     i: int,
     base: Base,
     said: Said,
-    standing: DecisionTable | None,
+    standing: Review | None,
     reviewer: str,
 ) -> None:
     """Put one sample's decision where it belongs: recorded, taken back, the same as ours, or overruled."""
@@ -196,7 +197,7 @@ def _settle(
     if _same(said, standing):
         work.num_same += 1
         return
-    stands_id = None if standing is None else standing.review_id
+    stands_id = None if standing is None else standing.id
     if stands_id != base.review_id:
         ours, when = _ours(open_session, dataset, i, standing)
         theirs = _words(said.decision, said.label, dataset.class_names)
@@ -220,7 +221,7 @@ def _settle(
         work.undone.append(standing)
 
 
-def _same(said: Said, standing: DecisionTable | None) -> bool:
+def _same(said: Said, standing: Review | None) -> bool:
     if standing is None:
         return said.decision == UNDO
     if said.decision == UNDO:
@@ -230,7 +231,7 @@ def _same(said: Said, standing: DecisionTable | None) -> bool:
 
 
 def _ours(
-    open_session: Session, dataset: DatasetTable, i: int, standing: DecisionTable | None
+    open_session: Session, dataset: DatasetTable, i: int, standing: Review | None
 ) -> tuple[str, datetime]:
     """What stands in the catalog and since when, in words."""
     if standing is not None:
@@ -250,19 +251,19 @@ def _words(decision: str | None, label: int | None, names: Sequence[str]) -> str
 # --- Into the catalog -----------------------------------------------------------------------------------
 
 
-def take_back(open_session: Session, standing: DecisionTable, reviewer: str) -> None:
+def take_back(open_session: Session, standing: Review, reviewer: str) -> None:
     """Undo the decision that stands for a sample."""
-    review = open_session.get(ReviewTable, standing.review_id)
     reviews.append(
         open_session,
-        ReviewTable(
+        NewReview(
             dataset_id=standing.dataset_id,
             sample_id=standing.sample_id,
+            kind=standing.kind,
             decision=UNDO,
             reviewer=reviewer,
             source=SOURCE,
-            batch=None if review is None else review.batch,
-            reverts=standing.review_id,
+            batch=standing.batch,
+            reverts=standing.id,
         ),
     )
 
@@ -276,11 +277,11 @@ def _record(open_session: Session, dataset_id: int, work: _Work, reviewer: str) 
     for values in work.overruled:
         review = reviews.append(
             open_session,
-            ReviewTable(dataset_id=dataset_id, source=SOURCE, note="a later decision stands", **values),
+            NewReview(dataset_id=dataset_id, source=SOURCE, note="a later decision stands", **values),
         )
         reviews.append(
             open_session,
-            ReviewTable(
+            NewReview(
                 dataset_id=dataset_id,
                 sample_id=review.sample_id,
                 decision=UNDO,

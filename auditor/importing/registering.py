@@ -210,7 +210,7 @@ class Rows:
         names = self._parsed.class_names
         cleaned, several = review["cleaned_label"], several_labels(review)
         # Accepted unseen stays apart in every catalog; a blind verdict without its draw is a review like any other.
-        kept = {"source": UNSEEN} if review["review_kind"] == UNSEEN else {}
+        kept = {"kind": UNSEEN} if review["review_kind"] == UNSEEN else {}
         return kept | {
             "sample_id": sample_id,
             "decision": review["review_decision"],

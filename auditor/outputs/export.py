@@ -28,10 +28,11 @@ from auditor.audits import arrays, statements
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable, DatasetTable, SampleTable
+from auditor.catalog.records import Review
 from auditor.errors import ExportRefusedError, NotFoundError
 from auditor.files import written_whole
 from auditor.pictures import cache
-from auditor.review.decisions import Outcome, outcomes
+from auditor.review.decisions import outcomes
 from auditor.tables import quoted
 from auditor.vocabulary import ACTIONS, EXCLUDE, EXCLUDING, EXPORT_COLUMNS, KEEP, RELABEL, UNSEEN
 
@@ -80,7 +81,7 @@ class _Sources:
     """The user's own columns in their order, by the name that each has in the export."""
     audit: AuditTable | None
     scores: pd.DataFrame | None
-    decisions: dict[int, Outcome]
+    decisions: dict[int, Review]
     signals: dict[str, NDArray[np.float32]]
     automatic: NDArray[np.bool_]
     """(N,) bool: ``--policy auto`` takes the suggestion here; nowhere where a person has decided."""
@@ -278,7 +279,7 @@ def _row(sources: _Sources, scored: dict[Any, Any] | None, sample: SampleTable) 
     return row
 
 
-def _outcome(decided: Outcome | None, given: int, suggested: int, automatic: bool) -> tuple[str, int]:
+def _outcome(decided: Review | None, given: int, suggested: int, automatic: bool) -> tuple[str, int]:
     """(action, cleaned label); a person's decision always goes before an automatic one."""
     if decided is not None and decided.decision in EXCLUDING:
         return EXCLUDE, -1

@@ -12,12 +12,13 @@ from auditor.audits import arrays, experiment_results, statements
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable
+from auditor.catalog.records import Review
 from auditor.errors import ExportRefusedError
 from auditor.files import written_whole
 from auditor.outputs.report_page import Conflict, EngineLine, ReportInput, Suspect, report_html
 from auditor.pictures import cache as images
 from auditor.review import random_sample
-from auditor.review.decisions import Outcome, outcomes
+from auditor.review.decisions import outcomes
 from auditor.statistics import shared_sentence
 
 NUM_SUSPECTS = 60
@@ -119,7 +120,7 @@ def _conflicts(table: pd.DataFrame, names: list[str]) -> list[Conflict]:
     ]
 
 
-def _decision(outcome: Outcome | None, names: list[str]) -> str:
+def _decision(outcome: Review | None, names: list[str]) -> str:
     """What a person decided, with the classes that it names; empty while open."""
     if outcome is None:
         return ""

@@ -20,6 +20,7 @@ from auditor import vocabulary
 from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
 from auditor.catalog.models import DatasetTable, now
+from auditor.catalog.records import Review
 from auditor.errors import ReviewError
 from auditor.review import decisions
 from auditor.tables import read_table, unquoted
@@ -61,7 +62,7 @@ def apply_file(dataset_name: str, path: Path, *, reviewer: str = "", source: str
 
 
 def _without_untouched(
-    rows: Sequence[dict[str, Any]], stands: Mapping[int, decisions.Outcome], reviewer: str
+    rows: Sequence[dict[str, Any]], stands: Mapping[int, Review], reviewer: str
 ) -> list[dict[str, Any]]:
     """The rows that say something new: exported rows that were left as they were are dropped, those that were
     edited in place are decisions of now.
@@ -77,7 +78,7 @@ def _without_untouched(
             # The time and, unless it was edited too, the name in the row are those of the decision before.
             by = reviewer if reviewer and row["reviewer"] == before.reviewer else row["reviewer"]
             edited = row | {"created_at": taken_at, "reviewer": by}
-            edited.pop("source", None)  # whoever edits a row has looked
+            edited.pop("kind", None)  # whoever edits a row has looked
             said.append(edited)
     return said
 
@@ -146,7 +147,7 @@ def _parsed_rows(
                 "reviewer": unquoted(str(row.get("reviewer") or "")) or reviewer,
                 "created_at": at,
             }
-            | ({"source": UNSEEN} if str(row.get("review_kind") or "").strip() == UNSEEN else {})
+            | ({"kind": UNSEEN} if str(row.get("review_kind") or "").strip() == UNSEEN else {})
         )
     return rows
 

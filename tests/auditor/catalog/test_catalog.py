@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from auditor.audits import worker
-from auditor.catalog import audits, datasets, reviews, verifications
+from auditor.catalog import audits, datasets, draws, reviews
 from auditor.catalog.db import close_all, session
 from auditor.catalog.models import now
 from auditor.cli import doctor
@@ -40,7 +40,7 @@ def test_draw__draws_of_the_same_moment_share_no_sample(home: Path) -> None:
     for _ in range(4):
         at_once(*[lambda: random_sample.draw("few", 2)] * 4)
     with session() as open_session:
-        rows = verifications.draws(open_session, dataset_id)
+        rows = draws.of_dataset(open_session, dataset_id)
     drawn = [sample for row in rows for sample in row.sample_ids]
     assert (len(rows), len(set(drawn))) == (16, 32)
 
@@ -55,9 +55,9 @@ def test_decide__of_two_reviewers_at_the_same_moment_one_learns_of_the_conflict(
         earlier, later = sorted((first, second), key=lambda decided: decided.review_id)
         assert earlier.conflict is None
         assert later.conflict is not None
-        assert later.conflict.review_id == earlier.review_id
+        assert later.conflict.id == earlier.review_id
         with session() as open_session:
-            assert reviews.standing(open_session, dataset_id, sample_id).review_id == later.review_id
+            assert reviews.standing(open_session, dataset_id, sample_id).id == later.review_id
             assert len(reviews.log(open_session, dataset_id, sample_id)) == 2
 
 

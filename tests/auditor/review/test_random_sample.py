@@ -7,7 +7,7 @@ import pytest
 
 from auditor.audits import progress, settle, statements, worker
 from auditor.audits.plan import plan
-from auditor.catalog import audits, datasets, scores, verifications
+from auditor.catalog import audits, datasets, draws, scores
 from auditor.catalog.db import session
 from auditor.catalog.models import DrawTable
 from auditor.errors import VerificationError
@@ -162,7 +162,7 @@ def test_noise_rate__rows_from_the_top_of_the_list_are_refused(audited: tuple[Di
     trust = statements.load(audit_id).trust_score
     top = np.argsort(trust)[:60]
     with session() as open_session:
-        drawn = verifications.add_draw(
+        drawn = draws.add(
             open_session, DrawTable(dataset_id=1, seed=0, size=60, sample_ids=[int(i) for i in top])
         )
     for sample_id in top:
@@ -179,9 +179,7 @@ def test_load__a_sample_that_two_draws_hold_is_refused(audited: tuple[Digits, in
     _, audit_id = audited
     for _ in range(2):
         with session() as open_session:
-            drawn = verifications.add_draw(
-                open_session, DrawTable(dataset_id=1, seed=0, size=1, sample_ids=[7])
-            )
+            drawn = draws.add(open_session, DrawTable(dataset_id=1, seed=0, size=1, sample_ids=[7]))
         random_sample.record(drawn, 7, "unsure", reviewer="ada")
     with pytest.raises(VerificationError, match="a verified sample occurs twice"):
         statements.load(audit_id)

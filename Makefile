@@ -5,11 +5,12 @@ VENV := .venv
 RUN := $(VENV)/bin
 DEMO_ARGS ?=
 TEST_ARGS ?=
+MUTATE_ARGS ?=
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	if $$p -c 'import sys; raise SystemExit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; \
 	then echo $$p; break; fi; done)
 
-.PHONY: help demo test lint types format app clean
+.PHONY: help demo test mutate lint types format app clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -20,6 +21,9 @@ demo: $(VENV)/.ready ## Audit 1,797 real digits with known wrong labels, then op
 
 test: $(VENV)/.ready-dev lint types ## Run every check and test
 	OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(TEST_ARGS)
+
+mutate: $(VENV)/.ready-dev ## Change the engines' code one line at a time and list what no test notices (hours; MUTATE_ARGS="--sample 50")
+	OMP_NUM_THREADS=1 $(RUN)/python -m benchmarks.mutation $(MUTATE_ARGS)
 
 lint: $(VENV)/.ready-dev ## Check style
 	$(RUN)/ruff check .

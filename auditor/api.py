@@ -12,11 +12,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from auditor.audits import own_models, plan, statements, worker
-from auditor.catalog import audits, datasets
+from auditor.catalog import audits, datasets, jobs
 from auditor.catalog.db import session
 from auditor.catalog.models import DatasetTable
-from auditor.errors import AuditFailedError
+from auditor.errors import AuditFailedError, JobRefusedError
 from auditor.importing import imports
+from auditor.jobs import KINDS
 from auditor.outputs import export as exporting
 from auditor.settings import settings
 
@@ -151,7 +152,7 @@ def import_dataset(source: str | Path, *, name: str, **options: Any) -> Dataset:
 
 BUSY = {
     "running": "cancel it first",
-    # One that was planned and never started counts as dead after a while of silence (``audits.lives``).
+    # One that was planned and never started counts as dead after a while of silence (``audits.state``).
     "queued": "cancel it as soon as it runs, or wait a minute where nobody started it",
 }
 """What to do about an audit that keeps a dataset from being removed, by its state."""
@@ -162,6 +163,7 @@ def remove(name: str) -> None:
 
     Raises:
         AuditFailedError: an audit of it is running, or about to.
+        JobRefusedError: another job of it is.
     """
     with session() as open_session:
         dataset = datasets.get(open_session, name)
@@ -169,12 +171,17 @@ def remove(name: str) -> None:
         datasets.lock(open_session, dataset.id)  # in SQLite nobody starts an audit after this look at them
         found = audits.of_dataset(open_session, dataset.id)
         for audit in found:
-            if (state := audits.state(audit)) in ("queued", "running"):
+            if (state := audits.state(open_session, audit)) in ("queued", "running"):
                 raise AuditFailedError(f"Audit {audit.id} of {name} is {state}; {BUSY[state]}.")
+        known_jobs = jobs.find(open_session, dataset_id=dataset.id)
+        for job in known_jobs:
+            if (state := jobs.state(job)) in jobs.AT_WORK:
+                raise JobRefusedError(f"{KINDS[job.kind].title} of {name} is {state}; cancel it first.")
         datasets.remove(open_session, dataset.id)
         others = datasets.list_all(open_session)
     gone = [settings().audit_folder(audit.id or 0) for audit in found]
-    gone += [settings().dataset_folder(dataset.id), settings().comparisons / str(dataset.id)]
+    gone += [settings().job_folder(job.id) for job in known_jobs]
+    gone.append(settings().dataset_folder(dataset.id))
     upload = _upload_of(dataset)
     if upload is not None and upload not in [_upload_of(other) for other in others]:
         gone.append(upload)

@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import errno
+import inspect
 import json
 import numbers
 import os
+import textwrap
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import UnionType
@@ -23,6 +26,7 @@ from numpy.typing import NDArray
 from auditor.errors import AuditFailedError
 from auditor.files import written_whole
 from auditor.settings import settings
+from auditor.wording import did_you_mean
 
 if TYPE_CHECKING:
     from engines.contract import EngineResult, EngineSpec, EpochRecord, SignalSpec
@@ -59,6 +63,77 @@ def engine_choices() -> list[EngineChoice]:
     names += [name for name in ENGINES if name not in names]
     specs = [ENGINES[name] for name in names]
     return [EngineChoice(s.name, s.title, s.paper, dict(s.signals)) for s in specs]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One field of an engine's config, as a form shows it."""
+
+    name: str
+    kind: str
+    """What it takes, such as ``a whole number`` or ``text or null``; empty where no word fits."""
+    meaning: str
+    """The text below the field in its config; may hold ``code`` in double backticks."""
+    defaults: Mapping[str, Any]
+    """Its plain value in each of ``PRESETS``."""
+
+
+def settings_of(engine: str) -> list[Setting]:
+    """Every field of the engine's config, in its order."""
+    from engines.registry import ENGINES
+
+    config_type = ENGINES[engine].config_type
+    presets = {preset: plain(config_type.preset(preset)) for preset in PRESETS}
+    kinds, meanings = _kinds(config_type), _meanings(config_type)
+    return [
+        Setting(
+            field.name,
+            " or ".join(word for _, word in kinds[field.name]),
+            meanings.get(field.name, ""),
+            {preset: values[field.name] for preset, values in presets.items()},
+        )
+        for field in dataclasses.fields(config_type)
+    ]
+
+
+def _meanings(config_type: type) -> dict[str, str]:
+    """The text below each field of a dataclass and of those that it inherits from, by field."""
+    found: dict[str, str] = {}
+    for each in reversed(config_type.__mro__):
+        if not dataclasses.is_dataclass(each):
+            continue
+        body = ast.parse(textwrap.dedent(inspect.getsource(each))).body[0]
+        assert isinstance(body, ast.ClassDef)
+        for field, below in zip(body.body, body.body[1:], strict=False):
+            if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):
+                found[ast.unparse(field.target)] = " ".join(str(ast.literal_eval(below.value)).split())
+    return found
+
+
+def typed_value(text: str) -> Any:
+    """What a person typed as the value of a field: JSON where it can be read as that, else text."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def options_of(texts: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """``engine.field=value`` texts as the ``options`` of ``configs``: values by field, by engine.
+
+    Raises:
+        AuditFailedError: a text is not of that form.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        engine, dot, field = key.partition(".")
+        if not (equals and dot and field):
+            raise AuditFailedError(
+                f"The setting {text!r} is not ENGINE.FIELD=VALUE, for example umn.epochs=30."
+            )
+        found.setdefault(engine, {})[field] = typed_value(value)
+    return found
 
 
 def refused_cards() -> list[str]:
@@ -158,14 +233,21 @@ def configs(
     """Every field of each engine's config, as plain values: the preset with ``options`` applied.
 
     Raises:
-        AuditFailedError: an unknown engine, preset or field, or a value out of range.
+        AuditFailedError: an unknown engine, preset or field (the text names the nearest), a field of an
+            engine that is not among ``names``, or a value out of range.
     """
     from engines.contract import EngineInputError
     from engines.registry import ENGINES
 
     unknown = [name for name in [*names, *options] if name not in ENGINES]
     if unknown:
-        raise AuditFailedError(f"There is no engine {unknown[0]!r}; choose from {', '.join(ENGINES)}.")
+        hint = did_you_mean(unknown[0], ENGINES, f"choose from {', '.join(ENGINES)}.")
+        raise AuditFailedError(f"There is no engine {unknown[0]!r}; {hint}")
+    unused = [name for name, values in options.items() if values and name not in names]
+    if unused:
+        raise AuditFailedError(
+            f"Engine {unused[0]} has settings and is not chosen; choose it too, or leave its settings out."
+        )
     if preset not in PRESETS:
         raise AuditFailedError(f"There is no preset {preset!r}; choose from {', '.join(PRESETS)}.")
     found = {}
@@ -174,9 +256,8 @@ def configs(
         fields = {field.name for field in dataclasses.fields(config)}
         wrong = [key for key in options.get(name, {}) if key not in fields]
         if wrong:
-            raise AuditFailedError(
-                f"Engine {name} has no setting {wrong[0]!r}; it has {', '.join(sorted(fields))}."
-            )
+            hint = did_you_mean(wrong[0], fields, f"it has {', '.join(sorted(fields))}.")
+            raise AuditFailedError(f"Engine {name} has no setting {wrong[0]!r}; {hint}")
         _check_kinds(name, type(config), options.get(name, {}))
         try:
             found[name] = plain(dataclasses.replace(config, **options.get(name, {})))
@@ -187,17 +268,26 @@ def configs(
 
 def _check_kinds(engine: str, config_type: type, values: Mapping[str, Any]) -> None:
     """Refuse a text where a number belongs, before the config compares it with one."""
-    hints = get_type_hints(config_type)
+    kinds = _kinds(config_type)
     for field, value in values.items():
-        kinds = get_args(hints[field]) if get_origin(hints[field]) is UnionType else (hints[field],)
-        wanted = [KINDS[kind] for kind in kinds if kind in KINDS]
-        # Python counts true as 1; a person who writes it does not. Kinds without a word are left to the config.
+        # Python counts true as 1; a person who writes it does not.
         found = bool if isinstance(value, bool) else type(value)
-        if wanted and not any(
-            issubclass(found, kind) and (found is bool) == (kind is bool) for kind, _ in wanted
+        if kinds[field] and not any(
+            issubclass(found, kind) and (found is bool) == (kind is bool) for kind, _ in kinds[field]
         ):
-            words = " or ".join(word for _, word in wanted)
+            words = " or ".join(word for _, word in kinds[field])
             raise AuditFailedError(f"Setting {engine}.{field} is {value!r}, it must be {words}.")
+
+
+def _kinds(config_type: type) -> dict[str, list[tuple[type, str]]]:
+    """What each field takes, with the word for it; empty where ``KINDS`` has none and only the config checks."""
+    hints = get_type_hints(config_type)
+    found = {}
+    for field in dataclasses.fields(config_type):
+        hint = hints[field.name]
+        kinds = get_args(hint) if get_origin(hint) is UnionType else (hint,)
+        found[field.name] = [KINDS[kind] for kind in kinds if kind in KINDS]
+    return found
 
 
 def resolve_device(device: str) -> str:
@@ -229,13 +319,6 @@ def is_cancelled(error: BaseException) -> bool:
     from engines.contract import TrainingCancelled
 
     return isinstance(error, (TrainingCancelled, KeyboardInterrupt))
-
-
-def cancelled() -> Exception:
-    """What an epoch callback raises to stop a run."""
-    from engines.contract import TrainingCancelled
-
-    return TrainingCancelled("cancelled on request")
 
 
 def remedy(error: BaseException, *, go_on: str = "resume") -> str | None:

@@ -21,6 +21,10 @@ class CatalogBusyError(CatalogError):
     """Another process writes to the catalog for long; the same transaction may succeed in a minute."""
 
 
+class JobRefusedError(AuditorError):
+    """A job cannot be started, gone on with or removed as it is; nothing was changed."""
+
+
 class ImportRefusedError(AuditorError):
     """A source cannot be imported as it stands; nothing was registered."""
 

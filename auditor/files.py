@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+BLOCK_BYTES = 2**20
+
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
@@ -26,3 +28,21 @@ def written_whole(path: Path) -> Iterator[Path]:
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def reserve(path: Path, num_bytes: int) -> None:
+    """Take the room for the first ``num_bytes`` of a file at once; what follows its content is zero.
+
+    Writing through a memory map into a file with holes kills the process when the disk fills up (SIGBUS).
+
+    Raises:
+        OSError: there is not so much room.
+    """
+    with path.open("r+b") as stream:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(stream.fileno(), 0, num_bytes)
+            return
+        # macOS and Windows: only what was written has its room for sure.
+        missing = num_bytes - stream.seek(0, os.SEEK_END)
+        for start in range(0, missing, BLOCK_BYTES):
+            stream.write(bytes(min(BLOCK_BYTES, missing - start)))

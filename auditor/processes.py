@@ -1,8 +1,23 @@
-"""Processes of this machine: is the one that was recorded still the same one?"""
+"""Processes of this machine, whatever its system: what they may use, who lives, and may this one fork?"""
 
 from __future__ import annotations
 
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import psutil
+
+BETWEEN_FORKS = "between forks"
+"""Name of threads that do whatever they do inside ``between_forks``."""
+_forking = threading.Lock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_forking.acquire, after_in_parent=_forking.release, after_in_child=_forking.release
+    )
+NICENESS = 5
+"""0 is usual, 19 goes last."""
 
 
 def process_lives(pid: int, started: float | None) -> bool:
@@ -13,3 +28,27 @@ def process_lives(pid: int, started: float | None) -> bool:
         return same and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+@contextmanager
+def between_forks() -> Iterator[None]:
+    """Let this process fork only before or after the block, never while it holds a lock of some library."""
+    with _forking:
+        yield
+
+
+def may_fork() -> bool:
+    """Whether no thread of this process could be in the middle of something while it forks."""
+    others = [thread for thread in threading.enumerate() if thread is not threading.current_thread()]
+    return all(thread.name == BETWEEN_FORKS for thread in others)
+
+
+def usable_cores() -> int:
+    """Processors that this process may use, at least 1; macOS tells only how many there are."""
+    this = psutil.Process()
+    return len(this.cpu_affinity()) if hasattr(this, "cpu_affinity") else psutil.cpu_count() or 1
+
+
+def yield_to_others() -> None:
+    """Let everything else that a person does at the machine go first."""
+    psutil.Process().nice(psutil.BELOW_NORMAL_PRIORITY_CLASS if psutil.WINDOWS else NICENESS)

@@ -43,9 +43,9 @@ class Settings:
         return self.home / "uploads"
 
     @property
-    def comparisons(self) -> Path:
-        """One folder a dataset: comparisons of its given with its cleaned labels."""
-        return self.home / "comparisons"
+    def jobs(self) -> Path:
+        """One folder a job: its log, and the files that it made."""
+        return self.home / "jobs"
 
     def dataset_folder(self, dataset_id: int) -> Path:
         """Folder of one dataset's arrays."""
@@ -54,6 +54,10 @@ class Settings:
     def audit_folder(self, audit_id: int) -> Path:
         """Folder of one audit's arrays, checkpoints and log."""
         return self.audits / str(audit_id)
+
+    def job_folder(self, job_id: int) -> Path:
+        """Folder of one job's log and files."""
+        return self.jobs / str(job_id)
 
 
 def settings() -> Settings:

@@ -1,8 +1,10 @@
-"""Numbers with their nouns, as people read them."""
+"""Numbers with their nouns, and names that were nearly right, as people read them."""
 
 from __future__ import annotations
 
+import difflib
 import math
+from collections.abc import Iterable
 
 
 def plural(number: int, noun: str) -> str:
@@ -21,3 +23,9 @@ def percent(share: float) -> str:
         return "more than 99 %"
     text = f"{100 * share:.1f}" if share < 0.0995 else f"{100 * share:.0f}"
     return f"{text.removesuffix('.0')} %"
+
+
+def did_you_mean(name: str, names: Iterable[str], otherwise: str) -> str:
+    """``did you mean 'photos'?`` with the nearest of ``names``; ``otherwise`` where none is near."""
+    near = difflib.get_close_matches(name, list(names), n=1)
+    return f"did you mean {near[0]!r}?" if near else otherwise

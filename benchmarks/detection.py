@@ -29,9 +29,9 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks import images
+from benchmarks.noise import make_noise
 from engines.contract import EngineResult, SignalSpec, TrainingData
 from engines.metrics import auroc, average_precision, precision_at_k
-from engines.noise import make_noise
 from engines.registry import ENGINES
 from engines.shared.device import describe_device, resolve_device, versions
 
@@ -49,7 +49,7 @@ class Problem:
     name: str
     source: str
     noise: str
-    """A kind of ``engines.noise``, ``asym_mnist``, or a human label column."""
+    """A kind of ``benchmarks.noise``, ``asym_mnist``, or a human label column."""
     rate: float = 0.0
 
 

@@ -49,6 +49,7 @@ def main() -> None:
 
 def _measure(place: Path, num: int) -> dict[str, Any]:
     from auditor.fiftyone_bridge import database, sync
+    from auditor.progress import Progress
 
     build(place, num)
     seconds: dict[str, float] = {}
@@ -61,7 +62,7 @@ def _measure(place: Path, num: int) -> dict[str, Any]:
         seconds[f"{name}_cpu_of_this_process"] = round(time.process_time() - cpu, 2)
         return result
 
-    def watch(step: sync.Step) -> None:
+    def watch(step: Progress) -> None:
         stages.setdefault(step.stage, round(time.monotonic() - began, 2))
 
     timed("start_mongodb_and_fiftyone", database.connect)

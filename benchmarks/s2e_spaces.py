@@ -28,12 +28,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from benchmarks import images
+from benchmarks.noise import make_noise
 from engines.coteaching.config import CoteachingConfig
 from engines.coteaching.population_training import PopulationTraining, Stream, Surroundings
 from engines.coteaching.s2e import Ledger, Trial
 from engines.coteaching.s2e_rules import RULES, SearchBudget, SearchResult, SharedWeightsRule, search_schedule
 from engines.coteaching.schedules import SPACES, FloatArray
-from engines.noise import make_noise
 from engines.shared.device import versions
 from engines.shared.loader import ImageStore
 

@@ -5,7 +5,7 @@ noise-robust method in full and says, for every sample, how far its given label 
 module holds the types on both sides of that call. It knows no method, no file, no database and no screen,
 and at this border everything is NumPy.
 
-Letters: N samples, K classes, C x H x W image, D embedding size, E recorded epochs.
+Letters: N samples, K classes, C x H x W image, V views of D features, E recorded epochs.
 """
 
 from __future__ import annotations
@@ -42,23 +42,37 @@ class DeviceMemoryError(EngineError, MemoryError):
 
 @dataclass(frozen=True, eq=False)
 class EvaluationSet:
-    """Held-out images with labels: draws the accuracy curve, never trains and never selects anything."""
+    """Held-out samples with labels: draws the accuracy curve, never trains and never selects anything.
 
-    images: NDArray[np.uint8]
+    ``EvaluationSet(images, labels)`` or ``EvaluationSet(None, labels, features)``, as the training data.
+    """
+
+    images: NDArray[np.uint8] | None
     """(M, C, H, W) uint8."""
     labels: NDArray[np.int64]
     """(M,) int64 in 0..K-1."""
+    features: NDArray[np.floating] | None = None
+    """(M, V, D) float16 or float32; only the first view of each sample is read."""
+
+    @property
+    def inputs(self) -> NDArray[Any]:
+        """The images or the features, whichever is given."""
+        return _the_given("evaluation.", self.images, self.features)
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Images and their given labels, checked on construction. Nothing in it is ever changed.
+    """Images, or features of them, and their given labels, checked on construction. Nothing in it is ever changed.
+
+    Exactly one form is given: ``TrainingData(images, labels, K)`` or ``TrainingData(None, labels, K,
+    features=features)``. Features are read once in small pieces to find values that are not finite: a memory map
+    larger than memory is fine (16 MB at a time).
 
     Raises:
-        EngineInputError: a shape, dtype or label is wrong; the text names the first offending row.
+        EngineInputError: a shape, dtype, label or feature is wrong; the text names the first offending row.
     """
 
-    images: NDArray[np.uint8]
+    images: NDArray[np.uint8] | None
     """(N, C, H, W) uint8, C in {1, 3}; an array or a memory map, not normalised."""
     given_labels: NDArray[np.int64]
     """(N,) int64 in {-1, 0..K-1}; -1 means unlabeled."""
@@ -67,16 +81,20 @@ class TrainingData:
     trusted: NDArray[np.bool_] | None = None
     """(N,) bool: a person confirmed this given label. ``None`` means nobody confirmed any."""
     evaluation: EvaluationSet | None = None
+    features: NDArray[np.floating] | None = None
+    """(N, V, D) float16 or float32: V views of each image as a frozen backbone sees them, the centre view first;
+    an array or a memory map, not normalised."""
 
     def __post_init__(self) -> None:
-        _check_images("images", self.images)
-        _check_labels("given_labels", self.given_labels, len(self.images), self.num_classes, low=UNLABELED)
+        num_samples = len(self.inputs)
+        _check_inputs("", self.images, self.features)
+        _check_labels("given_labels", self.given_labels, num_samples, self.num_classes, low=UNLABELED)
         if self.trusted is None:
-            object.__setattr__(self, "trusted", np.zeros(len(self.images), dtype=bool))
+            object.__setattr__(self, "trusted", np.zeros(num_samples, dtype=bool))
         trusted = self.trusted_mask
-        if trusted.shape != (len(self.images),) or trusted.dtype != np.bool_:
+        if trusted.shape != (num_samples,) or trusted.dtype != np.bool_:
             raise EngineInputError(
-                f"trusted must be ({len(self.images)},) bool, got {trusted.shape} {trusted.dtype}."
+                f"trusted must be ({num_samples},) bool, got {trusted.shape} {trusted.dtype}."
             )
         without_label = np.flatnonzero(trusted & (self.given_labels == UNLABELED))
         if len(without_label):
@@ -85,24 +103,35 @@ class TrainingData:
                 f"({len(without_label)} such rows); a person can only confirm a label that is there."
             )
         if self.evaluation is not None:
-            _check_images("evaluation.images", self.evaluation.images)
-            if self.evaluation.images.shape[1:] != self.images.shape[1:]:
-                raise EngineInputError(
-                    f"evaluation images are {self.evaluation.images.shape[1:]} but the images are "
-                    f"{self.images.shape[1:]} (C, H, W); decode both at the same size."
-                )
-            _check_labels(
-                "evaluation.labels",
-                self.evaluation.labels,
-                len(self.evaluation.images),
-                self.num_classes,
-                low=0,
+            self._check_evaluation(self.evaluation)
+
+    def _check_evaluation(self, evaluation: EvaluationSet) -> None:
+        heldout = evaluation.inputs
+        if (evaluation.images is None) != (self.images is None):
+            form = "features" if self.images is None else "images"
+            raise EngineInputError(f"training is on {form}; give the evaluation set as {form} too.")
+        _check_inputs("evaluation.", evaluation.images, evaluation.features)
+        if self.images is not None and heldout.shape[1:] != self.images.shape[1:]:
+            raise EngineInputError(
+                f"evaluation images are {heldout.shape[1:]} but the images are "
+                f"{self.images.shape[1:]} (C, H, W); decode both at the same size."
             )
+        if self.features is not None and heldout.shape[2] != self.features.shape[2]:
+            raise EngineInputError(
+                f"evaluation.features have {heldout.shape[2]} values a view but the features have "
+                f"{self.features.shape[2]}; take both from the same backbone."
+            )
+        _check_labels("evaluation.labels", evaluation.labels, len(heldout), self.num_classes, low=0)
+
+    @property
+    def inputs(self) -> NDArray[Any]:
+        """The images or the features, whichever is given: (N, ...)."""
+        return _the_given("", self.images, self.features)
 
     @property
     def num_samples(self) -> int:
         """N."""
-        return len(self.images)
+        return len(self.inputs)
 
     @property
     def trusted_mask(self) -> NDArray[np.bool_]:
@@ -253,6 +282,50 @@ class EngineSpec:
     train: Train
     signals: Mapping[str, SignalSpec]
     uses_trusted: bool
+
+
+FINITE_CHECK_BYTES = 2**24
+"""How much of the features is looked at at a time."""
+
+
+def _the_given(
+    prefix: str, images: NDArray[np.uint8] | None, features: NDArray[np.floating] | None
+) -> NDArray[Any]:
+    if images is not None and features is None:
+        return images
+    if features is not None and images is None:
+        return features
+    found = "neither" if images is None else "both"
+    raise EngineInputError(f"give {prefix}images or {prefix}features, exactly one of the two; got {found}.")
+
+
+def _check_inputs(
+    prefix: str, images: NDArray[np.uint8] | None, features: NDArray[np.floating] | None
+) -> None:
+    if images is not None:
+        _check_images(f"{prefix}images", images)
+    if features is not None:
+        _check_features(f"{prefix}features", features)
+
+
+def _check_features(name: str, features: NDArray[np.floating]) -> None:
+    if features.ndim != 3 or features.dtype not in (np.float16, np.float32):
+        raise EngineInputError(
+            f"{name} must be (N, V, D) float16 or float32, got {features.shape} {features.dtype}; "
+            "one view is features[:, None, :]."
+        )
+    if 0 in features.shape:
+        raise EngineInputError(f"{name} is empty {features.shape}; there is nothing to train on.")
+    at_once = max(1, FINITE_CHECK_BYTES // (features[0].size * features.itemsize))
+    for start in range(0, len(features), at_once):
+        finite = np.isfinite(features[start : start + at_once])
+        if not finite.all():
+            row, view, column = np.argwhere(~finite)[0].tolist()
+            value = features[start + row, view, column]
+            raise EngineInputError(
+                f"{name}[{start + row}] (view {view}, value {column}) is {value}; features must be finite: "
+                "leave such a sample out or embed it again."
+            )
 
 
 def _check_images(name: str, images: NDArray[np.uint8]) -> None:

@@ -33,23 +33,23 @@ FLOORS = {
         ("screens",),
         ("panels",),
         ("server",),
-        ("jobs",),
         ("session",),
         ("components",),
     ),
     "auditor": (
         ("__main__",),
         ("cli",),
+        ("kinds",),
         ("api", "experiments"),
         ("fiftyone_bridge",),
         ("outputs",),
         ("importing",),
         ("audits",),
-        ("pictures", "review"),
+        ("jobs", "pictures", "review"),
         ("catalog",),
         ("statistics",),
         ("engine_bridge", "tables"),
-        ("errors", "files", "processes", "settings", "vocabulary", "wording"),
+        ("errors", "files", "processes", "progress", "settings", "vocabulary", "wording"),
     ),
     "engines": (
         ("registry",),
@@ -57,7 +57,6 @@ FLOORS = {
         ("meta",),
         ("shared",),
         ("networks",),
-        ("noise",),
         ("contract", "metrics"),
     ),
 }
@@ -103,6 +102,7 @@ def package_of(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).parent.parts)
 
 
+@functools.cache
 def imports_of(path: Path) -> set[str]:
     return imported_modules(path.read_text(), package_of(path))
 
@@ -213,6 +213,7 @@ def test_package__is_entered_by_its_face(path: Path) -> None:
             )
 
 
+@functools.cache
 def packages_entered(name: str, importer: str) -> list[str]:
     """The packages inside a layer that ``name`` lies in and the importer does not."""
     parts = name.split(".")

@@ -1,54 +1,59 @@
-"""Files to take home. Each is made when its button is pressed, never before."""
+"""Files to take home. A job makes each when its button is pressed; the page only hands it over."""
 
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
 
 import pandas as pd
 import streamlit as st
 
+from app.panels import jobs as panel
+from app.session import words
+from app.session.words import plain
+from auditor import jobs
 from auditor.catalog.models import DatasetTable
-from auditor.outputs import export, report
+from auditor.outputs import export
 from auditor.review import log as decision_log
+from auditor.settings import settings
+
+MIME = {".csv": "text/csv", ".parquet": "application/vnd.apache.parquet", ".html": "text/html"}
 
 
 def offer(dataset: DatasetTable, policy: str, max_fdr: float | None, *, audit_id: int | None) -> None:
     """Buttons for the cleaned table as CSV and Parquet, and for the report where there is an audit."""
     stem = file_stem(dataset.name)
+    arguments = {"policy": policy, "max_fdr": max_fdr, "audit_id": audit_id}
+    wanted = [("Cleaned CSV", f"{stem}-cleaned.csv"), ("Parquet", f"{stem}-cleaned.parquet")]
+    if audit_id is not None:
+        wanted.append(("HTML report", f"{stem}-report.html"))
     with st.container(horizontal=True):
-        for suffix, mime in ((".csv", "text/csv"), (".parquet", "application/vnd.apache.parquet")):
-            st.download_button(
-                "Cleaned CSV" if suffix == ".csv" else "Parquet",
-                partial(table_bytes, dataset.name, suffix, policy, max_fdr, audit_id),
-                f"{stem}-cleaned{suffix}",
-                mime,
-                key=f"export_{suffix[1:]}",
-                type="primary" if suffix == ".csv" else "secondary",
-                on_click="ignore",
-                icon=":material/download:",
+        for label, file in wanted:
+            panel.start_button(
+                label,
+                "export",
+                dataset,
+                arguments=arguments | {"file": file},
+                key=f"export_{file.rpartition('.')[2]}",
+                type="primary" if file.endswith(".csv") else "secondary",
+                icon=":material/description:",
             )
-        if audit_id is not None:
-            st.download_button(
-                "HTML report",
-                partial(report.report, dataset.name, audit_id=audit_id),
-                f"{stem}-report.html",
-                "text/html",
-                key="export_report",
-                on_click="ignore",
-                icon=":material/summarize:",
-            )
+    panel.watch(lambda: jobs.listed("export", dataset_id=dataset.id), _hand_over)
 
 
-def table_bytes(name: str, suffix: str, policy: str, max_fdr: float | None, audit_id: int | None) -> bytes:
-    """The cleaned table as a file's bytes."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / f"cleaned{suffix}"
-        export.export(name, out, policy=policy, max_fdr=max_fdr, audit_id=audit_id)
-        return out.read_bytes()
+def _hand_over(job: jobs.Job) -> None:
+    path = settings().job_folder(job.id) / job.arguments["file"]
+    st.download_button(
+        f"Download {plain(path.name)}",
+        path.read_bytes,
+        path.name,
+        MIME[path.suffix],
+        key=f"export_download_{job.id}",
+        type="primary",
+        on_click="ignore",
+        icon=":material/download:",
+    )
+    st.caption(f"{plain((job.result or {})['sentence'])} Made {words.ago(job.finished_at)}.")
 
 
 def log_csv(dataset: DatasetTable, log: pd.DataFrame) -> bytes:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from app.jobs import background, imports
-from app.jobs.imports import Job
-from app.session import state, words
+from app.panels import jobs as panel
+from app.session import allowed, state, words
 from app.session.previews import Look
 from app.session.words import plain
-
-POLL_S = 0.7
+from auditor import jobs
 
 
 def draw_look(seen: Look) -> None:
@@ -40,7 +38,7 @@ def draw_look(seen: Look) -> None:
     ]
     right.dataframe(pd.DataFrame(rows), hide_index=True, height=240)
     if preview.problems:
-        _draw_problems([(one.file, one.row, one.text) for one in preview.problems])
+        panel.draw_problems([(one.file, one.row, one.text) for one in preview.problems])
     for note in preview.notes:
         st.info(plain(note), icon=":material/info:")
     if preview.ignored:
@@ -49,48 +47,24 @@ def draw_look(seen: Look) -> None:
 
 def draw_jobs() -> None:
     """Imports under way and those that ended, until each is dismissed."""
-    seen = imports.jobs()
-    if not seen:
-        return
-    is_open = any(not job.is_over for job in seen)
-    st.fragment(_draw_jobs, run_every=POLL_S if is_open else None)(is_open)
+    panel.watch(lambda: jobs.listed("import"), _draw_result, forget=_forget)
 
 
-def _draw_jobs(was_open: bool) -> None:
-    seen = imports.jobs()
-    for job in seen:
-        with st.container(border=True):
-            _draw_job(job)
-    if was_open and all(job.is_over for job in seen):
-        st.rerun()
+def _draw_result(job: jobs.Job) -> None:
+    report = (job.result or {})["report"]
+    st.success(f"{plain(job.name)}: {_told(report)}")
+    for note in report["notes"]:
+        st.caption(plain(words.on_the_page(note)))
+    if st.button("Start an audit", key=f"import_audit_{job.id}", type="primary"):
+        state.go_to_dataset(job.name)
+        jobs.remove(job.id)
+        st.switch_page("screens/audit.py")
 
 
-def _draw_job(job: Job) -> None:
-    line, action, away = st.columns([5, 1.2, 0.8], vertical_alignment="center")
-    if job.stage == "finished" and job.report is not None:
-        line.success(f"{plain(job.name)}: {_told(job.report)}")
-        for note in job.report.get("notes", ()):
-            line.caption(plain(words.on_the_page(note)))
-        if action.button("Start an audit", key=f"import_audit_{job.folder.name}", type="primary"):
-            state.go_to_dataset(job.name)
-            background.dismiss(job.folder)
-            st.switch_page("screens/audit.py")
-    elif job.stage == "cancelled":
-        line.info(f"{plain(job.name)}: {plain(job.error or '')}")
-    elif job.is_over:
-        line.error(f"{plain(job.name)}: {plain(words.on_the_page(job.error or 'it failed'))}")
-    else:
-        share = min(1.0, job.done / job.total) if job.total else 0.0
-        left = f" · {words.duration(job.seconds_left)} left" if job.seconds_left else ""
-        total = f" of {job.total:,}" if job.total else ""
-        line.progress(share, text=f"**{plain(job.name)}** · {job.stage} {job.done:,}{total}{left}")
-        if action.button("Cancel", key=f"import_cancel_{job.folder.name}", icon=":material/stop:"):
-            background.cancel(job.folder)
-    if job.is_over and away.button("Dismiss", key=f"import_dismiss_{job.folder.name}"):
-        imports.dismiss(job.folder)
-        st.rerun()
-    if job.problems:
-        _draw_problems(list(job.problems))
+def _forget(job: jobs.Job) -> None:
+    """The upload of an import that came to nothing goes with it."""
+    if job.status != "finished" and job.arguments["upload"]:
+        allowed.forget_upload(job.arguments["upload"])
 
 
 def _told(report: dict[str, object]) -> str:
@@ -103,10 +77,3 @@ def _told(report: dict[str, object]) -> str:
     if report.get("num_skipped"):
         parts.append(f"{words.plural(int(str(report['num_skipped'])), 'row')} left out")
     return ", ".join(parts) + "."
-
-
-def _draw_problems(rows: list[tuple[object, object, object]]) -> None:
-    st.markdown("**Problems**")
-    table = pd.DataFrame(rows, columns=["file", "row", "problem"]).astype(str).replace("None", "")
-    table["problem"] = table.problem.map(words.on_the_page)
-    st.dataframe(table, hide_index=True, height=min(240, 40 + 36 * len(rows)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app.panels import curves
+from app.panels import jobs as panel
 from app.session import readers, words
 from app.session.failures import shown
 from app.session.words import plain
@@ -51,16 +52,10 @@ def _head(seen: AuditOverview) -> None:
         f" · about {words.duration(seen.seconds_left)} left" if seen.seconds_left and not seen.is_over else ""
     )
     line.markdown(f"**Audit {seen.audit_id}** :{colour}-badge[{state}]{remaining}")
-    if not seen.is_over and left.button(
-        "Cancel", key=f"audit_cancel_{seen.audit_id}", icon=":material/stop:"
-    ):
-        plan.cancel(seen.audit_id)
-        st.toast("The audit stops after its current epoch; what it reached is kept.")
-    if seen.state in ("failed", "cancelled", "dead") and right.button(
-        "Resume", key=f"audit_resume_{seen.audit_id}", type="primary", icon=":material/play_arrow:"
-    ):
-        plan.resume(seen.audit_id)
-        st.rerun()
+    with left:
+        panel.controls(
+            seen.audit_id, seen.state, goes_on=True, cancel=plan.cancel, resume=plan.start, key="audit"
+        )
     if seen.state == "finished":
         right.page_link("screens/verify.py", label="Verify", icon=":material/fact_check:")
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.jobs import apart
-from app.panels import watching
-from app.session import readers, state, words
+from app.panels import engine_settings, watching
+from app.session import apart, readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
 from auditor.audits import durations, plan
@@ -40,6 +39,7 @@ def start_form(dataset: DatasetTable) -> None:
     preset = left.selectbox("Preset", list(PRESETS), format_func=PRESETS.__getitem__, key="audit_preset")
     device = middle.selectbox("Device", list(DEVICES), format_func=DEVICES.__getitem__, key="audit_device")
     seed = right.number_input("Seed", 0, 2**31 - 1, 0, key="audit_seed")
+    options = engine_settings.choose([known[name] for name in chosen], preset)
     seconds, is_measured = durations.seconds(dataset, chosen, preset)
     basis = "from earlier runs on this machine" if is_measured else "a rough guess for two CPU cores"
     go, note = st.columns([1, 4], vertical_alignment="center")
@@ -49,8 +49,8 @@ def start_form(dataset: DatasetTable) -> None:
     )
     if go.button("Start the audit", type="primary", disabled=not chosen, key="audit_start", width="stretch"):
         with st.spinner("Checking the plan …"):
-            audit_id = apart.plan(dataset.name, chosen, preset, device, int(seed))
-        plan.start_in_background(audit_id)
+            audit_id = apart.plan(dataset.name, chosen, preset, device, int(seed), options)
+        plan.start(audit_id)
         st.session_state["next_audit_watched"] = audit_id
         st.rerun()
 

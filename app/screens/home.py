@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.jobs import demo
+from app.panels import demo
 from app.session import readers, state, words
 from app.session.readers import Status
 from app.session.words import plain

@@ -11,11 +11,11 @@ from typing import Any
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from app.jobs import apart, imports
 from app.panels import importing
-from app.session import allowed, previews, readers, words
+from app.session import allowed, apart, previews, readers, words
 from app.session.failures import shown
 from app.session.words import plain
+from auditor import jobs
 from auditor.errors import ImportRefusedError
 
 FOUND = "import_found"
@@ -113,7 +113,7 @@ def free_name(source: str) -> str:
 
 def is_taken(name: str) -> bool:
     """Whether a dataset or an import under way has the name."""
-    under_way = {job.name for job in imports.jobs() if not job.is_over}
+    under_way = {seen.job.name for seen in jobs.listed("import") if not seen.is_over}
     return name in under_way or any(row.name == name for row in readers.all_datasets())
 
 
@@ -147,7 +147,8 @@ def offer_import(found: dict[str, Any]) -> None:
         st.markdown(f"from {plain(source)}", width="content")
     if wanted:
         options = found["options"] | {"image_size": size, "skip_bad": skip}
-        imports.start(found["source"], name, options, found["upload"])
+        arguments = {"source": found["source"], "options": options, "upload": found["upload"]}
+        jobs.start("import", name, arguments=arguments)
         del st.session_state[FOUND]
         st.rerun()
 

@@ -3,6 +3,7 @@
 __all__ = [
     "access",
     "allowed",
+    "apart",
     "choices",
     "failures",
     "previews",

@@ -63,7 +63,8 @@ def audits_of(dataset_id: int | None) -> list[AuditTable]:
 
 def audit_state(audit: AuditTable) -> str:
     """``queued``, ``running``, ``finished``, ``failed``, ``cancelled`` or ``dead``."""
-    return audits.state(audit)
+    with session() as open_session:
+        return audits.state(open_session, audit)
 
 
 def epochs(audit_id: int) -> list[EpochTable]:
@@ -162,7 +163,7 @@ def status(row: DatasetTable) -> Status:
     """Where a dataset stands."""
     assert row.id is not None
     known_audits = audits_of(row.id)
-    running = next((one for one in known_audits if audits.state(one) in ("running", "queued")), None)
+    running = next((one for one in known_audits if audit_state(one) in ("running", "queued")), None)
     finished = next((one for one in known_audits if one.status == "finished"), None)
     known = progress.findings(row)
     return Status(

@@ -32,6 +32,14 @@ def plain(text: str) -> str:
     return MARKDOWN.sub(r"\\\1", " ".join(text.split()))
 
 
+def documented(text: str) -> str:
+    """A docstring as Markdown: ``code`` in double backticks stays code, the rest is text as in ``plain``."""
+    parts = " ".join(text.split()).split("``")
+    return "".join(
+        f"`{part}`" if place % 2 else MARKDOWN.sub(r"\\\1", part) for place, part in enumerate(parts)
+    )
+
+
 def percent(share: float | None, digits: int = 0) -> str:
     """0.037 as ``4 %``; None and NaN as a dash."""
     if share is None or share != share:

@@ -2,18 +2,14 @@
 
 An audit is a row in the catalog from the moment it is planned, and its inputs (labels, trusted set) are
 frozen to disk then, so that whatever happens to the process, ``resume`` goes on with the same work and ends
-with the same result. Training runs in a process of its own, started by the app exactly as by the command
+with the same result. The training is a job in a process of its own, started by the app exactly as by the command
 line; ``worker`` is what it does.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 
-from auditor import engine_bridge
+from auditor import engine_bridge, jobs
 from auditor.audits import durations, statements
 from auditor.catalog import audits, datasets
+from auditor.catalog import jobs as catalog_jobs
 from auditor.catalog.db import session
-from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable, now
+from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable
 from auditor.errors import AuditFailedError
 from auditor.files import written_whole
 from auditor.review import decisions
@@ -37,9 +33,6 @@ from auditor.settings import settings
 
 HEAVY_NOISE = 0.25
 """Noise rate from which a second round of the plain network finds more."""
-SHORT_WAITS = {"GOMP_SPINCOUNT": "3000"}
-"""How long an idle OpenMP thread spins. Two threads beside two busy programs: 5.8 to 7.2 s in place of 12.6 to 13.4
-(every parallel loop waits for a thread that has no core); on an idle machine 1.9 to 2.2 s, 2.2 to 2.3 without."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +77,7 @@ def newest_unfinished(dataset_name: str) -> int:
         dataset = datasets.get(open_session, dataset_name)
         assert dataset.id is not None
         for audit in audits.of_dataset(open_session, dataset.id):
-            if audits.state(audit) in ("cancelled", "failed", "dead", "queued"):
+            if audits.state(open_session, audit) in ("cancelled", "failed", "dead", "queued"):
                 assert audit.id is not None
                 return audit.id
     raise AuditFailedError(f"Dataset {dataset_name!r} has no audit to resume; start one without --resume.")
@@ -164,54 +157,43 @@ def _all_or_nothing(folder: Path) -> Iterator[Path]:
         ) from error
 
 
-def start_in_background(audit_id: int) -> int:
-    """Start the audit in a process of its own, which outlives its parent; returns the process id."""
-    folder = settings().audit_folder(audit_id)
-    folder.mkdir(parents=True, exist_ok=True)
-    with session() as open_session:
-        # The process of an earlier attempt says nothing about this one, which is about to start.
-        fresh = {"pid": None, "heartbeat_at": now(), "cancel_requested": False, "error": None}
-        audits.set_status(open_session, audit_id, "queued", **fresh)
-    with (folder / "worker.log").open("ab") as log:
-        worker = subprocess.Popen(
-            [sys.executable, "-m", "auditor", "worker", str(audit_id)],
-            env={**SHORT_WAITS, **os.environ},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-    with session() as open_session:
-        audit = audits.get(open_session, audit_id)
-        audit.pid, audit.host = worker.pid, audits.this_host()
-        audit.process_started = psutil.Process(worker.pid).create_time()
-        # Other hosts see no process, and the worker needs a while to speak for itself.
-        audit.heartbeat_at = now()
-        open_session.add(audit)
-    # Reap the child when it ends; without this it would stay a zombie of a long-lived parent.
-    threading.Thread(target=worker.wait, daemon=True).start()
-    return worker.pid
+def start(audit_id: int) -> int:
+    """Start an audit, or go on with one that was cancelled, failed or killed, in a process of its own.
 
-
-def resume(audit_id: int) -> int:
-    """Go on with an audit that was cancelled, failed or killed; returns the process id.
+    Returns the number of its job.
 
     Raises:
-        AuditFailedError: it is finished or still running.
+        AuditFailedError: it is finished, or a process works on it.
     """
     with session() as open_session:
-        state = audits.state(audits.get(open_session, audit_id))
-    if state in ("running", "finished"):
+        audit = audits.get(open_session, audit_id)
+        job, state = catalog_jobs.of_audit(open_session, audit_id), audits.state(open_session, audit)
+        dataset = open_session.get(DatasetTable, audit.dataset_id)
+        assert dataset is not None
+    if state == "finished" or (job is not None and state in ("running", "queued")):
         raise AuditFailedError(f"Audit {audit_id} is {state}; there is nothing to resume.")
-    return start_in_background(audit_id)
+    if job is None:
+        return jobs.start("audit", dataset.name, dataset_id=dataset.id, audit_id=audit_id)
+    jobs.resume(job.id)
+    return job.id
+
+
+def job_of(audit_id: int) -> int:
+    """The job of an audit, whose work this process is about to do; a new one where it has none."""
+    with session() as open_session:
+        if (job := catalog_jobs.of_audit(open_session, audit_id)) is not None:
+            return job.id
+        audit = audits.get(open_session, audit_id)
+        dataset = open_session.get(DatasetTable, audit.dataset_id)
+        assert dataset is not None
+        return catalog_jobs.create(
+            open_session, "audit", dataset.name, dataset_id=dataset.id, audit_id=audit_id
+        )
 
 
 def cancel(audit_id: int) -> None:
     """Ask a running audit to stop after its current epoch; what it reached is kept."""
-    with session() as open_session:
-        audit = audits.get(open_session, audit_id)
-        audit.cancel_requested = True
-        open_session.add(audit)
+    jobs.cancel(job_of(audit_id))
 
 
 def overview(audit_id: int) -> AuditOverview:
@@ -219,14 +201,15 @@ def overview(audit_id: int) -> AuditOverview:
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
         runs = audits.runs(open_session, audit_id)
-        total = durations.left(open_session, audit, runs)
+        total, state = durations.left(open_session, audit, runs), audits.state(open_session, audit)
     rows = [
         EngineProgress(
             run.engine, run.status, run.stage, run.progress, run.seconds, audits.seconds_left(run), run.error
         )
         for run in runs
     ]
-    return AuditOverview(audit_id, audits.state(audit), rows, total, audit.error)
+    error = None if state in ("queued", "running") else audit.error  # that of an earlier attempt
+    return AuditOverview(audit_id, state, rows, total, error)
 
 
 def _with_rounds(

@@ -1,6 +1,6 @@
 """The work of an audit, done in this process: every engine, then the consensus.
 
-What it reaches stands at once in the catalog and on disk: a heartbeat, each epoch, each finished engine.
+What it reaches stands at once in the catalog and on disk: each epoch, each finished engine.
 Whatever ends it (Ctrl-C, a full disk, too little memory, ``kill -9``) leaves a state that the next run goes
 on from.
 """
@@ -8,38 +8,43 @@ on from.
 from __future__ import annotations
 
 import contextlib
-import os
-import threading
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 
-from auditor import engine_bridge
+from auditor import engine_bridge, jobs
 from auditor.audits import arrays as results
-from auditor.audits import embedding, settle
+from auditor.audits import embedding, plan, settle
 from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable, DatasetTable, EpochTable, now
-from auditor.errors import AuditFailedError, AuditorError, CatalogBusyError
+from auditor.errors import AuditFailedError, CatalogBusyError
 from auditor.pictures import cache
+from auditor.progress import Progress
 from auditor.settings import settings
 from auditor.statistics import trust_in_given
 
 if TYPE_CHECKING:
     from auditor.engine_bridge import EpochRecord
 
-PATIENCE_S = 900.0
-"""How long an audit waits for a locked catalog with what it must write; a large import locks it for minutes."""
-BUSY_PAUSE_S = 0.5
-
 
 def run(audit_id: int) -> None:
     """Do the work of an audit in this process, from wherever an earlier attempt left it.
+
+    Raises:
+        JobRefusedError: another process works on it.
+        AuditFailedError: it could not be finished; the catalog holds the same text.
+    """
+    jobs.run(plan.job_of(audit_id), lambda _, tell: work(audit_id, tell))
+
+
+def work(audit_id: int, tell: jobs.Reporter) -> None:
+    """The audit's part of its job.
 
     Raises:
         AuditFailedError: it could not be finished; the catalog holds the same text.
@@ -48,82 +53,35 @@ def run(audit_id: int) -> None:
         audit = audits.get(open_session, audit_id)
         dataset = open_session.get(DatasetTable, audit.dataset_id)
         assert dataset is not None
-        is_mine = (audit.pid, audit.host) == (os.getpid(), audits.this_host())
-        if audit.pid is not None and not is_mine and audits.lives(audit):
-            where = f" on {audit.host.split()[0]}" if audit.host else ""
-            raise AuditFailedError(f"Audit {audit_id} is already running as process {audit.pid}{where}.")
-        audits.set_status(
-            open_session,
-            audit_id,
-            "running",
-            pid=os.getpid(),
-            host=audits.this_host(),
-            process_started=psutil.Process().create_time(),
-            started_at=audit.started_at or now(),
-            heartbeat_at=now(),
-            error=None,
-        )
-    with _Heartbeat(audit_id) as heartbeat, _explaining(audit_id):
-        for name in audit.engines:
-            _run_engine(audit, dataset, name, heartbeat)
-        _patiently(lambda: settle.settle(audit_id))
-        _patiently(lambda: _finish(audit_id))
+        audits.set_status(open_session, audit_id, "running", started_at=audit.started_at or now(), error=None)
+    with _explaining(audit_id):
+        for done, name in enumerate(audit.engines):
+            _run_engine(audit, dataset, name, partial(_tell, tell, audit, done))
+        jobs.patiently(lambda: settle.settle(audit_id))
+        jobs.patiently(lambda: _finish(audit_id))
+
+
+def _tell(tell: jobs.Reporter, audit: AuditTable, done: int, part: float) -> None:
+    """``part`` of the engine under way is done, after ``done`` engines; ``durations`` knows the time left."""
+    tell(Progress(f"training {audit.engines[done]}", done + part, len(audit.engines), None))
 
 
 def _finish(audit_id: int) -> None:
     with session() as open_session:
-        audits.set_status(open_session, audit_id, "finished", finished_at=now(), pid=None)
+        audits.set_status(open_session, audit_id, "finished", finished_at=now())
 
 
-def _patiently(write: Callable[[], object]) -> None:
-    """Do a write that cannot be left out; while another process keeps the catalog locked, try again."""
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        try:
-            write()
-            return
-        except CatalogBusyError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(BUSY_PAUSE_S)
-
-
-class _Heartbeat:
-    """Says every two seconds that the audit lives and hears whether somebody wants it to stop."""
-
-    def __init__(self, audit_id: int) -> None:
-        self._audit_id = audit_id
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._beat, daemon=True)
-        self.cancelled = False
-
-    def __enter__(self) -> _Heartbeat:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _beat(self) -> None:
-        while not self._stop.wait(audits.HEARTBEAT_S):
-            try:
-                with session() as open_session:
-                    self.cancelled = audits.beat(open_session, self._audit_id) or self.cancelled
-            except AuditorError:
-                continue  # a database that is locked for a moment; the next beat tries again
-
-
-def _run_engine(audit: AuditTable, dataset: DatasetTable, name: str, heartbeat: _Heartbeat) -> None:
+def _run_engine(audit: AuditTable, dataset: DatasetTable, name: str, tell: Callable[[float], None]) -> None:
     assert audit.id is not None
     audit_id = audit.id
     with session() as open_session:
         row = audits.run(open_session, audit_id, name)
     if row.status == "finished":
         return
-    _patiently(lambda: _begin(audit_id, name))
+    tell(row.progress)
+    jobs.patiently(lambda: _begin(audit_id, name))
     checkpoint = engine_bridge.FileCheckpoint(settings().audit_folder(audit.id) / f"{name}.checkpoint")
-    watch = _EpochWatch(audit.id, name, heartbeat, cache.true_labels(dataset), row.seconds)
+    watch = _EpochWatch(audit.id, name, tell, cache.true_labels(dataset), row.seconds)
     labels, trusted = results.trained_labels(audit.id)
     with session() as open_session:
         given = datasets.given_labels(open_session, audit.dataset_id)
@@ -151,7 +109,7 @@ def _run_engine(audit: AuditTable, dataset: DatasetTable, name: str, heartbeat: 
     arrays |= {f"history_{key}": values for key, values in result.signal_history.items()}
     results.store(results.engine_folder(audit.id, name), arrays)
     provenance = engine_bridge.plain(result.provenance) | {"is_out_of_sample": result.is_out_of_sample}
-    _patiently(lambda: watch.finish(provenance))
+    jobs.patiently(lambda: watch.finish(provenance))
     checkpoint.remove()
 
 
@@ -167,11 +125,11 @@ class _EpochWatch:
         self,
         audit_id: int,
         engine: str,
-        heartbeat: _Heartbeat,
+        tell: Callable[[float], None],
         true_labels: NDArray[np.int64] | None,
         seconds: float,
     ) -> None:
-        self._audit_id, self._engine, self._heartbeat = audit_id, engine, heartbeat
+        self._audit_id, self._engine, self._tell = audit_id, engine, tell
         self._earlier, self._began = seconds, time.monotonic()
         self._waiting: list[EpochTable] = []
         self._is_right: NDArray[np.bool_] | None = None
@@ -206,8 +164,7 @@ class _EpochWatch:
         # Where another process keeps the catalog locked, training goes on; the next epoch takes this one along.
         with contextlib.suppress(CatalogBusyError):
             self._write(progress=record.progress, stage=record.stage)
-        if self._heartbeat.cancelled:
-            raise engine_bridge.cancelled()
+        self._tell(record.progress)
 
     def finish(self, provenance: dict[str, Any]) -> None:
         """Say that the engine is done, and write the epochs that a locked catalog kept waiting."""
@@ -241,19 +198,17 @@ class _explaining:  # noqa: N801 - reads as a statement
         text = engine_bridge.remedy(error)
         if text is None:
             traceback.print_exc()
-            log = settings().audit_folder(self._audit_id) / "worker.log"
+            log = jobs.log_file(plan.job_of(self._audit_id))
             text = f"{type(error).__name__}: {error} (details in {log}); `--resume` tries again."
         self._end("failed", text)
         raise AuditFailedError(text) from error
 
     def _end(self, status: str, error: str | None) -> None:
-        _patiently(lambda: self._write(status, error))
+        jobs.patiently(lambda: self._write(status, error))
 
     def _write(self, status: str, error: str | None) -> None:
         with session() as open_session:
-            audits.set_status(
-                open_session, self._audit_id, status, error=error, pid=None, cancel_requested=False
-            )
+            audits.set_status(open_session, self._audit_id, status, error=error)
             for row in audits.runs(open_session, self._audit_id):
                 if row.status == "running":
                     row.status, row.error = status, error

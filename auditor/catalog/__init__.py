@@ -5,6 +5,7 @@ __all__ = [
     "datasets",
     "db",
     "draws",
+    "jobs",
     "models",
     "records",
     "reviews",

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import math
-import os
 import shlex
-import socket
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlmodel import Session, select
 
-from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable, EpochTable, now
+from auditor.catalog import jobs
+from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable, EpochTable
 from auditor.errors import NotFoundError
-from auditor.processes import process_lives
-
-HEARTBEAT_S = 2.0
-"""How often a running audit says that it lives."""
-SILENCE_S = 30.0
-"""A running audit is dead when its process is gone; where that cannot be seen from here (it runs on another host,
-or has no process yet), when it was silent for longer than this."""
 
 
 def create(session: Session, audit: AuditTable, runs: list[EngineRunTable]) -> int:
@@ -122,36 +112,16 @@ def record_epoch(session: Session, epoch: EpochTable) -> None:
     session.merge(epoch)
 
 
-def beat(session: Session, audit_id: int) -> bool:
-    """Say that the audit lives; returns whether somebody asked to cancel it."""
-    audit = get(session, audit_id)
-    audit.heartbeat_at = now()
-    session.add(audit)
-    return audit.cancel_requested
+def state(session: Session, audit: AuditTable) -> str:
+    """What a person should be told: the status, or ``dead`` where nobody works on an audit under way any more.
 
-
-def state(audit: AuditTable) -> str:
-    """What a person should be told: the status, or ``dead`` where a running audit has no process any more."""
-    is_under_way = audit.status in ("running", "queued")
-    return "dead" if is_under_way and not lives(audit) else audit.status
-
-
-def lives(audit: AuditTable) -> bool:
-    """Whether somebody works on the audit: its process where it can be seen, else its heartbeat tells."""
-    if audit.pid is not None and audit.host == this_host():
-        return process_lives(audit.pid, audit.process_started)
-    last_sign = audit.heartbeat_at or audit.created_at
-    return datetime.now(tz=UTC) - last_sign <= timedelta(seconds=SILENCE_S)
-
-
-@functools.cache
-def this_host() -> str:
-    """Where a process number means the same process: this machine, and on it the container."""
-    try:
-        # Containers may share the machine's name, or its home folder, but not the numbers of its processes.
-        return f"{socket.gethostname()} {os.readlink('/proc/self/ns/pid')}"
-    except OSError:  # no Linux
-        return socket.gethostname()
+    One that was planned and not started counts as dead after a while of silence.
+    """
+    job = jobs.of_audit(session, audit.id)
+    if job is not None and (now := jobs.state(job)) in jobs.AT_WORK:
+        return "queued" if now == "waiting" else now
+    is_about_to_start = job is None and audit.status == "queued" and jobs.is_recent(audit.created_at)
+    return "dead" if audit.status in ("queued", "running") and not is_about_to_start else audit.status
 
 
 def seconds_left(run: EngineRunTable) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -20,11 +19,13 @@ from auditor.catalog.models import (
     DrawTable,
     EngineRunTable,
     EpochTable,
+    JobTable,
     ReviewTable,
     SampleTable,
     ScoreTable,
 )
 from auditor.errors import NotFoundError
+from auditor.wording import did_you_mean
 
 ROWS_A_STATEMENT = 5_000
 
@@ -54,8 +55,7 @@ def get(session: Session, name: str) -> DatasetTable:
     found = session.exec(select(DatasetTable).where(DatasetTable.name == name)).first()
     if found is None:
         names = [row.name for row in list_all(session)]
-        near = difflib.get_close_matches(name, names, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "`auditor status` lists what is there."
+        hint = did_you_mean(name, names, "`auditor status` lists what is there.")
         raise NotFoundError(f"There is no dataset {name!r}; {hint}")
     return found
 
@@ -86,11 +86,11 @@ def list_all(session: Session) -> list[DatasetTable]:
 
 
 def remove(session: Session, dataset_id: int) -> None:
-    """Delete a dataset with its audits, reviews and verdicts."""
+    """Delete a dataset with its audits, jobs, reviews and verdicts."""
     audits = select(AuditTable.id).where(AuditTable.dataset_id == dataset_id)
     for table in (ScoreTable, EpochTable, EngineRunTable):
         session.execute(delete(table).where(table.audit_id.in_(audits)))
-    for owned in (AuditTable, DecisionTable, ReviewTable, DrawTable, SampleTable):
+    for owned in (JobTable, AuditTable, DecisionTable, ReviewTable, DrawTable, SampleTable):
         session.execute(delete(owned).where(owned.dataset_id == dataset_id))
     session.execute(delete(DatasetTable).where(DatasetTable.id == dataset_id))
 

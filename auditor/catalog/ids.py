@@ -12,9 +12,9 @@ from typing import Any
 from sqlalchemy import Connection, event, func, insert, literal, select, update
 from sqlalchemy.orm import Mapper
 
-from auditor.catalog.models import AuditTable, DatasetTable, DrawTable, LastIdTable
+from auditor.catalog.models import AuditTable, DatasetTable, DrawTable, JobTable, LastIdTable
 
-NUMBERED = (DatasetTable, AuditTable, DrawTable)
+NUMBERED = (DatasetTable, AuditTable, DrawTable, JobTable)
 
 
 def _give(mapper: Mapper[Any], connection: Connection, row: Any) -> None:

@@ -132,18 +132,50 @@ class AuditTable(SQLModel, table=True):
     seed: int
     engines: list[str] = Field(sa_column=Column(JSON, nullable=False))
     options: dict[str, Any] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
-    pid: int | None = None
-    host: str | None = None
-    """Where ``pid`` is a process (``audits.this_host``): nobody else can see whether it lives."""
-    process_started: float | None = None
-    """Start time of ``pid`` as the system tells it: a pid alone may have been given away again."""
-    heartbeat_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
     started_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
     finished_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
-    cancel_requested: bool = False
     error: str | None = None
     summary: dict[str, Any] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
     """Whole-dataset statements of the consensus: noise rate, transition matrix, weights, warnings."""
+
+
+class JobTable(SQLModel, table=True):
+    """Work that runs in a process of its own: who asked for what, how far it is, and what came of it."""
+
+    __tablename__ = "job"
+
+    id: int | None = Field(default=None, primary_key=True)
+    kind: str
+    """``audit``, ``import``, ``compare``, ``export``, ``push`` or ``pull``."""
+    name: str
+    """Of the dataset that it is about, which an import has yet to make."""
+    dataset_id: int | None = Field(default=None, foreign_key="dataset.id", index=True)
+    audit_id: int | None = Field(default=None, foreign_key="audit.id", unique=True)
+    """The audit that it works on: there every attempt has the same job."""
+    arguments: dict[str, Any] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
+    who: str | None = None
+    status: str = "waiting"
+    """``waiting``, ``running``, ``finished``, ``failed`` or ``cancelled`` (``dead``: ``jobs.state``)."""
+    pid: int | None = None
+    host: str | None = None
+    """Where ``pid`` is a process (``jobs.this_host``): nobody else can see whether it lives."""
+    process_started: float | None = None
+    """Start time of ``pid`` as the system tells it: a pid alone may have been given away again."""
+    heartbeat_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    cancel_requested: bool = False
+    stage: str = ""
+    done: float = 0.0
+    total: float | None = None
+    """``done`` of ``total`` of the stage; None while nobody knows how much there is."""
+    seconds_left: float | None = None
+    """For the stage, as the work estimates it; None while nothing tells."""
+    created_at: datetime = Field(default_factory=now, sa_column=_utc())
+    started_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    """Of the attempt under way, or the last one."""
+    finished_at: datetime | None = Field(default=None, sa_column=Column(UtcDateTime))
+    error: str | None = None
+    """One line with the remedy."""
+    result: dict[str, Any] | None = Field(default=None, sa_column=Column(JSON, nullable=True))
 
 
 class EngineRunTable(SQLModel, table=True):

@@ -7,12 +7,13 @@ the commands, so that ``auditor status`` does not wait for torch.
 from __future__ import annotations
 
 import json
-import os
 import shlex
+import signal
 import sys
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -33,8 +34,6 @@ from auditor.cli.options import (
     writing,
 )
 
-BACKGROUND_NICENESS = 5
-"""Training yields to the app and to whatever else a person does at the machine."""
 PLANNED = ("engines", "preset", "device", "seed", "settings", "map_method")
 """What is fixed once an audit is planned."""
 
@@ -117,6 +116,7 @@ def audit(
     as_json: bool,
 ) -> None:
     """Train the engines on dataset NAME and score every label. Ctrl-C keeps what was reached."""
+    from auditor import engine_bridge
     from auditor.audits import own_models, plan
     from auditor.cli import output
 
@@ -135,11 +135,11 @@ def audit(
     if resume:
         audit_id = plan.newest_unfinished(name)
     else:
-        options = output.parsed_settings(settings)
+        options = engine_bridge.options_of(settings)
         audit_id = plan.plan(
             name, engines, preset=preset, device=device, seed=seed, options=options, map_method=map_method
         )
-    plan.resume(audit_id)
+    plan.start(audit_id)
     if detach:
         shown = f"`auditor status {shlex.quote(name)}` shows its progress"
         click.echo(f"Audit {audit_id} runs in the background; {shown}.")
@@ -149,13 +149,18 @@ def audit(
 
 
 @cli.command(hidden=True)
-@click.argument("audit_id", type=int)
-def worker(audit_id: int) -> None:
-    """Do an audit's work in this process (started by `audit` and by the app)."""
-    from auditor.audits import worker as audit_worker
+@click.argument("job_id", type=int)
+def job(job_id: int) -> None:
+    """Do a job's work in this process (started by `audit` and by the app)."""
+    from auditor import kinds, processes
 
-    os.nice(BACKGROUND_NICENESS)
-    audit_worker.run(audit_id)
+    def interrupt(number: int, _frame: object) -> NoReturn:
+        signal.signal(number, signal.SIG_IGN)  # a second one does not interrupt the clearing up
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+    processes.yield_to_others()
+    kinds.run(job_id)
 
 
 @cli.command()
@@ -263,16 +268,14 @@ def export(
 
     --policy auto also takes suggestions where nobody has decided: on average at most --max-fdr of them are wrong.
     """
+    from auditor.cli import output
     from auditor.outputs import export as exporting
 
-    with writing(out):
-        if out.suffix:
-            summary = exporting.export(
-                name, out, policy=policy, max_fdr=max_fdr, audit_id=audit_id, force=force
-            )
-        else:
-            refuse_beside("a folder", ("force",), "name a new folder")
-            summary = exporting.export_tree(name, out, policy=policy, max_fdr=max_fdr, audit_id=audit_id)
+    if not out.suffix:
+        refuse_beside("a folder", ("force",), "name a new folder")
+    with writing(out), output.step_progress("writing") as progress:
+        write = partial(exporting.export, force=force) if out.suffix else exporting.export_tree
+        summary = write(name, out, policy=policy, max_fdr=max_fdr, audit_id=audit_id, progress=progress)
     click.echo(f"{out}: {summary.sentence}")
 
 
@@ -304,6 +307,7 @@ def simulate(
     as_json: bool,
 ) -> None:
     """Plant known errors in NAME's labels (in memory only) and say which engine finds most of them."""
+    from auditor import engine_bridge
     from auditor.cli import output
     from auditor.experiments import tournament
 
@@ -315,7 +319,7 @@ def simulate(
             seeds=range(seeds),
             preset=preset,
             device=device,
-            options=output.parsed_settings(settings),
+            options=engine_bridge.options_of(settings),
             on_progress=progress,
         )
     output.tournament(result, as_json=as_json)
@@ -340,10 +344,11 @@ def compare(name: str, seeds: int, settings: tuple[str, ...], as_json: bool, **o
 
     The cleaned labels are those that `export` writes with the same --policy, --max-fdr and --audit.
     """
+    from auditor import engine_bridge
     from auditor.cli import output
     from auditor.experiments import before_after
 
-    fields = output.parsed_settings([f"cross_entropy.{text}" for text in settings])
+    fields = engine_bridge.options_of([f"cross_entropy.{text}" for text in settings])
     with output.step_progress("training") as progress:
         result = before_after.before_after(
             name,

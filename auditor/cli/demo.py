@@ -93,7 +93,7 @@ def run(*, out: Path | None = None, engines: Sequence[str] | None = None, force:
         imports.import_dataset(digits.source, name=name, image_size=SIDE, progress=progress)
     watch.lap("imported them")
     audit_id = plan.plan(name, engines, preset=PRESET, seed=SEED)
-    plan.start_in_background(audit_id)
+    plan.start(audit_id)
     output.follow_audit(audit_id)
     trained = arrays.engines_of(audit_id)
     watch.lap(f"audited them with {', '.join(trained)}")
@@ -151,7 +151,7 @@ def _free_name() -> str:
                 one.reviewer == REVIEWER for one in judged
             )
             is_busy = any(
-                audits.state(one) in ("queued", "running")
+                audits.state(open_session, one) in ("queued", "running")
                 for one in audits.of_dataset(open_session, dataset.id)
             )
         if is_ours and is_untouched and not is_busy:

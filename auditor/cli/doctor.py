@@ -14,6 +14,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from auditor.processes import usable_cores
 from auditor.settings import settings
 
 MIN_FREE_GB = 2.0
@@ -106,9 +107,8 @@ def _gpu() -> Check:
         return Check("gpu", "missing", "unknown, because torch cannot be imported")
     if device.startswith("cuda"):
         return Check("gpu", "ok", device)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     found = "; ".join(refused) or "none"
-    return Check("gpu", "missing", f"{found}; audits run on {cores} CPU cores, use the preset quick")
+    return Check("gpu", "missing", f"{found}; audits run on {usable_cores()} CPU cores, use the preset quick")
 
 
 def _home() -> Check:

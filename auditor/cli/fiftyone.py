@@ -34,7 +34,9 @@ def run(
             pushed = sync.push(name, to=to, replace=replace, progress=progress)
         print_pushed(pushed, as_json=as_json)
     elif action == "pull":
-        print_pulled(sync.pull(name, reviewer=reviewer, to=to), as_json=as_json)
+        with output.step_progress("pulling") as progress:
+            pulled = sync.pull(name, reviewer=reviewer, to=to, progress=progress)
+        print_pulled(pulled, as_json=as_json)
     else:
         with output.step_progress("pushing") as progress:
             opened = sync.prepare(name, to=to, port=port, view=view, progress=progress)

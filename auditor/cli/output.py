@@ -21,7 +21,7 @@ from auditor.audits import arrays, own_models, plan, progress, settle, statement
 from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
 from auditor.catalog.models import AuditTable, DatasetTable
-from auditor.errors import AuditFailedError, AuditorError
+from auditor.errors import AuditFailedError
 from auditor.experiments.before_after import BeforeAfter
 from auditor.experiments.simulation import Round, Tournament
 from auditor.outputs.report import conflict_sentence
@@ -262,25 +262,6 @@ def before_after(result: BeforeAfter, *, as_json: bool) -> None:
     click.echo(result.sentence)
     for note in result.notes:
         click.echo(note)
-
-
-def parsed_settings(settings: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """``engine.field=value`` texts by engine; values are JSON where they can be, else text.
-
-    Raises:
-        AuditorError: a text is not of that form.
-    """
-    found: dict[str, dict[str, Any]] = {}
-    for text in settings:
-        key, equals, value = text.partition("=")
-        engine, dot, field = key.partition(".")
-        if not (equals and dot and field):
-            raise AuditorError(f"--set {text!r} is not ENGINE.FIELD=VALUE, for example umn.epochs=30.")
-        try:
-            found.setdefault(engine, {})[field] = json.loads(value)
-        except json.JSONDecodeError:
-            found.setdefault(engine, {})[field] = value
-    return found
 
 
 def _suspect(row: Mapping[Any, Any], names: list[str]) -> dict[str, Any]:

@@ -22,9 +22,10 @@ from auditor.catalog.db import session
 from auditor.catalog.models import DatasetTable
 from auditor.errors import AuditFailedError
 from auditor.experiments import paired
-from auditor.experiments.kept_trainings import OnProgress, Trainings
+from auditor.experiments.kept_trainings import Trainings
 from auditor.experiments.paired import Difference
 from auditor.outputs import export
+from auditor.progress import OnProgress
 from auditor.review import random_sample
 from auditor.wording import plural
 

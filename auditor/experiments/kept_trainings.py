@@ -25,6 +25,7 @@ from auditor.catalog.models import DatasetTable
 from auditor.errors import AuditFailedError
 from auditor.files import written_whole
 from auditor.pictures import cache
+from auditor.progress import OnProgress, Progress
 from auditor.settings import settings
 
 FORGET_AFTER_S = 7 * 86_400.0
@@ -32,22 +33,6 @@ FORGET_AFTER_S = 7 * 86_400.0
 GO_ON = "start the same again"
 SECONDS = "seconds_before"
 """Where a checkpoint keeps what the training took so far."""
-
-
-@dataclass(frozen=True)
-class TrainingProgress:
-    """How far the work is."""
-
-    stage: str
-    """Which engine trains, for people."""
-    done: float
-    """Trainings that are done; the one under way counts as its share."""
-    total: int
-    seconds_left: float | None
-    """None before the first epoch."""
-
-
-OnProgress = Callable[[TrainingProgress], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +53,7 @@ class Trainings:
     Args:
         kind: of the work; different work keeps its trainings apart.
         device: ``auto``, ``cpu`` or ``cuda``.
-        on_progress: called after each epoch and each training.
+        on_progress: called after each epoch and each training; the one under way counts as its share.
 
     Raises:
         AuditFailedError: there is no such device.
@@ -175,7 +160,7 @@ class Trainings:
             return
         done, spent = len(self._used) + part, self._seconds + seconds
         left = spent * (self._total - done) / done if done else None
-        self._on_progress(TrainingProgress(f"training {engine}", done, self._total, left))
+        self._on_progress(Progress(f"training {engine}", done, self._total, left))
 
     def _digest(self, config: Mapping[str, Any], asked: list[Any], *arrays: NDArray[Any] | None) -> str:
         """Names a training by all that its result depends on: what an upgrade would change is not taken over."""

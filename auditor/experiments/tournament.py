@@ -18,8 +18,9 @@ from auditor.catalog import audits, datasets, reviews
 from auditor.catalog.db import session
 from auditor.errors import AuditFailedError
 from auditor.experiments import simulation
-from auditor.experiments.kept_trainings import OnProgress, Trainings
+from auditor.experiments.kept_trainings import Trainings
 from auditor.experiments.simulation import Judge, Tournament, plant_trials, play, tournament
+from auditor.progress import OnProgress
 from auditor.review import decisions, random_sample
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import socket
 import subprocess
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from filelock import FileLock, Timeout
 
 from auditor.errors import FiftyOneError
 from auditor.processes import process_lives
@@ -37,12 +37,15 @@ def alone(what: str) -> Iterator[None]:
     """
     place = folder()
     place.mkdir(parents=True, exist_ok=True)
-    with (place / f"{what}.lock").open("w") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise FiftyOneError("Another push or pull of this dataset is at work; wait for it.") from error
+    lock = FileLock(place / f"{what}.lock", blocking=False)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise FiftyOneError("Another push or pull of this dataset is at work; wait for it.") from error
+    try:
         yield
+    finally:
+        lock.release()
 
 
 def free_port() -> int:
@@ -66,8 +69,7 @@ def is_free(port: int) -> bool:
 @contextmanager
 def locked(place: Path) -> Iterator[None]:
     """Let one process at a time change the records below ``place``."""
-    with (place / "lock").open("w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
+    with FileLock(place / "lock"):
         yield
 
 

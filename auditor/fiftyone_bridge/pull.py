@@ -34,6 +34,7 @@ from auditor.fiftyone_bridge.merge import (
     wanted_tags,
 )
 from auditor.fiftyone_bridge.samples import Here, base_of, read_samples, tag_changes, updates
+from auditor.progress import OnProgress, Ticker
 from auditor.review import decisions as reviewing
 from auditor.vocabulary import DECISIONS, UNDO
 
@@ -86,7 +87,7 @@ class _Work:
     num_same: int = 0
 
 
-def pull(name: str, *, reviewer: str, to: str | None = None) -> Pulled:
+def pull(name: str, *, reviewer: str, to: str | None = None, progress: OnProgress | None = None) -> Pulled:
     """Take the decisions that were made in FiftyOne since the last push or pull.
 
     Raises:
@@ -99,17 +100,19 @@ def pull(name: str, *, reviewer: str, to: str | None = None) -> Pulled:
     fiftyone = database.connect()
     with database.explained(), processes.alone(f"push-{dataset.id}"):
         target = push.find(fiftyone, dataset, to)
-        return pull_samples(target, target, dataset, reviewer=reviewer)
+        return pull_samples(target, target, dataset, reviewer=reviewer, progress=progress)
 
 
-def pull_samples(target: Any, samples: Any, dataset: DatasetTable, *, reviewer: str) -> Pulled:
+def pull_samples(
+    target: Any, samples: Any, dataset: DatasetTable, *, reviewer: str, progress: OnProgress | None = None
+) -> Pulled:
     """The same for some ``samples`` of the FiftyOne dataset ``target`` (a view of it, or itself)."""
     if not reviewer.strip():
         raise ReviewError("A decision needs the reviewer's name; pass --reviewer NAME.")
     assert dataset.id is not None
     here = read_samples(samples)
     with session() as open_session:
-        work = _understood(open_session, dataset, here, reviewer.strip())
+        work = _understood(open_session, dataset, here, reviewer.strip(), progress)
         counts = _record(open_session, dataset.id, work, reviewer.strip())
     mirror(target, dataset, work.settled, here)
     known = sum(i < dataset.num_samples for i in here.ids)
@@ -150,13 +153,18 @@ def mirror(target: Any, dataset: DatasetTable, sample_ids: Sequence[int], here: 
 # --- What changed, and what it means --------------------------------------------------------------------
 
 
-def _understood(open_session: Session, dataset: DatasetTable, here: Here, reviewer: str) -> _Work:
+def _understood(
+    open_session: Session, dataset: DatasetTable, here: Here, reviewer: str, progress: OnProgress | None
+) -> _Work:
     assert dataset.id is not None
     names, work = dataset.class_names, _Work()
     classes = {class_name: label for label, class_name in enumerate(names)}
     given_labels = datasets.given_labels(open_session, dataset.id)
     decisions = reviews.decisions(open_session, dataset.id)
-    for i in sorted(i for i in here.ids if i < dataset.num_samples):
+    known = sorted(i for i in here.ids if i < dataset.num_samples)
+    ticker = Ticker(progress, "reading decisions", len(known))
+    for done, i in enumerate(known):
+        ticker.at(done)
         given = names[given_labels[i]] if given_labels[i] >= 0 else None
         base, tags = Base.from_text(here.bases[i], given), decision_tags(here.tags[i])
         if not has_changed(base, tags, here.labels[i]):

@@ -7,12 +7,11 @@ alone: tags, fields, views and samples of their own, and decisions that wait to 
 
 from __future__ import annotations
 
-import itertools
 import json
 import random
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -25,23 +24,13 @@ from auditor.fiftyone_bridge.fields import BASE, DECISION_FIELDS, DESCRIPTIONS, 
 from auditor.fiftyone_bridge.merge import Base, decision_tags, has_changed, wanted_label, wanted_tags
 from auditor.fiftyone_bridge.samples import Here, base_of, classification, read_samples, tag_changes, updates
 from auditor.pictures import cache
+from auditor.progress import OnProgress, Ticker
 
 NAME_FILE = "fiftyone.json"
 """In the dataset's folder: the FiftyOne dataset it was pushed to."""
 ISSUE_TAG = "label_issue"
 ADD_ROWS = 2_500
 WRITE_ROWS = 5_000
-
-Progress = Callable[["Step"], None]
-
-
-@dataclass(frozen=True)
-class Step:
-    """How far a stage of the work is."""
-
-    stage: str
-    done: int
-    total: int
 
 
 @dataclass(frozen=True)
@@ -61,7 +50,7 @@ class Pushed:
 
 
 def push(
-    name: str, *, to: str | None = None, replace: bool = False, progress: Progress | None = None
+    name: str, *, to: str | None = None, replace: bool = False, progress: OnProgress | None = None
 ) -> Pushed:
     """Create or update the FiftyOne dataset with the newest finished audit of ``name``.
 
@@ -72,7 +61,7 @@ def push(
         NotFoundError: no such dataset, or no finished audit.
         FiftyOneError: FiftyOne or MongoDB cannot be used, or the name belongs to a dataset of somebody's own.
     """
-    began, report = time.monotonic(), progress or _silent
+    began = time.monotonic()
     columns = fields.load(name)
     fiftyone = database.connect()
     with database.explained(), processes.alone(f"push-{columns.dataset.id}"):
@@ -80,14 +69,14 @@ def push(
             fiftyone, columns.dataset, to or remembered_name(columns.dataset), replace=replace
         )
         declare_fields(fiftyone, target, columns)
-        paths = list(_counted(fields.image_paths(columns.dataset), columns.num_samples, report))
-        num_added = _add_missing(fiftyone, target, columns, paths, report)
+        paths = list(_counted(fields.image_paths(columns.dataset), columns.num_samples, progress))
+        num_added = _add_missing(fiftyone, target, columns, paths, progress)
         here = read_samples(target)
-        waiting = _write(fiftyone, target, columns, paths, here, report)
-        report(Step("writing views and the map", 0, 1))
+        waiting = _write(fiftyone, target, columns, paths, here, progress)
+        last = Ticker(progress, "writing views and the map", 1)
         notes = fiftyone_views.write(fiftyone, target, columns, here)
         _remember(target, columns)
-        report(Step("writing views and the map", 1, 1))
+        last.at(1)
     return Pushed(
         name=target.name,
         num_samples=columns.num_samples,
@@ -222,12 +211,13 @@ def _remember(target: Any, columns: Columns) -> None:
 # --- The samples ----------------------------------------------------------------------------------------
 
 
-def _add_missing(fiftyone: Any, target: Any, columns: Columns, paths: Sequence[str], report: Progress) -> int:
+def _add_missing(
+    fiftyone: Any, target: Any, columns: Columns, paths: Sequence[str], progress: OnProgress | None
+) -> int:
     there = set(target.values(INDEX))
     missing = [i for i in range(columns.num_samples) if i not in there]
     template: dict[str, Any] = {}
-    for done, part in _parts(missing, ADD_ROWS):
-        report(Step("adding samples", done, len(missing)))
+    for part in _parts(missing, ADD_ROWS, Ticker(progress, "adding samples", len(missing))):
         if not template:
             first, part = part[0], part[1:]
             target.add_samples(
@@ -243,28 +233,29 @@ def _add_missing(fiftyone: Any, target: Any, columns: Columns, paths: Sequence[s
                     for i in part
                 ]
             )
-    if missing:
-        report(Step("adding samples", len(missing), len(missing)))
     return len(missing)
 
 
 def _write(
-    fiftyone: Any, target: Any, columns: Columns, paths: Sequence[str], here: Here, report: Progress
+    fiftyone: Any,
+    target: Any,
+    columns: Columns,
+    paths: Sequence[str],
+    here: Here,
+    progress: OnProgress | None,
 ) -> int:
     """Bring every sample up to date; returns how many have decisions that wait to be pulled."""
     stale = set(target.info[MARK].get("fields", [])) - set(columns.values)
     cleared = dict.fromkeys(stale & set(target.get_field_schema()))
     ids = sorted(i for i in here.ids if i < columns.num_samples)
     waiting = 0
-    for done, part in _parts(ids, WRITE_ROWS):
-        report(Step("writing fields", done, len(ids)))
+    for part in _parts(ids, WRITE_ROWS, Ticker(progress, "writing fields", len(ids))):
         operations: list[Any] = []
         for i in part:
             found, is_waiting = _operations(fiftyone, columns, here, i, paths[i], cleared)
             operations += found
             waiting += is_waiting
         target._bulk_write(operations, ids=[here.ids[i] for i in part])
-    report(Step("writing fields", len(ids), len(ids)))
     return waiting
 
 
@@ -306,17 +297,14 @@ def _operations(
     return updates(here.ids[i], values, added, removed), is_waiting
 
 
-def _silent(step: Step) -> None:
-    """Where nobody watches."""
-
-
-def _parts(rows: Sequence[int], size: int) -> Iterator[tuple[int, Sequence[int]]]:
+def _parts(rows: Sequence[int], size: int, ticker: Ticker) -> Iterator[Sequence[int]]:
     for start in range(0, len(rows), size):
-        yield start, rows[start : start + size]
+        yield rows[start : start + size]
+        ticker.at(min(start + size, len(rows)))
 
 
-def _counted(paths: Iterable[str], total: int, report: Progress) -> Iterator[str]:
-    for done, path in zip(itertools.count(), paths, strict=False):
-        if done % 1000 == 0:
-            report(Step("finding images", done, total))
+def _counted(paths: Iterable[str], total: int, progress: OnProgress | None) -> Iterator[str]:
+    ticker = Ticker(progress, "finding images", total)
+    for done, path in enumerate(paths, start=1):
         yield path
+        ticker.at(done)

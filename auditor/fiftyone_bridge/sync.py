@@ -29,17 +29,16 @@ from auditor.fiftyone_bridge.actions import REVIEWER
 from auditor.fiftyone_bridge.app import PORT, RunningApp
 from auditor.fiftyone_bridge.database import release
 from auditor.fiftyone_bridge.pull import Listed, Pulled, pull
-from auditor.fiftyone_bridge.push import Progress, Pushed, Step, push
+from auditor.fiftyone_bridge.push import Pushed, push
+from auditor.progress import OnProgress
 
 __all__ = [
     "PORT",
     "Listed",
     "Prepared",
-    "Progress",
     "Pulled",
     "Pushed",
     "RunningApp",
-    "Step",
     "load",
     "prepare",
     "pull",
@@ -84,7 +83,7 @@ def prepare(
     to: str | None = None,
     port: int = PORT,
     view: str = views.SUSPECTS,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> Prepared:
     """Push what is new, so that the App shows it.
 

@@ -6,9 +6,7 @@ Every step streams. What is held in memory for N samples is a few numbers each (
 from __future__ import annotations
 
 import itertools
-import os
 import shutil
-import time
 from array import array
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
@@ -22,6 +20,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from auditor.errors import ImportRefusedError
+from auditor.files import reserve
 from auditor.importing.pool import (
     CacheFile,
     Hashed,
@@ -44,6 +43,7 @@ from auditor.pictures.sources import (
     ordered_class_names,
     printable,
 )
+from auditor.progress import OnProgress, Ticker
 
 LARGEST_DEFAULT_SIZE = 224
 SMALLEST_SIZE = 8
@@ -51,43 +51,6 @@ LOCATION, FILEPATH, ROW = 2, 1, 0
 """Places in a line of the row file."""
 MAX_LISTED = 1_000
 """Problems that are kept word for word; all are counted."""
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far an import is."""
-
-    stage: str
-    """``reading``, ``checking``, ``decoding``, ``comparing`` or ``registering``."""
-    done: int
-    total: int | None
-    """None while the number of samples is not known yet."""
-    seconds_left: float | None
-
-
-OnProgress = Callable[[Progress], None]
-
-
-class Ticker:
-    """Calls back a few times a second at most, and estimates the time left from the rate so far."""
-
-    def __init__(self, on_progress: OnProgress | None, stage: str, total: int | None) -> None:
-        """Start the clock of a stage."""
-        self._call, self._stage, self._total = on_progress, stage, total
-        self._start = time.monotonic()
-        self._last = 0.0
-        self.at(0)
-
-    def at(self, done: int) -> None:
-        """Report ``done`` samples."""
-        now = time.monotonic()
-        if self._call is None or (now - self._last < 0.2 and done != self._total):
-            return
-        self._last = now
-        left = None
-        if self._total is not None and done:
-            left = (now - self._start) / done * (self._total - done)
-        self._call(Progress(self._stage, done, self._total, left))
 
 
 @dataclass
@@ -299,11 +262,8 @@ class Builder:
                 f"the decoded images need {needed / 2**20:,.0f} MB and {free / 2**20:,.0f} MB are free in "
                 f"{self.folder.parent}; free some space or choose a smaller --image-size."
             )
-        with open(path, "wb") as stream:
-            stream.write(header)
-            stream.flush()
-            # Taken at once: writing into a sparse map on a full disk would kill the process (SIGBUS).
-            os.posix_fallocate(stream.fileno(), 0, needed)
+        path.write_bytes(header)
+        reserve(path, needed)
         return CacheFile(str(path), len(header), channels, size), shape
 
 

@@ -8,7 +8,6 @@ asks for files, the images that lie in no file of their own: ``images.extracted_
 
 from __future__ import annotations
 
-import os
 import time
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -23,10 +22,8 @@ from auditor.importing import class_names, staging
 from auditor.importing.building import (
     Builder,
     Built,
-    OnProgress,
     Parsed,
     Problems,
-    Progress,
     default_size,
     read_rows,
 )
@@ -45,6 +42,8 @@ from auditor.pictures.sources import (
     printable,
     read_bytes,
 )
+from auditor.processes import usable_cores
+from auditor.progress import OnProgress, Progress
 
 __all__ = ["BadRowsError", "ImportReport", "Preview", "Problem", "Progress", "import_dataset", "preview"]
 
@@ -177,7 +176,7 @@ def import_dataset(
     options = SourceOptions(
         label_column, path_column, true_label_column, str(root) if root is not None else None
     )
-    workers = workers or len(os.sched_getaffinity(0))
+    workers = workers or usable_cores()
     try:
         with staging.work_folder() as folder:
             opened = open_source(source, options, folder / "files")

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from auditor.pictures.decoding import ImageError, decode, probe
 from auditor.pictures.sources import Payload, UnreadableError, read_bytes
+from auditor.processes import may_fork
 
 CHUNK = 256
 CHUNK_BYTES = 16 * 2**20
@@ -115,31 +116,25 @@ def decode_chunk(root: str, cache: CacheFile, first_row: int, items: list[Payloa
         block[place] = decoded.pixels
         content[place] = np.frombuffer(decoded.content_hash, np.uint8)
         perceptual[place] = decoded.perceptual_hash
-    with open(cache.path, "r+b", buffering=0) as stream:
-        _write_all(
-            stream.fileno(), memoryview(block.data).cast("B"), cache.offset + first_row * cache.image_bytes
-        )
+    with open(cache.path, "r+b") as stream:
+        stream.seek(cache.offset + first_row * cache.image_bytes)
+        stream.write(block.data)
     return Hashed(content, perceptual, problems)
-
-
-def _write_all(descriptor: int, data: memoryview, offset: int) -> None:
-    while data:
-        written = os.pwrite(descriptor, data, offset)
-        data, offset = data[written:], offset + written
 
 
 @contextmanager
 def pool(workers: int, num_images: int) -> Iterator[Executor | None]:
     """An executor for ``run_in_order``: processes, threads, or None for "in this thread".
 
-    A process with threads (an app, a test runner) must not fork, so there threads do the work: Pillow lets go
-    of the interpreter lock while it decodes. On leaving by an error, work that has not begun is dropped.
+    Only Linux forks safely, and only a process without threads: in an app, a test runner, on macOS and Windows
+    threads do the work. Pillow lets go of the interpreter lock while it decodes. On leaving by an error, work
+    that has not begun is dropped.
     """
     if workers <= 1 or num_images < FEW_IMAGES:
         yield None
         return
     executor: Executor
-    if threading.active_count() == 1 and sys.platform != "win32":
+    if may_fork() and sys.platform == "linux":
         context = multiprocessing.get_context("fork")
         executor = ProcessPoolExecutor(
             workers, mp_context=context, initializer=_start_worker, initargs=(os.getpid(),)

@@ -16,10 +16,11 @@ from auditor.catalog import datasets, db
 from auditor.catalog.models import DatasetTable
 from auditor.errors import ImportRefusedError
 from auditor.importing import class_names, staging
-from auditor.importing.building import Built, OnProgress, Parsed, Ticker
+from auditor.importing.building import Built, Parsed
 from auditor.importing.duplicates import Duplicates, find_duplicates
 from auditor.pictures.cache import TRUE_LABELS, cache_name
 from auditor.pictures.sources import Problem, Source, columns_taken, printable, review_time, several_labels
+from auditor.progress import OnProgress, Ticker
 from auditor.review import decisions
 from auditor.settings import settings
 from auditor.vocabulary import RELABEL, UNSEEN

@@ -32,6 +32,7 @@ from auditor.catalog.records import Review
 from auditor.errors import ExportRefusedError, NotFoundError
 from auditor.files import written_whole
 from auditor.pictures import cache
+from auditor.progress import OnProgress, Ticker
 from auditor.review.decisions import outcomes
 from auditor.tables import quoted
 from auditor.vocabulary import ACTIONS, EXCLUDE, EXCLUDING, EXPORT_COLUMNS, KEEP, RELABEL, UNSEEN
@@ -85,6 +86,8 @@ class _Sources:
     signals: dict[str, NDArray[np.float32]]
     automatic: NDArray[np.bool_]
     """(N,) bool: ``--policy auto`` takes the suggestion here; nowhere where a person has decided."""
+    progress: OnProgress | None
+    """Is told of each row that is read."""
 
 
 def export(
@@ -95,6 +98,7 @@ def export(
     max_fdr: float | None = None,
     audit_id: int | None = None,
     force: bool = False,
+    progress: OnProgress | None = None,
 ) -> ExportSummary:
     """Write the cleaned table to ``out`` (``.csv``, ``.tsv`` or ``.parquet``).
 
@@ -111,7 +115,7 @@ def export(
         raise ExportRefusedError(f"{out}: the file's kind is unknown; use .csv, .tsv or .parquet.")
     if out.exists() and not force:
         raise ExportRefusedError(f"{out} exists; choose another name or pass --force.")
-    sources = _load(dataset_name, policy, max_fdr, audit_id)
+    sources = _load(dataset_name, policy, max_fdr, audit_id, progress)
     with written_whole(out) as beside:
         if suffix == ".parquet":
             summary = _write_parquet(sources, beside)
@@ -147,6 +151,7 @@ def export_tree(
     policy: str = "reviewed",
     max_fdr: float | None = None,
     audit_id: int | None = None,
+    progress: OnProgress | None = None,
 ) -> ExportSummary:
     """Write the cleaned set as a folder with a sub-folder a class, made of hard links (copies across disks).
 
@@ -158,7 +163,7 @@ def export_tree(
     """
     if out.exists():
         raise ExportRefusedError(f"{out} exists; choose a new folder.")
-    sources = _load(dataset_name, policy, max_fdr, audit_id)
+    sources = _load(dataset_name, policy, max_fdr, audit_id, progress)
     _check_folders(sources.dataset)
     building = out.with_name(f".{out.name}.{os.getpid()}.writing")
     counts = _Counts()
@@ -175,7 +180,13 @@ def export_tree(
     return counts.summary(sources)
 
 
-def _load(dataset_name: str, policy: str, max_fdr: float | None, audit_id: int | None) -> _Sources:
+def _load(
+    dataset_name: str,
+    policy: str,
+    max_fdr: float | None,
+    audit_id: int | None,
+    progress: OnProgress | None = None,
+) -> _Sources:
     if policy not in POLICIES:
         raise ExportRefusedError(f"There is no policy {policy!r}; use one of {', '.join(POLICIES)}.")
     if policy != "auto" and max_fdr is not None:
@@ -203,7 +214,14 @@ def _load(dataset_name: str, policy: str, max_fdr: float | None, audit_id: int |
             raise ExportRefusedError(f"{promise.sentence} Nothing was written.")
         automatic = promise.flags
     return _Sources(
-        dataset, _named_apart(dataset), audit, table, outcomes(dataset.id), _signals(audit), automatic
+        dataset,
+        _named_apart(dataset),
+        audit,
+        table,
+        outcomes(dataset.id),
+        _signals(audit),
+        automatic,
+        progress,
     )
 
 
@@ -229,12 +247,14 @@ def _rows_with_samples(sources: _Sources) -> Iterator[tuple[dict[str, Any], Samp
     assert sources.dataset.id is not None
     is_audited = sources.scores is not None
     scored = itertools.repeat(None) if sources.scores is None else _scored(sources.scores)
+    ticker = Ticker(sources.progress, "writing", sources.dataset.num_samples)
     with session() as open_session:
         # Without an audit the empty scores have no end; with one there is a score for every sample.
         for sample, score in zip(
             datasets.iterate_samples(open_session, sources.dataset.id), scored, strict=is_audited
         ):
             yield _row(sources, score, sample), sample
+            ticker.at(sample.sample_id + 1)
 
 
 def _scored(table: pd.DataFrame) -> Iterator[dict[Any, Any]]:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from engines.choicenet.cholesky import MAX_LOG_VARIANCE, CholeskyBlock
 from engines.choicenet.config import RESIDUAL_TRUNK, ChoiceNetConfig
 from engines.contract import EngineInputError
-from engines.networks.small import build_network, resolve_network
+from engines.networks.heads import build_for_shape
 from engines.shared.device import compiled
 
 
@@ -287,22 +287,19 @@ _BLOCK_FIELDS = (
 
 
 def build_mixture_network(
-    config: ChoiceNetConfig,
-    *,
-    channels: int,
-    image_size: tuple[int, int],
-    num_classes: int,
-    num_samples: int,
-    device: torch.device,
+    config: ChoiceNetConfig, name: str, shape: tuple[int, ...], *, num_classes: int
 ) -> MixtureNetwork:
-    """The network that ``config`` describes, parameters from torch's global generator."""
-    name = resolve_network(
-        config.network, channels=channels, image_size=image_size, num_samples=num_samples, device=device
-    )
+    """The network that ``config`` describes on the trunk ``name``, parameters from torch's global generator.
+
+    Args:
+        config: the head and its settings.
+        name: a resolved network (not ``"auto"``).
+        shape: (C, H, W) of images, (D,) of features.
+        num_classes: D, at least 2.
+    """
     trunk, trunk_size = _build_trunk(
         name,
-        channels=channels,
-        image_size=image_size,
+        shape,
         num_classes=num_classes,
         width=config.width,
         baseline=config.variant == "standard",
@@ -321,9 +318,8 @@ def build_mixture_network(
 
 def _build_trunk(
     name: str,
+    shape: tuple[int, ...],
     *,
-    channels: int,
-    image_size: tuple[int, int],
     num_classes: int,
     width: int = 0,
     baseline: bool = False,
@@ -331,14 +327,10 @@ def _build_trunk(
 ) -> tuple[nn.Module, int]:
     """The trunk called ``name`` and the size of its features; ``width`` 0 is the trunk's own width."""
     if name == RESIDUAL_TRUNK:
-        trunk = ResidualTrunk(channels=channels, image_size=image_size, width=width or 64, baseline=baseline)
+        channels, height, side = shape
+        trunk = ResidualTrunk(
+            channels=channels, image_size=(height, side), width=width or 64, baseline=baseline
+        )
         return trunk, trunk.feature_size
-    network = build_network(
-        name,
-        channels=channels,
-        image_size=image_size,
-        num_classes=num_classes,
-        weights=weights,
-        width=width or None,
-    )
+    network = build_for_shape(name, shape, num_classes, weights=weights, width=width or None)
     return network, int(network.feature_size)  # type: ignore[arg-type]

@@ -44,35 +44,20 @@ from engines.choicenet.cholesky import correlation_kl, kendall_fit_loss, mixture
 from engines.choicenet.config import ChoiceNetConfig, choicenet_learning_rate
 from engines.choicenet.networks import MixtureNetwork, OutputMixture, build_mixture_network
 from engines.choicenet.signals import VisitSignals, final_signals, fit_temperature, report_notes
-from engines.contract import (
-    Checkpoint,
-    EngineResult,
-    EngineSpec,
-    OnEpoch,
-    Provenance,
-    SignalSpec,
-    TrainingData,
-)
-from engines.shared.checkpoint import load_state, run_fingerprint, save_state
+from engines.contract import Checkpoint, EngineResult, EngineSpec, OnEpoch, SignalSpec, TrainingData
 from engines.shared.config import make_optimizer, set_learning_rate
 from engines.shared.device import (
     autocast,
     derive_seed,
-    describe_device,
     make_generator,
     memory_errors_explained,
-    peak_memory_bytes,
-    resolve_device,
     seeded_init,
-    versions,
 )
-from engines.shared.loader import ImageStore, augment, epoch_batches, resolve_augment, standardize
+from engines.shared.loader import epoch_batches
 from engines.shared.losses import cross_entropy
-from engines.shared.recording import Recorder
+from engines.shared.run import Run
 from engines.shared.scoring import (
     MarginTracker,
-    Scores,
-    heldout_accuracy,
     normalized_probs,
     score_pass,
     test_time_margin,
@@ -97,95 +82,78 @@ def train(
         EngineInputError: nothing to learn from, a network that does not fit, a foreign checkpoint.
         DeviceMemoryError: the device ran out of memory.
     """
-    data.require_labels()
-    # 1. Images on the device, one network (two for co-teaching), their records.
-    run = _Run(data, config, seed, resolve_device(device), on_epoch)
+    # 1. One network (two for co-teaching) and what is noted of every sample.
+    run = Run(
+        "choicenet",
+        data,
+        config,
+        seed=seed,
+        device=device,
+        on_epoch=on_epoch,
+        checkpoint=checkpoint,
+        standardized=config.input_scale == "standardized",
+    )
+    training = _Training(run, config)
     # 2. A killed run goes on after its last saved epoch.
-    fingerprint = run_fingerprint("choicenet", config, seed, data, resolve_device(device))
-    start = run.restore(load_state(checkpoint, fingerprint))
+    state = run.resume()
+    if state is not None:
+        training.load_state_dict(state)
 
-    for epoch in range(start, config.epochs):
+    for epoch in range(0 if state is None else state["epoch"], config.epochs):
         # 3. One pass over the labeled samples; dropout is drawn from (seed, epoch) like everything else.
         with seeded_init(seed, "dropout", epoch):
-            losses, metrics = _train_epoch(run, epoch)
+            losses, metrics = _train_epoch(training, epoch)
         # 4. Record, save, then tell the caller, who may cancel.
-        run.visits.end_epoch(epoch, config.epochs)
-        run.recorder.epoch(
-            "train",
+        training.visits.end_epoch(epoch, config.epochs)
+        run.epoch(
             epoch,
-            config.epochs,
             losses,
             metrics,
-            run.visits.now(),
-            save=lambda done=epoch + 1: save_state(checkpoint, fingerprint, run.state(done)),  # type: ignore[misc]
+            training.visits.now(),
+            state=lambda done=epoch + 1: {"epoch": done, **training.state_dict()},  # type: ignore[misc]
         )
     # 5. A deterministic pass over all samples, unlabeled ones included.
-    return _result(run)
+    return _result(training)
 
 
-class _Run:
-    """What a run owns between epochs: images, networks, optimizers and records."""
+class _Training:
+    """Networks, optimizers and what is noted of every sample between epochs."""
 
-    def __init__(
-        self,
-        data: TrainingData,
-        config: ChoiceNetConfig,
-        seed: int,
-        device: torch.device,
-        on_epoch: OnEpoch | None,
-    ) -> None:
-        self.data, self.config, self.seed, self.device = data, config, seed, device
-        self.store = ImageStore(data.images, device, resident=config.resident)
-        self.mean_std = self.store.mean_std() if config.input_scale == "standardized" else None
-        self.labels = torch.from_numpy(data.given_labels.copy()).to(device)
-        self.labeled = torch.from_numpy(np.flatnonzero(data.labeled))
-        self.augment = resolve_augment(config.augment, self.store.channels, self.store.image_size)
+    def __init__(self, run: Run, config: ChoiceNetConfig) -> None:
+        self.run, self.config = run, config
+        self.labels = run.labels.to(run.device)
+        self.augment = run.rows.resolve_augment(config.augment)
         self.networks = [self._build(which) for which in range(2 if config.coteaching else 1)]
         self.optimizers = [_optimizer(network, config) for network in self.networks]
-        self.margins = MarginTracker(data.num_samples, device)
-        self.visits = VisitSignals(data.num_samples, device)
-        self.recorder = Recorder(on_epoch, data.num_samples, config.epochs)
-        self.evaluation: tuple[ImageStore, Tensor] | None = None
-        if data.evaluation is not None:
-            images = ImageStore(data.evaluation.images, device, resident=config.resident)
-            self.evaluation = (images, torch.from_numpy(data.evaluation.labels.copy()))
+        self.margins = MarginTracker(run.data.num_samples, run.device)
+        self.visits = VisitSignals(run.data.num_samples, run.device)
 
     def _build(self, which: int) -> MixtureNetwork:
-        with seeded_init(self.seed, "network", which):
+        run = self.run
+        with seeded_init(run.seed, "network", which):
             network = build_mixture_network(
-                self.config,
-                channels=self.store.channels,
-                image_size=self.store.image_size,
-                num_classes=self.data.num_classes,
-                num_samples=self.data.num_samples,
-                device=self.device,
+                self.config, run.network_name(), run.rows.shape, num_classes=run.data.num_classes
             )
-        network = network.to(self.device)
+        network = network.to(run.device)
         if self.config.compile:
-            network.compile_trunk(self.device)
+            network.compile_trunk(run.device)
         return network
 
-    def restore(self, state: dict[str, Any] | None) -> int:
-        """Take over a saved state; returns the epoch to start with."""
-        if state is None:
-            return 0
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from ``state``."""
         for network, optimizer, saved in zip(self.networks, self.optimizers, state["networks"], strict=True):
             network.load_state_dict(saved["network"])
             optimizer.load_state_dict(saved["optimizer"])
         self.margins.load_state_dict(state["margins"])
         self.visits.load_state_dict(state["visits"])
-        self.recorder.load_state_dict(state["recorder"])
-        return int(state["epoch"])
 
-    def state(self, epoch: int) -> dict[str, Any]:
-        """State after ``epoch`` epochs; nothing else is random that is not derived from (seed, epoch)."""
+    def state_dict(self) -> dict[str, Any]:
+        """State for a checkpoint; nothing else is random that is not derived from (seed, epoch)."""
         pairs = zip(self.networks, self.optimizers, strict=True)
         return {
-            "epoch": epoch,
             "networks": [{"network": n.state_dict(), "optimizer": o.state_dict()} for n, o in pairs],
             "margins": self.margins.state_dict(),
             "visits": self.visits.state_dict(),
-            "recorder": self.recorder.state_dict(),
         }
 
 
@@ -198,38 +166,36 @@ def _optimizer(network: MixtureNetwork, config: ChoiceNetConfig) -> torch.optim.
     return optimizer
 
 
-def _train_epoch(run: _Run, epoch: int) -> tuple[dict[str, float], dict[str, float]]:
+def _train_epoch(training: _Training, epoch: int) -> tuple[dict[str, float], dict[str, float]]:
     """One pass over the labeled samples: mean losses and metrics."""
-    config = run.config
-    for network, optimizer in zip(run.networks, run.optimizers, strict=True):
+    config, run = training.config, training.run
+    for network, optimizer in zip(training.networks, training.optimizers, strict=True):
         network.train()
         set_learning_rate(optimizer, choicenet_learning_rate(config, epoch))
     moves = make_generator(run.seed, "augment", epoch)
     noises = [
         make_generator(run.seed, "noise", epoch, which, device=run.device)
-        for which in range(len(run.networks))
+        for which in range(len(training.networks))
     ]
     shares = np.random.default_rng(derive_seed(run.seed, "mixup", epoch))
     totals = torch.zeros(4, dtype=torch.float64, device=run.device)
     batches = epoch_batches(run.labeled, config.batch_size, make_generator(run.seed, "order", epoch))
     for rows in batches:
-        images, labels = run.store.batch(rows), run.labels[rows.to(run.device)]
-        images = augment(images, run.augment, moves)
-        if run.mean_std is not None:
-            images = standardize(images, *run.mean_std)
+        place = rows.to(run.device)
+        images, labels = run.inputs(rows, training.augment, moves), training.labels[place]
         mixed = _mix(images, labels, shares) if config.mixup else _Batch(images, labels)
         mixtures, losses = [], []
-        for network, noise in zip(run.networks, noises, strict=True):
+        for network, noise in zip(training.networks, noises, strict=True):
             with autocast(config.precision, run.device):
                 _, mixture = network.mixture(mixed.images)
             mixtures.append(mixture)
             losses.append(_sample_losses(config, mixture, mixed, noise, warmup=epoch < config.warmup_epochs))
         kept = _exchange(config, mixtures, labels, epoch)
         for which, (fit, kl) in enumerate(losses):
-            _step(run, which, (fit + config.lambda_kl * kl)[kept[which]].mean())
-        totals += _batch_totals(run, rows.to(run.device), mixtures, labels, losses)
+            _step(training, which, (fit + config.lambda_kl * kl)[kept[which]].mean())
+        totals += _batch_totals(training, place, mixtures, labels, losses)
     mean = (totals / len(run.labeled)).tolist()
-    metrics = {"train_accuracy": mean[0], **_heldout(run)}
+    metrics = {"train_accuracy": mean[0], **_heldout(training)}
     if config.coteaching:
         metrics["keep_rate"] = _keep_rate(config, epoch)
     return {
@@ -255,7 +221,7 @@ def _mix(images: Tensor, labels: Tensor, shares: np.random.Generator) -> _Batch:
     drawn = shares.beta(0.5, 0.5, len(images))
     share = torch.from_numpy(np.maximum(drawn, 1.0 - drawn)).to(images)
     partner = torch.from_numpy(shares.permutation(len(images))).to(images.device)
-    weight = share[:, None, None, None]
+    weight = share.view(-1, *[1] * (images.dim() - 1))
     return _Batch(weight * images + (1.0 - weight) * images[partner], labels, labels[partner], share)
 
 
@@ -306,63 +272,54 @@ def _exchange(
     return chosen[::-1]
 
 
-def _step(run: _Run, which: int, loss: Tensor) -> None:
+def _step(training: _Training, which: int, loss: Tensor) -> None:
     """One optimizer step: gradient of loss and L2 term, every element clipped."""
-    network, optimizer = run.networks[which], run.optimizers[which]
+    network, optimizer, config = training.networks[which], training.optimizers[which], training.config
     optimizer.zero_grad(set_to_none=True)
     loss.backward()
     trained = [parameter for parameter in network.parameters() if parameter.grad is not None]
-    if run.config.weight_decay:
+    if config.weight_decay:
         for parameter in trained:
             assert parameter.grad is not None
-            parameter.grad.add_(parameter.detach(), alpha=run.config.weight_decay)
-    torch.nn.utils.clip_grad_value_(trained, run.config.grad_clip)
+            parameter.grad.add_(parameter.detach(), alpha=config.weight_decay)
+    torch.nn.utils.clip_grad_value_(trained, config.grad_clip)
     optimizer.step()
 
 
 @torch.no_grad()
 def _batch_totals(
-    run: _Run,
+    training: _Training,
     rows: Tensor,
     mixtures: list[OutputMixture],
     labels: Tensor,
     losses: list[tuple[Tensor, Tensor]],
 ) -> Tensor:
     """Note the visit of these samples; sums of correct, fit, KL and log-sum-exp, averaged over networks."""
-    run.visits.update(rows, mixtures, labels)
+    training.visits.update(rows, mixtures, labels)
     sums = []
     for mixture, (fit, kl) in zip(mixtures, losses, strict=True):
-        run.margins.update(rows, mixture.target, labels)
+        training.margins.update(rows, mixture.target, labels)
         correct = (mixture.target.argmax(dim=1) == labels).double().sum()
         sums.append(torch.stack([correct, fit.sum(), kl.sum(), mixture.target.logsumexp(dim=1).sum()]))
     return torch.stack([each.double() for each in sums]).mean(dim=0)
 
 
-def _pass(run: _Run, store: ImageStore, views: int) -> list[Scores]:
-    return [
-        score_pass(network, store, run.mean_std, views=views, precision=run.config.precision)
-        for network in run.networks
-    ]
-
-
-def _heldout(run: _Run) -> dict[str, float]:
+def _heldout(training: _Training) -> dict[str, float]:
     """Accuracy on the evaluation set, which draws a curve and selects nothing."""
-    if run.evaluation is None:
-        return {}
-    store, labels = run.evaluation
-    if len(run.networks) == 1:
-        precision = run.config.precision
-        accuracy = heldout_accuracy(run.networks[0], store, labels, run.mean_std, precision=precision)
-    else:  # two networks answer together
-        log_probs = np.mean([scores.log_probs for scores in _pass(run, store, views=1)], axis=0)
-        accuracy = float(np.mean(log_probs.argmax(axis=1) == labels.numpy()))
-    return {"heldout_accuracy": accuracy}
+    run, networks = training.run, training.networks
+    if run.evaluation is None or len(networks) == 1:
+        return run.heldout_accuracy(*networks)
+    store, labels = run.evaluation  # two networks answer together
+    precision = training.config.precision
+    passes = [score_pass(network, store, run.mean_std, precision=precision) for network in networks]
+    log_probs = np.mean([scores.log_probs for scores in passes], axis=0)
+    return {"heldout_accuracy": float(np.mean(log_probs.argmax(axis=1) == labels.numpy()))}
 
 
-def _result(run: _Run) -> EngineResult:
+def _result(training: _Training) -> EngineResult:
     """Scores, signals and trust from the final pass."""
-    config, given = run.config, run.data.given_labels
-    passes = _pass(run, run.store, config.views)
+    run, config, given = training.run, training.config, training.run.data.given_labels
+    passes = [run.score(network, views=config.views) for network in training.networks]
     log_probs = np.mean([scores.log_probs for scores in passes], axis=0)
     found = [
         final_signals(
@@ -373,13 +330,13 @@ def _result(run: _Run) -> EngineResult:
             draws=config.signal_draws,
             generator=make_generator(run.seed, "signals", device=run.device),
         )
-        for network, scores in zip(run.networks, passes, strict=True)
+        for network, scores in zip(training.networks, passes, strict=True)
     ]
     signals = {name: np.mean([one[name] for one, _ in found], axis=0) for name in found[0][0]}
     if config.trust == "published":
-        trust = trust_from_evidence(*run.visits.averages().values())
+        trust = trust_from_evidence(*training.visits.averages().values())
     else:
-        trust = trust_from_evidence(test_time_margin(log_probs, given), run.margins.margin())
+        trust = trust_from_evidence(test_time_margin(log_probs, given), training.margins.margin())
     temperature, calibrated_rate = fit_temperature(log_probs, given) if config.calibrate else (1.0, None)
     notes = report_notes(
         predicted=log_probs.argmax(axis=1),
@@ -388,23 +345,12 @@ def _result(run: _Run) -> EngineResult:
         mean_rho=found[0][1],
         num_classes=run.data.num_classes,
     )
-    return EngineResult(
+    return run.result(
         pred_probs=normalized_probs(log_probs / np.float32(temperature)),
         trust_score=trust,
         signals=signals,
-        signal_history=run.recorder.signal_history,
         embeddings=passes[0].embeddings,
-        history=run.recorder.history,
-        provenance=Provenance(
-            engine="choicenet",
-            config=config.as_dict(),
-            seed=run.seed,
-            device=describe_device(run.device),
-            versions=versions(),
-            seconds=run.recorder.seconds,
-            peak_memory_bytes=peak_memory_bytes(run.device),
-            notes={**notes, "temperature": temperature, "noise_rate_by_calibration": calibrated_rate},
-        ),
+        notes={**notes, "temperature": temperature, "noise_rate_by_calibration": calibrated_rate},
     )
 
 

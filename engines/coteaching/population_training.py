@@ -38,11 +38,12 @@ from engines.coteaching.rules import (
     reduce_losses,
 )
 from engines.meta.meta_set import draw_meta_batch
-from engines.networks.small import build_network
+from engines.networks.heads import build_for_shape
 from engines.shared.device import autocast, compiled, make_generator, seeded_init
-from engines.shared.loader import ImageStore, augment, epoch_batches, standardize
+from engines.shared.loader import MeanStd, epoch_batches, standardize
 from engines.shared.losses import cross_entropy
-from engines.shared.scoring import MarginTracker, MeanStd, scoring_batch
+from engines.shared.rows import Rows
+from engines.shared.scoring import MarginTracker
 
 Stream = tuple[int | str, ...]
 
@@ -89,7 +90,7 @@ class Surroundings:
     """What all trainings of one run share."""
 
     options: TrainingOptions
-    store: ImageStore
+    store: Rows
     labels: Tensor
     """(N,) int64 given labels, on the CPU."""
     num_classes: int
@@ -107,24 +108,22 @@ class Surroundings:
         return self.store.device
 
     def inputs(
-        self, rows: Tensor, moves: torch.Generator | None = None, *, store: ImageStore | None = None
+        self, rows: Tensor, moves: torch.Generator | None = None, *, store: Rows | None = None
     ) -> Tensor:
         """Images of ``rows`` as the networks take them; moved at random where a generator is given."""
-        images = (store or self.store).batch(rows)
-        if moves is not None:
-            images = augment(images, self.augment, moves)
+        store = store or self.store
+        images = store.batch(rows) if moves is None else store.moved(rows, self.augment, moves)
         if self.mean_std is not None:
             images = standardize(images, *self.mean_std)
-        return images.contiguous(memory_format=torch.channels_last)
+        return images.contiguous(memory_format=torch.channels_last) if images.dim() == 4 else images
 
     def build(self, *stream: int | str) -> nn.Module:
         """A fresh network, initialised from the named stream."""
         with seeded_init(self.seed, *stream):
-            network = build_network(
+            network = build_for_shape(
                 self.network,
-                channels=self.store.channels,
-                image_size=self.store.image_size,
-                num_classes=self.num_classes,
+                self.store.shape,
+                self.num_classes,
                 weights=self.options.weights,
                 width=self.options.width,
             )
@@ -315,12 +314,12 @@ class PopulationTraining:
                 group["betas"] = options.adam_betas_of(epoch, self.num_epochs)
 
     @torch.no_grad()
-    def evaluate(self, store: ImageStore, labels: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+    def evaluate(self, store: Rows, labels: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Loss and correctness of every network in evaluation mode: (P, n) each, on the CPU."""
         here = self.surroundings
         self.population.train(False)
         losses, correct = [], []
-        for part in rows.split(scoring_batch(here.device, store.image_size)):
+        for part in rows.split(store.scoring_batch):
             images = here.inputs(part, store=store)
             with autocast(here.options.precision, here.device):
                 _, logits = self.population(images)
@@ -331,7 +330,7 @@ class PopulationTraining:
         self.population.train()
         return torch.cat(losses, dim=1), torch.cat(correct, dim=1)
 
-    def accuracies(self, store: ImageStore, labels: Tensor, rows: Tensor) -> NDArray[np.float64]:
+    def accuracies(self, store: Rows, labels: Tensor, rows: Tensor) -> NDArray[np.float64]:
         """(M,) share of ``rows`` that each member classifies as ``labels``, mean over its networks."""
         _, correct = self.evaluate(store, labels, rows)
         return correct.double().mean(dim=1).view(self.num_members, self._group).mean(dim=1).numpy()

@@ -52,7 +52,7 @@ from engines.coteaching.rules import estimate_transition
 from engines.coteaching.schedule_plan import SearchPlan, split_rows
 from engines.coteaching.schedule_search import FoundSchedule, Save, ScheduleSearch, estimate_noise_rate
 from engines.metrics import concentrated_share
-from engines.networks.small import resolve_network
+from engines.networks.heads import resolve_for_shape
 from engines.shared.checkpoint import load_state, run_fingerprint, save_state
 from engines.shared.device import (
     describe_device,
@@ -61,8 +61,8 @@ from engines.shared.device import (
     resolve_device,
     versions,
 )
-from engines.shared.loader import ImageStore, resolve_augment
 from engines.shared.recording import Recorder
+from engines.shared.rows import Rows, open_rows
 from engines.shared.scoring import (
     heldout_accuracy,
     normalized_probs,
@@ -124,7 +124,7 @@ def train(
 
 def _surround(data: TrainingData, config: CoteachingConfig, seed: int, device: str) -> Surroundings:
     where = resolve_device(device)
-    store = ImageStore(data.images, where, resident=config.resident)
+    store = open_rows(data.inputs, where, resident=config.resident)
     meta_rows = torch.from_numpy(np.flatnonzero(data.trusted_mask))
     if config.variant == "reweight" and not len(meta_rows):
         raise EngineInputError(
@@ -136,15 +136,9 @@ def _surround(data: TrainingData, config: CoteachingConfig, seed: int, device: s
         store=store,
         labels=torch.from_numpy(data.given_labels.copy()),
         num_classes=data.num_classes,
-        network=resolve_network(
-            config.network,
-            channels=store.channels,
-            image_size=store.image_size,
-            num_samples=data.num_samples,
-            device=where,
-        ),
-        augment=resolve_augment(config.augment, store.channels, store.image_size),
-        mean_std=store.mean_std() if config.standardize else None,
+        network=resolve_for_shape(config.network, store.shape, num_samples=data.num_samples, device=where),
+        augment=store.resolve_augment(config.augment),
+        mean_std=store.mean_std() if config.standardize or data.features is not None else None,
         seed=seed,
         meta_rows=meta_rows,
     )
@@ -171,9 +165,9 @@ class _FinalTraining:
         self.state = state
         self.tally = Tally(data.num_samples)
         self._stages = ["estimate", "train"] if config.variant == "f_correction" else ["train"]
-        self._evaluation: tuple[ImageStore, Tensor] | None = None
+        self._evaluation: tuple[Rows, Tensor] | None = None
         if data.evaluation is not None:
-            images = ImageStore(data.evaluation.images, here.device, resident=config.resident)
+            images = open_rows(data.evaluation.inputs, here.device, resident=config.resident)
             self._evaluation = (images, torch.from_numpy(data.evaluation.labels.copy()))
 
     def run(self, keep_rates: NDArray[np.float64]) -> PopulationTraining:

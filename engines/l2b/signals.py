@@ -21,8 +21,8 @@ from engines.contract import SignalSpec
 from engines.l2b.weights import Weights, visit_trust, weight_share
 from engines.meta.directional import directional_derivative, logits_jvp, meta_gradient, one_hot
 from engines.meta.meta_set import split_halves
-from engines.shared.loader import ImageStore, standardize
-from engines.shared.scoring import MeanStd
+from engines.shared.loader import MeanStd
+from engines.shared.rows import Rows
 
 COLUMNS = ("alpha", "beta", "share", "alpha_signed", "harmful", "visit_trust")
 """What a visit leaves behind; each averaged over late visits."""
@@ -167,8 +167,8 @@ class WeightTracker:
 
 def residual_alpha(
     network: nn.Module,
-    store: ImageStore,
-    mean_std: MeanStd,
+    store: Rows,
+    mean_std: MeanStd | None,
     labels: Tensor,
     meta_rows: Tensor,
     *,
@@ -202,7 +202,7 @@ def residual_alpha(
         norm = torch.stack([value.norm() for value in direction.values()]).norm().clamp(min=1e-30)
         for part in rows.split(batch_size):
             given = one_hot(labels[part].to(store.device), num_classes)
-            images = standardize(store.batch(part), *mean_std)
+            (images,) = store.views(part, 1, mean_std)
             logits, tangent = logits_jvp(network, images, direction)
             probs = (F.softmax(logits.float(), dim=1) * given).sum(dim=1)
             slope = directional_derivative(logits, tangent, given) / norm
@@ -213,8 +213,8 @@ def residual_alpha(
 
 def _mean_gradient(
     network: nn.Module,
-    store: ImageStore,
-    mean_std: MeanStd,
+    store: Rows,
+    mean_std: MeanStd | None,
     labels: Tensor,
     rows: Tensor,
     num_classes: int,
@@ -224,7 +224,7 @@ def _mean_gradient(
     total: dict[str, Tensor] = {}
     for part in rows.split(batch_size):
         targets = one_hot(labels[part].to(store.device), num_classes)
-        images = standardize(store.batch(part), *mean_std)
+        (images,) = store.views(part, 1, mean_std)
         gradient = meta_gradient(network, images, targets).direction
         for name, value in gradient.items():
             share = value * (len(part) / len(rows))

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
-from engines.contract import Checkpoint, EngineResult, EngineSpec, OnEpoch, Provenance, TrainingData
+from engines.contract import Checkpoint, EngineResult, EngineSpec, OnEpoch, TrainingData
 from engines.l2b.config import L2BConfig, l2b_learning_rate
 from engines.l2b.signals import SIGNALS, WeightTracker, residual_alpha
 from engines.l2b.step import MetaForward, meta_forward
@@ -50,30 +50,12 @@ from engines.l2b.weights import (
 )
 from engines.meta.directional import lookahead_parameters, one_hot
 from engines.meta.meta_set import MetaSet, draw_meta_batch, mixture_meta_set, resolve_source, trusted_meta_set
-from engines.networks.small import build_network, resolve_network
-from engines.shared.checkpoint import load_state, run_fingerprint, save_state
 from engines.shared.config import make_optimizer, set_learning_rate
-from engines.shared.device import (
-    autocast,
-    compiled,
-    describe_device,
-    make_generator,
-    memory_errors_explained,
-    peak_memory_bytes,
-    resolve_device,
-    seeded_init,
-    versions,
-)
-from engines.shared.loader import ImageStore, augment, epoch_batches, resolve_augment, standardize
+from engines.shared.device import autocast, compiled, make_generator, memory_errors_explained, seeded_init
+from engines.shared.loader import epoch_batches
 from engines.shared.losses import soft_cross_entropy
-from engines.shared.recording import Recorder
-from engines.shared.scoring import (
-    MarginTracker,
-    heldout_accuracy,
-    score_pass,
-    test_time_margin,
-    trust_from_evidence,
-)
+from engines.shared.run import Run
+from engines.shared.scoring import MarginTracker, test_time_margin, trust_from_evidence
 
 
 @memory_errors_explained()
@@ -96,36 +78,30 @@ def train(
         EngineInputError: nothing to learn from (no labels, one class), no sample left to train on, trusted
             samples asked for and absent, or a network that cannot take these images.
     """
-    data.require_labels()
-    bench = _Bench(data, config, seed, resolve_device(device))
-    recorder = Recorder(on_epoch, data.num_samples, config.epochs)
+    run = Run("l2b", data, config, seed=seed, device=device, on_epoch=on_epoch, checkpoint=checkpoint)
+    training = _Training(run, config)
 
     # 1. Go on where an earlier run of the same work stopped.
-    fingerprint = run_fingerprint("l2b", config, seed, data, resolve_device(device))
-    state = load_state(checkpoint, fingerprint)
-    start = 0
+    state = run.resume()
     if state is not None:
-        start = state["epoch"]
-        recorder.load_state_dict(state["recorder"])
-        bench.load_state_dict(state["bench"])
+        training.load_state_dict(state["bench"])
 
-    for epoch in range(start, config.epochs):
+    for epoch in range(0 if state is None else state["epoch"], config.epochs):
         # 2. After the warm-up: the samples that are believed in this epoch.
-        meta_set = bench.choose_meta_set() if bench.takes_meta_steps(epoch) else None
+        meta_set = training.choose_meta_set() if training.takes_meta_steps(epoch) else None
 
         # 3. One pass over the training set; each step weighs its own batch.
-        outcome = bench.train_epoch(epoch, meta_set)
-
-        def save(epoch: int = epoch) -> None:
-            now = {"epoch": epoch + 1, "recorder": recorder.state_dict(), "bench": bench.state_dict()}
-            save_state(checkpoint, fingerprint, now)
-
-        recorder.epoch(
-            "train", epoch, config.epochs, outcome.losses, outcome.metrics, outcome.signals, save=save
+        outcome = training.train_epoch(epoch, meta_set)
+        run.epoch(
+            epoch,
+            outcome.losses,
+            outcome.metrics,
+            outcome.signals,
+            state=lambda done=epoch + 1: {"epoch": done, "bench": training.state_dict()},  # type: ignore[misc]
         )
 
     # 4. The trained network's word on every sample, and the signals.
-    return bench.result(recorder)
+    return training.result()
 
 
 class _Epoch(NamedTuple):
@@ -134,45 +110,24 @@ class _Epoch(NamedTuple):
     signals: dict[str, NDArray[np.float32]]
 
 
-class _Bench:
-    """Images, network, optimizer and trackers of one run, and the steps that use them."""
+class _Training:
+    """Network, optimizer and trackers of one run, and the steps that use them."""
 
-    def __init__(self, data: TrainingData, config: L2BConfig, seed: int, device: torch.device) -> None:
-        self.data, self.config, self.seed, self.device = data, config, seed, device
-        self.store = ImageStore(data.images, device, resident=config.resident)
-        self.mean_std = self.store.mean_std()
-        self.labels = torch.from_numpy(data.given_labels.copy())
-        self.augment = resolve_augment(config.augment, self.store.channels, self.store.image_size)
+    def __init__(self, run: Run, config: L2BConfig) -> None:
+        self.run, self.config = run, config
+        self.data, self.device, self.labels = run.data, run.device, run.labels
+        self.augment = run.rows.resolve_augment(config.augment)
         self.source = ""
         if config.variant in META_VARIANTS:
-            self.source = resolve_source(config.meta_source, data.given_labels, data.trusted_mask)
-        self.network_name = resolve_network(
-            config.network,
-            channels=self.store.channels,
-            image_size=self.store.image_size,
-            num_samples=data.num_samples,
-            device=device,
-        )
-        with seeded_init(seed, "network"):
-            self.network = build_network(
-                self.network_name,
-                channels=self.store.channels,
-                image_size=self.store.image_size,
-                num_classes=data.num_classes,
-                weights=config.weights,
-            )
-        self.network.to(device)
+            self.source = resolve_source(config.meta_source, run.data.given_labels, run.data.trusted_mask)
+        self.network = run.build_network("network")
         # What plain steps call; a meta step needs the layers themselves, and its variants refuse to compile.
-        self.call = compiled(self.network, enabled=config.compile, device=device)
+        self.call = compiled(self.network, enabled=config.compile, device=run.device)
         self.optimizer = make_optimizer(self.network.parameters(), config)
-        self.margins = MarginTracker(data.num_samples, device)
-        self.tracker = WeightTracker(data.num_samples, device)
+        self.margins = MarginTracker(run.data.num_samples, run.device)
+        self.tracker = WeightTracker(run.data.num_samples, run.device)
         self.past_losses: list[Tensor] = []
         self.counts = {"meta_steps": 0, "fallback_steps": 0, "zero_weight_steps": 0}
-        self.evaluation: tuple[ImageStore, Tensor] | None = None
-        if data.evaluation is not None:
-            heldout = ImageStore(data.evaluation.images, device, resident=config.resident)
-            self.evaluation = (heldout, torch.from_numpy(data.evaluation.labels.copy()))
 
     def state_dict(self) -> dict[str, Any]:
         return {
@@ -209,7 +164,7 @@ class _Bench:
         """The trusted samples, or this epoch's samples of small loss (un-augmented, evaluation mode)."""
         if self.source == "trusted":
             return trusted_meta_set(self.data.given_labels, self.data.trusted_mask)
-        scores = score_pass(self.network, self.store, self.mean_std, precision=self.config.precision)
+        scores = self.run.score(self.network)
         loss = -_given_log_probs(scores.log_probs, self.data.given_labels)
         low, high = np.nanmin(loss), np.nanmax(loss)
         scaled = torch.from_numpy((loss - low) / max(high - low, 1e-12))
@@ -227,13 +182,13 @@ class _Bench:
         """One pass over the training rows; returns curves and this epoch's weights."""
         self.learning_rate = l2b_learning_rate(self.config, epoch)
         set_learning_rate(self.optimizer, self.learning_rate)
-        draws = _Draws(self.seed, epoch)
+        draws = _Draws(self.run.seed, epoch)
         rows = self.training_rows(warm_up=meta_set is None and self.config.variant in META_VARIANTS)
         self.tracker.start_epoch()
         self.network.train()
         late = epoch >= max(self.config.epochs - self.config.late_epochs, self.config.first_meta_epoch)
         loss, hits, labeled = (torch.zeros((), device=self.device) for _ in range(3))
-        with seeded_init(self.seed, "dropout", epoch):
+        with seeded_init(self.run.seed, "dropout", epoch):
             for index in epoch_batches(rows, self.config.batch_size, draws.order):
                 step = self._step(index, meta_set, draws, late=late)
                 labels = self.labels[index].to(self.device)
@@ -243,10 +198,7 @@ class _Bench:
         metrics = {"train_accuracy": float(hits / labeled)}
         if meta_set is not None:
             metrics["meta_purity"] = meta_set.purity
-        if self.evaluation is not None:
-            metrics["heldout_accuracy"] = heldout_accuracy(
-                self.network, *self.evaluation, self.mean_std, precision=self.config.precision
-            )
+        metrics |= self.run.heldout_accuracy(self.network)
         return _Epoch({"train_loss": float(loss) / len(rows)}, metrics, self.tracker.epoch_values())
 
     def _step(self, index: Tensor, meta_set: MetaSet | None, draws: _Draws, *, late: bool) -> _StepOutcome:
@@ -287,7 +239,7 @@ class _Bench:
         return images, targets, has_target
 
     def _images(self, index: Tensor, moves: torch.Generator) -> Tensor:
-        return standardize(augment(self.store.batch(index), self.augment, moves), *self.mean_std)
+        return self.run.inputs(index, self.augment, moves)
 
     def _forward(
         self, index: Tensor, images: Tensor, targets: Tensor, meta_set: MetaSet | None, draws: _Draws
@@ -328,23 +280,21 @@ class _Bench:
         self.counts["zero_weight_steps"] += int(not (weights.alpha.any() or weights.beta.any()))
         return weights, signed
 
-    def result(self, recorder: Recorder) -> EngineResult:
+    def result(self) -> EngineResult:
         """The final deterministic pass, trust, signals and notes."""
-        data, config = self.data, self.config
-        scores = score_pass(
-            self.network, self.store, self.mean_std, views=config.views, precision=config.precision
-        )
+        run, data, config = self.run, self.data, self.config
+        scores = run.score(self.network, views=config.views)
         margin = test_time_margin(scores.log_probs, data.given_labels)
         over_training = self.margins.margin()
         # A sample that was never trained on (trusted, or mixed) has only its margin at test time.
         over_training = np.where(np.isnan(over_training), margin, over_training)
         signals = self.tracker.means()
         signals["alpha_residual"] = np.full(data.num_samples, np.nan, dtype=np.float32)
-        notes: dict[str, Any] = {"network": self.network_name, "augment": self.augment, **self.counts}
+        notes: dict[str, Any] = {"network": run.network_name(), "augment": self.augment, **self.counts}
         if config.variant in META_VARIANTS:
             meta_set = self.choose_meta_set()
             signals["alpha_residual"] = residual_alpha(
-                self.network, self.store, self.mean_std, self.labels, meta_set.rows,
+                self.network, run.rows, run.mean_std, self.labels, meta_set.rows,
                 num_classes=data.num_classes, batch_size=config.batch_size,
             )  # fmt: skip
             notes |= {
@@ -354,23 +304,12 @@ class _Bench:
                 "meta_purity_estimate": meta_set.purity,
                 "warnings": meta_set.warnings(),
             }
-        return EngineResult(
+        return run.result(
             pred_probs=scores.pred_probs,
             trust_score=trust_from_evidence(margin, over_training),
             signals={name: signals[name] for name in SIGNALS},
-            signal_history=recorder.signal_history,
             embeddings=scores.embeddings,
-            history=recorder.history,
-            provenance=Provenance(
-                engine="l2b",
-                config=config.as_dict(),
-                seed=self.seed,
-                device=describe_device(self.device),
-                versions=versions(),
-                seconds=recorder.seconds,
-                peak_memory_bytes=peak_memory_bytes(self.device),
-                notes=notes,
-            ),
+            notes=notes,
         )
 
 

@@ -1,6 +1,7 @@
-"""Image classifiers behind one door: our small ones and those of torchvision."""
+"""Classifiers behind one door: our small ones, those of torchvision, and heads on features."""
 
 __all__ = [
+    "heads",
     "small",
     "torchvision_networks",
 ]

@@ -1,4 +1,4 @@
-"""What every engine needs around its loop: rows, config, scoring, checkpoints, records, device, losses."""
+"""What every engine needs around its loop: run, rows, config, scoring, checkpoints, records, device, losses."""
 
 __all__ = [
     "checkpoint",
@@ -8,6 +8,8 @@ __all__ = [
     "loader",
     "losses",
     "recording",
+    "rows",
+    "run",
     "scoring",
     "selection",
 ]

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from engines.contract import Checkpoint, EngineInputError, TrainingData
-from engines.networks.small import resolve_network
+from engines.networks.heads import resolve_for_shape
 from engines.shared.config import LoopConfig
 
 FINGERPRINT = "fingerprint"
@@ -70,24 +70,19 @@ def run_fingerprint(
     """Digest of what a checkpoint must agree on to be continued: engine, config, seed, labels, sizes and network.
 
     The network counts as what ``auto`` means on this device: a GPU's run cannot go on in a CPU's network. Labels
-    are hashed whole; of the images only shape and 16 evenly spaced samples, because a memory map may be larger
-    than memory.
+    are hashed whole; of images and features only shape and 16 evenly spaced samples, because a memory map may be
+    larger than memory.
     """
     digest = hashlib.blake2b(digest_size=16)
-    num_samples, channels, height, width = data.images.shape
-    network = resolve_network(
-        config.network,
-        channels=channels,
-        image_size=(height, width),
-        num_samples=num_samples,
-        device=device,
-    )
+    inputs = data.inputs
+    shape = inputs.shape[2:] if inputs.ndim == 3 else inputs.shape[1:]
+    network = resolve_for_shape(config.network, shape, num_samples=len(inputs), device=device)
     digest.update(json.dumps([engine, config.as_dict(), network, seed], sort_keys=True).encode())
-    digest.update(repr((data.images.shape, data.num_classes)).encode())
+    digest.update(repr((inputs.shape, data.num_classes)).encode())
     digest.update(data.given_labels.tobytes())
     digest.update(data.trusted_mask.tobytes())
     for row in range(0, data.num_samples, max(1, data.num_samples // 16)):
-        digest.update(data.images[row].tobytes())
+        digest.update(inputs[row].tobytes())
     return digest.hexdigest()
 
 

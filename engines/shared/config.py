@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 import torch
 
 from engines.contract import EngineInputError
+from engines.networks.heads import HEADS
 
 PRESETS = ("quick", "standard", "paper")
 OPTIMIZERS = ("adam", "sgd")
@@ -37,7 +38,8 @@ class LoopConfig:
     """
 
     network: str = "auto"
-    """Key of ``networks.NETWORKS``, ``"auto"`` or ``"torchvision:<name>"``."""
+    """Key of ``networks.NETWORKS``, ``"auto"`` or ``"torchvision:<name>"``; on features ``"mlp"`` (``"auto"``) or
+    ``"linear"``."""
     weights: str | None = None
     """Path of a state_dict file with pretrained weights for a torchvision network. Nothing is downloaded."""
     epochs: int = 20
@@ -53,9 +55,10 @@ class LoopConfig:
     schedule: str = "cosine"
     """``"cosine"`` (to 5 %), ``"constant"`` or ``"linear_tail"`` (constant for 40 %, then linear to 0)."""
     augment: str = "auto"
-    """``"auto"``, ``"none"``, ``"shift"``, ``"shift_flip"`` or ``"crop_flip"``."""
+    """``"auto"``, ``"none"``, ``"shift"``, ``"shift_flip"`` or ``"crop_flip"``; on features ``"auto"`` is a random
+    view of each sample at every step, ``"none"`` the first view."""
     views: int = 6
-    """Test-time views of the final pass, 1 to 6; 1 = the image as it is."""
+    """Test-time views of the final pass, 1 to 6; 1 = the image as it is. On features at most all of them."""
     precision: str = "float32"
     """``"float32"`` or ``"bfloat16"`` (automatic mixed precision, CUDA only; ignored on the CPU)."""
     compile: bool = False
@@ -98,6 +101,16 @@ class LoopConfig:
         """The config named ``quick``, ``standard`` or ``paper``; every engine's config overrides this."""
         check_preset(name)
         return cls()
+
+    def for_features(self) -> Self:
+        """This config for features of a backbone in place of images: ``Config.preset("quick").for_features()``.
+
+        Networks and augmentations of images become ``"auto"``; engines change what features need besides (fewer
+        epochs, larger batches) and say so where they do.
+        """
+        network = self.network if self.network in HEADS else "auto"
+        augment = "none" if self.augment == "none" else "auto"
+        return replace(self, network=network, weights=None, augment=augment)
 
     def as_dict(self) -> dict[str, Any]:
         """Every field as plain values; ``type(self)(**config.as_dict())`` builds the config again."""

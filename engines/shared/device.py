@@ -22,6 +22,9 @@ MEMORY_REMEDY = (
     "use a smaller batch_size, a smaller network or image size, or resident='no' (streamed images)"
 )
 
+PROCESS_STATUS = Path("/proc/self/status")
+"""Where Linux tells about this process."""
+
 OUT_OF_MEMORY = ("DefaultCPUAllocator", "CUDA error: out of memory", "_ALLOC_FAILED")
 """In the text of errors that have no class of their own: torch's CPU allocator, a card that others fill, cuBLAS."""
 
@@ -189,17 +192,18 @@ def peak_memory_bytes(device: torch.device) -> int:
     """
     if device.type == "cuda":
         return int(torch.cuda.max_memory_allocated(device))
-    if sys.platform == "win32":
-        return 0
-    if sys.platform == "linux":
+    if PROCESS_STATUS.exists():
         # getrusage would begin with the size of the process that started this one.
-        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+        status = PROCESS_STATUS.read_text(encoding="ascii", errors="replace")
         return next(
             (int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM")), 0
         )
-    import resource  # absent on Windows
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def versions() -> dict[str, str]:

@@ -25,8 +25,17 @@ MIN_STD = 1e-2
 """Smallest standard deviation to divide by, so that constant images stay finite."""
 
 
+MeanStd = tuple[Tensor, Tensor]
+"""Mean and standard deviation of each channel of images, or of each value of features."""
+
+SCORING_BATCH = {"cpu": 128, "cuda": 512}
+"""Images of up to 64 px scored at once, by device: on a CPU their maps should stay in its cache (512 take a third
+longer)."""
+FEWEST_SCORED = 16
+
+
 class ImageStore:
-    """N images that batches are taken from by index. Never writes to the images.
+    """N images that batches are taken from by index: the ``Rows`` of images. Never writes to the images.
 
     Memory: N*C*H*W bytes on the device where resident, one batch where streamed. A memory map on the CPU is
     streamed under ``"auto"``: the operating system keeps in memory what fits.
@@ -37,6 +46,7 @@ class ImageStore:
     ) -> None:
         self.num_samples, self.channels = len(images), images.shape[1]
         self.image_size: tuple[int, int] = (images.shape[2], images.shape[3])
+        self.shape: tuple[int, ...] = images.shape[1:]
         self.device = torch.device(device)
         self.is_resident = resident == "yes" or (resident == "auto" and self._fits(images))
         self._images = images
@@ -45,6 +55,9 @@ class ImageStore:
             self._tensor = self._to_device_in_chunks(images)
         elif self.is_resident and isinstance(images, np.memmap):
             self._images = np.array(images)
+
+    def __len__(self) -> int:
+        return self.num_samples
 
     def _fits(self, images: NDArray[np.uint8]) -> bool:
         if self.device.type != "cuda":
@@ -76,6 +89,30 @@ class ImageStore:
         """Images at ``index`` (B,) int64: (B, C, H, W) float32 in [0, 1] on the device."""
         return self.raw(index).float().div_(255.0)
 
+    def resolve_augment(self, kind: str) -> str:
+        """What ``"auto"`` means for these images."""
+        return resolve_augment(kind, self.channels, self.image_size)
+
+    def moved(self, index: Tensor, kind: str, generator: torch.Generator) -> Tensor:
+        """``batch`` with each image moved by its own random amount."""
+        return augment(self.batch(index), kind, generator)
+
+    @property
+    def scoring_batch(self) -> int:
+        """Images scored at once."""
+        return scoring_batch(self.device, self.image_size)
+
+    def views(self, index: Tensor, num_views: int, mean_std: MeanStd | None) -> Iterator[Tensor]:
+        """Test-time views of the images at ``index``, standardised; the first is the image as it is."""
+        images = self.batch(index)
+        if mean_std is not None:
+            images = standardize(images, *mean_std)
+        for down, right, mirrored in view_moves(
+            num_views, channels=self.channels, image_size=self.image_size
+        ):
+            view = torch.roll(images, (down, right), dims=(2, 3)) if down or right else images
+            yield view.flip(3) if mirrored else view
+
     def mean_std(self) -> tuple[Tensor, Tensor]:
         """Per-channel mean and standard deviation on the [0, 1] scale, (C,) float32 each on the device.
 
@@ -97,7 +134,12 @@ class ImageStore:
 
 
 def standardize(images: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-    """(images - mean) / std by channel: (B, C, H, W), (C,), (C,) -> (B, C, H, W), stored channels last."""
+    """(images - mean) / std by channel: (B, C, H, W), (C,), (C,) -> (B, C, H, W), stored channels last.
+
+    Features likewise, by value: (B, D), (D,), (D,) -> (B, D).
+    """
+    if images.dim() == 2:
+        return (images - mean) / std
     scaled = (images - mean[:, None, None]) / std[:, None, None]
     return scaled.contiguous(memory_format=torch.channels_last)
 
@@ -113,6 +155,27 @@ def resolve_augment(kind: str, channels: int, image_size: tuple[int, int]) -> st
 def shift_size(image_size: tuple[int, int]) -> int:
     """Pixels of a small shift: 2 at 28 to 41 px, in proportion above, at least 1."""
     return max(1, min(image_size) // 14)
+
+
+def scoring_batch(device: torch.device, image_size: tuple[int, int]) -> int:
+    """Images scored at once: ``SCORING_BATCH``, of images above 64 px as many as have as many pixels in all."""
+    height, width = image_size
+    most = SCORING_BATCH[device.type]
+    return max(FEWEST_SCORED, min(most, most * 64 * 64 // (height * width)))
+
+
+def view_moves(num_views: int, *, channels: int, image_size: tuple[int, int]) -> list[tuple[int, int, bool]]:
+    """(shift down, shift right, mirrored) of each view; the first is the image as it is.
+
+    RGB: {identity, mirrored} x circular shifts {0, +s, -s}. Grey: shifts only, because a mirrored digit or
+    letter is another thing than what the network saw.
+    """
+    s = shift_size(image_size)
+    if channels == 3:
+        views = [(d, d, mirrored) for d in (0, s, -s) for mirrored in (False, True)]
+    else:
+        views = [(y, x, False) for y, x in ((0, 0), (s, 0), (-s, 0), (0, s), (0, -s), (s, s))]
+    return views[:num_views]
 
 
 def augment(images: Tensor, kind: str, generator: torch.Generator) -> Tensor:

@@ -7,6 +7,7 @@ where the given label looks right.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,15 +18,11 @@ from torch.nn import functional as F
 
 from engines.contract import UNLABELED
 from engines.shared.device import autocast
-from engines.shared.loader import ImageStore, shift_size, standardize
+from engines.shared.loader import MeanStd
 from engines.shared.losses import log_margin
+from engines.shared.rows import Rows
 
-MeanStd = tuple[Tensor, Tensor]
 ROWS_AT_ONCE = 65_536
-SCORING_BATCH = {"cpu": 128, "cuda": 512}
-"""Images of up to 64 px scored at once, by device: on a CPU their maps should stay in its cache (512 take a third
-longer)."""
-FEWEST_SCORED = 16
 
 
 class Scores(NamedTuple):
@@ -39,31 +36,10 @@ class Scores(NamedTuple):
     """(N, D), features of the unmoved image."""
 
 
-def scoring_batch(device: torch.device, image_size: tuple[int, int]) -> int:
-    """Images scored at once: ``SCORING_BATCH``, of images above 64 px as many as have as many pixels in all."""
-    height, width = image_size
-    most = SCORING_BATCH[device.type]
-    return max(FEWEST_SCORED, min(most, most * 64 * 64 // (height * width)))
-
-
-def view_moves(num_views: int, *, channels: int, image_size: tuple[int, int]) -> list[tuple[int, int, bool]]:
-    """(shift down, shift right, mirrored) of each view; the first is the image as it is.
-
-    RGB: {identity, mirrored} x circular shifts {0, +s, -s}. Grey: shifts only, because a mirrored digit or
-    letter is another thing than what the network saw.
-    """
-    s = shift_size(image_size)
-    if channels == 3:
-        views = [(d, d, mirrored) for d in (0, s, -s) for mirrored in (False, True)]
-    else:
-        views = [(y, x, False) for y, x in ((0, 0), (s, 0), (-s, 0), (0, s), (0, -s), (s, s))]
-    return views[:num_views]
-
-
 @torch.no_grad()
 def score_pass(
     network: nn.Module,
-    store: ImageStore,
+    store: Rows,
     mean_std: MeanStd | None,
     *,
     views: int = 1,
@@ -71,25 +47,21 @@ def score_pass(
     precision: str = "float32",
     index: Tensor | None = None,
 ) -> Scores:
-    """Run ``network`` (returning features and logits) in evaluation mode over the images of ``store``.
+    """Run ``network`` (returning features and logits) in evaluation mode over the rows of ``store``.
 
-    ``mean_std`` None feeds images in [0, 1]; ``batch_size`` None is ``scoring_batch``.
+    ``mean_std`` None feeds rows as they are (images in [0, 1]); ``batch_size`` None is ``store.scoring_batch``.
     ``index`` (M,) int64 scores those rows only, in that order. Deterministic; the network's mode is restored.
     Memory: one batch on the device, and the three results, N * (2K + D) * 4 bytes, on the CPU.
     """
     order = torch.arange(store.num_samples) if index is None else index
-    batch_size = batch_size or scoring_batch(store.device, store.image_size)
+    batch_size = batch_size or store.scoring_batch
     was_training = network.training
     network.eval()
-    shifts = view_moves(views, channels=store.channels, image_size=store.image_size)
     log_probs: NDArray[np.float32] | None = None
     embeddings: NDArray[np.float32] | None = None
     for start in range(0, len(order), batch_size):
         rows = slice(start, start + batch_size)
-        images = store.batch(order[rows])
-        if mean_std is not None:
-            images = standardize(images, *mean_std)
-        features, total = _batch_log_probs(network, images, shifts, precision)
+        features, total = _batch_log_probs(network, store.views(order[rows], views, mean_std), precision)
         if log_probs is None or embeddings is None:
             log_probs = np.empty((len(order), total.shape[1]), dtype=np.float32)
             embeddings = np.empty((len(order), features.shape[1]), dtype=np.float32)
@@ -104,47 +76,41 @@ def score_pass(
 @torch.no_grad()
 def heldout_accuracy(
     network: nn.Module,
-    store: ImageStore,
+    store: Rows,
     labels: Tensor,
     mean_std: MeanStd | None,
     *,
     batch_size: int | None = None,
     precision: str = "float32",
 ) -> float:
-    """Share of the images of ``store`` classified as ``labels`` (M,), one view, in [0, 1]."""
+    """Share of the rows of ``store`` classified as ``labels`` (M,), one view, in [0, 1]."""
     was_training = network.training
     network.eval()
     correct = torch.zeros((), dtype=torch.int64, device=store.device)
-    for rows in torch.arange(store.num_samples).split(
-        batch_size or scoring_batch(store.device, store.image_size)
-    ):
-        images = store.batch(rows)
-        if mean_std is not None:
-            images = standardize(images, *mean_std)
-        with autocast(precision, images.device):
-            _, logits = network(images)
+    for rows in torch.arange(store.num_samples).split(batch_size or store.scoring_batch):
+        (inputs,) = store.views(rows, 1, mean_std)
+        with autocast(precision, inputs.device):
+            _, logits = network(inputs)
         correct += (logits.argmax(dim=1) == labels[rows].to(logits.device)).sum()
     network.train(was_training)
     return float(correct) / store.num_samples
 
 
-def _batch_log_probs(
-    network: nn.Module, images: Tensor, views: list[tuple[int, int, bool]], precision: str
-) -> tuple[Tensor, Tensor]:
+def _batch_log_probs(network: nn.Module, views: Iterator[Tensor], precision: str) -> tuple[Tensor, Tensor]:
     """Features of the first view (B, D) and the mean over the views of log softmax (B, K)."""
     features: Tensor | None = None
     total: Tensor | None = None
-    for down, right, mirrored in views:
-        view = torch.roll(images, (down, right), dims=(2, 3)) if down or right else images
-        view = view.flip(3) if mirrored else view
-        with autocast(precision, images.device):
+    count = 0
+    for view in views:
+        count += 1
+        with autocast(precision, view.device):
             view_features, logits = network(view)
         log_probs = F.log_softmax(logits.float(), dim=1)
         total = log_probs if total is None else total + log_probs
         features = view_features if features is None else features
     assert features is not None
     assert total is not None
-    return features, total / len(views)
+    return features, total / count
 
 
 def normalized_probs(log_probs: NDArray[np.float32]) -> NDArray[np.float32]:

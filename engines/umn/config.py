@@ -49,6 +49,8 @@ class UMNConfig(LoopConfig):
     """d_a, size of the lower latent; None: 256 for ``umn13`` (published), else 50 [assumption]."""
     latent_b: int = 50
     """d_b, size of the upper latent [assumption]."""
+    upper_hidden: int = 500
+    """Hidden units of the two M2 networks, which run once for every class [assumption]."""
     classifier_input: str = "auto"
     """What q(y) reads: ``"z_a"``, ``"trunk"``, or ``"auto"``: z_a for the flat net, else the trunk."""
     width: int = 128
@@ -59,7 +61,8 @@ class UMNConfig(LoopConfig):
     Measured at batch 128: a step has 55 MB of tensors at 32 classes and 91 MB at 1,000 (1.4 GB unchunked)."""
 
     reconstruction: str = "auto"
-    """p(x | z_a): ``"bernoulli"``, ``"gaussian"``, or ``"auto"``: Bernoulli for grey, Gaussian for colour."""
+    """p(x | z_a): ``"bernoulli"``, ``"gaussian"``, or ``"auto"``: Bernoulli for grey, Gaussian for colour and for
+    features, where every feature has a learned variance."""
     reconstruction_variance: float = 0.1
     """Fixed variance of the Gaussian p(x | z_a) [assumption]."""
     decoded_side: int | None = 32
@@ -96,7 +99,7 @@ class UMNConfig(LoopConfig):
     def problems(self) -> list[str]:
         found = [
             *super().problems(),
-            *at_least(self, 1, "rotations", "latent_b", "width", "y_chunk"),
+            *at_least(self, 1, "rotations", "latent_b", "upper_hidden", "width", "y_chunk"),
             *at_least(self, 0, "lambda_y", "kl_warmup_epochs"),
             *within(self, 1e-6, 0.5, "epsilon_floor"),
             *within(self, 0, 1, "ramp_share", "adam_beta2"),

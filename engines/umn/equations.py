@@ -66,6 +66,23 @@ def reconstruction_log_likelihood(target: Tensor, output: Tensor, *, kind: str, 
     return terms.flatten(1).sum(1)
 
 
+def feature_log_likelihood(target: Tensor, mean: Tensor, log_variance: Tensor) -> Tensor:
+    """log p(x | z_a) of features (U5): a Gaussian whose variance is one learned number for each feature.
+
+    -1/2 sum_d [ log 2 pi + log s_d^2 + (x_d - mean_d)^2 / s_d^2 ]. Unlike the pixels of an image, the values of a
+    backbone have no common scale of noise: what the latent cannot explain of a value is its s_d.
+
+    Args:
+        target: (B, D) standardised features.
+        mean: (B, D) the decoder's output.
+        log_variance: (D,) log s^2, clipped to ``LOG_VARIANCE_RANGE``.
+
+    Returns:
+        (B,) nats.
+    """
+    return gaussian_log_density(target, mean, log_variance.clamp(*LOG_VARIANCE_RANGE))
+
+
 def uncertainty(guider_probs: Tensor, learner_probs: Tensor, labels: Tensor) -> Tensor:
     """ε (U8): |p_guider(given) - p_learner(given)|, detached; (B, K), (B, K), (B,) -> (B,) in [0, 1].
 

@@ -16,26 +16,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engines.contract import UNLABELED, TrainingData
-from engines.networks.small import resolve_network
+from engines.contract import UNLABELED, EngineInputError
+from engines.networks.heads import HIDDEN_UNITS
 from engines.shared.config import learning_rate_at, make_optimizer, set_learning_rate
 from engines.shared.device import autocast, make_generator, seeded_init
 from engines.shared.ema import ExponentialAverage
-from engines.shared.loader import (
-    ImageStore,
-    augment,
-    batches_per_epoch,
-    epoch_batches,
-    resolve_augment,
-    standardize,
-)
+from engines.shared.loader import batches_per_epoch, epoch_batches, standardize
 from engines.shared.losses import cross_entropy
+from engines.shared.run import Run
 from engines.shared.selection import keep_count, select_small_loss
 from engines.umn.config import GENERATIVE, PUBLISHED_NETWORK, UMNConfig
 from engines.umn.equations import (
     clamp_uncertainty,
     consistency_ramp,
     consistency_term,
+    feature_log_likelihood,
     gaussian_entropy,
     guider_decay,
     label_term,
@@ -48,10 +43,13 @@ from engines.umn.equations import (
 )
 from engines.umn.networks import (
     Encoding,
+    FeatureDecoder,
     Generator,
     Recognizer,
     StackedVAE,
     build_classifier_only,
+    build_feature_classifier,
+    build_feature_vae,
     build_stacked_vae,
 )
 
@@ -74,65 +72,110 @@ class Draws(NamedTuple):
 
 
 class Bench:
-    """What the models of all rotations share."""
+    """What the models of all rotations share: the run's rows and labels, and the sizes of the networks."""
 
-    def __init__(self, data: TrainingData, config: UMNConfig, seed: int, device: torch.device) -> None:
-        self.data, self.config, self.seed, self.device = data, config, seed, device
-        self.num_classes = data.num_classes
-        self.store = ImageStore(data.images, device, resident=config.resident)
-        self.mean_std = self.store.mean_std() if config.standardized else None
-        self.labels = torch.from_numpy(data.given_labels.copy())
+    def __init__(self, run: Run, config: UMNConfig) -> None:
+        self.run, self.config = run, config
+        self.data, self.seed, self.device, self.labels = run.data, run.seed, run.device, run.labels
+        self.num_classes = run.data.num_classes
         self.network_name = name = self._network_name()
         augment_name = PUBLISHED_AUGMENT.get(name, "auto") if config.augment == "auto" else config.augment
-        self.augment = resolve_augment(augment_name, self.store.channels, self.store.image_size)
+        self.augment = run.rows.resolve_augment(augment_name)
         self.input_noise = _published(config.input_noise, 0.15 if name == "umn13" else 0.0)
         self.latent_a = int(_published(config.latent_a, 256 if name == "umn13" else 50))
-        kind = "bernoulli" if self.store.channels == 1 else "gaussian"
-        self.reconstruction = kind if config.reconstruction == "auto" else config.reconstruction
-        self.decoded_size = _decoded_size(self.store.image_size, config.decoded_side)
-        pixels = self.store.channels * math.prod(self.decoded_size)
-        self.elbo_scale = 1.0 if config.elbo_scale == "sum" else 1.0 / pixels
+        self.reconstruction = self._reconstruction()
+        self.decoded_size: tuple[int, int] | None = None
+        if not run.on_features:
+            _, height, width = run.rows.shape
+            self.decoded_size = _decoded_size((height, width), config.decoded_side)
+        decoded = (run.rows.shape[0], *(self.decoded_size or ()))
+        self.elbo_scale = 1.0 if config.elbo_scale == "sum" else 1.0 / math.prod(decoded)
 
     def _network_name(self) -> str:
-        name, store = self.config.network, self.store
-        if name == PUBLISHED_NETWORK:
-            if max(store.image_size) > 64:
-                return "torchvision:resnet18"
-            return "umn_mlp" if store.channels == 1 or min(store.image_size) < 12 else "umn13"
-        return resolve_network(
-            name,
-            channels=store.channels,
-            image_size=store.image_size,
-            num_samples=store.num_samples,
-            device=self.device,
-        )
+        if self.config.network != PUBLISHED_NETWORK or self.run.on_features:
+            return self.run.network_name()
+        channels, *image_size = self.run.rows.shape
+        if max(image_size) > 64:
+            return "torchvision:resnet18"
+        return "umn_mlp" if channels == 1 or min(image_size) < 12 else "umn13"
+
+    def _reconstruction(self) -> str:
+        """p(x | z_a) of these rows."""
+        wanted, run = self.config.reconstruction, self.run
+        if run.on_features:
+            if wanted == "bernoulli":
+                raise EngineInputError("reconstruction 'bernoulli' is for images; features take 'gaussian'.")
+            return "features"
+        kind = "bernoulli" if run.rows.shape[0] == 1 else "gaussian"
+        return kind if wanted == "auto" else wanted
 
     def build(self, rotation: int) -> StackedVAE:
         """A fresh model on the device, initialised from (seed, rotation)."""
+        with seeded_init(self.seed, "network", rotation):
+            model = self._build_on_features() if self.run.on_features else self._build_on_images()
+        return model.to(self.device)
+
+    def _build_on_images(self) -> StackedVAE:
+        channels, height, width = self.run.rows.shape
         shared: dict[str, Any] = {
-            "channels": self.store.channels,
-            "image_size": self.store.image_size,
+            "channels": channels,
+            "image_size": (height, width),
             "num_classes": self.num_classes,
             "width": self.config.width,
             "weights": self.config.weights,
         }
-        with seeded_init(self.seed, "network", rotation):
-            if self.config.method not in GENERATIVE:
-                return build_classifier_only(self.network_name, **shared).to(self.device)
-            return build_stacked_vae(
-                self.network_name,
-                latent_a=self.latent_a,
-                latent_b=self.config.latent_b,
-                classifier_input=self.config.classifier_input,
-                decoded_size=self.decoded_size,
-                **shared,
-            ).to(self.device)
+        if self.config.method not in GENERATIVE:
+            return build_classifier_only(self.network_name, **shared)
+        return build_stacked_vae(
+            self.network_name,
+            latent_a=self.latent_a,
+            latent_b=self.config.latent_b,
+            upper_hidden=self.config.upper_hidden,
+            classifier_input=self.config.classifier_input,
+            decoded_size=self.decoded_size,
+            **shared,
+        )
+
+    def _build_on_features(self) -> StackedVAE:
+        (num_features,) = self.run.rows.shape
+        if self.config.method not in GENERATIVE:
+            return build_feature_classifier(self.network_name, num_features, self.num_classes)
+        return build_feature_vae(
+            self.network_name,
+            num_features,
+            self.num_classes,
+            latent_a=self.latent_a,
+            latent_b=self.config.latent_b,
+            hidden=HIDDEN_UNITS,
+            upper_hidden=self.config.upper_hidden,
+            classifier_input=self.config.classifier_input,
+        )
+
+    def moved(self, rows: Tensor, draws: Draws) -> Tensor:
+        """``rows`` as they are (images in [0, 1]), each moved at random."""
+        return self.run.rows.moved(rows, self.augment, draws.moves)
 
     def network_input(self, images: Tensor, noise: torch.Generator) -> Tensor:
-        """Images in [0, 1] as the networks see them: with input noise, standardised."""
+        """Rows as the networks see them: standardised, with input noise (of images in [0, 1])."""
+        mean_std = self.run.mean_std
+        if self.run.on_features:
+            assert mean_std is not None
+            values = standardize(images, *mean_std)
+            return self._with_noise(values, noise)
+        images = self._with_noise(images, noise)
+        return images if mean_std is None else standardize(images, *mean_std)
+
+    def _with_noise(self, values: Tensor, noise: torch.Generator) -> Tensor:
         if self.input_noise > 0:
-            images = images + self.input_noise * _normal(images.shape, noise, self.device)
-        return images if self.mean_std is None else standardize(images, *self.mean_std)
+            return values + self.input_noise * _normal(values.shape, noise, self.device)
+        return values
+
+    def target(self, images: Tensor) -> Tensor:
+        """What the decoder should give: images in [0, 1] at its size, or standardised features."""
+        if self.decoded_size is not None:
+            return decoded_target(images, self.decoded_size)
+        assert self.run.mean_std is not None
+        return standardize(images, *self.run.mean_std)
 
 
 class Member:
@@ -238,7 +281,7 @@ class Member:
         self.step += 1
         labels = bench.labels[rows].clone()
         labels[num_labeled:] = UNLABELED
-        batch = Batch(rows, labels.to(bench.device), num_labeled, augmented(bench, rows, draws))
+        batch = Batch(rows, labels.to(bench.device), num_labeled, bench.moved(rows, draws))
         with autocast(config.precision, bench.device):
             if config.method in GENERATIVE:
                 loss, terms = self._generative_loss(batch, epoch, draws)
@@ -270,7 +313,7 @@ class Member:
             recognizer,
             generator,
             encoding,
-            decoded_target(batch.images, bench.decoded_size),
+            bench.target(batch.images),
             draws.noise,
             reconstruction=bench.reconstruction,
             variance=config.reconstruction_variance,
@@ -323,7 +366,7 @@ class Member:
         rows = batch.rows if self.consistency_weight > 0 else batch.rows[: batch.num_labeled]
         images = batch.images[: len(rows)]
         if bench.augment != "none":
-            images = augmented(bench, rows, draws)
+            images = bench.moved(rows, draws)
         _, logits = self.guider.module(bench.network_input(images, draws.noise))
         return logits.float().softmax(1)
 
@@ -333,9 +376,9 @@ class Member:
         if self.bench.config.epsilon_pass == "train":
             return learner.detach()
         bench, recognizer = self.bench, self.model.recognizer
-        images = bench.store.batch(batch.rows[: batch.num_labeled])
+        (images,) = bench.run.rows.views(batch.rows[: batch.num_labeled], 1, bench.run.mean_std)
         recognizer.eval()
-        _, logits = recognizer(images if bench.mean_std is None else standardize(images, *bench.mean_std))
+        _, logits = recognizer(images)
         recognizer.train()
         return logits.float().softmax(1)
 
@@ -388,7 +431,7 @@ class Batch(NamedTuple):
     labels: Tensor
     num_labeled: int
     images: Tensor
-    """(B, C, H, W) in [0, 1], moved by the learner's augmentation, without input noise."""
+    """(B, C, H, W) in [0, 1] or (B, D) features, moved by the learner's augmentation, without input noise."""
 
 
 def generative_terms(
@@ -415,19 +458,16 @@ def generative_terms(
         generator.class_terms, z_a, log_probs, _normal(shape, noise, z_a.device), y_chunk=y_chunk
     )
     output = generator.decoder(z_a).float()
+    if isinstance(generator.decoder, FeatureDecoder):
+        likelihood = feature_log_likelihood(target, output, generator.decoder.log_variance)
+    else:
+        likelihood = reconstruction_log_likelihood(target, output, kind=reconstruction, variance=variance)
     return {
-        "reconstruction": reconstruction_log_likelihood(
-            target, output, kind=reconstruction, variance=variance
-        ),
+        "reconstruction": likelihood,
         "posterior_entropy": gaussian_entropy(log_variance),
         "class_sum": class_sum,
         "class_kl": uniform_kl(log_probs),
     }, log_probs
-
-
-def augmented(bench: Bench, rows: Tensor, draws: Draws) -> Tensor:
-    """Images of ``rows`` in [0, 1], each moved at random."""
-    return augment(bench.store.batch(rows), bench.augment, draws.moves)
 
 
 def decoded_target(images: Tensor, size: tuple[int, int]) -> Tensor:

@@ -21,6 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from engines.networks.heads import build_head
 from engines.networks.small import UMN13, build_network
 from engines.umn.equations import (
     LOG_VARIANCE_RANGE,
@@ -171,6 +172,7 @@ def build_stacked_vae(
     num_classes: int,
     latent_a: int,
     latent_b: int,
+    upper_hidden: int | None = None,
     classifier_input: str = "auto",
     decoded_size: tuple[int, int] | None = None,
     width: int = 128,
@@ -185,6 +187,7 @@ def build_stacked_vae(
         num_classes: K, at least 2.
         latent_a: d_a, size of the lower latent.
         latent_b: d_b, size of the upper latent.
+        upper_hidden: hidden units of the M2 networks; None is ``UPPER_HIDDEN``.
         classifier_input: ``"z_a"``, ``"trunk"`` or ``"auto"`` (z_a for ``umn_mlp``, trunk otherwise).
         decoded_size: (H, W) of what the decoder reconstructs; None means ``image_size``.
         width: channels of ``umn13``'s first two blocks (published: 128); the others follow in proportion.
@@ -212,8 +215,55 @@ def build_stacked_vae(
         decoder = _Decoder13(latent_a, channels, target_size, width=width)
     else:
         decoder = ImageDecoder(latent_a, channels, target_size)
-    generator = Generator(decoder, num_classes=num_classes, latent_a=latent_a, latent_b=latent_b)
+    generator = Generator(
+        decoder,
+        num_classes=num_classes,
+        latent_a=latent_a,
+        latent_b=latent_b,
+        hidden=upper_hidden or UPPER_HIDDEN,
+    )
     return StackedVAE(recognizer, generator)
+
+
+def build_feature_vae(
+    name: str,
+    num_features: int,
+    num_classes: int,
+    *,
+    latent_a: int,
+    latent_b: int,
+    hidden: int,
+    upper_hidden: int | None = None,
+    classifier_input: str = "auto",
+) -> StackedVAE:
+    """The whole model on (B, D) features: a head as trunk, and a decoder with ``hidden`` ReLU units.
+
+    Args:
+        name: ``"mlp"`` or ``"linear"``, see :mod:`engines.networks.heads`.
+        num_features: D.
+        num_classes: K, at least 2.
+        latent_a: d_a, size of the lower latent.
+        latent_b: d_b, size of the upper latent.
+        hidden: units of the decoder and of a classifier that reads z_a.
+        upper_hidden: hidden units of the M2 networks; None is ``UPPER_HIDDEN``.
+        classifier_input: ``"z_a"``, or ``"trunk"`` (``"auto"``): the head classifies.
+    """
+    head = build_head(name, num_features, num_classes)
+    classifier = _one_hidden(latent_a, hidden, num_classes) if classifier_input == "z_a" else None
+    recognizer = Recognizer(_BackboneTrunk(head), PosteriorHead(head.feature_size, latent_a), classifier)
+    generator = Generator(
+        FeatureDecoder(latent_a, num_features, hidden),
+        num_classes=num_classes,
+        latent_a=latent_a,
+        latent_b=latent_b,
+        hidden=upper_hidden or UPPER_HIDDEN,
+    )
+    return StackedVAE(recognizer, generator)
+
+
+def build_feature_classifier(name: str, num_features: int, num_classes: int) -> StackedVAE:
+    """The baselines' network on features: the head alone."""
+    return StackedVAE(_PlainRecognizer(_BackboneTrunk(build_head(name, num_features, num_classes))), None)
 
 
 def build_classifier_only(
@@ -343,6 +393,19 @@ class _FlatDecoder(nn.Module):
     def forward(self, z_a: Tensor) -> Tensor:
         image: Tensor = self.layers(z_a).unflatten(1, self.shape)
         return image
+
+
+class FeatureDecoder(nn.Module):
+    """d_a -> ``hidden`` ReLU units -> means of D features, and one log-variance for each of them."""
+
+    def __init__(self, latent: int, num_features: int, hidden: int) -> None:
+        super().__init__()
+        self.layers = _one_hidden(latent, hidden, num_features)
+        self.log_variance = nn.Parameter(torch.zeros(num_features))
+
+    def forward(self, z_a: Tensor) -> Tensor:
+        means: Tensor = self.layers(z_a)
+        return means
 
 
 class _Decoder13(nn.Module):

@@ -31,12 +31,12 @@ bound is a misprint and is corrected here; ε is clamped, because f is infinite 
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from engines.contract import (
     Checkpoint,
@@ -44,29 +44,12 @@ from engines.contract import (
     EngineResult,
     EngineSpec,
     OnEpoch,
-    Provenance,
     SignalSpec,
     TrainingData,
 )
-from engines.shared.checkpoint import load_state, run_fingerprint, save_state
-from engines.shared.device import (
-    describe_device,
-    make_generator,
-    memory_errors_explained,
-    peak_memory_bytes,
-    resolve_device,
-    versions,
-)
-from engines.shared.loader import ImageStore
-from engines.shared.recording import Recorder
-from engines.shared.scoring import (
-    MarginTracker,
-    heldout_accuracy,
-    normalized_probs,
-    score_pass,
-    test_time_margin,
-    trust_from_evidence,
-)
+from engines.shared.device import make_generator, memory_errors_explained
+from engines.shared.run import Run
+from engines.shared.scoring import MarginTracker, normalized_probs, test_time_margin, trust_from_evidence
 from engines.umn.config import GUIDER_ALONE, UMNConfig
 from engines.umn.model import Bench, Member
 from engines.umn.signals import EpsilonTracker, identify
@@ -88,36 +71,42 @@ def train(
         EngineInputError: nothing to learn from (no labels, one class), more rotations than labeled samples,
             or a network that cannot take these images.
     """
-    data.require_labels()
-    bench = Bench(data, config, seed, resolve_device(device))
+    run = Run(
+        "umn",
+        data,
+        config,
+        seed=seed,
+        device=device,
+        on_epoch=on_epoch,
+        checkpoint=checkpoint,
+        standardized=config.standardized,
+    )
+    bench = Bench(run, config)
     hidden_in = hidden_rotation(data.given_labels, config.rotations, seed)
     members = [Member(bench, r, (hidden_in == r) & (config.rotations > 1)) for r in range(config.rotations)]
-    run = _Run(bench, members, hidden_in, Recorder(on_epoch, data.num_samples, config.epochs))
+    training = _Training(bench, members, hidden_in)
 
     # 1. Go on where an earlier run of the same work stopped.
-    fingerprint = run_fingerprint("umn", config, seed, data, resolve_device(device))
-    state = load_state(checkpoint, fingerprint)
+    state = run.resume()
     if state is not None:
-        run.load_state_dict(state)
+        training.load_state_dict(state)
     for epoch in range(0 if state is None else state["epoch"], config.epochs):
         # 2. One pass of every model over its unlabeled samples, labeled ones cycling beside them.
         outcomes = [member.train_epoch(epoch) for member in members]
 
         # 3. A deterministic pass of learner and guider over the labels that each model judges.
-        audit = run.audit()
-        run.epsilon.update(audit.epsilon)
-        run.recorder.epoch(
-            "train",
+        audit = training.audit()
+        training.epsilon.update(audit.epsilon)
+        run.epoch(
             epoch,
-            config.epochs,
             _mean([losses for losses, _ in outcomes]),
             {"train_accuracy": float(np.mean([hit for _, hit in outcomes])), **audit.metrics},
             {"epsilon": audit.epsilon},
-            save=partial(_save, checkpoint, fingerprint, run, epoch + 1),
+            state=lambda done=epoch + 1: {"epoch": done, **training.state_dict()},  # type: ignore[misc]
         )
 
     # 4. What guider and learner say in the end, from several views of each image.
-    return _result(run, seed)
+    return _result(training)
 
 
 class _Audit(NamedTuple):
@@ -127,21 +116,14 @@ class _Audit(NamedTuple):
     metrics: dict[str, float]
 
 
-class _Run:
+class _Training:
     """What a run changes while it goes, and what a checkpoint keeps."""
 
-    def __init__(
-        self, bench: Bench, members: list[Member], hidden_in: NDArray[np.int64], recorder: Recorder
-    ) -> None:
-        self.bench, self.members, self.hidden_in, self.recorder = bench, members, hidden_in, recorder
+    def __init__(self, bench: Bench, members: list[Member], hidden_in: NDArray[np.int64]) -> None:
+        self.bench, self.members, self.hidden_in = bench, members, hidden_in
         num_samples = bench.data.num_samples
         self.epsilon = EpsilonTracker(num_samples, bench.config.epochs)
         self.margin = MarginTracker(num_samples)
-        self.evaluation: tuple[ImageStore, torch.Tensor] | None = None
-        if bench.data.evaluation is not None:
-            heldout = bench.data.evaluation
-            store = ImageStore(heldout.images, bench.device, resident=bench.config.resident)
-            self.evaluation = (store, torch.from_numpy(heldout.labels.copy()))
 
     def judged_rows(self, member: Member) -> torch.Tensor:
         """Labeled rows that this model judges: those hidden from it, or all where nothing is hidden."""
@@ -151,14 +133,11 @@ class _Run:
         """ε and margin of every label by the model that judges it, and held-out accuracy of both networks."""
         bench = self.bench
         epsilon = np.full(bench.data.num_samples, np.nan, dtype=np.float32)
-        agreement, heldout = [], []
+        agreement = []
         for member in self.members:
             rows = self.judged_rows(member)
             labels = bench.labels[rows]
-            guider, learner = (
-                score_pass(network, bench.store, bench.mean_std, precision=bench.config.precision, index=rows)
-                for network in (member.guider.module, member.recognizer)
-            )
+            guider, learner = (bench.run.score(network, index=rows) for network in _networks(member))
             column = labels.numpy()[:, None]
             gap = np.take_along_axis(guider.pred_probs, column, 1) - np.take_along_axis(
                 learner.pred_probs, column, 1
@@ -167,22 +146,13 @@ class _Run:
             both = torch.from_numpy(_prediction(bench.config, guider.log_probs, learner.log_probs))
             self.margin.update(rows, both, labels)
             agreement.append((both.argmax(1) == labels).numpy())
-            heldout.append(self._heldout(member))
         metrics = {"judged_agreement": float(np.concatenate(agreement).mean())}
-        if self.evaluation is not None:
-            names = ("heldout_accuracy", "heldout_accuracy_learner")
-            metrics.update(zip(names, np.mean(heldout, axis=0).tolist(), strict=True))
+        # Guiders and learners, each kind averaged over the rotations.
+        for kind, networks in enumerate(zip(*map(_networks, self.members), strict=True)):
+            suffix = ("", "_learner")[kind]
+            found = bench.run.heldout_accuracy(*networks)
+            metrics |= {f"{name}{suffix}": value for name, value in found.items()}
         return _Audit(epsilon, metrics)
-
-    def _heldout(self, member: Member) -> tuple[float, ...]:
-        if self.evaluation is None:
-            return ()
-        return tuple(
-            heldout_accuracy(
-                network, *self.evaluation, self.bench.mean_std, precision=self.bench.config.precision
-            )
-            for network in (member.guider.module, member.recognizer)
-        )
 
     def state_dict(self) -> dict[str, Any]:
         """State for a checkpoint."""
@@ -190,7 +160,6 @@ class _Run:
             "members": [member.state_dict() for member in self.members],
             "epsilon": self.epsilon.state_dict(),
             "margin": self.margin.state_dict(),
-            "recorder": self.recorder.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -199,12 +168,11 @@ class _Run:
             member.load_state_dict(saved)
         self.epsilon.load_state_dict(state["epsilon"])
         self.margin.load_state_dict(state["margin"])
-        self.recorder.load_state_dict(state["recorder"])
 
 
-def _save(checkpoint: Checkpoint | None, fingerprint: str, run: _Run, epoch: int) -> None:
-    if checkpoint is not None:
-        save_state(checkpoint, fingerprint, {"epoch": epoch, **run.state_dict()})
+def _networks(member: Member) -> tuple[nn.Module, nn.Module]:
+    """Guider and learner."""
+    return member.guider.module, member.recognizer
 
 
 def hidden_rotation(given_labels: NDArray[np.int64], rotations: int, seed: int) -> NDArray[np.int64]:
@@ -234,66 +202,46 @@ class _Verdict(NamedTuple):
     embeddings: NDArray[np.float32]
 
 
-def _final_pass(run: _Run) -> _Verdict:
-    bench, config = run.bench, run.bench.config
+def _final_pass(training: _Training) -> _Verdict:
+    bench, config = training.bench, training.bench.config
     shape = (bench.data.num_samples, bench.num_classes)
     unlabeled = torch.from_numpy(np.flatnonzero(~bench.data.labeled))
     totals = [np.zeros(shape, dtype=np.float32) for _ in range(2)]
-    for member in run.members:
-        judged = run.judged_rows(member)
+    for member in training.members:
+        judged = training.judged_rows(member)
         rows = torch.cat([judged, unlabeled])
         share = np.ones((len(rows), 1), dtype=np.float32)
-        share[len(judged) :] = 1.0 / len(run.members)
-        for total, network in zip(totals, (member.guider.module, member.recognizer), strict=True):
-            scores = score_pass(
-                network,
-                bench.store,
-                bench.mean_std,
-                views=config.views,
-                precision=config.precision,
-                index=rows,
-            )
+        share[len(judged) :] = 1.0 / len(training.members)
+        for total, network in zip(totals, _networks(member), strict=True):
+            scores = bench.run.score(network, views=config.views, index=rows)
             total[rows.numpy()] += share * scores.log_probs
     # Models do not share a space: the embedding of all samples is that of the first one's guider.
-    embedding = score_pass(
-        run.members[0].guider.module, bench.store, bench.mean_std, precision=config.precision
-    ).embeddings
+    embedding = bench.run.score(training.members[0].guider.module).embeddings
     return _Verdict(totals[0], totals[1], embedding)
 
 
-def _result(run: _Run, seed: int) -> EngineResult:
-    bench, config, data = run.bench, run.bench.config, run.bench.data
-    verdict = _final_pass(run)
+def _result(training: _Training) -> EngineResult:
+    bench, config, data = training.bench, training.bench.config, training.bench.data
+    verdict = _final_pass(training)
     judges = (verdict.guider,) if config.method in GUIDER_ALONE else (verdict.guider, verdict.learner)
     margins = [test_time_margin(log_probs, data.given_labels) for log_probs in judges]
-    signals = _signals(run, verdict)
-    final = run.epsilon.aggregate("final")
+    signals = _signals(training, verdict)
+    final = training.epsilon.aggregate("final")
     flagged = {rule: int(mask.sum()) for rule, mask in identify(signals, final).items()}
-    return EngineResult(
+    return bench.run.result(
         pred_probs=normalized_probs(_prediction(config, verdict.guider, verdict.learner)),
-        trust_score=trust_from_evidence(*margins, run.margin.margin()),
+        trust_score=trust_from_evidence(*margins, training.margin.margin()),
         signals=signals,
-        signal_history=run.recorder.signal_history,
         embeddings=verdict.embeddings,
-        history=run.recorder.history,
-        provenance=Provenance(
-            engine="umn",
-            config=config.as_dict(),
-            seed=seed,
-            device=describe_device(bench.device),
-            versions=versions(),
-            seconds=run.recorder.seconds,
-            peak_memory_bytes=peak_memory_bytes(bench.device),
-            notes={
-                "network": bench.network_name,
-                "augment": bench.augment,
-                "gamma": run.members[0].gamma,
-                "labeled_per_batch": run.members[0].num_labeled,
-                "unlabeled_per_batch": run.members[0].num_unlabeled,
-                "flagged_by_rule": flagged,
-                "classes_unseen_where_judged": _unseen_classes(run),
-            },
-        ),
+        notes={
+            "network": bench.network_name,
+            "augment": bench.augment,
+            "gamma": training.members[0].gamma,
+            "labeled_per_batch": training.members[0].num_labeled,
+            "unlabeled_per_batch": training.members[0].num_unlabeled,
+            "flagged_by_rule": flagged,
+            "classes_unseen_where_judged": _unseen_classes(training),
+        },
         is_out_of_sample=config.rotations > 1,
     )
 
@@ -305,13 +253,13 @@ def _prediction(
     return guider if config.method in GUIDER_ALONE else (guider + learner) * np.float32(0.5)
 
 
-def _signals(run: _Run, verdict: _Verdict) -> dict[str, NDArray[np.float32]]:
-    data = run.bench.data
+def _signals(training: _Training, verdict: _Verdict) -> dict[str, NDArray[np.float32]]:
+    data = training.bench.data
     column = np.maximum(data.given_labels, 0)[:, None]
     probs = [normalized_probs(log_probs) for log_probs in (verdict.guider, verdict.learner)]
     guider, learner = (np.take_along_axis(one, column, 1)[:, 0] for one in probs)
     found = {
-        "epsilon": run.epsilon.aggregate(run.bench.config.epsilon_aggregate),
+        "epsilon": training.epsilon.aggregate(training.bench.config.epsilon_aggregate),
         "guider_probability": guider,
         "learner_probability": learner,
         "networks_disagree": (probs[0].argmax(1) != probs[1].argmax(1)).astype(np.float32),
@@ -322,13 +270,13 @@ def _signals(run: _Run, verdict: _Verdict) -> dict[str, NDArray[np.float32]]:
     }
 
 
-def _unseen_classes(run: _Run) -> list[int]:
+def _unseen_classes(training: _Training) -> list[int]:
     """Classes that some model judges without ever having seen one of their labels."""
-    given = run.bench.data.given_labels
+    given = training.bench.data.given_labels
     unseen: set[int] = set()
-    for member in run.members:
+    for member in training.members:
         shown = set(given[member.labeled_rows.numpy()].tolist())
-        unseen |= set(given[run.judged_rows(member).numpy()].tolist()) - shown
+        unseen |= set(given[training.judged_rows(member).numpy()].tolist()) - shown
     return sorted(unseen)
 
 

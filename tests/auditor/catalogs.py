@@ -52,10 +52,26 @@ def first_epoch(metrics: dict[str, float | None]) -> EpochTable:
     )
 
 
-def forget_version() -> None:
-    """Leave the catalog as one without a version."""
+TO_THE_FIRST_LAYOUT = (
+    "DROP TABLE job",
+    "DELETE FROM last_id WHERE name = 'job'",
+    "ALTER TABLE audit ADD COLUMN pid INTEGER",
+    "ALTER TABLE audit ADD COLUMN host VARCHAR",
+    "ALTER TABLE audit ADD COLUMN process_started FLOAT",
+    "ALTER TABLE audit ADD COLUMN heartbeat_at TIMESTAMP",
+    "ALTER TABLE audit ADD COLUMN cancel_requested BOOLEAN NOT NULL DEFAULT FALSE",
+    "DROP TABLE decision",  # made again as they were, with the table of verdicts
+    "DROP TABLE review",
+    "DROP TABLE alembic_version",
+)
+"""What takes every revision but the first back, and the number with it."""
+
+
+def forget_version(*more: str) -> None:
+    """Leave the catalog as one of the first layout, from before it had a number, changed by ``more`` statements."""
     with session() as open_session:
-        open_session.execute(text("DROP TABLE alembic_version"))
+        for statement in (*TO_THE_FIRST_LAYOUT, *more):
+            open_session.execute(text(statement))
     close_all()
 
 

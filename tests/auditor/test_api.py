@@ -14,7 +14,7 @@ import pytest
 import auditor
 from auditor import api
 from auditor.audits import own_models, plan, settle
-from auditor.catalog import audits
+from auditor.catalog import audits, jobs
 from auditor.catalog.db import session
 from auditor.catalog.models import now
 from auditor.errors import AuditFailedError, ImportRefusedError, NotFoundError
@@ -61,18 +61,20 @@ def test_add_pred_probs__an_array_becomes_a_witness(audited: tuple[Digits, int])
 
 
 def silent_audit(**values: Any) -> int:
-    """A queued audit of dataset 1 that was planned a minute ago; ``values`` are columns of it."""
+    """A queued audit of dataset 1 that was planned a minute ago; ``values`` are columns of its job, if any."""
     audit = queued_audit()
     audit.created_at = now() - timedelta(minutes=1)
     with session() as open_session:
         audit_id = audits.create(open_session, audit, [])
-        audits.set_status(open_session, audit_id, "queued", **values)
+        if values:
+            job_id = jobs.create(open_session, "audit", "few", dataset_id=1, audit_id=audit_id)
+            jobs.change(open_session, job_id, **values)
     return audit_id
 
 
 @pytest.mark.parametrize(
     "values",
-    [{"pid": os.getpid(), "host": audits.this_host()}, {"heartbeat_in": timedelta(minutes=5)}],
+    [{"pid": os.getpid(), "host": jobs.this_host()}, {"heartbeat_in": timedelta(minutes=5)}],
     ids=["its process starts", "about to start"],
 )
 def test_remove__refuses_while_an_audit_waits_for_its_process(home: Path, values: dict[str, Any]) -> None:
@@ -83,14 +85,14 @@ def test_remove__refuses_while_an_audit_waits_for_its_process(home: Path, values
     with pytest.raises(AuditFailedError, match="Audit 1 of few is queued; cancel it"):
         api.remove("few")
     with session() as open_session:
-        audits.set_status(open_session, audit_id, "cancelled")
+        jobs.change(open_session, plan.job_of(audit_id), status="cancelled")
     api.remove("few")
 
 
 def test_remove__an_abandoned_audit_keeps_nobody(home: Path) -> None:
     add_dataset()
     silent_audit()
-    silent_audit(pid=4_194_303, host=audits.this_host())
+    silent_audit(pid=4_194_303, host=jobs.this_host())
     api.remove("few")
     with pytest.raises(NotFoundError):
         auditor.open("few")
@@ -100,7 +102,7 @@ def test_remove__refuses_while_an_earlier_audit_is_started_again(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_dataset()
-    audit_id = silent_audit(pid=4_194_303, host=audits.this_host())  # killed
+    audit_id = silent_audit(pid=4_194_303, host=jobs.this_host())  # killed
 
     def start(*_: object, **__: object) -> None:
         with pytest.raises(AuditFailedError, match="is queued"):
@@ -109,4 +111,4 @@ def test_remove__refuses_while_an_earlier_audit_is_started_again(
 
     monkeypatch.setattr(subprocess, "Popen", start)
     with pytest.raises(InterruptedError):
-        plan.resume(audit_id)
+        plan.start(audit_id)

@@ -14,8 +14,8 @@ from sklearn.datasets import load_digits
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from benchmarks.noise import make_noise
 from engines.contract import UNLABELED, EngineResult, EvaluationSet, TrainingData
-from engines.noise import make_noise
 
 
 @cache

@@ -10,6 +10,7 @@ import numpy as np
 import psutil
 import pytest
 
+from auditor import jobs
 from auditor.audits import arrays, worker
 from auditor.audits import plan as auditing
 from auditor.catalog import audits
@@ -34,8 +35,11 @@ def wait_for_epochs(audit_id: int, count: int) -> None:
     raise AssertionError(f"audit {audit_id} did not reach epoch {count}")
 
 
-def kill_at_epoch(num_epochs: int, audit_id: int, pid: int) -> None:
+def kill_at_epoch(num_epochs: int, audit_id: int) -> None:
+    job_id = auditing.start(audit_id)
     wait_for_epochs(audit_id, num_epochs)
+    pid = jobs.overview(job_id).job.pid
+    assert pid is not None
     os.kill(pid, signal.SIGKILL)
     psutil.wait_procs([psutil.Process(pid)] if psutil.pid_exists(pid) else [], timeout=10)
     assert auditing.overview(audit_id).state == "dead"
@@ -47,9 +51,9 @@ def test_kill__twice_resumes_to_the_same_bits(
     monkeypatch.setenv("AUDITOR_CHECKPOINT_INTERVAL_S", "0")
     whole, killed = plan(), plan()
     worker.run(whole)
-    kill_at_epoch(1, killed, auditing.start_in_background(killed))
-    kill_at_epoch(12, killed, auditing.resume(killed))
-    auditing.resume(killed)
+    kill_at_epoch(1, killed)
+    kill_at_epoch(12, killed)
+    auditing.start(killed)
     last = auditing.follow(killed, lambda _: None, every_s=0.1)
     assert last.state == "finished", last.error
     for name in ("pred_probs", "trust_score", "embeddings", "map", "history_margin"):
@@ -60,7 +64,7 @@ def test_kill__twice_resumes_to_the_same_bits(
 def test_cancel__stops_a_background_audit(audited: tuple[Digits, int]) -> None:
     options = {"cross_entropy": {"epochs": 5000, "network": "mlp"}}
     audit_id = auditing.plan("digits", ["cross_entropy"], options=options, map_method="pca")
-    auditing.start_in_background(audit_id)
+    auditing.start(audit_id)
     wait_for_epochs(audit_id, 1)
     auditing.cancel(audit_id)
     last = auditing.follow(audit_id, lambda _: None, every_s=0.1)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 
 from auditor.errors import ImportRefusedError
 from auditor.pictures.sources.rows import IMAGE_SUFFIXES, SourceInfo, printable
+from auditor.wording import did_you_mean
 
 PATH_NAMES = (
     *(
@@ -61,9 +61,9 @@ def choose_column(
     if wanted is not None:
         if wanted in columns:
             return wanted
-        near = difflib.get_close_matches(wanted, columns, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else listed(columns)
-        raise ImportRefusedError(f"{file} has no column {wanted!r}; {hint}")
+        raise ImportRefusedError(
+            f"{file} has no column {wanted!r}; {did_you_mean(wanted, columns, listed(columns))}"
+        )
     found = find_column(columns, usual)
     if found is None and looks_like_data(columns):
         raise ImportRefusedError(

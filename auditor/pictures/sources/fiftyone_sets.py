@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from auditor.pictures.sources.rows import (
     printable,
 )
 from auditor.pictures.sources.trees import FolderTree, MissingError, PathError
+from auditor.wording import did_you_mean
 
 LABEL_FIELD = "ground_truth"
 ID_COLUMN = "fiftyone_id"
@@ -106,8 +106,7 @@ def open_fiftyone(name: str, options: SourceOptions) -> FiftyOneSource:
             f"FiftyOne cannot be used ({reason}); `auditor doctor` says what is missing."
         ) from error
     if name not in names:
-        near = difflib.get_close_matches(name, names, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"it has {printable(', '.join(names)) or 'none'}."
+        hint = did_you_mean(name, names, f"it has {printable(', '.join(names)) or 'none'}.")
         raise ImportRefusedError(
             f"FiftyOne has no dataset {name!r} in {place_of(fiftyone)}; {hint} "
             "Set FIFTYONE_DATABASE_URI to look in another database."

@@ -12,7 +12,8 @@ from streamlit.testing.v1 import AppTest
 
 from app.panels import downloads
 from app.session import readers
-from auditor.audits import settle
+from auditor import engine_bridge
+from auditor.audits import plan, settle
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.review import decisions as reviewing
@@ -307,6 +308,44 @@ def test_audit__the_finished_audit_shows_its_engines() -> None:
     app = open_page("audit")
     assert "finished" in texts(app)
     assert app.button(key="audit_start").label == "Start the audit"
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_audit__sends_the_settings_that_were_changed() -> None:
+    app = open_page("audit")
+    for box in app.checkbox:
+        if box.key and box.key.startswith("audit_engine_"):
+            box.set_value(box.key == "audit_engine_cross_entropy")
+    app.run()
+    assert app.text_input(key="audit_set_cross_entropy_epochs").placeholder == "30"
+    app.text_input(key="audit_set_cross_entropy_epochs").input("2")
+    app.text_input(key="audit_set_cross_entropy_batch_size").input("128")  # the preset's own
+    app.button(key="audit_start").click().run()
+    assert not app.exception
+    newest = readers.audits_of(1)[0]
+    plan.cancel(newest.id or 0)
+    with session() as open_session:
+        (run,) = audits.runs(open_session, newest.id or 0)
+    assert (
+        run.config
+        == engine_bridge.configs(["cross_entropy"], "quick", {"cross_entropy": {"epochs": 2}})[
+            "cross_entropy"
+        ]
+    )
+    assert plan.follow(newest.id or 0, lambda _: None).is_over
+
+
+@pytest.mark.usefixtures("copied_home")
+@pytest.mark.parametrize(("typed", "told"), [("many", "it must be a whole number"), ("0", "at least 1")])
+def test_audit__a_setting_out_of_range_is_one_line_and_starts_nothing(typed: str, told: str) -> None:
+    app = open_page("audit")
+    app.text_input(key="audit_set_l2b_epochs").input(typed)
+    app.button(key="audit_start").click().run()
+    assert not app.exception
+    (error,) = app.error
+    assert "epochs is" in error.value.replace("\\", "")
+    assert told in error.value
+    assert len(readers.audits_of(1)) == 1
 
 
 @pytest.mark.usefixtures("copied_home")

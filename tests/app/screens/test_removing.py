@@ -8,9 +8,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from app.jobs import comparisons
 from PIL import Image
 
-from app.jobs import comparisons
 from app.session import allowed
 from auditor import api
 from auditor.catalog.models import DatasetTable

@@ -208,7 +208,7 @@ def test_token__an_empty_file_is_made_anew(copied_home: Path) -> None:
 
 
 def test_token__servers_that_start_together_have_the_same(tmp_path: Path) -> None:
-    script = "from app import access; print(access.token())"
+    script = "from app.session import access; print(access.token())"
     home = os.environ | {"AUDITOR_HOME": str(tmp_path / "new")}
     servers = [
         subprocess.Popen([sys.executable, "-c", script], env=home, stdout=subprocess.PIPE, text=True)

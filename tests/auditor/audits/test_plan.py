@@ -283,6 +283,6 @@ def test_run__second_audit_trusts_what_people_confirmed(audited: tuple[Digits, i
 def test_resume__refuses_what_is_finished(audited: tuple[Digits, int]) -> None:
     _, audit_id = audited
     with pytest.raises(AuditFailedError, match="is finished; there is nothing to resume"):
-        plan.resume(audit_id)
+        plan.start(audit_id)
     with pytest.raises(AuditFailedError, match="has no audit to resume"):
         plan.newest_unfinished("digits")

@@ -11,13 +11,13 @@ import pytest
 from sqlalchemy import text
 
 from auditor.audits import worker
-from auditor.catalog import audits, datasets, draws, reviews
+from auditor.catalog import audits, datasets, draws, jobs, reviews
 from auditor.catalog.db import close_all, session
 from auditor.catalog.models import now
 from auditor.cli import doctor
-from auditor.errors import AuditFailedError, AuditorError, NotFoundError, ReviewError
+from auditor.errors import AuditorError, JobRefusedError, NotFoundError, ReviewError
 from auditor.review import decisions, random_sample
-from tests.auditor.catalogs import add_dataset, at_once, first_epoch, queued_audit
+from tests.auditor.catalogs import add_dataset, at_once, first_epoch, forget_version, queued_audit
 
 NO_PROCESS = 4_194_303
 """The largest number that Linux can give to a process: nobody has it here."""
@@ -86,34 +86,36 @@ def test_session__an_empty_folder_may_be_opened_by_several_at_once(home: Path) -
     [
         (NO_PROCESS, "elsewhere", 5, "running"),  # its number means nothing here
         (os.getpid(), "elsewhere", 60, "dead"),
-        (NO_PROCESS, audits.this_host(), 5, "dead"),
-        (os.getpid(), audits.this_host(), 60, "running"),  # a locked catalog kept it from speaking
-        (NO_PROCESS, None, 5, "running"),  # an earlier version told no host
+        (NO_PROCESS, jobs.this_host(), 5, "dead"),
+        (os.getpid(), jobs.this_host(), 60, "running"),  # a locked catalog kept it from speaking
         (None, None, 60, "dead"),
     ],
-    ids=["elsewhere", "elsewhere-silent", "here-gone", "here-silent", "no-host", "no-process"],
+    ids=["elsewhere", "elsewhere-silent", "here-gone", "here-silent", "no-process"],
 )
 def test_state__of_another_host_the_heartbeat_tells(
     home: Path, pid: int | None, host: str | None, silent_s: int, state: str
 ) -> None:
-    add_dataset()
-    audit = queued_audit()
-    audit.status, audit.pid, audit.host = "running", pid, host
-    audit.heartbeat_at = now() - timedelta(seconds=silent_s)
+    running_audit(pid=pid, host=host, heartbeat_at=now() - timedelta(seconds=silent_s))
     with session() as open_session:
-        audits.create(open_session, audit, [])
-    with session() as open_session:
-        assert audits.state(audits.get(open_session, 1)) == state
+        assert audits.state(open_session, audits.get(open_session, 1)) == state
+        assert jobs.state(jobs.get(open_session, 1)) == state
 
 
 def test_run__an_audit_that_runs_on_another_host_is_left_alone(home: Path) -> None:
+    running_audit(pid=os.getpid(), host="box pid:[7]", heartbeat_at=now())
+    with pytest.raises(JobRefusedError, match=rf"already running as process {os.getpid()} on box\."):
+        worker.run(1)
+
+
+def running_audit(**values: object) -> None:
+    """An audit under way, with these columns of its job."""
     add_dataset()
     audit = queued_audit()
-    audit.status, audit.pid, audit.host, audit.heartbeat_at = "running", os.getpid(), "box pid:[7]", now()
+    audit.status = "running"
     with session() as open_session:
-        audits.create(open_session, audit, [])
-    with pytest.raises(AuditFailedError, match=rf"already running as process {os.getpid()} on box\."):
-        worker.run(1)
+        audit_id = audits.create(open_session, audit, [])
+        job_id = jobs.create(open_session, "audit", "few", dataset_id=1, audit_id=audit_id)
+        jobs.change(open_session, job_id, status="running", **values)
 
 
 @pytest.mark.parametrize("damage", ["all", "one table"])
@@ -165,10 +167,7 @@ def test_create__numbers_of_what_was_removed_are_never_given_again(home: Path) -
 
 def test_create__neither_in_a_catalog_of_an_earlier_version(home: Path) -> None:
     assert new_numbers() == [1, 1, 1]
-    with session() as open_session:
-        open_session.execute(text("DROP TABLE last_id"))  # as it was left by one
-        open_session.execute(text("DROP TABLE alembic_version"))
-    close_all()
+    forget_version("DROP TABLE last_id")  # as it was left by one
     assert numbers_after_removal() == [2, 2, 2]
 
 

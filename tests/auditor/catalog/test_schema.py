@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -15,10 +16,10 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import text
 from sqlmodel import SQLModel
 
-from auditor.catalog import datasets, migrations, schema
+from auditor.catalog import audits, datasets, jobs, migrations, schema
 from auditor.catalog.db import close_all, session
 from auditor.errors import AuditorError
-from tests.auditor.catalogs import add_dataset
+from tests.auditor.catalogs import TO_THE_FIRST_LAYOUT, add_dataset, queued_audit
 
 FOLDER = str(Path(migrations.__file__).parent)
 
@@ -50,7 +51,7 @@ def test_prepare__a_new_catalog_has_the_tables_of_the_models(home: Path) -> None
 
 def test_prepare__a_catalog_without_a_version_is_copied_and_brought_along(home: Path) -> None:
     add_dataset("few", num=3)
-    change(home, "DROP TABLE alembic_version")
+    change(home, *TO_THE_FIRST_LAYOUT)
     with session() as open_session:
         assert [row.name for row in datasets.list_all(open_session)] == ["few"]
     assert layout(home / "catalog.db") == migrations.HEAD
@@ -58,6 +59,23 @@ def test_prepare__a_catalog_without_a_version_is_copied_and_brought_along(home: 
         names = {name for (name,) in copy.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         assert copy.execute("SELECT name FROM dataset").fetchall() == [("few",)]
     assert "alembic_version" not in names
+
+
+def test_prepare__unfinished_audits_of_the_first_layout_get_their_jobs(home: Path) -> None:
+    add_dataset("few", num=3)
+    with session() as open_session:
+        for status in ("finished", "cancelled", "running", "queued"):
+            audits.create(open_session, queued_audit(), [])
+            audits.set_status(open_session, audits.of_dataset(open_session, 1)[0].id or 0, status)
+    running = f"pid = {os.getpid()}, host = '{jobs.this_host()}', cancel_requested = TRUE"
+    change(home, *TO_THE_FIRST_LAYOUT, f"UPDATE audit SET {running} WHERE status = 'running'")
+    with session() as open_session:
+        found = {job.audit_id: (job.name, job.status) for job in jobs.find(open_session, "audit")}
+        states = [audits.state(open_session, audit) for audit in audits.of_dataset(open_session, 1)]
+        assert found == {2: ("few", "cancelled"), 3: ("few", "running"), 4: ("few", "waiting")}
+        assert states == ["queued", "running", "cancelled", "finished"]
+        assert jobs.beat(open_session, 2)  # the request to cancel it came along
+        assert jobs.create(open_session, "export", "few", dataset_id=1) == 4
 
 
 def test_prepare__a_newer_catalog_is_refused_and_left_as_it_is(home: Path) -> None:
@@ -72,7 +90,7 @@ def test_prepare__a_newer_catalog_is_refused_and_left_as_it_is(home: Path) -> No
 
 def test_prepare__a_catalog_that_is_older_than_the_first_layout_is_named(home: Path) -> None:
     add_dataset()
-    change(home, "DROP TABLE alembic_version", "ALTER TABLE sample DROP COLUMN location")
+    change(home, *TO_THE_FIRST_LAYOUT, "ALTER TABLE sample DROP COLUMN location")
     with pytest.raises(AuditorError, match=r"older than layout 0001: it lacks sample\.location\. Export"):
         session().__enter__()
     assert not list(home.glob("catalog.db.before-*"))
@@ -80,7 +98,7 @@ def test_prepare__a_catalog_that_is_older_than_the_first_layout_is_named(home: P
 
 def test_prepare__without_a_copy_nothing_is_changed(home: Path) -> None:
     add_dataset()
-    change(home, "DROP TABLE alembic_version")
+    change(home, *TO_THE_FIRST_LAYOUT)
     (home / f"catalog.db.before-{migrations.HEAD}").mkdir()  # in the copy's place
     with pytest.raises(AuditorError, match=r"its copy .*catalog\.db\.before-.* cannot be written"):
         session().__enter__()
@@ -93,7 +111,7 @@ def test_prepare__a_revision_that_fails_leaves_the_catalog_as_it_was(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_dataset()
-    change(home, "DROP TABLE alembic_version", "DROP TABLE last_id")
+    change(home, *TO_THE_FIRST_LAYOUT, "DROP TABLE last_id")
 
     def fail(*_: object) -> None:
         raise RuntimeError("in the middle")
@@ -106,14 +124,14 @@ def test_prepare__a_revision_that_fails_leaves_the_catalog_as_it_was(
         names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
     assert not names & {"alembic_version", "last_id"}
     with session() as open_session:
-        assert open_session.scalar(text("SELECT count(*) FROM last_id")) == 3
+        assert open_session.scalar(text("SELECT count(*) FROM last_id")) == 4
 
 
 @pytest.mark.parametrize("before", ["nothing", "a catalog without a version"])
 def test_prepare__several_processes_may_open_it_at_once(home: Path, before: str) -> None:
     if before != "nothing":
         add_dataset()
-        change(home, "DROP TABLE alembic_version")
+        change(home, *TO_THE_FIRST_LAYOUT)
     code = (
         "from auditor.catalog import datasets\nfrom auditor.catalog.db import session\n"
         "with session() as one: print(len(datasets.list_all(one)))"

@@ -17,7 +17,8 @@ from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.errors import AuditFailedError
 from auditor.experiments import before_after, tournament
-from auditor.experiments.kept_trainings import FORGET_AFTER_S, TrainingProgress, Trainings
+from auditor.experiments.kept_trainings import FORGET_AFTER_S, Trainings
+from auditor.progress import Progress
 from auditor.review import decisions
 from auditor.settings import settings
 from tests.helpers import QUICK_OPTIONS, Digits, verify_truthfully
@@ -50,7 +51,7 @@ def kept(kind: str) -> list[str]:
 def stop_at(done: float) -> object:
     """A callback that presses Ctrl-C once so much is done."""
 
-    def press(progress: TrainingProgress) -> None:
+    def press(progress: Progress) -> None:
         if progress.done >= done:
             raise KeyboardInterrupt
 
@@ -87,7 +88,7 @@ def test_before_after__stopped_goes_on_where_it_was(epochs_trained: list[int]) -
     assert epochs_trained == [6, 6, 3]
     assert kept("compare") == [".checkpoint", ".npz", ".npz"]
     epochs_trained.clear()
-    seen: list[TrainingProgress] = []
+    seen: list[Progress] = []
     again = before_after.before_after("digits", seeds=(0, 1), options=FAST, on_progress=seen.append)
     assert sum(epochs_trained) <= 4 + 6  # the third epoch's checkpoint may not have been written
     assert len(epochs_trained) == 2

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from auditor import api
+from auditor import api, progress
 from auditor.catalog import datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import NewReview
@@ -21,6 +21,7 @@ from auditor.errors import FiftyOneError
 from auditor.fiftyone_bridge import fields, processes, push, sync
 from auditor.importing import imports
 from auditor.pictures import cache
+from auditor.progress import Progress
 from auditor.review import random_sample
 from tests.helpers import QUICK_OPTIONS, Digits
 
@@ -109,8 +110,9 @@ def test_push__database_killed_in_the_middle(
     monkeypatch.delenv("FIFTYONE_DATABASE_URI")  # from here on our own MongoDB, in the home
     monkeypatch.setattr(push, "ADD_ROWS", 60)
     monkeypatch.setattr(push, "WRITE_ROWS", 60)
+    monkeypatch.setattr(progress, "EVERY_S", 0.0)
 
-    def kill(step: sync.Step) -> None:
+    def kill(step: Progress) -> None:
         if step.stage == "adding samples" and step.done == 120:
             record = processes.recorded(processes.folder() / "mongod.json")
             assert record is not None

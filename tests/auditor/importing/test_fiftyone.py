@@ -19,7 +19,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from auditor.errors import AuditorError
-from auditor.importing import import_dataset
+from auditor.importing.imports import import_dataset
 import fiftyone as fo
 
 root = Path(sys.argv[1])

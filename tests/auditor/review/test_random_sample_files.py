@@ -35,10 +35,15 @@ def write_rows(path: Path, rows: list[dict[str, str]]) -> None:
 
 
 def decisions_of(draw: DrawTable) -> dict[int, str]:
-    """What stands judged in a draw: decision by sample_id."""
+    """What people answered in a draw by sample_id; ``label`` where they named a class."""
+    answers = {"keep": "label", "relabel": "label"}
     with session() as open_session:
         rows = reviews.verdicts(open_session, draw.dataset_id)
-    return {sample: row.decision for (of_draw, sample), row in rows.items() if of_draw == draw.id}
+    return {
+        sample: answers.get(row.decision, row.decision)
+        for (of_draw, sample), row in rows.items()
+        if of_draw == draw.id
+    }
 
 
 def test_csv__round_trip(audited: tuple[Digits, int], tmp_path: Path) -> None:
@@ -236,9 +241,8 @@ def test_csv__formulas_are_disarmed_and_come_back_with_or_without_the_quote(
         row["verdict_label"] = quoting(str(digits.true_labels[sample_id]))
     write_rows(path, rows)
     assert random_sample.apply_csv("formulas", path, reviewer="ada") == {"judged": 30, "not judged": 0}
-    with session() as open_session:
-        found = reviews.verdicts(open_session, 1)
-    assert [found[draw.id, i].label for i in range(30)] == digits.true_labels.tolist()
+    found = random_sample.standing(1)
+    assert found.true_labels.tolist() == digits.true_labels[found.sample_ids].tolist()
 
 
 @pytest.mark.parametrize(

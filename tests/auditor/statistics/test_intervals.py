@@ -11,9 +11,9 @@ from auditor.statistics.intervals import (
     confidence_sequence,
     hypergeometric_interval,
     per_class_intervals,
-    percent,
     rate_interval,
 )
+from auditor.wording import percent
 
 
 def test_clopper_pearson__known_value():

@@ -33,20 +33,26 @@ from engines.choicenet.training import (
     _heldout,
     _keep_rate,
     _mix,
-    _Run,
     _sample_losses,
     _step,
+    _Training,
     train,
 )
 from engines.contract import EngineInputError, EngineResult, EpochRecord, TrainingCancelled, TrainingData
 from engines.metrics import auroc
 from engines.shared.checkpoint import MemoryCheckpoint
 from engines.shared.losses import cross_entropy
+from engines.shared.run import Run
 from engines.shared.scoring import score_pass
 from tests.engines.helpers import digits_data
 
 CPU = torch.device("cpu")
 TINY = ChoiceNetConfig(network="mlp", epochs=2, batch_size=32, views=1, warmup_epochs=1)
+
+
+def training_of(data: TrainingData, config: ChoiceNetConfig) -> _Training:
+    standardized = config.input_scale == "standardized"
+    return _Training(Run("choicenet", data, config, device="cpu", standardized=standardized), config)
 
 
 def _mixture(batch: int = 6, num_outputs: int = 4) -> Mixture:
@@ -116,9 +122,7 @@ def test_residual_trunk__paper_shapes_and_initialisation() -> None:
 @pytest.mark.parametrize("bottleneck", [0, 16])
 def test_build_mixture_network__block_on_every_kind_of_trunk(name: str, bottleneck: int) -> None:
     config = ChoiceNetConfig(network=name, bottleneck=bottleneck, width=4 if name[:5] != "torch" else 0)
-    network = build_mixture_network(
-        config, channels=3, image_size=(32, 32), num_classes=7, num_samples=10, device=CPU
-    )
+    network = build_mixture_network(config, name, (3, 32, 32), num_classes=7)
     features, logits = network.eval()(torch.rand(2, 3, 32, 32))
     assert logits.shape == (2, 7)
     assert features.shape == (2, network.feature_size)
@@ -215,7 +219,7 @@ def test_exchange__each_network_gets_the_others_small_losses() -> None:
 def test_step__clips_every_element_and_adds_the_l2_term() -> None:
     data, _ = digits_data(40)
     config = dataclasses.replace(TINY, optimizer="sgd", learning_rate=1.0, grad_clip=0.5, weight_decay=0.1)
-    run = _Run(data, config, 0, CPU, None)
+    run = training_of(data, config)
     weight = run.networks[0].head.target_weight
     assert isinstance(weight, nn.Parameter)
     before = weight.detach().clone()
@@ -317,23 +321,24 @@ def test_train__mean_of_rho_history_is_kept_by_epoch(found: tuple[EngineResult, 
 def test_heldout__images_are_stored_once_and_all_networks_answer(coteaching: bool) -> None:
     data, _ = digits_data(60, with_evaluation=True)
     assert data.evaluation is not None
-    run = _Run(data, dataclasses.replace(TINY, coteaching=coteaching), 0, CPU, None)
+    training = training_of(data, dataclasses.replace(TINY, coteaching=coteaching))
+    run = training.run
     assert run.evaluation is not None
     store = run.evaluation[0]
-    first = _heldout(run)
-    assert _heldout(run) == first
+    first = _heldout(training)
+    assert _heldout(training) == first
     assert run.evaluation[0] is store
-    passes = [score_pass(network, store, run.mean_std) for network in run.networks]
+    passes = [score_pass(network, store, run.mean_std) for network in training.networks]
     answers = np.mean([scores.log_probs for scores in passes], axis=0).argmax(axis=1)
     assert first == {"heldout_accuracy": pytest.approx(np.mean(answers == data.evaluation.labels))}
 
 
 def test_final_signals__agree_with_a_forward_of_the_images() -> None:
     data, _ = digits_data(30, num_unlabeled=4)
-    run = _Run(data, TINY, 0, CPU, None)
+    run = training_of(data, TINY)
     network: MixtureNetwork = run.networks[0].eval()
     with torch.no_grad():
-        features, mixture = network.mixture(run.store.batch(torch.arange(30)))
+        features, mixture = network.mixture(run.run.rows.batch(torch.arange(30)))
     signals, mean_rho = final_signals(network, features.numpy(), data.given_labels, CPU)
     expected = batch_signals(mixture, torch.from_numpy(data.given_labels).clamp_min(0))
     for name in ("rho", "gamma_1", "p_target"):

@@ -12,17 +12,15 @@ from torch import Tensor, nn
 
 from engines.networks.small import build_network
 from engines.shared.device import seeded_init
-from engines.shared.loader import ImageStore, standardize
+from engines.shared.loader import ImageStore, scoring_batch, standardize, view_moves
 from engines.shared.scoring import (
     MarginTracker,
     heldout_accuracy,
     normalized_probs,
     rank_percentile,
     score_pass,
-    scoring_batch,
     test_time_margin,
     trust_from_evidence,
-    view_moves,
 )
 from tests.engines.helpers import digits
 

@@ -12,6 +12,7 @@ import torch
 
 from engines.contract import EngineInputError, EngineResult, TrainingData
 from engines.metrics import auroc
+from engines.shared.run import Run
 from engines.umn.config import METHODS, UMNConfig
 from engines.umn.model import Bench, Member, decoded_target, generative_terms
 from engines.umn.networks import ImageDecoder, build_stacked_vae
@@ -31,10 +32,14 @@ def run(data: TrainingData, **changes: Any) -> EngineResult:
     return train(data, tiny(**changes), seed=0, device="cpu")
 
 
+def bench_of(data: TrainingData, config: UMNConfig) -> Bench:
+    return Bench(Run("umn", data, config, device="cpu", standardized=config.standardized), config)
+
+
 def member_of(data: TrainingData, **changes: Any) -> Member:
     config = tiny(**changes)
     hidden_in = hidden_rotation(data.given_labels, config.rotations, 0)
-    return Member(Bench(data, config, 0, CPU), 0, (hidden_in == 0) & (config.rotations > 1))
+    return Member(bench_of(data, config), 0, (hidden_in == 0) & (config.rotations > 1))
 
 
 # --- Rotations --------------------------------------------------------------------------------------------
@@ -323,7 +328,7 @@ def test_bench__published_networks_bring_their_augmentation_noise_and_latent() -
     images, labels = digits(30, side=16)
     colour = TrainingData(images.repeat(3, axis=1), labels, 10)
     grey = TrainingData(images, labels, 10)
-    found = [Bench(data, UMNConfig.preset("paper"), 0, CPU) for data in (grey, colour)]
+    found = [bench_of(data, UMNConfig.preset("paper")) for data in (grey, colour)]
     assert [(b.network_name, b.augment, b.input_noise, b.latent_a, b.reconstruction) for b in found] == [
         ("umn_mlp", "none", 0.0, 50, "bernoulli"),
         ("umn13", "shift", 0.15, 256, "gaussian"),

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from engines.choicenet.cholesky import CholeskyBlock
-from engines.choicenet.regression import (
+from benchmarks.papers.choicenet_regression import (
     RegressionData,
     RegressionNetwork,
     component_log_density,
@@ -23,7 +22,8 @@ from engines.choicenet.regression import (
     regression_loss,
     tukey_loss,
 )
-from engines.choicenet.regression_config import REGRESSORS, RegressionConfig
+from benchmarks.papers.choicenet_regression_config import REGRESSORS, RegressionConfig
+from engines.choicenet.cholesky import CholeskyBlock
 from engines.contract import EngineInputError
 
 

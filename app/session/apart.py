@@ -7,10 +7,10 @@ engines and to check a plan. Values in and out are plain.
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from auditor import engine_bridge
 from auditor.audits import plan as auditing
@@ -26,6 +26,7 @@ class EngineTitle:
     name: str
     title: str
     paper: str
+    settings: list[engine_bridge.Setting]
 
 
 def call(function: Callable[Args, Answer], *args: Args.args, **kwargs: Args.kwargs) -> Answer:
@@ -39,18 +40,35 @@ def engines() -> list[EngineTitle]:
     return call(_engines)
 
 
-def plan(name: str, chosen: Sequence[str] | None, preset: str, device: str, seed: int) -> int:
-    """Register an audit; nothing runs yet. Returns its id.
+def plan(
+    name: str,
+    chosen: Sequence[str] | None,
+    preset: str,
+    device: str,
+    seed: int,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+) -> int:
+    """Register an audit; nothing runs yet. Returns its id. ``options``: by engine, fields that differ.
 
     Raises:
         AuditorError: as ``auditing.plan``.
     """
-    return call(_plan, name, chosen, preset, device, seed)
+    return call(_plan, name, chosen, preset, device, seed, options)
 
 
 def _engines() -> list[EngineTitle]:
-    return [EngineTitle(one.name, one.title, one.paper) for one in engine_bridge.engine_choices()]
+    return [
+        EngineTitle(one.name, one.title, one.paper, engine_bridge.settings_of(one.name))
+        for one in engine_bridge.engine_choices()
+    ]
 
 
-def _plan(name: str, chosen: Sequence[str] | None, preset: str, device: str, seed: int) -> int:
-    return auditing.plan(name, chosen, preset=preset, device=device, seed=seed)
+def _plan(
+    name: str,
+    chosen: Sequence[str] | None,
+    preset: str,
+    device: str,
+    seed: int,
+    options: Mapping[str, Mapping[str, Any]] | None,
+) -> int:
+    return auditing.plan(name, chosen, preset=preset, device=device, seed=seed, options=options)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from app.jobs import background, comparisons, imports
 from PIL import Image
 
-from app.jobs import background, comparisons, imports
 from auditor.catalog import datasets, db
 from auditor.review import decisions, random_sample
 from tests.app.conftest import DATASET, NUM_SAMPLES, verify_sixty

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.jobs import apart
-from app.session import state
+from app.session import apart, state
 from auditor.audits import plan
 from auditor.cli import demo
 
@@ -19,6 +18,6 @@ def offer() -> None:
     ):
         with st.spinner("Importing 1,797 digits …"):
             demo.prepare()
-        plan.start_in_background(apart.plan(NAME, None, "quick", "auto", 0))
+        plan.start(apart.plan(NAME, None, "quick", "auto", 0))
         state.go_to_dataset(NAME)
         st.switch_page("screens/audit.py")

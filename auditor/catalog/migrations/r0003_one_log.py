@@ -10,8 +10,8 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002"
-down_revision = "0001"
+revision = "0003"
+down_revision = "0002"
 
 TIME = sa.DateTime(timezone=True)
 REVIEW = sa.table(

@@ -23,8 +23,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from benchmarks.papers.choicenet_regression_config import RegressionConfig
 from engines.choicenet.cholesky import CholeskyBlock, Mixture, correlation_kl
-from engines.choicenet.regression_config import RegressionConfig
 from engines.contract import EngineInputError
 from engines.shared.device import make_generator, resolve_device, seeded_init
 

@@ -1,8 +1,8 @@
 """UMN's published MNIST tables, again: test error and corrupt-label detection with 100 noisy labels.
 
-    python benchmarks/umn_tables.py --minutes 60                 # our budget, resumable
-    python benchmarks/umn_tables.py --published                  # the paper's 350 epochs (a GPU and patience)
-    python benchmarks/umn_tables.py --report                     # only write the Markdown again
+    python -m benchmarks.papers.umn_tables --minutes 60             # our budget, resumable
+    python -m benchmarks.papers.umn_tables --published              # the paper's 350 epochs (a GPU and patience)
+    python -m benchmarks.papers.umn_tables --report                 # only write the Markdown again
 
 10 labels a class out of the first 50,000 training images, the rest unlabeled; within each class 10 to 50 % of
 the labels are replaced by one of the other classes; the 10,000 test images are scored and never trained on.
@@ -31,15 +31,15 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
+from benchmarks.noise import make_noise
 from engines.contract import UNLABELED, EngineResult, EvaluationSet, TrainingData
 from engines.metrics import auroc, precision_recall_f1
-from engines.noise import make_noise
 from engines.umn.config import NEED_NOISE_RATE, UMNConfig
 from engines.umn.signals import flag_by_mixture, identify
 from engines.umn.training import train
 
-ROOT = Path(__file__).resolve().parent
-RESULTS = ROOT / "results" / "umn_tables.json"
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "benchmarks" / "results" / "umn_tables.json"
 RATES = (0.1, 0.2, 0.3, 0.4, 0.5)
 METHODS = ("umn", "m_vae", "supervised", "constant_weight", "mean_teacher", "self_paced")
 TRAIN_IMAGES = 50_000
@@ -212,7 +212,7 @@ def run_cell(
         "cpu_seconds": round(time.process_time() - watch[1], 1),
         "device": result.provenance.device,
         "versions": dict(result.provenance.versions),
-        "command": shlex.join(["python", "benchmarks/umn_tables.py", *sys.argv[1:]]),
+        "command": shlex.join(["python", "-m", "benchmarks.papers.umn_tables", *sys.argv[1:]]),
     }
 
 
@@ -255,7 +255,7 @@ def corrupted(
 
 def load_mnist() -> Images:
     """The two Parquet files of AUDITOR_SHARED_DATA (default: shared/data beside the checkout)."""
-    default = ROOT.parent.parent / "shared" / "data"
+    default = ROOT.parent / "shared" / "data"
     folder = Path(os.environ.get("AUDITOR_SHARED_DATA", default))
     parts: list[Any] = []
     for split, count in (("train", TRAIN_IMAGES), ("test", 10_000)):

@@ -1,7 +1,7 @@
 """ChoiceNet's MNIST table, its ablations and variants, and its 1-D regression, beside what we measure.
 
-    python -m benchmarks.choicenet_tables                      the small budget (one CPU core)
-    python -m benchmarks.choicenet_tables --preset paper --device cuda     the paper's own budget
+    python -m benchmarks.papers.choicenet_tables                      the small budget (one CPU core)
+    python -m benchmarks.papers.choicenet_tables --preset paper --device cuda     the paper's own budget
 
 Needs MNIST as Parquet in the folder of AUDITOR_SHARED_DATA (default ../shared/data): `mnist-train.parquet`
 and `mnist-test.parquet`, column `image` {bytes, path} and `label`. Every finished cell is written at once
@@ -33,21 +33,21 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from engines.choicenet.config import ChoiceNetConfig
-from engines.choicenet.regression import (
+from benchmarks.noise import make_noise
+from benchmarks.papers.choicenet_regression import (
     TARGET_FUNCTIONS,
     fit_regression,
     make_regression_data,
     predict_targets,
 )
-from engines.choicenet.regression_config import REGRESSORS, RegressionConfig
+from benchmarks.papers.choicenet_regression_config import REGRESSORS, RegressionConfig
+from engines.choicenet.config import ChoiceNetConfig
 from engines.choicenet.training import train
 from engines.contract import EvaluationSet, TrainingData
 from engines.metrics import auroc
-from engines.noise import make_noise
 from engines.shared.device import describe_device, resolve_device, versions
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "choicenet_tables.json"
 VALIDATION = 5_000
 """The first 5,000 training images are the paper's validation set; nothing here uses them."""
@@ -220,8 +220,8 @@ def page(results: dict[str, Any]) -> str:
     lines = [
         "# ChoiceNet: tables of the paper and ours",
         "",
-        "Made by `python -m benchmarks.choicenet_tables` from `choicenet_tables.json` (every cell there has its "
-        "device, versions, seed, command and config). MNIST, test accuracy in percent, final epoch with the "
+        "Made by `python -m benchmarks.papers.choicenet_tables` from `choicenet_tables.json` (every cell there has "
+        "its device, versions, seed, command and config). MNIST, test accuracy in percent, final epoch with the "
         "best epoch in brackets; best looks at the test set and is optimistic.",
         "",
         "`paper` is the authors' code and budget, `ChoiceNetConfig.code()` (64-channel residual network, 55,000 "
@@ -354,7 +354,7 @@ def main() -> None:
             "device": describe_device(device),
             "versions": versions(),
             "seed": args.seed,
-            "command": "python -m benchmarks.choicenet_tables " + " ".join(sys.argv[1:]),
+            "command": "python -m benchmarks.papers.choicenet_tables " + " ".join(sys.argv[1:]),
         }
         save(results, args.out)
         short = {name: value for name, value in numbers.items() if name not in ("curve", "config")}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engines.contract import EngineInputError
-from engines.noise import (
+from benchmarks.noise import (
     CIFAR10_MAP,
     CIFAR100_GROUPS,
     GENERATORS,
@@ -14,6 +13,7 @@ from engines.noise import (
     REQUIRED_CLASSES,
     make_noise,
 )
+from engines.contract import EngineInputError
 
 NUM = 100_000
 STANDARD_ERRORS = 4

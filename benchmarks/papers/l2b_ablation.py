@@ -1,6 +1,6 @@
 """L2B's variants, meta sets and derivatives side by side: which part of the method finds wrong labels?
 
-    python -m benchmarks.l2b_ablation [--rows 3000] [--network mlp] [--seeds 1] [--out ...]
+    python -m benchmarks.papers.l2b_ablation [--rows 3000] [--network mlp] [--seeds 1] [--out ...]
 
 MNIST with planted errors (pair flips at 45 %, symmetric at 50 %), 200 trusted samples where a run has any.
 AUROC of trust and of the signals for the wrong labels among the untrusted samples, and held-out accuracy.
@@ -18,10 +18,10 @@ import numpy as np
 import torch
 
 from benchmarks.images import load
+from benchmarks.noise import make_noise
 from engines.contract import EvaluationSet, TrainingData
 from engines.l2b.training import L2BConfig, train
 from engines.metrics import auroc
-from engines.noise import make_noise
 
 NOISES = (("pair", 0.45), ("sym_excl", 0.5))
 TRUSTED_PER_CLASS = 20
@@ -80,7 +80,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=3000)
     parser.add_argument("--network", default="mlp")
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "l2b_ablation.json")
+    parser.add_argument(
+        "--out", type=Path, default=Path(__file__).parents[1] / "results" / "l2b_ablation.json"
+    )
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     images, table = load("mnist-train", rows=arguments.rows)

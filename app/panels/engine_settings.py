@@ -1,0 +1,53 @@
+"""The fields of each engine's config, for those who want other values than the preset's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from app.session.apart import EngineTitle
+from app.session.words import documented, plain
+from auditor import engine_bridge
+from auditor.engine_bridge import Setting
+
+
+def choose(engines: Sequence[EngineTitle], preset: str) -> dict[str, dict[str, Any]]:
+    """An expander with one group an engine; returns the fields that differ from the preset, by engine.
+
+    What is typed is read like the command line's ``--set`` and checked when the audit is planned.
+    """
+    changed: dict[str, dict[str, Any]] = {}
+    with st.expander("Settings of each engine", key="audit_settings", icon=":material/tune:"):
+        st.caption(f"Grey is the value of the preset {preset}; it is used where nothing is filled in.")
+        if not engines:
+            return changed
+        for tab, engine in zip(st.tabs([one.title for one in engines]), engines, strict=True):
+            with tab, st.container(height=420, border=False):
+                values = {one.name: _draw(engine.name, one, preset) for one in engine.settings}
+            kept = {
+                one.name: values[one.name]
+                for one in engine.settings
+                if values[one.name] is not None
+                and json.dumps(values[one.name]) != json.dumps(one.defaults[preset])
+            }
+            if kept:
+                changed[engine.name] = kept
+    return changed
+
+
+def _draw(engine: str, setting: Setting, preset: str) -> Any:
+    """One field with what it means; the value that was filled in, or None."""
+    field, meaning = st.columns([1, 2.4], vertical_alignment="center")
+    default, key = setting.defaults[preset], f"audit_set_{engine}_{setting.name}"
+    shown = default if isinstance(default, str) else json.dumps(default)
+    kind = f"({plain(setting.kind)})" if setting.kind else ""
+    meaning.caption(f"{documented(setting.meaning)} {kind}")
+    if isinstance(default, bool):
+        return field.selectbox(
+            setting.name, [True, False], index=None, format_func=json.dumps, placeholder=shown, key=key
+        )
+    typed = (field.text_input(setting.name, placeholder=shown, key=key) or "").strip()
+    return engine_bridge.typed_value(typed) if typed else None

@@ -1,0 +1,143 @@
+"""Any job on a page: how far it is, how to stop it, what ended it and what to do then, and its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app.session import words
+from app.session.failures import shown
+from app.session.words import plain
+from auditor import jobs
+from auditor.catalog.models import DatasetTable
+from auditor.jobs import Job, Overview
+
+POLL_S = 0.5
+
+Find = Callable[[], list[Overview]]
+"""The jobs to draw, asked again at every look."""
+
+
+def start_button(
+    label: str,
+    kind: str,
+    dataset: DatasetTable,
+    *,
+    arguments: dict[str, Any] | None = None,
+    who: str | None = None,
+    **look: Any,
+) -> None:
+    """A button that starts a job, which takes the place of the one of its kind (and file) before it."""
+    asked = arguments or {}
+    before = [
+        seen
+        for seen in jobs.listed(kind, dataset_id=dataset.id)
+        if seen.job.arguments.get("file") == asked.get("file")
+    ]
+    if st.button(label, disabled=any(not seen.is_over for seen in before), **look):
+        for seen in before:
+            jobs.remove(seen.job.id)
+        jobs.start(kind, dataset.name, dataset_id=dataset.id, arguments=asked, who=who)
+        st.rerun()
+
+
+def watch(
+    find: Find, draw_result: Callable[[Job], None], *, forget: Callable[[Job], None] | None = None
+) -> None:
+    """Draw the jobs, again and again while one of them is at work, then the page once more.
+
+    ``forget`` is called before a job is dismissed.
+    """
+    seen = find()
+    if seen:
+        is_open = any(not one.is_over for one in seen)
+        st.fragment(_draw, run_every=POLL_S if is_open else None)(find, draw_result, forget, is_open)
+
+
+def controls(
+    number: int,
+    state: str,
+    *,
+    goes_on: bool,
+    cancel: Callable[[int], None] = jobs.cancel,
+    resume: Callable[[int], object] = jobs.resume,
+    key: str = "job",
+) -> None:
+    """A button that stops what is at work, or one that goes on with what ended without a result."""
+    if state in ("waiting", "queued", "running"):
+        if st.button("Cancel", key=f"{key}_cancel_{number}", icon=":material/stop:"):
+            cancel(number)
+            kept = "what it reached is kept" if goes_on else "nothing half done is left"
+            st.toast(f"It stops at the next step; {kept}.")
+    elif state != "finished":
+        label = "Resume" if goes_on else "Start again"
+        if st.button(label, key=f"{key}_resume_{number}", type="primary", icon=":material/play_arrow:"):
+            resume(number)
+            st.rerun()
+
+
+def draw_problems(rows: list[tuple[object, object, object]]) -> None:
+    """Rows of a source that cannot be used: file, row, what is wrong."""
+    st.markdown("**Problems**")
+    table = pd.DataFrame(rows, columns=["file", "row", "problem"]).astype(str).replace("None", "")
+    table["problem"] = table.problem.map(words.on_the_page)
+    st.dataframe(table, hide_index=True, height=min(240, 40 + 36 * len(rows)))
+
+
+def _draw(
+    find: Find,
+    draw_result: Callable[[Job], None],
+    forget: Callable[[Job], None] | None,
+    was_open: bool,
+) -> None:
+    seen = find()
+    for one in seen:
+        with shown(), st.container(border=True):
+            _draw_one(one, draw_result, forget)
+    if was_open and all(one.is_over for one in seen):
+        st.rerun()  # stops the polling and lets the rest of the page know
+
+
+def _draw_one(
+    seen: Overview, draw_result: Callable[[Job], None], forget: Callable[[Job], None] | None
+) -> None:
+    job, found = seen.job, seen.job.result or {}
+    line, action, away = st.columns([5, 1.2, 0.8], vertical_alignment="center")
+    with line:
+        if seen.state == "finished":
+            draw_result(job)
+        elif seen.is_over:
+            tell = st.info if seen.state == "cancelled" else st.error
+            tell(f"{plain(seen.title)}: {plain(words.on_the_page(seen.error or 'it failed'))}")
+        else:
+            st.progress(job.progress, text=f"**{plain(seen.title)}** · {_how_far(seen)}")
+        if "about" in found:
+            st.caption(plain(found["about"]))
+    with action:
+        controls(job.id, seen.state, goes_on=seen.goes_on)
+    if seen.is_over and away.button("Dismiss", key=f"job_dismiss_{job.id}"):
+        if forget is not None:
+            forget(job)
+        jobs.remove(job.id)
+        st.rerun()
+    if found.get("problems"):
+        draw_problems(found["problems"])
+
+
+def _how_far(seen: Overview) -> str:
+    job = seen.job
+    if not job.stage:
+        return "starting"
+    share = ""
+    if job.total is not None and seen.goes_on:
+        share = f" {words.percent(job.progress)}"
+    elif job.total is not None:
+        share = f" {job.done:,.0f} of {job.total:,.0f}"
+    elif job.done:
+        share = f" {job.done:,.0f}"
+    left = f" · {words.duration(job.seconds_left)} left" if job.seconds_left else ""
+    stopping = " · stopping" if job.cancel_requested else ""
+    return f"{plain(job.stage)}{share}{left}{stopping}"

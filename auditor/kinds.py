@@ -1,0 +1,105 @@
+"""What each kind of job does with its arguments, and what is kept of its result."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from auditor import jobs
+from auditor.audits import worker
+from auditor.catalog import datasets
+from auditor.catalog import jobs as catalog_jobs
+from auditor.catalog.db import session
+from auditor.errors import ImportRefusedError
+from auditor.experiments import before_after
+from auditor.fiftyone_bridge import sync
+from auditor.importing import imports
+from auditor.jobs import KINDS, Job, Reporter
+from auditor.outputs import export, report
+from auditor.settings import settings
+
+NICENESS = 5
+"""Work that trains yields to the app and to whatever else a person does at the machine."""
+
+Work = Callable[[Job, Reporter], dict[str, Any] | None]
+
+
+def run(job_id: int) -> None:
+    """Do a job in this process.
+
+    Raises:
+        JobRefusedError: another process works on it.
+        BaseException: whatever ended the work; the job's row says it in one line.
+    """
+    jobs.run(job_id, _work)
+
+
+def _work(job: Job, tell: Reporter) -> dict[str, Any] | None:
+    if KINDS[job.kind].goes_on:  # what goes on after a kill is what trains
+        os.nice(NICENESS)
+    return WORK[job.kind](job, tell)
+
+
+def _import(job: Job, tell: Reporter) -> dict[str, Any]:
+    """``source``, ``options`` of ``import_dataset``."""
+    try:
+        found = imports.import_dataset(
+            job.arguments["source"], name=job.name, progress=tell, **job.arguments["options"]
+        )
+    except KeyboardInterrupt as error:
+        with session() as open_session:
+            is_imported = datasets.exists(open_session, job.name)
+        if is_imported:  # it was asked to stop while the last transaction ended
+            raise ImportRefusedError(f"{job.name} was imported before it could be cancelled.") from error
+        raise ImportRefusedError("Cancelled; nothing was imported.") from error
+    with session() as open_session:  # from now on it goes with its dataset
+        catalog_jobs.change(open_session, job.id, dataset_id=found.dataset_id)
+    return {"report": found.stored()}
+
+
+def _audit(job: Job, tell: Reporter) -> None:
+    assert job.audit_id is not None
+    worker.work(job.audit_id, tell)
+
+
+def _compare(job: Job, tell: Reporter) -> dict[str, Any]:
+    """``preset``, ``device``, ``policy``, ``max_fdr``, ``audit_id``."""
+    found = before_after.before_after(job.name, on_ready=tell.about, on_progress=tell, **job.arguments)
+    return {
+        "sentence": found.sentence,
+        "is_clear": found.difference.is_clear,
+        "by_seed": found.by_seed,
+        "held_out": found.num_held_out,
+        "changed": found.num_changed,
+        "notes": found.notes,
+    }
+
+
+def _export(job: Job, tell: Reporter) -> dict[str, Any]:
+    """``file``: a name whose ending says what is wanted; ``audit_id``, ``policy``, ``max_fdr`` as ``export``."""
+    out = settings().job_folder(job.id) / job.arguments["file"]
+    if out.suffix == ".html":
+        report.write_report(job.name, out, audit_id=job.arguments["audit_id"], force=True)
+        return {"sentence": "The report is written."}
+    chosen = {key: job.arguments[key] for key in ("policy", "max_fdr", "audit_id")}
+    return {"sentence": export.export(job.name, out, force=True, progress=tell, **chosen).sentence}
+
+
+def _push(job: Job, tell: Reporter) -> dict[str, Any]:
+    return asdict(sync.push(job.name, progress=tell))
+
+
+def _pull(job: Job, tell: Reporter) -> dict[str, Any]:
+    return asdict(sync.pull(job.name, reviewer=job.who or "fiftyone", progress=tell))
+
+
+WORK: dict[str, Work] = {
+    "audit": _audit,
+    "import": _import,
+    "compare": _compare,
+    "export": _export,
+    "push": _push,
+    "pull": _pull,
+}

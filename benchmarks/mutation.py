@@ -1,0 +1,477 @@
+"""Changes one small thing in an engine at a time and asks whether a test notices.
+
+    python -m benchmarks.mutation [--module TEXT] [--sample N --seed S] [--seconds LIMIT] [--again]
+
+For every module that trains (``MODULES``), every mutant is one change of its syntax tree: a comparison, sign,
+operator, truth value or number turned, a condition negated, a statement or an argument removed, two arguments
+swapped. It runs against the tests named after the module and the literal references, until the first failure and
+at most ``LIMIT`` seconds; ``--again`` runs those that survived against all tests of the package. Verdicts are
+written after every mutant (results/mutation.json), a later call goes on where the last one ended;
+results/mutation.md is the score and the survivors.
+
+Words, type annotations, imports, the numbers of presets and the modules named config.py are left alone: they are
+choices, and a test that repeats a choice guards nothing.
+
+cosmic-ray starts a new interpreter for each mutant, and here starting one (torch, SciPy, Optuna) takes longer than
+the tests. mutmut 3 forks, as this script does, and copes with the small modules (tried on l2b/weights.py, about one
+change a second); it draws no sample, changes texts that only people read, and keeps no list of explained survivors.
+Linux and macOS only (fork).
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import copy
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import json
+import os
+import random
+import re
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+
+MODULES = (
+    "engines/coteaching/*.py",
+    "engines/cross_entropy/*.py",
+    "engines/l2b/*.py",
+    "engines/meta/*.py",
+    "engines/umn/*.py",
+    "engines/choicenet/*.py",
+    "engines/shared/config.py",
+    "engines/shared/losses.py",
+    "engines/shared/selection.py",
+    "engines/shared/run.py",
+    "engines/shared/rows.py",
+)
+"""What trains; patterns, so that moved and new files are found."""
+
+TESTS = {
+    "engines/coteaching": ("tests/engines/coteaching",),
+    "engines/cross_entropy": ("tests/engines/cross_entropy",),
+    "engines/l2b": ("tests/engines/l2b", "tests/engines/meta"),
+    "engines/meta": ("tests/engines/meta", "tests/engines/l2b"),
+    "engines/umn": ("tests/engines/umn",),
+    "engines/choicenet": ("tests/engines/choicenet",),
+    "engines/shared": (
+        "tests/engines/shared",
+        "tests/engines/cross_entropy",
+        "tests/engines/l2b/test_reference_steps.py",
+        "tests/engines/coteaching/test_reference_steps.py",
+    ),
+}
+"""The tests of a package, quickest first; references first of all (they notice most)."""
+
+EXPLAINED: dict[str, str] = {}
+"""Survivors that change nothing anyone could see: ``file: change`` -> the reason."""
+
+TEXT_ONLY = (
+    "EngineInputError",
+    "EngineError",
+    "ValueError",
+    "SignalSpec",
+    "CheckpointError",
+    "filterwarnings",
+)
+"""Calls whose arguments are words for people."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change."""
+
+    file: str
+    line: int
+    scope: str
+    """The innermost function or class."""
+    before: str
+    after: str
+    number: int
+    """Which of the file's changes, in order."""
+    twin: int = 0
+    """Which of the equal changes of this function, in order."""
+
+    @property
+    def change(self) -> str:
+        """What was changed, in one line."""
+        return f"{self.before}  ->  {self.after}"
+
+    @property
+    def key(self) -> str:
+        """The same for the same change of the same code, wherever its line has moved."""
+        twin = f" (no. {self.twin + 1})" if self.twin else ""
+        return f"{self.file} {self.scope}: {self.change}{twin}"
+
+
+# --- changes of the syntax tree ---------------------------------------------------------------------------
+
+COMPARE: dict[type, type] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+}  # fmt: skip
+ARITHMETIC: dict[type, type] = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.Mult, ast.Pow: ast.Mult, ast.MatMult: ast.Add, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
+}  # fmt: skip
+CALLS = {
+    "min": "max", "max": "min", "any": "all", "all": "any", "argmin": "argmax", "argmax": "argmin",
+    "zeros_like": "ones_like", "ones_like": "zeros_like", "mean": "sum", "train": "eval", "eval": "train",
+}  # fmt: skip
+DROPPED_METHODS = ("detach", "clone", "copy", "flip", "sort", "clamp", "exp", "log", "square", "abs")
+
+
+def changes_of(node: ast.AST) -> Iterator[ast.AST]:
+    """Every changed form of one node, the node itself untouched."""
+    if isinstance(node, ast.Compare) and type(node.ops[0]) in COMPARE:
+        yield _with(node, ops=[COMPARE[type(node.ops[0])](), *node.ops[1:]])
+    elif isinstance(node, ast.BinOp | ast.AugAssign) and type(node.op) in ARITHMETIC:
+        if not _is_words(node):
+            yield _with(node, op=ARITHMETIC[type(node.op)]())
+    elif isinstance(node, ast.BoolOp):
+        yield _with(node, op=ast.Or() if isinstance(node.op, ast.And) else ast.And())
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Not | ast.Invert):
+        yield node.operand
+    elif isinstance(node, ast.Constant):
+        yield from _changed_constants(node)
+    elif isinstance(node, ast.If | ast.IfExp | ast.While):
+        yield _with(node, test=ast.UnaryOp(ast.Not(), node.test))
+    elif isinstance(node, ast.Call):
+        yield from _changed_calls(node)
+    elif isinstance(node, ast.Return) and node.value is not None and not isinstance(node.value, ast.Constant):
+        yield _with(node, value=ast.Constant(None))
+    if isinstance(node, ast.Expr | ast.Assign | ast.AugAssign | ast.Raise) and not _is_docstring(node):
+        yield ast.Pass()
+
+
+def _changed_constants(node: ast.Constant) -> Iterator[ast.AST]:
+    if isinstance(node.value, bool):
+        yield ast.Constant(not node.value)
+    elif isinstance(node.value, int | float):
+        yield ast.Constant(node.value + 1)
+
+
+def _changed_calls(node: ast.Call) -> Iterator[ast.AST]:
+    function = node.func
+    if isinstance(function, ast.Name) and function.id in CALLS:
+        yield _with(node, func=ast.Name(CALLS[function.id], ast.Load()))
+    if isinstance(function, ast.Attribute):
+        if function.attr in CALLS:
+            yield _with(node, func=_with(function, attr=CALLS[function.attr]))
+        if function.attr in DROPPED_METHODS and not isinstance(function.value, ast.Name):
+            yield function.value
+    if len(node.args) >= 2 and not any(isinstance(a, ast.Starred) for a in node.args[:2]):
+        yield _with(node, args=[node.args[1], node.args[0], *node.args[2:]])
+    for i in range(len(node.keywords)):
+        yield _with(node, keywords=[k for j, k in enumerate(node.keywords) if j != i])
+
+
+def _with(node: Any, **fields: Any) -> Any:
+    changed = copy.copy(node)
+    for name, value in fields.items():
+        setattr(changed, name, value)
+    return changed
+
+
+def _is_words(node: ast.AST) -> bool:
+    parts = ast.walk(node)
+    return any(
+        isinstance(p, ast.JoinedStr) or (isinstance(p, ast.Constant) and isinstance(p.value, str))
+        for p in parts
+    )
+
+
+def _is_docstring(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def sites(tree: ast.Module) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
+    """(parent, field, place in it, node) of everything that may be changed: code, not words and not types."""
+
+    def walk(parent: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
+        for field, value in ast.iter_fields(parent):
+            if field in ("annotation", "returns", "decorator_list", "type_params", "bases"):
+                continue
+            for place, node in enumerate(value) if isinstance(value, list) else [(None, value)]:
+                if not isinstance(node, ast.AST) or _is_no_code(node):
+                    continue
+                yield parent, field, place, node
+                yield from walk(node)
+
+    yield from walk(tree)
+
+
+def _is_no_code(node: ast.AST) -> bool:
+    if isinstance(node, ast.Import | ast.ImportFrom | ast.JoinedStr | ast.Assert | ast.Raise):
+        return True
+    if isinstance(node, ast.FunctionDef):
+        return node.name in ("preset", "code")
+    if isinstance(node, ast.ClassDef):
+        return "Protocol" in map(ast.unparse, node.bases)
+    if isinstance(node, ast.Assign):
+        return ast.unparse(node.targets[0]) in ("__all__", "SPEC", "SIGNALS")
+    called = node.func if isinstance(node, ast.Call) else None
+    name = (
+        called.id
+        if isinstance(called, ast.Name)
+        else called.attr
+        if isinstance(called, ast.Attribute)
+        else ""
+    )
+    return name in TEXT_ONLY
+
+
+def mutants_of(path: Path) -> list[Mutant]:
+    """Every mutant of one file, in a fixed order."""
+    return [mutant for mutant, _ in _mutated(path)]
+
+
+def _mutated(path: Path, number: int | None = None) -> Iterator[tuple[Mutant, ast.Module | None]]:
+    file = path.relative_to(ROOT).as_posix()
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    scopes = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.ClassDef)]
+    seen: Counter[tuple[str, str, str]] = Counter()
+    count = 0
+    for parent, field, place, node in list(sites(tree)):
+        for changed in changes_of(node):
+            before, after = _short(node, changed)
+            line = getattr(node, "lineno", getattr(parent, "lineno", 0))
+            around = [n for n in scopes if n.lineno <= line <= (n.end_lineno or 0)]
+            scope = max(around, key=lambda n: n.lineno).name if around else "module"
+            twin = seen[scope, before, after]
+            seen[scope, before, after] += 1
+            mutant = Mutant(file, line, scope, before, after, count, twin)
+            if number is None:
+                yield mutant, None
+            elif number == count:
+                _put(parent, field, place, changed)
+                yield mutant, ast.fix_missing_locations(tree)
+                return
+            count += 1
+
+
+def _put(parent: ast.AST, field: str, place: int | None, node: ast.AST) -> None:
+    if place is None:
+        setattr(parent, field, node)
+    else:
+        getattr(parent, field)[place] = node
+
+
+def _short(node: ast.AST, changed: ast.AST) -> tuple[str, str]:
+    texts = []
+    for each in (node, changed):
+        if isinstance(each, ast.If | ast.While):
+            texts.append(f"{type(each).__name__.lower()} {ast.unparse(each.test)}")
+        else:
+            texts.append(" ".join(ast.unparse(ast.fix_missing_locations(copy.deepcopy(each))).split()))
+    return texts[0], texts[1]
+
+
+# --- running ----------------------------------------------------------------------------------------------
+
+
+class MutatedLoader(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Imports one module from a changed syntax tree, everything else as ever."""
+
+    def __init__(self, name: str, path: Path, tree: ast.Module) -> None:
+        self.name, self.path, self.tree = name, path, tree
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
+        """The changed module's spec."""
+        del path, target
+        if fullname != self.name:
+            return None
+        return importlib.util.spec_from_file_location(fullname, self.path, loader=self)
+
+    def create_module(self, spec: Any) -> Any:
+        """The usual module."""
+        del spec
+
+    def exec_module(self, module: Any) -> None:
+        """Run the changed code."""
+        exec(compile(self.tree, str(self.path), "exec"), module.__dict__)
+
+
+def tests_of(file: str, *, every: bool) -> list[str]:
+    """Test files of a module: those named after it and the references; or ``every`` one of its package's."""
+    found: list[Path] = []
+    for path in TESTS[file.rsplit("/", 1)[0]]:
+        found += sorted((ROOT / path).glob("test_*.py")) if (ROOT / path).is_dir() else [ROOT / path]
+    name = Path(file).stem
+    reference = "reference_rules" if name.startswith("s2e") else "reference_steps"
+    found.sort(key=lambda p: (reference not in p.stem, name not in p.stem))
+    near = [p for p in found if name in p.stem or reference in p.stem]
+    return [str(p) for p in (found if every or not near else near)]
+
+
+def run_mutant(mutant: Mutant | None, tests: list[str], limit: float) -> str:
+    """``killed``, ``slow`` or ``survived``, from a forked process that imports the changed module."""
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        code = 3
+        with contextlib.suppress(BaseException):
+            code = _in_child(mutant, tests)
+        os._exit(code)
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return "survived" if os.waitstatus_to_exitcode(status) == 0 else "killed"
+        time.sleep(0.02)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return "slow"
+
+
+def _in_child(mutant: Mutant | None, tests: list[str]) -> int:
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    if mutant is not None:
+        path = ROOT / mutant.file
+        _, tree = next(_mutated(path, mutant.number))
+        assert tree is not None
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        sys.meta_path.insert(0, MutatedLoader(name, path, tree))
+    import pytest
+
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-c", "/dev/null", "--noconftest"]
+    options += ["--rootdir", str(ROOT), "-W", "ignore"]
+    return int(pytest.main([*options, *tests]))
+
+
+def preload() -> None:
+    """Import what is heavy and never mutated, once, so that forks start at once."""
+    for name in (
+        "torch",
+        "torch.func",
+        "numpy",
+        "pandas",
+        "scipy.stats",
+        "scipy.integrate",
+        "sklearn.mixture",
+    ):
+        importlib.import_module(name)
+    for name in (
+        "sklearn.datasets",
+        "optuna",
+        "cmaes",
+        "hypothesis",
+        "pytest",
+        "torch._dynamo",
+        "torchvision",
+    ):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def main() -> None:
+    """Run what has no verdict yet, then write the page."""
+    options = _options()
+    place = RESULTS / f"mutation{options.part}.json"
+    mutants = all_mutants()
+    keys = {m.key for m in mutants}
+    known: dict[str, Any] = json.loads(place.read_text()) if place.exists() else {}
+    known = {key: verdict for key, verdict in known.items() if key in keys}
+    todo = [m for m in mutants if re.search(options.module, m.file) and m.key not in EXPLAINED]
+    if options.sample:
+        random.Random(options.seed).shuffle(todo)
+        todo = todo[: options.sample]
+    if options.again:
+        todo = [m for m in todo if known.get(m.key, {}).get("verdict") in ("survived", "slow")]
+    else:
+        todo = [m for m in todo if m.key not in known]
+    if not options.page:
+        _run(todo, known, place, every=options.again, limit=options.seconds)
+    (RESULTS / "mutation.md").write_text(page(known), encoding="utf-8")
+
+
+def _run(todo: list[Mutant], known: dict[str, Any], place: Path, *, every: bool, limit: float) -> None:
+    preload()
+    sound: set[tuple[str, ...]] = set()
+    for done, mutant in enumerate(todo, start=1):
+        tests = tests_of(mutant.file, every=every)
+        if tuple(tests) not in sound:
+            if run_mutant(None, tests, 10 * limit) != "survived":
+                raise SystemExit(f"These fail without any change: {' '.join(tests)}")
+            sound.add(tuple(tests))
+        began = time.monotonic()
+        verdict = run_mutant(mutant, tests, limit)
+        known[mutant.key] = {"verdict": verdict}
+        place.write_text(json.dumps(known, indent=0, sort_keys=True, ensure_ascii=False) + "\n")
+        print(f"{done}/{len(todo)} {time.monotonic() - began:5.1f} s {verdict:9} {mutant.key}", flush=True)
+
+
+def all_mutants() -> list[Mutant]:
+    """Of every module that trains."""
+    files = sorted({path for pattern in MODULES for path in ROOT.glob(pattern)})
+    left_alone = ("__init__", "config", "regression_config")
+    files = [path for path in files if path.stem not in left_alone or path.match("engines/shared/*")]
+    return [mutant for path in files for mutant in mutants_of(path)]
+
+
+def page(known: dict[str, Any]) -> str:
+    """Score by package, and every survivor."""
+    mutants = {m.key: m for m in all_mutants()}
+    tried = [key for key in mutants if key in known or key in EXPLAINED]
+    lines = [
+        "# Mutation score of what trains",
+        "",
+        "One small change of the code at a time (`make mutate`, benchmarks/mutation.py). Killed: a test fails.",
+        "Slow: the tests did not end in time, which counts as not killed. Tried: what has a verdict so far.",
+        "",
+        "| package | changes | tried | killed | explained | survived | killed or explained |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    packages = sorted({m.file.rsplit("/", 1)[0] for m in mutants.values()})
+    for package in [*packages, ""]:
+        inside = [key for key, m in mutants.items() if m.file.startswith(package)]
+        here = [key for key in inside if key in set(tried)]
+        explained = [key for key in here if key in EXPLAINED]
+        survived = [key for key in here if key not in EXPLAINED and known[key]["verdict"] != "killed"]
+        killed = len(here) - len(explained) - len(survived)
+        share = f"{(killed + len(explained)) / len(here):.1%}" if here else ""
+        counts = " | ".join(map(str, (len(inside), len(here), killed, len(explained), len(survived))))
+        lines.append(f"| {package or 'all'} | {counts} | {share} |")
+    lines += ["", "## Survivors", ""]
+    for key in sorted(tried, key=lambda k: (mutants[k].file, mutants[k].line)):
+        if key not in EXPLAINED and known[key]["verdict"] != "killed":
+            slow = " (slow)" if known[key]["verdict"] == "slow" else ""
+            lines.append(f"- {mutants[key].file}:{mutants[key].line} `{mutants[key].change}`{slow}")
+    lines += ["", "## Explained", ""]
+    lines += [f"- `{key}`: {EXPLAINED[key]}" for key in tried if key in EXPLAINED]
+    return "\n".join(lines) + "\n"
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--module", default="", help="only modules whose path matches this")
+    parser.add_argument("--sample", type=int, default=0, help="so many mutants, drawn at random; 0: all")
+    parser.add_argument("--seed", type=int, default=0, help="of the draw")
+    parser.add_argument("--seconds", type=float, default=180.0, help="limit of one mutant")
+    parser.add_argument(
+        "--again", action="store_true", help="only survivors, against all tests of their package"
+    )
+    parser.add_argument("--part", default="", help="a name for a results file of its own, to run two at once")
+    parser.add_argument("--page", action="store_true", help="run nothing, write the page")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

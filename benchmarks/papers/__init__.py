@@ -1,0 +1,1 @@
+"""The tables of the papers, again, and what only they need."""

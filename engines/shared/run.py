@@ -1,0 +1,193 @@
+"""One run of an engine: what surrounds a method's own loop, written once.
+
+Set-up (device, rows, labels, evaluation set), going on from a checkpoint, the record of each epoch, passes over all
+rows, and the result with its provenance. A method's ``train`` begins with ``Run(...)`` and ``run.resume()``, calls
+``run.epoch(...)`` after each epoch, and ends with ``run.result(...)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor, nn
+
+from engines.contract import Checkpoint, EngineResult, OnEpoch, Provenance, TrainingData
+from engines.networks.heads import build_for_shape, resolve_for_shape
+from engines.shared.checkpoint import load_state, run_fingerprint, save_state
+from engines.shared.config import LoopConfig
+from engines.shared.device import describe_device, peak_memory_bytes, resolve_device, seeded_init, versions
+from engines.shared.loader import standardize
+from engines.shared.recording import Recorder
+from engines.shared.rows import Rows, open_rows
+from engines.shared.scoring import Scores, heldout_accuracy, score_pass
+
+
+class Run:
+    """The data, device, checkpoint and record of one call of ``train``.
+
+    Args:
+        engine: the engine's name in the registry.
+        data: what to train on.
+        config: the engine's config.
+        seed: of every random stream of the run.
+        device: ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"cuda:<n>"``.
+        on_epoch: hears of each epoch; may raise ``TrainingCancelled``.
+        checkpoint: where the state is kept, or None.
+        standardized: False feeds images in [0, 1]. Features are always standardised: their scale means nothing.
+
+    Raises:
+        EngineInputError: no labels or one class, an unknown device, or an augmentation that does not fit the rows.
+    """
+
+    def __init__(
+        self,
+        engine: str,
+        data: TrainingData,
+        config: LoopConfig,
+        *,
+        seed: int = 0,
+        device: str = "auto",
+        on_epoch: OnEpoch | None = None,
+        checkpoint: Checkpoint | None = None,
+        standardized: bool = True,
+    ) -> None:
+        data.require_labels()
+        self.engine, self.data, self.seed = engine, data, seed
+        self.device = resolve_device(device)
+        self.rows: Rows = open_rows(data.inputs, self.device, resident=config.resident)
+        """What the engine trains on."""
+        self.on_features = data.features is not None
+        self.mean_std = self.rows.mean_std() if standardized or self.on_features else None
+        self.labels = torch.from_numpy(data.given_labels.copy())
+        """(N,) int64 given labels on the CPU."""
+        self.labeled = torch.from_numpy(np.flatnonzero(data.labeled))
+        """Rows that have a given label, int64, rising."""
+        self.evaluation: tuple[Rows, Tensor] | None = None
+        if data.evaluation is not None:
+            heldout = open_rows(data.evaluation.inputs, self.device, resident=config.resident)
+            self.evaluation = (heldout, torch.from_numpy(data.evaluation.labels.copy()))
+        self._config, self._on_epoch, self._checkpoint = config, on_epoch, checkpoint
+        self._fingerprint: str | None = None
+        self.recorder = Recorder(on_epoch, data.num_samples, config.epochs)
+
+    @property
+    def keeps_checkpoints(self) -> bool:
+        """Whether a saved state goes anywhere."""
+        return self._checkpoint is not None
+
+    # --- Networks -----------------------------------------------------------------------------------------
+
+    def network_name(self) -> str:
+        """The network of the config; ``"auto"`` is what suits these rows and this device."""
+        return resolve_for_shape(
+            self._config.network, self.rows.shape, num_samples=len(self.rows), device=self.device
+        )
+
+    def build_network(self, *stream: int | str) -> nn.Module:
+        """A fresh network of the config on the device, initialised from the named stream."""
+        with seeded_init(self.seed, *stream):
+            network = build_for_shape(
+                self.network_name(), self.rows.shape, self.data.num_classes, weights=self._config.weights
+            )
+        return network.to(self.device)
+
+    def inputs(self, index: Tensor, augment: str, moves: torch.Generator) -> Tensor:
+        """Rows at ``index`` (B,) as the networks see them, moved at random: (B, *shape)."""
+        rows = self.rows.moved(index, augment, moves)
+        return rows if self.mean_std is None else standardize(rows, *self.mean_std)
+
+    def score(self, network: nn.Module, *, views: int = 1, index: Tensor | None = None) -> Scores:
+        """A deterministic pass of ``network`` over all rows, or those at ``index``."""
+        return score_pass(
+            network, self.rows, self.mean_std, views=views, precision=self._config.precision, index=index
+        )
+
+    def heldout_accuracy(self, *networks: nn.Module) -> dict[str, float]:
+        """``{"heldout_accuracy": mean over the networks}``; empty without an evaluation set."""
+        if self.evaluation is None:
+            return {}
+        precision = self._config.precision
+        found = [
+            heldout_accuracy(network, *self.evaluation, self.mean_std, precision=precision)
+            for network in networks
+        ]
+        return {"heldout_accuracy": float(np.mean(found))}
+
+    # --- Epochs and checkpoints ---------------------------------------------------------------------------
+
+    def resume(self, total_epochs: int | None = None) -> dict[str, Any] | None:
+        """Begin the record of ``total_epochs`` (the config's); returns the state that a killed run left, or None.
+
+        Raises:
+            CheckpointError: the state belongs to another engine, config, seed, dataset or network.
+        """
+        total = self._config.epochs if total_epochs is None else total_epochs
+        self.recorder = Recorder(self._on_epoch, self.data.num_samples, total)
+        self._fingerprint = run_fingerprint(self.engine, self._config, self.seed, self.data, self.device)
+        state = load_state(self._checkpoint, self._fingerprint)
+        if state is not None:
+            self.recorder.load_state_dict(state["recorder"])
+        return state
+
+    def save(self, state: Mapping[str, Any]) -> None:
+        """Keep ``state`` and the record; after ``resume``."""
+        assert self._fingerprint is not None
+        save_state(self._checkpoint, self._fingerprint, {**state, "recorder": self.recorder.state_dict()})
+
+    def epoch(
+        self,
+        epoch: int,
+        losses: Mapping[str, float],
+        metrics: Mapping[str, float],
+        signals: Mapping[str, ArrayLike],
+        *,
+        stage: str = "train",
+        state: Callable[[], Mapping[str, Any]],
+    ) -> None:
+        """Record one epoch (0-based in its stage), save ``state()``, then tell ``on_epoch``, who may cancel."""
+        self.recorder.epoch(
+            stage,
+            epoch,
+            self._config.epochs,
+            losses,
+            metrics,
+            signals,
+            save=(lambda: self.save(state())) if self.keeps_checkpoints else None,
+        )
+
+    # --- The result ---------------------------------------------------------------------------------------
+
+    def result(
+        self,
+        *,
+        pred_probs: NDArray[np.float32],
+        trust_score: NDArray[np.float32],
+        signals: Mapping[str, NDArray[np.float32]],
+        embeddings: NDArray[np.float32],
+        notes: Mapping[str, Any],
+        is_out_of_sample: bool = False,
+    ) -> EngineResult:
+        """What the method found, with the run's history and provenance."""
+        return EngineResult(
+            pred_probs=pred_probs,
+            trust_score=trust_score,
+            signals=signals,
+            signal_history=self.recorder.signal_history,
+            embeddings=embeddings,
+            history=self.recorder.history,
+            provenance=Provenance(
+                engine=self.engine,
+                config=self._config.as_dict(),
+                seed=self.seed,
+                device=describe_device(self.device),
+                versions=versions(),
+                seconds=self.recorder.seconds,
+                peak_memory_bytes=peak_memory_bytes(self.device),
+                notes=notes,
+            ),
+            is_out_of_sample=is_out_of_sample,
+        )

@@ -1,0 +1,64 @@
+"""Settings of engines: what is typed, checked, and told about them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from auditor import engine_bridge
+from auditor.errors import AuditFailedError
+from engines.registry import ENGINES
+
+
+def test_options_of__values_are_json_where_they_can_be() -> None:
+    texts = ["umn.epochs=3", "umn.network=mlp", "l2b.mixup=0.5", "l2b.weights=null", "l2b.network=a=b"]
+    assert engine_bridge.options_of(texts) == {
+        "umn": {"epochs": 3, "network": "mlp"},
+        "l2b": {"mixup": 0.5, "weights": None, "network": "a=b"},
+    }
+
+
+@pytest.mark.parametrize("text", ["epochs=2", "umn.epochs", "umn.=2", "umn"])
+def test_options_of__another_form_is_refused_with_the_text(text: str) -> None:
+    with pytest.raises(AuditFailedError, match=text):
+        engine_bridge.options_of([text])
+
+
+@pytest.mark.parametrize(
+    ("engines", "options", "near"),
+    [
+        (["l2b"], {"l2b": {"meta_batch": 32}}, "did you mean 'meta_batch_size'"),
+        (["l2bb"], {}, "did you mean 'l2b'"),
+        (["umn"], {"coteachin": {"epochs": 3}}, "did you mean 'coteaching'"),
+        (["l2b"], {"l2b": {"zzz": 32}}, "it has augment"),
+        (["zzz"], {}, "choose from"),
+    ],
+)
+def test_configs__an_unknown_name_is_answered_with_the_nearest(
+    engines: list[str], options: dict[str, dict[str, int]], near: str
+) -> None:
+    with pytest.raises(AuditFailedError, match=near):
+        engine_bridge.configs(engines, "quick", options)
+
+
+def test_configs__settings_of_an_engine_that_is_not_chosen_are_refused() -> None:
+    with pytest.raises(AuditFailedError, match="l2b has settings and is not chosen"):
+        engine_bridge.configs(["umn"], "quick", {"l2b": {"epochs": 3}})
+
+
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+def test_settings_of__every_field_has_its_meaning_and_defaults(engine: str) -> None:
+    found = {one.name: one for one in engine_bridge.settings_of(engine)}
+    assert list(found) == [field.name for field in dataclasses.fields(ENGINES[engine].config_type)]
+    assert [one.name for one in found.values() if not one.meaning] == []
+    for preset in engine_bridge.PRESETS:
+        config = engine_bridge.configs([engine], preset, {})[engine]
+        assert {name: one.defaults[preset] for name, one in found.items()} == config
+
+
+def test_settings_of__a_meaning_is_the_text_below_the_field() -> None:
+    found = {one.name: one for one in engine_bridge.settings_of("l2b")}
+    assert found["meta_batch_size"].meaning.startswith("Samples of a meta batch")
+    assert found["batch_size"].meaning.startswith("Samples a step")
+    assert (found["epochs"].kind, found["weights"].kind) == ("a whole number", "text or null")

@@ -1,0 +1,317 @@
+"""Every search rule against a literal form of its updates: derivatives of log densities by autograd, loops else.
+
+A search is run for a few iterations on a known function of the schedule's numbers. What it draws, where theta
+goes and what it reports are compared with the formulas of S2E, ASNG and Hyperband, and with Optuna asked directly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import optuna
+import pytest
+import torch
+
+from engines.coteaching.s2e import Ledger
+from engines.coteaching.s2e_rules import SearchBudget, SearchResult, SharedWeightsRule, search_schedule
+from engines.coteaching.schedules import SPACES, FloatArray, ScheduleSpace
+
+SEED = 7
+FLOOR = 1e-6
+TIMES = np.array([0.0, 3.0, 10.0, 30.0, 80.0])
+WANTED = np.array([1.0, 0.9, 0.7, 0.5, 0.4])
+
+
+def accuracy(space: ScheduleSpace, x: Sequence[float], epochs: int = 100) -> float:
+    """A made-up accuracy: how near R is to a wanted curve, and a little better after more epochs."""
+    gap = space.at(np.asarray(x), TIMES, 100.0) - WANTED
+    return 1.0 - float(np.mean(gap**2)) + 1e-4 * epochs
+
+
+class Search:
+    """A search that is watched: every call of the trainer."""
+
+    def __init__(
+        self,
+        space: str,
+        rule: str,
+        *,
+        iterations: int = 3,
+        samples: int = 4,
+        epochs: int = 10,
+        **more: object,
+    ):
+        self.space = SPACES[space]
+        self.calls: list[tuple[list[list[float]], int]] = []
+
+        def evaluate(xs: Sequence[FloatArray], epochs: int) -> list[float]:
+            self.calls.append(([list(map(float, x)) for x in xs], epochs))
+            return [accuracy(self.space, x, epochs) for x in xs]
+
+        budget = SearchBudget(iterations=iterations, samples=samples, epochs=epochs)
+        run: Callable[..., SearchResult] = search_schedule
+        self.result = run(self.space, Ledger(evaluate), rule=rule, budget=budget, seed=SEED, **more)
+
+
+def log_density(theta: torch.Tensor, x: Sequence[float], simplex: int) -> torch.Tensor:
+    """log of a Dirichlet of the first numbers and a Beta of each other one."""
+    total = torch.zeros((), dtype=torch.float64)
+    if simplex:
+        c = theta[:simplex]
+        total = total + torch.lgamma(c.sum()) - torch.lgamma(c).sum()
+        for i in range(simplex):
+            total = total + (c[i] - 1) * math.log(x[i])
+    for j in range(simplex, len(x)):
+        a, b = theta[simplex + 2 * (j - simplex)], theta[simplex + 2 * (j - simplex) + 1]
+        total = total + torch.lgamma(a + b) - torch.lgamma(a) - torch.lgamma(b)
+        total = total + (a - 1) * math.log(x[j]) + (b - 1) * math.log(1 - x[j])
+    return total
+
+
+def score(theta: np.ndarray, x: Sequence[float], simplex: int) -> np.ndarray:
+    point = torch.tensor(theta, requires_grad=True)
+    (slope,) = torch.autograd.grad(log_density(point, x, simplex), point)
+    return slope.numpy()
+
+
+def curvature(theta: np.ndarray, x: Sequence[float], simplex: int) -> np.ndarray:
+    return torch.autograd.functional.hessian(
+        lambda t: log_density(t, x, simplex), torch.tensor(theta)
+    ).numpy()
+
+
+def draw(theta: np.ndarray, count: int, space: ScheduleSpace, *stream: int) -> list[list[float]]:
+    """K schedules from p_theta: weights first, then the others."""
+    rng = np.random.default_rng(list(stream))
+    simplex = space.simplex_size
+    rows: list[list[float]] = [[] for _ in range(count)]
+    if simplex:
+        for row, weights in zip(rows, rng.dirichlet(theta[:simplex], size=count), strict=True):
+            inside = [max(w, FLOOR) for w in weights]
+            row += [w / sum(inside) for w in inside]
+    others = space.size - simplex
+    alpha, beta = theta[simplex::2], theta[simplex + 1 :: 2]
+    for row, values in zip(rows, rng.beta(alpha, beta, size=(count, others)), strict=True):
+        row += [min(max(v, FLOOR), 1 - FLOOR) for v in values]
+    return rows
+
+
+def utilities_of(accuracies: Sequence[float]) -> list[float]:
+    """Losses (minus accuracies) minus their mean, over their standard deviation."""
+    losses = [-a for a in accuracies]
+    mean = sum(losses) / len(losses)
+    deviation = math.sqrt(sum((v - mean) ** 2 for v in losses) / len(losses))
+    return [(v - mean) / deviation for v in losses]
+
+
+def moved(theta: np.ndarray, step: np.ndarray, delta: float) -> np.ndarray:
+    """theta - delta step: no longer than 5, every number of theta between 1 and 100."""
+    move = delta * step
+    length = math.sqrt(float((move**2).sum()))
+    if length > 5.0:
+        move = move * 5.0 / length
+    return np.array([min(max(value, 1.0), 100.0) for value in theta - move])
+
+
+def literal_step(
+    rule: str,
+    theta: np.ndarray,
+    xs: list[list[float]],
+    accuracies: list[float],
+    simplex: int,
+    **options: bool,
+) -> np.ndarray:
+    """Eqs. (8), (9), (13), or what the released code does."""
+    u = utilities_of(accuracies)
+    count = len(xs)
+    scores = [score(theta, x, simplex) for x in xs]
+    log_hessian = curvature(theta, xs[0], simplex)
+    if options.get("elite"):
+        best = scores[max(range(count), key=lambda k: accuracies[k])]
+        gradient = -best / count
+        hessian = (np.outer(best, best) + log_hessian) / count
+    else:
+        gradient = sum(u[k] * scores[k] for k in range(count)) / count
+        hessian = sum(u[k] * (np.outer(scores[k], scores[k]) + log_hessian) for k in range(count)) / count
+    if rule == "natural":
+        return np.linalg.inv(-log_hessian) @ gradient
+    if rule == "gradient":
+        return np.full(len(theta), 1 / gradient.sum()) if options.get("legacy") else gradient
+    if options.get("legacy"):
+        left, sizes, right = np.linalg.svd(hessian)
+        inverse = right.T @ np.diag([1 / max(s, 1e-5) for s in sizes]) @ left.T
+        return np.array([inverse[i, 0] * gradient[i] for i in range(len(theta))])
+    values, vectors = np.linalg.eigh(hessian)
+    floor = 1e-5 * max(1.0, max(abs(values)))
+    step = np.zeros(len(theta))
+    for value, vector in zip(values, vectors.T, strict=True):
+        step += vector * (vector @ gradient) / max(abs(value), floor)
+    return step
+
+
+DELTAS = {"newton": 3.0, "natural": 1.0, "gradient": 2.0}
+
+
+@pytest.mark.parametrize("space", ["paper", "co"])
+@pytest.mark.parametrize("options", [{}, {"legacy": True}, {"elite": True}, {"delta": 0.3}], ids=str)
+@pytest.mark.parametrize("rule", ["newton", "natural", "gradient"])
+def test_search_schedule__moves_theta_by_its_formula(
+    rule: str, options: dict[str, float], space: str
+) -> None:
+    legacy, elite, delta = bool(options.get("legacy")), bool(options.get("elite")), options.get("delta")
+    # With all of K = 4 samples the Hessian of 36 numbers has rank 4: its floor must not decide, so K is larger.
+    samples = 60 if rule == "newton" and space == "paper" else 6
+    search = Search(
+        space, rule, samples=samples, elite=elite, legacy_newton=legacy, step_size=delta, iterations=3
+    )
+    simplex = search.space.simplex_size
+    theta = np.ones(simplex + 2 * (search.space.size - simplex))
+    means = []
+    for m in range(3):
+        xs, epochs = search.calls[m]
+        assert epochs == 10
+        np.testing.assert_allclose(xs, draw(theta, samples, search.space, SEED, m), rtol=1e-5, atol=1e-7)
+        accuracies = [accuracy(search.space, x, 10) for x in xs]
+        means.append(sum(accuracies) / samples)
+        step = literal_step(rule, theta, xs, accuracies, simplex, elite=elite, legacy=legacy)
+        theta = moved(theta, step, DELTAS[rule] if delta is None else delta)
+    assert search.result.theta is not None
+    np.testing.assert_allclose(search.result.theta, theta, rtol=1e-5)
+    assert np.abs(theta - 1).max() > 0.01
+    assert search.result.iteration_means == pytest.approx(means)
+    everything = [accuracy(search.space, x, 10) for xs, _ in search.calls for x in xs]
+    assert search.result.best.accuracy == pytest.approx(max(everything))
+    assert [t.accuracy for t in search.result.trials] == pytest.approx(everything)
+
+
+def test_search_schedule__random_always_draws_from_the_uniform_start() -> None:
+    search = Search("paper", "random")
+    for m, (xs, _) in enumerate(search.calls):
+        np.testing.assert_allclose(xs, draw(np.ones(36), 4, search.space, SEED, m))
+    means = [np.mean([accuracy(search.space, x, 10) for x in xs]) for xs, _ in search.calls]
+    assert search.result.iteration_means == pytest.approx(means)
+
+
+@pytest.mark.parametrize(("rule", "at_once"), [("tpe", 1), ("cmaes", 5)])
+def test_search_schedule__asks_and_tells_optuna(rule: str, at_once: int) -> None:
+    search = Search("paper", rule, iterations=3, samples=5)
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    sampler: optuna.samplers.BaseSampler
+    if rule == "tpe":
+        sampler = optuna.samplers.TPESampler(seed=SEED, n_startup_trials=15 // 4)
+    else:
+        sampler = optuna.samplers.CmaEsSampler(seed=SEED, popsize=5)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    cube = {name: optuna.distributions.FloatDistribution(0.0, 1.0) for name in search.space.parameters}
+    values = []
+    for xs, epochs in search.calls:
+        assert (len(xs), epochs) == (at_once, 10)
+        trials = [study.ask(cube) for _ in xs]
+        for trial, x in zip(trials, xs, strict=True):
+            u = [min(max(trial.params[name], FLOOR), 1 - FLOOR) for name in search.space.parameters]
+            spacings = [-math.log(value) for value in u[:4]]
+            weights = [s / sum(spacings) for s in spacings]
+            np.testing.assert_allclose(x, weights + u[4:])
+        for trial, x in zip(trials, xs, strict=True):
+            values.append(accuracy(search.space, x, 10))
+            study.tell(trial, values[-1])
+    assert len(values) == 15
+    expected = [np.mean(values[i : i + 5]) for i in (0, 5, 10)]
+    assert search.result.iteration_means == pytest.approx(expected)
+
+
+def test_search_schedule__optuna_starts_at_random_and_has_a_smallest_population() -> None:
+    """Two trials at least before TPE models anything; four at least in a population."""
+    few = Search("co", "tpe", iterations=1, samples=4)
+    assert len(few.calls) == 4
+    pairs = Search("co", "cmaes", iterations=2, samples=2)
+    assert [len(xs) for xs, _ in pairs.calls] == [2, 2]
+    uneven = Search("co", "cmaes", iterations=1, samples=5)
+    assert [len(xs) for xs, _ in uneven.calls] == [5]
+
+
+def literal_brackets(longest: int) -> list[list[tuple[int, int]]]:
+    """Hyperband with eta = 2.5."""
+    eta, s_max = 2.5, 0
+    while 2.5 ** (s_max + 1) <= longest:
+        s_max += 1
+    brackets = []
+    for s in reversed(range(s_max + 1)):
+        n = math.ceil((s_max + 1) / (s + 1) * eta**s)
+        brackets.append(
+            [(max(1, math.floor(n / eta**i)), max(1, round(longest / eta ** (s - i)))) for i in range(s + 1)]
+        )
+    return brackets
+
+
+@pytest.mark.parametrize(
+    ("iterations", "samples", "longest"), [(3, 4, 10), (2, 2, 16), (5, 5, 7), (1, 1, 40)]
+)
+def test_search_schedule__hyperband_promotes_and_pays(iterations: int, samples: int, longest: int) -> None:
+    search = Search("co", "hyperband", iterations=iterations, samples=samples, epochs=longest)
+    left = iterations * samples * longest
+    plan, brackets, b = [], literal_brackets(longest), 0
+    while True:
+        rungs = brackets[b % len(brackets)]
+        cost, before = 0, 0
+        for count, epochs in rungs:
+            cost += count * (epochs - before)
+            before = epochs
+        if cost > left:
+            break
+        plan.append(rungs)
+        left -= cost
+        b += 1
+    if left >= longest:
+        plan.append([(left // longest, longest)])
+    calls, means = iter(search.calls), []
+    for number, rungs in enumerate(plan):
+        alive = draw(np.ones(6), rungs[0][0], search.space, SEED, number)
+        for i, (count, epochs) in enumerate(rungs):
+            xs, asked = next(calls)
+            if i:
+                alive = sorted(alive, key=lambda x: -accuracy(search.space, x))[:count]
+            assert asked == epochs
+            np.testing.assert_allclose(xs, alive)
+        means.append(np.mean([accuracy(search.space, x, epochs) for x in alive]))
+    assert next(calls, None) is None
+    assert search.result.iteration_means == pytest.approx(means)
+    assert search.result.best.epochs == longest
+
+
+def test_shared_weights_rule__eight_updates_of_asng() -> None:
+    """Akimoto et al. 2019: natural gradients of unit length in the Fisher metric, and a step that adapts."""
+    space = SPACES["co"]
+    rule = SharedWeightsRule(space, seed=SEED)
+    theta, size = np.ones(6), 6
+    delta, gamma, path = 1.0, 0.0, np.zeros(size)
+    steps = []
+    for epoch in range(8):
+        xs = rule.ask(epoch, 4)
+        np.testing.assert_allclose(xs, draw(theta, 4, space, SEED, epoch), rtol=1e-6)
+        accuracies = [accuracy(space, x) for x in xs]
+        rule.tell(xs, np.array(accuracies))
+        u = utilities_of(accuracies)
+        scores = [score(theta, x, 0) for x in xs]
+        gradient = sum(u[k] * scores[k] for k in range(4)) / 4
+        fisher = -curvature(theta, list(xs[0]), 0)
+        natural = np.linalg.inv(fisher) @ gradient
+        root = np.linalg.cholesky(fisher).T
+        length = math.sqrt(float(natural @ fisher @ natural))
+        theta = moved(theta, natural / length, delta)
+        beta = delta / math.sqrt(size)
+        path = (1 - beta) * path + math.sqrt(beta * (2 - beta)) * (root @ natural) / length
+        gamma = (1 - beta) ** 2 * gamma + beta * (2 - beta)
+        delta *= math.exp(beta * (float(path @ path) / 1.5 - gamma))
+        delta = min(max(delta, 0.01), 1.0)
+        steps.append(delta)
+        np.testing.assert_allclose(rule.theta, theta, rtol=1e-6)
+    assert len(set(steps)) > 2
+
+
+def test_shared_weights_rule__equal_accuracies_say_nothing() -> None:
+    rule = SharedWeightsRule(SPACES["co"], seed=SEED)
+    rule.tell(rule.ask(0, 3), np.array([0.5, 0.5, 0.5]))
+    np.testing.assert_array_equal(rule.theta, 1.0)

@@ -1,0 +1,504 @@
+"""ChoiceNet written out from its formulas: slow, in float64, one sample and one component at a time.
+
+The numbers in brackets are those of the derivation. Random draws come from the streams that the engine names
+(order, noise, mixup, dropout by epoch); everything else is written a second time here.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from engines.choicenet.regression_config import RegressionConfig
+from torch import Tensor
+from torch.nn import functional as F
+
+from engines.choicenet.config import ChoiceNetConfig
+from engines.contract import TrainingData
+from engines.shared.device import derive_seed, make_generator, seeded_init
+from tests.engines.literal_double import (
+    BUFFERS,
+    Optimizer,
+    batch_norm,
+    conv,
+    learning_rate,
+    linear,
+    relu,
+)
+
+Weights = dict[str, Tensor]
+
+
+@dataclass
+class Said:
+    """What a head says of one sample."""
+
+    pi: Tensor
+    """(K,)"""
+    rho: Tensor | None
+    """(K,)"""
+    target: Tensor
+    """(D,) outputs of the component that classifies."""
+    means: Tensor
+    """(K, D)"""
+    variance: Tensor
+    """(K, D) Sigma_k, the noise of the outputs."""
+    weight_noise: Tensor
+    """s² (8)"""
+    base: Tensor | None = None
+    """(D,) S0 (3)"""
+
+
+def head(
+    w: Weights, at: str, h: Tensor, config: ChoiceNetConfig | RegressionConfig, *, training: bool
+) -> list[Said]:
+    """(1) to (4) for features (B, Q)."""
+    regression = isinstance(config, RegressionConfig)
+
+    def raw(name: str, form: str, *, with_relu: bool = True) -> Tensor:
+        if form != "code_exact":
+            return linear(w, f"{at}{name}", h)
+        normed = batch_norm(w, f"{at}{name}.1", linear(w, f"{at}{name}.0", h), training=training)
+        return relu(normed) if with_relu else normed
+
+    rho = raw("rho_head", config.rho_form, with_relu=not regression)
+    rho = torch.tanh(rho) if config.rho_form == "tanh" else 1 / (1 + (-rho).exp())
+    pi_form = "softmax" if isinstance(config, RegressionConfig) else config.pi_form
+    pi = softmax(raw("pi_head", pi_form))
+    if pi_form == "code_exact":
+        pi = softmax(pi)
+    base_variance = raw("variance_head", config.variance_form).clamp(-10, 10).exp()
+    found = []
+    for i in range(len(h)):
+        first = torch.full((1,), config.rho_ref if training else 1.0)
+        own = torch.cat([first, rho[i, 1:]])
+        target = h[i] @ w[f"{at}target_weight"]
+        sigma = [(1 - r * r) * base_variance[i] + config.inverse_precision for r in own]
+        weight_noise = math.exp(config.log_weight_variance) * (h[i] * h[i]).sum()
+        means = torch.stack([r * target for r in own])
+        found.append(Said(pi[i], own, target, means, torch.stack(sigma), weight_noise, base_variance[i]))
+    return found
+
+
+def outer(rho: Tensor, form: str) -> Tensor:
+    """The outer factor of (5)."""
+    return 1 - rho * rho if form == "full" else root(rho)
+
+
+def root(rho: Tensor) -> Tensor:
+    """sqrt(1 - rho²); exactly 0, without a gradient, at the fixed correlation of 1."""
+    left = 1 - rho * rho
+    return torch.sqrt(left) if float(left.detach()) > 0 else torch.zeros(())
+
+
+def drawn(
+    said: list[Said], form: str, sharing: str, noise: torch.Generator, *, outputs: bool = True
+) -> list[Tensor]:
+    """Sampled outputs (7) of each sample, (K, D); without ``outputs`` their means mu_k (8) alone."""
+    size, (num, dim) = len(said), said[0].means.shape
+    if sharing == "shared":
+        first, second = torch.randn(size, dim, generator=noise), torch.randn(size, dim, generator=noise)
+    if outputs or sharing == "independent":
+        own = torch.randn(size, num, dim, generator=noise)
+    found = []
+    for i, one in enumerate(said):
+        rows = []
+        for k in range(num):
+            if one.rho is None:
+                rows.append(one.means[k] + one.variance[k].sqrt() * own[i, k])
+                continue
+            rho = one.rho[k]
+            c = outer(rho, form)
+            if sharing == "shared":
+                spread = one.weight_noise.sqrt()
+                inner = rho * spread * first[i] + root(rho) * spread * second[i]
+                mean = one.means[k] + c * inner
+                rows.append(mean + one.variance[k].sqrt() * own[i, k] if outputs else mean)
+            elif outputs:
+                total = c * c * one.weight_noise + one.variance[k]
+                rows.append(one.means[k] + total.sqrt() * own[i, k])
+            else:
+                rows.append(one.means[k] + c * one.weight_noise.sqrt() * own[i, k])
+        found.append(torch.stack(rows))
+    return found
+
+
+def correlation_kl(rho: Tensor, pi: Tensor, form: str) -> Tensor:
+    """(11) of one sample."""
+    total = torch.zeros(())
+    shares = rho.exp() / rho.exp().sum()
+    for k in range(len(rho)):
+        if form == "paper":
+            total = total + shares[k] * (shares[k] / pi[k]).log()
+        elif form == "code":
+            total = total + rho[k] * ((rho[k] + 1e-8).log() - (pi[k] + 1e-8).log())
+        else:
+            total = total + (rho[k] + 1) * ((rho[k] + 1 + 1e-2).log() - (pi[k] + 1e-2).log())
+    return total
+
+
+def softmax(x: Tensor) -> Tensor:
+    """Over the last axis."""
+    raised = (x - x.max(-1, keepdim=True).values).exp()
+    return raised / raised.sum(-1, keepdim=True)
+
+
+def signals(one: Said, label: int, form: str) -> dict[str, float]:
+    """(13) in its mean-field form to (17), with rho_1 = 1 as given."""
+    assert one.rho is not None
+    probs = []
+    for k in range(len(one.pi)):
+        c = outer(one.rho[k], form)
+        total = c * c * one.weight_noise + one.variance[k]
+        probs.append(float(softmax(one.means[k] / (1 + math.pi * total / 8).sqrt())[label]))
+    weights = [float(one.pi[k]) * probs[k] for k in range(len(probs))]
+    gamma = [weight / sum(weights) for weight in weights]
+    return {
+        "rho": sum(gamma[k] * float(one.rho[k]) for k in range(len(gamma))),
+        "gamma_1": gamma[0],
+        "p_target": probs[0],
+        "rho_x": sum(float(one.pi[k]) * float(one.rho[k]) for k in range(len(gamma))),
+        "pi_1": float(one.pi[0]),
+    }
+
+
+class LiteralChoiceNet:
+    """One or two networks by name of parameter, and their training."""
+
+    def __init__(
+        self, data: TrainingData, config: ChoiceNetConfig, seed: int, networks: list[Weights]
+    ) -> None:
+        self.config, self.seed, self.networks = config, seed, [dict(w) for w in networks]
+        images = torch.from_numpy(data.images.copy()).double() / 255
+        mean = images.mean((0, 2, 3), keepdim=True)
+        std = ((images - mean) ** 2).mean((0, 2, 3), keepdim=True).sqrt().clamp(min=0.01)
+        self.scale = (
+            (mean, std) if config.input_scale == "standardized" else (torch.zeros(()), torch.ones(()))
+        )
+        self.images = (images - self.scale[0]) / self.scale[1]
+        self.labels = torch.from_numpy(data.given_labels.copy())
+        self.labeled = torch.tensor([r for r in range(len(self.labels)) if self.labels[r] >= 0])
+        self.K, self.D = config.num_components, data.num_classes
+        self.optimizers = [
+            Optimizer(config.optimizer, decay=0.0, betas=(0.9, 0.999), eps=config.adam_epsilon, momentum=0.9)
+            for _ in networks
+        ]
+        num = len(self.labels)
+        self.margin_sum, self.visits = np.zeros(num), np.zeros(num)
+        self.now = {name: np.full(num, np.nan) for name in ("rho", "p_target")}
+        self.average = {name: np.full(num, np.nan) for name in ("rho", "p_target")}
+
+    # --- Forward ------------------------------------------------------------------------------------------
+
+    def features(self, w: Weights, x: Tensor, *, training: bool) -> Tensor:
+        baseline = self.config.variant == "standard"
+        if self.config.network == "mlp":
+            h = relu(linear(w, "trunk.trunk.1", x.flatten(1)))
+        else:
+            for block in range(2):
+                at = f"trunk.blocks.{block}"
+                skip = x
+                if f"{at}.identity.0.weight" in w:
+                    skip = conv(w, f"{at}.identity.0", x, 0 if baseline else 1)
+                    skip = batch_norm(w, f"{at}.identity.1", skip, training=training)
+                main = relu(batch_norm(w, f"{at}.main.1", conv(w, f"{at}.main.0", x, 1), training=training))
+                main = batch_norm(w, f"{at}.main.4", conv(w, f"{at}.main.3", main, 1), training=training)
+                x = F.max_pool2d(relu(main + skip), 2)
+            h = linear(w, "trunk.tail.1", x.flatten(1))
+            if baseline:
+                h = F.dropout(relu(h), 0.05, training)
+            else:
+                h = relu(batch_norm(w, "trunk.tail.2", h, training=training))
+        if "bottleneck.0.weight" in w:
+            h = relu(batch_norm(w, "bottleneck.1", linear(w, "bottleneck.0", h), training=training))
+        return h
+
+    def said(self, w: Weights, x: Tensor, *, training: bool) -> list[Said]:
+        h = self.features(w, x, training=training)
+        if self.config.variant == "standard":
+            logits = linear(w, "head.classifier", h)
+            one, none = torch.ones(1), torch.zeros(1, self.D)
+            return [Said(one, None, row, row[None], none, torch.zeros(())) for row in logits]
+        if self.config.variant == "mdn":
+            means = linear(w, "head.mean_head", h).unflatten(1, (self.K, self.D))
+            variances = linear(w, "head.variance_head", h).clamp(-10, 10).exp().unflatten(1, (self.K, self.D))
+            pi = softmax(linear(w, "head.pi_head", h))
+            best = pi.argmax(1)
+            return [
+                Said(pi[i], None, means[i, best[i]], means[i], variances[i], torch.zeros(()))
+                for i in range(len(h))
+            ]
+        return head(w, "head.", h, self.config, training=training)
+
+    def log_probs(self, images: np.ndarray | None = None, views: int = 1) -> np.ndarray:
+        """(N, D) of the classifying component in evaluation mode, averaged over views and networks."""
+        x = self.images
+        if images is not None:
+            x = (torch.from_numpy(images.copy()).double() / 255 - self.scale[0]) / self.scale[1]
+        found = []
+        with torch.no_grad():
+            for move in ((0, 0), (1, 0), (-1, 0))[:views]:
+                for w in self.networks:
+                    said = self.said(dict(w), x.roll(move, (2, 3)), training=False)
+                    found.append(torch.stack([softmax(one.target).log() for one in said]))
+        return torch.stack(found).mean(0).numpy()
+
+    def signals(self, rows: Tensor, all_said: list[list[Said]]) -> list[dict[str, float]]:
+        """Of each row, averaged over the networks; ``all_said`` in evaluation form."""
+        found = []
+        for place, row in enumerate(rows):
+            label = int(self.labels[row].clamp(min=0))
+            each = [signals(said[place], label, self.config.outer) for said in all_said]
+            found.append({name: float(np.mean([values[name] for values in each])) for name in each[0]})
+        return found
+
+    # --- Steps --------------------------------------------------------------------------------------------
+
+    def batches(self, order: torch.Generator) -> list[Tensor]:
+        shuffled = self.labeled[torch.randperm(len(self.labeled), generator=order)].tolist()
+        size = self.config.batch_size
+        found = [shuffled[i : i + size] for i in range(0, len(shuffled), size)]
+        if len(found) > 1 and len(found[-1]) == 1:
+            last = found.pop()
+            found[-1] += last
+        return [torch.tensor(rows) for rows in found]
+
+    def epoch(self, epoch: int) -> None:
+        c = self.config
+        rate = learning_rate(c.schedule, c.learning_rate, epoch, c.epochs)
+        noises = [make_generator(self.seed, "noise", epoch, n) for n in range(len(self.networks))]
+        mixing = np.random.default_rng(derive_seed(self.seed, "mixup", epoch))
+        totals = np.zeros(4)
+        self.trace: list[list[Weights]] = [[] for _ in self.networks]
+        keep = 1 - c.forget_rate * min(1.0, epoch / c.ramp_epochs)
+        with seeded_init(self.seed, "dropout", epoch):
+            for rows in self.batches(make_generator(self.seed, "order", epoch)):
+                x, labels = self.images[rows], self.labels[rows]
+                other, shares = labels, torch.ones(len(rows))
+                if c.mixup:
+                    share = mixing.beta(0.5, 0.5, len(rows))
+                    shares = torch.from_numpy(np.array([max(s, 1 - s) for s in share]))
+                    partner = torch.from_numpy(mixing.permutation(len(rows)))
+                    x = torch.stack(
+                        [shares[i] * x[i] + (1 - shares[i]) * x[partner[i]] for i in range(len(rows))]
+                    )
+                    other = labels[partner]
+                leaves, spoken, losses = [], [], []
+                for n, noise in enumerate(noises):
+                    w = self.networks[n] = {
+                        name: value.clone().requires_grad_(not name.endswith(BUFFERS))
+                        for name, value in self.networks[n].items()
+                    }
+                    leaves.append({name: v for name, v in w.items() if not name.endswith(BUFFERS)})
+                    spoken.append(self.said(w, x, training=True))
+                    losses.append(self.sample_losses(spoken[n], labels, other, shares, noise, epoch))
+                kept = [list(range(len(rows))) for _ in noises]
+                if c.coteaching:
+                    count = max(1, math.floor(keep * len(rows) + 1e-9))
+                    small = [
+                        sorted(
+                            range(len(rows)),
+                            key=lambda i, s=said: (-float(softmax(s[i].target.detach())[labels[i]].log()), i),
+                        )[:count]
+                        for said in spoken
+                    ]
+                    kept = [small[1], small[0]]
+                for n, (fits, kls) in enumerate(losses):
+                    loss = sum((fits[i] + c.lambda_kl * kls[i] for i in kept[n]), torch.zeros(()))
+                    loss = loss / len(kept[n])
+                    found = torch.autograd.grad(loss, list(leaves[n].values()), allow_unused=True)
+                    with torch.no_grad():
+                        self.networks[n] = w = {name: v.detach() for name, v in self.networks[n].items()}
+                        gradients = {}
+                        for name, gradient in zip(leaves[n], found, strict=True):
+                            if gradient is not None:
+                                decayed = gradient + c.weight_decay * w[name]
+                                gradients[name] = decayed.clamp(-c.grad_clip, c.grad_clip)
+                        self.optimizers[n].step(w, gradients, rate)
+                    self.trace[n].append(dict(w))
+                    with torch.no_grad():
+                        self.count(totals, rows, spoken[n], losses[n])
+                self.visit(rows, spoken)
+        self.end_epoch(epoch)
+        mean = totals / len(self.networks) / len(self.labeled)
+        self.losses = {
+            "total": mean[1] + c.lambda_kl * mean[2],
+            "fit": mean[1],
+            "kl": mean[2],
+            "lse": mean[3],
+        }
+        self.train_accuracy, self.keep_rate = mean[0], keep
+
+    def sample_losses(
+        self,
+        said: list[Said],
+        labels: Tensor,
+        other: Tensor,
+        shares: Tensor,
+        noise: torch.Generator,
+        epoch: int,
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """(10) and (11) of each sample; in the warm-up rho is a constant."""
+        c = self.config
+        warm = epoch < c.warmup_epochs
+        if warm and c.variant == "choicenet":
+            for one in said:
+                assert one.rho is not None
+                assert one.base is not None
+                one.rho = one.rho.detach()
+                one.means = torch.stack([r * one.target for r in one.rho])
+                one.variance = torch.stack([(1 - r * r) * one.base + c.inverse_precision for r in one.rho])
+        if c.variant == "standard":
+            outputs = [one.means for one in said]
+        else:
+            sharing = "independent" if c.variant == "mdn" else c.sharing
+            outputs = drawn(said, c.outer, sharing, noise)
+        fits, kls = [], []
+        for i, one in enumerate(said):
+            fit = torch.zeros(())
+            for label, share in ((labels[i], shares[i]), (other[i], 1 - shares[i])):
+                for k in range(len(one.pi)):
+                    lse = outputs[i][k].exp().sum().log()
+                    if warm or c.variant in ("kendall", "standard"):
+                        cost = lse - outputs[i][k, label]
+                    else:
+                        cost = c.lambda_reg * lse - softmax(outputs[i][k])[label]
+                    fit = fit + share * one.pi[k] * cost
+            fits.append(fit)
+            kls.append(torch.zeros(()) if one.rho is None else correlation_kl(one.rho, one.pi, c.kl_form))
+        return fits, kls
+
+    def count(
+        self, totals: np.ndarray, rows: Tensor, said: list[Said], losses: tuple[list[Tensor], list[Tensor]]
+    ) -> None:
+        for i, row in enumerate(rows.tolist()):
+            label, target = int(self.labels[row]), said[i].target
+            totals += [
+                float(int(target.argmax()) == label),
+                float(losses[0][i].detach()),
+                float(losses[1][i].detach()),
+                float(target.exp().sum().log()),
+            ]
+            others = torch.cat([target[:label], target[label + 1 :]])
+            self.margin_sum[row] += float(target[label] - others.max())
+            self.visits[row] += 1
+
+    @torch.no_grad()
+    def visit(self, rows: Tensor, spoken: list[list[Said]]) -> None:
+        """rho_label and p_target at this visit, from the training forward with rho_1 = 1."""
+        if self.config.variant in ("mdn", "standard"):
+            return
+        form = [[self.at_one(one) for one in said] for said in spoken]
+        for row, found in zip(rows.tolist(), self.signals(rows, form), strict=True):
+            for name, values in self.now.items():
+                values[row] = found[name]
+
+    def at_one(self, one: Said) -> Said:
+        assert one.rho is not None
+        rho = torch.cat([torch.ones(1), one.rho[1:]])
+        tau = torch.full_like(one.target, self.config.inverse_precision)
+        return Said(
+            one.pi,
+            rho,
+            one.target,
+            torch.cat([one.target[None], one.means[1:]]),
+            torch.cat([tau[None], one.variance[1:]]),
+            one.weight_noise,
+        )
+
+    def end_epoch(self, epoch: int) -> None:
+        """Moving averages, decay 0.9, from after the first tenth of training."""
+        if (epoch + 1) <= 0.1 * self.config.epochs and epoch + 1 < self.config.epochs:
+            return
+        for name, average in self.average.items():
+            self.average[name] = np.where(
+                np.isnan(average), self.now[name], 0.9 * average + 0.1 * self.now[name]
+            )
+
+
+class LiteralRegression:
+    """One regressor by name of parameter, and its training."""
+
+    def __init__(self, x: np.ndarray, y: np.ndarray, config: RegressionConfig, seed: int, w: Weights) -> None:
+        self.config, self.w = config, dict(w)
+        self.x, self.y = (torch.from_numpy(values.copy()).double() for values in (x, y))
+        self.order = make_generator(seed, "regression order")
+        self.noise = make_generator(seed, "regression noise")
+        self.optimizer = Optimizer(config.optimizer, decay=0.0, betas=(0.9, 0.999), eps=1e-8, momentum=0.0)
+
+    def base(self, w: Weights, x: Tensor, *, training: bool) -> Tensor:
+        for layer in range(len(self.config.hidden)):
+            x = linear(w, f"base.{3 * layer}", x)
+            x = relu(batch_norm(w, f"base.{3 * layer + 1}", x, training=training))
+        return x
+
+    def step(self, number: int) -> None:
+        """Step ``number``, counted from 0."""
+        c = self.config
+        done = number / c.num_steps
+        rows = torch.randperm(len(self.x), generator=self.order)[: c.batch_size]
+        w = {name: value.clone().requires_grad_(not name.endswith(BUFFERS)) for name, value in self.w.items()}
+        leaves = {name: value for name, value in w.items() if not name.endswith(BUFFERS)}
+        costs = self.costs(w, self.x[rows], self.y[rows], done)
+        found = torch.autograd.grad(costs, list(leaves.values()), allow_unused=True)
+        with torch.no_grad():
+            self.w = {name: value.detach() for name, value in w.items()}
+            gradients = {
+                name: (gradient + c.weight_decay * self.w[name]).clamp(-1, 1)
+                for name, gradient in zip(leaves, found, strict=True)
+                if gradient is not None
+            }
+            rate = learning_rate("steps", c.learning_rate, number, c.num_steps)
+            self.optimizer.step(self.w, gradients, rate)
+
+    def costs(self, w: Weights, x: Tensor, y: Tensor, done: float) -> Tensor:
+        c, h = self.config, self.base(w, x, training=True)
+        size = len(x)
+        if c.variant == "choicenet":
+            fit, nll = c.lambda_fit, c.lambda_nll
+            if c.ramped:
+                fit, nll = 0.01 * max(1 - 2 * done, 0), min(2 * done + 0.1, 1)
+            said = head(w, "head.", h, c, training=True)
+            means = drawn(said, c.outer, c.sharing, self.noise, outputs=False)
+            total = torch.zeros(())
+            for i, one in enumerate(said):
+                assert one.rho is not None
+                total = total + fit * ((y[i] - means[i][0]) ** 2).sum()
+                total = total - nll * self.log_density(y[i], one.pi, means[i], one.variance)
+                total = total + c.lambda_kl * correlation_kl(one.rho, one.pi, c.kl_form)
+            return total / size
+        if c.variant == "mdn":
+            shape = (c.num_components, y.shape[1])
+            pi = softmax(linear(w, "head.pi_head", h))
+            means = linear(w, "head.mean_head", h).unflatten(1, shape)
+            spread = torch.sigmoid(linear(w, "head.deviation_head", h)).unflatten(1, shape)
+            total = [self.log_density(y[i], pi[i], means[i], spread[i] ** 2) for i in range(size)]
+            return -torch.stack(total).mean()
+        apart = (y - linear(w, "head", h)).flatten()
+        if c.variant in ("l1", "l2"):
+            return (apart**2 if c.variant == "l2" else apart.abs()).mean()
+        middle = (len(apart) - 1) // 2
+        flat = apart.detach()
+        scale = 1.4826 * (flat - flat.sort().values[middle]).abs().sort().values[middle]
+        cut, total = 4.6851, torch.zeros(())
+        for r in apart / scale:
+            if float(r.detach().abs()) <= cut:
+                total = total + cut**2 / 6 * (1 - (1 - (r / cut) ** 2) ** 3)
+            else:
+                leak = 0.01 if c.variant == "leaky_robust" else 0.0
+                total = total + cut**2 / 6 + leak * (r.abs() - cut)
+        return total / len(apart)
+
+    @staticmethod
+    def log_density(y: Tensor, pi: Tensor, means: Tensor, variances: Tensor) -> Tensor:
+        """log sum_k pi_k N(y; mu_k, Sigma_k) of one sample."""
+        total = torch.zeros(())
+        for k in range(len(pi)):
+            var = variances[k] + 1e-8
+            total = (
+                total
+                + pi[k] * ((-((y - means[k]) ** 2) / (2 * var)).exp() / (2 * math.pi * var).sqrt()).prod()
+            )
+        return total.log()

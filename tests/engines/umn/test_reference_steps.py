@@ -1,0 +1,247 @@
+"""Whole training steps of UMN against the paper's formulas written out, in float64, for every setting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engines.contract import EngineResult, EpochRecord, EvaluationSet, TrainingData
+from engines.umn import SPEC
+from engines.umn.config import UMNConfig
+from tests.engines.literal_double import (
+    States,
+    Steps,
+    assert_same,
+    in_double,
+    named_start,
+    parameters,
+)
+from tests.engines.literal_vae import LiteralUMN, hidden_in
+
+SEED = 3
+
+
+def small_data(
+    *,
+    size: tuple[int, int] = (4, 5),
+    channels: int = 1,
+    labels: tuple[int, ...] = (0, 1, 2, 0, -1, 1, 2, -1, -1),
+    heldout: int = 0,
+) -> TrainingData:
+    random = np.random.default_rng(5)
+    images = random.integers(0, 256, (len(labels), channels, *size), dtype=np.uint8)
+    evaluation = None
+    if heldout:
+        more = random.integers(0, 256, (heldout, channels, *size), dtype=np.uint8)
+        evaluation = EvaluationSet(more, random.integers(0, 3, heldout))
+    return TrainingData(images, np.array(labels), 3, evaluation=evaluation)
+
+
+def settings(**changed: Any) -> UMNConfig:
+    base: dict[str, Any] = {
+        "network": "umn_mlp",
+        "epochs": 2,
+        "batch_size": 5,
+        "learning_rate": 3e-3,
+        "views": 1,
+        "rotations": 1,
+        "latent_a": 3,
+        "latent_b": 2,
+        "labeled_share": 0.6,
+    }
+    return UMNConfig(**{**base, **changed})
+
+
+def trained(
+    data: TrainingData, config: UMNConfig
+) -> tuple[list[LiteralUMN], Steps, States, list[EpochRecord], EngineResult]:
+    steps, states, records = Steps(), States(), []
+    with steps.watched():
+        result = SPEC.train(data, config, seed=SEED, device="cpu", on_epoch=records.append, checkpoint=states)
+    literal = [
+        LiteralUMN(
+            data, config, SEED, rotation, named_start(member["model"], steps.start[rotation]), config.network
+        )
+        for rotation, member in enumerate(states.all[0]["members"])
+    ]
+    return literal, steps, states, records, result
+
+
+def assert_steps_agree(data: TrainingData, config: UMNConfig) -> None:
+    """Every step's weights, every epoch's guider, running statistics and reported losses."""
+    with in_double():
+        literal, steps, states, records, _ = trained(data, config)
+        done = [0] * len(literal)
+        for epoch in range(config.epochs):
+            for one in literal:
+                one.epoch(epoch)
+                saved = states.all[epoch]["members"][one.rotation]
+                for values in one.trace:
+                    wanted = parameters(values)
+                    found = steps.after[one.rotation][done[one.rotation]]
+                    where = f"rotation {one.rotation}, epoch {epoch}, step {done[one.rotation]}"
+                    assert_same(dict(zip(wanted, found, strict=True)), wanted, where)
+                    done[one.rotation] += 1
+                assert_same(saved["model"], one.w, f"epoch {epoch}, model")
+                assert_same(saved["guider"], one.g, f"epoch {epoch}, guider")
+            said = {**records[epoch].losses, "train_accuracy": records[epoch].metrics["train_accuracy"]}
+            wanted_losses = {
+                name: np.mean([one.losses[name] for one in literal]) for name in literal[0].losses
+            }
+            assert said == pytest.approx(wanted_losses, rel=1e-9, abs=1e-9)
+        assert done == [len(after) for after in steps.after]
+        assert min(done) >= 3
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"label_loss": "linear", "elbo_scale": "sum", "standardized": False},
+        {"lambda_y": 2.5, "epsilon_floor": 0.2},
+        {"epsilon_floor": 1e-6, "allow_negative_weight": True},
+        {"reconstruction": "gaussian", "reconstruction_variance": 0.3},
+        {"kl_warmup_epochs": 3},
+        {"y_chunk": 2},
+        {"decoded_side": 3},
+        {"classifier_input": "trunk"},
+        {"network": "mlp", "augment": "none"},
+        {"input_noise": 0.2, "consistency_weight": 1.5},
+        {"consistency_weight": 2.0, "ramp_share": 0.9, "epochs": 3},
+        {"gamma": 0.4},
+        {"gamma": 0.6, "epsilon_pass": "deterministic", "input_noise": 0.3},
+        {"augment": "shift", "consistency_weight": 0.5},
+        {"augment": "shift", "gamma": 0.3},
+        {"optimizer": "sgd", "weight_decay": 0.1, "learning_rate": 0.01, "schedule": "constant"},
+        {"weight_decay": 0.05, "schedule": "linear_tail", "epochs": 3, "adam_beta2": 0.8},
+        {"rotations": 2},
+        {"labeled_share": None},
+        {"method": "m_vae", "known_noise_rate": 0.3, "gamma": 0.2},
+        {"method": "constant_weight"},
+        {"method": "supervised", "batch_size": 3, "weight_decay": 0.1},
+        {"method": "self_paced", "known_noise_rate": 0.5, "batch_size": 3},
+        {"method": "self_paced", "known_noise_rate": 0.5, "batch_size": 4, "epochs": 20},
+        {"method": "mean_teacher"},
+        {"method": "mean_teacher", "ramp_share": 0.7, "gamma": 0.995, "epochs": 6, "rotations": 2},
+        {"method": "mean_teacher", "consistency_weight": 0.0},
+        {"method": "mean_teacher", "consistency_weight": 3.0, "input_noise": 0.1},
+    ],
+    ids=lambda changed: ",".join(f"{name}={value}" for name, value in changed.items()) or "defaults",
+)
+def test_train__steps_are_those_of_the_paper(changed: dict[str, Any]) -> None:
+    assert_steps_agree(small_data(), settings(**changed))
+
+
+def test_train__steps_of_fully_labeled_data() -> None:
+    """One pass over the labeled rows; the remainder of one joins the batch before it."""
+    data = small_data(labels=(0, 1, 2, 0, 1, 2, 0))
+    assert_steps_agree(data, settings(batch_size=3, consistency_weight=1.0))
+
+
+def test_train__steps_of_colour_images_with_a_decoder_of_convolutions() -> None:
+    assert_steps_agree(small_data(size=(9, 10), channels=3), settings(network="mlp"))
+
+
+@pytest.mark.parametrize("epsilon_pass", ["train", "deterministic"])
+def test_train__steps_with_dropout_batch_norm_and_noise(epsilon_pass: str) -> None:
+    """The 13-layer net: the guider is in evaluation mode, the learner's ε in training mode unless asked."""
+    config = settings(network="umn13", width=4, epsilon_pass=epsilon_pass, gamma=0.5, optimizer="sgd")
+    assert_steps_agree(small_data(size=(12, 12)), config)
+
+
+def percentile(values: np.ndarray) -> np.ndarray:
+    """(values below + half of the equal ones) / number, among those that are numbers."""
+    known = [value for value in values if not np.isnan(value)]
+    return np.array([(np.sum(known < v) + np.sum(known == v) / 2) / len(known) for v in values])
+
+
+def margin(log_probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Given class minus the best other; NaN without a label."""
+    found = np.full(len(labels), np.nan)
+    for row, label in enumerate(labels):
+        if label >= 0:
+            found[row] = log_probs[row, label] - np.delete(log_probs[row], label).max()
+    return found
+
+
+@pytest.mark.parametrize("aggregate", ["ema", "final", "first_third", "max"])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"rotations": 2, "views": 3},
+        {"rotations": 2, "views": 2, "input_noise": 0.5, "standardized": False},
+        {"method": "mean_teacher", "rotations": 2},
+        {},
+    ],
+    ids=["two rotations", "noise", "teacher alone", "one rotation"],
+)
+def test_train__verdict_is_the_mean_of_guider_and_learner_where_hidden(
+    changed: dict[str, Any], aggregate: str
+) -> None:
+    """ε and margins of every epoch, and the final views, each from the model that had the label hidden."""
+    config = settings(**{"epochs": 4, "learning_rate": 4e-3, "epsilon_aggregate": aggregate, **changed})
+    data = small_data(heldout=7)
+    labels, num = data.given_labels, data.num_samples
+    with in_double():
+        literal, _, _, records, result = trained(data, config)
+        judge = hidden_in(labels, config.rotations, SEED)
+        epsilon, margins = np.full((4, num), np.nan), np.full((4, num), np.nan)
+        for epoch in range(4):
+            for one in literal:
+                one.epoch(epoch)
+            agreed = []
+            for row in np.flatnonzero(labels >= 0):
+                one = literal[judge[row]]
+                guider, learner = (one.log_probs(which)[row] for which in ("guider", "learner"))
+                label = labels[row]
+                epsilon[epoch, row] = abs(np.exp(guider[label]) - np.exp(learner[label]))
+                both = guider if config.method == "mean_teacher" else (guider + learner) / 2
+                margins[epoch, row] = both[label] - np.delete(both, label).max()
+                agreed.append(int(both.argmax()) == label)
+            record = records[epoch]
+            np.testing.assert_allclose(record.signals["epsilon"], epsilon[epoch], rtol=2e-3, atol=1e-6)
+            assert record.metrics["judged_agreement"] == pytest.approx(np.mean(agreed))
+            assert data.evaluation is not None
+            for name, which in (("heldout_accuracy", "guider"), ("heldout_accuracy_learner", "learner")):
+                right = [
+                    one.log_probs(which, data.evaluation.images).argmax(1) == data.evaluation.labels
+                    for one in literal
+                ]
+                assert record.metrics[name] == pytest.approx(np.mean(right))
+        final = {
+            which: np.stack([
+                np.mean([one.log_probs(which, views=config.views)[row] for one in literal], axis=0)
+                if label < 0
+                else literal[judge[row]].log_probs(which, views=config.views)[row]
+                for row, label in enumerate(labels)
+            ])
+            for which in ("guider", "learner")
+        }  # fmt: skip
+        embedding = literal[0].embedding()
+    both = final["guider"] if config.method == "mean_teacher" else (final["guider"] + final["learner"]) / 2
+    probs = {name: np.exp(v) / np.exp(v).sum(1, keepdims=True) for name, v in {**final, "both": both}.items()}
+    np.testing.assert_allclose(result.pred_probs, probs["both"], atol=1e-6)
+    np.testing.assert_allclose(result.embeddings, embedding, atol=1e-5)
+    given = np.arange(num), np.maximum(labels, 0)
+    missing = labels < 0
+    for name in ("guider", "learner"):
+        wanted = np.where(missing, np.nan, probs[name][given])
+        np.testing.assert_allclose(result.signals[f"{name}_probability"], wanted, atol=1e-6)
+    disagree = np.where(missing, np.nan, probs["guider"].argmax(1) != probs["learner"].argmax(1))
+    np.testing.assert_array_equal(result.signals["networks_disagree"], disagree)
+    decays = 0.1 * 0.9 ** np.arange(3, -1, -1)
+    wanted_epsilon = {
+        "ema": (decays[:, None] * epsilon).sum(0) / (1 - 0.9**4),
+        "final": epsilon[3],
+        "first_third": epsilon[:2].mean(0),
+        "max": epsilon.max(0),
+    }[aggregate]
+    np.testing.assert_allclose(result.signals["epsilon"], wanted_epsilon, atol=1e-6)
+    evidence = [margins.mean(0), margin(final["guider"], labels)]
+    if config.method != "mean_teacher":
+        evidence.append(margin(final["learner"], labels))
+    trust = np.where(missing, np.nan, np.mean([percentile(values) for values in evidence], axis=0))
+    np.testing.assert_allclose(result.trust_score, trust, atol=1e-6)
+    assert result.is_out_of_sample == (config.rotations > 1)

@@ -12,9 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from auditor.audits import own_models, plan, statements, worker
-from auditor.catalog import audits, datasets, jobs
+from auditor.catalog import audits, datasets, jobs, records
 from auditor.catalog.db import session
-from auditor.catalog.models import DatasetTable
 from auditor.errors import AuditFailedError, JobRefusedError
 from auditor.importing import imports
 from auditor.jobs import KINDS
@@ -35,7 +34,7 @@ class Dataset:
         return self._row.name
 
     @property
-    def table(self) -> DatasetTable:
+    def table(self) -> records.Dataset:
         """The dataset's row in the catalog."""
         return self._row
 
@@ -167,7 +166,6 @@ def remove(name: str) -> None:
     """
     with session() as open_session:
         dataset = datasets.get(open_session, name)
-        assert dataset.id is not None
         datasets.lock(open_session, dataset.id)  # in SQLite nobody starts an audit after this look at them
         found = audits.of_dataset(open_session, dataset.id)
         for audit in found:
@@ -179,7 +177,7 @@ def remove(name: str) -> None:
                 raise JobRefusedError(f"{KINDS[job.kind].title} of {name} is {state}; cancel it first.")
         datasets.remove(open_session, dataset.id)
         others = datasets.list_all(open_session)
-    gone = [settings().audit_folder(audit.id or 0) for audit in found]
+    gone = [settings().audit_folder(audit.id) for audit in found]
     gone += [settings().job_folder(job.id) for job in known_jobs]
     gone.append(settings().dataset_folder(dataset.id))
     upload = _upload_of(dataset)
@@ -189,7 +187,7 @@ def remove(name: str) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _upload_of(dataset: DatasetTable) -> Path | None:
+def _upload_of(dataset: records.Dataset) -> Path | None:
     """The folder of the upload that the dataset was imported from; None for a source of the user's own."""
     folder = Path(dataset.source).parent
     return folder if folder.parent == settings().uploads else None

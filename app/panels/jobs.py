@@ -12,7 +12,7 @@ from app.session import words
 from app.session.failures import shown
 from app.session.words import plain
 from auditor import jobs
-from auditor.catalog.models import DatasetTable
+from auditor.catalog.records import Dataset
 from auditor.jobs import Job, Overview
 
 POLL_S = 0.5
@@ -24,7 +24,7 @@ Find = Callable[[], list[Overview]]
 def start_button(
     label: str,
     kind: str,
-    dataset: DatasetTable,
+    dataset: Dataset,
     *,
     arguments: dict[str, Any] | None = None,
     who: str | None = None,

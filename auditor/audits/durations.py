@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlmodel import Session, col, select
+from sqlmodel import Session
 
-from auditor.catalog import audits
+from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
-from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable
+from auditor.catalog.records import Audit, Dataset, EngineRun
 
 ROUGH_S = {"quick": 45.0, "standard": 600.0, "paper": 7_200.0}
 """Seconds an engine takes for 2,000 grey images of 28 pixels on two CPU cores, by preset."""
 ROUGH_WORK = 2_000 * 28 * 28
 
 
-def seconds(dataset: DatasetTable, engines: Sequence[str], preset: str) -> tuple[float, bool]:
+def seconds(dataset: Dataset, engines: Sequence[str], preset: str) -> tuple[float, bool]:
     """(estimated seconds, whether every engine was timed on this machine before)."""
     with session() as open_session:
         known = timed_before(open_session, dataset, preset)
@@ -24,25 +24,16 @@ def seconds(dataset: DatasetTable, engines: Sequence[str], preset: str) -> tuple
 
 
 def timed_before(
-    open_session: Session, dataset: DatasetTable, preset: str, device: str | None = None
+    open_session: Session, dataset: Dataset, preset: str, device: str | None = None
 ) -> dict[str, float]:
     """Seconds for the dataset by engine, from its newest finished run with that preset (and device)."""
-    statement = (
-        select(EngineRunTable.engine, EngineRunTable.seconds, DatasetTable)
-        .join(AuditTable, col(AuditTable.id) == EngineRunTable.audit_id)
-        .join(DatasetTable, col(DatasetTable.id) == AuditTable.dataset_id)
-        .where(EngineRunTable.status == "finished", AuditTable.preset == preset)
-        .order_by(col(AuditTable.id))
-    )
-    if device is not None:
-        statement = statement.where(AuditTable.device == device)
     return {
-        engine: spent / _work(trained_on) * _work(dataset)
-        for engine, spent, trained_on in open_session.exec(statement)
+        run.engine: run.seconds / _work(trained_on) * _work(dataset)
+        for run, trained_on in audits.finished_runs(open_session, preset, device)
     }
 
 
-def left(open_session: Session, audit: AuditTable, runs: Sequence[EngineRunTable]) -> float | None:
+def left(open_session: Session, audit: Audit, runs: Sequence[EngineRun]) -> float | None:
     """Seconds until all of the audit's runs are done; None where nothing tells.
 
     A run without an epoch is taken to last as long as its engine did here before; where it never ran here, as
@@ -52,8 +43,7 @@ def left(open_session: Session, audit: AuditTable, runs: Sequence[EngineRunTable
     waiting = [run.engine for run in runs if run.engine not in begun]
     known: dict[str, float] = {}
     if waiting:
-        dataset = open_session.get(DatasetTable, audit.dataset_id)
-        assert dataset is not None
+        dataset = datasets.by_id(open_session, audit.dataset_id)
         known = timed_before(open_session, dataset, audit.preset, audit.device)
     if begun:
         mean = sum(run.seconds + begun[run.engine] for run in runs if run.engine in begun) / len(begun)
@@ -63,5 +53,5 @@ def left(open_session: Session, audit: AuditTable, runs: Sequence[EngineRunTable
     return float(sum(begun.values()) + sum(known[engine] for engine in waiting))
 
 
-def _work(dataset: DatasetTable) -> float:
+def _work(dataset: Dataset) -> float:
     return float(dataset.num_samples * dataset.height * dataset.width * dataset.channels)

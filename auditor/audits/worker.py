@@ -22,7 +22,7 @@ from auditor.audits import arrays as results
 from auditor.audits import embedding, plan, settle
 from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
-from auditor.catalog.models import AuditTable, DatasetTable, EpochTable, now
+from auditor.catalog.records import Audit, Dataset, Epoch, now
 from auditor.errors import AuditFailedError, CatalogBusyError
 from auditor.pictures import cache
 from auditor.progress import Progress
@@ -51,8 +51,7 @@ def work(audit_id: int, tell: jobs.Reporter) -> None:
     """
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
-        dataset = open_session.get(DatasetTable, audit.dataset_id)
-        assert dataset is not None
+        dataset = datasets.by_id(open_session, audit.dataset_id)
         audits.set_status(open_session, audit_id, "running", started_at=audit.started_at or now(), error=None)
     with _explaining(audit_id):
         for done, name in enumerate(audit.engines):
@@ -61,7 +60,7 @@ def work(audit_id: int, tell: jobs.Reporter) -> None:
         jobs.patiently(lambda: _finish(audit_id))
 
 
-def _tell(tell: jobs.Reporter, audit: AuditTable, done: int, part: float) -> None:
+def _tell(tell: jobs.Reporter, audit: Audit, done: int, part: float) -> None:
     """``part`` of the engine under way is done, after ``done`` engines; ``durations`` knows the time left."""
     tell(Progress(f"training {audit.engines[done]}", done + part, len(audit.engines), None))
 
@@ -71,8 +70,7 @@ def _finish(audit_id: int) -> None:
         audits.set_status(open_session, audit_id, "finished", finished_at=now())
 
 
-def _run_engine(audit: AuditTable, dataset: DatasetTable, name: str, tell: Callable[[float], None]) -> None:
-    assert audit.id is not None
+def _run_engine(audit: Audit, dataset: Dataset, name: str, tell: Callable[[float], None]) -> None:
     audit_id = audit.id
     with session() as open_session:
         row = audits.run(open_session, audit_id, name)
@@ -131,7 +129,7 @@ class _EpochWatch:
     ) -> None:
         self._audit_id, self._engine, self._tell = audit_id, engine, tell
         self._earlier, self._began = seconds, time.monotonic()
-        self._waiting: list[EpochTable] = []
+        self._waiting: list[Epoch] = []
         self._is_right: NDArray[np.bool_] | None = None
         if true_labels is not None:
             labels, _ = results.trained_labels(audit_id)
@@ -149,7 +147,7 @@ class _EpochWatch:
             if kept.sum() > 0:
                 metrics["label_precision"] = float((kept * self._is_right).sum() / kept.sum())
         self._waiting.append(
-            EpochTable(
+            Epoch(
                 audit_id=self._audit_id,
                 engine=self._engine,
                 stage=record.stage,
@@ -211,5 +209,4 @@ class _explaining:  # noqa: N801 - reads as a statement
             audits.set_status(open_session, self._audit_id, status, error=error)
             for row in audits.runs(open_session, self._audit_id):
                 if row.status == "running":
-                    row.status, row.error = status, error
-                    open_session.add(row)
+                    audits.set_run(open_session, self._audit_id, row.engine, status=status, error=error)

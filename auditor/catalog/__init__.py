@@ -6,7 +6,6 @@ __all__ = [
     "db",
     "draws",
     "jobs",
-    "models",
     "records",
     "reviews",
     "scores",

@@ -14,12 +14,8 @@ from sqlalchemy import JSON, BigInteger, Column, DateTime, Index
 from sqlalchemy.types import TypeDecorator
 from sqlmodel import Field, SQLModel
 
+from auditor.catalog.records import now
 from auditor.vocabulary import SUSPECT
-
-
-def now() -> datetime:
-    """The current time in UTC."""
-    return datetime.now(tz=UTC)
 
 
 class UtcDateTime(TypeDecorator[datetime]):

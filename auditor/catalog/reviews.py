@@ -7,7 +7,6 @@ another one back. ``DecisionTable`` is read from it and can be made again at any
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -16,14 +15,14 @@ from sqlalchemy import delete, func, insert
 from sqlmodel import Session, select
 
 from auditor.catalog.models import DecisionTable, ReviewTable
-from auditor.catalog.records import NewReview, Review
+from auditor.catalog.records import NewReview, Review, names_of, values_of
 from auditor.vocabulary import BLIND, NOT_CLEAR, SUSPECT, UNDO, UNSEEN
 
 AT_ONCE = 900
 """Parameters that every SQLite takes in one statement."""
 REVIEWED = (SUSPECT, UNSEEN)
 """The kinds of decisions that are no blind verdict."""
-FIELDS = tuple(one.name for one in dataclasses.fields(Review))
+FIELDS = names_of(Review)
 COLUMNS = tuple(getattr(ReviewTable, name) for name in FIELDS)
 TABLE = DecisionTable.__table__
 
@@ -33,12 +32,11 @@ def append(session: Session, new: NewReview) -> Review:
 
     The caller holds ``datasets.lock``: of two first decisions on a sample each would find none before it.
     """
-    values = {one.name: getattr(new, one.name) for one in dataclasses.fields(NewReview)}
+    values = values_of(new)
     row = ReviewTable(**values)
     session.add(row)
     session.flush()
-    # The time as the database keeps it.
-    written = Review(id=int(row.id or 0), **values)
+    written = Review(id=int(row.id), **values)
     _refresh(session, new.dataset_id, new.sample_id)
     return written
 

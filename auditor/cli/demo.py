@@ -144,7 +144,6 @@ def _free_name() -> str:
             if not datasets.exists(open_session, name):
                 return name
             dataset = datasets.get(open_session, name)
-            assert dataset.id is not None
             is_ours = dataset.source == str(settings().home / "demo" / name / "digits.csv")
             judged = reviews.verdicts(open_session, dataset.id).values()
             is_untouched = not reviews.log(open_session, dataset.id, kinds=reviews.REVIEWED) and all(
@@ -200,7 +199,7 @@ def _verify(name: str, audit_id: int, digits: _Digits) -> None:
     draw = random_sample.draw(name, NUM_VERIFIED, seed=SEED)
     for sample_id in draw.sample_ids:
         label = int(digits.true_labels[sample_id])
-        random_sample.record(draw.id or 0, sample_id, "label", label=label, reviewer=REVIEWER)
+        random_sample.record(draw.id, sample_id, "label", label=label, reviewer=REVIEWER)
     settle.settle(audit_id)
     standing = statements.load(audit_id)
     click.echo(statements.noise_rate(standing).sentence)

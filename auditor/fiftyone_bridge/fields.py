@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from auditor.audits import arrays
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
-from auditor.catalog.models import AuditTable, DatasetTable
-from auditor.catalog.records import Review
+from auditor.catalog.records import Audit, Dataset, Review
 from auditor.errors import NotFoundError
 from auditor.outputs.export import SIGNAL_COLUMNS
 from auditor.pictures import cache
@@ -57,8 +56,8 @@ DESCRIPTIONS = {
 class Columns:
     """One value a sample and field; None where there is none."""
 
-    dataset: DatasetTable
-    audit: AuditTable
+    dataset: Dataset
+    audit: Audit
     values: dict[str, list[Any]]
     kinds: dict[str, str]
     """Field -> ``float``, ``int``, ``bool`` or ``str``."""
@@ -82,9 +81,7 @@ def load(name: str) -> Columns:
     """
     with session() as open_session:
         dataset = datasets.get(open_session, name)
-        assert dataset.id is not None
         audit = audits.require_finished(open_session, dataset)
-        assert audit.id is not None
         given = datasets.given_labels(open_session, dataset.id)
         splits = datasets.splits(open_session, dataset.id).tolist()
         table = scores.table(open_session, audit.id)
@@ -129,13 +126,12 @@ def load(name: str) -> Columns:
     )
 
 
-def image_paths(dataset: DatasetTable) -> Iterator[str]:
+def image_paths(dataset: Dataset) -> Iterator[str]:
     """Path of every sample's image file, in order; images inside a zip or Parquet are taken out once.
 
     Raises:
         NotFoundError: an image is not where it was.
     """
-    assert dataset.id is not None
     with session() as open_session:
         for sample in datasets.iterate_samples(open_session, dataset.id):
             yield str(cache.extracted_path(dataset, sample))
@@ -158,7 +154,6 @@ def map_and_embeddings(
     columns: Columns,
 ) -> tuple[str, NDArray[np.float32], NDArray[np.float32]] | None:
     """The first engine that has both: its name, its map (N, 2) and its embeddings (N, D)."""
-    assert columns.audit.id is not None
     for engine in columns.engines:
         try:
             points = arrays.map_points(columns.audit.id, engine)

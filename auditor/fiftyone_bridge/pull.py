@@ -18,8 +18,7 @@ from sqlmodel import Session
 
 from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
-from auditor.catalog.models import DatasetTable
-from auditor.catalog.records import NewReview, Review
+from auditor.catalog.records import Dataset, NewReview, Review
 from auditor.errors import ReviewError
 from auditor.fiftyone_bridge import database, processes, push
 from auditor.fiftyone_bridge.fields import BASE, INDEX, decision_values
@@ -104,12 +103,11 @@ def pull(name: str, *, reviewer: str, to: str | None = None, progress: OnProgres
 
 
 def pull_samples(
-    target: Any, samples: Any, dataset: DatasetTable, *, reviewer: str, progress: OnProgress | None = None
+    target: Any, samples: Any, dataset: Dataset, *, reviewer: str, progress: OnProgress | None = None
 ) -> Pulled:
     """The same for some ``samples`` of the FiftyOne dataset ``target`` (a view of it, or itself)."""
     if not reviewer.strip():
         raise ReviewError("A decision needs the reviewer's name; pass --reviewer NAME.")
-    assert dataset.id is not None
     here = read_samples(samples)
     with session() as open_session:
         work = _understood(open_session, dataset, here, reviewer.strip(), progress)
@@ -126,9 +124,8 @@ def pull_samples(
     )
 
 
-def mirror(target: Any, dataset: DatasetTable, sample_ids: Sequence[int], here: Here | None = None) -> None:
+def mirror(target: Any, dataset: Dataset, sample_ids: Sequence[int], here: Here | None = None) -> None:
     """Let these samples in FiftyOne say what stands in the catalog."""
-    assert dataset.id is not None
     if not sample_ids:
         return
     here = here or read_samples(target.match({INDEX: {"$in": list(sample_ids)}}))
@@ -154,9 +151,8 @@ def mirror(target: Any, dataset: DatasetTable, sample_ids: Sequence[int], here: 
 
 
 def _understood(
-    open_session: Session, dataset: DatasetTable, here: Here, reviewer: str, progress: OnProgress | None
+    open_session: Session, dataset: Dataset, here: Here, reviewer: str, progress: OnProgress | None
 ) -> _Work:
-    assert dataset.id is not None
     names, work = dataset.class_names, _Work()
     classes = {class_name: label for label, class_name in enumerate(names)}
     given_labels = datasets.given_labels(open_session, dataset.id)
@@ -182,7 +178,7 @@ def _understood(
 
 def _settle(
     open_session: Session,
-    dataset: DatasetTable,
+    dataset: Dataset,
     work: _Work,
     here: Here,
     i: int,
@@ -192,7 +188,6 @@ def _settle(
     reviewer: str,
 ) -> None:
     """Put one sample's decision where it belongs: recorded, taken back, the same as ours, or overruled."""
-    assert dataset.id is not None
     work.settled.append(i)
     row = {
         "sample_id": i,
@@ -238,14 +233,11 @@ def _same(said: Said, standing: Review | None) -> bool:
     return TAG_OF[standing.decision] == said.decision and standing.label == said.label
 
 
-def _ours(
-    open_session: Session, dataset: DatasetTable, i: int, standing: Review | None
-) -> tuple[str, datetime]:
+def _ours(open_session: Session, dataset: Dataset, i: int, standing: Review | None) -> tuple[str, datetime]:
     """What stands in the catalog and since when, in words."""
     if standing is not None:
         words = _words(standing.decision, standing.label, dataset.class_names)
         return f"{words} by {standing.reviewer}", standing.created_at
-    assert dataset.id is not None
     log = reviews.log(open_session, dataset.id, i)
     return f"taken back by {log[-1].reviewer}", log[-1].created_at
 

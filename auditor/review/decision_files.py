@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from auditor import vocabulary
 from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
-from auditor.catalog.models import DatasetTable, now
-from auditor.catalog.records import Review
+from auditor.catalog.records import Dataset, Review, now
 from auditor.errors import ReviewError
 from auditor.review import decisions
 from auditor.tables import read_table, unquoted
@@ -47,7 +46,6 @@ def apply_file(dataset_name: str, path: Path, *, reviewer: str = "", source: str
         )
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
-        assert dataset.id is not None
         by_path = datasets.sample_ids_by_path(open_session, dataset.id)
         given = datasets.given_labels(open_session, dataset.id)
         several = {
@@ -85,7 +83,7 @@ def _without_untouched(
 
 def _parsed_rows(
     table: pd.DataFrame,
-    dataset: DatasetTable,
+    dataset: Dataset,
     by_path: dict[str, int],
     given_labels: NDArray[np.int64],
     stand_at_several: Collection[int],

@@ -22,8 +22,7 @@ from sqlmodel import Session
 
 from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
-from auditor.catalog.models import DatasetTable, now
-from auditor.catalog.records import NewReview, Review
+from auditor.catalog.records import NewReview, Review, now
 from auditor.errors import ReviewError
 from auditor.review import random_sample
 from auditor.vocabulary import (
@@ -280,11 +279,10 @@ def says_same(stands: Review, row: Mapping[str, Any]) -> bool:
 
 
 def _decide(open_session: Session, new: NewReview) -> Decided:
-    dataset = open_session.get(DatasetTable, new.dataset_id)
-    if dataset is None:
+    if not datasets.has(open_session, new.dataset_id):
         raise ReviewError(f"There is no dataset {new.dataset_id}.")
     sample = datasets.sample(open_session, new.dataset_id, new.sample_id)
-    _check(new, dataset.class_names)
+    _check(new, datasets.by_id(open_session, new.dataset_id).class_names)
     if new.decision == RELABEL and new.label == sample.given_label:
         new = dataclasses.replace(new, decision=KEEP)
     if new.decision != RELABEL:

@@ -21,8 +21,7 @@ from sqlmodel import Session
 
 from auditor.catalog import datasets, draws, reviews
 from auditor.catalog.db import session
-from auditor.catalog.models import DatasetTable, DrawTable, SampleTable
-from auditor.catalog.records import NewReview, Review
+from auditor.catalog.records import Draw, NewDraw, NewReview, Review, Sample
 from auditor.errors import VerificationError, cannot_write
 from auditor.files import written_whole
 from auditor.statistics import NO_CLASS, UNSURE, Verified
@@ -37,7 +36,7 @@ COLUMNS = ("draw_id", "sample_id", "filepath", "given_label", "verdict_label")
 """Of a draw's file; ``filepath`` and ``given_label`` may be left out of one that comes back."""
 
 
-def draw(dataset_name: str, size: int, *, seed: int = 0) -> DrawTable:
+def draw(dataset_name: str, size: int, *, seed: int = 0) -> Draw:
     """Draw ``size`` labeled samples that no earlier draw holds, uniformly at random.
 
     Because earlier draws were uniform too, all draws together are again a uniform sample.
@@ -49,7 +48,7 @@ def draw(dataset_name: str, size: int, *, seed: int = 0) -> DrawTable:
         return _draw(open_session, dataset_name, size, seed)
 
 
-def draw_csv(dataset_name: str, size: int, out: Path, *, seed: int = 0, force: bool = False) -> DrawTable:
+def draw_csv(dataset_name: str, size: int, out: Path, *, seed: int = 0, force: bool = False) -> Draw:
     """``draw`` and ``write_csv`` in one: a draw whose file cannot be written is not stored either.
 
     Raises:
@@ -139,15 +138,15 @@ def standing(dataset_id: int, *, trusted: NDArray[np.bool_] | None = None) -> Ve
         labels = [
             UNSURE
             if (row.id, sample) in contradicted
-            else _true_label(done.get((row.id or 0, sample)), int(given[sample]))
+            else _true_label(done.get((row.id, sample)), int(given[sample]))
             for sample in row.sample_ids
         ]
         last = max(
             (place for place, sample in enumerate(row.sample_ids) if (row.id, sample) in done), default=-1
         )
-        seen += [(row.id or 0, place, row.sample_ids[place], labels[place]) for place in range(last + 1)]
+        seen += [(row.id, place, row.sample_ids[place], labels[place]) for place in range(last + 1)]
         if last + 1 == row.size:
-            complete[row.id or 0] = row.size
+            complete[row.id] = row.size
     largest = max(complete, key=complete.__getitem__, default=None)  # the earliest of equals
     ids = np.array([sample for _, _, sample, _ in seen], dtype=np.int64)
     num_drawn = sum(row.size for row in rows)
@@ -217,7 +216,7 @@ def write_csv(draw_id: int, out: Path, *, force: bool = False) -> None:
         _write(open_session, draws.get(open_session, draw_id), out)
 
 
-def write_again(dataset_name: str, draw_id: int, out: Path, *, force: bool = False) -> tuple[DrawTable, int]:
+def write_again(dataset_name: str, draw_id: int, out: Path, *, force: bool = False) -> tuple[Draw, int]:
     """Write the file of an earlier draw once more; returns the draw and how many of its samples are judged.
 
     Verdicts are left out of the file: whoever fills it in stays blind to what others said, and applying an
@@ -229,7 +228,6 @@ def write_again(dataset_name: str, draw_id: int, out: Path, *, force: bool = Fal
     """
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
-        assert dataset.id is not None
         rows = {row.id: row for row in draws.of_dataset(open_session, dataset.id)}
         judged = sum(of_draw == draw_id for of_draw, _ in reviews.verdicts(open_session, dataset.id))
     if draw_id not in rows:
@@ -262,7 +260,6 @@ def apply_csv(dataset_name: str, path: Path, *, reviewer: str) -> dict[str, int]
         raise VerificationError(f"{path} lacks the column {sorted(missing)[0]}; start from `--draw N --out`.")
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
-        assert dataset.id is not None
         rows = draws.of_dataset(open_session, dataset.id)
         ids = sorted({sample for row in rows for sample in row.sample_ids})
         samples = {sample.sample_id: sample for sample in datasets.samples(open_session, dataset.id, ids)}
@@ -302,9 +299,8 @@ def apply_csv(dataset_name: str, path: Path, *, reviewer: str) -> dict[str, int]
     return counts | {f"left to {name}, who judged later": count for name, count in left.items()}
 
 
-def _draw(open_session: Session, dataset_name: str, size: int, seed: int) -> DrawTable:
+def _draw(open_session: Session, dataset_name: str, size: int, seed: int) -> Draw:
     dataset = datasets.get(open_session, dataset_name)
-    assert dataset.id is not None
     datasets.lock(open_session, dataset.id)  # a draw at the same moment would take the same samples
     earlier = draws.of_dataset(open_session, dataset.id)
     drawn = np.array([sample for one in earlier for sample in one.sample_ids], dtype=np.int64)
@@ -314,11 +310,8 @@ def _draw(open_session: Session, dataset_name: str, size: int, seed: int) -> Dra
             f"{size} samples cannot be drawn; {len(pool)} labeled samples are left that were never drawn."
         )
     chosen = np.random.default_rng([seed, len(earlier)]).choice(pool, size=size, replace=False)
-    row = DrawTable(
-        dataset_id=dataset.id, seed=seed, size=size, sample_ids=[int(sample) for sample in chosen]
-    )
-    draws.add(open_session, row)
-    return row
+    row = NewDraw(dataset_id=dataset.id, seed=seed, size=size, sample_ids=[int(sample) for sample in chosen])
+    return draws.add(open_session, row)
 
 
 def _check_out(out: Path, *, force: bool) -> None:
@@ -328,10 +321,9 @@ def _check_out(out: Path, *, force: bool) -> None:
         raise VerificationError(f"{out} exists; choose another name or pass --force.")
 
 
-def _write(open_session: Session, row: DrawTable, out: Path) -> None:
+def _write(open_session: Session, row: Draw, out: Path) -> None:
     """The file is whole or absent; formulas are disarmed as in an export."""
-    dataset = open_session.get(DatasetTable, row.dataset_id)
-    assert dataset is not None
+    dataset = datasets.by_id(open_session, row.dataset_id)
     found = datasets.samples(open_session, row.dataset_id, row.sample_ids)
     try:
         with written_whole(out) as beside, beside.open("w", encoding="utf-8", newline="") as file:
@@ -355,9 +347,9 @@ def _drawn_key(cells: Mapping[Any, Any], drawn: Mapping[int, set[int]], where: s
 
 
 def _check_about(
-    cells: Mapping[Any, Any], sample: SampleTable, draw_id: int, class_names: list[str], where: str
+    cells: Mapping[Any, Any], sample: Sample, draw_id: int, class_names: list[str], where: str
 ) -> None:
-    """``SampleTable.filepath`` is relative to the root, so that a moved root changes nothing here."""
+    """``Sample.filepath`` is relative to the root, so that a moved root changes nothing here."""
     for column, own in (("filepath", sample.filepath), ("given_label", class_names[sample.given_label])):
         if column in cells and own not in readings(str(cells[column])):
             raise VerificationError(
@@ -393,8 +385,7 @@ def _record(
     open_session: Session, draw_id: int, sample_id: int, decision: str, label: int | None, reviewer: str
 ) -> None:
     row = draws.get(open_session, draw_id)
-    dataset = open_session.get(DatasetTable, row.dataset_id)
-    assert dataset is not None
+    dataset = datasets.by_id(open_session, row.dataset_id)
     if sample_id not in row.sample_ids:
         raise VerificationError(f"Sample {sample_id} is not part of draw {draw_id}; only drawn ones count.")
     if decision not in VERDICTS:
@@ -410,10 +401,10 @@ def _record(
     _add_new(open_session, row.dataset_id, (draw_id, sample_id), said, reviewer, stands)
 
 
-def _standing(open_session: Session, row: DrawTable, sample_id: int) -> Review | None:
+def _standing(open_session: Session, row: Draw, sample_id: int) -> Review | None:
     """The verdict that counts on a sample of the draw, or None."""
     log = reviews.log(open_session, row.dataset_id, sample_id)
-    return reviews.latest_verdicts(log).get((row.id or 0, sample_id))
+    return reviews.latest_verdicts(log).get((row.id, sample_id))
 
 
 def _record_all(

@@ -5,17 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from sqlalchemy import text
 
 from auditor.catalog import datasets
 from auditor.catalog.db import close_all, session
-from auditor.catalog.models import AuditTable, DatasetTable, EpochTable
+from auditor.catalog.records import Epoch, NewAudit, NewDataset
 
 
 def add_dataset(name: str = "few", *, num: int = 40) -> int:
     """A dataset of ``num`` samples of class 0 of two, without images."""
-    dataset = DatasetTable(
+    dataset = NewDataset(
         name=name,
         source="nowhere",
         source_kind="folder",
@@ -33,14 +34,15 @@ def add_dataset(name: str = "few", *, num: int = 40) -> int:
         return datasets.create(open_session, dataset, rows)
 
 
-def queued_audit(dataset_id: int = 1) -> AuditTable:
-    """An audit that nothing works on."""
-    return AuditTable(dataset_id=dataset_id, preset="quick", device="cpu", seed=0, engines=["umn"])
+def queued_audit(dataset_id: int = 1, **values: Any) -> NewAudit:
+    """An audit that nothing works on; ``values`` are other fields of it."""
+    plain: dict[str, Any] = {"preset": "quick", "device": "cpu", "seed": 0, "engines": ["umn"]}
+    return NewAudit(dataset_id=dataset_id, **plain | values)
 
 
-def first_epoch(metrics: dict[str, float | None]) -> EpochTable:
+def first_epoch(metrics: dict[str, float | None]) -> Epoch:
     """The first epoch of UMN in audit 1."""
-    return EpochTable(
+    return Epoch(
         audit_id=1,
         engine="umn",
         stage="train",

@@ -154,7 +154,7 @@ def test_verify__classes_that_end_in_a_digit_have_it_as_their_key_and_help_lists
     browser: Any, running: Server
 ) -> None:
     with session() as open_session:
-        datasets.get(open_session, DATASET).class_names = [f"digit {i}" for i in range(10)]
+        datasets.change(open_session, 1, class_names=[f"digit {i}" for i in range(10)])
     random_sample.draw(DATASET, 4)
     page = open_as_ada(browser, running, "verify")
     page.get_by_test_id("judge").wait_for(timeout=WAIT_MS)

@@ -9,7 +9,7 @@ from sqlalchemy import event, text
 from auditor.audits import arrays, embedding
 from auditor.catalog import datasets
 from auditor.catalog.db import session
-from auditor.catalog.models import DatasetTable, SampleTable
+from auditor.catalog.records import NewDataset
 from tests.helpers import Digits
 
 ENGINE = "cross_entropy"
@@ -61,7 +61,7 @@ def test_evidence__copies_are_those_of_the_sample_s_own_group(
 @pytest.mark.usefixtures("home")
 def test_group_members__are_found_by_their_group_and_not_by_reading_the_dataset() -> None:
     with session() as open_session:
-        dataset = DatasetTable(
+        dataset = NewDataset(
             name="copies", source="made", source_kind="folder", root="/", num_samples=9,
             channels=1, height=8, width=8, class_names=["a"],
         )  # fmt: skip
@@ -81,4 +81,4 @@ def test_group_members__are_found_by_their_group_and_not_by_reading_the_dataset(
         assert datasets.group_members(open_session, dataset_id, 1, limit=2) == [1, 4]
         statement = asked[-1].replace("?", "1")
         plan = open_session.execute(text(f"EXPLAIN QUERY PLAN {statement}")).all()
-    assert f"ix_{SampleTable.__tablename__}_duplicate_group" in str(plan)
+    assert "ix_sample_duplicate_group" in str(plan)

@@ -13,7 +13,7 @@ from sqlalchemy import text
 from auditor.audits import worker
 from auditor.catalog import audits, datasets, draws, jobs, reviews
 from auditor.catalog.db import close_all, session
-from auditor.catalog.models import now
+from auditor.catalog.records import now
 from auditor.cli import doctor
 from auditor.errors import AuditorError, JobRefusedError, NotFoundError, ReviewError
 from auditor.review import decisions, random_sample
@@ -110,10 +110,8 @@ def test_run__an_audit_that_runs_on_another_host_is_left_alone(home: Path) -> No
 def running_audit(**values: object) -> None:
     """An audit under way, with these columns of its job."""
     add_dataset()
-    audit = queued_audit()
-    audit.status = "running"
     with session() as open_session:
-        audit_id = audits.create(open_session, audit, [])
+        audit_id = audits.create(open_session, queued_audit(status="running"), [])
         job_id = jobs.create(open_session, "audit", "few", dataset_id=1, audit_id=audit_id)
         jobs.change(open_session, job_id, status="running", **values)
 

@@ -13,8 +13,7 @@ from sqlmodel import Session
 
 from auditor.catalog import reviews
 from auditor.catalog.db import session
-from auditor.catalog.models import DrawTable
-from auditor.catalog.records import Review
+from auditor.catalog.records import Draw, Review
 from auditor.errors import AuditorError, VerificationError
 from auditor.importing import imports
 from auditor.pictures import cache
@@ -34,7 +33,7 @@ def write_rows(path: Path, rows: list[dict[str, str]]) -> None:
         writer.writerows(rows)
 
 
-def decisions_of(draw: DrawTable) -> dict[int, str]:
+def decisions_of(draw: Draw) -> dict[int, str]:
     """What people answered in a draw by sample_id; ``label`` where they named a class."""
     answers = {"keep": "label", "relabel": "label"}
     with session() as open_session:
@@ -137,7 +136,7 @@ def test_apply_csv__a_row_that_is_there_again_unjudged_does_no_harm(
     assert random_sample.apply_csv("digits", path, reviewer="ada") == {"judged": 1, "not judged": 4}
 
 
-def filled(draw: DrawTable, path: Path, said: str) -> Path:
+def filled(draw: Draw, path: Path, said: str) -> Path:
     rows = [f"{draw.id},{sample},{said}" for sample in draw.sample_ids]
     path.write_text("draw_id,sample_id,verdict_label\n" + "\n".join(rows) + "\n")
     return path

@@ -11,11 +11,18 @@ import sys
 from pathlib import Path
 
 import streamlit as st
+from starlette.middleware import Middleware
 
 # `streamlit run app/main.py` puts app/ on the path; the packages lie one folder above.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from app.server.gate import Gate
 from app.server.routes import ROUTES
 from app.session import failures
 
-app = st.App(Path(__file__).with_name("frame.py"), routes=ROUTES, on_script_error=failures.show)
+app = st.App(
+    Path(__file__).with_name("frame.py"),
+    routes=ROUTES,
+    middleware=[Middleware(Gate)],
+    on_script_error=failures.show,
+)

@@ -13,7 +13,8 @@ def main() -> None:
     try:
         cli.main(prog_name="auditor", standalone_mode=True)
     except AuditorError as error:
-        print(f"auditor: {error}", file=sys.stderr)
+        option = f" See --{error.field.replace('_', '-')}." if error.field else ""
+        print(f"auditor: {error}{option}", file=sys.stderr)
         sys.exit(1)
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from auditor.audits import own_models, plan, statements, worker
+from auditor.backbones import features as feature_files
 from auditor.catalog import audits, datasets, jobs, records
 from auditor.catalog.db import session
 from auditor.errors import AuditFailedError, JobRefusedError
@@ -47,12 +48,27 @@ class Dataset:
         seed: int = 0,
         options: Mapping[str, Mapping[str, Any]] | None = None,
         map_method: str = "umap",
+        backbone: str | None = None,
+        weights: str | Path | None = None,
+        features: NDArray[np.floating] | None = None,
     ) -> int:
         """Train the engines in this process and score every label; returns the audit's id.
+
+        ``backbone``: a pretrained network such as ``"timm:mobilenetv3_large_100"`` on whose features the engines
+        train, with ``weights`` from a file; default one whose weights are here, ``"none"``: from scratch.
+        ``features``: your own in its place, (N, D) or (N, V, D) numbers in the dataset's order.
 
         Raises:
             AuditFailedError: it could not be finished; ``worker.run(id)`` goes on with it.
         """
+        source: feature_files.FeatureSource | None
+        if features is not None:
+            if backbone is not None:
+                raise AuditFailedError("features take the place of a backbone; give one of them.")
+            row = self._row
+            source = feature_files.add_own(row.id, row.num_samples, features, name="array")
+        else:
+            source = feature_files.choose(backbone, None if weights is None else Path(weights))
         audit_id = plan.plan(
             self.name,
             engines,
@@ -61,6 +77,7 @@ class Dataset:
             seed=seed,
             options=options,
             map_method=map_method,
+            features=source,
         )
         worker.run(audit_id)
         return audit_id

@@ -53,16 +53,22 @@ class EngineChoice:
     title: str
     paper: str
     signals: Mapping[str, SignalSpec]
+    needs_features: bool
+    """Works on features of a backbone only."""
 
 
-def engine_choices() -> list[EngineChoice]:
-    """Every engine of the registry in the order of ``DEFAULT_ENGINES``."""
+def engine_choices(*, on_features: bool = True) -> list[EngineChoice]:
+    """Every engine of the registry in the order of ``DEFAULT_ENGINES``; without features those that do without."""
     from engines.registry import ENGINES
 
     names = [name for name in DEFAULT_ENGINES if name in ENGINES]
     names += [name for name in ENGINES if name not in names]
     specs = [ENGINES[name] for name in names]
-    return [EngineChoice(s.name, s.title, s.paper, dict(s.signals)) for s in specs]
+    return [
+        EngineChoice(spec.name, spec.title, spec.paper, dict(spec.signals), spec.needs_features)
+        for spec in specs
+        if on_features or not spec.needs_features
+    ]
 
 
 @dataclass(frozen=True)
@@ -153,13 +159,14 @@ def machine() -> tuple[dict[str, str], str]:
 
 def train(
     engine: str,
-    images: NDArray[np.uint8],
+    images: NDArray[np.uint8] | None,
     labels: NDArray[np.int64],
     num_classes: int,
     *,
     config: Mapping[str, Any],
     trusted: NDArray[np.bool_] | None = None,
     evaluation: tuple[NDArray[np.uint8], NDArray[np.int64]] | None = None,
+    features: NDArray[np.floating] | None = None,
     seed: int = 0,
     device: str = "auto",
     on_epoch: Callable[[EpochRecord], None] | None = None,
@@ -183,6 +190,7 @@ def train(
         num_classes=num_classes,
         trusted=trusted,
         evaluation=None if evaluation is None else EvaluationSet(*evaluation),
+        features=features,
     )
     try:
         return spec.train(
@@ -228,9 +236,11 @@ class FileCheckpoint:
 
 
 def configs(
-    names: Sequence[str], preset: str, options: Mapping[str, Mapping[str, Any]]
+    names: Sequence[str], preset: str, options: Mapping[str, Mapping[str, Any]], *, on_features: bool = False
 ) -> dict[str, dict[str, Any]]:
     """Every field of each engine's config, as plain values: the preset with ``options`` applied.
+
+    ``on_features``: what the preset means on features of a backbone.
 
     Raises:
         AuditFailedError: an unknown engine, preset or field (the text names the nearest), a field of an
@@ -250,9 +260,13 @@ def configs(
         )
     if preset not in PRESETS:
         raise AuditFailedError(f"There is no preset {preset!r}; choose from {', '.join(PRESETS)}.")
+    if not on_features and (lacking := [name for name in names if ENGINES[name].needs_features]):
+        raise AuditFailedError(f"Engine {lacking[0]} needs features; name a backbone, or leave it out.")
     found = {}
     for name in names:
         config = ENGINES[name].config_type.preset(preset)
+        if on_features:
+            config = config.for_features()
         fields = {field.name for field in dataclasses.fields(config)}
         wrong = [key for key in options.get(name, {}) if key not in fields]
         if wrong:

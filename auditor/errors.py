@@ -6,7 +6,15 @@ from pathlib import Path
 
 
 class AuditorError(Exception):
-    """Base of every error that a screen or the command line shows as one friendly line."""
+    """Base of every error that a screen or the command line shows as one friendly line.
+
+    The text speaks of the thing. ``field`` is the parameter that mends it, such as ``label_column``: the command
+    line adds its option and a page adds its own field.
+    """
+
+    def __init__(self, text: str = "", *, field: str | None = None) -> None:
+        super().__init__(text)
+        self.field = field
 
 
 class NotFoundError(AuditorError):
@@ -43,6 +51,10 @@ class VerificationError(AuditorError):
 
 class ExportRefusedError(AuditorError):
     """The export would lose or overwrite something, or has nothing to write."""
+
+
+class WeightsError(AuditorError):
+    """Weights of a backbone cannot be fetched; nothing was kept."""
 
 
 class FiftyOneError(AuditorError):

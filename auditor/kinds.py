@@ -1,27 +1,21 @@
-"""What each kind of job does with its arguments, and what is kept of its result."""
+"""What each kind of job does with its arguments, and what is kept of its result.
+
+Modules are imported inside the functions: no job waits for what only another kind needs.
+"""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from auditor import jobs
-from auditor.audits import worker
+from auditor import jobs, processes
 from auditor.catalog import datasets
 from auditor.catalog import jobs as catalog_jobs
 from auditor.catalog.db import session
 from auditor.errors import ImportRefusedError
-from auditor.experiments import before_after
-from auditor.fiftyone_bridge import sync
-from auditor.importing import imports
 from auditor.jobs import KINDS, Job, Reporter
-from auditor.outputs import export, report
 from auditor.settings import settings
-
-NICENESS = 5
-"""Work that trains yields to the app and to whatever else a person does at the machine."""
 
 Work = Callable[[Job, Reporter], dict[str, Any] | None]
 
@@ -38,12 +32,14 @@ def run(job_id: int) -> None:
 
 def _work(job: Job, tell: Reporter) -> dict[str, Any] | None:
     if KINDS[job.kind].goes_on:  # what goes on after a kill is what trains
-        os.nice(NICENESS)
+        processes.yield_to_others()
     return WORK[job.kind](job, tell)
 
 
 def _import(job: Job, tell: Reporter) -> dict[str, Any]:
     """``source``, ``options`` of ``import_dataset``."""
+    from auditor.importing import imports
+
     try:
         found = imports.import_dataset(
             job.arguments["source"], name=job.name, progress=tell, **job.arguments["options"]
@@ -60,12 +56,16 @@ def _import(job: Job, tell: Reporter) -> dict[str, Any]:
 
 
 def _audit(job: Job, tell: Reporter) -> None:
+    from auditor.audits import worker
+
     assert job.audit_id is not None
     worker.work(job.audit_id, tell)
 
 
 def _compare(job: Job, tell: Reporter) -> dict[str, Any]:
     """``preset``, ``device``, ``policy``, ``max_fdr``, ``audit_id``."""
+    from auditor.experiments import before_after
+
     found = before_after.before_after(job.name, on_ready=tell.about, on_progress=tell, **job.arguments)
     return {
         "sentence": found.sentence,
@@ -79,6 +79,8 @@ def _compare(job: Job, tell: Reporter) -> dict[str, Any]:
 
 def _export(job: Job, tell: Reporter) -> dict[str, Any]:
     """``file``: a name whose ending says what is wanted; ``audit_id``, ``policy``, ``max_fdr`` as ``export``."""
+    from auditor.outputs import export, report
+
     out = settings().job_folder(job.id) / job.arguments["file"]
     if out.suffix == ".html":
         report.write_report(job.name, out, audit_id=job.arguments["audit_id"], force=True)
@@ -88,10 +90,14 @@ def _export(job: Job, tell: Reporter) -> dict[str, Any]:
 
 
 def _push(job: Job, tell: Reporter) -> dict[str, Any]:
+    from auditor.fiftyone_bridge import sync
+
     return asdict(sync.push(job.name, progress=tell))
 
 
 def _pull(job: Job, tell: Reporter) -> dict[str, Any]:
+    from auditor.fiftyone_bridge import sync
+
     return asdict(sync.pull(job.name, reviewer=job.who or "fiftyone", progress=tell))
 
 

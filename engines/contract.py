@@ -282,6 +282,8 @@ class EngineSpec:
     train: Train
     signals: Mapping[str, SignalSpec]
     uses_trusted: bool
+    needs_features: bool = False
+    """Works in the feature space of a backbone only, never on images."""
 
 
 FINITE_CHECK_BYTES = 2**24

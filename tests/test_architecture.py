@@ -45,16 +45,16 @@ FLOORS = {
         ("outputs",),
         ("importing",),
         ("audits",),
-        ("jobs", "pictures", "review"),
+        ("backbones", "jobs", "pictures", "review"),
         ("catalog",),
         ("statistics",),
-        ("engine_bridge", "tables"),
+        ("backbone_bridge", "engine_bridge", "tables"),
         ("errors", "files", "processes", "progress", "settings", "vocabulary", "wording"),
     ),
     "engines": (
         ("registry",),
-        ("choicenet", "coteaching", "cross_entropy", "l2b", "umn"),
-        ("meta",),
+        ("choicenet", "coteaching", "cross_entropy", "l2b", "neighbours", "umn"),
+        ("backbones", "meta"),
         ("shared",),
         ("networks",),
         ("contract", "metrics"),
@@ -69,6 +69,7 @@ EXCEPTIONS = {
     # Reads torchvision's own data sets by name; torchvision is imported when such a source is opened.
     "auditor/pictures/sources/torchvision_sets.py": {"torchvision"},
 }
+BRIDGES = ("engine_bridge.py", "backbone_bridge.py")
 FIFTYONE_AT_HOME = ("auditor/fiftyone_bridge/", "auditor/pictures/sources/fiftyone_sets.py")
 LAZY_FACES = {"auditor", "engines"}
 """Faces that load what they name when it is asked for; they stand above every floor."""
@@ -244,13 +245,14 @@ def test_face__names_what_exists(package: str) -> None:
 
 @pytest.mark.parametrize("path", layer_files("auditor"), ids=_id)
 def test_auditor__imports_engines_in_the_bridge_only(path: Path) -> None:
-    if path.name == "engine_bridge.py":
+    if path.name in BRIDGES:
         return
-    assert "engines" not in packages_of(imports_of(path)), f"{_id(path)}: only engine_bridge.py may"
+    assert "engines" not in packages_of(imports_of(path)), f"{_id(path)}: only {BRIDGES} may"
 
 
-def test_engine_bridge__does_not_load_engines_at_import() -> None:
-    path = ROOT / "auditor" / "engine_bridge.py"
+@pytest.mark.parametrize("name", BRIDGES)
+def test_bridge__does_not_load_engines_at_import(name: str) -> None:
+    path = ROOT / "auditor" / name
     top = "\n".join(
         ast.unparse(node)
         for node in ast.parse(path.read_text()).body

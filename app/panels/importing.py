@@ -54,7 +54,7 @@ def _draw_result(job: jobs.Job) -> None:
     report = (job.result or {})["report"]
     st.success(f"{plain(job.name)}: {_told(report)}")
     for note in report["notes"]:
-        st.caption(plain(words.on_the_page(note)))
+        st.caption(plain(note))
     if st.button("Start an audit", key=f"import_audit_{job.id}", type="primary"):
         state.go_to_dataset(job.name)
         jobs.remove(job.id)

@@ -8,11 +8,12 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app.session import words
+from app.session import failures, words
 from app.session.failures import shown
 from app.session.words import plain
 from auditor import jobs
 from auditor.catalog.records import Dataset
+from auditor.errors import AuditorError
 from auditor.jobs import Job, Overview
 
 POLL_S = 0.5
@@ -83,7 +84,6 @@ def draw_problems(rows: list[tuple[object, object, object]]) -> None:
     """Rows of a source that cannot be used: file, row, what is wrong."""
     st.markdown("**Problems**")
     table = pd.DataFrame(rows, columns=["file", "row", "problem"]).astype(str).replace("None", "")
-    table["problem"] = table.problem.map(words.on_the_page)
     st.dataframe(table, hide_index=True, height=min(240, 40 + 36 * len(rows)))
 
 
@@ -111,7 +111,7 @@ def _draw_one(
             draw_result(job)
         elif seen.is_over:
             tell = st.info if seen.state == "cancelled" else st.error
-            tell(f"{plain(seen.title)}: {plain(words.on_the_page(seen.error or 'it failed'))}")
+            tell(f"{plain(seen.title)}: {plain(_why(seen))}")
         else:
             st.progress(job.progress, text=f"**{plain(seen.title)}** · {_how_far(seen)}")
         if "about" in found:
@@ -125,6 +125,12 @@ def _draw_one(
         st.rerun()
     if found.get("problems"):
         draw_problems(found["problems"])
+
+
+def _why(seen: Overview) -> str:
+    """What ended it, with the page's own field that mends it."""
+    field = (seen.job.result or {}).get("field")
+    return failures.sentence(AuditorError(seen.error or "it failed", field=field))
 
 
 def _how_far(seen: Overview) -> str:

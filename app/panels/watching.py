@@ -35,6 +35,12 @@ def _draw(audit_id: int, was_over: bool) -> None:
         seen = plan.overview(audit_id)
         _head(seen)
         titles = {row.engine: arrays.describe(audit_id, row.engine)["title"] for row in seen.engines}
+        if seen.preparing is not None:
+            first = seen.preparing
+            left = f" · {words.duration(first.seconds_left)} left" if first.seconds_left is not None else ""
+            st.progress(
+                first.progress, text=f"**{plain(first.stage)}** · {words.percent(first.progress)}{left}"
+            )
         for row in seen.engines:
             _bar(row, titles[row.engine])
         if seen.error:

@@ -9,6 +9,7 @@ from app.session import apart, readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
 from auditor.audits import durations, plan
+from auditor.backbones.features import NO_BACKBONE
 from auditor.catalog.records import Dataset
 
 PRESETS = {
@@ -16,7 +17,14 @@ PRESETS = {
     "standard": "standard: what we recommend on a GPU",
     "paper": "paper: each publication's own settings",
 }
+FROM_SCRATCH = "the images, from scratch"
 DEVICES = {"auto": "the fastest there is", "cpu": "CPU", "cuda": "GPU (CUDA)"}
+
+
+@st.cache_data(show_spinner="Looking for weights of backbones …", ttl=60)
+def backbones() -> list[str]:
+    """What is on this machine now."""
+    return apart.backbones()
 
 
 @st.cache_resource(show_spinner="Looking up the engines …")
@@ -27,7 +35,21 @@ def choices() -> list[apart.EngineTitle]:
 
 def start_form(dataset: Dataset) -> None:
     """Choose, see what it costs, start."""
-    known = {choice.name: choice for choice in choices()}
+    here = backbones()
+    backbone = st.selectbox(
+        "What the engines look at",
+        [*here, NO_BACKBONE],
+        format_func=lambda name: FROM_SCRATCH if name == NO_BACKBONE else f"features of {name}",
+        key="audit_backbone",
+    )
+    if not here:
+        st.caption(
+            "With a pretrained backbone they find more wrong labels, in minutes. None has its weights on this "
+            "machine; `auditor weights list` in a terminal shows what there is."
+        )
+    known = {
+        choice.name: choice for choice in choices() if backbone != NO_BACKBONE or not choice.needs_features
+    }
     st.markdown("**Engines**: each trains its own model and judges every label; together they rank.")
     columns = st.columns(len(known))
     chosen = [
@@ -40,7 +62,7 @@ def start_form(dataset: Dataset) -> None:
     device = middle.selectbox("Device", list(DEVICES), format_func=DEVICES.__getitem__, key="audit_device")
     seed = right.number_input("Seed", 0, 2**31 - 1, 0, key="audit_seed")
     options = engine_settings.choose([known[name] for name in chosen], preset)
-    seconds, is_measured = durations.seconds(dataset, chosen, preset)
+    seconds, is_measured = durations.seconds(dataset, chosen, preset, on_features=backbone != NO_BACKBONE)
     basis = "from earlier runs on this machine" if is_measured else "a rough guess for two CPU cores"
     go, note = st.columns([1, 4], vertical_alignment="center")
     note.caption(
@@ -49,7 +71,7 @@ def start_form(dataset: Dataset) -> None:
     )
     if go.button("Start the audit", type="primary", disabled=not chosen, key="audit_start", width="stretch"):
         with st.spinner("Checking the plan …"):
-            audit_id = apart.plan(dataset.name, chosen, preset, device, int(seed), options)
+            audit_id = apart.plan(dataset.name, chosen, preset, device, int(seed), options, backbone)
         plan.start(audit_id)
         st.session_state["next_audit_watched"] = audit_id
         st.rerun()

@@ -64,12 +64,12 @@ def choose_options() -> dict[str, str | None]:
     """How the source is read; empty means found out from the file."""
     with st.expander("How to read it (found out from the file where left empty)"):
         columns = st.columns(3)
-        label = columns[0].text_input(words.FIELDS["--label-column"], key="import_label_column")
-        path = columns[1].text_input(words.FIELDS["--path-column"], key="import_path_column")
+        label = columns[0].text_input(words.FIELDS["label_column"], key="import_label_column")
+        path = columns[1].text_input(words.FIELDS["path_column"], key="import_path_column")
         truth = columns[2].text_input(
-            "Column of known true labels", key="import_true_column", help="for benchmarks only"
+            words.FIELDS["true_label_column"], key="import_true_column", help="for benchmarks only"
         )
-        root = st.text_input(words.FIELDS["--root"], key="import_root")
+        root = st.text_input(words.FIELDS["root"], key="import_root")
     return {
         "label_column": label.strip() or None,
         "path_column": path.strip() or None,
@@ -121,14 +121,14 @@ def offer_import(found: dict[str, Any]) -> None:
     """Name, size and the button that registers it; a name that is taken is told before the button works."""
     seen: previews.Look = found["look"]
     left, middle, right = st.columns([2, 1, 1.4], vertical_alignment="bottom")
-    name = left.text_input("Name of the dataset", max_chars=100, key="import_name").strip()
+    name = left.text_input(words.FIELDS["name"], max_chars=100, key="import_name").strip()
     size = middle.selectbox(
-        "Image size",
+        words.FIELDS["image_size"],
         IMAGE_SIZES,
         format_func=lambda side: f"{side} px" if side else f"auto ({seen.preview.image_size or '?'} px)",
         key="import_size",
     )
-    skip = right.checkbox("Leave out rows with problems", value=False, key="import_skip")
+    skip = right.checkbox(words.FIELDS["skip_bad"], value=False, key="import_skip")
     if seen.preview.num_problems and not skip:
         st.warning(
             f"{words.plural(seen.preview.num_problems, 'problem')} found: "

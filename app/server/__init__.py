@@ -2,6 +2,7 @@
 
 __all__ = [
     "bench",
+    "gate",
     "geometry",
     "pictures",
     "routes",

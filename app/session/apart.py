@@ -14,6 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from auditor import engine_bridge
 from auditor.audits import plan as auditing
+from auditor.backbones import features, shelf, weights
 
 Args = ParamSpec("Args")
 Answer = TypeVar("Answer")
@@ -27,6 +28,7 @@ class EngineTitle:
     title: str
     paper: str
     settings: list[engine_bridge.Setting]
+    needs_features: bool
 
 
 def call(function: Callable[Args, Answer], *args: Args.args, **kwargs: Args.kwargs) -> Answer:
@@ -47,18 +49,30 @@ def plan(
     device: str,
     seed: int,
     options: Mapping[str, Mapping[str, Any]] | None = None,
+    backbone: str = features.NO_BACKBONE,
 ) -> int:
     """Register an audit; nothing runs yet. Returns its id. ``options``: by engine, fields that differ.
+
+    ``backbone``: whose weights are on this machine, or ``"none"``.
 
     Raises:
         AuditorError: as ``auditing.plan``.
     """
-    return call(_plan, name, chosen, preset, device, seed, options)
+    return call(_plan, name, chosen, preset, device, seed, options, backbone)
+
+
+def backbones() -> list[str]:
+    """Those of the short list whose weights are on this machine, the one that is taken by itself first."""
+    return call(_backbones)
+
+
+def _backbones() -> list[str]:
+    return [name for name in shelf.PREFERRED if weights.present(name) is not None]
 
 
 def _engines() -> list[EngineTitle]:
     return [
-        EngineTitle(one.name, one.title, one.paper, engine_bridge.settings_of(one.name))
+        EngineTitle(one.name, one.title, one.paper, engine_bridge.settings_of(one.name), one.needs_features)
         for one in engine_bridge.engine_choices()
     ]
 
@@ -70,5 +84,9 @@ def _plan(
     device: str,
     seed: int,
     options: Mapping[str, Mapping[str, Any]] | None,
+    backbone: str,
 ) -> int:
-    return auditing.plan(name, chosen, preset=preset, device=device, seed=seed, options=options)
+    source = features.choose(backbone)
+    return auditing.plan(
+        name, chosen, preset=preset, device=device, seed=seed, options=options, features=source
+    )

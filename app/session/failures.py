@@ -10,7 +10,7 @@ from logging.handlers import RotatingFileHandler
 
 import streamlit as st
 
-from app.session.words import on_the_page, plain
+from app.session.words import FIELDS, plain
 from auditor.errors import AuditorError
 from auditor.settings import settings
 
@@ -35,7 +35,8 @@ def log_unexpected(error: BaseException) -> str:
 def sentence(error: BaseException) -> str:
     """The one line that a person reads; an unexpected error is logged first."""
     if isinstance(error, AuditorError):
-        return on_the_page(str(error))
+        field = FIELDS.get(error.field or "")
+        return f"{error} See “{field}”." if field else str(error)
     number = log_unexpected(error)
     return f"Something went wrong that should not have. It is logged as {number} in {settings().home / LOG_NAME}."
 

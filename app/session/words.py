@@ -11,20 +11,15 @@ from auditor.wording import plural as plural
 MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~$:&])")
 
 FIELDS = {
-    "--label-column": "Column of labels",
-    "--path-column": "Column of image paths",
-    "--root": "Folder that the paths of a table are relative to",
-    "--image-size": "Image size",
-    "--skip-bad": "Leave out rows with problems",
-    "--name": "Name of the dataset",
+    "label_column": "Column of labels",
+    "path_column": "Column of image paths",
+    "true_label_column": "Column of known true labels",
+    "root": "Root folder of the paths in a table",
+    "image_size": "Image size",
+    "skip_bad": "Leave out rows with problems",
+    "name": "Name of the dataset",
 }
-"""What an option of the command line is called on the import page."""
-OPTION = re.compile(r"(?<![\w-])(" + "|".join(FIELDS) + r")(?![\w-])")
-
-
-def on_the_page(text: str) -> str:
-    """An error's text with the page's fields in place of the command line's options."""
-    return OPTION.sub(lambda found: f"“{FIELDS[found[1]]}”", text)
+"""What a parameter of an import is called on its page."""
 
 
 def plain(text: str) -> str:

@@ -13,24 +13,42 @@ from auditor.catalog.records import Audit, Dataset, EngineRun
 ROUGH_S = {"quick": 45.0, "standard": 600.0, "paper": 7_200.0}
 """Seconds an engine takes for 2,000 grey images of 28 pixels on two CPU cores, by preset."""
 ROUGH_WORK = 2_000 * 28 * 28
+ROUGH_FEATURES_S = {"quick": 10.0, "standard": 60.0, "paper": 300.0}
+"""Seconds an engine takes for 25,000 rows of features on one CPU core, by preset."""
+ROUGH_SAMPLES = 25_000
 
 
-def seconds(dataset: Dataset, engines: Sequence[str], preset: str) -> tuple[float, bool]:
+def seconds(
+    dataset: Dataset, engines: Sequence[str], preset: str, *, on_features: bool = False
+) -> tuple[float, bool]:
     """(estimated seconds, whether every engine was timed on this machine before)."""
     with session() as open_session:
-        known = timed_before(open_session, dataset, preset)
+        known = timed_before(open_session, dataset, preset, on_features=on_features)
     rough = ROUGH_S[preset] * _work(dataset) / ROUGH_WORK
+    if on_features:
+        rough = ROUGH_FEATURES_S[preset] * dataset.num_samples / ROUGH_SAMPLES
     return sum(known.get(name, rough) for name in engines), all(name in known for name in engines)
 
 
 def timed_before(
-    open_session: Session, dataset: Dataset, preset: str, device: str | None = None
+    open_session: Session,
+    dataset: Dataset,
+    preset: str,
+    device: str | None = None,
+    *,
+    on_features: bool = False,
 ) -> dict[str, float]:
-    """Seconds for the dataset by engine, from its newest finished run with that preset (and device)."""
-    return {
-        run.engine: run.seconds / _work(trained_on) * _work(dataset)
-        for run, trained_on in audits.finished_runs(open_session, preset, device)
-    }
+    """Seconds for the dataset by engine, from its newest finished run with that preset (and device).
+
+    Runs on features and on images are told apart: the former depend on the number of samples alone.
+    """
+    known = {}
+    for run, audit, trained_on in audits.finished_runs(open_session, preset, device):
+        if ("features" in audit.options) != on_features:
+            continue
+        share = dataset.num_samples / trained_on.num_samples
+        known[run.engine] = run.seconds * (share if on_features else _work(dataset) / _work(trained_on))
+    return known
 
 
 def left(open_session: Session, audit: Audit, runs: Sequence[EngineRun]) -> float | None:
@@ -44,7 +62,8 @@ def left(open_session: Session, audit: Audit, runs: Sequence[EngineRun]) -> floa
     known: dict[str, float] = {}
     if waiting:
         dataset = datasets.by_id(open_session, audit.dataset_id)
-        known = timed_before(open_session, dataset, audit.preset, audit.device)
+        on_features = "features" in audit.options
+        known = timed_before(open_session, dataset, audit.preset, audit.device, on_features=on_features)
     if begun:
         mean = sum(run.seconds + begun[run.engine] for run in runs if run.engine in begun) / len(begun)
         known = dict.fromkeys(waiting, mean) | known

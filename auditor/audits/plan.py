@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from auditor import engine_bridge, jobs
 from auditor.audits import durations, statements
+from auditor.backbones.features import FeatureSource
 from auditor.catalog import audits, datasets
 from auditor.catalog import jobs as catalog_jobs
 from auditor.catalog.db import session
@@ -60,6 +61,8 @@ class AuditOverview:
     seconds_left: float | None
     """For the whole audit (``durations.left``); None while nothing tells how long an engine will take."""
     error: str | None
+    preparing: EngineProgress | None = None
+    """The embedding of the images by a backbone, while it lasts; ``seconds`` are not counted."""
 
     @property
     def is_over(self) -> bool:
@@ -90,11 +93,13 @@ def plan(
     seed: int = 0,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     map_method: str = "umap",
+    features: FeatureSource | None = None,
 ) -> int:
     """Register an audit and freeze its inputs; nothing runs yet. Returns the audit's id.
 
     ``options``: by engine, config fields that differ from the preset. ``map_method``: ``"umap"`` or ``"pca"``,
-    which lays out a map in a blink where UMAP first compiles for half a minute. Where the audit before this one
+    which lays out a map in a blink where UMAP first compiles for half a minute. ``features``: of a backbone or the
+    user's own, on which all engines train in place of the images. Where the audit before this one
     found ``HEAVY_NOISE``, the plain network is trained in two rounds unless the options say otherwise.
 
     Raises:
@@ -102,11 +107,13 @@ def plan(
         AuditFailedError: an unknown engine, preset, device or config field, labels that cannot be audited,
             or a disk that has no room for them.
     """
-    names = list(engines or [choice.name for choice in engine_bridge.engine_choices()])
+    on_features = features is not None
+    names = list(engines or [each.name for each in engine_bridge.engine_choices(on_features=on_features)])
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
         earlier = audits.latest_finished(open_session, dataset.id)
-    configs = engine_bridge.configs(names, preset, _with_rounds(names, options or {}, earlier))
+    chosen = _with_rounds(names, options or {}, earlier)
+    configs = engine_bridge.configs(names, preset, chosen, on_features=on_features)
     resolved = engine_bridge.resolve_device(device)
     labels, trusted = _inputs(dataset)
     audit = NewAudit(
@@ -115,7 +122,7 @@ def plan(
         device=resolved,
         seed=seed,
         engines=names,
-        options={"map": map_method},
+        options={"map": map_method} | ({} if features is None else {"features": features.as_dict()}),
     )
     runs = [NewEngineRun(engine=name, config=configs[name]) for name in names]
     abouts = {name: json.dumps(engine_bridge.about(name), ensure_ascii=False) for name in names}
@@ -196,6 +203,7 @@ def overview(audit_id: int) -> AuditOverview:
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
         runs = audits.runs(open_session, audit_id)
+        job = catalog_jobs.of_audit(open_session, audit_id)
         total, state = durations.left(open_session, audit, runs), audits.state(open_session, audit)
     rows = [
         EngineProgress(
@@ -204,7 +212,19 @@ def overview(audit_id: int) -> AuditOverview:
         for run in runs
     ]
     error = None if state in ("queued", "running") else audit.error  # that of an earlier attempt
-    return AuditOverview(audit_id, state, rows, total, error)
+    return AuditOverview(audit_id, state, rows, total, error, _preparing(job))
+
+
+EMBEDDING = "embedding images"
+"""How the stage begins in which a backbone sees the images."""
+
+
+def _preparing(job: catalog_jobs.Job | None) -> EngineProgress | None:
+    """The embedding of the images while it lasts."""
+    if job is None or not job.stage.startswith(EMBEDDING):
+        return None
+    status = "running" if job.status in catalog_jobs.AT_WORK else job.status
+    return EngineProgress("features", status, job.stage, job.progress, 0.0, job.seconds_left, None)
 
 
 def _with_rounds(

@@ -53,14 +53,12 @@ def witnesses(audit_id: int, dataset: Dataset) -> list[Witness]:
         AuditFailedError: there is none.
     """
     with session() as open_session:
-        runs = {run.engine: run for run in audits.runs(open_session, audit_id)}
         given = datasets.given_labels(open_session, dataset.id)
     found = [
         Witness(
             name=engine,
             trust_score=arrays.trust(audit_id, engine),
             pred_probs=arrays.pred_probs(audit_id, engine),
-            is_out_of_sample=bool(runs[engine].provenance.get("is_out_of_sample", False)),
         )
         for engine in arrays.engines_of(audit_id)
     ]
@@ -108,7 +106,6 @@ def _summary(found: Consensus) -> dict[str, Any]:
         "witnesses": list(found.witness_names),
         "num_voters": found.num_voters,
         "weights": {name: float(weight) for name, weight in found.weights.items()},
-        "weights_are_learned": found.weights_are_learned,
         "rows_chose_weights": found.learning is not None and bool(found.learning.any()),
         "weights_sentence": found.weights_sentence,
         "rank_correlations": _rounded(found.rank_correlations),

@@ -116,8 +116,7 @@ def load(audit_id: int) -> Standing:
     verified.check(given, len(dataset.class_names))
     may_calibrate = ~verified.trusted_mask
     # Rows that chose between weights learned something even where none were kept.
-    learned = audit.summary.get("weights_are_learned")  # all that audits settled by earlier versions say
-    if audit.summary.get("rows_chose_weights", learned) and verified.calibrates is not None:
+    if audit.summary["rows_chose_weights"] and verified.calibrates is not None:
         may_calibrate &= verified.calibrates
     trust_score = table.trust_score.to_numpy(dtype=np.float64)
     free = verified.sample_ids[~verified.trusted_mask]

@@ -20,12 +20,14 @@ from numpy.typing import NDArray
 from auditor import engine_bridge, jobs
 from auditor.audits import arrays as results
 from auditor.audits import embedding, plan, settle
+from auditor.backbones import features
+from auditor.backbones.features import FeatureSource
 from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, Epoch, now
 from auditor.errors import AuditFailedError, CatalogBusyError
 from auditor.pictures import cache
-from auditor.progress import Progress
+from auditor.progress import Progress, Ticker
 from auditor.settings import settings
 from auditor.statistics import trust_in_given
 
@@ -54,10 +56,34 @@ def work(audit_id: int, tell: jobs.Reporter) -> None:
         dataset = datasets.by_id(open_session, audit.dataset_id)
         audits.set_status(open_session, audit_id, "running", started_at=audit.started_at or now(), error=None)
     with _explaining(audit_id):
+        found = _features(audit, dataset, tell)
         for done, name in enumerate(audit.engines):
-            _run_engine(audit, dataset, name, partial(_tell, tell, audit, done))
+            _run_engine(audit, dataset, name, found, partial(_tell, tell, audit, done))
         jobs.patiently(lambda: settle.settle(audit_id))
         jobs.patiently(lambda: _finish(audit_id))
+
+
+def features_of(audit: Audit) -> FeatureSource | None:
+    """The features that the audit's engines train on; None where they train on the images."""
+    stored = audit.options.get("features")
+    return None if stored is None else FeatureSource(**stored)
+
+
+def _features(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> NDArray[np.floating] | None:
+    """The audit's features, computed where they are not there yet."""
+    source = features_of(audit)
+    if source is None:
+        return None
+    if source.weights is None or features.is_complete(dataset.id, source):
+        return features.load(dataset.id, source)
+    ticker = Ticker(tell, f"{plan.EMBEDDING} with {source.name}", dataset.num_samples)
+    return features.embed(
+        dataset.id,
+        cache.image_cache_path(dataset),
+        source,
+        device=audit.device,
+        on_rows=lambda done, _: ticker.at(done),
+    )
 
 
 def _tell(tell: jobs.Reporter, audit: Audit, done: int, part: float) -> None:
@@ -70,7 +96,13 @@ def _finish(audit_id: int) -> None:
         audits.set_status(open_session, audit_id, "finished", finished_at=now())
 
 
-def _run_engine(audit: Audit, dataset: Dataset, name: str, tell: Callable[[float], None]) -> None:
+def _run_engine(
+    audit: Audit,
+    dataset: Dataset,
+    name: str,
+    found: NDArray[np.floating] | None,
+    tell: Callable[[float], None],
+) -> None:
     audit_id = audit.id
     with session() as open_session:
         row = audits.run(open_session, audit_id, name)
@@ -85,11 +117,12 @@ def _run_engine(audit: Audit, dataset: Dataset, name: str, tell: Callable[[float
         given = datasets.given_labels(open_session, audit.dataset_id)
     result = engine_bridge.train(
         name,
-        cache.image_cache(dataset),
+        cache.image_cache(dataset) if found is None else None,
         labels,
         len(dataset.class_names),
         config=row.config,
         trusted=trusted,
+        features=found,
         seed=audit.seed,
         device=audit.device,
         on_epoch=watch,

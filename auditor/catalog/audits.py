@@ -180,10 +180,10 @@ def _finite(values: Mapping[str, float | None]) -> dict[str, float | None]:
 
 def finished_runs(
     session: Session, preset: str, device: str | None = None
-) -> list[tuple[EngineRun, Dataset]]:
-    """Every finished run with that preset (and device) and the dataset that it trained on, the oldest first."""
+) -> list[tuple[EngineRun, Audit, Dataset]]:
+    """Every finished run with that preset (and device), its audit and its dataset, the oldest first."""
     statement = (
-        select(EngineRunTable, DatasetTable)
+        select(EngineRunTable, AuditTable, DatasetTable)
         .join(AuditTable, AuditTable.id == EngineRunTable.audit_id)
         .join(DatasetTable, DatasetTable.id == AuditTable.dataset_id)
         .where(EngineRunTable.status == "finished", AuditTable.preset == preset)
@@ -191,4 +191,7 @@ def finished_runs(
     )
     if device is not None:
         statement = statement.where(AuditTable.device == device)
-    return [(read(EngineRun, run), read(Dataset, dataset)) for run, dataset in session.exec(statement)]
+    return [
+        (read(EngineRun, run), read(Audit, audit), read(Dataset, dataset))
+        for run, audit, dataset in session.exec(statement)
+    ]

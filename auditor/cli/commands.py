@@ -13,7 +13,7 @@ import sys
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -34,7 +34,13 @@ from auditor.cli.options import (
     writing,
 )
 
-PLANNED = ("engines", "preset", "device", "seed", "settings", "map_method")
+if TYPE_CHECKING:
+    from auditor.backbones.features import FeatureSource
+
+PLANNED = (
+    *("engines", "preset", "device", "seed", "settings", "map_method"),
+    *("backbone", "weights", "backbone_size", "views", "own_features"),
+)
 """What is fixed once an audit is planned."""
 
 
@@ -64,7 +70,7 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
     from auditor.importing import imports
 
     try:
-        with output.step_progress("importing") as progress:
+        with output.step_progress() as progress:
             report = imports.import_dataset(source, name=name, progress=progress, **options)
     except imports.BadRowsError as error:
         if error.count > 1:  # a single one stands in the error's own line
@@ -89,6 +95,21 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
     help="How the map of embeddings is laid out; pca takes seconds.",
 )
 @click.option(
+    "--backbone",
+    metavar="NAME",
+    help="A pretrained network that sees every image once, such as timm:mobilenetv3_large_100; the engines "
+    "train on its features. Default: one whose weights are here (see `weights list`); none: train from scratch.",
+)
+@click.option("--weights", type=click.Path(path_type=Path), help="File with the weights of --backbone.")
+@click.option("--backbone-size", type=click.IntRange(8), metavar="PX", help="Side that --backbone is fed.")
+@click.option("--views", type=click.IntRange(1, 6), help="Views of each image; default: 4.")
+@click.option(
+    "--features",
+    "own_features",
+    type=click.Path(path_type=Path),
+    help="Your own features in place of a backbone: an .npy of (N, D) or (N, V, D) in the dataset's order.",
+)
+@click.option(
     "--pred-probs",
     metavar="FILE|column:PREFIX",
     help="Your own model's probabilities, one more witness of this and later audits: a .csv, .tsv or .parquet with "
@@ -109,6 +130,11 @@ def audit(
     seed: int,
     settings: tuple[str, ...],
     map_method: str,
+    backbone: str | None,
+    weights: Path | None,
+    backbone_size: int | None,
+    views: int | None,
+    own_features: Path | None,
     pred_probs: str | None,
     forget_pred_probs: str | None,
     resume: bool,
@@ -136,8 +162,16 @@ def audit(
         audit_id = plan.newest_unfinished(name)
     else:
         options = engine_bridge.options_of(settings)
+        found = _features(name, backbone, weights, backbone_size, views, own_features)
         audit_id = plan.plan(
-            name, engines, preset=preset, device=device, seed=seed, options=options, map_method=map_method
+            name,
+            engines,
+            preset=preset,
+            device=device,
+            seed=seed,
+            options=options,
+            map_method=map_method,
+            features=found,
         )
     plan.start(audit_id)
     if detach:
@@ -148,18 +182,76 @@ def audit(
     output.audit_summary(audit_id, as_json=as_json)
 
 
+def _features(
+    name: str,
+    backbone: str | None,
+    weights: Path | None,
+    side: int | None,
+    views: int | None,
+    own: Path | None,
+) -> FeatureSource | None:
+    """What the options of ``audit`` say about features, told on standard error."""
+    from auditor.backbones import features
+
+    if own is not None:
+        if backbone is not None or weights is not None or side is not None or views is not None:
+            raise click.UsageError("--features takes the place of a backbone; use one of them.")
+        return features.add_own_of(name, own)
+    source = features.choose(backbone, weights, side=side, views=views or features.DEFAULT_VIEWS)
+    if source is not None:
+        click.echo(f"Features of {source.name} at {source.side} px, {source.views} views an image.", err=True)
+    elif backbone is None:
+        click.echo(features.WITHOUT, err=True)
+    return source
+
+
+@cli.group()
+def weights() -> None:
+    """Weights of pretrained backbones: list them, or download one."""
+
+
+@weights.command("list")
+@AS_JSON
+def list_weights(as_json: bool) -> None:
+    """Show a short list of backbones, what each is good for, and where its weights are. Asks no network."""
+    from auditor.backbones import weights as files
+    from auditor.backbones.shelf import SHELF
+    from auditor.cli import output
+
+    output.weights_table(
+        [files.listed(each.name) | {"good_for": each.good_for} for each in SHELF], as_json=as_json
+    )
+
+
+@weights.command("get")
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@AS_JSON
+def get_weights(name: str, yes: bool, as_json: bool) -> None:
+    """Download the weights of NAME, such as timm:mobilenetv3_large_100, and keep them in the home."""
+    from auditor.backbones import weights as files
+    from auditor.cli import output
+
+    def agreed(offer: files.Offer) -> bool:
+        size = "size not said" if offer.size is None else f"{offer.size / 1e6:,.0f} MB"
+        click.echo(f"{offer.source}: {size}, licence {offer.licence}.", err=True)
+        return yes or click.confirm("Download it?", err=True)
+
+    found = files.get(name, on_offer=agreed)
+    output.weights_kept(found, as_json=as_json)
+
+
 @cli.command(hidden=True)
 @click.argument("job_id", type=int)
 def job(job_id: int) -> None:
     """Do a job's work in this process (started by `audit` and by the app)."""
-    from auditor import kinds, processes
+    from auditor import kinds
 
     def interrupt(number: int, _frame: object) -> NoReturn:
         signal.signal(number, signal.SIG_IGN)  # a second one does not interrupt the clearing up
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, interrupt)
-    processes.yield_to_others()
     kinds.run(job_id)
 
 
@@ -273,7 +365,7 @@ def export(
 
     if not out.suffix:
         refuse_beside("a folder", ("force",), "name a new folder")
-    with writing(out), output.step_progress("writing") as progress:
+    with writing(out), output.step_progress() as progress:
         write = partial(exporting.export, force=force) if out.suffix else exporting.export_tree
         summary = write(name, out, policy=policy, max_fdr=max_fdr, audit_id=audit_id, progress=progress)
     click.echo(f"{out}: {summary.sentence}")
@@ -311,7 +403,7 @@ def simulate(
     from auditor.cli import output
     from auditor.experiments import tournament
 
-    with output.step_progress("simulating") as progress:
+    with output.step_progress() as progress:
         result = tournament.simulate(
             name,
             engines=engines,
@@ -349,7 +441,7 @@ def compare(name: str, seeds: int, settings: tuple[str, ...], as_json: bool, **o
     from auditor.experiments import before_after
 
     fields = engine_bridge.options_of([f"cross_entropy.{text}" for text in settings])
-    with output.step_progress("training") as progress:
+    with output.step_progress() as progress:
         result = before_after.before_after(
             name,
             seeds=tuple(range(seeds)),

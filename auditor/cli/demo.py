@@ -89,7 +89,7 @@ def run(*, out: Path | None = None, engines: Sequence[str] | None = None, force:
     folder = settings().home / "demo" / name
     digits = _write_digits(folder)
     watch.lap(f"wrote {len(digits.true_labels):,} digits, {digits.is_wrong.sum()} with a wrong label")
-    with output.step_progress("importing") as progress:
+    with output.step_progress() as progress:
         imports.import_dataset(digits.source, name=name, image_size=SIDE, progress=progress)
     watch.lap("imported them")
     audit_id = plan.plan(name, engines, preset=PRESET, seed=SEED)

@@ -30,15 +30,15 @@ def run(
         AuditorError: it cannot be done; the text has the remedy.
     """
     if action == "push":
-        with output.step_progress("pushing") as progress:
+        with output.step_progress() as progress:
             pushed = sync.push(name, to=to, replace=replace, progress=progress)
         print_pushed(pushed, as_json=as_json)
     elif action == "pull":
-        with output.step_progress("pulling") as progress:
+        with output.step_progress() as progress:
             pulled = sync.pull(name, reviewer=reviewer, to=to, progress=progress)
         print_pulled(pulled, as_json=as_json)
     else:
-        with output.step_progress("pushing") as progress:
+        with output.step_progress() as progress:
             opened = sync.prepare(name, to=to, port=port, view=view, progress=progress)
         sync.serve(opened, reviewer=reviewer, browser=browser, say=click.echo)
 

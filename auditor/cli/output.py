@@ -7,7 +7,7 @@ import json
 import math
 import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,9 +15,11 @@ import click
 import numpy as np
 import pandas as pd
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
 
 from auditor.audits import arrays, own_models, plan, progress, settle, statements
+from auditor.backbones.weights import Weights
 from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset
@@ -25,6 +27,7 @@ from auditor.errors import AuditFailedError
 from auditor.experiments.before_after import BeforeAfter
 from auditor.experiments.simulation import Round, Tournament
 from auditor.outputs.report import conflict_sentence
+from auditor.progress import OnProgress, Progress
 from auditor.review import decisions, random_sample
 from auditor.wording import percent, plural
 
@@ -39,17 +42,23 @@ def print_json(value: Any) -> None:
 
 
 @contextmanager
-def step_progress(title: str) -> Iterator[Callable[[Any], None]]:
-    """A bar with the time left; hands out a callback that takes objects with ``done`` and ``total``."""
-    with _bar() as bar:
-        task = bar.add_task(title, total=None, left="")
+def step_progress() -> Iterator[OnProgress]:
+    """A bar with the time left, from the first report of progress on: what is refused at once stays one line."""
+    bar = _bar()
+    task = bar.add_task("", total=None, left="")
 
-        def show(state: Any) -> None:
-            left = getattr(state, "seconds_left", None)
-            stage = getattr(state, "stage", None) or title
-            bar.update(task, description=stage, completed=state.done, total=state.total, left=_left(left))
+    def show(at: Progress) -> None:
+        bar.start()
+        bar.update(task, description=at.stage, completed=at.done, total=at.total, left=_left(at.seconds_left))
 
+    try:
         yield show
+    except BaseException:
+        bar.live.transient = True
+        bar.live.stop()  # nothing but the reason is left on the screen
+        raise
+    if bar.live.is_started:
+        bar.stop()
 
 
 def import_report(report: Any, *, as_json: bool) -> None:
@@ -79,6 +88,27 @@ def problems(found: Sequence[Any], count: int) -> None:
         click.echo(f"  ... and {count - MOST_PROBLEMS:,} more", err=True)
 
 
+def weights_table(rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
+    """The short list of backbones and where their weights are."""
+    if as_json:
+        print_json(list(rows))
+        return
+    for row in rows:
+        where = f"{row['path']} ({row['place']})" if row["path"] else "not on this machine"
+        click.echo(f"{row['name']}\n    {row['good_for']}\n    {where}")
+    click.echo(
+        "`auditor weights get NAME` downloads one; any other network of timm or torchvision works too."
+    )
+
+
+def weights_kept(found: Weights, *, as_json: bool) -> None:
+    """Where weights lie now."""
+    if as_json:
+        print_json({"name": found.name, "path": str(found.path), "place": found.place})
+        return
+    click.echo(f"{found.name}: {found.path}")
+
+
 def follow_audit(audit_id: int) -> None:
     """Show an audit's progress until it ends; Ctrl-C cancels it.
 
@@ -92,6 +122,12 @@ def follow_audit(audit_id: int) -> None:
         }
 
         def show(seen: plan.AuditOverview) -> None:
+            if seen.preparing is not None:
+                first = seen.preparing
+                if first.engine not in tasks:
+                    tasks[first.engine] = bar.add_task(first.stage, total=1.0, left="")
+                left = _left(first.seconds_left) if first.status == "running" else ""
+                bar.update(tasks[first.engine], description=first.stage, completed=first.progress, left=left)
             for engine in seen.engines:
                 words = engine.status if engine.status != "running" else engine.stage
                 name = f"{engine.engine:<14} {words}"
@@ -334,8 +370,8 @@ def _how_far(audit: Mapping[str, Any]) -> str:
     return ": " + "; ".join(parts) if parts else ""
 
 
-def _bar() -> Progress:
-    return Progress(
+def _bar() -> Bar:
+    return Bar(
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f} %"),

@@ -13,6 +13,8 @@ import click
 
 from auditor.errors import AuditorError
 
+EVERY_ADDRESS = ("0.0.0.0", "::")
+
 
 def serve(*, port: int = 8501, address: str = "127.0.0.1", page: str = "", dataset: str = "") -> NoReturn:
     """Become the app's server, which runs until Ctrl-C or a signal; never returns.
@@ -33,6 +35,9 @@ def serve(*, port: int = 8501, address: str = "127.0.0.1", page: str = "", datas
     command += ["--server.port", str(port), "--server.address", address, "--server.headless", "true"]
     command += ["--browser.gatherUsageStats", "false", "--server.fileWatcherType", "none"]
     environment = os.environ | {"STREAMLIT_BROWSER_GATHER_USAGE_STATS": "false"}
+    if address not in EVERY_ADDRESS:  # the gate of the app lets in what is named here
+        named = [name for name in (environment.get("AUDITOR_ALLOWED_HOSTS"), address) if name]
+        environment["AUDITOR_ALLOWED_HOSTS"] = ",".join(named)
     # The server takes this process's place: whatever ends it (Ctrl-C, systemd, docker stop) ends the server itself.
     os.execve(sys.executable, command, environment)
 

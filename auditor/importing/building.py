@@ -75,7 +75,7 @@ class Problems:
             return self
         text = (
             f"none of its {self.count:,} images exists below {printable(info.root)}; set the folder that their "
-            "paths start from (--root)"
+            "paths start from, the root"
         )
         return Problems([Problem(info.table_file, None, text, is_missing=True)], 1, 1)
 
@@ -260,7 +260,8 @@ class Builder:
         if needed > free:
             raise ImportRefusedError(
                 f"the decoded images need {needed / 2**20:,.0f} MB and {free / 2**20:,.0f} MB are free in "
-                f"{self.folder.parent}; free some space or choose a smaller --image-size."
+                f"{self.folder.parent}; free some space or choose a smaller image size.",
+                field="image_size",
             )
         path.write_bytes(header)
         reserve(path, needed)

@@ -57,9 +57,9 @@ PREVIEW_IMAGES = 200
 class BadRowsError(ImportRefusedError):
     """Some rows cannot be imported; ``problems`` lists them (the first thousand), ``count`` counts them."""
 
-    def __init__(self, text: str, problems: list[Problem], count: int) -> None:
+    def __init__(self, text: str, problems: list[Problem], count: int, *, field: str | None = None) -> None:
         """``text`` is the one line for a person."""
-        super().__init__(text)
+        super().__init__(text, field=field)
         self.problems = problems
         self.count = count
 
@@ -79,8 +79,6 @@ class Preview:
     first_rows: list[SourceRow]
     problems: list[Problem]
     num_problems: int
-    image_sizes: list[tuple[int, int]]
-    """(height, width) of the first images."""
     image_size: int | None
     """The side that would be chosen by default, from these first images."""
     ignored: list[str]
@@ -126,7 +124,6 @@ def preview(source: str | Path, **options: Any) -> Preview:
         first_rows=first[:PREVIEW_ROWS],
         problems=problems.listed + bad,
         num_problems=problems.count + len(bad),
-        image_sizes=sizes,
         image_size=default_size(heights, widths) if sizes else None,
         ignored=opened.ignored,
         notes=class_names.remarks(opened.info, names),
@@ -199,14 +196,16 @@ def import_dataset(
     except BrokenProcessPool as error:
         raise ImportRefusedError(
             "a decoding process was ended from outside, probably for lack of memory; nothing was imported. "
-            "Try again with fewer --workers."
+            "Try again with fewer workers.",
+            field="workers",
         ) from error
 
 
 def _disk_full() -> ImportRefusedError:
     return ImportRefusedError(
         "the disk is full; nothing was imported. Free some space, point AUDITOR_HOME to another disk or "
-        "choose a smaller --image-size."
+        "choose a smaller image size.",
+        field="image_size",
     )
 
 
@@ -217,7 +216,9 @@ def _check_request(name: str, image_size: int | None) -> None:
             "line without '/'."
         )
     if image_size is not None and image_size not in IMAGE_SIZES:
-        raise ImportRefusedError(f"--image-size is {image_size}; choose 8 to 1024 pixels.")
+        raise ImportRefusedError(
+            f"The image size is {image_size}; choose 8 to 1024 pixels.", field="image_size"
+        )
     with db.session() as session:
         if datasets.exists(session, name):
             raise name_taken(name)
@@ -231,16 +232,13 @@ def _refuse_labels(info: SourceInfo, parsed: Parsed) -> None:
     if total and num_classes == 0:
         column = f"its column {info.label_column!r} is empty" if info.label_column else "no class is named"
         raise ImportRefusedError(
-            f"{file} has no label at all ({column}); name the right one with --label-column."
+            f"{file} has no label at all ({column}); name the column of labels.", field="label_column"
         )
     if num_classes > MAX_CLASSES or (num_classes > MANY_CLASSES and 2 * num_classes > total):
         raise ImportRefusedError(
             f"{file} has {num_classes:,} different labels in {total:,} rows; "
-            + (
-                "name the label column with --label-column."
-                if info.label_column
-                else "check the class folders."
-            )
+            + ("name the column of labels." if info.label_column else "check the class folders."),
+            field="label_column" if info.label_column else None,
         )
 
 
@@ -269,5 +267,6 @@ def _refuse_problems(parsed: Parsed, *, skip_bad: bool, num_kept: int) -> None:
         return
     first = str(problems.listed[0])
     more = f" (and {problems.count - 1:,} more)" if problems.count > 1 else ""
-    remedy = "Mend them, or import without them: --skip-bad." if num_kept else "No image is left to import."
-    raise BadRowsError(f"{first}{more}. {remedy}", problems.listed, problems.count)
+    remedy = "Mend them, or leave those rows out." if num_kept else "No image is left to import."
+    field = "skip_bad" if num_kept else None
+    raise BadRowsError(f"{first}{more}. {remedy}", problems.listed, problems.count, field=field)

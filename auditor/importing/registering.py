@@ -223,4 +223,4 @@ class Rows:
 
 def name_taken(name: str) -> ImportRefusedError:
     """The error for a name that is in use."""
-    return ImportRefusedError(f"a dataset named {name!r} exists already; choose another --name.")
+    return ImportRefusedError(f"a dataset named {name!r} exists already; choose another name.", field="name")

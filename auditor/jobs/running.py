@@ -55,7 +55,8 @@ def run(job_id: int, work: Callable[[Job, Reporter], dict[str, Any] | None]) -> 
         except BaseException as error:
             status, text = _explained(job_id, error)
             rows = [(one.file, one.row, one.text) for one in getattr(error, "problems", [])]
-            patiently(lambda: _end(job_id, status, error=text, result={"problems": rows} if rows else None))
+            told = {"problems": rows, "field": getattr(error, "field", None)}
+            patiently(lambda: _end(job_id, status, error=text, result=told))
             raise
         patiently(lambda: _end(job_id, "finished", result=result))
 

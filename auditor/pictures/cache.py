@@ -42,14 +42,19 @@ def folder(dataset: Dataset) -> Path:
     return settings().dataset_folder(dataset.id)
 
 
+def image_cache_path(dataset: Dataset) -> Path:
+    """Where ``image_cache`` lies."""
+    name = cache_name(channels=dataset.channels, height=dataset.height, width=dataset.width)
+    return folder(dataset) / name
+
+
 def image_cache(dataset: Dataset) -> np.memmap:
     """(N, C, H, W) uint8, read-only, mapped from disk: row i is sample i.
 
     Raises:
         NotFoundError: the cache file is gone or has another shape; the text says how to get it back.
     """
-    name = cache_name(channels=dataset.channels, height=dataset.height, width=dataset.width)
-    path = folder(dataset) / name
+    path = image_cache_path(dataset)
     remedy = f"import {dataset.name!r} again under another name"
     try:
         images = np.load(path, mmap_mode="r", allow_pickle=False)

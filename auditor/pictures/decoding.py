@@ -76,11 +76,18 @@ def probe(data: bytes) -> Probe:
         ImageError: empty, no image, too large.
     """
     image = _open(data)
-    width, height = image.size
-    if _orientation(image) >= 5:
-        width, height = height, width
-    animated = image.format != "MPO" and bool(getattr(image, "is_animated", False))
-    return Probe(height, width, 1 if _is_grey(image) else 3, animated)
+    try:
+        width, height = image.size
+        if _orientation(image) >= 5:
+            width, height = height, width
+        animated = image.format != "MPO" and bool(getattr(image, "is_animated", False))
+        return Probe(height, width, 1 if _is_grey(image) else 3, animated)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except MemoryError as error:
+        raise ImageError("does not fit into memory; make the image smaller") from error
+    except Exception as error:  # a palette or an animation that is cut off is read only now
+        raise ImageError(f"is cut off or damaged ({_reason(error)}); save or download it again") from error
 
 
 def decode(data: bytes, *, size: int, channels: int) -> Decoded:

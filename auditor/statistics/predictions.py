@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from auditor.errors import ImportRefusedError
-from auditor.statistics.witnesses import SUM_TOLERANCE, UNLABELED, Witness, row_chunks
+from auditor.statistics.witnesses import SUM_TOLERANCE, Witness, given_margins
 
 PREFIX = "prob_"
 """A class column may carry it before the class name."""
@@ -29,7 +29,6 @@ def witness_from_probabilities(
     given_labels: NDArray[np.integer],
     *,
     name: str = "own model",
-    is_out_of_sample: bool = False,
 ) -> Witness:
     """Return a witness whose trust is log p(given) minus log of the best other class, read in chunks.
 
@@ -37,7 +36,6 @@ def witness_from_probabilities(
         pred_probs: (N, K) rows sum to 1; a row with NaN has no opinion.
         given_labels: (N,) int, -1 unlabeled.
         name: how the witness is called everywhere.
-        is_out_of_sample: the model never saw these given labels.
 
     Raises:
         ImportRefusedError: the shape does not fit.
@@ -47,17 +45,8 @@ def witness_from_probabilities(
             f"{name}: probabilities are {pred_probs.shape}, expected one row for each of "
             f"{len(given_labels)} samples."
         )
-    trust = np.full(len(given_labels), np.nan, dtype=np.float32)
-    for rows in row_chunks(len(given_labels), pred_probs.shape[1]):
-        labels = np.asarray(given_labels[rows])
-        local = np.flatnonzero(labels != UNLABELED)
-        log_probs = np.log(np.clip(np.array(pred_probs[rows], dtype=np.float32)[local], 1e-12, None))
-        at = np.arange(len(local)), labels[local]
-        given = log_probs[at].copy()
-        log_probs[at] = -np.inf
-        with np.errstate(invalid="ignore"):
-            trust[rows.start + local] = given - log_probs.max(axis=1)
-    return Witness(name=name, trust_score=trust, pred_probs=pred_probs, is_out_of_sample=is_out_of_sample)
+    trust = given_margins(pred_probs, given_labels)
+    return Witness(name=name, trust_score=trust, pred_probs=pred_probs)
 
 
 def witness_from_frame(
@@ -67,7 +56,6 @@ def witness_from_frame(
     *,
     filepaths: Sequence[str] | None = None,
     name: str = "own model",
-    is_out_of_sample: bool = False,
 ) -> Witness:
     """Return a witness from a table with one column a class.
 
@@ -83,7 +71,7 @@ def witness_from_frame(
     target = _target_rows(frame, len(given_labels), filepaths, columns, name)
     pred_probs = np.full((len(given_labels), len(class_names)), np.nan, dtype=np.float32)
     pred_probs[target] = _normalized(_numbers(frame, columns, name), name)
-    return witness_from_probabilities(pred_probs, given_labels, name=name, is_out_of_sample=is_out_of_sample)
+    return witness_from_probabilities(pred_probs, given_labels, name=name)
 
 
 def probabilities_from_cells(

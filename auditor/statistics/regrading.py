@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.statistics.witnesses import UNLABELED, row_chunks
-
-TINY = 1e-12
+from auditor.statistics.witnesses import UNLABELED, given_margins
 
 
 def trust_in_given(
@@ -34,19 +32,7 @@ def trust_in_given(
     scored = (given_labels != UNLABELED) & ~changed & np.isfinite(graded)
     if not changed.any() or not scored.any():
         return graded
-    margins = _margins(pred_probs, given_labels)
+    margins = given_margins(pred_probs, given_labels)
     places = np.searchsorted(np.sort(margins[scored]), margins[changed]) / scored.sum()
     graded[changed] = np.quantile(graded[scored], np.clip(places, 0.0, 1.0))
     return graded
-
-
-def _margins(pred_probs: NDArray[np.floating], labels: NDArray[np.integer]) -> NDArray[np.float64]:
-    """(N,) log p(label) minus the highest other log p."""
-    found = np.zeros(len(labels))
-    for rows in row_chunks(*pred_probs.shape):
-        probs = np.array(pred_probs[rows], dtype=np.float64)
-        at = np.arange(len(probs)), np.maximum(labels[rows], 0)
-        own = probs[at]
-        probs[at] = 0.0
-        found[rows] = np.log(np.maximum(own, TINY)) - np.log(np.maximum(probs.max(axis=1), TINY))
-    return found

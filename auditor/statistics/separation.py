@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.statistics.witnesses import UNLABELED, Witness, row_chunks
+from auditor.statistics.witnesses import Witness, given_margins
 
 ONE_GROUP = 0.75
 """What a witness may reach that sees one group only. Cut in the middle, a symmetric distribution with one peak is a
@@ -29,20 +29,10 @@ def separation(witness: Witness, given_labels: NDArray[np.integer]) -> float:
         given_labels: (N,) int in {-1, 0..K-1}.
     """
     assert witness.pred_probs is not None
-    num_samples, num_classes = witness.pred_probs.shape
-    if num_classes < 2:
+    if witness.pred_probs.shape[1] < 2:
         return 0.0
-    margins = []
-    for rows in row_chunks(num_samples, num_classes):
-        probs = np.array(witness.pred_probs[rows], dtype=np.float32)
-        labels = np.asarray(given_labels[rows])
-        spoken = np.flatnonzero((labels != UNLABELED) & np.isfinite(probs.sum(axis=1)))
-        at = spoken, labels[spoken]
-        given = probs[at]
-        probs[at] = -1.0
-        other = probs[spoken].max(axis=1, initial=-1.0)
-        margins.append(_log(given) - _log(other))
-    return otsu_share(np.concatenate(margins))
+    margins = given_margins(witness.pred_probs, given_labels, least=SMALLEST_PROBABILITY)
+    return otsu_share(margins[np.isfinite(margins)])
 
 
 def otsu_share(values: NDArray[np.floating]) -> float:
@@ -58,8 +48,3 @@ def otsu_share(values: NDArray[np.floating]) -> float:
     share = below / num
     between = share * (1 - share) * (high - low) ** 2
     return float(min(1.0, between.max() / variance))
-
-
-def _log(probs: NDArray[np.float32]) -> NDArray[np.float32]:
-    logs: NDArray[np.float32] = np.log(np.maximum(probs, SMALLEST_PROBABILITY))
-    return logs

@@ -42,7 +42,6 @@ class Witness:
     """(N,) float, high = the given label looks right, NaN where it has no opinion. Only its order counts."""
     pred_probs: NDArray[np.floating] | None = None
     """(N, K) rows sum to 1, or a row of NaN where it has no opinion; array or memory map."""
-    is_out_of_sample: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,6 +191,28 @@ def row_chunks(num_rows: int, num_columns: int) -> Iterator[slice]:
     step = max(1, CHUNK_CELLS // max(1, num_columns))
     for start in range(0, num_rows, step):
         yield slice(start, min(num_rows, start + step))
+
+
+def given_margins(
+    pred_probs: NDArray[np.floating], given_labels: NDArray[np.integer], *, least: float = 1e-12
+) -> NDArray[np.float32]:
+    """Return (N,) log p(given) minus log p(best other class); NaN where unlabeled or without an opinion.
+
+    Args:
+        pred_probs: (N, K), array or memory map, read in chunks; a row with NaN has no opinion.
+        given_labels: (N,) int, -1 unlabeled.
+        least: smaller probabilities count as this.
+    """
+    found = np.full(len(given_labels), np.nan, dtype=np.float32)
+    for rows in row_chunks(*pred_probs.shape):
+        probs, labels = np.array(pred_probs[rows], dtype=np.float32), np.asarray(given_labels[rows])
+        local = np.flatnonzero(labels != UNLABELED)
+        at = local, labels[local]
+        given = probs[at]
+        probs[at] = -1.0
+        other = probs[local].max(axis=1)
+        found[rows.start + local] = np.log(np.maximum(given, least)) - np.log(np.maximum(other, least))
+    return found
 
 
 def check_witnesses(witnesses: Sequence[Witness], num_samples: int, num_classes: int) -> None:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from benchmarks.papers.choicenet_regression_config import RegressionConfig
-from engines.choicenet.cholesky import CholeskyBlock, Mixture, correlation_kl
+from engines.choicenet.cholesky import CholeskyBlock, Mixture, correlation_kl, outer_factor, safe_root
 from engines.contract import EngineInputError
 from engines.shared.device import make_generator, resolve_device, seeded_init
 
@@ -229,6 +229,17 @@ def loss_weights(config: RegressionConfig, progress: float) -> tuple[float, floa
     return 0.01 * max(1.0 - 2.0 * progress, 0.0), min(2.0 * progress + 0.1, 1.0)
 
 
+def sample_independent_means(mixture: Mixture, noise: Tensor) -> Tensor:
+    """(B, K, D) mu_k with a W* and Z for each component: the marginals of (8), as the authors' code draws.
+
+    Args:
+        mixture: the components.
+        noise: (B, K, D) standard normals.
+    """
+    scale = outer_factor(mixture.rho, mixture.outer) * safe_root(mixture.weight_variance)
+    return mixture.means() + scale[:, :, None] * noise
+
+
 def regression_loss(
     mixture: Mixture,
     targets: Tensor,
@@ -257,7 +268,7 @@ def regression_loss(
     if sharing == "shared":
         means = mixture.sample_means((normal(batch, outputs), normal(batch, outputs)))
     else:
-        means = mixture.sample_independent_means(normal(batch, mixture.rho.shape[1], outputs))
+        means = sample_independent_means(mixture, normal(batch, mixture.rho.shape[1], outputs))
     fit = (targets - means[:, 0]).square().sum(dim=1)
     density = mixture_log_density(targets, mixture.log_pi, means, mixture.output_variances())
     return lambda_fit * fit - lambda_nll * density

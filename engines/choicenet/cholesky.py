@@ -88,20 +88,11 @@ class Mixture:
         Args:
             shared_noise: two (B, D) tensors of standard normals, for W* and for Z.
         """
-        scale = self.weight_variance.sqrt()
+        scale = safe_root(self.weight_variance)
         target_noise, other_noise = (scale * noise for noise in shared_noise)
         rho = self.rho[:, :, None]
         drawn = rho * target_noise[:, None, :] + complement_root(rho) * other_noise[:, None, :]
         return self.means() + outer_factor(rho, self.outer) * drawn
-
-    def sample_independent_means(self, noise: Tensor) -> Tensor:
-        """(B, K, D) mu_k with a W* and Z for each component: the marginals of (8), as the authors' code draws.
-
-        Args:
-            noise: (B, K, D) standard normals.
-        """
-        scale = outer_factor(self.rho, self.outer) * self.weight_variance.sqrt()
-        return self.means() + scale[:, :, None] * noise
 
     def sample(self, generator: torch.Generator | None, *, sharing: str = "independent") -> Tensor:
         """(B, K, D) sampled outputs yhat_k (7), one draw for each sample.
@@ -211,36 +202,15 @@ def complement_root(rho: Tensor) -> Tensor:
     return torch.where(square > 0, square.clamp_min(_SMALLEST_SQUARE).sqrt(), torch.zeros_like(square))
 
 
+def safe_root(square: Tensor) -> Tensor:
+    """Square root whose gradient at 0 is 0: the features of a sample may all be 0 behind a ReLU."""
+    positive = square > 0
+    return torch.where(positive, torch.where(positive, square, 1.0).sqrt(), 0.0)
+
+
 def outer_factor(rho: Tensor, outer: str) -> Tensor:
     """The outer factor of (5): sqrt(1 - rho²) in the paper, 1 - rho² in the authors' code."""
     return complement_root(rho) if outer == "sqrt" else 1.0 - rho.square()
-
-
-def correlated_weights(
-    rho: Tensor,
-    target_mean: Tensor,
-    target_scale: Tensor,
-    other_scale: Tensor,
-    noise: tuple[Tensor, Tensor],
-    *,
-    outer: str = "sqrt",
-) -> tuple[Tensor, Tensor]:
-    """(W*, W~_k) by Equation (5): what (8) and (9) replace. Shapes broadcast.
-
-    W* = mu_W + sigma_W e1 and Z = sigma_Z e2; W~ has mean rho mu_W, variance (1 - rho²) sigma_Z²
-    (``"full"``: its square in 1 - rho²) and correlation rho with W*, whatever sigma_W is.
-
-    Args:
-        rho: correlation in [-1, 1].
-        target_mean: mu_W.
-        target_scale: sigma_W > 0.
-        other_scale: sigma_Z.
-        noise: e1, e2, standard normals.
-    """
-    target = target_mean + target_scale * noise[0]
-    other = other_scale * noise[1]
-    inner = rho * (other_scale / target_scale) * (target - target_mean) + complement_root(rho) * other
-    return target, rho * target_mean + outer_factor(rho, outer) * inner
 
 
 def mixture_fit_loss(log_pi: Tensor, outputs: Tensor, labels: Tensor, *, lambda_reg: float) -> Tensor:

@@ -9,6 +9,7 @@ Letters: B batch, Q feature size, K components, D classes.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -194,8 +195,15 @@ class MixtureNetwork(nn.Module):
         return features, mixture.target
 
 
+LARGEST_MAP = 8
+"""Sides of the maps that the paper's fully connected layer reads, at most: 7 at its 28 px, 8 at 32 px. Larger maps
+are averaged first, so that the layer keeps at most 64 * 8 * 8 * 256 weights instead of 51 million at 224 px."""
+
+
 class ResidualTrunk(nn.Module):
     """The paper's MNIST trunk: two residual blocks with pooling, a fully connected layer, batch norm, ReLU.
+
+    Up to 35 px it is the paper's; maps of larger images are averaged to at most ``LARGEST_MAP`` a side in between.
 
     ``baseline`` builds the compared ConvNet instead: 1 x 1 identity convolutions, no batch norm after the
     fully connected layer, dropout of 5 %.
@@ -226,14 +234,19 @@ class ResidualTrunk(nn.Module):
             _ResidualBlock(channels, width, identity_kernel=kernel),
             _ResidualBlock(width, width, identity_kernel=kernel),
         )
-        flat = width * (image_size[0] // 4) * (image_size[1] // 4)
+        sides = [side // 4 for side in image_size]
+        self.window = (-(-sides[0] // LARGEST_MAP), -(-sides[1] // LARGEST_MAP))
+        flat = width * math.prod(-(-side // size) for side, size in zip(sides, self.window, strict=True))
         tail = [nn.ReLU(), nn.Dropout(0.05)] if baseline else [nn.BatchNorm1d(feature_size), nn.ReLU()]
         self.tail = nn.Sequential(nn.Flatten(), nn.Linear(flat, feature_size), *tail)
         self.apply(_initialize)
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """Images (B, C, H, W) to (features (B, Q), the same); heads sit on top."""
-        features = self.tail(self.blocks(images))
+        maps = self.blocks(images)
+        if self.window != (1, 1):
+            maps = nn.functional.avg_pool2d(maps, self.window, ceil_mode=True)
+        features = self.tail(maps)
         return features, features
 
 

@@ -54,7 +54,7 @@ from engines.shared.device import (
     seeded_init,
 )
 from engines.shared.loader import epoch_batches
-from engines.shared.losses import cross_entropy
+from engines.shared.losses import cross_entropy, require_finite
 from engines.shared.run import Run
 from engines.shared.scoring import (
     MarginTracker,
@@ -195,6 +195,7 @@ def _train_epoch(training: _Training, epoch: int) -> tuple[dict[str, float], dic
             _step(training, which, (fit + config.lambda_kl * kl)[kept[which]].mean())
         totals += _batch_totals(training, place, mixtures, labels, losses)
     mean = (totals / len(run.labeled)).tolist()
+    require_finite(mean)
     metrics = {"train_accuracy": mean[0], **_heldout(training)}
     if config.coteaching:
         metrics["keep_rate"] = _keep_rate(config, epoch)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engines.coteaching.rules import PAIR_VARIANTS, SCHEDULED_VARIANTS, VARIANTS
-from engines.coteaching.s2e_rules import RULES, SearchBudget, hyperband_brackets
+from engines.coteaching.s2e import RULES
 from engines.coteaching.schedules import SPACES, FloatArray, coteaching_keep_rate
 from engines.shared.config import (
     LINEAR_TAIL_START,
@@ -16,6 +15,14 @@ from engines.shared.config import (
     one_of,
     within,
 )
+
+PAIR_VARIANTS = ("coteaching", "coteaching_plus", "decoupling")
+"""Variants of two networks; the others train one."""
+
+SCHEDULED_VARIANTS = ("coteaching", "coteaching_plus", "mentornet")
+"""Variants that a keep rate R(t) steers."""
+
+VARIANTS = (*PAIR_VARIANTS, "mentornet", "standard", "f_correction", "reweight")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +55,9 @@ class CoteachingConfig(LoopConfig):
 
     # --- the search ---
     space: str = "paper"
-    """Key of ``schedules.SPACES``: S2E as printed (``paper``) or as coded (``code``), and its rivals."""
+    """``paper``: S2E's space as printed; ``code``: as coded; ``co``: Eq. 4 with its three numbers free."""
     search_rule: str = "newton"
-    """``newton`` (S2E), ``natural``, ``gradient``, ``random``, ``tpe``, ``cmaes``, ``hyperband``, or ``asng``
-    (one set of weights shared by all schedules)."""
+    """``newton`` (S2E), ``natural``, ``gradient``, ``random``, ``tpe`` or ``cmaes``."""
     search_iterations: int = 3
     """M: times theta moves; published 7 to 20."""
     search_samples: int = 4
@@ -72,16 +78,14 @@ class CoteachingConfig(LoopConfig):
     them. With fewer it is the accuracy on held-out given labels."""
     heldout_share: float = 0.1
     """Share of the labeled samples held out of the trials where trusted ones are too few, in (0, 0.5]; what
-    ``search_rows`` leaves over joins them (5,000 at most). The final training uses every labeled sample."""
+    ``search_rows`` leaves over joins them (5,000 at most). The final training uses every labeled sample. Where
+    ``search_rows`` is set, trials judged by trusted samples train on no more than the rest of this share."""
     tie_margin: float = 0.5
     """Schedules within so many standard errors of the best validation accuracy count as equal, and the one that
     drops most is taken: dropping too much costs the ranking little, too little much (measured: AUROC
     .993 for .996 and .68 for .98) and some test accuracy. Published: 0, the most accurate one."""
     step_size: float | None = None
     """delta of Eq. 13; None: by rule."""
-    population: str = "auto"
-    """``"stacked"``: a search iteration's trials train as one batch; ``"one_by_one"``; ``"auto"``: by
-    measurement."""
 
     # --- the loop as published ---
     drop_last: bool = False
@@ -124,8 +128,7 @@ class CoteachingConfig(LoopConfig):
             *one_of(self, "variant", VARIANTS),
             *one_of(self, "keep_schedule", ("searched", "coteaching")),
             *one_of(self, "space", SPACES),
-            *one_of(self, "search_rule", (*RULES, "asng")),
-            *one_of(self, "population", ("auto", "stacked", "one_by_one")),
+            *one_of(self, "search_rule", RULES),
             *at_least(self, 1, "search_iterations", "search_samples", "search_epochs", "search_repeats"),
             *at_least(self, 1, "objective_epochs", "rank_epochs"),
             *at_least(
@@ -148,8 +151,6 @@ class CoteachingConfig(LoopConfig):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 found.append(f"{name} is {value}, it must be above 0")
-        if self.search_rule == "asng" and self.search_samples < 2:
-            found.append("search_samples is 1, asng compares at least 2")
         searched = self.is_scheduled and self.keep_schedule == "searched"
         if searched and self.warmup_epochs >= self.search_epochs:
             found.append(
@@ -157,13 +158,6 @@ class CoteachingConfig(LoopConfig):
                 "would train under its own schedule: raise search_epochs, lower warmup_epochs, or set "
                 "keep_schedule to 'coteaching'"
             )
-        elif searched and self.search_rule == "hyperband" and self.search_epochs >= 1:
-            shortest = min(epochs for rungs in hyperband_brackets(self.search_epochs) for _, epochs in rungs)
-            if self.warmup_epochs >= shortest:
-                found.append(
-                    f"warmup_epochs is {self.warmup_epochs}, as long as the shortest trials of hyperband, which "
-                    f"nothing would tell apart: lower it below {shortest} or take another search_rule"
-                )
         if self.untrained_epoch_zero and self.epochs == 1:
             found.append(
                 "epochs is 1 and untrained_epoch_zero leaves it untrained: set epochs to 2 or more, or "
@@ -221,21 +215,19 @@ class CoteachingConfig(LoopConfig):
         )
 
     @property
-    def group(self) -> int:
-        """Networks of one member: a pair, or one."""
+    def num_networks(self) -> int:
+        """G: two that teach each other, or one."""
         return 2 if self.variant in PAIR_VARIANTS else 1
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The trainings after the search: F-correction estimates T with a plain one first."""
+        return ("estimate", "train") if self.variant == "f_correction" else ("train",)
 
     @property
     def is_scheduled(self) -> bool:
         """Whether the variant has a keep rate."""
         return self.variant in SCHEDULED_VARIANTS
-
-    @property
-    def budget(self) -> SearchBudget:
-        """What the search may train."""
-        return SearchBudget(
-            iterations=self.search_iterations, samples=self.search_samples, epochs=self.search_epochs
-        )
 
     def coteaching_curve(self, noise_rate: float, t: FloatArray) -> FloatArray:
         """Eq. 4 at times t (E,) of this config's full run."""

@@ -1,20 +1,18 @@
-"""Who learns from what: the rules of Co-teaching and its family, for a whole population at once.
+"""Who learns from what: the rules of Co-teaching and its family.
 
-A population is M members of G networks (a pair, or one network). Each rule looks at the losses and
-predictions of one forward pass and says which samples each network minimises and by what the sum is divided,
-once. Pure functions of tensors; no network, no optimizer, no schedule.
+Each rule looks at the losses and predictions of one forward pass and says which samples each network learns
+from. Pure functions of tensors; no network, no optimizer, no schedule.
 
 Sources: Han et al. 2018, Co-teaching; Yu et al. 2019, "How does Disagreement Help Generalization against
 Label Corruption?" (Co-teaching+); Malach & Shalev-Shwartz 2017, Decoupling "when to update" from "how to
 update"; Jiang et al. 2018, MentorNet (its self-paced form); Patrini et al. 2017 (forward correction); Ren et
 al. 2018, "Learning to Reweight Examples for Robust Deep Learning" (L2RW).
 
-Letters: M members, G networks a member, P = M G, B samples, K classes.
+Letters: G networks (2, or 1 of the variants without a partner), B samples, K classes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -24,38 +22,25 @@ from torch.nn import functional as F
 from engines.meta.directional import directional_derivative, logits_jvp, meta_gradient
 from engines.shared.selection import keep_count, small_loss_mask
 
-PAIR_VARIANTS = ("coteaching", "coteaching_plus", "decoupling")
-"""Variants of two networks; the others train one."""
-
-SCHEDULED_VARIANTS = ("coteaching", "coteaching_plus", "mentornet")
-"""Variants that a keep rate R(t) steers."""
-
-VARIANTS = (*PAIR_VARIANTS, "mentornet", "standard", "f_correction", "reweight")
-
 
 class Choice(NamedTuple):
-    """What one step minimises: network g of member m has the loss sum_b weights l / divisor."""
+    """What one step minimises: network g has the loss sum_b weights[g, b] losses[g, b] / divisor[g]."""
 
     weights: Tensor
-    """(M, G, B) float, 0 for samples that this network does not learn from."""
+    """(G, B) float, 0 for samples that this network does not learn from."""
     divisor: Tensor
-    """(M, G) float, at least 1."""
+    """(G,) float, at least 1."""
     selected: Tensor
-    """(M, G, B) float 0 or 1: what this network itself picked (its partner learns from it)."""
+    """(G, B) float 0 or 1: what this network itself picked (its partner learns from it)."""
 
 
-def reduce_losses(losses: Tensor, choice: Choice, *, divide_twice: bool = False) -> Tensor:
-    """Losses (M, G, B) -> (M, G), reduced once: Eq. (3).
+def mean_loss(losses: Tensor, choice: Choice, *, divide_twice: bool = False) -> Tensor:
+    """The mean loss of what each network learns from, (G, B) -> (G,): Eq. (3).
 
     ``divide_twice`` is the released code, which takes the mean and then divides by the count again.
     """
-    total = (losses * choice.weights).sum(dim=2) / choice.divisor
+    total = (losses * choice.weights).sum(dim=1) / choice.divisor
     return total / choice.divisor if divide_twice else total
-
-
-def kept_counts(keep_rates: Sequence[float], batch_size: int, device: torch.device) -> Tensor:
-    """n_keep = max(1, floor(R B)) of each member, Eq. (2): (M,) int64."""
-    return torch.tensor([keep_count(rate, batch_size) for rate in keep_rates], device=device)
 
 
 def choose_all(losses: Tensor) -> Choice:
@@ -64,66 +49,59 @@ def choose_all(losses: Tensor) -> Choice:
     return Choice(ones, _sizes(ones), ones)
 
 
-def choose_small_loss(losses: Tensor, counts: Tensor) -> Choice:
-    """MentorNet, self-paced: each network learns from its own smallest losses. (M, G, B), (M,)."""
-    own = _smallest(losses, counts)
+def choose_small_loss(losses: Tensor, keep_rate: float) -> Choice:
+    """MentorNet, self-paced: each network learns from its own smallest losses (G, B)."""
+    own = _smallest(losses, keep_count(keep_rate, losses.shape[1]))
     return Choice(own, _sizes(own), own)
 
 
-def choose_exchanged(losses: Tensor, counts: Tensor) -> Choice:
-    """Co-teaching: each network learns from what its partner finds small, Eqs. (2), (3). (M, 2, B), (M,)."""
-    own = _smallest(losses, counts)
-    taught = own.flip(1)
+def choose_exchanged(losses: Tensor, keep_rate: float) -> Choice:
+    """Co-teaching, Eqs. (2), (3): each of two networks learns from what its partner finds small. (2, B)."""
+    own = _smallest(losses, keep_count(keep_rate, losses.shape[1]))
+    taught = own.flip(0)
     return Choice(taught, _sizes(taught), own)
 
 
 def choose_disagreement(losses: Tensor, predictions: Tensor) -> Choice:
-    """Decoupling: both networks learn from all samples that their predictions (M, 2, B) differ on."""
-    differ = _disagreement(predictions).to(losses).expand_as(losses)
+    """Decoupling: both networks learn from all samples that their predictions (2, B) differ on."""
+    differ = (predictions[0] != predictions[1]).to(losses).expand_as(losses)
     return Choice(differ, _sizes(differ), differ)
 
 
 def choose_exchanged_disagreement(
-    losses: Tensor, predictions: Tensor, keep_rates: Sequence[float], *, learn_from_all_if_none: bool
+    losses: Tensor, predictions: Tensor, keep_rate: float, *, learn_from_all_if_none: bool
 ) -> Choice:
-    """Co-teaching+ after its first epochs: small losses inside the disagreement D, exchanged.
+    """Co-teaching+ after its first epochs: small losses inside the disagreement D, exchanged. (2, B) both.
 
     Each network picks its floor(R |D|) smallest losses in D, all of D where that is none. An empty D: the
     whole batch where ``learn_from_all_if_none`` (the paper's first steps), else nothing.
     """
-    differ = _disagreement(predictions)  # (M, 1, B)
-    sizes = differ.sum(dim=(1, 2))
-    rates = torch.tensor(keep_rates, dtype=torch.float64, device=losses.device)
-    counts = (rates * sizes + 1e-9).floor().long()
-    counts = torch.where(counts == 0, sizes, counts)
-    inside = losses.detach().masked_fill(~differ, float("inf"))
-    own = _smallest(inside, counts) * differ
+    differ = predictions[0] != predictions[1]
+    size = differ.sum()
+    # |D| stays on the device; in float64, as a rate of 0.7 is no float32.
+    count = (keep_rate * size.double() + 1e-9).floor().long()
+    count = torch.where(count == 0, size, count)
+    own = _smallest(losses.masked_fill(~differ, float("inf")), count) * differ
     if learn_from_all_if_none:
-        own = torch.where((sizes == 0)[:, None, None], torch.ones_like(own), own)
-    taught = own.flip(1)
+        own = torch.where(size == 0, torch.ones_like(own), own)
+    taught = own.flip(0)
     return Choice(taught, _sizes(taught), own)
 
 
 def choose_reweighted(losses: Tensor, alignment: Tensor) -> Choice:
-    """L2RW: weight max(0, <grad l_i, grad meta loss>), normalised to sum 1 (or all 0). (1, 1, B), (B,)."""
+    """L2RW: weight max(0, <grad l_i, grad meta loss>), normalised to sum 1 (or all 0). (1, B), (B,)."""
     weights = alignment.clamp(min=0).to(losses)
     total = weights.sum()
     weights = (weights / torch.where(total > 0, total, torch.ones_like(total))).expand_as(losses)
-    return Choice(weights, torch.ones_like(losses[:, :, 0]), (weights > 0).to(losses))
+    return Choice(weights, torch.ones_like(losses[:, 0]), (weights > 0).to(losses))
 
 
-def _smallest(losses: Tensor, counts: Tensor) -> Tensor:
-    groups = losses.shape[1]
-    mask = small_loss_mask(losses.detach().flatten(0, 1), counts.repeat_interleave(groups))
-    return mask.view_as(losses).to(losses.dtype)
-
-
-def _disagreement(predictions: Tensor) -> Tensor:
-    return (predictions[:, 0] != predictions[:, 1])[:, None, :]
+def _smallest(losses: Tensor, count: int | Tensor) -> Tensor:
+    return small_loss_mask(losses.detach(), count).to(losses.dtype)
 
 
 def _sizes(mask: Tensor) -> Tensor:
-    return mask.sum(dim=2).clamp(min=1)
+    return mask.sum(dim=1).clamp(min=1)
 
 
 # --- losses of the variants -------------------------------------------------------------------------------

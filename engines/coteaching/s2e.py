@@ -3,8 +3,12 @@
 The schedule's numbers x are drawn from p_theta (Dirichlet and Betas). What is minimised is J(theta) =
 E[fbar(x)], fbar being minus the validation accuracy of a training under R(x); gradient and Hessian come from
 scores alone, so that the training stays a black box. Each estimate subtracts a baseline, without which it
-depends on the offset of fbar. The search is handed "train under these schedules for so many epochs" as a
-callable and knows no network; what each rule does is in ``s2e_rules.py``.
+depends on the offset of fbar. The search is handed "train under this schedule" as a callable and knows no
+network.
+
+Rules, at an equal price in trainings: ``newton`` is S2E; ``natural`` and ``gradient`` share its estimates;
+``random`` draws from the uniform start; ``tpe`` and ``cmaes`` are Optuna's samplers over the unit cube. Hyperband
+and ASNG, which the paper compares with, are in ``benchmarks/papers/s2e_spaces.py``: their loops are not this one.
 
 Resuming: every rule is a deterministic function of its seed and of the values it was told, so a killed search
 is run again with the recorded values answering first (``Ledger``) and ends where it would have ended.
@@ -14,7 +18,7 @@ Departures: (13) uses minus (Eq. 8 of the paper prints plus, its Eq. 9 and proof
 the floor on its eigenvalues, the cap on the step and the box of theta are safeguards. All K samples count;
 ``elite`` and ``legacy_newton`` give what the released code does.
 
-Letters: D numbers of x, P numbers of theta, K samples an iteration.
+Letters: D numbers of x, P numbers of theta, M iterations of K samples.
 """
 
 from __future__ import annotations
@@ -23,10 +27,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import optuna
 from scipy.special import polygamma, psi
 
 from engines.contract import EngineError
 from engines.coteaching.schedules import PARAMETER_FLOOR, FloatArray, ScheduleSpace
+
+RELAXATION_RULES = ("newton", "natural", "gradient")
+RULES = (*RELAXATION_RULES, "random", "tpe", "cmaes")
+DEFAULT_STEP_SIZE = {"newton": 3.0, "natural": 1.0, "gradient": 2.0}
+"""delta by rule: the best of three tried each on the curve-fitting search of the tests (20 seeds)."""
 
 THETA_MIN, THETA_MAX = 1.0, 100.0
 """Box of theta: at least 1 keeps every density unimodal, and 1 is the uniform start."""
@@ -34,55 +44,167 @@ THETA_MIN, THETA_MAX = 1.0, 100.0
 MAX_STEP_NORM = 5.0
 EIGENVALUE_FLOOR = 1e-5
 
-Evaluate = Callable[[Sequence[FloatArray], int], Sequence[float]]
-"""(schedules' numbers, epochs to train) -> validation accuracy of each, in [0, 1]."""
-
 
 @dataclass(frozen=True)
 class Trial:
     """One training of the search."""
 
     x: tuple[float, ...]
-    epochs: int
     accuracy: float
+    """On the validation rows, in [0, 1]."""
 
 
 class Ledger:
     """Asks for trainings and remembers the answers; recorded answers are given back first.
 
     Args:
-        evaluate: trains what is not recorded.
+        evaluate: trains under x (D,) and returns the validation accuracy.
         recorded: trials of the same search before it was interrupted, in order.
     """
 
-    def __init__(self, evaluate: Evaluate, recorded: Sequence[Trial] = ()) -> None:
+    def __init__(self, evaluate: Callable[[FloatArray], float], recorded: Sequence[Trial] = ()) -> None:
         self.trials: list[Trial] = []
         self._evaluate = evaluate
         self._recorded = list(recorded)
 
-    def __call__(self, xs: Sequence[FloatArray], epochs: int) -> list[float]:
-        """Accuracies of ``xs`` after ``epochs``.
+    def __call__(self, x: FloatArray) -> float:
+        """Accuracy of ``x``.
 
         Raises:
             EngineError: the recorded trials belong to another search.
         """
-        known = self._recorded[len(self.trials) : len(self.trials) + len(xs)]
-        for trial, x in zip(known, xs, strict=False):
-            if trial.epochs != epochs or trial.x != tuple(map(float, x)):
+        number, numbers = len(self.trials), tuple(map(float, x))
+        if number >= len(self._recorded):
+            trial = Trial(numbers, float(self._evaluate(x)))
+        else:
+            trial = self._recorded[number]
+            if trial.x != numbers:
                 raise EngineError(
-                    f"trial {len(self.trials)} of the checkpoint belongs to another search; "
+                    f"trial {number} of the checkpoint belongs to another search; "
                     "start this run without the old checkpoint."
                 )
-        values = [trial.accuracy for trial in known]
-        if len(values) < len(xs):
-            values += [float(value) for value in self._evaluate(xs[len(values) :], epochs)]
-        self.trials += [Trial(tuple(map(float, x)), epochs, v) for x, v in zip(xs, values, strict=True)]
-        return values
+        self.trials.append(trial)
+        return trial.accuracy
 
     def best(self) -> Trial:
-        """The most accurate of the longest trainings; the first among equals."""
-        longest = max(trial.epochs for trial in self.trials)
-        return max((t for t in self.trials if t.epochs == longest), key=lambda trial: trial.accuracy)
+        """The most accurate trial; the first among equals."""
+        return max(self.trials, key=lambda trial: trial.accuracy)
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """Where a search ended."""
+
+    best: Trial
+    trials: tuple[Trial, ...]
+    iteration_means: tuple[float, ...]
+    """Mean accuracy of each iteration's samples."""
+    theta: FloatArray | None = None
+    """(P,) final parameters of the relaxation; None for rules without one."""
+
+
+def search_schedule(
+    space: ScheduleSpace,
+    ledger: Ledger,
+    *,
+    rule: str,
+    iterations: int,
+    samples: int,
+    seed: int,
+    step_size: float | None = None,
+    elite: bool = False,
+    legacy_newton: bool = False,
+) -> SearchResult:
+    """Look for the schedule with the highest validation accuracy.
+
+    Args:
+        space: what is searched.
+        ledger: trains and remembers.
+        rule: one of RULES.
+        iterations: M, times that theta moves.
+        samples: K, schedules drawn each time. Every rule trains M K.
+        seed: of the draws. Same seed and same accuracies give the same search.
+        step_size: delta of Eq. (13); default by rule.
+        elite: only the best of the K samples speaks, as in the released code.
+        legacy_newton: the released code's element-wise step in place of Newton's.
+
+    Raises:
+        ValueError: the rule is unknown.
+    """
+    if rule not in RULES:
+        raise ValueError(f"search rule {rule!r} is unknown; choose one of {', '.join(RULES)}.")
+    if rule in ("tpe", "cmaes"):
+        means = _search_with_optuna(space, ledger, rule, iterations, samples, seed)
+        return SearchResult(ledger.best(), tuple(ledger.trials), tuple(means))
+    relaxation, means = Relaxation.of(space), []
+    theta = relaxation.uniform()
+    delta = DEFAULT_STEP_SIZE.get(rule) if step_size is None else step_size
+    for m in range(iterations):
+        # 1. Draw K schedules and train under each.
+        x = relaxation.sample(theta, samples, np.random.default_rng([seed, m]))
+        accuracies = np.array([ledger(one) for one in x])
+        means.append(float(accuracies.mean()))
+        # 2. One sample, or K equal ones, say nothing about a direction.
+        if rule == "random" or accuracies.std() == 0.0:
+            continue
+        # 3. Move theta.
+        step = relaxation_step(rule, relaxation, theta, x, -accuracies, elite=elite, legacy=legacy_newton)
+        assert delta is not None
+        theta = move_theta(theta, step, delta)
+    found_theta = None if rule == "random" else theta
+    return SearchResult(ledger.best(), tuple(ledger.trials), tuple(means), found_theta)
+
+
+def relaxation_step(
+    rule: str,
+    relaxation: Relaxation,
+    theta: FloatArray,
+    x: FloatArray,
+    losses: FloatArray,
+    *,
+    elite: bool = False,
+    legacy: bool = False,
+) -> FloatArray:
+    """The step (P,) that ``rule`` takes from K samples x (K, D) with losses (K,); to be subtracted."""
+    utilities = standardize_losses(losses)
+    scores = relaxation.scores(theta, x)
+    log_hessian = relaxation.log_density_hessian(theta)
+    gradient, hessian = (
+        estimate_from_elite(utilities, scores, log_hessian)
+        if elite
+        else (estimate_gradient(utilities, scores), estimate_hessian(utilities, scores, log_hessian))
+    )
+    if rule == "newton":
+        return (legacy_newton_step if legacy else newton_step)(gradient, hessian)
+    if rule == "natural":
+        return natural_step(gradient, log_hessian)
+    return legacy_gradient_step(gradient) if legacy else gradient
+
+
+def _search_with_optuna(
+    space: ScheduleSpace, ledger: Ledger, rule: str, iterations: int, samples: int, seed: int
+) -> list[float]:
+    """Optuna's TPE (one training at a time) or CMA-ES (K at a time) over the unit cube; means by iteration."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    total, at_once = iterations * samples, 1 if rule == "tpe" else samples
+    seed %= 2**32  # all that Optuna takes
+    sampler: optuna.samplers.BaseSampler
+    if rule == "tpe":
+        sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=max(2, total // 4))
+    else:
+        sampler = optuna.samplers.CmaEsSampler(seed=seed, popsize=max(4, samples))
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    cube: dict[str, optuna.distributions.BaseDistribution] = {
+        name: optuna.distributions.FloatDistribution(0.0, 1.0) for name in space.parameters
+    }
+    values: list[float] = []
+    while len(values) < total:
+        trials = [study.ask(cube) for _ in range(min(at_once, total - len(values)))]
+        for trial in trials:
+            x = space.from_unit_cube(np.array([trial.params[name] for name in space.parameters]))
+            values.append(ledger(x))
+            study.tell(trial, values[-1])
+    return [float(np.mean(part)) for part in np.array_split(values, iterations)]
 
 
 # --- the distribution of x: a Dirichlet and independent Betas ---------------------------------------------

@@ -2,14 +2,14 @@
 
 R(t) in (0, 1] is the share of a mini-batch that small-loss selection keeps in epoch t; the forget rate is
 F = 1 - R. A space is a map from a vector x of numbers in [0, 1] to one curve; S2E's own space exists in the
-form of the paper (Dirichlet and 16 Betas) and in the form of the released code (12 Betas), beside the rival
-spaces of the paper's ablation. This module knows no network, no loss and no search: NumPy arrays in and out.
+form of the paper (Dirichlet and 16 Betas) and in the form of the released code (12 Betas), beside Co-teaching's
+own form with free numbers. The rival spaces of the paper's ablation are in ``benchmarks/papers/s2e_spaces.py``.
+This module knows no network, no loss and no search: NumPy arrays in and out.
 
 Source: Yao et al., "Searching to Exploit Memorization Effect in Learning with Noisy Labels", ICML 2020
 (S2E); Han et al., "Co-teaching: Robust Training of Deep Neural Networks with Extremely Noisy Labels", 2018.
 Departures, all of them guards: every curve is clipped to [MIN_KEEP_RATE, 1] (the published sums leave
 [0, 1]), and parameters are kept PARAMETER_FLOOR away from 0 and 1 (0^0 and 0/0 at t = 0).
-[assumption] The paper does not print the priors of the RBF and MLP spaces' weights: standard normal here.
 
 Letters: D numbers of x, E epochs, T horizon of the schedule in epochs.
 """
@@ -21,7 +21,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, ndtri
 
 FloatArray = NDArray[np.float64]
 
@@ -37,7 +36,6 @@ class ScheduleSpace:
     """One space of schedules: which numbers it takes and which curve they give."""
 
     name: str
-    title: str
     parameters: tuple[str, ...]
     """Names of the D numbers of x, each in [0, 1]."""
     raw: Callable[[FloatArray, FloatArray, float], FloatArray]
@@ -114,10 +112,10 @@ def coteaching_keep_rate(
     return clip_keep_rate(1.0 - np.where(t < steps, ramp, noise_rate))
 
 
-# --- S2E's space, as printed and as coded ---------------------------------------------------------------
+# --- the spaces -------------------------------------------------------------------------------------------
 
 
-def _basis(a: FloatArray, t: FloatArray, horizon: float, which: int) -> FloatArray:
+def basis_curve(a: FloatArray, t: FloatArray, horizon: float, which: int) -> FloatArray:
     """h_1 .. h_4 of Eq. (6), ``which`` in 0..3: {exp, power} decay x {power, log} growth."""
     a1, a2, a3, a4 = a
     decay = np.exp(-a2 * t**a1) if which < 2 else (1.0 + a2 * t) ** (-a1)
@@ -127,7 +125,9 @@ def _basis(a: FloatArray, t: FloatArray, horizon: float, which: int) -> FloatArr
 
 def _paper_space(x: FloatArray, t: FloatArray, horizon: float) -> FloatArray:
     """R = sum_i w_i h_i(t; a_i), w on the simplex, each h_i with its own four numbers (Eq. 6)."""
-    return sum((x[i] * _basis(x[4 + 4 * i : 8 + 4 * i], t, horizon, i) for i in range(4)), np.zeros_like(t))
+    return sum(
+        (x[i] * basis_curve(x[4 + 4 * i : 8 + 4 * i], t, horizon, i) for i in range(4)), np.zeros_like(t)
+    )
 
 
 def _code_space(x: FloatArray, t: FloatArray, horizon: float) -> FloatArray:
@@ -142,98 +142,30 @@ def _code_space(x: FloatArray, t: FloatArray, horizon: float) -> FloatArray:
     return 1.0 - np.clip(forget, 0.0, 1.0 - MIN_KEEP_RATE)
 
 
-# --- the rival spaces of the ablation ---------------------------------------------------------------------
-
-
 def _co_space(x: FloatArray, t: FloatArray, horizon: float) -> FloatArray:
     """Eq. (4) with tau ~ U(0, 1), t_k ~ U(0, T), c ~ U(0, 2)."""
     return 1.0 - x[0] * np.minimum((t / (x[1] * horizon)) ** (2.0 * x[2]), 1.0)
-
-
-def _single_space(x: FloatArray, t: FloatArray, horizon: float) -> FloatArray:
-    """One h_i alone; the first number says which."""
-    return _basis(x[1:], t, horizon, min(int(4 * x[0]), 3))
-
-
-def _single_code_space(x: FloatArray, t: FloatArray, horizon: float) -> FloatArray:
-    """The released code's "single": F = a two-decay mixture minus one growth."""
-    forget = x[0] * (1.0 - np.exp(-0.5 * x[1] * t ** x[2]))
-    forget = forget + (1 - x[0]) * (1.0 - (1.0 + 0.5 * x[3] * t) ** (-x[4]))
-    return 1.0 - np.clip(forget - 0.5 * x[5] * (t / horizon) ** (2.0 * x[6]), 0.0, 1.0 - MIN_KEEP_RATE)
-
-
-def _rbf_space(x: FloatArray, t: FloatArray, horizon: float) -> FloatArray:
-    """sigmoid(sum_4 v_j exp(-(t/T - mu_j)^2 / (2 s_j^2)) + v_0), v ~ N(0, 1), mu ~ U(0, 1), s ~ U(0, .5)."""
-    weights, bias, centres, widths = ndtri(x[:4]), ndtri(x[4]), x[5:9], 0.5 * x[9:13]
-    bumps = np.exp(-((t[:, None] / horizon - centres) ** 2) / (2.0 * widths**2))  # (E, 4)
-    return expit(bumps @ weights + bias)
-
-
-def _rbf_code_space(x: FloatArray, t: FloatArray, horizon: float) -> FloatArray:
-    """The released code's RBF: F = min(sum of 6 bumps, 1), no sigmoid."""
-    weights, centres, widths = x[:6], x[6:12], 0.5 * x[12:18]
-    bumps = np.exp(-((t[:, None] / horizon - centres) ** 2) / (2.0 * widths**2))  # (E, 6)
-    return 1.0 - np.minimum(bumps @ weights, 1.0)
-
-
-def _mlp_space(x: FloatArray, t: FloatArray, horizon: float) -> FloatArray:
-    """1 -> 4 ReLU -> sigmoid with standard normal weights."""
-    v = ndtri(x)
-    hidden = np.maximum((t / horizon)[:, None] * v[:4] + v[4:8], 0.0)  # (E, 4)
-    return expit(hidden @ v[8:12] + v[12])
-
-
-def _mlp_code_space(x: FloatArray, t: FloatArray, horizon: float) -> FloatArray:
-    """The released code's MLP: 10 units without activation, so F = sigmoid of an affine function of t."""
-    v = ndtri(x)
-    hidden = (t / horizon)[:, None] * v[:10] + v[10:20]  # (E, 10)
-    return 1.0 - expit(hidden @ v[20:30] + v[30])
 
 
 def _numbered(prefix: str, count: int) -> tuple[str, ...]:
     return tuple(f"{prefix}{i + 1}" for i in range(count))
 
 
-def _single_of(which: int) -> ScheduleSpace:
-    def raw(x: FloatArray, t: FloatArray, horizon: float) -> FloatArray:
-        return _basis(x, t, horizon, which)
-
-    return ScheduleSpace(f"single_{which + 1}", f"h{which + 1} alone", ("a1", "a2", "a3", "a4"), raw)
-
-
-_PAPER = ScheduleSpace(
-    "paper",
-    "S2E, as printed",
-    _numbered("w", 4) + tuple(f"h{i + 1}_a{j + 1}" for i in range(4) for j in range(4)),
-    _paper_space,
-    simplex_size=4,
-)
-_CODE = ScheduleSpace(
-    "code",
-    "S2E, as coded",
-    ("w1", "w2", "a1", "a2", "a5", "b1", "b2", "b3", "b4", "b5", "a3", "a4"),
-    _code_space,
-)
-
-SPACES: dict[str, ScheduleSpace] = {
-    "paper": _PAPER,
-    "code": _CODE,
-    "co": ScheduleSpace("co", "Co-teaching's form, Eq. 4", ("noise_rate", "ramp", "exponent"), _co_space),
-    "single": ScheduleSpace("single", "one h alone", ("which", "a1", "a2", "a3", "a4"), _single_space),
-    **{space.name: space for space in map(_single_of, range(4))},
-    "single_code": ScheduleSpace(
-        "single_code", "two decays minus one growth", _numbered("p", 7), _single_code_space
-    ),
-    "rbf": ScheduleSpace(
-        "rbf",
-        "four radial basis functions",
-        (*_numbered("v", 4), "v0", *_numbered("mu", 4), *_numbered("s", 4)),
-        _rbf_space,
-    ),
-    "rbf_code": ScheduleSpace(
-        "rbf_code", "six bumps of the forget rate", _numbered("p", 18), _rbf_code_space
-    ),
-    "mlp": ScheduleSpace("mlp", "a small network", _numbered("v", 13), _mlp_space),
-    "mlp_code": ScheduleSpace("mlp_code", "a logistic function of time", _numbered("v", 31), _mlp_code_space),
+SPACES = {
+    space.name: space
+    for space in (
+        ScheduleSpace(
+            "paper",
+            _numbered("w", 4) + tuple(f"h{i + 1}_a{j + 1}" for i in range(4) for j in range(4)),
+            _paper_space,
+            simplex_size=4,
+        ),
+        ScheduleSpace(
+            "code",
+            ("w1", "w2", "a1", "a2", "a5", "b1", "b2", "b3", "b4", "b5", "a3", "a4"),
+            _code_space,
+        ),
+        ScheduleSpace("co", ("noise_rate", "ramp", "exponent"), _co_space),
+    )
 }
 """Every space by name."""

@@ -52,7 +52,7 @@ from engines.shared.config import (
 )
 from engines.shared.device import autocast, compiled, make_generator, memory_errors_explained, seeded_init
 from engines.shared.loader import epoch_batches
-from engines.shared.losses import cross_entropy, log_margin
+from engines.shared.losses import cross_entropy, log_margin, require_finite
 from engines.shared.run import Run
 from engines.shared.scoring import (
     MarginTracker,
@@ -255,6 +255,7 @@ class _Training:
                 loss[place] = losses.detach()
                 margin[place] = log_margin(logits.detach(), labels)
         signals = {"loss": loss.cpu().numpy(), "margin": margin.cpu().numpy()}
+        require_finite(signals["loss"][rows])
         metrics = {"train_accuracy": float((margin[margin.isfinite()] > 0).float().mean())}
         metrics |= run.heldout_accuracy(network)
         return _Epoch({"train_loss": float(np.nanmean(signals["loss"]))}, metrics, signals)

@@ -209,13 +209,32 @@ def finite_difference_tangent(
     """[z(theta + h v) - z(theta)] / h with h = ``step`` / ||v||: one more forward, (B, K).
 
     ``logits`` are those of the same images at theta in the same mode. Not for networks with dropout, whose
-    two forwards have different masks.
+    two forwards have different masks. TF32 (on by default in convolutions on CUDA) keeps 10 bits of what it
+    multiplies and the step is smaller than that: where it is on, both forwards run without it, one forward more.
     """
     size = step / meta.norm.clamp(min=torch.finfo(meta.norm.dtype).tiny)
-    with torch.no_grad(), batch_statistics(network):
+    with torch.no_grad(), batch_statistics(network), _without_tf32() as had_tf32:
+        if had_tf32 and logits.is_cuda and logits.dtype == torch.float32:
+            _, logits = functional_call(network, trainable(network), (images,))
         moved = {name: value + size * meta.direction[name] for name, value in trainable(network).items()}
         _, ahead = functional_call(network, moved, (images,))
     return (ahead - logits.detach()) / size
+
+
+@contextmanager
+def _without_tf32() -> Iterator[bool]:
+    """Float32 products of all 24 bits inside; says whether any would have been TF32. The settings come back."""
+    # cuDNN's recurrent layers go along: torch refuses to say what cuDNN does where its parts differ.
+    cudnn: Any = torch.backends.cudnn
+    parts: tuple[Any, ...] = (torch.backends.cuda.matmul, cudnn.conv, cudnn.rnn)
+    before = [part.fp32_precision for part in parts]
+    try:
+        for part in parts:
+            part.fp32_precision = "ieee"
+        yield "tf32" in before
+    finally:
+        for part, setting in zip(parts, before, strict=True):
+            part.fp32_precision = setting
 
 
 def last_layer_gradient(

@@ -29,7 +29,8 @@ aten = torch.ops.aten
 class FusedTangents(TorchFunctionMode):
     """Use this file's conv2d, batch norm (training mode) and ReLU inside the block.
 
-    Under automatic mixed precision nothing is replaced: torch's own functions know what to cast.
+    Under automatic mixed precision a convolution casts its inputs as torch's own does; batch norm and ReLU work in
+    the precision of what they are given, batch norm with its float32 weights, as torch's own do.
     """
 
     def __torch_function__(
@@ -42,7 +43,7 @@ class FusedTangents(TorchFunctionMode):
         del types
         replacement = REPLACEMENTS.get(func)
         kwargs = kwargs or {}
-        if replacement is None or torch.is_autocast_enabled("cuda") or torch.is_autocast_enabled("cpu"):
+        if replacement is None:
             return func(*args, **kwargs)
         result = replacement(*args, **kwargs)
         return func(*args, **kwargs) if result is None else result
@@ -83,6 +84,10 @@ def _conv2d(
 ) -> Tensor | None:
     if isinstance(padding, str) or x.dim() != 4:
         return None
+    if torch.is_autocast_enabled(x.device.type) and x.is_floating_point() and x.dtype != torch.float64:
+        lower = torch.get_autocast_dtype(x.device.type)
+        # A cast is linear, so it carries tangents and gradients.
+        x, weight, bias = x.to(lower), weight.to(lower), None if bias is None else bias.to(lower)
     out: Tensor = _Conv2d.apply(x, weight, bias, _pair(stride), _pair(padding), _pair(dilation), groups)
     return out
 

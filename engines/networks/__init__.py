@@ -1,7 +1,8 @@
-"""Classifiers behind one door: our small ones, those of torchvision, and heads on features."""
+"""Classifiers behind one door: our small ones, those of torchvision and timm, and heads on features."""
 
 __all__ = [
     "heads",
+    "pretrained",
     "small",
     "torchvision_networks",
 ]

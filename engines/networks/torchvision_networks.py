@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import safetensors.torch
 import torch
 import torchvision
 from torch import Tensor, nn
@@ -36,7 +37,21 @@ def torchvision_network(
     Raises:
         EngineInputError: unknown name, no linear last layer, images of a wrong size, or weights that do not fit.
     """
-    backbone = _torchvision_backbone(name, image_size)
+    backbone, feature_size = torchvision_backbone(name, image_size, weights)
+    network = TorchvisionNetwork(backbone, feature_size, num_classes)
+    _try_forward(network, name, channels, image_size)
+    return network
+
+
+def torchvision_backbone(
+    name: str, image_size: ImageSize, weights: str | Path | None
+) -> tuple[nn.Module, int]:
+    """torchvision's classifier ``name`` without its last linear layer, and the size of what it returns.
+
+    Raises:
+        EngineInputError: unknown name, no linear last layer, images of a wrong size, or weights that do not fit.
+    """
+    backbone = _torchvision_classifier(name, image_size)
     linear = [(path, part) for path, part in backbone.named_modules() if isinstance(part, nn.Linear)]
     if not linear:
         raise EngineInputError(
@@ -48,12 +63,10 @@ def torchvision_network(
     setattr(backbone.get_submodule(parent), attribute, nn.Identity())
     if weights is not None:
         _load_weights(backbone, Path(weights), path, name)
-    network = TorchvisionNetwork(backbone, last.in_features, num_classes)
-    _try_forward(network, name, channels, image_size)
-    return network
+    return backbone, last.in_features
 
 
-def _torchvision_backbone(name: str, image_size: ImageSize) -> nn.Module:
+def _torchvision_classifier(name: str, image_size: ImageSize) -> nn.Module:
     # Only these take the image size; the two with auxiliary heads return something else while training.
     options: dict[str, object] = {}
     if name.startswith("vit_"):
@@ -77,7 +90,10 @@ def _load_weights(backbone: nn.Module, path: Path, head: str, name: str) -> None
     if not path.is_file():
         raise EngineInputError(f"there is no weights file {path}.")
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        if path.suffix == ".safetensors":
+            state = safetensors.torch.load_file(path)
+        else:
+            state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch.load raises a dozen unrelated types on foreign files
         raise EngineInputError(
             f"{path} cannot be read as a plain state_dict ({type(error).__name__}); "

@@ -77,13 +77,14 @@ def has_code_for(capability: tuple[int, int], built_for: Sequence[str]) -> bool:
     Args:
         capability: (major, minor).
         built_for: of ``torch.cuda.get_arch_list``: ``sm_86`` runs on cards of the same major version from 8.6 on,
-            ``compute_80`` is compiled for every later card. Empty (ROCm) says nothing: True.
+            ``compute_80`` is compiled for every later card. Without such names (none at all, or ROCm's ``gfx942``,
+            which have no compute capability) nothing is known: True.
     """
-    if not built_for:
+    named = [one.partition("_") for one in built_for if one.startswith(("sm_", "compute_"))]
+    if not named:
         return True
     major, minor = capability
-    for architecture in built_for:
-        kind, _, digits = architecture.partition("_")
+    for kind, _, digits in named:
         number = int(digits.rstrip("af"))
         same_kind = kind == "compute" or number // 10 == major
         if same_kind and number <= 10 * major + minor:

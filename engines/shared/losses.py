@@ -5,9 +5,13 @@ Letters: B samples, K classes. Labels are (B,) int64 in {-1, 0..K-1}; -1 is unla
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn import functional as F
+
+from engines.contract import EngineError
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
@@ -33,9 +37,18 @@ def log_margin(logits: Tensor, labels: Tensor) -> Tensor:
     return (given - best_other).masked_fill(labels < 0, float("nan"))
 
 
-def entropy(probs: Tensor) -> Tensor:
-    """-sum_c p_c log p_c of each row: (B, K) -> (B,), in [0, log K]; 0 log 0 = 0."""
-    return torch.special.entr(_at_least_float32(probs)).sum(dim=1)
+def require_finite(values: ArrayLike, what: str = "the training loss") -> None:
+    """Stop a training that has diverged, before its NaN become a trust of NaN.
+
+    Args:
+        values: numbers of any shape that a healthy training keeps finite.
+        what: how the error calls them.
+
+    Raises:
+        EngineError: one of them is NaN or infinite.
+    """
+    if not np.isfinite(values).all():
+        raise EngineError(f"{what} is no longer a number; lower learning_rate.")
 
 
 def _at_least_float32(values: Tensor) -> Tensor:

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from engines.contract import UNLABELED
 from engines.shared.device import autocast
 from engines.shared.loader import MeanStd
-from engines.shared.losses import log_margin
+from engines.shared.losses import log_margin, require_finite
 from engines.shared.rows import Rows
 
 ROWS_AT_ONCE = 65_536
@@ -52,6 +53,9 @@ def score_pass(
     ``mean_std`` None feeds rows as they are (images in [0, 1]); ``batch_size`` None is ``store.scoring_batch``.
     ``index`` (M,) int64 scores those rows only, in that order. Deterministic; the network's mode is restored.
     Memory: one batch on the device, and the three results, N * (2K + D) * 4 bytes, on the CPU.
+
+    Raises:
+        EngineError: a log-probability is not finite, because the training has diverged.
     """
     order = torch.arange(store.num_samples) if index is None else index
     batch_size = batch_size or store.scoring_batch
@@ -70,6 +74,7 @@ def score_pass(
     network.train(was_training)
     assert log_probs is not None
     assert embeddings is not None
+    require_finite(log_probs, "what the network says")
     return Scores(log_probs, normalized_probs(log_probs), embeddings)
 
 
@@ -188,9 +193,7 @@ def rank_percentile(values: ArrayLike) -> NDArray[np.float64]:
     percentile = np.full(array.shape, np.nan)
     known = ~np.isnan(array)
     if known.any():
-        _, inverse, counts = np.unique(array[known], return_inverse=True, return_counts=True)
-        mean_rank = np.cumsum(counts) - (counts - 1) / 2.0  # 1-based
-        percentile[known] = (mean_rank[inverse] - 0.5) / known.sum()
+        percentile[known] = (rankdata(array[known]) - 0.5) / known.sum()
     return percentile
 
 

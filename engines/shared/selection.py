@@ -35,13 +35,14 @@ def select_small_loss(losses: Tensor, count: int) -> Tensor:
     return torch.sort(losses, stable=True).indices[:count].sort().values
 
 
-def small_loss_mask(losses: Tensor, counts: Tensor) -> Tensor:
-    """``select_small_loss`` for a population: (M, B) losses, (M,) counts -> (M, B) bool.
+def small_loss_mask(losses: Tensor, count: int | Tensor) -> Tensor:
+    """``select_small_loss`` as a mask, for several networks: (G, B) losses -> (G, B) bool.
 
-    Row m is True at the ``counts[m]`` smallest losses of row m, with the same ties as the plain form.
+    Each row is True at its ``count`` smallest losses, with the same ties as the plain form. ``count`` may be a
+    0-dimensional tensor, which need not come back from the device.
     """
     rank = torch.argsort(torch.argsort(losses, dim=1, stable=True), dim=1)
-    return rank < counts[:, None]
+    return rank < count
 
 
 def gmm_small_loss_probability(

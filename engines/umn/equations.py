@@ -107,14 +107,6 @@ def uncertainty_weight(epsilon: Tensor, num_classes: int) -> Tensor:
     return math.log(num_classes - 1) + torch.log1p(-epsilon) - epsilon.log()
 
 
-def label_log_likelihood(epsilon: Tensor, labels: Tensor, num_classes: int) -> Tensor:
-    """log p(given | y) for every true class y (U6); (B,), (B,) in 0..K-1 -> (B, K)."""
-    wrong = epsilon.log() - math.log(num_classes - 1)
-    right = torch.log1p(-epsilon)
-    is_given = F.one_hot(labels, num_classes).to(torch.bool)
-    return torch.where(is_given, right.unsqueeze(1), wrong.unsqueeze(1))
-
-
 def label_term(log_probs: Tensor, labels: Tensor, weight: Tensor, *, kind: str = "linear") -> Tensor:
     """The part of the label likelihood that has a gradient (U7), zero where unlabeled.
 

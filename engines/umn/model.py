@@ -22,7 +22,7 @@ from engines.shared.config import learning_rate_at, make_optimizer, set_learning
 from engines.shared.device import autocast, make_generator, seeded_init
 from engines.shared.ema import ExponentialAverage
 from engines.shared.loader import batches_per_epoch, epoch_batches, standardize
-from engines.shared.losses import cross_entropy
+from engines.shared.losses import cross_entropy, require_finite
 from engines.shared.run import Run
 from engines.shared.selection import keep_count, select_small_loss
 from engines.umn.config import GENERATIVE, PUBLISHED_NETWORK, UMNConfig
@@ -273,6 +273,7 @@ class Member:
                 for name, value in self._train_step(rows, num_labeled, epoch, draws).items():
                     totals[name] += value
         means = {name: float(value) / self.steps_per_epoch for name, value in totals.items()}
+        require_finite(means["loss"])
         return means, means.pop("train_accuracy")
 
     def _train_step(self, rows: Tensor, num_labeled: int, epoch: int, draws: Draws) -> dict[str, Tensor]:

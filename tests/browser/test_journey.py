@@ -197,8 +197,11 @@ def lasso_a_region(page: Any, server: Server) -> None:
 def export_and_compare(page: Any, server: Server) -> None:
     open_page(page, server, "export")
     page.get_by_text("Changes by pair").wait_for(timeout=WAIT_MS)
+    button(page, "Cleaned CSV").click()
+    made = button(page, "Download journey-cleaned.csv")
+    made.wait_for(timeout=WAIT_MS)
     with page.expect_download(timeout=WAIT_MS) as download:
-        button(page, "Cleaned CSV").click()
+        made.click()
     rows = list(csv.DictReader(Path(download.value.path()).read_text(encoding="utf-8").splitlines()))
     assert len(rows) == NUM_SAMPLES
     with session() as open_session:

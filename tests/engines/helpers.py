@@ -58,6 +58,24 @@ def digits_data(
     return TrainingData(images, given, 10, trusted, evaluation), wrong
 
 
+def features_of(images: NDArray[np.uint8]) -> NDArray[np.float16]:
+    """Three views of each image as features: its pixels, and those of the image moved right and left by one."""
+    views = [np.roll(images, move, axis=3).reshape(len(images), -1) for move in (0, 1, -1)]
+    return (np.stack(views, axis=1) / 255).astype(np.float16)
+
+
+def on_features(data: TrainingData) -> TrainingData:
+    """The same data with features in place of images."""
+    assert data.images is not None
+    heldout = data.evaluation
+    if heldout is not None:
+        assert heldout.images is not None
+        heldout = EvaluationSet(None, heldout.labels, features_of(heldout.images))
+    return TrainingData(
+        None, data.given_labels, data.num_classes, data.trusted, heldout, features_of(data.images)
+    )
+
+
 class PeakMemory(TorchDispatchMode):
     """Inside, ``peak`` is the most bytes that tensors made inside have had at once."""
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
-from engines.choicenet.regression_config import RegressionConfig
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -51,11 +51,9 @@ class Said:
     """(D,) S0 (3)"""
 
 
-def head(
-    w: Weights, at: str, h: Tensor, config: ChoiceNetConfig | RegressionConfig, *, training: bool
-) -> list[Said]:
+def head(w: Weights, at: str, h: Tensor, config: Any, *, training: bool) -> list[Said]:
     """(1) to (4) for features (B, Q)."""
-    regression = isinstance(config, RegressionConfig)
+    regression = not hasattr(config, "pi_form")
 
     def raw(name: str, form: str, *, with_relu: bool = True) -> Tensor:
         if form != "code_exact":
@@ -65,7 +63,7 @@ def head(
 
     rho = raw("rho_head", config.rho_form, with_relu=not regression)
     rho = torch.tanh(rho) if config.rho_form == "tanh" else 1 / (1 + (-rho).exp())
-    pi_form = "softmax" if isinstance(config, RegressionConfig) else config.pi_form
+    pi_form = "softmax" if regression else config.pi_form
     pi = softmax(raw("pi_head", pi_form))
     if pi_form == "code_exact":
         pi = softmax(pi)
@@ -416,89 +414,3 @@ class LiteralChoiceNet:
             self.average[name] = np.where(
                 np.isnan(average), self.now[name], 0.9 * average + 0.1 * self.now[name]
             )
-
-
-class LiteralRegression:
-    """One regressor by name of parameter, and its training."""
-
-    def __init__(self, x: np.ndarray, y: np.ndarray, config: RegressionConfig, seed: int, w: Weights) -> None:
-        self.config, self.w = config, dict(w)
-        self.x, self.y = (torch.from_numpy(values.copy()).double() for values in (x, y))
-        self.order = make_generator(seed, "regression order")
-        self.noise = make_generator(seed, "regression noise")
-        self.optimizer = Optimizer(config.optimizer, decay=0.0, betas=(0.9, 0.999), eps=1e-8, momentum=0.0)
-
-    def base(self, w: Weights, x: Tensor, *, training: bool) -> Tensor:
-        for layer in range(len(self.config.hidden)):
-            x = linear(w, f"base.{3 * layer}", x)
-            x = relu(batch_norm(w, f"base.{3 * layer + 1}", x, training=training))
-        return x
-
-    def step(self, number: int) -> None:
-        """Step ``number``, counted from 0."""
-        c = self.config
-        done = number / c.num_steps
-        rows = torch.randperm(len(self.x), generator=self.order)[: c.batch_size]
-        w = {name: value.clone().requires_grad_(not name.endswith(BUFFERS)) for name, value in self.w.items()}
-        leaves = {name: value for name, value in w.items() if not name.endswith(BUFFERS)}
-        costs = self.costs(w, self.x[rows], self.y[rows], done)
-        found = torch.autograd.grad(costs, list(leaves.values()), allow_unused=True)
-        with torch.no_grad():
-            self.w = {name: value.detach() for name, value in w.items()}
-            gradients = {
-                name: (gradient + c.weight_decay * self.w[name]).clamp(-1, 1)
-                for name, gradient in zip(leaves, found, strict=True)
-                if gradient is not None
-            }
-            rate = learning_rate("steps", c.learning_rate, number, c.num_steps)
-            self.optimizer.step(self.w, gradients, rate)
-
-    def costs(self, w: Weights, x: Tensor, y: Tensor, done: float) -> Tensor:
-        c, h = self.config, self.base(w, x, training=True)
-        size = len(x)
-        if c.variant == "choicenet":
-            fit, nll = c.lambda_fit, c.lambda_nll
-            if c.ramped:
-                fit, nll = 0.01 * max(1 - 2 * done, 0), min(2 * done + 0.1, 1)
-            said = head(w, "head.", h, c, training=True)
-            means = drawn(said, c.outer, c.sharing, self.noise, outputs=False)
-            total = torch.zeros(())
-            for i, one in enumerate(said):
-                assert one.rho is not None
-                total = total + fit * ((y[i] - means[i][0]) ** 2).sum()
-                total = total - nll * self.log_density(y[i], one.pi, means[i], one.variance)
-                total = total + c.lambda_kl * correlation_kl(one.rho, one.pi, c.kl_form)
-            return total / size
-        if c.variant == "mdn":
-            shape = (c.num_components, y.shape[1])
-            pi = softmax(linear(w, "head.pi_head", h))
-            means = linear(w, "head.mean_head", h).unflatten(1, shape)
-            spread = torch.sigmoid(linear(w, "head.deviation_head", h)).unflatten(1, shape)
-            total = [self.log_density(y[i], pi[i], means[i], spread[i] ** 2) for i in range(size)]
-            return -torch.stack(total).mean()
-        apart = (y - linear(w, "head", h)).flatten()
-        if c.variant in ("l1", "l2"):
-            return (apart**2 if c.variant == "l2" else apart.abs()).mean()
-        middle = (len(apart) - 1) // 2
-        flat = apart.detach()
-        scale = 1.4826 * (flat - flat.sort().values[middle]).abs().sort().values[middle]
-        cut, total = 4.6851, torch.zeros(())
-        for r in apart / scale:
-            if float(r.detach().abs()) <= cut:
-                total = total + cut**2 / 6 * (1 - (1 - (r / cut) ** 2) ** 3)
-            else:
-                leak = 0.01 if c.variant == "leaky_robust" else 0.0
-                total = total + cut**2 / 6 + leak * (r.abs() - cut)
-        return total / len(apart)
-
-    @staticmethod
-    def log_density(y: Tensor, pi: Tensor, means: Tensor, variances: Tensor) -> Tensor:
-        """log sum_k pi_k N(y; mu_k, Sigma_k) of one sample."""
-        total = torch.zeros(())
-        for k in range(len(pi)):
-            var = variances[k] + 1e-8
-            total = (
-                total
-                + pi[k] * ((-((y - means[k]) ** 2) / (2 * var)).exp() / (2 * math.pi * var).sqrt()).prod()
-            )
-        return total.log()

@@ -5,8 +5,7 @@ tensors excepted), a CUDA tensor asked for its NumPy array, a generator of the o
 CPU tensor. Arithmetic stays the CPU's, so results must equal those of the CPU to the last bit. It says nothing
 about speed, memory or the digits of a real card.
 
-Left out, because torch wraps tensors there itself: stacked populations (``vmap``) and L2B's exact derivative (dual
-numbers).
+Left out, because torch wraps tensors there itself: L2B's exact derivative (dual numbers).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every engine keeps every promise of the contract: a list of checks over a list of engines, on real digits.
+"""Every engine keeps every promise of the contract: checks over engines and forms of input, on real digits.
 
 An engine's runs are tiny and shared between the checks that can share them (``Runs``); what a check needs
 is trained when it is first asked for.
@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable
 from functools import cache, cached_property
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,9 +29,10 @@ from engines.contract import (
     TrainingData,
 )
 from engines.metrics import auroc
+from engines.networks.heads import HEADS
 from engines.registry import ENGINES
 from engines.shared.checkpoint import MemoryCheckpoint
-from tests.engines.helpers import digits, digits_data, rank_correlation
+from tests.engines.helpers import digits, digits_data, on_features, rank_correlation
 
 SUM_ATOL = 1e-5
 """float32 rows of ten probabilities."""
@@ -55,8 +57,17 @@ many numbers come in any order, so equal is equal up to that."""
 CUDA_ACCURACY = 0.05
 """The same for the training accuracy of an epoch on 65 samples."""
 
+FORMS = ("images", "features")
+"""Every check runs on both: where it makes images, ``Runs`` takes features of them."""
+
 SHOWN_TO_ALL: dict[str, dict[str, Any]] = {"umn": {"rotations": 1}}
 """What makes an engine train one network on every label in ordinary batches."""
+
+
+PAPER_SEARCH: dict[str, dict[str, Any]] = {
+    "coteaching": {"search_iterations": 1, "search_samples": 1, "search_epochs": 2, "rank_epochs": 1},
+}
+"""What makes an engine's search short whatever the preset."""
 
 
 class Killed(BaseException):
@@ -66,20 +77,32 @@ class Killed(BaseException):
 class Runs:
     """The runs of one engine that checks share."""
 
-    def __init__(self, spec: EngineSpec, device: str) -> None:
-        self.spec, self.device = spec, device
+    def __init__(self, spec: EngineSpec, device: str, form: str) -> None:
+        self.spec, self.device, self.form = spec, device, form
         self.config = dataclasses.replace(
             spec.config_type.preset("quick"), **TINY, **TINY_BY_ENGINE.get(spec.name, {})
         )
-        self.data, _ = digits_data(200, num_unlabeled=10, num_trusted=40)
-        for array in (self.data.images, self.data.given_labels, self.data.trusted_mask):
+        self.data = self.in_form(digits_data(200, num_unlabeled=10, num_trusted=40)[0])
+        for array in (self.data.inputs, self.data.given_labels, self.data.trusted_mask):
             array.setflags(write=False)
         self.records: list[EpochRecord] = []
 
+    def in_form(self, data: TrainingData) -> TrainingData:
+        return data if self.form == "images" or data.images is None else on_features(data)
+
+    def quick(self) -> Any:
+        """``quick`` as it is, with the small network and batches for few samples."""
+        config = self.spec.config_type.preset("quick")
+        config = config if self.form == "images" else config.for_features()
+        return dataclasses.replace(config, network="mlp", batch_size=64)
+
     def train(self, data: TrainingData | None = None, **options: Any) -> EngineResult:
+        config = options.pop("config", self.config)
+        if self.form == "features" and config.network not in HEADS:
+            config = dataclasses.replace(config, network="auto")
         return self.spec.train(
-            data or self.data,
-            options.pop("config", self.config),
+            self.in_form(data or self.data),
+            config,
             seed=options.pop("seed", 3),
             device=self.device,
             **options,
@@ -94,8 +117,7 @@ class Runs:
     def learned(self) -> tuple[EngineResult, NDArray[np.bool_]]:
         """A run of ``quick`` as it is on 400 digits, and which labels are wrong."""
         data, wrong = digits_data(400, num_trusted=60 if self.spec.uses_trusted else 0)
-        config = dataclasses.replace(self.spec.config_type.preset("quick"), network="mlp", batch_size=64)
-        return self.train(data, config=config, seed=0), wrong
+        return self.train(data, config=self.quick(), seed=0), wrong
 
     def assert_same(self, one: EngineResult, other: EngineResult) -> None:
         """Equality of everything but time and memory, bitwise on the CPU."""
@@ -117,8 +139,8 @@ class Runs:
 
 
 @cache
-def runs_of(engine: str, device: str) -> Runs:
-    return Runs(ENGINES[engine], device)
+def runs_of(engine: str, device: str, form: str) -> Runs:
+    return Runs(ENGINES[engine], device, form)
 
 
 def assert_bitwise_same(one: EngineResult, other: EngineResult) -> None:
@@ -207,9 +229,9 @@ def check_provenance_rebuilds_the_config(runs: Runs) -> None:
 
 
 def check_inputs_are_unchanged(runs: Runs) -> None:
-    fresh, _ = digits_data(200, num_unlabeled=10, num_trusted=40)
+    fresh = runs.in_form(digits_data(200, num_unlabeled=10, num_trusted=40)[0])
     runs.base.pred_probs.sum()
-    np.testing.assert_array_equal(runs.data.images, fresh.images)
+    np.testing.assert_array_equal(runs.data.inputs, fresh.inputs)
     np.testing.assert_array_equal(runs.data.given_labels, fresh.given_labels)
     np.testing.assert_array_equal(runs.data.trusted_mask, fresh.trusted_mask)
 
@@ -278,9 +300,8 @@ def check_outputs_follow_the_input_order(runs: Runs) -> None:
     learned, _ = runs.learned
     data, _ = digits_data(400, num_trusted=60 if runs.spec.uses_trusted else 0)
     order = np.random.default_rng(5).permutation(400)
-    shuffled = TrainingData(data.images[order], data.given_labels[order], 10, data.trusted_mask[order])
-    config = dataclasses.replace(runs.spec.config_type.preset("quick"), network="mlp", batch_size=64)
-    result = runs.train(shuffled, config=config, seed=0)
+    shuffled = TrainingData(data.inputs[order], data.given_labels[order], 10, data.trusted_mask[order])
+    result = runs.train(shuffled, config=runs.quick(), seed=0)
     agree = result.pred_probs.argmax(axis=1) == learned.pred_probs.argmax(axis=1)[order]
     assert agree.mean() > 0.8
     assert np.corrcoef(result.trust_score, learned.trust_score[order])[0, 1] > 0.8
@@ -322,7 +343,7 @@ def check_fewer_samples_than_a_batch(runs: Runs) -> None:
 
 def check_constant_images(runs: Runs) -> None:
     data, _ = digits_data(80)
-    data = TrainingData(np.full_like(data.images, 7), data.given_labels, 10)
+    data = TrainingData(np.full_like(data.inputs, 7), data.given_labels, 10)
     assert_sound(_short(runs, data, network="conv3"), data)
 
 
@@ -341,7 +362,7 @@ def check_two_classes_in_colour(runs: Runs) -> None:
 
 def check_a_thousand_classes(runs: Runs) -> None:
     data, _ = digits_data(60)
-    data = TrainingData(data.images, data.given_labels * 100 + 3, 1000)
+    data = TrainingData(data.inputs, data.given_labels * 100 + 3, 1000)
     assert_sound(_short(runs, data), data)
 
 
@@ -366,9 +387,49 @@ CHECKS: list[Callable[[Runs], None]] = [
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
 @pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("device", DEVICES)
-def test_engine(device: str, engine: str, check: Callable[[Runs], None]) -> None:
-    check(runs_of(engine, device))
+def test_engine(device: str, form: str, engine: str, check: Callable[[Runs], None]) -> None:
+    check(runs_of(engine, device, form))
+
+
+@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"network": "conv3"}, "takes images and these are features"),
+        ({"augment": "shift"}, "moves the pixels"),
+    ],
+    ids=["network", "augment"],
+)
+def test_train__settings_for_images_are_refused_on_features(
+    engine: str, change: dict[str, str], message: str
+) -> None:
+    spec = ENGINES[engine]
+    config = dataclasses.replace(spec.config_type.preset("quick"), **change)
+    with pytest.raises(EngineInputError, match=message):
+        spec.train(on_features(digits_data(60)[0]), config, device="cpu")
+
+
+@pytest.mark.parametrize("engine", list(ENGINES))
+def test_train__linear_head_from_a_memory_map_is_the_same_as_from_memory(engine: str, tmp_path: Path) -> None:
+    spec, data = ENGINES[engine], on_features(digits_data(80, num_trusted=30)[0])
+    config = spec.config_type.preset("quick").for_features()
+    config = dataclasses.replace(config, network="linear", epochs=2, batch_size=32)
+    np.save(tmp_path / "features.npy", data.inputs)
+    mapped = dataclasses.replace(data, features=np.load(tmp_path / "features.npy", mmap_mode="r"))
+    assert_bitwise_same(spec.train(data, config, device="cpu"), spec.train(mapped, config, device="cpu"))
+
+
+@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("preset", ["quick", "standard", "paper"])
+def test_for_features__every_preset_trains_on_features(engine: str, preset: str) -> None:
+    config = ENGINES[engine].config_type.preset(preset).for_features()
+    assert config.network == "auto"
+    assert config.augment in ("auto", "none")
+    tiny = dataclasses.replace(config, epochs=2, **PAPER_SEARCH.get(engine, {}))
+    data = on_features(digits_data(60, num_trusted=30)[0])
+    assert_sound(ENGINES[engine].train(data, tiny, device="cpu"), data)
 
 
 @pytest.mark.parametrize("engine", list(ENGINES))

@@ -130,14 +130,15 @@ def _open_zip(path: Path, options: SourceOptions, scratch: Path | None) -> Sourc
 def _refuse_columns(source: str, why: str, options: SourceOptions) -> None:
     """Where there is no table, a named column was meant for something else."""
     named = {
-        "--label-column": options.label_column,
-        "--path-column": options.path_column,
-        "--true-label-column": options.true_label_column,
+        "label_column": options.label_column,
+        "path_column": options.path_column,
+        "true_label_column": options.true_label_column,
     }
-    for option, column in named.items():
+    for field, column in named.items():
         if column is not None:
             raise ImportRefusedError(
-                f"{source} has no column {printable(column, 60)!r}: {why}; leave {option} out, or name a table."
+                f"{source} has no column {printable(column, 60)!r}: {why}; name no column, or name a table.",
+                field=field,
             )
 
 

@@ -71,7 +71,8 @@ def choose_column(
         )
     if found is None:
         raise ImportRefusedError(
-            f"{file} has no column that is plainly the {role}; use --{role}-column. {listed(columns)}"
+            f"{file} has no column that is plainly the {role}; name the right one. {listed(columns)}",
+            field=f"{role}_column",
         )
     return found
 
@@ -109,5 +110,5 @@ def columns_taken(info: SourceInfo) -> str:
     other = [name for name in info.columns if name.strip().lower() in LABEL_NAMES and name not in taken]
     sentence = f"{images}{label}."
     if other and not info.is_own_export:
-        sentence += f" Not taken: {printable(', '.join(other))}; --label-column chooses another one."
+        sentence += f" Not taken: {printable(', '.join(other))}; name another column of labels to take it."
     return sentence[0].upper() + sentence[1:]

@@ -43,8 +43,9 @@ class FiftyOneSource:
         if field not in labels:
             named = printable(", ".join(labels)) or "none"
             raise ImportRefusedError(
-                f"{self._name} has no classification field {field!r}; name one with --label-column. "
-                f"Its classification fields are: {named}."
+                f"{self._name} has no classification field {field!r}; name another one. "
+                f"Its classification fields are: {named}.",
+                field="label_column",
             )
         if dataset.media_type != "image" or len(dataset) == 0:
             raise ImportRefusedError(f"{self._name} holds no images; name a dataset of images.")

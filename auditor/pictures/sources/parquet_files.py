@@ -57,7 +57,8 @@ def image_column(file: str, schema: pa.Schema, wanted: str | None) -> str:
     found = found or find_column(binaries, IMAGE_NAMES) or find_column(texts, PATH_NAMES)
     if found is None:
         raise ImportRefusedError(
-            f"{file} has no column with images or paths; name it with --path-column. {listed(schema.names)}"
+            f"{file} has no column with images or paths; name the right one. {listed(schema.names)}",
+            field="path_column",
         )
     return found
 

@@ -1,4 +1,4 @@
-"""Where the paths of a table lead: ``--root`` may be a folder, a zip or a Parquet file with the images."""
+"""Where the paths of a table lead: the root may be a folder, a zip or a Parquet file with the images."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def images_at(root: str | None, default: Path) -> Images:
     if path.suffix.lower() == ".parquet" and path.is_file():
         return ParquetImages(path)
     raise ImportRefusedError(
-        f"--root {path} is no folder, zip or Parquet file; name the place of the images."
+        f"{path} is no folder, zip or Parquet file; name the place of the images.", field="root"
     )
 
 
@@ -47,7 +47,7 @@ class ParquetImages:
         column = image_column(file.name, schema, None)
         if layout_of(schema, column) == "path":
             raise ImportRefusedError(
-                f"--root {file} holds paths, not images; name the images' folder instead."
+                f"{file} holds paths, not images; name the images' folder as the root.", field="root"
             )
         self._num_rows = opened.metadata.num_rows
         self._row_of: dict[str, int] = {}
@@ -67,4 +67,6 @@ class ParquetImages:
         own_name = name in ("", Path(self.root).name)
         if mark and own_name and row.isascii() and row.isdigit() and int(row) < self._num_rows:
             return f"#{int(row)}"
-        raise MissingError(f"is not in {printable(Path(self.root).name)}; correct the path or set --root")
+        raise MissingError(
+            f"is not in {printable(Path(self.root).name)}; correct the path or set another root"
+        )

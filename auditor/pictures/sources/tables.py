@@ -37,7 +37,7 @@ MAX_CELL = 1_000_000
 
 
 class TableSource:
-    """Rows of a delimited text file; paths are relative to its folder or to ``--root``."""
+    """Rows of a delimited text file; paths are relative to its folder or to the root."""
 
     def __init__(self, name: str, stream: IO[bytes], tree: Images, options: SourceOptions) -> None:
         """Read the header. ``stream`` is seekable and stays open; ``tree`` holds the images.

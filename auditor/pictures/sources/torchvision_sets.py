@@ -78,7 +78,7 @@ def open_torchvision(named: str, options: SourceOptions) -> TorchvisionSource:
     if split not in SPLITS[name]:
         raise ImportRefusedError(f"torchvision:{name} has no split {split!r}; use {', '.join(SPLITS[name])}.")
     if options.root is None:
-        raise ImportRefusedError(f"name the folder that holds the files of torchvision:{name} with --root.")
+        raise ImportRefusedError(f"name the folder that holds the files of torchvision:{name}.", field="root")
     return TorchvisionSource(name, split, Path(options.root).expanduser().absolute())
 
 

@@ -73,11 +73,13 @@ class FolderTree:
             except (OSError, ValueError):
                 continue
             if not self.is_inside(location, is_link=stat.S_ISLNK(mode)):
-                raise PathError(f"is a link that leads out of {self.root}; copy the file there or set --root")
+                raise PathError(
+                    f"is a link that leads out of {self.root}; copy the file there or set another root"
+                )
             if not os.path.isfile(full):
                 raise PathError("is a folder or a special file, not an image; correct the path")
             return location
-        raise MissingError(f"does not exist below {self.root}; correct the path or set --root")
+        raise MissingError(f"does not exist below {self.root}; correct the path or set another root")
 
     def walk(self) -> Iterator[tuple[str, str | None]]:
         """See ``Tree``; links to folders are not followed, for they may turn in circles."""
@@ -125,7 +127,7 @@ class FolderTree:
         for root in (self.root, self._real_root):
             if text.startswith(root.rstrip("/") + "/"):
                 return checked_relative(text[len(root.rstrip("/")) + 1 :])
-        raise MissingError(f"lies outside {self.root}; set --root to a folder that holds all images")
+        raise MissingError(f"lies outside {self.root}; set the root to a folder that holds all images")
 
 
 class ZipTree:
@@ -227,7 +229,7 @@ def checked_relative(text: str) -> str:
     if path.is_absolute() or (len(text) > 1 and text[1] == ":" and text[0].isalpha()):
         raise PathError("is an absolute path; name files relative to one root")
     if ".." in path.parts:
-        raise PathError("leaves the root by '..'; set --root to a folder that holds all images")
+        raise PathError("leaves the root by '..'; set the root to a folder that holds all images")
     return str(path)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import time
 from pathlib import Path
 
 import pandas as pd
@@ -12,12 +13,14 @@ from streamlit.testing.v1 import AppTest
 
 from app.panels import downloads
 from app.session import readers
-from auditor import engine_bridge
+from auditor import engine_bridge, jobs
 from auditor.audits import plan, settle
 from auditor.catalog import audits, datasets, reviews, scores
+from auditor.catalog import jobs as catalog_jobs
 from auditor.catalog.db import session
 from auditor.review import decisions as reviewing
 from auditor.review import log, random_sample
+from auditor.settings import settings
 from tests.app.conftest import NUM_SAMPLES, NUM_TEST, verify_sixty
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -235,6 +238,67 @@ def test_export__counts_follow_the_decisions() -> None:
     assert (figures["Keep"], figures["Relabel"], figures["Accepted unseen"]) == ("237", "3", "3")
     assert figures["Changed by people"] == "0"
     assert app.button(key=f"export_revert_{reviewing.batches(1).batch[0]}").label == "Revert"
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_export__a_job_makes_the_file_and_the_next_one_takes_its_place() -> None:
+    for _ in range(2):
+        app = open_page("export")
+        app.button(key="export_csv").click().run()
+        assert not app.error
+        (seen,) = jobs.listed("export")
+        assert app.button(key="export_csv").disabled is not seen.is_over
+        wait_until_over(seen.job.id)
+    labels = [button.proto.label for button in open_page("export").get("download_button")]
+    assert any("cleaned" in label for label in labels)
+    (made,) = (settings().job_folder(jobs.listed("export")[0].job.id)).glob("*.csv")
+    assert pd.read_csv(made).sample_id.tolist() == list(range(NUM_SAMPLES))
+
+
+def wait_until_over(job_id: int) -> None:
+    deadline = time.monotonic() + 240
+    while not jobs.overview(job_id).is_over:
+        assert time.monotonic() < deadline, jobs.overview(job_id)
+        time.sleep(0.05)
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_jobs__what_was_killed_is_resumed_or_forgotten() -> None:
+    for button, left in (("job_resume", ["finished"]), ("job_dismiss", [])):
+        with session() as open_session:
+            arguments = {"policy": "reviewed", "max_fdr": None, "audit_id": 1, "file": "x-cleaned.csv"}
+            job_id = catalog_jobs.create(open_session, "export", DATASET, dataset_id=1, arguments=arguments)
+            gone = {"status": "running", "pid": 4_194_303, "host": catalog_jobs.this_host()}
+            catalog_jobs.change(open_session, job_id, **gone)
+        app = open_page("export")
+        assert "Its process is gone" in texts(app)
+        app.button(key=f"{button}_{job_id}").click().run()
+        assert not app.error
+        for seen in jobs.listed("export"):
+            wait_until_over(seen.job.id)
+        assert [seen.state for seen in jobs.listed("export")] == left
+        for seen in jobs.listed("export"):
+            jobs.remove(seen.job.id)
+
+
+@pytest.mark.usefixtures("home")
+def test_import__a_refused_one_shows_its_rows_until_it_is_dismissed(tmp_path: Path) -> None:
+    upload = settings().uploads / "1" / "set.zip"
+    upload.parent.mkdir(parents=True)
+    upload.write_bytes(b"no zip")
+    arguments = {"source": str(upload), "options": {}, "upload": str(upload)}
+    with session() as open_session:
+        job_id = catalog_jobs.create(open_session, "import", "photos", arguments=arguments)
+        refused = {"problems": [("labels.csv", "7", "the file is missing")], "field": "skip_bad"}
+        catalog_jobs.change(open_session, job_id, status="failed", error="One row.", result=refused)
+    app = open_page("import_")
+    assert "One row" in texts(app)
+    assert "Leave out rows with problems" in texts(app)
+    assert app.dataframe[0].value.problem.tolist() == ["the file is missing"]
+    assert upload.exists()
+    app.button(key=f"job_dismiss_{job_id}").click().run()
+    assert jobs.listed() == []
+    assert not upload.exists()
 
 
 @pytest.mark.usefixtures("copied_home")

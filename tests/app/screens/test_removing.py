@@ -1,14 +1,11 @@
-"""What a removed dataset takes with it: its upload and its comparisons, and nothing that another one needs."""
+"""What a removed dataset takes with it: its upload, and nothing that another one needs."""
 
 from __future__ import annotations
 
-import sys
 import zipfile
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from app.jobs import comparisons
 from PIL import Image
 
 from app.session import allowed
@@ -48,19 +45,3 @@ def test_remove__a_source_of_the_users_own_stays(upload: str, home: Path, tmp_pa
     api.remove("own")
     assert (tmp_path / "set.zip").exists()
     assert Path(upload).exists()
-
-
-def test_newest__a_dataset_never_shows_the_comparison_of_a_removed_one(
-    upload: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "executable", "/bin/true")  # the work itself is not of interest here
-    first = imported(tmp_path / "set.zip", "pets")
-    folder = comparisons.start(first, "quick", "cpu", "reviewed", None, audit_id=1)
-    assert comparisons.newest(first) == folder
-    later = first.model_copy(update={"created_at": first.created_at + timedelta(seconds=9)})
-    assert comparisons.newest(later) is None
-    api.remove("pets")
-    assert not folder.exists()
-    again = imported(tmp_path / "set.zip", "pets")
-    assert again.id != first.id
-    assert comparisons.newest(again) is None

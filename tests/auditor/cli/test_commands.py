@@ -238,6 +238,7 @@ def test_import__bad_rows_are_listed_with_file_and_row(home: Path, run: Run, tmp
     code, _, err = run("import", digits.table, "--name", "digits")
     assert code == 1
     assert "images/0007.png" in err
+    assert err.rstrip().endswith("See --skip-bad.")
     assert run("status")[1].startswith("No datasets yet")
     assert run("import", digits.table, "--name", "digits", "--skip-bad")[0] == 0
 

@@ -7,6 +7,7 @@ import json
 import pwd
 import re
 import shlex
+import subprocess
 from pathlib import Path
 from typing import NoReturn
 
@@ -15,7 +16,7 @@ import pytest
 from PIL import Image
 
 from auditor.audits import own_models, plan, settle, worker
-from auditor.catalog import audits
+from auditor.catalog import audits, jobs
 from auditor.catalog.db import session
 from auditor.cli import output
 from auditor.errors import AuditFailedError
@@ -127,8 +128,11 @@ def test_import__one_class_is_one_class(home: Path, run: Run, tmp_path: Path) ->
 
 
 def test_follow_audit__a_process_that_is_gone_is_told_in_words(audited: tuple[Digits, int]) -> None:
-    audit_id = add_audit(finish=False)
+    audit_id, ended = add_audit(finish=False), subprocess.Popen(["true"])
+    ended.wait()
+    job_id = plan.job_of(audit_id)
     with session() as open_session:
+        jobs.change(open_session, job_id, status="running", pid=ended.pid, host=jobs.this_host())
         audits.set_status(open_session, audit_id, "running")
     with pytest.raises(AuditFailedError, match=r"ended without a word \(its process is gone\); `--resume`"):
         output.follow_audit(audit_id)
@@ -157,9 +161,9 @@ def test_import__progress_ends_at_all(home: Path, tmp_path: Path) -> None:
 
 def test_status__says_how_far_each_engine_is(audited: tuple[Digits, int], run: Run) -> None:
     audit_id = add_audit(finish=False)
+    job_id = plan.job_of(audit_id)
     with session() as open_session:
-        audits.set_status(open_session, audit_id, "running")
-        audits.beat(open_session, audit_id)
+        jobs.change(open_session, job_id, status="running")
     assert f"  audit {audit_id} (quick) running\n" in run("status", "digits")[1]
     with session() as open_session:
         values = {"status": "running", "progress": 0.25, "seconds": 10.0}
@@ -218,8 +222,9 @@ def test_import__a_folder_has_no_columns(home: Path, run: Run, tmp_path: Path, o
     folder = tmp_path / "source"
     code, _, err = run("import", folder, "--name", "digits", option, "labels")
     assert code == 1
-    text = f"its classes are its folders; leave {option} out, or name a table."
-    assert err.splitlines()[-1] == f"auditor: {folder} has no column 'labels': {text}"
+    (told,) = [line for line in err.splitlines() if line.startswith("auditor: ")]
+    assert f"{folder} has no column 'labels'" in told
+    assert told.endswith(f" See {option}.")
 
 
 def test_suspects__says_how_many_verified_labels_a_promise_leaves_out(

@@ -17,7 +17,7 @@ def test_import_dataset__a_wrong_root_is_one_problem(tmp_path: Path, prefix: str
     rows = [(f"{prefix}{path}", label) for path, label in write_images(tmp_path / "pictures", 24)]
     source = write_csv(tmp_path / "l.csv", ("path", "label"), rows)
     text = (
-        f"none of its 24 images exists below {tmp_path}; set the folder that their paths start from (--root)"
+        f"none of its 24 images exists below {tmp_path}; set the folder that their paths start from, the root"
     )
     with pytest.raises(BadRowsError, match="No image is left") as caught:
         import_dataset(source, name="lost", skip_bad=True)

@@ -239,3 +239,20 @@ def test_decode__sixteen_bits_that_look_alike_are_not_the_same() -> None:
         assert found.pixels.max() == found.pixels.min() == 100
         hashes.add(found.content_hash)
     assert len(hashes) == 2
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["PNG", "GIF", "TIFF", "BMP"])
+def test_probe__a_palette_image_cut_anywhere_is_one_kind_of_error(kind: str) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (24, 24, 3), dtype=np.uint8)
+    image = Image.fromarray(noise).convert("P", palette=Image.Palette.ADAPTIVE)
+    file = io.BytesIO()
+    image.save(file, kind)
+    content, refused = file.getvalue(), 0
+    for end in range(1, len(content), 5):
+        for look in (probe, lambda data: decode(data, size=16, channels=3)):
+            try:
+                look(content[:end])
+            except ImageError:
+                refused += 1
+    assert refused > len(content) // 10

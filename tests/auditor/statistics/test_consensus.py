@@ -331,7 +331,7 @@ def test_combine__real_digits():
     for name, model in (("knn", KNeighborsClassifier(10)), ("lda", LinearDiscriminantAnalysis())):
         probs = cross_val_predict(model, images, world.given_labels, cv=5, method="predict_proba")
         trust = probs[np.arange(len(true)), world.given_labels]
-        witnesses.append(Witness(name, trust, probs.astype(np.float32), is_out_of_sample=True))
+        witnesses.append(Witness(name, trust, probs.astype(np.float32)))
     verified = world.verify(250)
     found = combine(witnesses, world.given_labels, 10, verified=verified)
     assert detection(world, found.trust_score) > 0.97

@@ -130,10 +130,11 @@ def margin(log_probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
     [
         {"views": 2},
         {"views": 3, "coteaching": True, "trust": "published", "outer": "full"},
-        {"input_scale": "unit", "trust": "published", "epochs": 12},
+        {"input_scale": "unit", "trust": "published", "epochs": 10},
         {"network": "mnist_residual", "width": 2, "optimizer": "sgd", "calibrate": True},
+        {**CODE, "optimizer": "sgd", "trust": "published"},
     ],
-    ids=["margin", "two networks", "published", "calibrated"],
+    ids=["margin", "two networks", "published", "calibrated", "code"],
 )
 def test_train__verdict_follows_the_formulas(changed: dict[str, Any]) -> None:
     """Evaluation with rho_1 = 1 and without noise: predictions, the five signals, both kinds of trust."""

@@ -1,7 +1,7 @@
 """Every search rule against a literal form of its updates: derivatives of log densities by autograd, loops else.
 
 A search is run for a few iterations on a known function of the schedule's numbers. What it draws, where theta
-goes and what it reports are compared with the formulas of S2E, ASNG and Hyperband, and with Optuna asked directly.
+goes and what it reports are compared with the formulas of S2E, and with Optuna asked directly.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import optuna
 import pytest
 import torch
 
-from engines.coteaching.s2e import Ledger
-from engines.coteaching.s2e_rules import SearchBudget, SearchResult, SharedWeightsRule, search_schedule
+from engines.coteaching.s2e import Ledger, SearchResult, search_schedule
 from engines.coteaching.schedules import SPACES, FloatArray, ScheduleSpace
 
 SEED = 7
@@ -24,35 +23,34 @@ TIMES = np.array([0.0, 3.0, 10.0, 30.0, 80.0])
 WANTED = np.array([1.0, 0.9, 0.7, 0.5, 0.4])
 
 
-def accuracy(space: ScheduleSpace, x: Sequence[float], epochs: int = 100) -> float:
-    """A made-up accuracy: how near R is to a wanted curve, and a little better after more epochs."""
+def accuracy(space: ScheduleSpace, x: Sequence[float]) -> float:
+    """A made-up accuracy: how near R is to a wanted curve."""
     gap = space.at(np.asarray(x), TIMES, 100.0) - WANTED
-    return 1.0 - float(np.mean(gap**2)) + 1e-4 * epochs
+    return 1.0 - float(np.mean(gap**2)) + 1e-3
 
 
 class Search:
-    """A search that is watched: every call of the trainer."""
+    """A search that is watched: every call of the trainer, and the calls of each iteration."""
 
-    def __init__(
-        self,
-        space: str,
-        rule: str,
-        *,
-        iterations: int = 3,
-        samples: int = 4,
-        epochs: int = 10,
-        **more: object,
-    ):
+    def __init__(self, space: str, rule: str, *, iterations: int = 3, samples: int = 4, **more: object):
         self.space = SPACES[space]
-        self.calls: list[tuple[list[list[float]], int]] = []
+        self.calls: list[list[float]] = []
 
-        def evaluate(xs: Sequence[FloatArray], epochs: int) -> list[float]:
-            self.calls.append(([list(map(float, x)) for x in xs], epochs))
-            return [accuracy(self.space, x, epochs) for x in xs]
+        def evaluate(x: FloatArray) -> float:
+            self.calls.append(list(map(float, x)))
+            return accuracy(self.space, x)
 
-        budget = SearchBudget(iterations=iterations, samples=samples, epochs=epochs)
         run: Callable[..., SearchResult] = search_schedule
-        self.result = run(self.space, Ledger(evaluate), rule=rule, budget=budget, seed=SEED, **more)
+        self.result = run(
+            self.space,
+            Ledger(evaluate),
+            rule=rule,
+            iterations=iterations,
+            samples=samples,
+            seed=SEED,
+            **more,
+        )
+        self.iterations = [self.calls[m * samples : (m + 1) * samples] for m in range(iterations)]
 
 
 def log_density(theta: torch.Tensor, x: Sequence[float], simplex: int) -> torch.Tensor:
@@ -161,6 +159,10 @@ def test_search_schedule__moves_theta_by_its_formula(
     rule: str, options: dict[str, float], space: str
 ) -> None:
     legacy, elite, delta = bool(options.get("legacy")), bool(options.get("elite")), options.get("delta")
+    if rule == "gradient" and legacy:
+        # Two steps of the largest length in opposite directions end where they began but for rounding, and NumPy
+        # draws a Beta of exactly 1 by another method than one a little above.
+        delta = 0.5
     # With all of K = 4 samples the Hessian of 36 numbers has rank 4: its floor must not decide, so K is larger.
     samples = 60 if rule == "newton" and space == "paper" else 6
     search = Search(
@@ -170,10 +172,9 @@ def test_search_schedule__moves_theta_by_its_formula(
     theta = np.ones(simplex + 2 * (search.space.size - simplex))
     means = []
     for m in range(3):
-        xs, epochs = search.calls[m]
-        assert epochs == 10
+        xs = search.iterations[m]
         np.testing.assert_allclose(xs, draw(theta, samples, search.space, SEED, m), rtol=1e-5, atol=1e-7)
-        accuracies = [accuracy(search.space, x, 10) for x in xs]
+        accuracies = [accuracy(search.space, x) for x in xs]
         means.append(sum(accuracies) / samples)
         step = literal_step(rule, theta, xs, accuracies, simplex, elite=elite, legacy=legacy)
         theta = moved(theta, step, DELTAS[rule] if delta is None else delta)
@@ -181,33 +182,33 @@ def test_search_schedule__moves_theta_by_its_formula(
     np.testing.assert_allclose(search.result.theta, theta, rtol=1e-5)
     assert np.abs(theta - 1).max() > 0.01
     assert search.result.iteration_means == pytest.approx(means)
-    everything = [accuracy(search.space, x, 10) for xs, _ in search.calls for x in xs]
+    everything = [accuracy(search.space, x) for x in search.calls]
     assert search.result.best.accuracy == pytest.approx(max(everything))
     assert [t.accuracy for t in search.result.trials] == pytest.approx(everything)
 
 
 def test_search_schedule__random_always_draws_from_the_uniform_start() -> None:
     search = Search("paper", "random")
-    for m, (xs, _) in enumerate(search.calls):
+    for m, xs in enumerate(search.iterations):
         np.testing.assert_allclose(xs, draw(np.ones(36), 4, search.space, SEED, m))
-    means = [np.mean([accuracy(search.space, x, 10) for x in xs]) for xs, _ in search.calls]
+    means = [np.mean([accuracy(search.space, x) for x in xs]) for xs in search.iterations]
     assert search.result.iteration_means == pytest.approx(means)
 
 
-@pytest.mark.parametrize(("rule", "at_once"), [("tpe", 1), ("cmaes", 5)])
-def test_search_schedule__asks_and_tells_optuna(rule: str, at_once: int) -> None:
-    search = Search("paper", rule, iterations=3, samples=5)
+@pytest.mark.parametrize(("rule", "samples", "at_once"), [("tpe", 5, 1), ("cmaes", 5, 5), ("cmaes", 2, 2)])
+def test_search_schedule__asks_and_tells_optuna(rule: str, samples: int, at_once: int) -> None:
+    search = Search("paper", rule, iterations=3, samples=samples)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     sampler: optuna.samplers.BaseSampler
     if rule == "tpe":
         sampler = optuna.samplers.TPESampler(seed=SEED, n_startup_trials=15 // 4)
     else:
-        sampler = optuna.samplers.CmaEsSampler(seed=SEED, popsize=5)
+        sampler = optuna.samplers.CmaEsSampler(seed=SEED, popsize=max(4, samples))
     study = optuna.create_study(direction="maximize", sampler=sampler)
     cube = {name: optuna.distributions.FloatDistribution(0.0, 1.0) for name in search.space.parameters}
     values = []
-    for xs, epochs in search.calls:
-        assert (len(xs), epochs) == (at_once, 10)
+    for start in range(0, len(search.calls), at_once):
+        xs = search.calls[start : start + at_once]
         trials = [study.ask(cube) for _ in xs]
         for trial, x in zip(trials, xs, strict=True):
             u = [min(max(trial.params[name], FLOOR), 1 - FLOOR) for name in search.space.parameters]
@@ -215,103 +216,12 @@ def test_search_schedule__asks_and_tells_optuna(rule: str, at_once: int) -> None
             weights = [s / sum(spacings) for s in spacings]
             np.testing.assert_allclose(x, weights + u[4:])
         for trial, x in zip(trials, xs, strict=True):
-            values.append(accuracy(search.space, x, 10))
+            values.append(accuracy(search.space, x))
             study.tell(trial, values[-1])
-    assert len(values) == 15
-    expected = [np.mean(values[i : i + 5]) for i in (0, 5, 10)]
+    assert len(values) == 3 * samples
+    expected = [np.mean(values[m * samples : (m + 1) * samples]) for m in range(3)]
     assert search.result.iteration_means == pytest.approx(expected)
 
 
-def test_search_schedule__optuna_starts_at_random_and_has_a_smallest_population() -> None:
-    """Two trials at least before TPE models anything; four at least in a population."""
-    few = Search("co", "tpe", iterations=1, samples=4)
-    assert len(few.calls) == 4
-    pairs = Search("co", "cmaes", iterations=2, samples=2)
-    assert [len(xs) for xs, _ in pairs.calls] == [2, 2]
-    uneven = Search("co", "cmaes", iterations=1, samples=5)
-    assert [len(xs) for xs, _ in uneven.calls] == [5]
-
-
-def literal_brackets(longest: int) -> list[list[tuple[int, int]]]:
-    """Hyperband with eta = 2.5."""
-    eta, s_max = 2.5, 0
-    while 2.5 ** (s_max + 1) <= longest:
-        s_max += 1
-    brackets = []
-    for s in reversed(range(s_max + 1)):
-        n = math.ceil((s_max + 1) / (s + 1) * eta**s)
-        brackets.append(
-            [(max(1, math.floor(n / eta**i)), max(1, round(longest / eta ** (s - i)))) for i in range(s + 1)]
-        )
-    return brackets
-
-
-@pytest.mark.parametrize(
-    ("iterations", "samples", "longest"), [(3, 4, 10), (2, 2, 16), (5, 5, 7), (1, 1, 40)]
-)
-def test_search_schedule__hyperband_promotes_and_pays(iterations: int, samples: int, longest: int) -> None:
-    search = Search("co", "hyperband", iterations=iterations, samples=samples, epochs=longest)
-    left = iterations * samples * longest
-    plan, brackets, b = [], literal_brackets(longest), 0
-    while True:
-        rungs = brackets[b % len(brackets)]
-        cost, before = 0, 0
-        for count, epochs in rungs:
-            cost += count * (epochs - before)
-            before = epochs
-        if cost > left:
-            break
-        plan.append(rungs)
-        left -= cost
-        b += 1
-    if left >= longest:
-        plan.append([(left // longest, longest)])
-    calls, means = iter(search.calls), []
-    for number, rungs in enumerate(plan):
-        alive = draw(np.ones(6), rungs[0][0], search.space, SEED, number)
-        for i, (count, epochs) in enumerate(rungs):
-            xs, asked = next(calls)
-            if i:
-                alive = sorted(alive, key=lambda x: -accuracy(search.space, x))[:count]
-            assert asked == epochs
-            np.testing.assert_allclose(xs, alive)
-        means.append(np.mean([accuracy(search.space, x, epochs) for x in alive]))
-    assert next(calls, None) is None
-    assert search.result.iteration_means == pytest.approx(means)
-    assert search.result.best.epochs == longest
-
-
-def test_shared_weights_rule__eight_updates_of_asng() -> None:
-    """Akimoto et al. 2019: natural gradients of unit length in the Fisher metric, and a step that adapts."""
-    space = SPACES["co"]
-    rule = SharedWeightsRule(space, seed=SEED)
-    theta, size = np.ones(6), 6
-    delta, gamma, path = 1.0, 0.0, np.zeros(size)
-    steps = []
-    for epoch in range(8):
-        xs = rule.ask(epoch, 4)
-        np.testing.assert_allclose(xs, draw(theta, 4, space, SEED, epoch), rtol=1e-6)
-        accuracies = [accuracy(space, x) for x in xs]
-        rule.tell(xs, np.array(accuracies))
-        u = utilities_of(accuracies)
-        scores = [score(theta, x, 0) for x in xs]
-        gradient = sum(u[k] * scores[k] for k in range(4)) / 4
-        fisher = -curvature(theta, list(xs[0]), 0)
-        natural = np.linalg.inv(fisher) @ gradient
-        root = np.linalg.cholesky(fisher).T
-        length = math.sqrt(float(natural @ fisher @ natural))
-        theta = moved(theta, natural / length, delta)
-        beta = delta / math.sqrt(size)
-        path = (1 - beta) * path + math.sqrt(beta * (2 - beta)) * (root @ natural) / length
-        gamma = (1 - beta) ** 2 * gamma + beta * (2 - beta)
-        delta *= math.exp(beta * (float(path @ path) / 1.5 - gamma))
-        delta = min(max(delta, 0.01), 1.0)
-        steps.append(delta)
-        np.testing.assert_allclose(rule.theta, theta, rtol=1e-6)
-    assert len(set(steps)) > 2
-
-
-def test_shared_weights_rule__equal_accuracies_say_nothing() -> None:
-    rule = SharedWeightsRule(SPACES["co"], seed=SEED)
-    rule.tell(rule.ask(0, 3), np.array([0.5, 0.5, 0.5]))
-    np.testing.assert_array_equal(rule.theta, 1.0)
+def test_search_schedule__tpe_trains_as_much_as_the_others() -> None:
+    assert len(Search("co", "tpe", iterations=1, samples=4).calls) == 4

@@ -25,8 +25,10 @@ from tests.engines.literal import (
     first_weights,
     log_softmax,
     margin_of,
+    mean_log_probs,
     networks_in,
     percentile,
+    standardized,
     trust_of,
     views_of,
     watch,
@@ -236,8 +238,6 @@ SEARCH: dict[str, Any] = {
 SEARCHES: dict[str, dict[str, Any]] = {
     "held-out labels": {},
     "trusted": {"min_trusted": 10},
-    "stacked": {"population": "stacked"},
-    "stacked, adam": {"population": "stacked", "optimizer": "adam", "learning_rate": 0.01},
     "adam": {"optimizer": "adam", "learning_rate": 0.01},
     "repeats": {"search_repeats": 2, "search_samples": 1},
     "fewer rows": {"search_rows": 30},
@@ -267,26 +267,43 @@ def trial_accuracy(
     data: TrainingData, config: CoteachingConfig, curve: list[float], *, split: tuple[list[int], list[int]]
 ) -> float:
     """Train under ``curve`` from the beginning; mean accuracy of the last epochs and of the repeats."""
-    train, validation = split
     values = []
     for repeat in range(config.search_repeats):
-        networks = []
-        for g in range(1 if config.variant == "mentornet" else 2):
-            with seeded_init(SEED, "search", repeat, "network", g):
-                begun = build_network(
-                    config.network, channels=1, image_size=(8, 8), num_classes=10, width=config.width
-                )
-            networks.append(double_network(config, data, begun.state_dict()))
-        pair = LiteralPair(
-            data, config, networks, rows=train, curve=curve, stream=("search", repeat), seed=SEED
-        )
-        measured = []
-        for epoch in range(len(curve)):
-            pair.run_epoch(epoch)
-            if epoch >= max(len(curve) - config.objective_epochs, config.warmup_epochs):
-                measured.append(pair.accuracy(validation))
-        values.append(mean(measured))
+        measured = accuracies_of(data, config, curve, split=split, repeat=repeat)
+        values.append(mean(measured[max(len(curve) - config.objective_epochs, config.warmup_epochs) :]))
     return mean(values)
+
+
+def begun_pair(
+    data: TrainingData, config: CoteachingConfig, curve: list[float], rows: list[int], repeat: int = 0
+) -> LiteralPair:
+    """The networks that all trials of a repeat begin with."""
+    networks = []
+    for g in range(1 if config.variant == "mentornet" else 2):
+        with seeded_init(SEED, "search", repeat, "network", g):
+            begun = build_network(
+                config.network, channels=1, image_size=(8, 8), num_classes=10, width=config.width
+            )
+        networks.append(double_network(config, data, begun.state_dict()))
+    stream = ("search", repeat)
+    return LiteralPair(data, config, networks, rows=rows, curve=curve, stream=stream, seed=SEED)
+
+
+def accuracies_of(
+    data: TrainingData,
+    config: CoteachingConfig,
+    curve: list[float],
+    *,
+    split: tuple[list[int], list[int]],
+    repeat: int = 0,
+) -> list[float]:
+    """Accuracy on the validation rows after each epoch."""
+    pair = begun_pair(data, config, curve, split[0], repeat)
+    measured = []
+    for epoch in range(len(curve)):
+        pair.run_epoch(epoch)
+        measured.append(pair.accuracy(split[1]))
+    return measured
 
 
 def co_curve(x: list[float], times: list[float], horizon: float) -> list[float]:
@@ -347,3 +364,23 @@ def test_search__trials_and_choice_are_the_literal_ones(case: str) -> None:
     _, tally, _ = final_run(data, replace(config, keep_schedule="coteaching", noise_rate=0.1), curves[chosen])
     for name, values in tally.signals().items():
         np.testing.assert_allclose(result.signals[name], values, atol=1e-5, err_msg=name)
+
+
+def test_train__heldout_accuracy_is_the_mean_of_both_networks() -> None:
+    data, _ = digits_data(50, with_evaluation=True)
+    config = CoteachingConfig(**BASE)
+    result, states = watch(SPEC, data, config, seed=SEED)
+    evaluation = data.evaluation
+    assert evaluation is not None
+    images = standardized(data, torch.from_numpy(evaluation.images.astype(np.float64) / 255.0))
+    for record, state in zip(result.history, states, strict=True):
+        hits = [
+            float(
+                np.mean(
+                    mean_log_probs(double_network(config, data, one), images, 1).argmax(dim=1).numpy()
+                    == evaluation.labels
+                )
+            )
+            for one in networks_in(state)
+        ]
+        assert record.metrics["heldout_accuracy"] == pytest.approx(sum(hits) / 2)

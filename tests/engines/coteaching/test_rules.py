@@ -19,54 +19,42 @@ from engines.coteaching.rules import (
     double_softmax_loss,
     estimate_transition,
     forward_corrected_loss,
-    kept_counts,
+    mean_loss,
     meta_alignment,
-    reduce_losses,
 )
 from engines.networks.small import build_network
 
-CPU = torch.device("cpu")
-
-LOSSES = torch.tensor([[[0.1, 0.9, 0.5, 0.2], [0.8, 0.1, 0.2, 0.9]]], dtype=torch.float64)
+LOSSES = torch.tensor([[0.1, 0.9, 0.5, 0.2], [0.8, 0.1, 0.2, 0.9]], dtype=torch.float64)
 """One pair, four samples: the first network finds 0 and 3 small, the second 1 and 2."""
 
 
-def test_kept_counts__equation_2() -> None:
+def test_choose_small_loss__keeps_as_many_as_equation_2_says() -> None:
+    losses = torch.rand(1, 20)
     # floor(0.55 * 20) is 10 in floating point without the guard.
-    assert kept_counts([0.55, 0.01, 1.0, 0.7], 20, CPU).tolist() == [11, 1, 20, 14]
-
-
-def test_kept_counts__never_fall_when_the_rate_rises() -> None:
-    counts = kept_counts(np.linspace(0.001, 1, 500).tolist(), 128, CPU)
-    assert counts.diff().min() >= 0
-    assert counts[0] == 1
+    kept = [int(choose_small_loss(losses, rate).selected.sum()) for rate in (0.55, 0.01, 1.0, 0.7)]
+    assert kept == [11, 1, 20, 14]
 
 
 def test_choose_exchanged__each_learns_from_what_the_other_finds_small() -> None:
-    choice = choose_exchanged(LOSSES, torch.tensor([2]))
-    assert choice.selected[0].tolist() == [[1, 0, 0, 1], [0, 1, 1, 0]]
-    assert choice.weights[0].tolist() == [[0, 1, 1, 0], [1, 0, 0, 1]]
-    assert reduce_losses(LOSSES, choice).tolist() == [[pytest.approx(0.7), pytest.approx(0.85)]]
+    choice = choose_exchanged(LOSSES, 0.5)
+    assert choice.selected.tolist() == [[1, 0, 0, 1], [0, 1, 1, 0]]
+    assert choice.weights.tolist() == [[0, 1, 1, 0], [1, 0, 0, 1]]
+    assert mean_loss(LOSSES, choice).tolist() == [pytest.approx(0.7), pytest.approx(0.85)]
 
 
 def test_choose_exchanged__identical_networks_select_identical_sets() -> None:
-    losses = torch.rand(1, 1, 32, dtype=torch.float64).repeat(1, 2, 1)
-    choice = choose_exchanged(losses, torch.tensor([11]))
-    assert torch.equal(choice.weights[0, 0], choice.weights[0, 1])
+    losses = torch.rand(1, 32, dtype=torch.float64).repeat(2, 1)
+    choice = choose_exchanged(losses, 0.35)
+    assert torch.equal(choice.weights[0], choice.weights[1])
 
 
-def test_choose_exchanged__members_keep_their_own_rates() -> None:
-    choice = choose_exchanged(LOSSES.repeat(2, 1, 1), torch.tensor([1, 3]))
-    assert choice.selected.sum(dim=2).tolist() == [[1, 1], [3, 3]]
-
-
-def test_reduce_losses__gradient_is_the_hand_computed_mean() -> None:
+def test_mean_loss__gradient_is_the_hand_computed_mean() -> None:
     """The trap of the reference code: mean of the kept losses, divided by their number again."""
     logits = torch.tensor([[2.0, 0.0], [0.0, 1.0], [0.5, 0.5]], dtype=torch.float64, requires_grad=True)
     labels = torch.tensor([0, 0, 1])
-    losses = F.cross_entropy(logits, labels, reduction="none")[None, None].repeat(1, 2, 1)
-    choice = choose_exchanged(losses, torch.tensor([2]))  # samples 0 and 2
-    (gradient,) = torch.autograd.grad(reduce_losses(losses, choice)[0, 0], logits)
+    losses = F.cross_entropy(logits, labels, reduction="none").repeat(2, 1)
+    choice = choose_exchanged(losses, 0.67)  # samples 0 and 2
+    (gradient,) = torch.autograd.grad(mean_loss(losses, choice)[0], logits)
     p = torch.softmax(logits.detach(), dim=1)
     expected = torch.zeros(3, 2, dtype=torch.float64)
     expected[0] = (p[0] - torch.tensor([1.0, 0.0])) / 2
@@ -75,64 +63,60 @@ def test_reduce_losses__gradient_is_the_hand_computed_mean() -> None:
     assert torch.equal(gradient[1], torch.zeros(2, dtype=torch.float64))
 
 
-def test_reduce_losses__legacy_divides_twice() -> None:
-    choice = choose_exchanged(LOSSES, torch.tensor([2]))
-    torch.testing.assert_close(
-        reduce_losses(LOSSES, choice, divide_twice=True) * 2, reduce_losses(LOSSES, choice)
-    )
+def test_mean_loss__legacy_divides_twice() -> None:
+    choice = choose_exchanged(LOSSES, 0.5)
+    torch.testing.assert_close(mean_loss(LOSSES, choice, divide_twice=True) * 2, mean_loss(LOSSES, choice))
 
 
-def test_reduce_losses__keeping_everything_is_the_mean_bit_for_bit() -> None:
-    losses = torch.rand(1, 2, 37)
-    for choice in (choose_all(losses), choose_exchanged(losses, torch.tensor([37]))):
-        assert torch.equal(reduce_losses(losses, choice), losses.mean(dim=2))
+def test_mean_loss__keeping_everything_is_the_mean_bit_for_bit() -> None:
+    losses = torch.rand(2, 37)
+    for choice in (choose_all(losses), choose_exchanged(losses, 1.0)):
+        assert torch.equal(mean_loss(losses, choice), losses.mean(dim=1))
 
 
 def test_choose_small_loss__learns_from_its_own() -> None:
-    assert choose_small_loss(LOSSES, torch.tensor([1])).weights[0].tolist() == [[1, 0, 0, 0], [0, 1, 0, 0]]
+    assert choose_small_loss(LOSSES, 0.25).weights.tolist() == [[1, 0, 0, 0], [0, 1, 0, 0]]
 
 
 def test_choose_disagreement__all_that_the_predictions_differ_on() -> None:
-    predictions = torch.tensor([[[0, 1, 2, 3], [0, 2, 2, 1]]])
+    predictions = torch.tensor([[0, 1, 2, 3], [0, 2, 2, 1]])
     choice = choose_disagreement(LOSSES, predictions)
-    assert choice.weights[0].tolist() == [[0, 1, 0, 1], [0, 1, 0, 1]]
-    assert choice.divisor.tolist() == [[2, 2]]
+    assert choice.weights.tolist() == [[0, 1, 0, 1], [0, 1, 0, 1]]
+    assert choice.divisor.tolist() == [2, 2]
 
 
 def test_choose_disagreement__none_is_a_step_that_changes_nothing() -> None:
-    choice = choose_disagreement(LOSSES, torch.zeros(1, 2, 4, dtype=torch.long))
-    assert reduce_losses(LOSSES, choice).tolist() == [[0.0, 0.0]]
+    choice = choose_disagreement(LOSSES, torch.zeros(2, 4, dtype=torch.long))
+    assert mean_loss(LOSSES, choice).tolist() == [0.0, 0.0]
 
 
 def pick_plus(predictions: list[list[int]], rate: float, *, gate: bool = False) -> Choice:
-    return choose_exchanged_disagreement(
-        LOSSES, torch.tensor([predictions]), [rate], learn_from_all_if_none=gate
-    )
+    return choose_exchanged_disagreement(LOSSES, torch.tensor(predictions), rate, learn_from_all_if_none=gate)
 
 
 def test_choose_exchanged_disagreement__small_losses_inside_the_disagreement() -> None:
     # They differ on 0, 1 and 3; floor(0.7 * 3) = 2 each, sample 2 can never be chosen.
     choice = pick_plus([[0, 1, 2, 3], [1, 0, 2, 0]], 0.7)
-    assert choice.selected[0].tolist() == [[1, 0, 0, 1], [1, 1, 0, 0]]
-    assert choice.weights[0].tolist() == [[1, 1, 0, 0], [1, 0, 0, 1]]
-    assert choice.divisor.tolist() == [[2, 2]]
+    assert choice.selected.tolist() == [[1, 0, 0, 1], [1, 1, 0, 0]]
+    assert choice.weights.tolist() == [[1, 1, 0, 0], [1, 0, 0, 1]]
+    assert choice.divisor.tolist() == [2, 2]
 
 
 def test_choose_exchanged_disagreement__takes_all_where_the_share_is_none() -> None:
     choice = pick_plus([[0, 1, 2, 3], [1, 1, 2, 3]], 0.5)  # floor(0.5 * 1) = 0
-    assert choice.weights[0].tolist() == [[1, 0, 0, 0], [1, 0, 0, 0]]
+    assert choice.weights.tolist() == [[1, 0, 0, 0], [1, 0, 0, 0]]
 
 
 def test_choose_exchanged_disagreement__full_agreement_follows_the_gate() -> None:
     same = [[0, 1, 2, 3], [0, 1, 2, 3]]
-    assert reduce_losses(LOSSES, pick_plus(same, 0.5)).tolist() == [[0.0, 0.0]]
-    torch.testing.assert_close(reduce_losses(LOSSES, pick_plus(same, 0.5, gate=True)), LOSSES.mean(dim=2))
+    assert mean_loss(LOSSES, pick_plus(same, 0.5)).tolist() == [0.0, 0.0]
+    torch.testing.assert_close(mean_loss(LOSSES, pick_plus(same, 0.5, gate=True)), LOSSES.mean(dim=1))
 
 
 def test_choose_reweighted__clamps_and_normalises() -> None:
-    losses = torch.ones(1, 1, 3)
+    losses = torch.ones(1, 3)
     choice = choose_reweighted(losses, torch.tensor([3.0, -2.0, 1.0]))
-    assert choice.weights[0, 0].tolist() == [0.75, 0.0, 0.25]
+    assert choice.weights[0].tolist() == [0.75, 0.0, 0.25]
     assert choose_reweighted(losses, -torch.ones(3)).weights.sum() == 0
 
 

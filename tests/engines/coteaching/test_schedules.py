@@ -9,11 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.coteaching.schedules import MIN_KEEP_RATE, SPACES, coteaching_keep_rate
+from engines.coteaching.schedules import MIN_KEEP_RATE, SPACES, basis_curve, coteaching_keep_rate
 
 T = 200.0
-START_ANYWHERE = {"rbf", "rbf_code", "mlp", "mlp_code"}
-"""Spaces whose R(0) may be below 1."""
 
 
 @pytest.mark.parametrize("name", ["paper", "code"])
@@ -39,8 +37,7 @@ def test_keep_rates__any_corner_of_the_cube(name: str, data: st.DataObject) -> N
     assert np.isfinite(rates).all()
     assert (rates >= MIN_KEEP_RATE).all()
     assert (rates <= 1).all()
-    if name not in START_ANYWHERE:
-        assert rates[0] == pytest.approx(1.0, abs=1e-4)
+    assert rates[0] == pytest.approx(1.0, abs=1e-4)
 
 
 def test_keep_rates__wrong_length_is_refused() -> None:
@@ -74,7 +71,7 @@ def test_paper_space__each_h_has_its_own_numbers() -> None:
     changed[4 + 4 * 2 + 1] = 0.9  # a2 of h3
     t = np.array([30.0])
     space = SPACES["paper"]
-    gap = SPACES["single_3"].at(changed[12:16], t, T) - SPACES["single_3"].at(x[12:16], t, T)
+    gap = basis_curve(changed[12:16], t, T, 2) - basis_curve(x[12:16], t, T, 2)
     assert space.at(changed, t, T) - space.at(x, t, T) == pytest.approx(0.25 * gap)
 
 

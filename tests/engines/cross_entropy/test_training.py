@@ -11,7 +11,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from engines.contract import EngineInputError, EngineResult, EpochRecord, TrainingData
+from engines.contract import EngineError, EngineInputError, EngineResult, EpochRecord, TrainingData
 from engines.cross_entropy.training import CrossEntropyConfig, stratified_folds, train
 from engines.metrics import auroc
 from engines.shared.checkpoint import MemoryCheckpoint
@@ -204,3 +204,12 @@ def test_train__cuda_finds_planted_errors(options: dict[str, object]) -> None:
     result = train(data, config, device="cuda")
     assert auroc(wrong, 1 - result.trust_score) > 0.97
     assert "cuda" in result.provenance.device
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_train__that_diverges_says_so(epochs: int) -> None:
+    """In one epoch of one step the loss is still a number, what the network says afterwards is not."""
+    data, _ = digits_data(60)
+    config = CrossEntropyConfig(network="mlp", epochs=epochs, batch_size=60, learning_rate=1e30)
+    with pytest.raises(EngineError, match="lower learning_rate"):
+        train(data, config, device="cpu")

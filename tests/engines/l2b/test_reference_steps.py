@@ -481,3 +481,16 @@ def test_train__one_free_meta_sample_is_a_plain_step() -> None:
     literal.run()
     assert result.provenance.notes["fallback_steps"] == 1
     assert_same_weights(networks_in(states[0])[0], literal.network, 2 * ROUNDING)
+
+
+def test_train__heldout_accuracy_is_that_of_the_evaluation_set() -> None:
+    data, _ = digits_data(56, num_trusted=16, with_evaluation=True)
+    config = L2BConfig(**BASE)
+    result, states = watch(SPEC, data, config, seed=SEED)
+    evaluation = data.evaluation
+    assert evaluation is not None
+    images = standardized(data, torch.from_numpy(evaluation.images.astype(np.float64) / 255.0))
+    for record, state in zip(result.history, states, strict=True):
+        says = mean_log_probs(double_network(config, data, networks_in(state)[0]), images, 1)
+        hits = says.argmax(dim=1).numpy() == evaluation.labels
+        assert record.metrics["heldout_accuracy"] == pytest.approx(np.mean(hits))

@@ -25,6 +25,7 @@ from engines.meta.directional import (
     one_hot,
     trainable,
 )
+from tests.engines.pretended_cuda import pretended_cuda
 
 K = 4
 EXACT = 1e-10
@@ -299,3 +300,71 @@ def test_last_layer_tangent__equals_autograd_on_the_head_alone() -> None:
 
 def test_one_hot__has_an_empty_row_for_unlabeled() -> None:
     assert one_hot(torch.tensor([1, -1]), 3).tolist() == [[0, 1, 0], [0, 0, 0]]
+
+
+def test_finite_difference_tangent__does_not_use_tf32() -> None:
+    """With TF32 on, the logits that came along have its rounding: both forwards are run without it."""
+    s = Setting()
+    s.net.float()
+    images, meta_images = s.images.float(), s.meta_images.float()
+    meta = meta_gradient(s.net, meta_images, s.meta_targets.float())
+    _, exact = logits_jvp(s.net, images, meta.direction)
+    with torch.no_grad(), batch_statistics(s.net):
+        logits = s.net(images)[1]
+    rounded = (logits.view(torch.int32) & ~0x1FFF).view(torch.float32)  # TF32 keeps 10 bits of 23
+    seen = []
+    s.net.register_forward_pre_hook(lambda *_: seen.append(torch.backends.cudnn.conv.fp32_precision))
+    before = torch.backends.cudnn.conv.fp32_precision
+    torch.backends.cudnn.conv.fp32_precision = "tf32"
+    try:
+        with pretended_cuda():
+            card = copy.deepcopy(s.net).to("cuda")
+            direction = {name: value.to("cuda") for name, value in meta.direction.items()}
+            there = MetaGradient(direction, meta.norm.to("cuda"), meta.loss, meta.logits)
+            found = finite_difference_tangent(card, images.to("cuda"), rounded.to("cuda"), there).cpu()
+        assert torch.backends.cudnn.conv.fp32_precision == "tf32"
+    finally:
+        torch.backends.cudnn.conv.fp32_precision = before
+    assert set(seen) == {"ieee"}
+    assert_close(found, exact, 0.05)
+
+
+def graph_names(result: Tensor) -> set[str]:
+    """Names of the functions that made ``result``."""
+    found, waiting = set(), [result.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is not None and node not in found:
+            found.add(node)
+            waiting += [after for after, _ in node.next_functions]
+    return {node.name() for node in found}
+
+
+@pytest.mark.parametrize("way", ["jvp", "shared forward"])
+def test_forward_with_tangent__is_fused_and_right_under_bfloat16(way: str) -> None:
+    """The tangent of float64 to two digits; logits and gradients are those of the plain bfloat16 forward."""
+    s = Setting()
+    v = s.meta().direction
+    low = copy.deepcopy(s.net).float()
+    small = {name: value.float() for name, value in v.items()}
+    wanted_logits, wanted = logits_jvp(s.net, s.images, v)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        if way == "jvp":
+            logits, tangent = logits_jvp(low, s.images.float(), small)
+        else:
+            _, logits, tangent = forward_with_tangent(low, s.images.float(), small)
+    assert logits.dtype == torch.bfloat16
+    assert_close(logits.detach().double(), wanted_logits, 0.05)
+    assert_close(tangent.double(), wanted, 0.1)
+    if way == "shared forward":
+        assert {"_Conv2dBackward", "_BatchNormBackward", "_ReLUBackward"} <= graph_names(logits)
+        plain = copy.deepcopy(s.net).float()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            unfused = plain(s.images.float())[1]
+        torch.testing.assert_close(logits, unfused)
+        pairs = [(low, logits), (plain, unfused)]
+        found, expected = (
+            torch.autograd.grad(soft_ce(said.float(), s.targets.float()).mean(), list(net.parameters()))
+            for net, said in pairs
+        )
+        torch.testing.assert_close(found, expected, rtol=0.02, atol=1e-4)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from engines.contract import EngineInputError
-from engines.shared.config import LoopConfig, learning_rate_at, make_optimizer, set_learning_rate
+from engines.shared.config import LoopConfig, learning_rate_at, make_optimizer, set_learning_rate, within
 
 
 def test_loop_config__lists_every_problem_at_once() -> None:
@@ -33,6 +33,13 @@ def test_loop_config__lists_every_problem_at_once() -> None:
 def test_loop_config__learning_rate_is_a_positive_number(value: float) -> None:
     with pytest.raises(EngineInputError, match="learning_rate is"):
         LoopConfig(learning_rate=value)
+
+
+def test_within__both_ends_are_allowed_and_nothing_beyond() -> None:
+    values = {"low": 0.0, "high": 1.0, "below": -0.1, "above": 1.1, "none": math.nan}
+    config = dataclasses.make_dataclass("Config", values)(*values.values())
+    found = within(config, 0, 1, *values)
+    assert [line.split()[0] for line in found] == ["below", "above", "none"]
 
 
 def test_loop_config__nan_weight_decay() -> None:

@@ -52,6 +52,9 @@ def test_resolve_device__auto_is_what_is_there() -> None:
         ((9, 0), ["sm_90a"], True),
         ((12, 0), ["sm_100"], False),
         ((8, 9), [], True),
+        ((9, 4), ["gfx90a", "gfx942"], True),
+        ((9, 4), ["gfx90a:sramecc+:xnack-"], True),
+        ((9, 0), ["gfx942", "sm_75"], False),
     ],
 )
 def test_has_code_for__follows_cuda_s_rules(

@@ -25,7 +25,6 @@ SHORT: dict[str, dict[str, Any]] = {
         "search_samples": 2,
         "objective_epochs": 1,
         "rank_epochs": 2,
-        "population": "one_by_one",
     },
 }
 CASES = [
@@ -43,7 +42,7 @@ CASES = [
     ("coteaching", {}),
     ("coteaching", {"variant": "coteaching_plus"}),
     ("coteaching", {"variant": "reweight"}),
-    ("coteaching", {"search_rule": "asng"}),
+    ("coteaching", {"search_rule": "tpe"}),
 ]
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from engines.shared.losses import cross_entropy, entropy, log_margin, soft_cross_entropy
+from engines.shared.losses import cross_entropy, log_margin, soft_cross_entropy
 
 
 def test_cross_entropy__by_hand_and_zero_where_unlabeled() -> None:
@@ -64,8 +64,3 @@ def test_log_margin__same_on_logits_and_log_probs(seed: int, classes: int) -> No
     margin = log_margin(logits, labels)
     torch.testing.assert_close(margin, log_margin(logits.log_softmax(1), labels))
     assert torch.equal(margin > 0, logits.argmax(1) == labels)
-
-
-def test_entropy__bounds() -> None:
-    probs = torch.tensor([[1.0, 0.0, 0.0], [1 / 3, 1 / 3, 1 / 3]])
-    assert entropy(probs).tolist() == pytest.approx([0.0, math.log(3)])

@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from engines.shared.ema import ExponentialAverage
 from engines.umn.equations import (
     clamp_uncertainty,
     consistency_ramp,
     consistency_term,
+    feature_log_likelihood,
     gaussian_entropy,
     gaussian_log_density,
     guider_decay,
-    label_log_likelihood,
     label_term,
     reconstruction_log_likelihood,
     sample_gaussian,
@@ -108,6 +109,31 @@ def test_reconstruction_log_likelihood__sums_pixels_by_hand() -> None:
     assert found.item() == pytest.approx(bernoulli, rel=1e-6)
     found = reconstruction_log_likelihood(target, logits, kind="gaussian", variance=0.1)
     assert found.item() == pytest.approx(gaussian, rel=1e-6)
+
+
+def label_log_likelihood(epsilon: Tensor, labels: Tensor, num_classes: int) -> Tensor:
+    """log p(given | y) for every true class y (U6); (B,), (B,) in 0..K-1 -> (B, K)."""
+    wrong = epsilon.log() - math.log(num_classes - 1)
+    right = torch.log1p(-epsilon)
+    is_given = F.one_hot(labels, num_classes).to(torch.bool)
+    return torch.where(is_given, right.unsqueeze(1), wrong.unsqueeze(1))
+
+
+def test_feature_log_likelihood__a_normal_density_of_every_feature_by_hand() -> None:
+    target, mean = [[0.5, -1.0], [2.0, 0.0]], [[0.0, 1.0], [2.0, 0.5]]
+    log_variance = [math.log(0.25), 0.0]
+    expected = [
+        sum(
+            math.log(math.exp(-((x - m) ** 2) / (2 * math.exp(v))) / math.sqrt(2 * math.pi * math.exp(v)))
+            for x, m, v in zip(row, means, log_variance, strict=True)
+        )
+        for row, means in zip(target, mean, strict=True)
+    ]
+    found = feature_log_likelihood(torch.tensor(target), torch.tensor(mean), torch.tensor(log_variance))
+    torch.testing.assert_close(found, torch.tensor(expected))
+    # A feature that never varies must not drive its variance to zero.
+    least = feature_log_likelihood(torch.zeros(1, 1), torch.zeros(1, 1), torch.tensor([-1e9]))
+    assert least.item() == pytest.approx(0.5 * (8.0 - math.log(2 * math.pi)))
 
 
 def test_label_log_likelihood__is_a_distribution_over_given_labels() -> None:

@@ -124,7 +124,9 @@ def assert_steps_agree(data: TrainingData, config: UMNConfig) -> None:
         {"method": "self_paced", "known_noise_rate": 0.5, "batch_size": 3},
         {"method": "self_paced", "known_noise_rate": 0.5, "batch_size": 4, "epochs": 20},
         {"method": "mean_teacher"},
-        {"method": "mean_teacher", "ramp_share": 0.7, "gamma": 0.995, "epochs": 6, "rotations": 2},
+        {"method": "mean_teacher", "ramp_share": 0.7, "epochs": 4, "rotations": 2},
+        # From step 100 on the average is as long as mean teacher's of the ramp, whose last step is 101.
+        {"method": "mean_teacher", "ramp_share": 0.85, "gamma": 0.999, "epochs": 40, "learning_rate": 1e-3},
         {"method": "mean_teacher", "consistency_weight": 0.0},
         {"method": "mean_teacher", "consistency_weight": 3.0, "input_noise": 0.1},
     ],
@@ -138,6 +140,12 @@ def test_train__steps_of_fully_labeled_data() -> None:
     """One pass over the labeled rows; the remainder of one joins the batch before it."""
     data = small_data(labels=(0, 1, 2, 0, 1, 2, 0))
     assert_steps_agree(data, settings(batch_size=3, consistency_weight=1.0))
+
+
+def test_train__guider_follows_an_epoch_and_a_half() -> None:
+    """Only from seven steps an epoch on is that more than the smallest decay."""
+    data = small_data(labels=(0, 1, 2, *[-1] * 8))
+    assert_steps_agree(data, settings(batch_size=2, labeled_share=0.5))
 
 
 def test_train__steps_of_colour_images_with_a_decoder_of_convolutions() -> None:
@@ -185,7 +193,7 @@ def test_train__verdict_is_the_mean_of_guider_and_learner_where_hidden(
     data = small_data(heldout=7)
     labels, num = data.given_labels, data.num_samples
     with in_double():
-        literal, _, _, records, result = trained(data, config)
+        literal, _, states, records, result = trained(data, config)
         judge = hidden_in(labels, config.rotations, SEED)
         epsilon, margins = np.full((4, num), np.nan), np.full((4, num), np.nan)
         for epoch in range(4):
@@ -220,6 +228,8 @@ def test_train__verdict_is_the_mean_of_guider_and_learner_where_hidden(
             for which in ("guider", "learner")
         }  # fmt: skip
         embedding = literal[0].embedding()
+        found = states.all[-1]["margin"]["sum"].numpy()
+        np.testing.assert_allclose(found, np.nan_to_num(margins).sum(0), rtol=1e-4, atol=1e-5)
     both = final["guider"] if config.method == "mean_teacher" else (final["guider"] + final["learner"]) / 2
     probs = {name: np.exp(v) / np.exp(v).sum(1, keepdims=True) for name, v in {**final, "both": both}.items()}
     np.testing.assert_allclose(result.pred_probs, probs["both"], atol=1e-6)

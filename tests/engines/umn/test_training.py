@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 import torch
 
-from engines.contract import EngineInputError, EngineResult, TrainingData
+from engines.contract import EngineError, EngineInputError, EngineResult, TrainingData
 from engines.metrics import auroc
 from engines.shared.run import Run
-from engines.umn.config import METHODS, UMNConfig
+from engines.umn.config import METHODS, NEED_NOISE_RATE, UMNConfig
 from engines.umn.model import Bench, Member, decoded_target, generative_terms
-from engines.umn.networks import ImageDecoder, build_stacked_vae
+from engines.umn.networks import FeatureDecoder, ImageDecoder, build_stacked_vae
 from engines.umn.signals import EpsilonTracker, flag_by_mixture, flag_by_threshold, identify
 from engines.umn.training import hidden_rotation, train
-from tests.engines.helpers import PeakMemory, digits, digits_data
+from tests.engines.helpers import PeakMemory, digits, digits_data, on_features
 
 CPU = torch.device("cpu")
 
@@ -335,6 +335,82 @@ def test_bench__published_networks_bring_their_augmentation_noise_and_latent() -
     ]
 
 
+# --- Features ---------------------------------------------------------------------------------------------
+
+
+def test_bench__on_features_reconstructs_standardised_values_with_a_learned_variance() -> None:
+    data = on_features(digits_data(60)[0])
+    config = UMNConfig.preset("quick").for_features()
+    bench = bench_of(data, config)
+    assert (bench.network_name, bench.augment, bench.elbo_scale) == ("mlp", "view", 1 / 64)
+    model = bench.build(0)
+    assert model.generator is not None
+    decoder = model.generator.decoder
+    assert isinstance(decoder, FeatureDecoder)
+    rows = torch.arange(60)
+    raw = bench.run.rows.batch(rows)
+    (expected,) = bench.run.rows.views(rows, 1, bench.run.mean_std)
+    noise = torch.Generator()
+    torch.testing.assert_close(bench.target(raw), expected)
+    torch.testing.assert_close(bench.network_input(raw, noise), expected)
+    member = Member(bench, 0, np.zeros(60, dtype=bool))
+    generator = member.model.generator
+    assert generator is not None
+    assert isinstance(generator.decoder, FeatureDecoder)
+    for epoch in range(3):
+        member.train_epoch(epoch)
+    found = generator.decoder.log_variance.detach()
+    constant = (expected == 0).all(dim=0)  # pixels that are empty in every digit: nothing is left to explain
+    assert constant.any()
+    assert float(found[constant].max()) < float(found[~constant].mean())
+
+
+def test_generative_terms__features_are_judged_by_the_decoders_own_variance() -> None:
+    bench = bench_of(on_features(digits_data(30)[0]), UMNConfig.preset("quick").for_features())
+    model = bench.build(0).eval()
+    assert model.generator is not None
+    decoder = model.generator.decoder
+    assert isinstance(decoder, FeatureDecoder)
+    (inputs,) = bench.run.rows.views(torch.arange(8), 1, bench.run.mean_std)
+    found = []
+    with torch.no_grad():
+        for log_variance in (0.0, 1.0):
+            decoder.log_variance.fill_(log_variance)
+            terms, _ = generative_terms(
+                model.recognizer, model.generator, model.recognizer.encode(inputs), inputs,
+                torch.Generator().manual_seed(0),
+                reconstruction=bench.reconstruction, variance=0.1, y_chunk=32,
+            )  # fmt: skip
+            found.append(terms["reconstruction"])
+    constant = 64 * math.log(2 * math.pi)
+    squares = -2 * found[0] - constant
+    torch.testing.assert_close(found[1], -0.5 * (constant + 64 + squares / math.e), rtol=1e-4, atol=1e-3)
+
+
+def test_bench__a_likelihood_of_images_is_refused_on_features() -> None:
+    config = tiny(network="mlp", reconstruction="bernoulli")
+    with pytest.raises(EngineInputError, match="'bernoulli' is for images"):
+        bench_of(on_features(digits_data(30)[0]), config)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("classifier_input", ["z_a", "trunk"])
+def test_train__every_method_gives_a_result_on_features(method: str, classifier_input: str) -> None:
+    data = on_features(digits_data(60, num_unlabeled=5)[0])
+    rate = {"known_noise_rate": 0.2} if method in NEED_NOISE_RATE else {}
+    result = run(
+        data, network="mlp", method=method, classifier_input=classifier_input, input_noise=0.1, **rate
+    )
+    assert np.isfinite(result.pred_probs).all()
+    np.testing.assert_array_equal(np.isnan(result.trust_score), ~data.labeled)
+
+
+def test_for_features__smaller_networks_larger_batches_and_what_was_chosen_stays() -> None:
+    found = UMNConfig(network="umn13", epochs=12, batch_size=512, latent_a=7, augment="shift").for_features()
+    assert (found.network, found.augment, found.epochs, found.batch_size) == ("auto", "auto", 8, 512)
+    assert (found.latent_a, found.latent_b, found.upper_hidden) == (7, 8, 64)
+
+
 # --- Settings and learning --------------------------------------------------------------------------------
 
 
@@ -357,3 +433,14 @@ def test_train__finds_planted_errors(noise: str) -> None:
     data, wrong = digits_data(500, noise=noise, noise_rate=0.2)
     result = run(data, epochs=10, batch_size=64)
     assert auroc(wrong, 1 - result.trust_score) > 0.93
+
+
+@pytest.mark.parametrize("method", ["umn", "supervised"])
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_train__that_diverges_says_so(method: str, epochs: int) -> None:
+    data, _ = digits_data(60)
+    config = UMNConfig(
+        network="umn_mlp", method=method, epochs=epochs, batch_size=60, learning_rate=1e30, rotations=1
+    )
+    with pytest.raises(EngineError, match="lower learning_rate"):
+        train(data, config, device="cpu")

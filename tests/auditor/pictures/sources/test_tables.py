@@ -88,13 +88,13 @@ def test_rows__wrong_encoding_names_the_row(tmp_path: Path, images: list[tuple[s
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        ("../secret.png", r"leaves the root by '\.\.'; set --root"),
-        ("/etc/passwd", r"lies outside .*; set --root"),
+        ("../secret.png", r"leaves the root by '\.\.'; set the root"),
+        ("/etc/passwd", r"lies outside .*; set the root"),
         ("C:\\pictures\\a.png", "is an absolute path"),
         ("link.png", "is a link that leads out of"),
         ("linked/a.png", "is a link that leads out of"),
         ("images", "is a folder or a special file"),
-        ("images/none.png", r"does not exist below .*; correct the path or set --root"),
+        ("images/none.png", r"does not exist below .*; correct the path or set another root"),
         ("", "names no file; fill in the path"),
         ("https://example.org/a.png", "is a web address; download"),
         ("images/\x00.png", "names no file"),
@@ -168,9 +168,9 @@ def test_rows__open_quote_is_refused(tmp_path: Path) -> None:
         (
             "name,label\na,b\n",
             {},
-            r"no column that is plainly the path; use --path-column\. Its columns are: name, label",
+            r"no column that is plainly the path; name the right one\. Its columns are: name, label",
         ),
-        ("path,kind\na,b\n", {}, "no column that is plainly the label; use --label-column"),
+        ("path,kind\na,b\n", {}, "no column that is plainly the label; name the right one"),
         ("path,label\na,b\n", {"label_column": "lable"}, r"has no column 'lable'; did you mean 'label'\?"),
         (
             "path,label\na,b\n",

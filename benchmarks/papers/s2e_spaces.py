@@ -1,6 +1,6 @@
 """S2E's two comparisons on MNIST at a smaller budget: spaces of R(t), and rules that search them.
 
-    python -m benchmarks.s2e_spaces --subset 5000 --epochs 40 --iterations 2 --samples 4 --seeds 0
+    python -m benchmarks.papers.s2e_spaces --subset 5000 --epochs 40 --iterations 2 --samples 4 --seeds 0
 
 1. Spaces (the paper's ablation): random search in Co, Single, RBF, MLP and S2E's space under symmetric 20 %,
    symmetric 50 % and pair 45 % noise, beside the paper's numbers (60,000 images, 200 epochs, 50 draws).
@@ -29,15 +29,16 @@ from torch import Tensor
 
 from benchmarks import images
 from benchmarks.noise import make_noise
+from benchmarks.papers.s2e_rivals import SPACES, SharedWeightsRule, search_with_hyperband
 from engines.coteaching.config import CoteachingConfig
-from engines.coteaching.population_training import PopulationTraining, Stream, Surroundings
-from engines.coteaching.s2e import Ledger, Trial
-from engines.coteaching.s2e_rules import RULES, SearchBudget, SearchResult, SharedWeightsRule, search_schedule
-from engines.coteaching.schedules import SPACES, FloatArray
+from engines.coteaching.s2e import RULES, Ledger, SearchResult, Trial, search_schedule
+from engines.coteaching.schedules import FloatArray
+from engines.coteaching.training import Learners, Surroundings
 from engines.shared.device import versions
 from engines.shared.loader import ImageStore
 
-RESULTS = Path(__file__).resolve().parent / "results" / "s2e_spaces.json"
+RESULTS = Path(__file__).resolve().parent.parent / "results" / "s2e_spaces.json"
+ALL_RULES = (*RULES, "hyperband", "asng")
 NOISES = {
     "symmetric 20 %": ("sym_excl", 0.2),
     "symmetric 50 %": ("sym_excl", 0.5),
@@ -75,9 +76,11 @@ class Bench:
             drop_last=True,
         )
         self.surroundings = Surroundings(
-            options=config,
+            config=config,
             store=ImageStore(np.concatenate([train_images, test_images]), "cpu"),
             labels=torch.from_numpy(both),
+            labeled_rows=self.rows,
+            trusted_rows=self.rows[:0],
             num_classes=10,
             network="mlp",
             augment="none",
@@ -85,27 +88,24 @@ class Bench:
             seed=seed,
         )
 
-    def begin(self, curve: FloatArray, stream: Stream) -> PopulationTraining:
+    def begin(self, curve: FloatArray, stream: str) -> Learners:
         """A fresh pair under ``curve`` (E,)."""
-        return PopulationTraining(
-            self.surroundings, keep_rates=curve[None], rows=self.rows, group=2, stream=stream
-        )
+        return Learners(self.surroundings, curve, self.rows, (stream,))
 
-    def accuracy(self, training: PopulationTraining, rows: Tensor) -> float:
+    def accuracy(self, training: Learners, rows: Tensor) -> float:
         """Mean accuracy of both networks on clean ``rows``."""
-        here = self.surroundings
-        return float(training.accuracies(here.store, here.labels, rows)[0])
+        return float(training.evaluate(rows)[1].double().mean())
 
     def evaluator(self, space: str) -> Callable[[Sequence[FloatArray], int], list[float]]:
         """Validation accuracy of schedules; Hyperband's survivors train on, they do not start again."""
-        alive: dict[tuple[float, ...], tuple[PopulationTraining, int]] = {}
+        alive: dict[tuple[float, ...], tuple[Learners, int]] = {}
 
         def evaluate(xs: Sequence[FloatArray], epochs: int) -> list[float]:
             values, going = [], {}
             for x in xs:
                 curve = SPACES[space].keep_rates(x, self.epochs)
                 training, done = alive.get(tuple(x), (None, 0))
-                training = training or self.begin(curve, ("search",))
+                training = training or self.begin(curve, "search")
                 measured = []
                 for epoch in range(done, epochs):
                     training.run_epoch(epoch)
@@ -122,7 +122,7 @@ class Bench:
 
     def retrain(self, curve: FloatArray) -> dict[str, float]:
         """Test accuracy of the found schedule with fresh networks and batches."""
-        training, accuracies = self.begin(curve, ("final",)), []
+        training, accuracies = self.begin(curve, "final"), []
         for epoch in range(self.epochs):
             training.run_epoch(epoch)
             accuracies.append(self.accuracy(training, self.test))
@@ -132,7 +132,9 @@ class Bench:
         }
 
 
-def search_with_shared_weights(bench: Bench, space: str, budget: SearchBudget, seed: int) -> SearchResult:
+def search_with_shared_weights(
+    bench: Bench, space: str, iterations: int, samples: int, seed: int
+) -> SearchResult:
     """ASNG: every epoch, ``samples`` schedules each train a copy of the shared pair, and the best copy goes on.
 
     As many epochs are trained as by the other rules, so the pair lives through ``iterations`` times the length
@@ -140,34 +142,48 @@ def search_with_shared_weights(bench: Bench, space: str, budget: SearchBudget, s
     """
     rule, trials = SharedWeightsRule(SPACES[space], seed), []
     shared: dict[str, Any] | None = None
-    for epoch in range(budget.iterations * bench.epochs):
+    for epoch in range(iterations * bench.epochs):
         accuracies, states = [], []
-        xs = rule.ask(epoch, budget.samples)
+        xs = rule.ask(epoch, samples)
         for x in xs:
             curve = SPACES[space].keep_rates(x, bench.epochs)
-            late = np.full(budget.iterations * bench.epochs - len(curve), curve[-1])
-            training = bench.begin(np.concatenate([curve, late]), ("search",))
+            late = np.full(iterations * bench.epochs - len(curve), curve[-1])
+            training = bench.begin(np.concatenate([curve, late]), "search")
             if shared is not None:
-                training.start_from(shared)
+                training.load_state_dict(shared)
             training.run_epoch(epoch)
             accuracies.append(bench.accuracy(training, bench.validation))
             states.append(training.state_dict())
-            trials.append(Trial(tuple(map(float, x)), epoch + 1, accuracies[-1]))
+            trials.append(Trial(tuple(map(float, x)), accuracies[-1]))
         shared = states[int(np.argmax(accuracies))]
         rule.tell(xs, np.array(accuracies))
     final = tuple(map(float, rule.relaxation.mean(rule.theta)))
-    last = float(np.mean([trial.accuracy for trial in trials[-budget.samples :]]))
-    return SearchResult(Trial(final, bench.epochs, last), tuple(trials), rule.theta, ())
+    last = float(np.mean([trial.accuracy for trial in trials[-samples:]]))
+    return SearchResult(Trial(final, last), tuple(trials), (), rule.theta)
 
 
-def run_cell(bench: Bench, space: str, rule: str, budget: SearchBudget, seed: int) -> dict[str, Any]:
+def run_cell(bench: Bench, space: str, rule: str, iterations: int, samples: int, seed: int) -> dict[str, Any]:
     """Search one space with one rule and retrain the best schedule."""
     start, cpu = time.perf_counter(), time.process_time()
+    evaluate = bench.evaluator(space)
     if rule == "asng":
-        result = search_with_shared_weights(bench, space, budget, seed)
+        result = search_with_shared_weights(bench, space, iterations, samples, seed)
+    elif rule == "hyperband":
+        tried = search_with_hyperband(
+            SPACES[space], evaluate, trainings=iterations * samples, epochs=bench.epochs, seed=seed
+        )
+        best = max((t for t in tried if t.epochs == bench.epochs), key=lambda t: t.accuracy)
+        trials = tuple(Trial(trial.x, trial.accuracy) for trial in tried)
+        result = SearchResult(Trial(best.x, best.accuracy), trials, ())
     else:
-        ledger = Ledger(bench.evaluator(space))
-        result = search_schedule(SPACES[space], ledger, rule=rule, budget=budget, seed=seed)
+        result = search_schedule(
+            SPACES[space],
+            Ledger(lambda x: evaluate([x], bench.epochs)[0]),
+            rule=rule,
+            iterations=iterations,
+            samples=samples,
+            seed=seed,
+        )
     curve: NDArray[np.float64] = SPACES[space].keep_rates(np.array(result.best.x), bench.epochs)
     return {
         **bench.retrain(curve),
@@ -193,7 +209,7 @@ def plan_cells(arguments: argparse.Namespace) -> list[tuple[str, str, str, int]]
         (noise, "paper", rule, seed)
         for seed in arguments.seeds
         for noise in arguments.rule_noises
-        for rule in (*RULES, "asng")
+        for rule in ALL_RULES
         if rule != "random"
     ]
     return cells
@@ -216,9 +232,8 @@ def page(document: dict[str, Any]) -> str:
         f"MNIST, {budget['images']:,} images (paper 60,000), {budget['epochs']} epochs (200), "
         f"{budget['trainings_a_cell']} trainings a cell (50 draws), {budget['network']}; {budget['device']}. Best "
         "test accuracy over epochs in percent, as the paper reports it, mean over seeds ± half their range; "
-        "the last epochs' mean, every trial, the "
-        "schedule and versions are in `s2e_spaces.json`. `python -m benchmarks.s2e_spaces` fills it (resumable), "
-        "and writes this page.",
+        "the last epochs' mean, every trial, the schedule and versions are in `s2e_spaces.json`. "
+        "`python -m benchmarks.papers.s2e_spaces` fills it (resumable), and writes this page.",
         "",
         "## Spaces, searched at random: ours / paper (difference)",
         "",
@@ -243,7 +258,7 @@ def page(document: dict[str, Any]) -> str:
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for noise in NOISES:
-        rules = {rule: found(noise, "paper", rule) for rule in (*RULES, "asng")}
+        rules = {rule: found(noise, "paper", rule) for rule in ALL_RULES}
         if not rules["newton"]:
             continue
         order = sorted(
@@ -273,11 +288,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    budget = SearchBudget(iterations=arguments.iterations, samples=arguments.samples, epochs=arguments.epochs)
     stated = {
         "images": arguments.subset,
         "epochs": arguments.epochs,
-        "trainings_a_cell": budget.trainings,
+        "trainings_a_cell": arguments.iterations * arguments.samples,
         "network": "mlp",
         "device": "cpu, one thread",
         "versions": versions(),
@@ -294,7 +308,7 @@ def main() -> None:
         if key in cells:
             continue
         bench = Bench(noise, arguments.subset, arguments.epochs, seed)
-        cells[key] = run_cell(bench, space, rule, budget, seed)
+        cells[key] = run_cell(bench, space, rule, arguments.iterations, arguments.samples, seed)
         print(
             key,
             {k: cells[key][k] for k in ("test_best_over_epochs", "validation_best", "seconds")},

@@ -1,0 +1,112 @@
+"""Who may talk to the app: requests to a name of this machine, from pages of this app, in no other page's frame.
+
+A page of another website can make a browser call any address, and can give its own name the address 127.0.0.1
+(DNS rebinding). So every request, websockets included, must name a host that is ours, and a page that asks must
+have come from that same host and port. Streamlit has a check of its own for websockets; it accepts any host that
+equals the page's, and asks an address service on the Internet about the others. With this gate in front it never
+sees those.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+VARIABLE = "AUDITOR_ALLOWED_HOSTS"
+"""Comma-separated names and addresses by which others reach the app, for example behind a proxy: no ports."""
+HEADERS = {
+    b"content-security-policy": b"frame-ancestors 'none'",
+    b"x-frame-options": b"DENY",
+    b"x-content-type-options": b"nosniff",
+    b"referrer-policy": b"same-origin",
+    b"cross-origin-opener-policy": b"same-origin",
+    b"cross-origin-resource-policy": b"same-origin",
+}
+"""Added to every answer."""
+REFUSED = (
+    "This app does not answer under this name. Open it at http://127.0.0.1 with its port, or start it with "
+    f"{VARIABLE} set to the name (without port) if others may reach it there.\n"
+)
+
+
+class Gate:
+    """ASGI middleware: refuses foreign hosts and origins, adds the headers."""
+
+    def __init__(self, app: ASGIApp, allowed: Iterable[str] | None = None) -> None:
+        self.app = app
+        self._configured = frozenset(_configured() if allowed is None else allowed)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or answer 403."""
+        if scope["type"] not in ("http", "websocket"):
+            await self.app(scope, receive, send)
+            return
+        headers = [(name.lower(), value.decode("latin-1")) for name, value in scope["headers"]]
+        hosts = [value for name, value in headers if name == b"host"]
+        origins = [value for name, value in headers if name == b"origin"]
+        if not self.admits(hosts, origins):
+            await _refuse(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                kept = [pair for pair in message.get("headers", []) if pair[0].lower() not in HEADERS]
+                message["headers"] = [*kept, *HEADERS.items()]
+            await send(message)
+
+        await self.app(scope, receive, send_with_headers)
+
+    def admits(self, hosts: list[str], origins: list[str]) -> bool:
+        """Whether a request with these headers may pass: one host of ours, and at most one origin, of ours too."""
+        if len(hosts) != 1 or len(origins) > 1 or not self._is_ours(_name(f"//{hosts[0]}")):
+            return False
+        if not origins:
+            return True  # no page asks: an image of this page, or a program of this machine
+        name = _name(origins[0])
+        if name in self._configured:
+            return True  # a proxy may call us by another name than the page has
+        scheme, _, place = origins[0].partition("://")
+        return scheme in ("http", "https") and place.lower() == hosts[0].lower()
+
+    def _is_ours(self, name: str | None) -> bool:
+        return name is not None and (name in self._configured or is_loopback(name))
+
+
+def is_loopback(name: str) -> bool:
+    """Whether a host's name or address is this machine and nothing else."""
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def _configured() -> list[str]:
+    names = os.environ.get(VARIABLE, "").split(",")
+    return [name.strip().strip("[]").lower() for name in names if name.strip()]
+
+
+def _name(url: str) -> str | None:
+    """The host in a URL, without port and brackets, in small letters; None where there is none."""
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - raises where it is no number
+    except ValueError:
+        return None
+    if parts.username is not None or parts.path not in ("", "/"):
+        return None
+    return parts.hostname
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.close", "code": 1008})  # before it is accepted: the browser sees a 403
+        return
+    await PlainTextResponse(REFUSED, status_code=403)(scope, receive, send)

@@ -1,0 +1,149 @@
+"""The bridge to the backbones of ``engines``: names, sizes, hashes, and the call that embeds.
+
+Like ``engine_bridge`` it imports torch only inside its functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from auditor.errors import AuditFailedError
+
+if TYPE_CHECKING:
+    from engines.networks.pretrained import InputConfig
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the library would download a backbone's weights from."""
+
+    repository: str | None
+    """On the Hugging Face hub (timm)."""
+    url: str | None
+    """Of a file (torchvision), or for people where there is a repository."""
+    licence: str | None
+    cached: Path | None
+    """Where torch keeps the file of ``url`` once it was downloaded."""
+
+
+@contextmanager
+def _as_audit_errors() -> Iterator[None]:
+    from engines.contract import EngineError
+
+    try:
+        yield
+    except EngineError as error:
+        raise AuditFailedError(f"{str(error)[:1].upper()}{str(error)[1:]}") from error
+
+
+def input_config(name: str, *, side: int | None = None, views: int = 1) -> InputConfig:
+    """How a backbone wants its images. Builds no network.
+
+    Raises:
+        AuditFailedError: unknown backbone, or views that there are not.
+    """
+    from engines.backbones import check_views
+    from engines.networks.pretrained import input_config
+
+    with _as_audit_errors():
+        check_views(views)
+        return input_config(name, side)
+
+
+def weights_hash(path: Path) -> str:
+    """SHA-256 of a weights file.
+
+    Raises:
+        AuditFailedError: it cannot be read.
+    """
+    from engines.networks.pretrained import weights_hash
+
+    with _as_audit_errors():
+        return weights_hash(path)
+
+
+def size(name: str, weights: Path, *, side: int | None) -> int:
+    """D, the features of one view. Builds the network and checks that the weights fit.
+
+    Raises:
+        AuditFailedError: they do not.
+    """
+    from engines.networks.pretrained import backbone
+
+    with _as_audit_errors():
+        return backbone(name, weights, side=side).feature_size
+
+
+def source(name: str) -> Source:
+    """Where the library has the weights of ``name`` from; asks nobody.
+
+    Raises:
+        AuditFailedError: unknown backbone.
+    """
+    from engines.networks.pretrained import weights_source
+
+    with _as_audit_errors():
+        found = weights_source(name)
+    return Source(found.repository, found.url, found.licence, found.cached)
+
+
+def download_checked(url: str, path: Path, *, progress: bool) -> None:
+    """Fetch a file of torchvision with torch's own client, which checks the hash in the file's name.
+
+    Raises:
+        Whatever the client raises; ``path`` is then not there.
+    """
+    from engines.networks.pretrained import fetch_checked
+
+    fetch_checked(url, path, progress=progress)
+
+
+def embed(
+    images: Path,
+    features: Path,
+    ranges: Sequence[tuple[int, int]],
+    *,
+    name: str,
+    weights: Path,
+    side: int | None,
+    views: int,
+    device: str,
+    processes: int,
+    on_done: Callable[[int, int], None],
+) -> None:
+    """Embed ranges of rows of ``images`` into ``features``: on a card in this process, on a CPU in several.
+
+    Raises:
+        AuditFailedError: the weights do not fit, or the network cannot take such images.
+    """
+    from engines.backbones import ImagePlace, embed, embed_in_processes
+    from engines.networks.pretrained import backbone
+    from engines.shared.device import resolve_device
+
+    with _as_audit_errors():
+        place = resolve_device(device)
+        if place.type == "cpu" and processes > 1 and len(ranges) > 1:
+            embed_in_processes(
+                ImagePlace(images, features),
+                ranges,
+                name=name,
+                weights=weights,
+                side=side,
+                views=views,
+                processes=min(processes, len(ranges)),
+                on_done=on_done,
+            )
+            return
+        network = backbone(name, weights, side=side).to(place)
+        pixels = np.load(images, mmap_mode="r", allow_pickle=False)
+        target = np.load(features, mmap_mode="r+", allow_pickle=False)
+        for start, end in ranges:
+            target[start:end] = embed(pixels[start:end], network, views=views, device=place)
+            target.flush()
+            on_done(start, end)

@@ -1,0 +1,7 @@
+"""Pretrained networks for a user's images: which there are, where their weights lie, and the features they give."""
+
+__all__ = [
+    "features",
+    "shelf",
+    "weights",
+]

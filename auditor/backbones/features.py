@@ -1,0 +1,283 @@
+"""Features of a dataset: each image through a backbone once, kept beside the image cache, (N, V, D) float16.
+
+A kill loses at most the rows that were being computed: which ranges are done is kept beside the features, and the
+next run computes the others. A key of the backbone, its weights, the size and the number of views names the folder,
+so that another backbone never overwrites these. A user's own features are kept in the same way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor import backbone_bridge
+from auditor.backbones import weights
+from auditor.backbones.shelf import PREFERRED
+from auditor.catalog import datasets
+from auditor.catalog.db import session
+from auditor.errors import AuditFailedError, ImportRefusedError, NotFoundError
+from auditor.files import written_whole
+from auditor.processes import usable_cores
+from auditor.settings import settings
+
+FOLDER = "features"
+CHUNK = 128
+"""Rows a range."""
+DEFAULT_VIEWS = 4
+NO_BACKBONE = "none"
+"""In place of a name: train on the images from scratch."""
+WITHOUT = (
+    "No weights of a backbone are on this machine, so the engines train from scratch. With a pretrained "
+    "backbone they find more wrong labels, in minutes: `auditor weights list` shows which."
+)
+OnRows = Callable[[int, int], None]
+"""Called with the number of rows that are done and of all rows; what it raises stops the work."""
+
+
+@dataclass(frozen=True)
+class FeatureSource:
+    """Which features an audit uses; plain values, kept with the audit."""
+
+    key: str
+    """Folder below the dataset's ``features``."""
+    name: str
+    """The backbone, or ``own:`` and the name of the user's own features."""
+    weights: str | None
+    """Path of the weights file; None for own features."""
+    sha256: str
+    """Of the weights file, or of the user's own array."""
+    side: int | None
+    """Pixels; None for own features."""
+    views: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, from which ``FeatureSource(**values)`` is built again."""
+        return asdict(self)
+
+
+def of_backbone(
+    name: str, file: Path, *, side: int | None = None, views: int = DEFAULT_VIEWS
+) -> FeatureSource:
+    """The features of a backbone with these weights. Computes nothing.
+
+    Raises:
+        AuditFailedError: unknown backbone, or views that there are not.
+    """
+    config = backbone_bridge.input_config(name, side=side, views=views)
+    digest = backbone_bridge.weights_hash(file)
+    slug = "".join(letter if letter.isalnum() else "-" for letter in name)
+    key = f"{slug}-{digest[:12]}-{config.side}px-{views}v"
+    return FeatureSource(key, name, str(file), digest, config.side, views)
+
+
+def choose(
+    name: str | None, file: Path | None = None, *, side: int | None = None, views: int = DEFAULT_VIEWS
+) -> FeatureSource | None:
+    """What an audit looks through: the backbone that is named, else the first of the shelf whose weights are here.
+
+    ``name`` may be ``NO_BACKBONE``. None where the engines train on the images from scratch.
+
+    Raises:
+        NotFoundError: a backbone is named that has no weights on this machine.
+        AuditFailedError: unknown backbone, weights without a name, or views that there are not.
+    """
+    if name is None and file is not None:
+        raise AuditFailedError("Weights need the name of their network; write --backbone NAME too.")
+    if name == NO_BACKBONE:
+        return None
+    if name is None:
+        found = next((each for each in map(weights.present, PREFERRED) if each is not None), None)
+    else:
+        found = weights.find(name, file)
+    return None if found is None else of_backbone(found.name, found.path, side=side, views=views)
+
+
+def is_complete(dataset_id: int, source: FeatureSource) -> bool:
+    """Whether every row is there."""
+    done = _done(folder(dataset_id, source))
+    return done is not None and bool(done.all())
+
+
+def folder(dataset_id: int, source: FeatureSource) -> Path:
+    """Where these features lie."""
+    return settings().dataset_folder(dataset_id) / FOLDER / source.key
+
+
+def load(dataset_id: int, source: FeatureSource) -> NDArray[np.floating]:
+    """(N, V, D) float16 or float32, read-only, mapped from disk.
+
+    Raises:
+        NotFoundError: they are not there, not complete, or the file is damaged.
+    """
+    place = folder(dataset_id, source)
+    if not is_complete(dataset_id, source):
+        raise NotFoundError(
+            f"The features {place} are not complete; start the audit again to compute the rest."
+        )
+    try:
+        found: NDArray[np.floating] = np.load(place / "features.npy", mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise NotFoundError(
+            f"The features {place / 'features.npy'} cannot be read ({error}); delete that folder and audit again."
+        ) from error
+    return found
+
+
+def embed(
+    dataset_id: int,
+    images: Path,
+    source: FeatureSource,
+    *,
+    device: str = "auto",
+    processes: int | None = None,
+    on_rows: OnRows | None = None,
+) -> NDArray[np.floating]:
+    """Compute what is missing and return all features.
+
+    Args:
+        dataset_id: whose folder they are kept in.
+        images: the image cache, ``.npy`` of (N, C, H, W) uint8.
+        source: from ``of_backbone``.
+        device: ``auto``, ``cpu`` or ``cuda``.
+        processes: on a CPU; default one a core.
+        on_rows: told after each range; may raise to stop. What is done is kept.
+
+    Raises:
+        AuditFailedError: the weights do not fit, or the network cannot take such images.
+        NotFoundError: the weights file is gone or has changed since the audit was planned.
+    """
+    assert source.weights is not None, "own features are not computed"
+    if backbone_bridge.weights_hash(Path(source.weights)) != source.sha256:
+        raise NotFoundError(f"{source.weights} is not the file that was planned with; start a new audit.")
+    num_rows = len(np.load(images, mmap_mode="r", allow_pickle=False))
+    place = folder(dataset_id, source)
+    done = _done(place)
+    if done is None or len(done) != -(-num_rows // CHUNK):
+        done = _begin(place, source, num_rows)
+    ranges = [(CHUNK * int(part), min(num_rows, CHUNK * int(part) + CHUNK)) for part in np.flatnonzero(~done)]
+    finished = num_rows - sum(end - start for start, end in ranges)
+
+    def mark(start: int, end: int) -> None:
+        nonlocal finished
+        done[start // CHUNK] = True
+        with written_whole(place / "done.npy") as beside, beside.open("wb") as file:
+            np.save(file, done)
+        finished += end - start
+        if on_rows is not None:
+            on_rows(finished, num_rows)
+
+    if ranges:
+        backbone_bridge.embed(
+            images,
+            place / "features.npy",
+            ranges,
+            name=source.name,
+            weights=Path(source.weights),
+            side=source.side,
+            views=source.views,
+            device=device,
+            processes=processes or usable_cores(),
+            on_done=mark,
+        )
+    return load(dataset_id, source)
+
+
+def add_own_of(dataset_name: str, file: Path) -> FeatureSource:
+    """``add_own`` for the dataset of that name.
+
+    Raises:
+        NotFoundError: there is no such dataset.
+        ImportRefusedError: as ``add_own``.
+    """
+    with session() as open_session:
+        dataset = datasets.get(open_session, dataset_name)
+    return add_own(dataset.id, dataset.num_samples, file, name=file.stem)
+
+
+def add_own(dataset_id: int, num_samples: int, features: NDArray[Any] | Path, *, name: str) -> FeatureSource:
+    """Keep a user's own features: (N, D) or (N, V, D) numbers in the dataset's order, or an ``.npy`` of them.
+
+    Raises:
+        ImportRefusedError: another shape, no numbers, or a value that is not finite; the text names the row.
+    """
+    where = str(features) if isinstance(features, Path) else "features"
+    array = _read_own(features) if isinstance(features, Path) else np.asarray(features)
+    if array.ndim == 2:
+        array = array[:, None, :]
+    if array.ndim != 3 or len(array) != num_samples or 0 in array.shape:
+        raise ImportRefusedError(
+            f"{where} has the shape {array.shape}; the dataset has {num_samples} samples: (N, D), or (N, V, D) "
+            "with V views, one row a sample in the dataset's order."
+        )
+    if not np.issubdtype(array.dtype, np.floating) and not np.issubdtype(array.dtype, np.integer):
+        raise ImportRefusedError(f"{where} holds {array.dtype}; features are numbers.")
+    digest = hashlib.sha256()
+    dtype = np.float16 if array.dtype == np.float16 else np.float32
+    staged = settings().dataset_folder(dataset_id) / FOLDER / f".own.{os.getpid()}.writing"
+    staged.mkdir(parents=True, exist_ok=True)
+    try:
+        kept = np.lib.format.open_memmap(staged / "features.npy", "w+", dtype, array.shape)
+        for start in range(0, len(array), 8_192):
+            part = np.asarray(array[start : start + 8_192], dtype=dtype)
+            broken = np.flatnonzero(~np.isfinite(part).all(axis=(1, 2)))
+            if len(broken):
+                raise ImportRefusedError(
+                    f"{where} has a value that is not finite in row {start + int(broken[0])} (counted from 0)."
+                )
+            kept[start : start + 8_192] = part
+            digest.update(np.ascontiguousarray(part).tobytes())
+        kept.flush()
+        del kept
+        sha256 = digest.hexdigest()
+        source = FeatureSource(f"own-{sha256[:12]}", f"own:{name}", None, sha256, None, array.shape[1])
+        np.save(staged / "done.npy", np.ones(-(-num_samples // CHUNK), dtype=bool))
+        (staged / "about.json").write_text(json.dumps(source.as_dict(), indent=1), encoding="utf-8")
+        if not is_complete(dataset_id, source):
+            place = folder(dataset_id, source)
+            shutil.rmtree(place, ignore_errors=True)
+            staged.replace(place)
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+    return source
+
+
+def _read_own(path: Path) -> NDArray[Any]:
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise ImportRefusedError(
+            f"{path} cannot be read as an .npy array ({error}); save it with numpy.save."
+        ) from error
+
+
+def _begin(place: Path, source: FeatureSource, num_rows: int) -> NDArray[np.bool_]:
+    """A folder with room for all rows, none of them done."""
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "done.npy").unlink(missing_ok=True)
+    size = backbone_bridge.size(source.name, Path(str(source.weights)), side=source.side)
+    np.lib.format.open_memmap(
+        place / "features.npy", "w+", np.float16, (num_rows, source.views, size)
+    ).flush()
+    (place / "about.json").write_text(json.dumps(source.as_dict(), indent=1), encoding="utf-8")
+    done = np.zeros(-(-num_rows // CHUNK), dtype=bool)
+    with written_whole(place / "done.npy") as beside, beside.open("wb") as file:
+        np.save(file, done)
+    return done
+
+
+def _done(place: Path) -> NDArray[np.bool_] | None:
+    """Which ranges are computed; None where nothing is, or where a file is damaged."""
+    try:
+        done: NDArray[np.bool_] = np.load(place / "done.npy", allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+    return done if done.dtype == np.bool_ and (place / "features.npy").exists() else None

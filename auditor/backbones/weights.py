@@ -1,0 +1,240 @@
+"""Weights of backbones: where they lie on this machine, and fetching them on the person's explicit word.
+
+Looked for, in this order: a file that is named, our own folder in the home, and the caches that timm (through
+Hugging Face's client) and torchvision (through torch) have made for the user before. Only ``get`` uses the network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from auditor import backbone_bridge
+from auditor.errors import NotFoundError, WeightsError
+from auditor.files import written_whole
+from auditor.settings import settings
+
+FOLDER = "weights"
+HUB_FILES = ("model.safetensors", "pytorch_model.bin")
+"""What timm's networks are called on the hub, the safe form first."""
+ABOUT = "about.json"
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Weights that lie on this machine."""
+
+    name: str
+    """The backbone's name."""
+    path: Path
+    place: str
+    """``file``, ``home`` or ``cache``: where it was found."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What a hub has of a backbone."""
+
+    name: str
+    source: str
+    """Repository and file, or the address."""
+    size: int | None
+    """Bytes; None where the hub does not say."""
+    licence: str
+    sha256: str | None
+    """Of the file; None where the hub does not say (torchvision: the first digits stand in the file's name)."""
+
+
+def find(name: str, file: Path | None = None) -> Weights:
+    """The weights of ``name`` on this machine.
+
+    Raises:
+        AuditFailedError: there is no such backbone.
+        NotFoundError: there are none, or ``file`` is not there; the text says how to get them.
+    """
+    backbone_bridge.input_config(name)
+    if file is not None:
+        if not file.is_file():
+            raise NotFoundError(f"There is no weights file {file}.")
+        return Weights(name, file.absolute(), "file")
+    found = _in_home(name) or _in_cache(name)
+    if found is None:
+        raise NotFoundError(
+            f"There are no weights of {name} on this machine; `auditor weights get {name}` downloads them, or name "
+            f"a file with --weights (from another machine: {_address(name)})."
+        )
+    return found
+
+
+def present(name: str) -> Weights | None:
+    """The weights of ``name`` if they lie on this machine."""
+    try:
+        return find(name)
+    except NotFoundError:
+        return None
+
+
+def get(name: str, *, on_offer: Callable[[Offer], bool] | None = None, progress: bool = True) -> Weights:
+    """Download the weights of ``name`` through the library's own client, check them and keep them in the home.
+
+    ``on_offer`` is told what is about to be downloaded; where it returns False, nothing is. ``progress`` shows the
+    client's own bar on standard error.
+
+    Raises:
+        WeightsError: the hub cannot be reached, has no such weights, or sent another file than it said.
+    """
+    backbone_bridge.input_config(name)
+    if (found := _in_home(name)) is not None:
+        return found
+    offered = offer(name)
+    if on_offer is not None and not on_offer(offered):
+        raise WeightsError(f"Nothing was downloaded; {name} has no weights here.")
+    target = _home(name)
+    target.mkdir(parents=True, exist_ok=True)
+    source = backbone_bridge.source(name)
+    if source.repository is not None:
+        path = _from_hub(name, source.repository, Path(offered.source).name, target, progress=progress)
+    else:
+        path = _from_address(name, str(source.url), target, progress=progress)
+    digest = _sha256(path)
+    if offered.sha256 is not None and digest != offered.sha256:
+        path.unlink()
+        raise WeightsError(
+            f"{offered.source} arrived damaged (its SHA-256 is not the hub's); nothing was kept, try again."
+        )
+    about = {
+        "name": name,
+        "file": path.name,
+        "sha256": digest,
+        "source": offered.source,
+        "licence": offered.licence,
+    }
+    with written_whole(target / ABOUT) as beside:
+        beside.write_text(json.dumps(about, indent=1), encoding="utf-8")
+    return Weights(name, path, "home")
+
+
+def offer(name: str) -> Offer:
+    """What the hub has of ``name``; asks the hub, downloads nothing.
+
+    Raises:
+        WeightsError: it cannot be reached or has none.
+    """
+    source = backbone_bridge.source(name)
+    if source.repository is None:
+        if source.url is None:
+            raise WeightsError(f"There are no published weights of {name}; name a file with --weights.")
+        return Offer(name, source.url, None, "see torchvision", None)
+    from huggingface_hub import HfApi
+
+    try:
+        info = HfApi().model_info(source.repository, files_metadata=True)
+    except Exception as error:  # the client raises its own, httpx's and the system's errors
+        raise _unreachable(name, error) from error
+    files = {each.rfilename: each for each in info.siblings or []}
+    wanted = next((file for file in HUB_FILES if file in files), None)
+    if wanted is None:
+        raise WeightsError(f"{source.repository} on the hub has none of {', '.join(HUB_FILES)}.")
+    card = info.card_data.to_dict() if info.card_data is not None else {}
+    lfs = files[wanted].lfs
+    return Offer(
+        name,
+        f"{source.repository}/{wanted}",
+        files[wanted].size,
+        str(card.get("license") or source.licence or "not said"),
+        getattr(lfs, "sha256", None) if lfs is not None else None,
+    )
+
+
+# --- Where they lie ---------------------------------------------------------------------------------------
+
+
+def _home(name: str) -> Path:
+    return settings().home / FOLDER / name.replace(":", "-").replace("/", "-")
+
+
+def _in_home(name: str) -> Weights | None:
+    """Weights that ``get`` kept; a download that was cut off left no description and does not count."""
+    folder = _home(name)
+    try:
+        about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+        path = folder / str(about["file"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return Weights(name, path, "home") if path.is_file() else None
+
+
+def _in_cache(name: str) -> Weights | None:
+    source = backbone_bridge.source(name)
+    if source.repository is not None:
+        from huggingface_hub import try_to_load_from_cache
+
+        for file in HUB_FILES:
+            cached = try_to_load_from_cache(source.repository, file)
+            if isinstance(cached, str) and Path(cached).is_file():
+                return Weights(name, Path(cached), "cache")
+    elif source.cached is not None and source.cached.is_file():
+        return Weights(name, source.cached, "cache")
+    return None
+
+
+def _address(name: str) -> str:
+    source = backbone_bridge.source(name)
+    if source.repository is not None:
+        return f"{HUB_FILES[0]} of {source.repository}"
+    return source.url or "none published"
+
+
+# --- Fetching ---------------------------------------------------------------------------------------------
+
+
+def _from_hub(name: str, repository: str, file: str, target: Path, *, progress: bool) -> Path:
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+
+    was_disabled = are_progress_bars_disabled()
+    if not progress:
+        disable_progress_bars()
+    try:
+        return Path(hf_hub_download(repository, file, local_dir=target))
+    except Exception as error:  # as in ``offer``
+        raise _unreachable(name, error) from error
+    finally:
+        if not was_disabled:
+            enable_progress_bars()
+
+
+def _from_address(name: str, url: str, target: Path, *, progress: bool) -> Path:
+    path = target / url.rpartition("/")[2]
+    try:
+        backbone_bridge.download_checked(url, path, progress=progress)
+    except Exception as error:  # urllib's, torch's and the system's errors
+        raise _unreachable(name, error) from error
+    return path
+
+
+def _unreachable(name: str, error: Exception) -> WeightsError:
+    reason = " ".join(str(error).split())[:160] or type(error).__name__
+    return WeightsError(
+        f"The weights of {name} cannot be downloaded ({reason}); fetch {_address(name)} on another machine "
+        "and name the file with --weights."
+    )
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def listed(name: str) -> dict[str, Any]:
+    """One backbone for people and programs: its name and where its weights lie."""
+    found = present(name)
+    return {
+        "name": name,
+        "place": None if found is None else found.place,
+        "path": None if found is None else str(found.path),
+    }

@@ -1,0 +1,365 @@
+"""Finds R(t) for a dataset: trains the trials that S2E's search asks for, and can be killed at any epoch.
+
+The objective is accuracy, never log-loss (held-out log-loss chooses "drop nothing", measured): on trusted
+samples where there are enough, else on held-out given labels. The evaluation set plays no part. All trials start
+from one common warm-up (same networks, same R = 1 epochs, trained once) and see the same batches. The engine
+hands in how a training begins and gets back a curve and an account of the search.
+
+Letters: N samples, T trials, E epochs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from engines.contract import TrainingData
+from engines.coteaching.config import CoteachingConfig
+from engines.coteaching.s2e import Ledger, SearchResult, Trial, search_schedule
+from engines.coteaching.schedules import SPACES, FloatArray, ScheduleSpace
+from engines.coteaching.signals import EpochOutcome
+from engines.shared.device import derive_seed, make_generator
+from engines.shared.recording import Recorder
+from engines.shared.selection import gmm_small_loss_probability
+
+MIN_SEARCH_ROWS = 40
+"""Fewest labeled samples that a search can split."""
+
+MAX_HELDOUT_ROWS = 5_000
+"""Most held-out samples: their accuracy then has a standard error of at most .007."""
+
+LEAST_MEASURED_KEEP_RATE = 0.25
+"""Dropping more than three quarters was never measured to be harmless."""
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Which rows trials train on, and which measure them."""
+
+    train: Tensor
+    """int64 rows."""
+    validation: Tensor
+    """int64 rows, disjoint from ``train``."""
+    source: str
+    """``"trusted samples"`` or ``"held-out given labels"``."""
+
+
+def split_rows(data: TrainingData, config: CoteachingConfig, seed: int) -> Split | None:
+    """Divide the labeled rows for the search; None where there are too few to search on.
+
+    The final training uses all of them again.
+    """
+    labeled = np.flatnonzero(data.labeled)
+    trusted = np.flatnonzero(data.trusted_mask)
+    shuffled = torch.from_numpy(labeled)[
+        torch.randperm(len(labeled), generator=make_generator(seed, "search", "split"))
+    ]
+    enough = len(trusted) >= max(1, config.min_trusted)
+    if len(labeled) < MIN_SEARCH_ROWS or (enough and len(labeled) - len(trusted) < MIN_SEARCH_ROWS // 2):
+        return None
+    if enough:
+        is_trusted = torch.from_numpy(data.trusted_mask.copy())
+        train, validation = shuffled[~is_trusted[shuffled]], torch.from_numpy(trusted)
+        source = "trusted samples"
+    else:
+        # What the proxies do not train on may as well judge them.
+        spare = len(labeled) - (config.search_rows or len(labeled))
+        count = max(1, round(config.heldout_share * len(labeled)), min(spare, MAX_HELDOUT_ROWS))
+        train, validation = shuffled[count:], shuffled[:count].sort().values
+        source = "held-out given labels"
+    most = config.search_rows
+    if most is not None:
+        # Proxies cost the same whoever judges them.
+        most = min(most, len(labeled) - round(config.heldout_share * len(labeled)))
+    return Split(train[:most].sort().values, validation, source)
+
+
+@dataclass(frozen=True, eq=False)
+class FoundSchedule:
+    """The curve to train with, and what a screen shows about it."""
+
+    keep_rates: FloatArray
+    """(E,) R of every epoch of the final training."""
+    noise_rate: float | None
+    """Share of wrong labels that the losses suggest; None where there was no warm-up to look at."""
+    notes: dict[str, Any]
+
+
+class Training(Protocol):
+    """What a trial is: Co-teaching's own loop over some rows, under some R(t)."""
+
+    def run_epoch(self, epoch: int) -> EpochOutcome: ...
+    def evaluate(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Loss and correctness of each network on ``rows``: (G, n) each, on the CPU."""
+
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, state: dict[str, Any]) -> None: ...
+
+
+Begin = Callable[[FloatArray, Tensor, int], Training]
+"""(R of every epoch, rows to train on, number of the repeat) -> a fresh training; equal repeats start alike."""
+
+
+class ScheduleSearch:
+    """One search. ``state`` is plain values and tensors, saved with ``save`` after every epoch.
+
+    Args:
+        config: how to search.
+        split: the rows; None where nothing can be searched, which leaves Eq. 4 with an estimated noise rate.
+        labeled: int64, all rows with a label: what the warm-up trains on where there is no search.
+        seed: of the draws.
+        begin: starts a training.
+        state: ``ScheduleSearch.state`` of an interrupted run, or None.
+    """
+
+    def __init__(
+        self,
+        config: CoteachingConfig,
+        split: Split | None,
+        labeled: Tensor,
+        seed: int,
+        begin: Begin,
+        state: dict[str, Any] | None,
+    ) -> None:
+        self._config, self._split, self._labeled, self._seed = config, split, labeled, seed
+        self._begin = begin
+        self._recorder: Recorder
+        self._save: Callable[[], None] | None
+        self.state: dict[str, Any] = state or {
+            "warmups": {},
+            "noise_rate": None,
+            "trials": [],
+            "current": None,
+            "epochs_done": 0,
+        }
+        self._space = SPACES[config.space]
+        self._anchor_space = ScheduleSpace(
+            "anchor", ("noise_rate",), lambda x, t, _: config.coteaching_curve(float(x[0]), t)
+        )
+
+    # --- what it will cost ---
+
+    @property
+    def is_searching(self) -> bool:
+        """Whether trials will be trained at all."""
+        config = self._config
+        return config.is_scheduled and config.keep_schedule == "searched" and self._split is not None
+
+    @property
+    def warmup_epochs(self) -> int:
+        """Epochs of the common warm-up; also where only its losses are needed."""
+        config = self._config
+        if not config.is_scheduled:
+            return 0
+        if self.is_searching:
+            return config.warmup_epochs
+        return max(1, config.warmup_epochs) if config.noise_rate is None else 0
+
+    @property
+    def _all_warmup_epochs(self) -> int:
+        """The warm-up is trained once a repeat of the search."""
+        return self.warmup_epochs * (self._config.search_repeats if self.is_searching else 1)
+
+    @property
+    def _all_trial_epochs(self) -> int:
+        config = self._config
+        trials = len(config.anchors) + config.search_iterations * config.search_samples
+        each = config.search_epochs - self.warmup_epochs
+        return config.search_repeats * trials * each if self.is_searching else 0
+
+    @property
+    def total_epochs(self) -> int:
+        """Epochs that the search records in all."""
+        return self._all_warmup_epochs + self._all_trial_epochs
+
+    # --- the search ---
+
+    def run(self, recorder: Recorder, save: Callable[[], None] | None) -> FoundSchedule:
+        """Search, or go on searching, and return the best schedule seen.
+
+        ``recorder`` is told of every epoch; ``save`` writes a checkpoint of the whole run, if there is one.
+        """
+        config, self._recorder, self._save = self._config, recorder, save
+        if not config.is_scheduled:
+            return FoundSchedule(np.ones(config.epochs), None, {})
+        # 1. The warm-up that all trials share; its losses suggest a noise rate.
+        if self.warmup_epochs:
+            for repeat in range(config.search_repeats if self.is_searching else 1):
+                self._train_warmup(repeat)
+        noise_rate = self.state["noise_rate"] if config.noise_rate is None else config.noise_rate
+        if not self.is_searching:
+            notes: dict[str, Any] = {"schedule_from": "Eq. 4"}
+            if config.keep_schedule == "searched":
+                notes["warning"] = "too few labeled samples to search R(t); Eq. 4 with an estimated rate"
+            curve = config.coteaching_curve(noise_rate, np.arange(config.epochs, dtype=np.float64))
+            return FoundSchedule(self._with_warmup(curve), noise_rate, notes)
+        # 2. Eq. 4 at a few rates.
+        recorded = [Trial(tuple(x), accuracy) for x, accuracy in self.state["trials"]]
+        num_anchors = len(config.anchors)
+        anchors = Ledger(lambda x: self._train_trial(self._anchor_space, x), recorded[:num_anchors])
+        for rate in config.anchors:
+            anchors(np.array([rate]))
+        # 3. The search itself.
+        result = search_schedule(
+            self._space,
+            Ledger(lambda x: self._train_trial(self._space, x), recorded[num_anchors:]),
+            rule=config.search_rule,
+            iterations=config.search_iterations,
+            samples=config.search_samples,
+            seed=derive_seed(self._seed, "search", "draws"),
+            step_size=config.step_size,
+            elite=config.legacy_elite,
+            legacy_newton=config.legacy_newton,
+        )
+        # 4. The best ever seen; among equals the one that drops most.
+        return self._choose(anchors.trials, result, noise_rate)
+
+    def forget_networks(self) -> None:
+        """Drop the trials' weights from the state; the recorded accuracies stay and replay the search."""
+        self.state["current"] = None
+        for warmup in self.state["warmups"].values():
+            warmup["training"] = None
+
+    def _train_warmup(self, repeat: int) -> None:
+        """Train the common first epochs, R = 1, and look at the losses they leave."""
+        saved = self.state["warmups"].get(repeat, {"epoch": 0})
+        if saved["epoch"] >= self.warmup_epochs:
+            return
+        rows = self._split.train if self._split is not None else self._labeled
+        length = self._config.search_epochs if self.is_searching else self._config.epochs
+        training = self._begin(np.ones(max(length, self.warmup_epochs)), rows, repeat)
+        if saved["epoch"]:
+            training.load_state_dict(saved["training"])
+        for epoch in range(saved["epoch"], self.warmup_epochs):
+            outcome = training.run_epoch(epoch)
+            if epoch == self.warmup_epochs - 1 and repeat == 0:
+                self.state["noise_rate"] = estimate_noise_rate(training.evaluate(rows)[0].mean(dim=0))
+            self.state["warmups"][repeat] = {"epoch": epoch + 1, "training": training.state_dict()}
+            self._record("warmup", outcome, {"keep_rate": 1.0})
+
+    def _train_trial(self, space: ScheduleSpace, x: FloatArray) -> float:
+        """Train under x and measure: the validation accuracy, mean over the repeats."""
+        assert self._split is not None
+        config = self._config
+        # The schedule of the full run, gone through in fewer epochs.
+        curve = self._with_warmup(space.keep_rates(x, config.search_epochs, horizon=config.epochs))
+        current = self.state["current"] or {"repeat": 0, "sum": 0.0, "epoch": None}
+        total = current["sum"]
+        for repeat in range(current["repeat"], config.search_repeats):
+            training = self._begin(curve, self._split.train, repeat)
+            start, measured = self.warmup_epochs, []
+            if current["epoch"] is not None and repeat == current["repeat"]:
+                start, measured = current["epoch"], list(current["measured"])
+                training.load_state_dict(current["training"])
+            elif self.warmup_epochs:
+                training.load_state_dict(self.state["warmups"][repeat]["training"])
+            for epoch in range(start, config.search_epochs):
+                outcome = training.run_epoch(epoch)
+                metrics = {"keep_rate": float(curve[epoch])}
+                if epoch >= config.search_epochs - config.objective_epochs:
+                    # A small validation set is noisy: the last epochs are averaged.
+                    measured.append(self._accuracy(training))
+                    metrics["validation_accuracy"] = measured[-1]
+                self.state["current"] = {"repeat": repeat, "sum": total, "epoch": epoch + 1}
+                if self._save is not None:
+                    self.state["current"] |= {"measured": list(measured), "training": training.state_dict()}
+                self._record("search", outcome, metrics)
+            total += float(np.mean(measured))
+        accuracy = total / config.search_repeats
+        self.state["trials"].append([[float(value) for value in x], accuracy])
+        self.state["current"] = None
+        return accuracy
+
+    def _accuracy(self, training: Training) -> float:
+        """Share of the validation rows classified as labeled, mean over the networks."""
+        assert self._split is not None
+        _, correct = training.evaluate(self._split.validation)
+        return float(correct.double().mean(dim=1).mean())
+
+    def _with_warmup(self, curve: FloatArray) -> FloatArray:
+        """The curve as it is trained: R = 1 in the first ``warmup_epochs``."""
+        trained = curve.copy()
+        trained[: self._config.warmup_epochs] = 1.0
+        return trained
+
+    def _record(self, stage: str, outcome: EpochOutcome, metrics: dict[str, float]) -> None:
+        """Count one trained epoch of the search, save, and tell."""
+        # The repeats' warm-ups count on, and so do the trials.
+        number, planned = self.state["epochs_done"], self._all_warmup_epochs
+        self.state["epochs_done"] += 1
+        if stage == "search":
+            number, planned = number - planned, self._all_trial_epochs
+        metrics = metrics | {"train_accuracy": outcome.train_accuracy}
+        self._recorder.epoch(stage, number, planned, {"train_loss": outcome.loss}, metrics, save=self._save)
+
+    def _choose(
+        self, anchors: Sequence[Trial], result: SearchResult, noise_rate: float | None
+    ) -> FoundSchedule:
+        """The candidate to train in full, and what the search did, in plain values."""
+        assert self._split is not None
+        config = self._config
+        candidates = [
+            *((trial, self._anchor_space) for trial in anchors),
+            *((trial, self._space) for trial in result.trials),
+        ]
+        curves = [
+            self._with_warmup(space.keep_rates(np.array(trial.x), config.epochs))
+            for trial, space in candidates
+        ]
+        accuracies = np.array([trial.accuracy for trial, _ in candidates])
+        chosen = choose_schedule(
+            accuracies,
+            np.array(curves),
+            num_validation=len(self._split.validation),
+            tie_margin=config.tie_margin,
+        )
+        trial, space = candidates[chosen]
+        is_anchor = space is self._anchor_space
+        notes = {
+            "schedule_from": f"Eq. 4 at {trial.x[0]:g}" if is_anchor else config.search_rule,
+            "objective": f"accuracy on {self._split.source}",
+            "num_validation": len(self._split.validation),
+            "num_search_rows": len(self._split.train),
+            "is_proxy": config.search_epochs < config.epochs or config.search_rows is not None,
+            "best_accuracy": float(accuracies.max()),
+            "chosen_accuracy": trial.accuracy,
+            "chosen_parameters": dict(zip(space.parameters, trial.x, strict=True)),
+            "trial_accuracies": [trial.accuracy for trial in result.trials],
+            "anchor_accuracies": [trial.accuracy for trial in anchors],
+            "iteration_means": list(result.iteration_means),
+        }
+        return FoundSchedule(curves[chosen], noise_rate, notes)
+
+
+def choose_schedule(
+    accuracies: FloatArray, keep_rates: FloatArray, *, num_validation: int, tie_margin: float
+) -> int:
+    """Which candidate to train: of those as accurate as the best, the one that drops most.
+
+    Args:
+        accuracies: (T,) validation accuracies in [0, 1].
+        keep_rates: (T, E) curves.
+        num_validation: samples that an accuracy was measured on.
+        tie_margin: standard errors below the best that count as equal; 0 takes the most accurate.
+
+    Returns:
+        Index of the candidate. Curves that end below LEAST_MEASURED_KEEP_RATE win by accuracy only.
+    """
+    best = int(np.argmax(accuracies))
+    error = np.sqrt(accuracies[best] * (1.0 - accuracies[best]) / max(num_validation, 1))
+    equal = accuracies >= accuracies[best] - tie_margin * error
+    equal &= keep_rates.min(axis=1) >= LEAST_MEASURED_KEEP_RATE
+    if tie_margin == 0 or not equal.any():
+        return best
+    return int(np.argmin(np.where(equal, keep_rates.mean(axis=1), np.inf)))
+
+
+def estimate_noise_rate(losses: Tensor) -> float:
+    """Share of samples that a two-Gaussian split of their losses (N,) calls wrong, in [0, 0.99]."""
+    clean = gmm_small_loss_probability(losses.double())
+    return min(float(np.mean(clean < 0.5)), 0.99)

@@ -1,0 +1,167 @@
+"""Weights: found where the libraries keep them, fetched on an explicit word, from a real client and a small hub."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import safetensors.torch
+import timm
+import torch
+import torchvision
+
+from auditor.backbones import weights
+from auditor.errors import AuditFailedError, NotFoundError
+from tests.auditor.backbones.hub import COMMIT, Hub, served
+
+NAME = "timm:mobilenetv3_small_050"
+REPOSITORY = "timm/mobilenetv3_small_050.lamb_in1k"
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("AUDITOR_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture(scope="module")
+def content() -> bytes:
+    torch.manual_seed(0)
+    return safetensors.torch.save(timm.create_model(NAME.removeprefix("timm:")).state_dict())
+
+
+def python(code: str, home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a process whose caches and hub are its own: the client reads them when it is imported."""
+    env = os.environ | {
+        "AUDITOR_HOME": str(home),
+        "HF_HOME": str(home / "huggingface"),
+        "TORCH_HOME": str(home / "torch"),
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "HF_HUB_DISABLE_XET": "1",
+        **environment,
+    }
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+GET = """
+import json, sys
+from auditor.backbones import weights
+from auditor.errors import AuditorError
+offers = []
+try:
+    found = weights.get(NAME, on_offer=lambda offer: offers.append(offer) or True, progress=False)
+    print(json.dumps({"path": str(found.path), "size": offers[0].size, "licence": offers[0].licence}))
+except AuditorError as error:
+    print(json.dumps({"error": str(error)}))
+""".replace("NAME", repr(NAME))
+
+
+def test_get__keeps_what_the_hub_has_and_embeds_with_it(home: Path, content: bytes) -> None:
+    hub = Hub(REPOSITORY, {"model.safetensors": content})
+    with served(hub):
+        ran = python(GET, home, HF_ENDPOINT=hub.url)
+    answer: dict[str, Any] = json.loads(ran.stdout or "{}")
+    assert answer.get("size") == len(content), ran.stdout + ran.stderr
+    assert answer["licence"] == "apache-2.0"
+    assert Path(answer["path"]).read_bytes() == content
+    assert Path(answer["path"]).is_relative_to(home / "weights")
+    # It is found from now on, and a second time nobody is asked.
+    assert weights.find(NAME).place == "home"
+    asked = len(hub.asked)
+    with served(hub):
+        python(
+            GET.replace("offers[0].size", "0").replace("offers[0].licence", "0"), home, HF_ENDPOINT=hub.url
+        )
+    assert len(hub.asked) == asked
+
+
+def test_get__a_damaged_file_is_not_kept(home: Path, content: bytes) -> None:
+    hub = Hub(REPOSITORY, {"model.safetensors": content[:-1] + bytes([content[-1] ^ 1])})
+    hub.says["model.safetensors"] = "0" * 64
+    with served(hub):
+        ran = python(GET, home, HF_ENDPOINT=hub.url)
+    assert "damaged" in json.loads(ran.stdout)["error"]
+    assert weights.present(NAME) is None
+    assert not list(home.rglob("*.safetensors"))
+
+
+def test_get__without_a_network_names_the_file_to_fetch(home: Path) -> None:
+    ran = python(GET, home, HF_ENDPOINT="http://127.0.0.1:9")
+    error = json.loads(ran.stdout)["error"]
+    assert f"model.safetensors of {REPOSITORY}" in error
+    assert "--weights" in error
+    assert "\n" not in error
+
+
+def test_get__a_repository_that_is_not_there(home: Path) -> None:
+    hub = Hub("somebody/else", {})
+    with served(hub):
+        ran = python(GET, home, HF_ENDPOINT=hub.url)
+    assert "cannot be downloaded" in json.loads(ran.stdout)["error"]
+
+
+def test_get__nothing_is_downloaded_where_the_person_says_no(home: Path, content: bytes) -> None:
+    hub = Hub(REPOSITORY, {"model.safetensors": content})
+    with served(hub):
+        ran = python(GET.replace("or True", "or False"), home, HF_ENDPOINT=hub.url)
+    assert "Nothing was downloaded" in json.loads(ran.stdout)["error"]
+    assert not any("resolve" in asked for asked in hub.asked)
+
+
+def test_find__in_the_cache_of_hugging_face(home: Path, content: bytes) -> None:
+    snapshot = home / "huggingface" / "hub" / f"models--{REPOSITORY.replace('/', '--')}"
+    (snapshot / "refs").mkdir(parents=True)
+    (snapshot / "refs" / "main").write_text(COMMIT)
+    place = snapshot / "snapshots" / COMMIT / "model.safetensors"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(content)
+    code = f"from auditor.backbones import weights; print(*weights.find({NAME!r}).__dict__.values())"
+    ran = python(code, home, HF_ENDPOINT="http://127.0.0.1:9")
+    assert ran.stdout.split()[1:] == [str(place), "cache"], ran.stderr
+
+
+def test_find__in_the_cache_of_torch(home: Path) -> None:
+    url = torchvision.models.get_model_weights("resnet18").DEFAULT.url
+    place = home / "torch" / "hub" / "checkpoints" / url.rpartition("/")[2]
+    place.parent.mkdir(parents=True)
+    torch.save(torchvision.models.resnet18().state_dict(), place)
+    code = "from auditor.backbones import weights; print(*weights.find('torchvision:resnet18').__dict__.values())"
+    assert python(code, home).stdout.split()[1:] == [str(place), "cache"]
+
+
+def test_find__a_named_file_wins(tmp_path: Path) -> None:
+    file = tmp_path / "mine.safetensors"
+    file.write_bytes(b"x")
+    assert weights.find(NAME, file).path == file
+    with pytest.raises(NotFoundError, match=r"mine\.pth"):
+        weights.find(NAME, tmp_path / "mine.pth")
+
+
+def test_find__says_how_to_get_them() -> None:
+    with pytest.raises(NotFoundError, match=f"auditor weights get {NAME}"):
+        weights.find(NAME)
+    with pytest.raises(AuditFailedError, match="mobilenetv3_small_050"):
+        weights.find("timm:mobilenetv3_smal_050")
+
+
+def test_find__a_download_that_was_cut_off_does_not_count(home: Path) -> None:
+    folder = home / "weights" / NAME.replace(":", "-")
+    folder.mkdir(parents=True)
+    (folder / "model.safetensors").write_bytes(b"half")
+    assert weights.present(NAME) is None
+    (folder / "about.json").write_text("{")
+    assert weights.present(NAME) is None

@@ -1,0 +1,125 @@
+"""Images through a network: views, processes, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import safetensors.torch
+import timm
+import torch
+from numpy.typing import NDArray
+
+from engines.backbones import ImagePlace, embed, embed_in_processes, views_of
+from engines.contract import EngineError, EngineInputError
+from engines.networks.pretrained import backbone, input_config
+
+NAME = "timm:mobilenetv3_small_050"
+CPU = torch.device("cpu")
+
+
+def some_images(number: int = 10, channels: int = 3, side: int = 40) -> NDArray[np.uint8]:
+    return np.random.default_rng(0).integers(0, 256, (number, channels, side, side), dtype=np.uint8)
+
+
+def test_views_of__centre_mirror_and_corners() -> None:
+    config = input_config("timm:vit_tiny_patch16_224", side=64)  # keeps 90 % in the middle
+    image = torch.arange(80, dtype=torch.uint8).expand(1, 1, 80, 80)  # brighter to the right
+    views = list(views_of(image, config, 6))
+    assert len(views) == 6
+    assert all(view.shape == (1, 3, 64, 64) for view in views)
+    assert torch.equal(views[1], views[0].flip(3))
+    means = [float(view.mean()) for view in views]
+    assert means[2] == pytest.approx(means[5], abs=1e-5)  # both lie on the left, one is mirrored
+    assert means[2] < means[0] < means[3]
+    assert float(views[2][0, 0, 0, 0]) < float(views[2][0, 0, 0, -1])
+    assert float(views[3][0, 0, 0, 0]) > float(views[3][0, 0, 0, -1])
+
+
+@pytest.mark.parametrize("number", [0, 7])
+def test_views_of__refuses_other_numbers(number: int) -> None:
+    with pytest.raises(EngineInputError, match="1 to 6"):
+        next(views_of(torch.zeros(1, 3, 8, 8, dtype=torch.uint8), input_config(NAME, 32), number))
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_embed__batches_do_not_matter(channels: int) -> None:
+    network = backbone(NAME, None, side=32)
+    images = some_images(channels=channels)
+    whole = embed(images, network, views=3, device=CPU, batch_size=10)
+    parts = embed(images, network, views=3, device=CPU, batch_size=3)
+    assert whole.shape == (10, 3, network.feature_size)
+    assert whole.dtype == np.float16
+    # bfloat16 sums in another order for another batch.
+    scale = np.abs(whole.astype(np.float32)).max()
+    np.testing.assert_allclose(whole, parts, atol=0.03 * scale)
+    assert not np.array_equal(whole[:, 0], whole[:, 1])
+
+
+def test_embed__says_which_image_gave_no_number() -> None:
+    network = backbone(NAME, None, side=32)
+    with torch.no_grad():
+        for value in network.parameters():
+            value.mul_(torch.inf)
+    with pytest.raises(EngineError, match="for image 0"):
+        embed(some_images(3), network, views=1, device=CPU)
+
+
+def weights(folder: Path) -> Path:
+    path = folder / "weights.safetensors"
+    safetensors.torch.save_file(timm.create_model(NAME.removeprefix("timm:")).state_dict(), path)
+    return path
+
+
+def test_embed_in_processes__equals_one_process(tmp_path: Path) -> None:
+    images, file = some_images(20), weights(tmp_path)
+    network = backbone(NAME, file, side=32)
+    place = ImagePlace(tmp_path / "images.npy", tmp_path / "features.npy")
+    np.save(place.images, images)
+    np.lib.format.open_memmap(place.features, "w+", np.float16, (20, 2, network.feature_size)).flush()
+    done: list[tuple[int, int]] = []
+    embed_in_processes(
+        place,
+        [(0, 8), (12, 20)],
+        name=NAME,
+        weights=file,
+        side=32,
+        views=2,
+        processes=2,
+        on_done=lambda start, end: done.append((start, end)),
+    )
+    found = np.load(place.features)
+    assert sorted(done) == [(0, 8), (12, 20)]
+    assert not found[8:12].any(), "rows outside the ranges are left alone"
+    for start, end in done:
+        expected = embed(images[start:end], network, views=2, device=CPU)
+        np.testing.assert_array_equal(found[start:end], expected)
+
+
+class StoppedError(Exception):
+    pass
+
+
+def test_embed_in_processes__stops_when_asked(tmp_path: Path) -> None:
+    file = weights(tmp_path)
+    network = backbone(NAME, file, side=32)
+    place = ImagePlace(tmp_path / "images.npy", tmp_path / "features.npy")
+    np.save(place.images, some_images(60))
+    np.lib.format.open_memmap(place.features, "w+", np.float16, (60, 1, network.feature_size)).flush()
+
+    def stop(_start: int, _end: int) -> None:
+        raise StoppedError
+
+    with pytest.raises(StoppedError):
+        embed_in_processes(
+            place,
+            [(start, start + 4) for start in range(0, 60, 4)],
+            name=NAME,
+            weights=file,
+            side=32,
+            views=1,
+            processes=1,
+            on_done=stop,
+        )
+    assert not np.load(place.features)[30:].any()

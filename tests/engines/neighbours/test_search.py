@@ -1,0 +1,43 @@
+"""The nearest rows: exact against brute force, the index against the exact ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engines.neighbours import search
+from engines.neighbours.search import nearest, unit_rows
+
+
+def test_nearest__equals_brute_force() -> None:
+    rows = unit_rows(np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32))
+    found, similar = nearest(rows, 7)
+    cosine = rows @ rows.T
+    np.fill_diagonal(cosine, -np.inf)
+    expected = np.argsort(-cosine, axis=1, kind="stable")[:, :7]
+    assert np.array_equal(found, expected)
+    np.testing.assert_allclose(similar, np.take_along_axis(cosine, expected, axis=1), atol=1e-6)
+
+
+@pytest.mark.parametrize("shard", [700, 5_000])
+def test_nearest__the_index_finds_what_all_pairs_find_and_the_same_each_time(
+    monkeypatch: pytest.MonkeyPatch, shard: int
+) -> None:
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(20, 24))
+    rows = unit_rows((centres[rng.integers(0, 20, 2_000)] + rng.normal(size=(2_000, 24))).astype(np.float32))
+    exact, _ = nearest(rows, 15)
+    monkeypatch.setattr(search, "EXACT_UP_TO", 100)
+    monkeypatch.setattr(search, "SHARD", shard)
+    found, similar = nearest(rows, 15)
+    recall = np.mean([len(set(a) & set(b)) / 15 for a, b in zip(found, exact, strict=True)])
+    assert recall > 0.97
+    assert not (found == np.arange(len(rows))[:, None]).any()
+    assert (np.diff(similar, axis=1) <= 0).all()
+    again, _ = nearest(rows, 15)
+    assert np.array_equal(found, again)
+
+
+def test_unit_rows__a_row_without_length_stays_finite() -> None:
+    rows = np.zeros((4, 3), dtype=np.float16)
+    assert np.array_equal(unit_rows(rows), np.zeros((4, 3), dtype=np.float32))

@@ -10,6 +10,7 @@ from auditor.audits import arrays, embedding
 from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.catalog.records import NewDataset
+from tests.auditor.catalogs import change_sample
 from tests.helpers import Digits
 
 ENGINE = "cross_entropy"
@@ -47,9 +48,8 @@ def test_evidence__copies_are_those_of_the_sample_s_own_group(
 ) -> None:
     _, audit_id = audited
     groups = {3: 0, 9: 0, 40: 0, 5: 1, 6: 1}
-    with session() as open_session:
-        for sample, group in groups.items():
-            datasets.sample(open_session, 1, sample).duplicate_group = group
+    for sample, group in groups.items():
+        change_sample(sample, duplicate_group=group)
     assert arrays.evidence(audit_id, 9).duplicates == [3, 40]
     assert arrays.evidence(audit_id, 5).duplicates == [6]
     assert arrays.evidence(audit_id, 8).duplicates == []

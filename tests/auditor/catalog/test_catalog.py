@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 from datetime import UTC, datetime, timedelta
@@ -64,7 +65,7 @@ def test_decide__of_two_reviewers_at_the_same_moment_one_learns_of_the_conflict(
 def test_record_epoch__what_is_no_number_is_none(home: Path) -> None:
     add_dataset()
     epoch = first_epoch({"kept": math.nan, "train_accuracy": 0.5})
-    epoch.losses = {"train": math.inf}
+    epoch = dataclasses.replace(epoch, losses={"train": math.inf})
     with session() as open_session:
         audits.create(open_session, queued_audit(), [])
         audits.record_epoch(open_session, epoch)

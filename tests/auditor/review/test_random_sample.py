@@ -7,12 +7,13 @@ import pytest
 
 from auditor.audits import progress, settle, statements, worker
 from auditor.audits.plan import plan
-from auditor.catalog import audits, datasets, draws, scores
+from auditor.catalog import audits, draws, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import NewDraw
 from auditor.errors import VerificationError
 from auditor.review import decisions, random_sample
 from auditor.statistics.witnesses import NO_CLASS, UNSURE
+from tests.auditor.catalogs import change_sample
 from tests.helpers import QUICK_OPTIONS, Digits, verify_truthfully
 
 
@@ -104,8 +105,7 @@ def test_statements__found_errors_come_from_reviews_and_verdicts(audited: tuple[
 
 def test_statements__a_class_for_an_unlabeled_sample_is_no_error_found(audited: tuple[Digits, int]) -> None:
     digits, audit_id = audited
-    with session() as open_session:
-        datasets.sample(open_session, 1, 9).given_label = -1
+    change_sample(9, given_label=-1)
     before = statements.statements(statements.load(audit_id)).errors_left
     decisions.decide(1, 9, "relabel", label=int(digits.true_labels[9]), reviewer="ada")
     after = statements.statements(statements.load(audit_id)).errors_left

@@ -10,7 +10,7 @@ from app.session.failures import shown
 from app.session.words import plain
 from auditor.audits import durations, plan
 from auditor.backbones.features import NO_BACKBONE
-from auditor.catalog.models import DatasetTable
+from auditor.catalog.records import Dataset
 
 PRESETS = {
     "quick": "quick: minutes on a laptop",
@@ -33,7 +33,7 @@ def choices() -> list[apart.EngineTitle]:
     return apart.engines()
 
 
-def start_form(dataset: DatasetTable) -> None:
+def start_form(dataset: Dataset) -> None:
     """Choose, see what it costs, start."""
     here = backbones()
     backbone = st.selectbox(
@@ -79,7 +79,6 @@ def start_form(dataset: DatasetTable) -> None:
 
 st.title("Audit")
 dataset = state.require_dataset()
-assert dataset.id is not None
 audits = readers.audits_of(dataset.id)
 is_busy = any(readers.audit_state(row) in ("running", "queued") for row in audits)
 with st.expander("Start a new audit", expanded=not audits), shown():

@@ -27,12 +27,12 @@ from numpy.typing import NDArray
 from auditor.audits import arrays, statements
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
-from auditor.catalog.models import AuditTable, DatasetTable, SampleTable
+from auditor.catalog.records import Audit, Dataset, Review, Sample
 from auditor.errors import ExportRefusedError, NotFoundError
 from auditor.files import written_whole
 from auditor.pictures import cache
 from auditor.progress import OnProgress, Ticker
-from auditor.review.decisions import Outcome, outcomes
+from auditor.review.decisions import outcomes
 from auditor.tables import quoted
 from auditor.vocabulary import ACTIONS, EXCLUDE, EXCLUDING, EXPORT_COLUMNS, KEEP, RELABEL, UNSEEN
 
@@ -76,12 +76,12 @@ class ExportSummary:
 class _Sources:
     """Everything that a row is put together from, loaded once."""
 
-    dataset: DatasetTable
+    dataset: Dataset
     user_columns: dict[str, str]
     """The user's own columns in their order, by the name that each has in the export."""
-    audit: AuditTable | None
+    audit: Audit | None
     scores: pd.DataFrame | None
-    decisions: dict[int, Outcome]
+    decisions: dict[int, Review]
     signals: dict[str, NDArray[np.float32]]
     automatic: NDArray[np.bool_]
     """(N,) bool: ``--policy auto`` takes the suggestion here; nowhere where a person has decided."""
@@ -194,15 +194,14 @@ def _load(
         )
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
-        assert dataset.id is not None
         if audit_id is None:
             audit = audits.latest_finished(open_session, dataset.id)
         else:
             audit = audits.require_finished(open_session, dataset, audit_id)
-        table = scores.table(open_session, audit.id) if audit is not None and audit.id is not None else None
+        table = scores.table(open_session, audit.id) if audit is not None else None
     automatic = np.zeros(dataset.num_samples, dtype=bool)
     if policy == "auto":
-        if audit is None or audit.id is None:
+        if audit is None:
             raise ExportRefusedError(
                 f"--policy auto needs an audit; run `auditor audit {shlex.quote(dataset_name)}` first."
             )
@@ -224,9 +223,9 @@ def _load(
     )
 
 
-def _signals(audit: AuditTable | None) -> dict[str, NDArray[np.float32]]:
+def _signals(audit: Audit | None) -> dict[str, NDArray[np.float32]]:
     found: dict[str, NDArray[np.float32]] = {}
-    if audit is None or audit.id is None:
+    if audit is None:
         return found
     wanted = dict(SIGNAL_COLUMNS) | {f"{engine}_trust": (engine, "") for engine in TRUST_COLUMNS}
     for column, (engine, name) in wanted.items():
@@ -242,8 +241,7 @@ def _rows(sources: _Sources) -> Iterator[dict[str, Any]]:
         yield row
 
 
-def _rows_with_samples(sources: _Sources) -> Iterator[tuple[dict[str, Any], SampleTable]]:
-    assert sources.dataset.id is not None
+def _rows_with_samples(sources: _Sources) -> Iterator[tuple[dict[str, Any], Sample]]:
     is_audited = sources.scores is not None
     scored = itertools.repeat(None) if sources.scores is None else _scored(sources.scores)
     ticker = Ticker(sources.progress, "writing", sources.dataset.num_samples)
@@ -265,7 +263,7 @@ def _scored(table: pd.DataFrame) -> Iterator[dict[Any, Any]]:
         yield from table[start : start + BATCH_ROWS][SCORE_COLUMNS].to_dict("records")
 
 
-def _row(sources: _Sources, scored: dict[Any, Any] | None, sample: SampleTable) -> dict[str, Any]:
+def _row(sources: _Sources, scored: dict[Any, Any] | None, sample: Sample) -> dict[str, Any]:
     i, names = sample.sample_id, sources.dataset.class_names
     given = names[sample.given_label] if sample.given_label >= 0 else ""
     decided = sources.decisions.get(i)
@@ -298,7 +296,7 @@ def _row(sources: _Sources, scored: dict[Any, Any] | None, sample: SampleTable) 
     return row
 
 
-def _outcome(decided: Outcome | None, given: int, suggested: int, automatic: bool) -> tuple[str, int]:
+def _outcome(decided: Review | None, given: int, suggested: int, automatic: bool) -> tuple[str, int]:
     """(action, cleaned label); a person's decision always goes before an automatic one."""
     if decided is not None and decided.decision in EXCLUDING:
         return EXCLUDE, -1
@@ -313,7 +311,7 @@ def _columns(sources: _Sources) -> list[str]:
     return [*sources.user_columns.values(), *EXPORT_COLUMNS]
 
 
-def _named_apart(dataset: DatasetTable) -> dict[str, str]:
+def _named_apart(dataset: Dataset) -> dict[str, str]:
     """The user's columns and their names in the export: ``action`` becomes ``source_action``, beside ours.
 
     The columns that were imported as path and label are ours by another road where they have our name.
@@ -369,9 +367,8 @@ def _number(value: float | None) -> Any:
     return "" if value is None or np.isnan(value) else round(float(value), 6)
 
 
-def _check_folders(dataset: DatasetTable) -> None:
+def _check_folders(dataset: Dataset) -> None:
     """Refuse names that cannot be folders, and splits beside classes in one folder."""
-    assert dataset.id is not None
     with session() as open_session:
         splits = datasets.split_counts(open_session, dataset.id)
     for kind, names in (("Class", dataset.class_names), ("Split", list(splits))):
@@ -386,7 +383,7 @@ def _check_folders(dataset: DatasetTable) -> None:
         )
 
 
-def _link(source: Path, folder: Path, sample: SampleTable) -> None:
+def _link(source: Path, folder: Path, sample: Sample) -> None:
     """Put the file into the folder under a name that is free there.
 
     Nothing is ever written to a file that exists: as a link it shares its bytes with an original.

@@ -10,7 +10,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	if $$p -c 'import sys; raise SystemExit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; \
 	then echo $$p; break; fi; done)
 
-.PHONY: help demo test mutate lint types format app clean
+.PHONY: help demo test check docs mutate lint types format app clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -21,6 +21,14 @@ demo: $(VENV)/.ready ## Audit 1,797 real digits with known wrong labels, then op
 
 test: $(VENV)/.ready-dev lint types ## Run every check and test
 	OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(TEST_ARGS)
+
+check: $(VENV)/.ready-dev lint types ## Check style, types and the tests that train nothing
+	OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder -m "not trains" $(TEST_ARGS)
+
+docs: $(VENV)/.ready-dev ## Build the documentation as a site in build/site
+	$(RUN)/python -m tools.reference
+	$(RUN)/python -m tools.house
+	PYTHONPATH=. $(RUN)/python -m mkdocs build --strict --quiet
 
 mutate: $(VENV)/.ready-dev ## Change the engines' code one line at a time and list what no test notices (hours; MUTATE_ARGS="--sample 50")
 	OMP_NUM_THREADS=1 $(RUN)/python -m benchmarks.mutation $(MUTATE_ARGS)
@@ -52,5 +60,5 @@ $(VENV)/.ready: $(VENV)/bin/pip pyproject.toml
 	@touch $@
 
 $(VENV)/.ready-dev: $(VENV)/bin/pip pyproject.toml
-	$(RUN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(RUN)/pip install --quiet --disable-pip-version-check -e '.[dev,docs]'
 	@touch $(VENV)/.ready $@

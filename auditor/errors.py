@@ -34,7 +34,7 @@ class JobRefusedError(AuditorError):
 
 
 class ImportRefusedError(AuditorError):
-    """A source cannot be imported as it stands; nothing was registered."""
+    """A source cannot be imported as it is; nothing was registered."""
 
 
 class AuditFailedError(AuditorError):

@@ -16,8 +16,25 @@ LONGEST_FIRST = ("browser", "test_readme.py", "fiftyone_bridge", "faults", "app"
 """Folders whose files take minutes each: begun last, one of them would leave all but one core idle at the end."""
 
 
+TRAINS = (
+    "browser",
+    "faults",
+    "experiments",
+    "test_readme.py",
+    "test_training.py",
+    "test_population_training.py",
+)
+"""Folders and files whose tests train networks or drive the whole product; `make check` leaves them out."""
+TRAINING_FIXTURES = frozenset({"_audited_template"})
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest files; the order within a folder stays."""
+    """Mark what trains, and begin with the longest files; the order within a folder stays."""
+    for item in items:
+        parts = item.path.relative_to(ROOT / "tests").parts
+        if TRAINING_FIXTURES & set(getattr(item, "fixturenames", ())) or set(TRAINS) & set(parts):
+            item.add_marker("trains")
 
     def place(item: pytest.Item) -> int:
         parts = item.path.relative_to(ROOT / "tests").parts

@@ -51,7 +51,7 @@ components.embedding_map(
     on_region=take_region,
 )
 st.caption(
-    "Points that lie together look alike to the engine. A cross is a label issue: its given label stands above the "
+    "Points that lie together look alike to the engine. A cross is a label issue: its given label is above the "
     "suggested cut. Wheel zooms, Shift and drag pans, a double click shows the whole map."
 )
 if region is not None:

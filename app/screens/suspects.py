@@ -39,7 +39,7 @@ guessed = " and ".join(what for what, is_guess in guesses.items() if is_guess)
 if guessed:
     st.caption(f"A guess, for want of verified samples: {guessed}.")
 st.caption(
-    f"{words.count(audit.summary.get('num_label_issues'))} of {dataset.num_samples:,} given labels stand above the "
+    f"{words.count(audit.summary.get('num_label_issues'))} of {dataset.num_samples:,} given labels are above the "
     f"suggested cut of audit {audit.id}. The queue is ordered by the chance that the label is wrong: at an even "
     f"pace that finds most errors a minute. Root of the files: {plain(dataset.root)}"
 )

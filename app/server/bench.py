@@ -98,7 +98,7 @@ def record(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Take back the reviewer's newest decision; ``item`` is the sample as it stands now, or None."""
+    """Take back the reviewer's newest decision; ``item`` is the sample as it is now, or None."""
     with session() as open_session:
         audit = audits.get(open_session, int(payload["audit"]))
     undone = decisions.undo_last(audit.dataset_id, str(payload["reviewer"]))

@@ -25,7 +25,7 @@ def record(payload: Mapping[str, Any]) -> dict[str, Any]:
 def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Take back the verdict on one sample; ``last`` is the reviewer's newest that stands then, or None.
 
-    ``refused`` says why it stays, where somebody else's later verdict stands.
+    ``refused`` says why it stays, where somebody else's later verdict counts.
     """
     draw_id, reviewer = int(payload["draw"]), str(payload["reviewer"])
     refused = None

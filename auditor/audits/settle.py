@@ -70,7 +70,7 @@ def witnesses(audit_id: int, dataset: Dataset) -> list[Witness]:
 
 
 def verified_rows(audit_id: int) -> Verified:
-    """The verified sample as it stands for this audit, with the rows that it trained on as trusted."""
+    """The verified sample as this audit counts it, with the rows that it trained on as trusted."""
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
         given = datasets.given_labels(open_session, audit.dataset_id)

@@ -95,7 +95,7 @@ class Statements:
     splits: list[SplitReport]
     """Empty where the source named none, or one for all samples."""
     shared: pd.DataFrame
-    """Samples whose picture or a near copy also stands in another split (``splits.shared_pictures``)."""
+    """Samples whose picture or a near copy is also in another split (``splits.shared_pictures``)."""
 
 
 def load(audit_id: int) -> Standing:

@@ -322,7 +322,7 @@ def verify(
         drawn, judged = random_sample.write_again(name, draw_id, out, force=force)
         click.echo(
             f"{out}: the {drawn.size} samples of draw {draw_id} again, {judged} of them judged; an empty "
-            "verdict_label leaves a verdict as it stands."
+            "verdict_label leaves a verdict unchanged."
         )
         return
     drawn = random_sample.draw_csv(name, int(draw or 0), out, seed=seed, force=force)
@@ -474,7 +474,7 @@ def report(name: str, out: Path, audit_id: int | None, force: bool) -> None:
 @click.option("--replace", is_flag=True, help="push: drop the dataset of an earlier import of that name.")
 @port_option(5151, "open: the App's.")
 @click.option("--view", default="suspected mislabels", show_default=True, help="open: a saved view.")
-@click.option("--browser/--no-browser", default=True, help="open: show it at once.")
+@click.option("--browser/--no-browser", default=True, help="open: show it in the browser.")
 @REVIEWER
 @AS_JSON
 def fiftyone(name: str, action: str, reviewer: str | None, **options: Any) -> None:
@@ -532,7 +532,7 @@ def demo(no_app: bool, engines: list[str] | None, out: Path | None, port: int, f
 @port_option(8501, "Of the app.")
 @click.option("--address", default="127.0.0.1", show_default=True, help="0.0.0.0 lets other machines in.")
 def app(port: int, address: str) -> None:
-    """Open the app in the browser's reach: http://127.0.0.1:8501."""
+    """Serve the app for your browser: http://127.0.0.1:8501."""
     from auditor.cli import serve
 
     serve.serve(port=port, address=address)

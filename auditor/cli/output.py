@@ -168,7 +168,7 @@ def audit_summary(audit_id: int, *, as_json: bool) -> None:
     click.echo(audit.summary["noise_rate"]["sentence"])
     if audit.summary["structured_noise"]:
         click.echo(audit.summary["structured_noise_sentence"])
-    click.echo(f"{audit.summary['num_label_issues']:,} labels stand above the suggested cut.")
+    click.echo(f"{audit.summary['num_label_issues']:,} labels are above the suggested cut.")
     quoted = shlex.quote(dataset.name)
     click.echo(f"Next: auditor verify {quoted} --draw 200 --out sample.csv, or auditor app")
 

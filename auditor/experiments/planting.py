@@ -20,7 +20,7 @@ from auditor.statistics import UNLABELED, row_chunks
 WARNING = (
     "Planted errors flatter: real mistakes are harder to find than these. They compare engines and check that "
     "the machinery works; they do not tell how many of the real errors are found. Real mistakes that nobody "
-    "has found yet stand in the same ranking and count against every engine."
+    "has found yet are in the same ranking and count against every engine."
 )
 
 BUDGETS = (0.01, 0.02, 0.05, 0.10)

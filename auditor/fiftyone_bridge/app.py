@@ -87,7 +87,9 @@ def _await_app(app: RunningApp, log: Path) -> None:
     while time.monotonic() < until:
         if app.process.poll() is not None:
             last = (log.read_text(errors="replace").strip().splitlines() or ["no message"])[-1]
-            raise FiftyOneError(f"FiftyOne's App ended at once ({last[:100]}); {log} says more.")
+            raise FiftyOneError(
+                f"FiftyOne's App ended right after its start ({last[:100]}); {log} says more."
+            )
         try:
             with urllib.request.urlopen(f"{app.url}/fiftyone", timeout=5) as answer:
                 if answer.status == 200:

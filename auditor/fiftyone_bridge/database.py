@@ -266,7 +266,7 @@ def _why_mongod_ended(code: int, log: Path) -> str:
         )
     if "Unable to lock" in text or "DBPathInUse" in text:
         return f"Another MongoDB works on {log.parent / 'db'}; stop it and try again."
-    return f"MongoDB ended at once (code {code}); {log} says why."
+    return f"MongoDB ended right after its start (code {code}); {log} says why."
 
 
 def _check_reachable(uri: str) -> None:

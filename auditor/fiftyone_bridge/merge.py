@@ -1,8 +1,8 @@
 """What a sample in FiftyOne says about its label, and what a person changed there since we last looked.
 
 Three sides meet: the *base* (what stood in FiftyOne after the last push or pull, kept on the sample as text),
-*theirs* (its tags and ``ground_truth`` now) and *ours* (what stands in the catalog). Pure functions of plain
-values; neither FiftyOne nor the catalog is touched here.
+*theirs* (its tags and ``ground_truth`` now) and *ours* (the latest decision in the catalog). Pure functions of
+plain values; neither FiftyOne nor the catalog is touched here.
 """
 
 from __future__ import annotations
@@ -138,14 +138,14 @@ def _label_and_tags(by_label: Said, added: Sequence[str], label: str | None) -> 
         return by_label
     if against[-1] == EXCLUDE:
         return Said(
-            EXCLUDE, None, f"its label was changed to {label!r} and it is tagged exclude; exclude stands"
+            EXCLUDE, None, f"its label was changed to {label!r} and it is tagged exclude; exclude counts"
         )
     return Said(
         by_label.decision,
         by_label.label,
-        f"its label was changed to {label!r} and it is tagged {against[-1]}; the label stands",
+        f"its label was changed to {label!r} and it is tagged {against[-1]}; the label counts",
     )
 
 
 def _several(tags: Sequence[str], decision: str) -> str:
-    return f"its tags {' and '.join(tags)} contradict each other; {decision}, set last, stands"
+    return f"its tags {' and '.join(tags)} contradict each other; {decision}, set last, counts"

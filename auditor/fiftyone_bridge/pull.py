@@ -1,7 +1,7 @@
 """Bring back what a person decided in FiftyOne, as reviews with who and when.
 
 A sample's ``last_modified_at`` is when it was decided (we write without touching it). Where both sides changed,
-the later decision stands and the other one is kept in the log as taken back; what cannot be understood is
+the later decision counts and the other one is kept in the log as taken back; what cannot be understood is
 listed and left as it is. The catalog is written first, in one transaction, then FiftyOne is brought in
 line with it: a kill between the two is made good by the next pull, and pulling twice changes nothing.
 """
@@ -211,7 +211,7 @@ def _settle(
                 here.paths[i],
                 "both changed",
                 f"{ours} at {when:%Y-%m-%d %H:%M} here, {theirs} at {here.modified[i]:%Y-%m-%d %H:%M} in "
-                f"FiftyOne; the later one, {theirs if wins else ours}, stands",
+                f"FiftyOne; the later one, {theirs if wins else ours}, counts",
             )
         )
         if not wins:
@@ -277,7 +277,7 @@ def _record(open_session: Session, dataset_id: int, work: _Work, reviewer: str) 
     for values in work.overruled:
         review = reviews.append(
             open_session,
-            NewReview(dataset_id=dataset_id, source=SOURCE, note="a later decision stands", **values),
+            NewReview(dataset_id=dataset_id, source=SOURCE, note="a later decision counts", **values),
         )
         reviews.append(
             open_session,
@@ -288,7 +288,7 @@ def _record(open_session: Session, dataset_id: int, work: _Work, reviewer: str) 
                 reviewer=review.reviewer,
                 source=SOURCE,
                 reverts=review.id,
-                note="a later decision stands",
+                note="a later decision counts",
             ),
         )
         counts["overruled"] += 1

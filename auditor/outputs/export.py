@@ -378,7 +378,7 @@ def _check_folders(dataset: Dataset) -> None:
     without = dataset.num_samples - sum(splits.values())
     if splits and without:
         raise ExportRefusedError(
-            f"{without:,} samples are of no split and would stand among the splits' folders; name a split for "
+            f"{without:,} samples are in no split and would be written among the splits' folders; name a split for "
             "every sample, or export a CSV instead."
         )
 

@@ -2,7 +2,7 @@
 
 All rows of a file are taken or none; applying a file twice changes nothing, and a decision that is older
 than the one that stands stays out of its way. An export says when each decision was taken and knows nothing of
-being edited: a row that carries the very time of what stands, but decides otherwise, is a new decision.
+being edited: a row that carries the time of the latest decision, but decides something else, is a new decision.
 """
 
 from __future__ import annotations

@@ -255,7 +255,7 @@ def apply_rows(
         if before is not None and says_same(before, row) and (is_unseen or not was_unseen):
             counts["unchanged"] += 1
             continue
-        # The later decision stands, but what nobody looked at overrules no look.
+        # The later decision counts, but one without a look never overrules one with a look.
         stays = before is not None and (
             (is_unseen and not was_unseen) or before.created_at >= row["created_at"]
         )

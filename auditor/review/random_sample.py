@@ -75,7 +75,7 @@ def undo(draw_id: int, sample_id: int, *, reviewer: str) -> None:
     """Take back the reviewer's verdict; the sample waits to be judged again. Nothing happens where none stands.
 
     Raises:
-        VerificationError: somebody else's later verdict stands.
+        VerificationError: somebody else's later verdict counts.
     """
     with session() as open_session:
         row = draws.get(open_session, draw_id)
@@ -247,7 +247,7 @@ def apply_csv(dataset_name: str, path: Path, *, reviewer: str) -> dict[str, int]
 
     ``filepath`` and ``given_label`` are compared where the file has them: a column that was sorted alone would
     put the verdicts on other images. A cell that only repeats what ``reviewer`` said before, where somebody
-    else's later verdict stands, leaves that one alone: the file was applied again. Returns how many samples are
+    else's later verdict counts, leaves that one alone: the file was applied again. Returns how many samples are
     judged as the file says, how many it does not judge, and how many were left to whom.
 
     Raises:

@@ -280,7 +280,7 @@ class _Scene:
     false_doubt: NDArray[np.float64]
     """Doubt of the calibrating rows that would be false flags."""
     num_rows: int
-    """m."""
+    """Number of calibrating rows, m."""
     num_to_judge: int
     """N of the rule: every label that was not verified, settled or not."""
     about_changes: bool

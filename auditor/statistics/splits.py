@@ -35,7 +35,7 @@ class SplitReport:
     interval: Interval | None
     """Share wrong from the verified rows of this split; None without any."""
     num_copied: int
-    """Samples whose picture, the same to the last pixel, also stands in another split."""
+    """Samples whose picture, the same to the last pixel, is also in another split."""
     num_alike: int
     """Further samples with a near copy in another split: look at them."""
 
@@ -132,7 +132,7 @@ def shared_sentence(reports: list[SplitReport]) -> str:
     said = []
     if copied:
         said.append(
-            f"{copied:,} samples show a picture that also stands in another split, the same to the last pixel: "
+            f"{copied:,} samples show a picture that is also in another split, the same to the last pixel: "
             "what is trained on it is tested on it."
         )
     if alike:

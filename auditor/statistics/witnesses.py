@@ -75,7 +75,7 @@ class Verified:
 
     @property
     def size(self) -> int:
-        """m."""
+        """Number of verified rows, m."""
         return len(self.sample_ids)
 
     @property

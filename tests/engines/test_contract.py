@@ -32,6 +32,7 @@ from engines.metrics import auroc
 from engines.networks.heads import HEADS
 from engines.registry import ENGINES
 from engines.shared.checkpoint import MemoryCheckpoint
+from engines.shared.config import LoopConfig
 from tests.engines.helpers import digits, digits_data, on_features, rank_correlation
 
 SUM_ATOL = 1e-5
@@ -56,6 +57,9 @@ CUDA_RANK_CORRELATION = 0.98
 many numbers come in any order, so equal is equal up to that."""
 CUDA_ACCURACY = 0.05
 """The same for the training accuracy of an epoch on 65 samples."""
+
+TRAINED = [name for name, spec in ENGINES.items() if issubclass(spec.config_type, LoopConfig)]
+"""Engines that train a network; a witness without one (neighbours) has tests of its own."""
 
 FORMS = ("images", "features")
 """Every check runs on both: where it makes images, ``Runs`` takes features of them."""
@@ -386,14 +390,14 @@ CHECKS: list[Callable[[Runs], None]] = [
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
-@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("engine", TRAINED)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("device", DEVICES)
 def test_engine(device: str, form: str, engine: str, check: Callable[[Runs], None]) -> None:
     check(runs_of(engine, device, form))
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("engine", TRAINED)
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -411,7 +415,7 @@ def test_train__settings_for_images_are_refused_on_features(
         spec.train(on_features(digits_data(60)[0]), config, device="cpu")
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("engine", TRAINED)
 def test_train__linear_head_from_a_memory_map_is_the_same_as_from_memory(engine: str, tmp_path: Path) -> None:
     spec, data = ENGINES[engine], on_features(digits_data(80, num_trusted=30)[0])
     config = spec.config_type.preset("quick").for_features()
@@ -421,7 +425,7 @@ def test_train__linear_head_from_a_memory_map_is_the_same_as_from_memory(engine:
     assert_bitwise_same(spec.train(data, config, device="cpu"), spec.train(mapped, config, device="cpu"))
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("engine", TRAINED)
 @pytest.mark.parametrize("preset", ["quick", "standard", "paper"])
 def test_for_features__every_preset_trains_on_features(engine: str, preset: str) -> None:
     config = ENGINES[engine].config_type.preset(preset).for_features()
@@ -432,7 +436,7 @@ def test_for_features__every_preset_trains_on_features(engine: str, preset: str)
     assert_sound(ENGINES[engine].train(data, tiny, device="cpu"), data)
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("engine", TRAINED)
 @pytest.mark.parametrize("preset", ["quick", "standard", "paper"])
 def test_preset__builds_and_round_trips(engine: str, preset: str) -> None:
     config_type = ENGINES[engine].config_type
@@ -440,7 +444,7 @@ def test_preset__builds_and_round_trips(engine: str, preset: str) -> None:
     assert config_type(**json.loads(json.dumps(config.as_dict()))) == config
 
 
-@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("engine", TRAINED)
 def test_preset__unknown_name(engine: str) -> None:
     with pytest.raises(EngineInputError, match="there is no preset 'fast'; choose one of quick"):
         ENGINES[engine].config_type.preset("fast")

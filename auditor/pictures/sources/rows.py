@@ -23,7 +23,7 @@ Payload: TypeAlias = "bytes | str"
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing in the source that cannot be imported as it stands."""
+    """One thing in the source that cannot be imported as it is."""
 
     file: str
     """The file that a person would open to mend it."""

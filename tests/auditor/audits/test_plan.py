@@ -73,7 +73,7 @@ def test_evidence__tells_the_sample_s_story(audited: tuple[Digits, int]) -> None
     ("engines", "options", "values", "message"),
     [
         (["magic"], {}, {}, "no engine 'magic'; choose from .*cross_entropy"),
-        (["cross_entropy"], {"cross_entropy": {"epoch": 3}}, {}, "no setting 'epoch'; it has"),
+        (["cross_entropy"], {"cross_entropy": {"epoch": 3}}, {}, "no setting 'epoch'; did you mean 'epochs'"),
         (["cross_entropy"], {"cross_entropy": {"epochs": 0}}, {}, "epochs is 0, it must be at least 1"),
         (["cross_entropy"], {}, {"preset": "best"}, "no preset 'best'"),
         (["cross_entropy"], {}, {"device": "tpu"}, "tpu"),

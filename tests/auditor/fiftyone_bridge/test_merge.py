@@ -40,11 +40,11 @@ def test_understand__plain(
 @pytest.mark.parametrize(
     ("base", "tags", "label", "decision", "text"),
     [
-        (FRESH, ("keep", "exclude"), "cat", "exclude", "exclude, set last, stands"),
-        (FRESH, ("exclude", "keep"), "cat", "keep", "keep, set last, stands"),
+        (FRESH, ("keep", "exclude"), "cat", "exclude", "exclude, set last, counts"),
+        (FRESH, ("exclude", "keep"), "cat", "keep", "keep, set last, counts"),
         (KEPT, ("keep", "exclude"), "cat", "exclude", "contradict"),
-        (FRESH, ("keep",), "owl", "relabel", "the label stands"),
-        (FRESH, ("exclude",), "owl", "exclude", "exclude stands"),
+        (FRESH, ("keep",), "owl", "relabel", "the label counts"),
+        (FRESH, ("exclude",), "owl", "exclude", "exclude counts"),
         (FRESH, (), "cow", None, "'cow' is none of the classes"),
         (FRESH, ("keep",), "cow", None, "none of the classes"),
         (FRESH, (), None, None, "was deleted"),

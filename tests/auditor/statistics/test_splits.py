@@ -124,7 +124,7 @@ def test_splits__of_a_folder_from_import_to_export(
     assert {Path(one).name for one in said.shared.filepath} == {"0000.png", "copy.png"}
     assert said.shared.is_copied.all()
     assert "also in another split" in report.report("digits")
-    assert "2 samples show a picture that also stands in another split" in report.report("digits")
+    assert "2 samples show a picture that is also in another split" in report.report("digits")
 
     fields = fiftyone_fields.load("digits")
     assert fields.kinds["split"] == "str"
@@ -197,7 +197,7 @@ def test_export_tree__refuses_what_would_mix_splits_and_classes(tmp_path: Path) 
     table["split"] = np.where(np.arange(len(table)) % 2, "train", "")
     table.to_csv(digits.table, index=False)
     imports.import_dataset(digits.table, name="digits", image_size=16, workers=1)
-    with pytest.raises(ExportRefusedError, match=f"{len(table) // 2} samples are of no split"):
+    with pytest.raises(ExportRefusedError, match=f"{len(table) // 2} samples are in no split"):
         export.export_tree("digits", tmp_path / "tree")
     table["split"] = "fold/1"
     table.to_csv(digits.table, index=False)

@@ -117,9 +117,6 @@ def test_residual_trunk__paper_shapes_and_initialisation() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["mlp", "conv3", "preact_resnet18", "mnist_residual", "torchvision:resnet18"]
-)
-@pytest.mark.parametrize(
     ("image_size", "flat"), [((28, 28), 7 * 7), ((32, 32), 8 * 8), ((64, 48), 8 * 6), ((224, 224), 8 * 8)]
 )
 def test_residual_trunk__weights_stay_bounded_for_large_images(
@@ -132,6 +129,9 @@ def test_residual_trunk__weights_stay_bounded_for_large_images(
     assert trunk(torch.rand(2, 3, *image_size))[0].shape == (2, 256)
 
 
+@pytest.mark.parametrize(
+    "name", ["mlp", "conv3", "preact_resnet18", "mnist_residual", "torchvision:resnet18"]
+)
 @pytest.mark.parametrize("bottleneck", [0, 16])
 def test_build_mixture_network__block_on_every_kind_of_trunk(name: str, bottleneck: int) -> None:
     config = ChoiceNetConfig(network=name, bottleneck=bottleneck, width=4 if name[:5] != "torch" else 0)

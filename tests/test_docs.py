@@ -1,0 +1,94 @@
+"""The documentation: its generated parts are current, its links lead somewhere, every setting is named."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tools import house, pages, reference
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+BLOCKS = reference.blocks()
+
+
+@pytest.mark.parametrize(("path", "name"), list(BLOCKS), ids=[name for _, name in BLOCKS])
+def test_generated_part__is_current(path: Path, name: str) -> None:
+    remedy = "run `python -m tools.reference`"
+    assert pages.block(path, name).strip() == BLOCKS[path, name].strip(), remedy
+
+
+def anchors(path: Path) -> set[str]:
+    """Where ``#...`` may lead on a page: its headings as MkDocs and GitHub write them."""
+    heads = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head).strip().lower().replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_links__lead_somewhere(page: Path) -> None:
+    for link in LINK.findall(page.read_text(encoding="utf-8")):
+        if link.startswith(("http://", "https://")):
+            continue
+        target, _, anchor = link.partition("#")
+        path = (page.parent / target).resolve() if target else page
+        assert path.exists(), f"{page.name}: {link}"
+        assert not anchor or anchor in anchors(path), f"{page.name}: {link}"
+
+
+def test_settings__are_all_named() -> None:
+    code = [path.read_text(encoding="utf-8") for name in house.LAYERS for path in (ROOT / name).rglob("*.py")]
+    used = set(re.findall(r"\bAUDITOR_[A-Z_]+\b", "\n".join(code)))
+    told = set(re.findall(r"\bAUDITOR_[A-Z_]+\b", (ROOT / "docs/settings.md").read_text(encoding="utf-8")))
+    assert used == told
+
+
+def test_pages__are_all_in_the_menu() -> None:
+    menu = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert [page.name for page in (ROOT / "docs").glob("*.md") if f" {page.name}\n" not in menu] == []
+
+
+def test_replace_block__keeps_what_is_around_it(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- x -->\nold\n<!-- end of x -->\nafter\n")
+    pages.replace_block(page, "x", "new\n")
+    assert pages.block(page, "x").strip() == "new"
+    text = page.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "old" not in text
+
+
+def write_layer(root: Path, modules: dict[str, str]) -> house.Layer:
+    for name, text in modules.items():
+        path = root / "app" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return house.read_layer(root, "app")
+
+
+def test_read_layer__floors_follow_the_imports(tmp_path: Path) -> None:
+    layer = write_layer(
+        tmp_path,
+        {
+            "__init__": "",
+            "top": "from app import middle\nimport app.ground",
+            "middle": "from app.ground import x",
+        }
+        | {"ground": "", "package/__init__": "", "package/inner": "from ..ground import y"},
+    )
+    assert layer.floors == [["ground"], ["middle", "package"], ["top"]]
+    assert layer.row[:3] == (4, 3, 4)
+
+
+def test_read_layer__a_circle_still_has_floors(tmp_path: Path) -> None:
+    layer = write_layer(tmp_path, {"a": "import app.b", "b": "import app.a\nimport app.c", "c": ""})
+    assert layer.floors[0][-1] == "c"
+    assert layer.num_arrows == 3

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor import engine_bridge
 from auditor.audits import arrays
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, Review
 from auditor.errors import NotFoundError
-from auditor.outputs.export import SIGNAL_COLUMNS
 from auditor.pictures import cache
 from auditor.vocabulary import KEEP
 
@@ -109,7 +109,7 @@ def load(name: str) -> Columns:
     engines = arrays.engines_of(audit.id)
     for engine in engines:
         columns[f"{engine}_trust"] = ("float", _floats(arrays.trust(audit.id, engine)))
-    for field, (engine, signal) in SIGNAL_COLUMNS.items():
+    for field, (engine, signal) in engine_bridge.signal_columns().items():
         if engine in engines and signal in arrays.signal_names(audit.id, engine):
             columns[field] = ("float", _floats(arrays.signal(audit.id, engine, signal)))
     suggested = table.suggested_label.to_numpy(dtype=np.int64)

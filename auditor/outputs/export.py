@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from auditor import engine_bridge
 from auditor.audits import arrays, statements
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
@@ -34,18 +35,10 @@ from auditor.pictures import cache
 from auditor.progress import OnProgress, Ticker
 from auditor.review.decisions import outcomes
 from auditor.tables import quoted
-from auditor.vocabulary import ACTIONS, EXCLUDE, EXCLUDING, EXPORT_COLUMNS, KEEP, RELABEL, UNSEEN
+from auditor.vocabulary import ACTIONS, EXCLUDE, EXCLUDING, KEEP, RELABEL, UNSEEN
 
 POLICIES = ("reviewed", "auto")
-SIGNAL_COLUMNS = {
-    "umn_epsilon": ("umn", "epsilon"),
-    "l2b_alpha": ("l2b", "alpha"),
-    "l2b_beta": ("l2b", "beta"),
-    "coteaching_selected": ("coteaching", "selected"),
-    "choicenet_rho": ("choicenet", "rho"),
-}
 SCORE_COLUMNS = ["is_label_issue", "trust_score", "suggested_label", "suggested_probability"]
-TRUST_COLUMNS = ("umn", "l2b", "coteaching", "choicenet", "cross_entropy")
 SOURCE_PREFIX = "source_"
 """Put before a column of the user that is named like one of ours."""
 BATCH_ROWS = 20_000
@@ -227,8 +220,8 @@ def _signals(audit: Audit | None) -> dict[str, NDArray[np.float32]]:
     found: dict[str, NDArray[np.float32]] = {}
     if audit is None:
         return found
-    wanted = dict(SIGNAL_COLUMNS) | {f"{engine}_trust": (engine, "") for engine in TRUST_COLUMNS}
-    for column, (engine, name) in wanted.items():
+    trusts = {column: (engine, "") for column, engine in engine_bridge.trust_columns().items()}
+    for column, (engine, name) in (engine_bridge.signal_columns() | trusts).items():
         try:
             found[column] = arrays.signal(audit.id, engine, name) if name else arrays.trust(audit.id, engine)
         except NotFoundError:
@@ -290,7 +283,7 @@ def _row(sources: _Sources, scored: dict[Any, Any] | None, sample: Sample) -> di
         "reviewed_at": decided.created_at.isoformat() if decided else "",
         "review_kind": decided.kind if decided else "",
     }
-    for column in (*SIGNAL_COLUMNS, *(f"{engine}_trust" for engine in TRUST_COLUMNS)):
+    for column in (*engine_bridge.signal_columns(), *engine_bridge.trust_columns()):
         values = sources.signals.get(column)
         row[column] = "" if values is None else _number(float(values[i]))
     return row
@@ -308,7 +301,7 @@ def _outcome(decided: Review | None, given: int, suggested: int, automatic: bool
 
 
 def _columns(sources: _Sources) -> list[str]:
-    return [*sources.user_columns.values(), *EXPORT_COLUMNS]
+    return [*sources.user_columns.values(), *engine_bridge.export_columns()]
 
 
 def _named_apart(dataset: Dataset) -> dict[str, str]:
@@ -318,11 +311,12 @@ def _named_apart(dataset: Dataset) -> dict[str, str]:
     """
     said_by_ours = {("filepath", dataset.path_column), ("given_label", dataset.label_column)}
     own = [name for name in dataset.user_columns if (name, name) not in said_by_ours]
-    taken = {*EXPORT_COLUMNS, *own}
+    ours = engine_bridge.export_columns()
+    taken = {*ours, *own}
     found = {}
     for column in own:
         name = column
-        while column in EXPORT_COLUMNS and name in taken:
+        while column in ours and name in taken:
             name = SOURCE_PREFIX + name
         taken.add(name)
         found[column] = name
@@ -344,8 +338,8 @@ def _write_csv(sources: _Sources, file: TextIO, separator: str) -> ExportSummary
 def _write_parquet(sources: _Sources, path: Path) -> ExportSummary:
     columns, counts = _columns(sources), _Counts()
     kinds = {"sample_id": pa.int64(), "is_label_issue": pa.bool_()}
-    numbers = ("trust_score", "suggested_probability", *SIGNAL_COLUMNS)
-    kinds |= {name: pa.float32() for name in (*numbers, *(f"{engine}_trust" for engine in TRUST_COLUMNS))}
+    numbers = [*engine_bridge.signal_columns(), *engine_bridge.trust_columns()]
+    kinds |= {name: pa.float32() for name in ("trust_score", "suggested_probability", *numbers)}
     schema = pa.schema([(name, kinds.get(name, pa.string())) for name in columns])
     with pq.ParquetWriter(path, schema) as writer:
         batch: list[dict[str, Any]] = []

@@ -86,12 +86,13 @@ class Setting:
     """Its plain value in each of ``PRESETS``."""
 
 
-def settings_of(engine: str) -> list[Setting]:
-    """Every field of the engine's config, in its order."""
+def settings_of(engine: str, *, on_features: bool = False) -> list[Setting]:
+    """Every field of the engine's config, in its order; the presets are those for images or for features."""
     from engines.registry import ENGINES
 
     config_type = ENGINES[engine].config_type
-    presets = {preset: plain(config_type.preset(preset)) for preset in PRESETS}
+    chosen = {preset: config_type.preset(preset) for preset in PRESETS}
+    presets = {name: plain(one.for_features() if on_features else one) for name, one in chosen.items()}
     kinds, meanings = _kinds(config_type), _meanings(config_type)
     return [
         Setting(

@@ -61,7 +61,9 @@ def start_form(dataset: Dataset) -> None:
     preset = left.selectbox("Preset", list(PRESETS), format_func=PRESETS.__getitem__, key="audit_preset")
     device = middle.selectbox("Device", list(DEVICES), format_func=DEVICES.__getitem__, key="audit_device")
     seed = right.number_input("Seed", 0, 2**31 - 1, 0, key="audit_seed")
-    options = engine_settings.choose([known[name] for name in chosen], preset)
+    options = engine_settings.choose(
+        [known[name] for name in chosen], preset, on_features=backbone != NO_BACKBONE
+    )
     seconds, is_measured = durations.seconds(dataset, chosen, preset, on_features=backbone != NO_BACKBONE)
     basis = "from earlier runs on this machine" if is_measured else "a rough guess for two CPU cores"
     go, note = st.columns([1, 4], vertical_alignment="center")

@@ -64,7 +64,7 @@ class Dataset:
         source: feature_files.FeatureSource | None
         if features is not None:
             if backbone is not None:
-                raise AuditFailedError("features take the place of a backbone; give one of them.")
+                raise AuditFailedError("features replace a backbone; give one of the two.")
             row = self._row
             source = feature_files.add_own(row.id, row.num_samples, features, name="array")
         else:
@@ -100,7 +100,7 @@ class Dataset:
 
         Of the newest finished audit or of ``audit_id``; only of one ``split`` where it is named.
         ``max_fdr`` keeps those of which on average at most that share is falsely flagged; none where nothing can be
-        promised. What can be said about them stands in ``attrs["statement"]``.
+        promised. What can be said about them is in ``attrs["statement"]``.
 
         Columns: sample_id, filepath, given_label, suggested_label, trust_score, error_probability,
         suggested_probability, is_label_issue, agreement, decision, reviewer.

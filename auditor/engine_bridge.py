@@ -139,7 +139,7 @@ def options_of(texts: Iterable[str]) -> dict[str, dict[str, Any]]:
         engine, dot, field = key.partition(".")
         if not (equals and dot and field):
             raise AuditFailedError(
-                f"The setting {text!r} is not ENGINE.FIELD=VALUE, for example umn.epochs=30."
+                f"The setting {text!r} is not in the form ENGINE.FIELD=VALUE, for example umn.epochs=30."
             )
         found.setdefault(engine, {})[field] = typed_value(value)
     return found
@@ -285,7 +285,7 @@ def configs(
     unused = [name for name, values in options.items() if values and name not in names]
     if unused:
         raise AuditFailedError(
-            f"Engine {unused[0]} has settings and is not chosen; choose it too, or leave its settings out."
+            f"Engine {unused[0]} has settings but is not chosen; choose it too, or remove its settings."
         )
     if preset not in PRESETS:
         raise AuditFailedError(f"There is no preset {preset!r}; choose from {', '.join(PRESETS)}.")
@@ -377,7 +377,7 @@ def remedy(error: BaseException, *, go_on: str = "resume") -> str | None:
         return f"The disk of {settings().home} is full; free some space, then {go_on}. Nothing was lost."
     if isinstance(error, MemoryError) and not str(error):
         return (
-            f"Not enough memory; close other programs and {go_on}, or start over with a smaller batch_size."
+            f"Not enough memory; close other programs and {go_on}, or start again with a smaller batch_size."
         )
     return None
 

@@ -66,4 +66,4 @@ def cannot_write(out: Path, error: OSError) -> str:
     # The temporary file beside ``out`` is nothing that a user knows of; a folder above it may be the culprit.
     named = error.filename if error.filename and Path(error.filename).parent != out.parent else None
     why = str(error.strerror or error) + (f": {named}" if named else "")
-    return f"{out} cannot be written ({why}); name another place with --out, one that you may write to."
+    return f"{out} cannot be written ({why}); choose another place with --out, one that you can write to."

@@ -31,7 +31,7 @@ def written_whole(path: Path) -> Iterator[Path]:
 
 
 def reserve(path: Path, num_bytes: int) -> None:
-    """Take the room for the first ``num_bytes`` of a file at once; what follows its content is zero.
+    """Take the room for the first ``num_bytes`` of a file in one step; what follows its content is zero.
 
     Writing through a memory map into a file with holes kills the process when the disk fills up (SIGBUS).
 

@@ -42,7 +42,7 @@ def read_table(path: Path) -> pd.DataFrame:
         ) from error
     except (ValueError, OSError) as error:
         raise AuditorError(f"{path} cannot be read as a table: {str(error).splitlines()[0]}") from error
-    raise AuditorError(f"{path} is no table; use .csv, .tsv or .parquet.")
+    raise AuditorError(f"{path} is not a table; use .csv, .tsv or .parquet.")
 
 
 def _separator(path: Path) -> str:
@@ -67,7 +67,7 @@ def unquoted(text: str) -> str:
 
 
 def readings(cell: str) -> tuple[str, str]:
-    """What a cell may stand for: the text without the quote of ``quoted``, or exactly what it says.
+    """What a cell may mean: the text without the quote of ``quoted``, or exactly what it says.
 
     For files in which people type class names of their own accord, with or without the quote.
     """

@@ -40,7 +40,7 @@ class Decision:
     takes: str = ""
     """``class`` where it names the right class, ``classes`` where it names several."""
     of_many: str = ""
-    """What it does to all samples of a region at once; empty where that is not offered."""
+    """What it does to all samples of a region together; empty where that is not offered."""
 
 
 DECISIONS: dict[str, Decision] = {

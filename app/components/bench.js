@@ -146,9 +146,9 @@ class Bench {
 
   drawEmpty() {
     const first = this.pages.length === 1;
-    const text = first ? "Nothing is left in this queue." : "That was the last page of this queue.";
+    const text = first ? "This queue is empty." : "That was the last page of this queue.";
     const back = el("button", { class: "plain", text: "Back to the first page", onclick: () => this.restart() });
-    const hint = first ? "Change the filters above to see other samples, or go on to Export." : "";
+    const hint = first ? "Change the filters above to see other samples, or go to Export." : "";
     this.stage.replaceChildren(
       el("div", { class: "empty", "data-testid": "empty" }, [
         el("strong", { text }), el("p", { text: hint }), first ? null : back,
@@ -250,13 +250,13 @@ class Bench {
 
   showWaiting(count, error) {
     if (!count) {
-      if (this.wasWaiting) this.tell("The server is back; every verdict is saved.", "good");
+      if (this.wasWaiting) this.tell("The server answers again; every verdict is saved.", "good");
       this.wasWaiting = false;
       return;
     }
     this.wasWaiting = true;
     const verdicts = count === 1 ? "1 verdict is" : `${count} verdicts are`;
-    this.tell(`${whyWaiting(error)} ${verdicts} kept in this browser and sent as soon as it is back.`, "bad");
+    this.tell(`${whyWaiting(error)} ${verdicts} kept in this browser and sent when the server answers again.`, "bad");
   }
 
   async refreshStats() {
@@ -428,7 +428,7 @@ class Bench {
   tellConflict(item, choice, theirs) {
     const where = theirs.reviewer === this.data.reviewer ? "in another window of yours" : "while you were looking";
     const told = `Sample ${item.sample} was decided (${this.verdictText(theirs)}) ${where}.`;
-    this.tell(`${told} Your verdict here (${this.verdictText(choice)}) stands; both are in the log.`, "warn");
+    this.tell(`${told} Your verdict here (${this.verdictText(choice)}) counts; both are in the log.`, "warn");
   }
 
   // To the first sample whose verdict was refused; in the grid its tile says so.
@@ -458,7 +458,7 @@ class Bench {
       return;
     }
     if (!answer.item) {
-      this.tell("There is nothing of yours to undo.");
+      this.tell("You have no decision to undo.");
       return;
     }
     this.recent.delete(answer.item.sample);

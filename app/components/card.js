@@ -19,7 +19,7 @@ class Card {
     this.standing.textContent = verdict ? `Decided: ${verdict}` : "";
     this.node = el("div", { class: "card", "data-testid": "card", "data-sample": item.sample }, [
       el("div", { class: "left" }, [
-        el("div", { class: "pane" }, [zoomable(this.picture, "Show the picture large (V)", () => bench.enlarge()), el("kbd", { text: "V" })]),
+        el("div", { class: "pane" }, [zoomable(this.picture, "Enlarge the picture (V)", () => bench.enlarge()), el("kbd", { text: "V" })]),
         this.path, this.standing,
       ]),
       el("div", { class: "right" }, [this.labels(), this.choices, this.right]),

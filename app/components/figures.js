@@ -2,14 +2,14 @@
 
 // Keys beside those of the decisions, which the page sends (``vocabulary.py``).
 const CLASS_KEYS = [
-  ["1 – 9", "the likeliest classes, in the order shown"],
+  ["1 – 9", "the most likely classes, in the order shown"],
   ["L", "any other class: type its name"],
 ];
 const BENCH_KEYS = [
   ["Z", "undo your last decision"],
   ["← →", "previous and next (↑ ↓ in the grid)"],
   ["Space", "select a tile; Shift + click selects a range"],
-  ["V", "the picture large; ← → leads to those beside it, Esc closes"],
+  ["V", "enlarge the picture; ← → shows the one before or after it, Esc closes"],
   ["G", "grid or single view (Enter opens a tile)"],
   ["Enter", "next page, once every tile of a page is decided"],
   ["?", "this list"],
@@ -37,9 +37,9 @@ function drawFigures(line, progress) {
     el("div", { class: `figure ${tone}`, title }, [el("b", { text: value }), el("span", { text: label })]);
   line.setAttribute("data-decided", progress.decided);
   line.replaceChildren(
-    figure("decided", progress.decided.toLocaleString("en"), "samples that somebody looked at, blind verdicts too"),
+    figure("decided", progress.decided.toLocaleString("en"), "samples that somebody looked at, including blind verdicts"),
     figure("hit rate", percent(progress.hit_rate), "share of decided suspects whose given label was wrong"),
-    figure("per minute", progress.per_minute ? progress.per_minute.toFixed(1) : "–", "your pace, pauses left out", "minor"),
+    figure("per minute", progress.per_minute ? progress.per_minute.toFixed(1) : "–", "your pace, without pauses", "minor"),
     figure("wrong labels found", progress.found.toLocaleString("en"), "", "minor"),
     figure("expected left", progress.expected_left === null ? "–" : Math.round(progress.expected_left).toLocaleString("en"),
       "wrong labels of the whole dataset that nobody has found yet"),

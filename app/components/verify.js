@@ -133,7 +133,7 @@ class Verify {
   }
 
   showWaiting(count, error) {
-    if (count) this.tell(`${whyWaiting(error)} Verdicts are kept in this browser and sent as soon as it is back.`, "bad");
+    if (count) this.tell(`${whyWaiting(error)} Verdicts are kept in this browser and sent when the server answers again.`, "bad");
     else if (this.wasWaiting) this.tell("");
     this.wasWaiting = count > 0;
   }
@@ -174,7 +174,7 @@ class Verify {
     for (const name of answer.judged || []) if (!this.item || name !== this.nameOf(this.item)) this.done.add(name);
     this.items = this.items.filter((other) => !this.done.has(this.nameOf(other)));
     const who = answer.judged_before_by;
-    if (who) this.tell(`${who} had judged sample ${item.sample} already; the later verdict, yours, stands.`, "warn");
+    if (who) this.tell(`${who} had judged sample ${item.sample} already; the later verdict counts, and that is yours.`, "warn");
   }
 
   // The sample waits to be judged again, before those that follow it in the draw.
@@ -196,7 +196,7 @@ class Verify {
     if (refusals !== this.refusals) return; // the newest verdict was refused, so nothing of it is to be undone
     const item = this.last;
     if (!item) {
-      this.tell("There is nothing of yours to undo here.");
+      this.tell("You have no verdict to undo here.");
       return;
     }
     let answer;

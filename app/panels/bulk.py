@@ -35,7 +35,7 @@ def _accept(dataset: Dataset, audit: Audit, reviewer: str, queue: Mapping[str, A
         20,
         step=10,
         key="suspects_top",
-        help="undecided samples of the list that is shown",
+        help="undecided samples of the list shown here",
     )
     page = bench.queue_page(audit, {**queue, "undecided": True}, limit=int(top))
     changes, wrong = decisions.suggestions(page)
@@ -49,8 +49,8 @@ def _accept(dataset: Dataset, audit: Audit, reviewer: str, queue: Mapping[str, A
     )
     st.write(
         f"{words.plural(len(changes), 'label')} would change; about **{wrong:.1f}** of these changes are expected "
-        f"to be wrong ({basis}). They go into the export as accepted unseen: they count as no error found, and the "
-        "next audit does not trust them."
+        f"to be wrong ({basis}). They go into the export as accepted unseen: they do not count as found errors, "
+        "and the next audit does not trust them."
     )
     pairs = _pairs(page, dataset.class_names)
     st.dataframe(pairs.head(MOST_PAIRS), hide_index=True, height="content")

@@ -21,7 +21,7 @@ def choose(engines: Sequence[EngineTitle], preset: str, *, on_features: bool) ->
     """
     changed: dict[str, dict[str, Any]] = {}
     with st.expander("Settings of each engine", key="audit_settings", icon=":material/tune:"):
-        st.caption(f"Grey is the value of the preset {preset}; it is used where nothing is filled in.")
+        st.caption(f"Grey values are those of the preset {preset}; an empty field uses its grey value.")
         if not engines:
             return changed
         for tab, engine in zip(st.tabs([one.title for one in engines]), engines, strict=True):

@@ -45,6 +45,6 @@ def _draw_result(job: jobs.Job) -> None:
             st.caption(plain(note))
         return
     taken = sum(found["counts"].values())
-    st.success(f"{taken:,} decisions came from FiftyOne; {len(found['listed'])} need a look.")
+    st.success(f"{taken:,} decisions came from FiftyOne; {len(found['listed'])} need your attention.")
     for listed in found["listed"]:
         st.text(" ".join(str(value) for value in listed.values()))

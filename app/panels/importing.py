@@ -42,7 +42,7 @@ def draw_look(seen: Look) -> None:
     for note in preview.notes:
         st.info(plain(note), icon=":material/info:")
     if preview.ignored:
-        st.caption(f"{words.plural(len(preview.ignored), 'file')} passed over because they are no images.")
+        st.caption(f"{words.plural(len(preview.ignored), 'file')} skipped because they are not images.")
 
 
 def draw_jobs() -> None:

@@ -71,7 +71,7 @@ def controls(
     if state in ("waiting", "queued", "running"):
         if st.button("Cancel", key=f"{key}_cancel_{number}", icon=":material/stop:"):
             cancel(number)
-            kept = "what it reached is kept" if goes_on else "nothing half done is left"
+            kept = "what is finished is kept" if goes_on else "no half-finished result is kept"
             st.toast(f"It stops at the next step; {kept}.")
     elif state != "finished":
         label = "Resume" if goes_on else "Start again"

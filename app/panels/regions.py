@@ -62,7 +62,7 @@ def _tag_all(dataset: Dataset, audit: Audit, inside: list[int], reviewer: str) -
         decided = decisions.outcomes(dataset.id)
         chosen = [one for one in inside if not (only_open and one in decided)]
         if len(chosen) > MOST_AT_ONCE:
-            st.warning(f"At most {MOST_AT_ONCE:,} samples are decided on in one step; draw a smaller region.")
+            st.warning(f"At most {MOST_AT_ONCE:,} samples can be decided in one step; draw a smaller region.")
             return
         if st.button(f"Decide on {len(chosen):,}", type="primary", key="map_tag_go", disabled=not chosen):
             batch = decisions.decide_many(

@@ -22,7 +22,7 @@ def verified(dataset: Dataset, audit: Audit | None, *, judged: int) -> None:
             readers.given_labels(dataset.id), random_sample.standing(dataset.id)
         )
         _rate(rate)
-        st.write("Once an audit has finished, these rows also back promises about its list.")
+        st.write("After an audit has finished, promises about its list are also based on these rows.")
         return
     standing = statements.load(audit.id)
     _rate(statements.noise_rate(standing))
@@ -38,7 +38,7 @@ def verified(dataset: Dataset, audit: Audit | None, *, judged: int) -> None:
     st.dataframe(table, hide_index=True)
     strictest = next((one for one in found.values() if one.is_kept), None)
     st.caption(strictest.sentence if strictest else next(iter(found.values())).sentence)
-    st.markdown("**What more would buy**")
+    st.markdown("**What more rows would give**")
     st.caption(statements.what_more_buys(standing, random_sample.next_size(dataset.id)).sentence)
 
 

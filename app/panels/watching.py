@@ -20,7 +20,7 @@ STATES = {
     "finished": ("finished", "green"),
     "failed": ("failed", "red"),
     "cancelled": ("cancelled", "orange"),
-    "dead": ("its process is gone", "red"),
+    "dead": ("its process ended too early", "red"),
 }
 
 

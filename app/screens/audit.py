@@ -17,8 +17,8 @@ PRESETS = {
     "standard": "standard: what we recommend on a GPU",
     "paper": "paper: each publication's own settings",
 }
-FROM_SCRATCH = "the images, from scratch"
-DEVICES = {"auto": "the fastest there is", "cpu": "CPU", "cuda": "GPU (CUDA)"}
+FROM_SCRATCH = "the images, trained from scratch"
+DEVICES = {"auto": "automatic: a GPU if there is one", "cpu": "CPU", "cuda": "GPU (CUDA)"}
 
 
 @st.cache_data(show_spinner="Looking up engines and backbones …", ttl=60)
@@ -39,7 +39,7 @@ def start_form(dataset: Dataset) -> None:
     if not here:
         st.caption(
             "With a pretrained backbone they find more wrong labels, in minutes. None has its weights on this "
-            "machine; `auditor weights list` in a terminal shows what there is."
+            "machine; `auditor weights list` in a terminal lists weights to download."
         )
     known = {
         choice.name: choice for choice in engines if backbone != NO_BACKBONE or not choice.needs_features
@@ -63,7 +63,7 @@ def start_form(dataset: Dataset) -> None:
     go, note = st.columns([1, 4], vertical_alignment="center")
     note.caption(
         f"About {words.duration(seconds)} for {words.plural(dataset.num_samples, 'sample')} ({basis}). "
-        "It runs in a process of its own: closing this tab changes nothing."
+        "It runs in its own process: you can close this tab."
     )
     if go.button("Start the audit", type="primary", disabled=not chosen, key="audit_start", width="stretch"):
         with st.spinner("Checking the plan …"):
@@ -79,7 +79,7 @@ audits = readers.audits_of(dataset.id)
 is_busy = any(readers.audit_state(row) in ("running", "queued") for row in audits)
 with st.expander("Start a new audit", expanded=not audits), shown():
     if is_busy:
-        st.caption("An audit of this dataset is running; a second one would share the machine with it.")
+        st.caption("An audit of this dataset is running; a second one would make both slower.")
     start_form(dataset)
 if not audits:
     st.stop()

@@ -95,7 +95,7 @@ def draw_splits(said: statements.Statements) -> None:
             "share wrong": [row.expected_wrong / max(1, row.num_labeled) for row in said.splits],
             "found": [row.num_found for row in said.splits],
             "verified share": [_verified(row.interval) for row in said.splits],
-            "in another split too": [row.num_copied for row in said.splits],
+            "also in another split": [row.num_copied for row in said.splits],
             "near copy there": [row.num_alike for row in said.splits],
         }
     )

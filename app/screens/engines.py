@@ -115,7 +115,7 @@ with shown():
     if truth is not None:
         given = table.given_label.to_numpy()
         marks, is_marked = ("wrong label", "right label"), (given != truth) & (given >= 0) & (truth >= 0)
-        st.caption("True labels were supplied with this dataset: colours tell wrong from right labels.")
+        st.caption("The true labels of this dataset are known: colours show which labels are wrong.")
     a_row = min(3, max(2, len(finished)))
     for start in range(0, len(finished), a_row):
         for column, name in zip(st.columns(a_row), finished[start : start + a_row], strict=False):

@@ -59,7 +59,7 @@ def show_changes(dataset: Dataset, policy: str, max_fdr: float | None, *, audit_
     st.text(summary.sentence)
     downloads.offer(dataset, policy, max_fdr, audit_id=audit_id)
     if rows.empty:
-        st.info("Nothing changes yet: review suspects first, or choose the automatic policy above.")
+        st.info("No label would change yet: review suspects first, or choose the automatic policy above.")
         return
     left, right = st.columns([1, 2.2])
     left.subheader("Changes by pair", anchor=False)

@@ -20,20 +20,20 @@ def next_step(seen: Status) -> tuple[str, str, str]:
             return "An audit is running; its curves show how it learns.", "audit", "Watch the audit"
         return "Start an audit: it trains the engines and ranks every label.", "audit", "Start an audit"
     if seen.drawn == 0:
-        text = "Judge a small random sample first: it says how many labels are wrong and backs every promise."
+        text = "Judge a small random sample first: it says how many labels are wrong, and promises need it."
         return text, "verify", "Verify 200 samples"
     if seen.verified < seen.drawn:
         return (
             f"{seen.verified} of {seen.drawn} random samples are judged; finish them.",
             "verify",
-            "Go on verifying",
+            "Continue verifying",
         )
     if seen.left is None or seen.left.high < 1:
-        return "No wrong label should be left; take the cleaned table home.", "export", "Export"
+        return "No wrong label should be left; export the cleaned table.", "export", "Export"
     text = left_in_words(seen.left)
     if seen.left.point >= 1:
         return f"{text}.", "suspects", "Review suspects"
-    return f"{text}; take the cleaned table home, or go on with the suspects.", "export", "Export"
+    return f"{text}; export the cleaned table, or review more suspects.", "export", "Export"
 
 
 def draw_card(seen: Status) -> None:
@@ -80,8 +80,8 @@ def draw_card(seen: Status) -> None:
 def draw_start() -> None:
     """What an empty machine offers."""
     st.write(
-        "Finds the wrong labels in an image set, lets you settle them fast, and hands back a clean table "
-        "with an honest count of what was found and what is left."
+        "Finds the wrong labels in an image set, lets you decide on them fast, and gives you a clean table "
+        "with an honest count of the wrong labels found and left."
     )
     left, right = st.columns(2)
     with left.container(border=True, height="stretch"):
@@ -94,8 +94,8 @@ def draw_start() -> None:
     with right.container(border=True, height="stretch"):
         st.subheader("Import your own", anchor=False)
         st.write(
-            "A zip, a CSV or Parquet file, or a folder with one sub-folder a class. "
-            "Nothing is changed at its source."
+            "A zip, a CSV or Parquet file, or a folder with one sub-folder per class. "
+            "The source itself is not changed."
         )
         st.page_link("screens/import_.py", label="Import a dataset", icon=":material/upload:")
 

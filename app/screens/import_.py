@@ -37,11 +37,11 @@ def choose_source() -> Callable[[], tuple[str, str | None]] | None:
             wanted = partial(keep_upload, file)
     with path_tab, st.form("import_path_form", border=False):
         typed = st.text_input(
-            "A folder with one sub-folder a class, a table, Parquet, a zip, torchvision:NAME or fiftyone:NAME",
+            "A folder with one sub-folder per class, a table, Parquet, a zip, torchvision:NAME or fiftyone:NAME",
             placeholder="/data/photos",
             key="import_path",
         )
-        st.caption("Paths may lie below " + ", ".join(plain(str(root)) for root in allowed.roots()))
+        st.caption("Paths must be inside " + ", ".join(plain(str(root)) for root in allowed.roots()))
         if st.form_submit_button("Preview the path", type="primary"):
             wanted = partial(allowed_path, typed)
     return wanted
@@ -62,7 +62,7 @@ def allowed_path(typed: str) -> tuple[str, str | None]:
 
 def choose_options() -> dict[str, str | None]:
     """How the source is read; empty means found out from the file."""
-    with st.expander("How to read it (found out from the file where left empty)"):
+    with st.expander("How to read it (where a field is empty, the file decides)"):
         columns = st.columns(3)
         label = columns[0].text_input(words.FIELDS["label_column"], key="import_label_column")
         path = columns[1].text_input(words.FIELDS["path_column"], key="import_path_column")

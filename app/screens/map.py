@@ -56,8 +56,6 @@ st.caption(
 )
 if region is not None:
     with st.container(key="map_region"):
-        reviewer = state.require_reviewer(
-            "Every decision is kept with your name, and you can take each back."
-        )
+        reviewer = state.require_reviewer("Every decision is kept with your name, and you can undo each one.")
         queue = {"region": {"engine": engine, "polygon": region["polygon"]}}
         regions.draw(dataset, audit, queue, reviewer)

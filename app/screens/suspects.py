@@ -16,9 +16,9 @@ dataset = state.require_dataset()
 audit = state.require_audit(dataset)
 if not random_sample.num_drawn(dataset.id):
     with hint.container(horizontal=True, vertical_alignment="center", horizontal_alignment="right"):
-        label = "**Verify 200 random samples first**: nothing can be promised without."
+        label = "**Verify 200 random samples first**: without them nothing can be promised."
         st.page_link("screens/verify.py", label=label, icon=":material/fact_check:")
-reviewer = state.require_reviewer("Every decision is kept with your name, and you can take each back.")
+reviewer = state.require_reviewer("Every decision is kept with your name, and you can undo each one.")
 queue = filters.choose(dataset, audit)
 with door:
     bulk.offer(dataset, audit, reviewer, queue)
@@ -33,13 +33,13 @@ components.review_bench(
 )
 guesses = {
     "the chance that a label is wrong": audit.summary.get("error_probability_is_guess", True),
-    "that of a suggestion": not audit.summary.get("suggestion_is_calibrated", False),
+    "the chance that a suggestion is right": not audit.summary.get("suggestion_is_calibrated", False),
 }
 guessed = " and ".join(what for what, is_guess in guesses.items() if is_guess)
 if guessed:
-    st.caption(f"A guess, for want of verified samples: {guessed}.")
+    st.caption(f"A guess, because too few samples are verified: {guessed}.")
 st.caption(
     f"{words.count(audit.summary.get('num_label_issues'))} of {dataset.num_samples:,} given labels are above the "
-    f"suggested cut of audit {audit.id}. The queue is ordered by the chance that the label is wrong: at an even "
-    f"pace that finds most errors a minute. Root of the files: {plain(dataset.root)}"
+    f"suggested cut of audit {audit.id}. The queue is ordered by the chance that the label is wrong: at a steady "
+    f"pace this finds the most errors per minute. Root of the files: {plain(dataset.root)}"
 )

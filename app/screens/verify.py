@@ -17,9 +17,9 @@ def offer_draw(dataset: Dataset) -> None:
     """The first draw, with the reason for it."""
     with st.container(border=True, width=720):
         st.markdown(
-            "A list of suspects cannot say how many labels are wrong, because it is no random sample. "
-            "Some hundred labels drawn at random and judged without seeing the suggestion can: they give the noise "
-            "rate with an interval and a promise about how many flags are false."
+            "A list of suspects cannot say how many labels are wrong, because it is not a random sample. "
+            "A few hundred labels, drawn at random and judged without seeing the suggestion, can: they give the "
+            "noise rate with an interval and a promise about how many flags are false."
         )
         labeled = dataset.num_samples - readers.class_counts(dataset).get(-1, 0)
         size = st.number_input(
@@ -34,19 +34,19 @@ def offer_draw(dataset: Dataset) -> None:
         if st.button("Draw at random and start", type="primary", key="verify_draw"):
             random_sample.draw(dataset.name, int(size))
             st.rerun()
-        st.caption("Skipping is allowed, and costs the promises: the list stays a ranking with a guess.")
+        st.caption("You may skip this. Then nothing is promised: the list stays a ranking with a guess.")
         st.page_link("screens/suspects.py", label="Skip to Suspects", icon=":material/arrow_forward:")
 
 
 def offer_more(dataset: Dataset, audit: Audit | None) -> None:
     """What to do when everything drawn is judged."""
     with st.container(border=True):
-        st.markdown("**Every drawn sample is judged.** Let the ranking learn from it, or draw more.")
+        st.markdown("**Every drawn sample is judged.** Use the verdicts in the ranking, or draw more.")
         left, right = st.columns(2)
         if audit is not None and left.button(
             "Use these verdicts in the ranking", type="primary", key="verify_settle"
         ):
-            with st.spinner("Weighing the engines and calibrating …"):
+            with st.spinner("Computing the weights of the engines and calibrating …"):
                 settle.settle(audit.id)
             st.switch_page("screens/suspects.py")
         more = random_sample.next_size(dataset.id)
@@ -63,7 +63,7 @@ if not drawn:
     with shown():
         offer_draw(dataset)
     st.stop()
-reviewer = state.require_reviewer("Every verdict is kept with your name, and you can take each back.")
+reviewer = state.require_reviewer("Every verdict is kept with your name, and you can undo each one.")
 bench, known = st.columns([2.6, 1], gap="large")
 pending = random_sample.pending(dataset.id)
 with bench:

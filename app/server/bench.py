@@ -114,7 +114,7 @@ def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Where the review stands, for the line above the bench; what comes next is that of the queue ``where``."""
+    """Progress of the review, for the line above the bench; what comes next is that of the queue ``where``."""
     where = payload.get("where") or {}
     with session() as open_session:
         audit = audits.get(open_session, int(payload["audit"]))

@@ -29,8 +29,8 @@ HEADERS = {
 }
 """Added to every answer."""
 REFUSED = (
-    "This app does not answer under this name. Open it at http://127.0.0.1 with its port, or start it with "
-    f"{VARIABLE} set to the name (without port) if others may reach it there.\n"
+    "This app cannot be opened under this name. Open it at http://127.0.0.1 with its port, or start it with "
+    f"{VARIABLE} set to the name (without the port) if other people may open it there.\n"
 )
 
 

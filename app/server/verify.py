@@ -23,7 +23,7 @@ def record(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Take back the verdict on one sample; ``last`` is the reviewer's newest that stands then, or None.
+    """Undo the verdict on one sample; ``last`` is the reviewer's newest verdict after that, or None.
 
     ``refused`` says why it stays, where somebody else's later verdict counts.
     """

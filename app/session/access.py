@@ -32,7 +32,7 @@ def _read_or_make(path: Path) -> str:
         return _read(path) or _made(path)
     except OSError as error:
         raise AuditorError(
-            f"{path} cannot be written ({error.strerror}); set AUDITOR_HOME to a folder that you may write."
+            f"{path} cannot be written ({error.strerror}); set AUDITOR_HOME to a folder that you can write to."
         ) from error
 
 

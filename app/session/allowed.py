@@ -43,7 +43,7 @@ def checked(text: str) -> str:
     if not any(path.is_relative_to(root) for root in roots()):
         listed = ", ".join(str(root) for root in roots())
         raise ImportRefusedError(
-            f"{path} lies outside the folders that this server may import from ({listed}); "
+            f"{path} is outside the folders that this server may import from ({listed}); "
             f"move it there, or start the app with {ROOTS_VARIABLE} set."
         )
     if not path.exists():
@@ -71,7 +71,7 @@ def keep_upload(name: str, stream: BinaryIO, size: int) -> Path:
     suffix = Path(base).suffix.lower()
     if suffix.lstrip(".") not in UPLOAD_KINDS:
         raise ImportRefusedError(
-            f"A {suffix or 'file without ending'} is not imported; upload {', '.join(UPLOAD_KINDS)}."
+            f"A {suffix or 'file without ending'} cannot be imported; upload {', '.join(UPLOAD_KINDS)}."
         )
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(base).stem).strip(".-")[:80] or "upload"
     folder = settings().uploads / secrets.token_hex(6)

@@ -38,7 +38,7 @@ def sentence(error: BaseException) -> str:
         field = FIELDS.get(error.field or "")
         return f"{error} See “{field}”." if field else str(error)
     number = log_unexpected(error)
-    return f"Something went wrong that should not have. It is logged as {number} in {settings().home / LOG_NAME}."
+    return f"An unexpected error occurred. It is logged as {number} in {settings().home / LOG_NAME}."
 
 
 def show(error: Exception) -> bool:

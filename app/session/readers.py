@@ -28,7 +28,7 @@ from auditor.statistics import ErrorsLeft, NoiseRate
 
 @dataclass(frozen=True)
 class Status:
-    """Where a dataset stands, for Home."""
+    """Progress of a dataset, for Home."""
 
     dataset: Dataset
     audits: int
@@ -97,7 +97,7 @@ def blind_items(dataset_id: int, pending: list[tuple[int, int]]) -> list[dict[st
 
 
 def last_blind_item(dataset_id: int, reviewer: str) -> dict[str, Any] | None:
-    """The reviewer's newest standing blind verdict, so that it can be taken back after a reload."""
+    """The reviewer's newest blind verdict that counts, so that it can be undone after a reload."""
     with session() as open_session:
         standing = reviews.verdicts(open_session, dataset_id)
     own = [(row.id, key) for key, row in standing.items() if row.reviewer == reviewer]
@@ -160,7 +160,7 @@ def _score_table(home: Path, audit_id: int, version: str) -> pd.DataFrame:  # no
 
 
 def status(row: Dataset) -> Status:
-    """Where a dataset stands."""
+    """Progress of a dataset."""
     known_audits = audits_of(row.id)
     running = next((one for one in known_audits if audit_state(one) in ("running", "queued")), None)
     finished = next((one for one in known_audits if one.status == "finished"), None)
@@ -186,7 +186,7 @@ def standing(audit: Audit) -> statements.Standing:
         NotFoundError: the audit was never stored.
     """
     if audit.id is None:
-        raise NotFoundError("This audit is not in the catalog.")
+        raise NotFoundError("This audit does not exist any more.")
     return statements.load(audit.id)
 
 

@@ -49,7 +49,9 @@ def require_dataset() -> Dataset:
     """The chosen dataset; stops the page with a hint where there is none."""
     name = st.session_state.get(DATASET)
     if name is None:
-        st.info("There is no dataset yet. Import one, or try the demo on Home.", icon=":material/info:")
+        st.info(
+            "There is no dataset yet. Import one, or try the demo on the page Home.", icon=":material/info:"
+        )
         st.page_link("screens/import_.py", label="Import a dataset", icon=":material/upload:")
         st.stop()
     return readers.dataset(name)
@@ -60,7 +62,7 @@ def require_audit(dataset: Dataset) -> Audit:
     chosen = chosen_audit(dataset)
     if chosen is None:
         st.info(
-            f"{plain(dataset.name)} has no finished audit yet: start one, or watch the one that runs.",
+            f"{plain(dataset.name)} has no finished audit yet: start one, or wait for the one that is running.",
             icon=":material/info:",
         )
         st.page_link("screens/audit.py", label="Go to Audit", icon=":material/play_circle:")

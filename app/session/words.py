@@ -23,7 +23,7 @@ FIELDS = {
 
 
 def plain(text: str) -> str:
-    """Text for ``st.markdown`` and labels in which every character stands for itself."""
+    """Text for ``st.markdown`` and labels in which no character is markup."""
     return MARKDOWN.sub(r"\\\1", " ".join(text.split()))
 
 

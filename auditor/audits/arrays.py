@@ -30,7 +30,7 @@ from auditor.statistics import LEAST_WEIGHT, engine_sentence, headline
 
 NEIGHBOURS = 8
 MOST_DUPLICATES = 60
-"""Samples with the same picture that a story names: a placeholder may stand in a dataset any number of times."""
+"""Samples with the same picture that a story names: a placeholder may be in a dataset any number of times."""
 TOP_CLASSES = 9
 
 

@@ -26,7 +26,7 @@ NUM_NEIGHBORS = 10
 NUM_EPOCHS = 100
 MIN_FOR_UMAP = 3 * NUM_NEIGHBORS
 QUERY_ROWS = 4_096
-"""Rows whose neighbours are sought at once."""
+"""Rows whose neighbours are searched in one step."""
 MAX_EXACT = 50_000
 """Samples whose neighbours are all sought among all; the work grows with their square."""
 
@@ -90,7 +90,7 @@ def nearest_neighbors(
         part = ids[start : start + QUERY_ROWS]
         distance, found = search.kneighbors(points[part])
         is_self = found == part[:, None]
-        # An exact duplicate may stand in front and push the sample itself off the list.
+        # An exact duplicate may come first and push the sample itself off the list.
         is_self[~is_self.any(axis=1), -1] = True
         near[start : start + len(part)] = found[~is_self].reshape(len(part), count)
         distances[start : start + len(part)] = (distance[~is_self] ** 2 / 2.0).reshape(len(part), count)

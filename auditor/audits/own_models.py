@@ -93,7 +93,7 @@ def forget(dataset_name: str, model: str) -> None:
         dataset = datasets.get(open_session, dataset_name)
     there = names(dataset.id)
     if model not in there:
-        have = f"it has those of {', '.join(there)}" if there else "it has none, --pred-probs hands some in"
+        have = f"it has those of {', '.join(there)}" if there else "it has none, --pred-probs adds some"
         raise NotFoundError(f"{dataset_name} has no predictions of {model!r}; {have}.")
     (_folder(dataset.id) / f"{model}.npy").unlink(missing_ok=True)
 
@@ -127,8 +127,8 @@ def _checked(name: str, suffix: str) -> str:
     engines = {choice.name for choice in engine_bridge.engine_choices()}
     if name.casefold() in engines:
         raise ImportRefusedError(
-            f"{name!r} is an engine's name, and two witnesses may not share one; rename the file, for example to "
-            f"my_{name}{suffix}."
+            f"{name!r} is an engine's name, and two witnesses must not have the same name; rename the file, for "
+            f"example to my_{name}{suffix}."
         )
     return name
 

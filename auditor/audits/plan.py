@@ -38,7 +38,7 @@ HEAVY_NOISE = 0.25
 
 @dataclass(frozen=True)
 class EngineProgress:
-    """Where one engine of an audit stands."""
+    """Progress of one engine of an audit."""
 
     engine: str
     status: str
@@ -52,7 +52,7 @@ class EngineProgress:
 
 @dataclass(frozen=True)
 class AuditOverview:
-    """Where an audit stands."""
+    """Progress of an audit."""
 
     audit_id: int
     state: str
@@ -157,7 +157,7 @@ def _all_or_nothing(folder: Path) -> Iterator[Path]:
             raise
         raise AuditFailedError(
             f"{folder} cannot be written ({error.strerror or error}); no audit was started. Free some space, "
-            "or set AUDITOR_HOME to a folder that you may write."
+            "or set AUDITOR_HOME to a folder that you can write to."
         ) from error
 
 
@@ -199,7 +199,7 @@ def cancel(audit_id: int) -> None:
 
 
 def overview(audit_id: int) -> AuditOverview:
-    """Where the audit and each of its engines stand, with the time left."""
+    """Progress of the audit and of each of its engines, with the time left."""
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
         runs = audits.runs(open_session, audit_id)

@@ -161,9 +161,9 @@ def _advice(
         few = f"only {percent(hit_rate)} of the last {PACE_WINDOW} were wrong"
         if left.high <= FEW_LEFT * num_in_question:
             return f"{span}, and {few}; stopping is reasonable."
-        return f"{span}, but {few}: the suspects that come next are mostly right."
+        return f"{span}, but {few}: most of the next suspects are labeled right."
     if upcoming.empty:
-        return f"{span}; nothing undecided is in this queue." if is_part else f"{span}."
+        return f"{span}; this queue has no undecided suspect." if is_part else f"{span}."
     share = percent(float(upcoming.error_probability.astype(float).mean()))
     about = "" if share.startswith(("less", "more")) else "about "
     place = "in this queue, " if is_part else ""

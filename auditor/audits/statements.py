@@ -189,12 +189,14 @@ def suspects(audit: Audit, *, top: int, max_fdr: float | None = None, split: str
     # Where nothing can be promised the threshold is NaN, and nothing lies below it.
     num_judged = int((standing.trust_score[rows] < promise.threshold).sum())
     if num_judged:
-        statement += f" {num_judged:,} more that are trusted as little are not listed: they were verified."
+        statement += (
+            f" {num_judged:,} more have as little trust; they are not listed because they were verified."
+        )
     if split is not None:
         with session() as open_session:
             of_split = flags[datasets.splits(open_session, audit.dataset_id)[flags] == split]
         if len(flags):
-            statement += f" {len(of_split):,} of them are in {split}; of these alone nothing is promised."
+            statement += f" {len(of_split):,} of them are in {split}; nothing is promised about these alone."
         flags = of_split
     first = flags[np.argsort(standing.trust_score[flags], kind="stable")][:top]
     with session() as open_session:
@@ -226,14 +228,14 @@ def _check_split(dataset_id: int, split: str) -> None:
         known = datasets.split_counts(open_session, dataset_id)
     if split not in known:
         named = ", ".join(map(printable, list(known)[:MOST_SPLITS]))
-        there = f"there are {named}" if known else "the source named none"
+        there = f"its splits are {named}" if known else "the source has no splits"
         raise NotFoundError(f"There is no split {printable(split)!r}; {there}.")
 
 
 def _check_levels(levels: tuple[float, ...]) -> None:
     wrong = [q for q in levels if not 0 < q < 1]
     if wrong:
-        raise AuditFailedError(f"A false-discovery rate of {wrong[0]} makes no sense; use 0.10 for 10 %.")
+        raise AuditFailedError(f"A false-discovery rate of {wrong[0]} is not possible; use 0.10 for 10 %.")
 
 
 def noise_rate(standing: Standing) -> NoiseRate:
@@ -262,7 +264,7 @@ def _guess(audit: Audit, why: str = "") -> NoiseRate:
 
 
 def transition(standing: Standing) -> Transition:
-    """T[given | true] from the verified rows as they stand, else as the predictions see it."""
+    """T[given | true] from the rows verified so far, else as the predictions see it."""
     summary = standing.audit.summary
     guess = transition_from_json(summary.get("transition_guess", summary["transition"]))
     if standing.is_random_sample:

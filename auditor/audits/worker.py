@@ -1,6 +1,6 @@
 """The work of an audit, done in this process: every engine, then the consensus.
 
-What it reaches stands at once in the catalog and on disk: each epoch, each finished engine.
+Each epoch and each finished engine is written immediately to the catalog and to disk.
 Whatever ends it (Ctrl-C, a full disk, too little memory, ``kill -9``) leaves a state that the next run goes
 on from.
 """
@@ -224,7 +224,7 @@ class _explaining:  # noqa: N801 - reads as a statement
         if engine_bridge.is_cancelled(error):
             self._end("cancelled", None)
             raise AuditFailedError(
-                f"Audit {self._audit_id} was cancelled; `--resume` goes on where it stopped."
+                f"Audit {self._audit_id} was cancelled; `--resume` continues where it stopped."
             ) from error
         text = engine_bridge.remedy(error)
         if text is None:

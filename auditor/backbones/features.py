@@ -91,7 +91,7 @@ def choose(
         AuditFailedError: unknown backbone, weights without a name, or views that there are not.
     """
     if name is None and file is not None:
-        raise AuditFailedError("Weights need the name of their network; write --backbone NAME too.")
+        raise AuditFailedError("Weights need the name of their network; add --backbone NAME.")
     if name == NO_BACKBONE:
         return None
     if name is None:
@@ -157,7 +157,9 @@ def embed(
     """
     assert source.weights is not None, "own features are not computed"
     if backbone_bridge.weights_hash(Path(source.weights)) != source.sha256:
-        raise NotFoundError(f"{source.weights} is not the file that was planned with; start a new audit.")
+        raise NotFoundError(
+            f"{source.weights} is not the file that was planned for this audit; start a new one."
+        )
     num_rows = len(np.load(images, mmap_mode="r", allow_pickle=False))
     place = folder(dataset_id, source)
     done = _done(place)
@@ -216,7 +218,7 @@ def add_own(dataset_id: int, num_samples: int, features: NDArray[Any] | Path, *,
     if array.ndim != 3 or len(array) != num_samples or 0 in array.shape:
         raise ImportRefusedError(
             f"{where} has the shape {array.shape}; the dataset has {num_samples} samples: (N, D), or (N, V, D) "
-            "with V views, one row a sample in the dataset's order."
+            "with V views, one row per sample in the dataset's order."
         )
     if not np.issubdtype(array.dtype, np.floating) and not np.issubdtype(array.dtype, np.integer):
         raise ImportRefusedError(f"{where} holds {array.dtype}; features are numbers.")

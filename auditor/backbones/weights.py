@@ -47,7 +47,7 @@ class Offer:
     """Bytes; None where the hub does not say."""
     licence: str
     sha256: str | None
-    """Of the file; None where the hub does not say (torchvision: the first digits stand in the file's name)."""
+    """Of the file; None where the hub does not say (torchvision: the first digits are in the file's name)."""
 
 
 def find(name: str, file: Path | None = None) -> Weights:
@@ -93,7 +93,7 @@ def get(name: str, *, on_offer: Callable[[Offer], bool] | None = None, progress:
         return found
     offered = offer(name)
     if on_offer is not None and not on_offer(offered):
-        raise WeightsError(f"Nothing was downloaded; {name} has no weights here.")
+        raise WeightsError(f"Nothing was downloaded; there are no weights of {name} on this machine.")
     target = _home(name)
     target.mkdir(parents=True, exist_ok=True)
     source = backbone_bridge.source(name)
@@ -105,7 +105,7 @@ def get(name: str, *, on_offer: Callable[[Offer], bool] | None = None, progress:
     if offered.sha256 is not None and digest != offered.sha256:
         path.unlink()
         raise WeightsError(
-            f"{offered.source} arrived damaged (its SHA-256 is not the hub's); nothing was kept, try again."
+            f"{offered.source} was damaged on the way (its SHA-256 is not the hub's); nothing was saved, try again."
         )
     about = {
         "name": name,

@@ -59,7 +59,7 @@ def get(session: Session, name: str) -> Dataset:
     found = session.exec(select(DatasetTable).where(DatasetTable.name == name)).first()
     if found is None:
         names = [row.name for row in list_all(session)]
-        hint = did_you_mean(name, names, "`auditor status` lists what is there.")
+        hint = did_you_mean(name, names, "`auditor status` lists all datasets.")
         raise NotFoundError(f"There is no dataset {name!r}; {hint}")
     return read(Dataset, found)
 

@@ -18,7 +18,7 @@ from auditor.settings import settings
 WRITE_WAIT_S = 30
 """How long a writer waits for another one before it gives up."""
 DAMAGED = (
-    "the file is damaged; put a backup in its place, or move it away together with its -wal and -shm, "
+    "the file is damaged; put a backup in its place, or move it away together with its -wal and -shm files, "
     "and the next command starts an empty catalog"
 )
 
@@ -62,7 +62,7 @@ def _engine(url: str) -> Engine:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise AuditorError(
-            f"{home} cannot be created ({error.strerror}); set AUDITOR_HOME to a folder that you may write."
+            f"{home} cannot be created ({error.strerror}); set AUDITOR_HOME to a folder that you can write to."
         ) from error
     return _engine_cached(url)
 
@@ -102,7 +102,7 @@ def _sqlite_pragmas(connection: Any, _record: Any) -> None:
 def _explained(error: DatabaseError) -> str:
     text = str(error.orig).splitlines()[0]
     remedies = {
-        "locked": "another process is writing for long; try again in a minute",
+        "locked": "another process is busy writing; try again in a minute",
         "full": "free some space or point AUDITOR_HOME to another disk",
         "readonly": "make the file writable or point AUDITOR_HOME elsewhere",
         "permission denied": "let this user create tables, or name another in AUDITOR_DATABASE_URL",

@@ -47,7 +47,7 @@ PLANNED = (
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="label-auditor")
 def cli() -> None:
-    """Find the wrong labels in an image set, settle them fast, hand back a clean CSV."""
+    """Find the wrong labels in an image set, decide on them fast, and get a clean CSV."""
 
 
 @cli.command("import")
@@ -60,11 +60,11 @@ def cli() -> None:
 @click.option("--label-column", help="Column with given labels; default: found by its name.")
 @click.option("--true-label-column", help="Column with known truth, for benchmarks only; never trained on.")
 @click.option("--root", type=click.Path(path_type=Path), help="Folder that paths are relative to.")
-@click.option("--skip-bad", is_flag=True, help="Leave unreadable files out instead of refusing the import.")
+@click.option("--skip-bad", is_flag=True, help="Skip unreadable files instead of refusing the import.")
 @click.option("--workers", type=click.IntRange(1), help="Processes; default: one a core.")
 @AS_JSON
 def import_command(source: str, name: str, as_json: bool, **options: Any) -> None:
-    """Import SOURCE: a folder with a sub-folder a class, a CSV or TSV, Parquet, a zip of any of these,
+    """Import SOURCE: a folder with one sub-folder per class, a CSV or TSV, Parquet, a zip of any of these,
     fiftyone:NAME or torchvision:NAME."""
     from auditor.cli import output
     from auditor.importing import imports
@@ -73,7 +73,7 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
         with output.step_progress() as progress:
             report = imports.import_dataset(source, name=name, progress=progress, **options)
     except imports.BadRowsError as error:
-        if error.count > 1:  # a single one stands in the error's own line
+        if error.count > 1:  # a single one is in the error's own line
             output.problems(error.problems, error.count)
         raise
     output.import_report(report, as_json=as_json)
@@ -84,7 +84,13 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
 @engines_option("all")
 @PRESET
 @DEVICE
-@click.option("--seed", type=int, default=0, show_default=True, help="The same seed trains the same.")
+@click.option(
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Seed of all random choices; the same seed gives the same training.",
+)
 @SETTINGS
 @click.option(
     "--map",
@@ -101,7 +107,12 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
     "train on its features. Default: one whose weights are here (see `weights list`); none: train from scratch.",
 )
 @click.option("--weights", type=click.Path(path_type=Path), help="File with the weights of --backbone.")
-@click.option("--backbone-size", type=click.IntRange(8), metavar="PX", help="Side that --backbone is fed.")
+@click.option(
+    "--backbone-size",
+    type=click.IntRange(8),
+    metavar="PX",
+    help="Side in pixels of the images that --backbone gets.",
+)
 @click.option("--views", type=click.IntRange(1, 6), help="Views of each image; default: 4.")
 @click.option(
     "--features",
@@ -113,13 +124,15 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
     "--pred-probs",
     metavar="FILE|column:PREFIX",
     help="Your own model's probabilities, one more witness of this and later audits: a .csv, .tsv or .parquet with "
-    "sample_id or filepath and a column a class, an (N, K) .npy in the order of samples and classes, or NAME's own "
-    "columns PREFIX + class name.",
+    "sample_id or filepath and one column per class, an (N, K) .npy in the order of samples and classes, or NAME's "
+    "own columns PREFIX + class name.",
 )
 @click.option(
-    "--forget-pred-probs", metavar="MODEL", help="Remove a model's probabilities (see `status`) and end."
+    "--forget-pred-probs",
+    metavar="MODEL",
+    help="Remove a model's probabilities (see `status`); nothing else is done.",
 )
-@click.option("--resume", is_flag=True, help="Go on with the newest audit that did not finish.")
+@click.option("--resume", is_flag=True, help="Continue the newest audit that did not finish.")
 @click.option("--detach", is_flag=True, help="Start and return; `auditor status NAME` shows progress.")
 @AS_JSON
 def audit(
@@ -141,7 +154,7 @@ def audit(
     detach: bool,
     as_json: bool,
 ) -> None:
-    """Train the engines on dataset NAME and score every label. Ctrl-C keeps what was reached."""
+    """Train the engines on dataset NAME and score every label. Ctrl-C keeps what is done so far."""
     from auditor import engine_bridge
     from auditor.audits import own_models, plan
     from auditor.cli import output
@@ -150,7 +163,7 @@ def audit(
         if pred_probs is not None or resume or detach:
             raise click.UsageError("--forget-pred-probs trains nothing; use it alone.")
         own_models.forget(name, forget_pred_probs)
-        click.echo(f"{name}: audits do without {forget_pred_probs} from now on.")
+        click.echo(f"{name}: audits no longer use {forget_pred_probs}.")
         return
     if resume:
         refuse_beside("--resume", PLANNED, "an audit goes on as planned; leave --resume out to plan another")
@@ -219,7 +232,7 @@ def weights() -> None:
 @weights.command("list")
 @AS_JSON
 def list_weights(as_json: bool) -> None:
-    """Show a short list of backbones, what each is good for, and where its weights are. Asks no network."""
+    """Show a short list of backbones, what each is good for, and where its weights are. Needs no internet."""
     from auditor.backbones import weights as files
     from auditor.backbones.shelf import SHELF
     from auditor.cli import output
@@ -234,12 +247,12 @@ def list_weights(as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @AS_JSON
 def get_weights(name: str, yes: bool, as_json: bool) -> None:
-    """Download the weights of NAME, such as timm:mobilenetv3_large_100, and keep them in the home."""
+    """Download the weights of NAME, such as timm:mobilenetv3_large_100, and keep them in AUDITOR_HOME."""
     from auditor.backbones import weights as files
     from auditor.cli import output
 
     def agreed(offer: files.Offer) -> bool:
-        size = "size not said" if offer.size is None else f"{offer.size / 1e6:,.0f} MB"
+        size = "size unknown" if offer.size is None else f"{offer.size / 1e6:,.0f} MB"
         click.echo(f"{offer.source}: {size}, licence {offer.licence}.", err=True)
         return yes or click.confirm("Download it?", err=True)
 
@@ -308,8 +321,8 @@ def verify(
 ) -> None:
     """Judge a random sample of NAME: --draw 200 --out F, fill in verdict_label, --apply F.
 
-    --draw-id N --out F writes the file of an earlier draw again, without its verdicts; a number that is no
-    draw of NAME lists those there are.
+    --draw-id N --out F writes the file of an earlier draw again, without its verdicts; a number that is not
+    a draw of NAME lists the draws of NAME.
     """
     from auditor.cli import output
     from auditor.review import random_sample
@@ -324,7 +337,7 @@ def verify(
     if out is None:
         raise click.UsageError("--draw and --draw-id need --out FILE.")
     if draw_id is not None:
-        refuse_beside("--draw-id", ("seed",), "that draw is made; leave it out")
+        refuse_beside("--draw-id", ("seed",), "that draw exists already; leave it out")
         drawn, judged = random_sample.write_again(name, draw_id, out, force=force)
         click.echo(
             f"{out}: the {drawn.size} samples of draw {draw_id} again, {judged} of them judged; an empty "
@@ -342,7 +355,7 @@ def verify(
 @click.option("--apply", "apply_path", type=click.Path(path_type=Path), required=True, help="Decisions.")
 @REVIEWER
 def review(name: str, apply_path: Path, reviewer: str | None) -> None:
-    """Take decisions on NAME from a file with the columns of an export."""
+    """Read decisions on NAME from a file with the columns of an export."""
     from auditor.review import decision_files
 
     counts = decision_files.apply_file(name, apply_path, reviewer=reviewer_or_login(reviewer))
@@ -404,7 +417,7 @@ def simulate(
     settings: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Plant known errors in NAME's labels (in memory only) and say which engine finds most of them."""
+    """Put known errors into NAME's labels (in memory only) and show which engine finds most of them."""
     from auditor import engine_bridge
     from auditor.cli import output
     from auditor.experiments import tournament
@@ -426,7 +439,11 @@ def simulate(
 @cli.command()
 @click.argument("name")
 @click.option(
-    "--seeds", type=click.IntRange(1), default=3, show_default=True, help="How many networks a side."
+    "--seeds",
+    type=click.IntRange(1),
+    default=3,
+    show_default=True,
+    help="How many networks are trained on each side.",
 )
 @PRESET
 @DEVICE
@@ -465,7 +482,7 @@ def compare(name: str, seeds: int, settings: tuple[str, ...], as_json: bool, **o
 @AUDIT_ID
 @FORCE
 def report(name: str, out: Path, audit_id: int | None, force: bool) -> None:
-    """Write one self-contained HTML page on NAME for somebody who was not there."""
+    """Write one self-contained HTML page on NAME for people who did not run the audit."""
     from auditor.outputs import report as reports
 
     with writing(out):
@@ -476,7 +493,7 @@ def report(name: str, out: Path, audit_id: int | None, force: bool) -> None:
 @cli.command()
 @click.argument("name")
 @click.argument("action", type=click.Choice(["push", "pull", "open"]), default="open")
-@click.option("--as", "to", metavar="OTHER", help="Another name in FiftyOne than NAME.")
+@click.option("--as", "to", metavar="OTHER", help="Name of the dataset in FiftyOne; default: NAME.")
 @click.option("--replace", is_flag=True, help="push: drop the dataset of an earlier import of that name.")
 @port_option(5151, "open: the App's.")
 @click.option("--view", default="suspected mislabels", show_default=True, help="open: a saved view.")
@@ -495,7 +512,7 @@ def fiftyone(name: str, action: str, reviewer: str | None, **options: Any) -> No
 @click.argument("name")
 @click.argument("folder", type=click.Path(path_type=Path))
 def move(name: str, folder: Path) -> None:
-    """Say that the images of NAME now lie below FOLDER (checked by their content); decisions stay."""
+    """Tell the auditor that the images of NAME are now in FOLDER (their content is checked); decisions stay."""
     from auditor.pictures import cache
 
     cache.move_root(name, folder)
@@ -506,20 +523,20 @@ def move(name: str, folder: Path) -> None:
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def remove(name: str, yes: bool) -> None:
-    """Forget dataset NAME with its audits and reviews. The source is not touched."""
+    """Remove dataset NAME with its audits and reviews. The source is not changed."""
     from auditor import api
 
     if not yes:
-        click.confirm(f"Forget {name} with all of its audits and decisions?", abort=True)
+        click.confirm(f"Remove {name} with all of its audits and decisions?", abort=True)
     api.remove(name)
-    click.echo(f"{name} is gone; its source was not touched.")
+    click.echo(f"{name} is removed; its source was not changed.")
 
 
 @cli.command()
-@click.option("--no-app", is_flag=True, help="End after the CSV instead of opening the app.")
+@click.option("--no-app", is_flag=True, help="Stop after the CSV is written; do not open the app.")
 @engines_option("all")
 @click.option(
-    "--out", type=click.Path(path_type=Path), help="The cleaned CSV; default: beside the demo's images."
+    "--out", type=click.Path(path_type=Path), help="The cleaned CSV; default: next to the demo's images."
 )
 @port_option(8501, "Of the app.")
 @FORCE
@@ -536,7 +553,9 @@ def demo(no_app: bool, engines: list[str] | None, out: Path | None, port: int, f
 
 @cli.command()
 @port_option(8501, "Of the app.")
-@click.option("--address", default="127.0.0.1", show_default=True, help="0.0.0.0 lets other machines in.")
+@click.option(
+    "--address", default="127.0.0.1", show_default=True, help="0.0.0.0 lets other machines connect."
+)
 def app(port: int, address: str) -> None:
     """Serve the app for your browser: http://127.0.0.1:8501."""
     from auditor.cli import serve

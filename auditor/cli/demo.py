@@ -69,7 +69,7 @@ class Figures:
     noise_before: float
     noise_after: float
     seconds: dict[str, float]
-    """By step."""
+    """Seconds of each step."""
 
 
 def run(*, out: Path | None = None, engines: Sequence[str] | None = None, force: bool = False) -> Figures:
@@ -99,7 +99,7 @@ def run(*, out: Path | None = None, engines: Sequence[str] | None = None, force:
     watch.lap(f"audited them with {', '.join(trained)}")
     num_flags, hits, precision_at_errors = _say_what_was_found(audit_id, digits)
     _verify(name, audit_id, digits)
-    watch.lap(f"verified {NUM_VERIFIED} random samples (the demo plays the person)")
+    watch.lap(f"verified {NUM_VERIFIED} random samples (from the known labels, in place of a person)")
     policy, max_fdr = _policy(audit_id)
     target = out or folder / "digits-cleaned.csv"
     summary = export.export(name, target, policy=policy, max_fdr=max_fdr, force=True)

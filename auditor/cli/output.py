@@ -43,7 +43,7 @@ def print_json(value: Any) -> None:
 
 @contextmanager
 def step_progress() -> Iterator[OnProgress]:
-    """A bar with the time left, from the first report of progress on: what is refused at once stays one line."""
+    """A bar with the time left, shown from the first report of progress: an immediate refusal stays one line."""
     bar = _bar()
     task = bar.add_task("", total=None, left="")
 
@@ -96,9 +96,7 @@ def weights_table(rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
     for row in rows:
         where = f"{row['path']} ({row['place']})" if row["path"] else "not on this machine"
         click.echo(f"{row['name']}\n    {row['good_for']}\n    {where}")
-    click.echo(
-        "`auditor weights get NAME` downloads one; any other network of timm or torchvision works too."
-    )
+    click.echo("`auditor weights get NAME` downloads one; other networks of timm or torchvision work too.")
 
 
 def weights_kept(found: Weights, *, as_json: bool) -> None:
@@ -141,10 +139,10 @@ def follow_audit(audit_id: int) -> None:
             click.echo("\nStopping after the current epoch ...", err=True)
             plan.follow(audit_id, show)
             command = f"auditor audit {shlex.quote(_name_of(audit_id))} --resume"
-            raise AuditFailedError(f"Audit {audit_id} was cancelled; `{command}` goes on.") from None
+            raise AuditFailedError(f"Audit {audit_id} was cancelled; `{command}` continues it.") from None
     if last.state != "finished":
-        how = "without a word (its process is gone)" if last.state == "dead" else last.state
-        raise AuditFailedError(last.error or f"Audit {audit_id} ended {how}; `--resume` goes on with it.")
+        how = "too early (its process is gone)" if last.state == "dead" else last.state
+        raise AuditFailedError(last.error or f"Audit {audit_id} ended {how}; `--resume` continues it.")
 
 
 def _name_of(audit_id: int) -> str:
@@ -245,7 +243,7 @@ def suspects(
 
 
 def verdicts_applied(name: str, counts: dict[str, int]) -> None:
-    """What the verdicts say at once: the noise rate and what can be promised."""
+    """What the verdicts say immediately: the noise rate and what can be promised."""
     click.echo(", ".join(f"{count} {word}" for word, count in counts.items()) + ".")
     with session() as open_session:
         dataset = datasets.get(open_session, name)

@@ -46,10 +46,10 @@ def _why_not(error: OSError, port: int, address: str) -> str:
     if error.errno == errno.EADDRINUSE:
         return f"Port {port} is taken; choose another with --port {port + 1}."
     if error.errno == errno.EACCES:
-        return f"Port {port} is reserved for the administrator; choose another, for example --port 8501."
+        return f"Port {port} can be used by the administrator only; choose another, for example --port 8501."
     if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
         return (
-            f"{address} is no address of this machine; write --address 127.0.0.1 for this machine alone or "
-            "0.0.0.0 to let others in."
+            f"{address} is not an address of this machine; write --address 127.0.0.1 for this machine alone or "
+            "0.0.0.0 to let others connect."
         )
     return f"{address}:{port} cannot be opened ({error.strerror}); choose another --address or --port."

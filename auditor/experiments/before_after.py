@@ -130,11 +130,11 @@ def _held_out(dataset_id: int) -> tuple[NDArray[np.int64], NDArray[np.int64], li
     notes = []
     if (~usable).any():
         notes.append(
-            f"{int((~usable).sum())} of {verified.size} verified rows have no single true class and judge nothing."
+            f"{int((~usable).sum())} of {verified.size} verified rows have no single true class and cannot be used."
         )
     if usable.sum() < MIN_HELD_OUT:
         raise AuditFailedError(
-            f"{int(usable.sum())} verified rows are too few to tell; verify at least {MIN_HELD_OUT}, better 500."
+            f"{int(usable.sum())} verified rows are too few to compare; verify at least {MIN_HELD_OUT}, better 500."
         )
     return np.asarray(verified.sample_ids)[usable], np.asarray(verified.true_labels)[usable], notes
 
@@ -144,7 +144,7 @@ def _before_training(num_changed: int, num_held_out: int) -> str:
     text = f"{plural(num_changed, 'training label')} {differs}; {plural(num_held_out, 'row')} held out."
     if num_changed >= FEW_CHANGES:
         return text
-    return f"{text} So few will hardly show a difference; review more suspects, or stop here."
+    return f"{text} So few changes will hardly show a difference; review more suspects, or stop here."
 
 
 def _cleaned(

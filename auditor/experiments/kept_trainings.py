@@ -151,7 +151,7 @@ class Trainings:
     @property
     def _stopped(self) -> str:
         done = f"Stopped after {len(self._used)} of {self._total} trainings"
-        return f"{done}; {GO_ON} and it goes on where it stopped."
+        return f"{done}; {GO_ON} and it continues where it stopped."
 
     def _tell(self, engine: str, part: float, seconds: float) -> None:
         """``part`` of the training under way is done and took ``seconds``."""

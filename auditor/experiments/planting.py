@@ -18,8 +18,8 @@ from auditor.errors import AuditFailedError
 from auditor.statistics import UNLABELED, row_chunks
 
 WARNING = (
-    "Planted errors flatter: real mistakes are harder to find than these. They compare engines and check that "
-    "the machinery works; they do not tell how many of the real errors are found. Real mistakes that nobody "
+    "Planted errors give too good a picture: real mistakes are harder to find. They compare engines and check that "
+    "the audit works; they do not tell how many of the real errors are found. Real mistakes that nobody "
     "has found yet are in the same ranking and count against every engine."
 )
 

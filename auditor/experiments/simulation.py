@@ -135,7 +135,7 @@ def tournament(trials: Sequence[Trial]) -> Tournament:
         AuditFailedError: no trial, or an engine missed some of them.
     """
     if not trials:
-        raise AuditFailedError("no trial was played; plant errors with at least one seed.")
+        raise AuditFailedError("no trial was run; plant errors with at least one seed.")
     scores = pd.DataFrame(
         [
             {
@@ -208,14 +208,14 @@ def _sentence(kind: str, winners: Sequence[Winner], num_trials: int, size: Recov
         who = " and ".join(winner.engines)
         part = f"{who or 'nobody'} at {winner.budget:.0%} ({winner.found:.0%} of at most {winner.at_most:.0%}"
         if winner.too_small_to_tell and num_trials > 1:
-            part += f"; too small to tell from {', '.join(winner.too_small_to_tell)}"
+            part += f"; the difference is too small to tell from {', '.join(winner.too_small_to_tell)}"
         parts.append(part + ")")
     several = any(len(winner.engines) + len(winner.too_small_to_tell) > 1 for winner in winners)
-    doubt = " One trial tells no interval; --seeds 3 does." if num_trials == 1 and several else ""
+    doubt = " One trial gives no interval; --seeds 3 does." if num_trials == 1 and several else ""
     trials = "trial" if num_trials == 1 else "trials"
     return (
         f"Planted by {kind}, {size.num_planted:,} among {size.num_measured:,} labels, {num_trials} {trials}. "
-        f"Finds most when one looks at the least trusted labels: {', '.join(parts)}.{doubt}"
+        f"Finds most among the least trusted labels: {', '.join(parts)}.{doubt}"
     )
 
 

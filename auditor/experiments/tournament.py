@@ -50,7 +50,7 @@ def simulate(
         audit = audits.require_finished(open_session, dataset)
     finished = arrays.engines_of(audit.id)
     if not finished:
-        raise AuditFailedError(f"Audit {audit.id} left no predictions; run a new audit first.")
+        raise AuditFailedError(f"Audit {audit.id} has no predictions; run a new audit first.")
     names = list(engines or finished)
     configs = engine_bridge.configs(names, preset, options or {})
     labels, trusted, settled = _ground(dataset.id)

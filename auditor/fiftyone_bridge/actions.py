@@ -1,6 +1,6 @@
 """Keep, take the suggestion, exclude and undo for samples that are selected in FiftyOne's App.
 
-The same as in our app: the decision is a review in the catalog at once, all samples of one action are one
+The same as in our app: the decision is immediately a review in the catalog, all samples of one action are one
 batch. What was tagged or edited by hand on these samples is pulled first, so that nothing of it is lost.
 """
 
@@ -45,7 +45,7 @@ def act(target: Any, own_ids: Sequence[str], action: str, *, reviewer: str) -> s
     if not own_ids:
         changed = _undo_latest(dataset.id, reviewer)
         mirror(target, dataset, changed)
-        return f"Took back {_samples(len(changed))}." if changed else "There is nothing to take back."
+        return f"Took back {_samples(len(changed))}." if changed else "There is no decision to undo."
     selected = target.select(list(own_ids))
     pull_samples(target, selected, dataset, reviewer=reviewer)
     indices = [int(i) for i in selected.values(INDEX) if i is not None and i < dataset.num_samples]
@@ -67,7 +67,9 @@ def act(target: Any, own_ids: Sequence[str], action: str, *, reviewer: str) -> s
 def _dataset_of(target: Any) -> Dataset:
     mark = (target.info or {}).get(MARK)
     if mark is None:
-        raise FiftyOneError(f"{target.name!r} is no audited dataset; `auditor fiftyone NAME push` makes one.")
+        raise FiftyOneError(
+            f"{target.name!r} is not an audited dataset; `auditor fiftyone NAME push` makes one."
+        )
     with session() as open_session:
         return datasets.get(open_session, str(mark["dataset"]))
 

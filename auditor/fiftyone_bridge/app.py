@@ -88,7 +88,7 @@ def _await_app(app: RunningApp, log: Path) -> None:
         if app.process.poll() is not None:
             last = (log.read_text(errors="replace").strip().splitlines() or ["no message"])[-1]
             raise FiftyOneError(
-                f"FiftyOne's App ended right after its start ({last[:100]}); {log} says more."
+                f"FiftyOne's App stopped right after its start ({last[:100]}); {log} says more."
             )
         try:
             with urllib.request.urlopen(f"{app.url}/fiftyone", timeout=5) as answer:

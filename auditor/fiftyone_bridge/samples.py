@@ -14,7 +14,7 @@ from auditor.fiftyone_bridge.merge import Base, wanted_tags
 
 @dataclass(frozen=True)
 class Here:
-    """The samples as they stand in FiftyOne, by our sample_id."""
+    """The samples as they are in FiftyOne, by our sample_id."""
 
     ids: dict[int, str]
     tags: dict[int, list[str]]
@@ -54,7 +54,7 @@ def read_samples(target: Any) -> Here:
 
 
 def base_of(standing: Review | None, label: str | None) -> Base:
-    """What is remembered on a sample that says what stands."""
+    """What is remembered on a sample that shows the current decision."""
     return Base(wanted_tags(standing), label, None if standing is None else standing.id)
 
 

@@ -127,7 +127,7 @@ def serve(
     try:
         app = start(prepared, reviewer=reviewer)
         if app.process is None:
-            say(f"FiftyOne's App runs already: {app.url}")
+            say(f"FiftyOne's App is already running: {app.url}")
             return
         say(f"FiftyOne's App: {app.url}   (Ctrl-C stops it; nothing is lost)")
         if browser:
@@ -135,7 +135,7 @@ def serve(
         _wait(app.process)
     except KeyboardInterrupt:
         pull = f"auditor fiftyone {shlex.quote(prepared.dataset)} pull"
-        say(f"Stopped. `{pull}` brings tags and edited labels back.")
+        say(f"Stopped. `{pull}` copies tags and edited labels back.")
     finally:
         if app is not None:
             app.stop()
@@ -145,7 +145,7 @@ def serve(
 
 def _wait(process: subprocess.Popen[bytes]) -> None:
     if process.wait() != 0:
-        raise FiftyOneError(f"FiftyOne's App ended by itself; {processes.folder() / 'app.log'} says why.")
+        raise FiftyOneError(f"FiftyOne's App stopped by itself; {processes.folder() / 'app.log'} says why.")
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:

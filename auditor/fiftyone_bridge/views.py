@@ -226,7 +226,7 @@ def _colours(fiftyone: Any, target: Any) -> None:
 def _brain(target: Any, columns: Columns, here: Here) -> list[str]:
     found = fields.map_and_embeddings(columns)
     if found is None:
-        return ["No engine left a map; the Embeddings panel has nothing to show."]
+        return ["No engine has a map; the Embeddings panel has nothing to show."]
     import fiftyone.brain as brain
 
     engine, points, embeddings = found

@@ -195,7 +195,7 @@ def import_dataset(
         raise
     except BrokenProcessPool as error:
         raise ImportRefusedError(
-            "a decoding process was ended from outside, probably for lack of memory; nothing was imported. "
+            "a decoding process was stopped by the system, probably because memory ran out; nothing was imported. "
             "Try again with fewer workers.",
             field="workers",
         ) from error
@@ -267,6 +267,6 @@ def _refuse_problems(parsed: Parsed, *, skip_bad: bool, num_kept: int) -> None:
         return
     first = str(problems.listed[0])
     more = f" (and {problems.count - 1:,} more)" if problems.count > 1 else ""
-    remedy = "Mend them, or leave those rows out." if num_kept else "No image is left to import."
+    remedy = "Correct them, or leave those rows out." if num_kept else "No image is left to import."
     field = "skip_bad" if num_kept else None
     raise BadRowsError(f"{first}{more}. {remedy}", problems.listed, problems.count, field=field)

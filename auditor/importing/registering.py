@@ -122,7 +122,7 @@ class Registration:
             notes.append(f"{self.built.num_animated:,} animated images: the first frame is used.")
         if self.source.ignored:
             names = ", ".join(printable(name, 40) for name in self.source.ignored[:3])
-            notes.append(f"{len(self.source.ignored):,} files that are no images were passed over ({names}).")
+            notes.append(f"{len(self.source.ignored):,} files that are not images were skipped ({names}).")
         if len(self.parsed.class_names) == 1:
             notes.append("There is only one class: no other label can be suggested.")
         notes += class_names.remarks(self.source.info, self.parsed.class_names)

@@ -368,11 +368,13 @@ def _check_folders(dataset: Dataset) -> None:
     for kind, names in (("Class", dataset.class_names), ("Split", list(splits))):
         bad = [name for name in names if "/" in name or "\0" in name or name in ("", ".", "..")]
         if bad:
-            raise ExportRefusedError(f"{kind} {bad[0]!r} cannot be a folder's name; export a CSV instead.")
+            raise ExportRefusedError(
+                f"{kind} {bad[0]!r} cannot be the name of a folder; export a CSV instead."
+            )
     without = dataset.num_samples - sum(splits.values())
     if splits and without:
         raise ExportRefusedError(
-            f"{without:,} samples are in no split and would be written among the splits' folders; name a split for "
+            f"{without:,} samples are in no split, but the folders of the export are splits; name a split for "
             "every sample, or export a CSV instead."
         )
 

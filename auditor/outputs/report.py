@@ -168,12 +168,10 @@ def conflict_sentence(conflicts: pd.DataFrame) -> str:
     certain = conflicts[conflicts.is_certain].content_hash.nunique()
     who = "1 group of duplicates carries" if groups == 1 else f"{groups:,} groups of duplicates carry"
     if not certain:
-        return (
-            f"{who} different labels, but none on copies that are the same to the last pixel: look at these."
-        )
+        return f"{who} different labels, but none on copies that are identical in every pixel: look at these."
     pictures = "1 picture has" if certain == 1 else f"{certain:,} pictures have"
     return (
-        f"{who} different labels. {pictures} different labels on copies that are the same to the last pixel, so a "
+        f"{who} different labels. {pictures} different labels on copies that are identical in every pixel, so a "
         "label is certainly wrong. Near copies only look alike: look at these."
     )
 

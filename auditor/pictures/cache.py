@@ -170,7 +170,7 @@ def move_root(name: str, root: Path) -> Dataset:
                 differs = True
             if differs:
                 raise NotFoundError(
-                    f"{place} does not hold the images of {name!r}: {sample.filepath} is missing or another "
+                    f"{place} does not hold the images of {name!r}: {sample.filepath} is missing or is another "
                     "picture; name the folder that the paths are relative to."
                 )
         datasets.change(session, dataset.id, root=place)

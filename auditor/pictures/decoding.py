@@ -183,7 +183,7 @@ def _open(data: bytes) -> Image.Image:
     except Image.DecompressionBombError as error:
         raise ImageError(_too_large()) from error
     except UnidentifiedImageError as error:
-        what = "holds text, not an image" if _is_text(data) else "is not an image that can be read"
+        what = "holds text, not an image" if _is_text(data) else "is not an image in a known format"
         raise ImageError(f"{what}; use PNG, JPEG, WebP, TIFF, BMP or GIF") from error
     except Exception as error:
         raise ImageError(f"is damaged ({_reason(error)}); save or download it again") from error
@@ -193,7 +193,7 @@ def _open(data: bytes) -> Image.Image:
 
 
 def _too_large(size: tuple[int, int] | None = None) -> str:
-    named = f"declares {size[0]:,} x {size[1]:,} pixels" if size else "declares very many pixels"
+    named = f"declares {size[0]:,} x {size[1]:,} pixels" if size else "claims to have very many pixels"
     return f"{named}, more than {MAX_PIXELS:,} (a decompression bomb?); make the image smaller"
 
 

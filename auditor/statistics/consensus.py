@@ -104,7 +104,7 @@ class Consensus:
     noise_rate: NoiseRate
     transition: Transition
     guessed_noise_rate: NoiseRate
-    """What the predictions alone say, whatever is verified: it stands again should the verdicts be taken back."""
+    """What the predictions alone say, without verified rows; it counts again if the verdicts are undone."""
     guessed_transition: Transition
     learning: NDArray[np.bool_] | None
     """(m,) bool: verified rows that the weights were chosen with, kept or not; None without verified rows."""
@@ -308,8 +308,8 @@ def _learn_weights(
     num_wrong, num_right = int((~is_right).sum()), int(is_right.sum())
     if min(num_wrong, num_right) < MIN_ROWS_OF_A_KIND:
         return None, (
-            f"{num_wrong} wrong and {num_right} right verified rows are free to learn from; "
-            f"learned ones need {MIN_ROWS_OF_A_KIND} of each and {MIN_ROWS_FOR_WEIGHTS} verified rows in all."
+            f"{num_wrong} wrong and {num_right} right verified rows can be used to learn weights; "
+            f"this needs {MIN_ROWS_OF_A_KIND} of each and {MIN_ROWS_FOR_WEIGHTS} verified rows in all."
         )
     features = _log_odds(ranks[rows.sample_ids])
     out_of_fold = np.zeros(len(is_right))
@@ -321,12 +321,12 @@ def _learn_weights(
     comparison = f"(area under the curve {learned_auroc:.3f} out of fold, {plain_auroc:.3f} without them)"
     coefficients = LogisticRegression(C=REGULARIZATION).fit(features, is_right).coef_[0]
     if learned_auroc <= plain_auroc or not np.any(coefficients):
-        return None, f"learned ones rank no better on {len(is_right)} verified rows {comparison}."
+        return None, f"learned weights rank no better on {len(is_right)} verified rows {comparison}."
     return coefficients, f"Weights learned from {len(is_right)} verified rows {comparison}."
 
 
 def _log_odds(ranks: NDArray[np.float32]) -> NDArray[np.float64]:
-    """(N, W) log-odds of percentiles; a witness without an opinion stands in the middle."""
+    """(N, W) log-odds of percentiles; a witness without a prediction is in the middle."""
     share = np.where(np.isfinite(ranks), ranks, 0.5).astype(np.float64)
     return np.log(share) - np.log1p(-share)
 
@@ -442,7 +442,7 @@ def _judge_structure(correlations: NDArray[np.float64], names: Sequence[str]) ->
     if lowest < STRUCTURED_BELOW:
         return True, (
             f"{names[a]} and {names[b]} rank the labels very differently (rank correlation {lowest:.2f}): "
-            "the errors probably follow a pattern, such as one class called another. Look at the samples on "
-            "which the witnesses disagree."
+            "the errors probably follow a pattern, such as one class called another. Look at the samples "
+            "where the witnesses disagree."
         )
     return False, f"All witnesses rank the labels alike (lowest rank correlation {lowest:.2f})."

@@ -2,7 +2,7 @@
 
 Two kinds, and each says which it is. *Exact* holds for a sample whose size was fixed before anybody looked
 (Clopper and Pearson 1934; for a finite data set the hypergeometric form, which is never wider). A
-*confidence sequence* holds at every size at once, so a person may watch it and stop when it is good enough
+*confidence sequence* holds at all sizes together, so a person may watch it and stop when it is good enough
 (Robbins 1970; without replacement: Waudby-Smith and Ramdas 2020). The sequence keeps every share p for
 which the likelihood of the count is more than alpha times its Beta(1/2, 1/2) mixture; their ratio is a
 martingale, so by Ville's inequality the true share ever leaves with probability at most alpha.
@@ -91,7 +91,7 @@ def hypergeometric_interval(
 def confidence_sequence(
     num_hits: int, num_rows: int, *, population: int | None = None, level: float = LEVEL
 ) -> tuple[float, float]:
-    """Return an interval that is valid at every sample size at once, with or without replacement.
+    """Return an interval that is valid at all sample sizes together, with or without replacement.
 
     ``population`` is the finite number of rows that the sample is drawn from without replacement; None
     stands for an endless one.

@@ -225,7 +225,7 @@ def noise_rate_from_verified(
     middle = 0.5 * (interval.low + interval.high) if guess is None else guess.point
     point = (num_wrong + leaning * middle) / (decided + leaning) if decided + leaning else middle
     point = float(np.clip(point, interval.low, interval.high))
-    unsure = f", {num_unsure} unsure or passed over" if num_unsure else ""
+    unsure = f", {num_unsure} unsure or skipped" if num_unsure else ""
     sentence = (
         f"{num_wrong} of {verified.size} randomly drawn labels are wrong{unsure}: {percent(interval.low)} to "
         f"{percent(interval.high)} of {num_labeled:,} ({percent(interval.level)} interval, "
@@ -424,7 +424,7 @@ def _why_not_judged(
     if size < MIN_CLASS_SIZE:
         return f"only {size} samples carry this label; at least {MIN_CLASS_SIZE} are needed"
     if num_doubtful > MAX_DOUBTFUL * size:
-        return f"{percent(num_doubtful / size)} of its labels are doubtful; they no longer define the class"
+        return f"{percent(num_doubtful / size)} of its labels are doubtful; they do not define the class any more"
     if seen is not None and seen.low > MAX_DOUBTFUL:
         return f"{seen.num_hits} of its {seen.num_rows} verified labels are wrong; most name another class"
     for pair in pairs:

@@ -100,7 +100,7 @@ def probabilities_from_cells(
             if value is None:
                 raise ImportRefusedError(
                     f"{name}: sample {sample_id} ({filepath}) has {cell!r} in column {columns[place]!r}, which is "
-                    "no probability; fill in all classes of a row, or none where the model has no opinion."
+                    "not a probability; fill in all classes of a row, or none where the model predicts nothing."
                 )
             values[sample_id, place] = value
     return _normalized(values, name, [f"sample {i} ({path})" for i, path in enumerate(filepaths)])
@@ -148,11 +148,11 @@ def probabilities_from_array(
     shape: tuple[int, ...] = array.shape if isinstance(array, np.ndarray) else ()
     if shape != (num_samples, num_classes):
         raise ImportRefusedError(
-            f"{name} holds an array of shape {shape}; hand in {num_samples:,} rows, one a sample, and "
-            f"{num_classes} columns, one a class, both in the order of the dataset."
+            f"{name} holds an array of shape {shape}; give {num_samples:,} rows, one per sample, and "
+            f"{num_classes} columns, one per class, both in the order of the dataset."
         )
     if not np.issubdtype(array.dtype, np.number):
-        raise ImportRefusedError(f"{name} holds {array.dtype}; hand in numbers.")
+        raise ImportRefusedError(f"{name} holds {array.dtype}; give numbers.")
     return _normalized(np.asarray(array, dtype=np.float64), name)
 
 
@@ -162,7 +162,7 @@ def _class_column(frame: pd.DataFrame, class_name: str, name: str) -> Hashable:
     if len(found) != 1:
         problem = "has no column" if not found else f"has {len(found)} columns"
         raise ImportRefusedError(
-            f"{name}: the table {problem} for class {class_name!r}; name one column a class, "
+            f"{name}: the table {problem} for class {class_name!r}; name one column per class, "
             f"{class_name!r} or {PREFIX + str(class_name)!r}."
         )
     return found[0]
@@ -270,13 +270,13 @@ def _normalized(
     silent: NDArray[np.bool_] = np.asarray(np.isnan(values).all(axis=1))
     spoken = ~silent
     if not spoken.any():
-        raise ImportRefusedError(f"{name}: all cells are empty; there is no opinion to take.")
+        raise ImportRefusedError(f"{name}: all cells are empty; there are no predictions to use.")
     broken: NDArray[np.bool_] = spoken & ~np.asarray(np.isfinite(values).all(axis=1))
     if broken.any():
         _, called, such = place(broken)
         raise ImportRefusedError(
             f"{name}: {called} has an empty or infinite probability {such}; fill in all classes of a row, or none "
-            "where the model has no opinion."
+            "where the model predicts nothing."
         )
     sums = values.sum(axis=1)
     bad: NDArray[np.bool_] = spoken & ((values < 0).any(axis=1) | (np.abs(sums - 1.0) > SUM_TOLERANCE))

@@ -125,11 +125,11 @@ def check_exchangeable(
         )
     places = (np.searchsorted(known, ids) + 0.5) / len(known)
     tests = {
-        "their trust scores differ from the rest": _trust_p_value(
+        "their trust scores differ from those of the rest": _trust_p_value(
             trust_score[ids], trust_score[compared], len(rest) - len(compared)
         ),
-        "they crowd together in the data set": stats.kstest(places, "uniform").pvalue,
-        "their classes differ from the rest": _class_p_value(given_labels[known], given_labels[ids]),
+        "they are close together in the order of the data set": stats.kstest(places, "uniform").pvalue,
+        "their classes differ from those of the rest": _class_p_value(given_labels[known], given_labels[ids]),
     }
     reason, p_value = min(tests.items(), key=lambda item: item[1])
     p_value = min(1.0, len(tests) * p_value)
@@ -140,7 +140,7 @@ def check_exchangeable(
     return Exchangeability(
         float(p_value),
         verdict,
-        f"The verified rows {lead}: {reason} (p = {p_value:.1g}). Draw them at random and add none by hand.",
+        f"The verified rows {lead}: {reason} (p = {p_value:.1g}). Draw them at random and add no others.",
     )
 
 
@@ -226,8 +226,8 @@ def promises(
         return {q: _nothing(q, len(trust_score), why) for q in levels}
     if not verified.backing_mask.any():
         why = (
-            f"Nothing is promised before a drawn sample is judged to its end ({verified.num_waiting:,} of its rows "
-            "wait; unsure is a verdict too): a list that is taken as soon as it looks good would not be as clean."
+            f"Nothing is promised before all of a drawn sample is judged ({verified.num_waiting:,} of its rows "
+            "wait; unsure is a verdict too): a list that is taken as soon as it looks good can be less clean."
         )
         return {q: _nothing(q, len(trust_score), why) for q in levels}
     chosen = _calibrating_rows(verified, calibrating) & verified.backing_mask
@@ -244,7 +244,7 @@ def promises(
     to_judge = verified.drawn_from(given_labels) & np.isfinite(trust_score)
     to_judge[verified.sample_ids] = False
     if not to_judge.any():
-        why = "Nothing is left to promise anything about: every label is verified."
+        why = "Every label is verified; there is nothing left to promise."
         return {q: _nothing(q, len(trust_score), why) for q in levels}
     flaggable = to_judge if settled is None else to_judge & ~settled
     is_false = ~rows.is_wrong(given_labels)
@@ -387,12 +387,12 @@ def what_more_buys(
         return MoreRows(num_more, interval.low, interval.high, 0.0, why)
     rate = f"{num_more:,} more rows: noise rate within {percent(interval.low)} to {percent(interval.high)}"
     if verified.size < MIN_ROWS_TO_FORECAST:
-        sentence = f"{rate}, going by the few that are judged."
+        sentence = f"{rate}, estimated from the few that are judged."
         return MoreRows(num_more, interval.low, interval.high, 0.0, sentence)
     size_backing = int(verified.backing_mask.sum())
     num_rows = (verified.largest_draw or total) if verified.num_waiting else num_more
     if verified.backing is not None and num_rows <= size_backing:
-        sentence = f"{rate}. Promises stay with the {size_backing:,} rows of the larger draw."
+        sentence = f"{rate}. Promises are still based on the {size_backing:,} rows of the larger draw."
         return MoreRows(num_more, interval.low, interval.high, 0.0, sentence)
     to_judge = verified.drawn_from(given_labels)
     to_judge[verified.sample_ids] = False
@@ -400,7 +400,7 @@ def what_more_buys(
     flags = _simulated_flags(trust_score, error_probability, to_judge, size, q, seed)
     chance, mean = float((flags > 0).mean()), round(float(flags.mean()))
     sentence = (
-        f"{rate}; promises then rest on {num_rows:,} rows: about {mean:,} labels flagged at {percent(q)} "
+        f"{rate}; promises are then based on {num_rows:,} rows: about {mean:,} labels flagged at {percent(q)} "
         f"({percent(chance)} chance of any)."
     )
     return MoreRows(num_more, interval.low, interval.high, chance, sentence)

@@ -1,6 +1,6 @@
 """The parts of a data set (train, validation, test): how wrong the labels of each are, and what they share.
 
-A wrong label in the test set misleads every later decision, and a picture that stands in train and test flatters
+A wrong label in the test set misleads every later decision, and a picture that is in train and test flatters
 it; so both are said part by part.
 """
 
@@ -35,7 +35,7 @@ class SplitReport:
     interval: Interval | None
     """Share wrong from the verified rows of this split; None without any."""
     num_copied: int
-    """Samples whose picture, the same to the last pixel, is also in another split."""
+    """Samples whose picture, identical in every pixel, is also in another split."""
     num_alike: int
     """Further samples with a near copy in another split: look at them."""
 
@@ -117,7 +117,7 @@ def _intervals(
 def shared_pictures(splits: NDArray[Any], duplicates: pd.DataFrame) -> pd.DataFrame:
     """The rows of ``catalog.datasets.duplicates`` whose group has members in several splits.
 
-    Adds ``split`` and ``is_copied`` (bool): the same pixels stand in another split; else only a near copy does.
+    Adds ``split`` and ``is_copied`` (bool): the same pixels are in another split; else only a near copy is.
     """
     table = duplicates.assign(split=splits[duplicates.sample_id.to_numpy(dtype=np.int64)])
     table = table[table.split.notna()]
@@ -127,13 +127,13 @@ def shared_pictures(splits: NDArray[Any], duplicates: pd.DataFrame) -> pd.DataFr
 
 
 def shared_sentence(reports: list[SplitReport]) -> str:
-    """How many pictures stand in more than one split; empty where none does."""
+    """How many pictures are in more than one split; empty where none is."""
     copied, alike = (sum(getattr(one, name) for one in reports) for name in ("num_copied", "num_alike"))
     said = []
     if copied:
         said.append(
-            f"{copied:,} samples show a picture that is also in another split, the same to the last pixel: "
-            "what is trained on it is tested on it."
+            f"{copied:,} samples show a picture that is also in another split, identical in every pixel: "
+            "a model trained on one split is tested on pictures that it has seen."
         )
     if alike:
         said.append(

@@ -4,9 +4,9 @@ Two things about a network can be seen without truth. How often the others predi
 networks that err independently agree where both are right (Dawid and Skene 1979 estimate skill so), but one that is
 better than all others agrees with them least. And how often it predicts the given label: that is one more opinion,
 and accuracy on noisy labels ranks networks as accuracy on true ones does (Chen, Ye, Chen, Zhao and Heng 2021,
-"Robustness of Accuracy Metric and its Inspirations in Learning with Noisy Labels"), unless a network knows wrong
-labels by heart. What it has memorized shows on the labels that the others doubt most (``Votes.obeys``); it is taken
-out of its agreement with the labels and counts against it besides:
+"Robustness of Accuracy Metric and its Inspirations in Learning with Noisy Labels"), unless a network has
+memorized wrong labels. These show among the labels that the others doubt most (``Votes.obeys``); they are taken
+out of its agreement with the labels and also count against it:
 
     skill = odds(agrees with others) * odds(agrees with labels, beyond memory) ^ 4 * (1 - memorized) ^ 2
 
@@ -53,7 +53,7 @@ class UnlearnedWeights:
 
 @dataclass(frozen=True, eq=False)
 class Votes:
-    """How the predicted classes of W witnesses stand to those of the others and to the given labels."""
+    """How the predicted classes of W witnesses agree with those of the others and with the given labels."""
 
     with_others: NDArray[np.int64]
     """(W, 2) rows on which the witness predicts the class that all others predict together, and rows where not."""
@@ -65,7 +65,7 @@ class Votes:
     """(W,) in [0, 1]: of the rows on which the others are as sure, the share that has the label they predict."""
 
     def skill(self, memorized: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(W,) not negative, without a unit, of witnesses that know a share (W,) of the labels by heart."""
+        """(W,) not negative, without a unit, of witnesses that have memorized a share (W,) of the labels."""
         # One of each is added, so that perfect agreement and none stay finite.
         agreed, differed = (self.with_others + 1).T
         num = self.with_given.sum(axis=1)
@@ -110,7 +110,7 @@ def unlearned_weights(
             return UnlearnedWeights(
                 weights,
                 "Weights by separation",
-                "the witnesses part, so those count more that separate the labels into two groups; "
+                "the witnesses disagree, so a witness counts more if it separates the labels into two groups; "
                 f"{_heaviest(weights)}.",
             )
     if len(voters) >= FEWEST_VOTERS:
@@ -121,8 +121,8 @@ def unlearned_weights(
         return UnlearnedWeights(
             weights,
             "Weights by agreement",
-            "those count more whose predicted class the others and the given labels share, without what a witness "
-            f"knows by heart; {_heaviest(weights)}.",
+            "a witness counts more if the others and the given labels agree with its predictions, without the "
+            f"labels that it memorised;  {_heaviest(weights)}.",
         )
     equal = dict.fromkeys(names, 1.0 / len(names))
     return UnlearnedWeights(equal, "Equal weights", "every witness counts the same.")

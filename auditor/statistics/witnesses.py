@@ -26,7 +26,7 @@ NO_CLASS = -1
 UNSURE = -2
 """The true label of a verified row whose judge could not tell; it widens every statement."""
 CHUNK_CELLS = 4_000_000
-"""Most cells of (N, K) predictions held at once: 16 MB of float32 a witness."""
+"""Most cells of (N, K) predictions held in memory together: 16 MB of float32 a witness."""
 LEAST_WEIGHT = 1e-6
 """Of a witness that counts nothing otherwise, in the mean prediction."""
 SUM_TOLERANCE = 1e-2
@@ -145,7 +145,7 @@ class Verified:
                 )
         _refuse_rows(ids, (ids < 0) | (ids >= len(given_labels)), f"is outside 0..{len(given_labels) - 1}")
         if len(np.unique(ids)) != len(ids):
-            raise VerificationError("a verified sample occurs twice; a random sample holds each row once.")
+            raise VerificationError("a verified sample occurs twice; a random sample has each row once.")
         _refuse_rows(
             ids, given_labels[ids] == UNLABELED, "has no given label; draw among the labeled samples"
         )
@@ -222,10 +222,10 @@ def check_witnesses(witnesses: Sequence[Witness], num_samples: int, num_classes:
         AuditFailedError: none, a doubled name, or an array of a wrong shape.
     """
     if not witnesses:
-        raise AuditFailedError("no witness: run at least one engine, or hand in predicted probabilities.")
+        raise AuditFailedError("no witness: run at least one engine, or give predicted probabilities.")
     names = [witness.name for witness in witnesses]
     if len(set(names)) != len(names):
-        raise AuditFailedError(f"two witnesses share a name in {names}; give each its own.")
+        raise AuditFailedError(f"two witnesses have the same name in {names}; give each its own.")
     for witness in witnesses:
         if np.shape(witness.trust_score) != (num_samples,):
             raise AuditFailedError(

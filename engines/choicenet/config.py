@@ -30,9 +30,9 @@ class ChoiceNetConfig(LoopConfig):
     num_components: int = 5
     """K, at least 1. The authors' MNIST code uses 10, the paper 5 for regression."""
     warmup_epochs: int = 3
-    """First epochs with the mixture's cross-entropy instead of (10). Not in the paper."""
+    """First epochs that use the mixture's cross-entropy instead of (10). Not in the paper."""
     lambda_reg: float = 1e-4
-    """Weight of log-sum-exp in (10); too large pulls the outputs to uniform. The code's is 1e-2."""
+    """Weight of log-sum-exp in (10); if too large, outputs become uniform. The authors' code has 1e-2."""
     lambda_kl: float = 0.1
     """Weight of the KL term (11)."""
     rho_ref: float = 0.95
@@ -60,17 +60,17 @@ class ChoiceNetConfig(LoopConfig):
     bottleneck: int = 0
     """Units of a fully connected layer with batch norm and ReLU under the block; 0 = none."""
     width: int = 0
-    """Width of the network where it has one; 0 = its own (64 channels for ``mnist_residual``)."""
+    """Width of the network, if it can be set; 0 = its own (64 channels for ``mnist_residual``)."""
     input_scale: str = "standardized"
     """``standardized`` images, or ``unit``: [0, 1] as in the paper."""
     grad_clip: float = 1.0
-    """Every element of the gradient is clipped to this size."""
+    """Every element of the gradient is clipped to this absolute value."""
     adam_epsilon: float = 1e-8
     """Adam's epsilon; the authors' code uses 1e-6."""
     mixup: bool = False
     """Mix pairs of images and their losses, each pair with its own Beta(0.5, 0.5) share."""
     coteaching: bool = False
-    """Two ChoiceNets that give each other the samples of small loss."""
+    """Train two ChoiceNets that give each other their samples of small loss."""
     forget_rate: float = 0.2
     """Co-teaching: share of a batch that is dropped in the end, in [0, 1)."""
     ramp_epochs: int = 10

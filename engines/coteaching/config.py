@@ -33,7 +33,7 @@ class CoteachingConfig(LoopConfig):
     """``coteaching``, or a relative: ``coteaching_plus``, ``decoupling``, ``mentornet`` (self-paced),
     ``standard``, ``f_correction``, ``reweight`` (L2RW, needs trusted samples)."""
     width: int | None = None
-    """Narrower or wider network than published; None is the published width."""
+    """Width of the network, narrower or wider than published; None: the published width."""
     dropout: bool = True
     """False switches the network's own dropout off (the released code's cnn9 under PyTorch 0.3)."""
     standardize: bool = True
@@ -43,13 +43,13 @@ class CoteachingConfig(LoopConfig):
     keep_schedule: str = "searched"
     """``"searched"`` (S2E) or ``"coteaching"`` (Eq. 4)."""
     noise_rate: float | None = None
-    """tau of Eq. 4 in [0, 1). None: estimated from the losses (two Gaussians) and never asked for."""
+    """tau of Eq. 4 in [0, 1). None: estimated from the losses (a mixture of two Gaussians)."""
     ramp_epochs: float | None = None
     """t_k of Eq. 4. None: 10, at most a third of the epochs (measured)."""
     ramp_exponent: float = 1.0
     """c of Eq. 4, above 0."""
     warmup_epochs: int = 1
-    """First epochs with R = 1, in the search and in the final training alike. The search trains them once and
+    """First epochs with R = 1, both in the search and in the final training. The search trains them once and
     every trial goes on from there: with 1 that changes nothing for spaces with R(0) = 1; more is a stated
     restriction of the space. 0: nothing is shared."""
 
@@ -59,39 +59,39 @@ class CoteachingConfig(LoopConfig):
     search_rule: str = "newton"
     """``newton`` (S2E), ``natural``, ``gradient``, ``random``, ``tpe`` or ``cmaes``."""
     search_iterations: int = 3
-    """M: times theta moves; published 7 to 20."""
+    """M: how many times the search updates theta; published 7 to 20."""
     search_samples: int = 4
-    """K: schedules drawn each time; published 2 to 6."""
+    """K: schedules drawn for each update; published 2 to 6."""
     search_epochs: int = 10
-    """Epochs of one trial. Below ``epochs`` the trial is a proxy: the same curve, run through faster."""
+    """Epochs of one trial. If fewer than ``epochs``, the same curve is run through faster."""
     search_rows: int | None = None
-    """Most samples that a trial trains on (a proxy); None is all of them."""
+    """Largest number of samples that a trial trains on; None: all of them."""
     search_repeats: int = 1
     """Seeds that each trial's accuracy is averaged over."""
     anchors: tuple[float, ...] = (0.2, 0.45)
     """Values of tau whose Eq. 4 competes with the searched schedules: the search never does worse on the
     validation rows. Each costs one trial. Published: none."""
     objective_epochs: int = 3
-    """A trial's accuracy is the mean over so many of its last epochs (small validation sets are noisy)."""
+    """The accuracy of a trial is the mean over this many last epochs (small validation sets are noisy)."""
     min_trusted: int = 100
-    """From so many trusted samples on, their accuracy is what the search maximises and trials do not train on
+    """With at least this many trusted samples, the search maximises their accuracy and trials do not train on
     them. With fewer it is the accuracy on held-out given labels."""
     heldout_share: float = 0.1
     """Share of the labeled samples held out of the trials where trusted ones are too few, in (0, 0.5]; what
     ``search_rows`` leaves over joins them (5,000 at most). The final training uses every labeled sample. Where
     ``search_rows`` is set, trials judged by trusted samples train on no more than the rest of this share."""
     tie_margin: float = 0.5
-    """Schedules within so many standard errors of the best validation accuracy count as equal, and the one that
+    """Schedules within this many standard errors of the best validation accuracy count as equal, and the one that
     drops most is taken: dropping too much costs the ranking little, too little much (measured: AUROC
     .993 for .996 and .68 for .98) and some test accuracy. Published: 0, the most accurate one."""
     step_size: float | None = None
-    """delta of Eq. 13; None: by rule."""
+    """delta of Eq. 13; None: set by the search rule."""
 
     # --- the loop as published ---
     drop_last: bool = False
-    """Leave out an incomplete last batch; published True."""
+    """Skip the last batch if it is not full; published True."""
     max_batches: int | None = None
-    """Most batches an epoch; the released code has 401."""
+    """Largest number of batches per epoch; the released code has 401."""
     untrained_epoch_zero: bool = False
     """Epoch 0 only evaluates the random networks (so 200 epochs train 199 times); published True."""
     tail_start: float = LINEAR_TAIL_START
@@ -107,13 +107,13 @@ class CoteachingConfig(LoopConfig):
 
     # --- what the released codes do instead; see the method page ---
     legacy_ramp: bool = False
-    """Eq. 4 as coded: the exponent acts on tau."""
+    """Eq. 4 as in the released code: the exponent acts on tau."""
     legacy_loss_scale: bool = False
     """Divide the mean of the kept losses by their number again."""
     legacy_plus: bool = False
     """Co-teaching+: cross-entropy of softmax outputs."""
     legacy_elite: bool = False
-    """S2E: only the best of the K samples speaks."""
+    """S2E: only the best of the K samples is used."""
     legacy_newton: bool = False
     """S2E: the element-wise product in place of the Newton step."""
 

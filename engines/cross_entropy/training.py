@@ -70,9 +70,9 @@ class CrossEntropyConfig(LoopConfig):
     """The shared loop and three multipliers; a run trains ``folds * members * rounds`` networks."""
 
     folds: int = 1
-    """Above 1: stratified folds, every sample judged by networks that never saw its given label."""
+    """Above 1: stratified folds; networks judge only samples whose given label they did not train on."""
     members: int = 1
-    """Networks with different initialisation and order whose log-probabilities are averaged."""
+    """Networks with different start values and order; their log-probabilities are averaged."""
     rounds: int = 1
     """2: train again with weights exp(min(0, margin)) and average both rounds (measured)."""
 

@@ -31,31 +31,31 @@ class L2BConfig(LoopConfig):
     """Where v is taken: ``none`` = the current parameters (paper), ``optimizer`` = after momentum and weight
     decay (published code; needs SGD)."""
     warmup_epochs: int = 4
-    """Epochs of plain cross-entropy first, at least 0; never more than half of ``epochs``."""
+    """Epochs of plain cross-entropy at the start, at least 0; never more than half of ``epochs``."""
     meta_batch_size: int = 64
-    """Samples of a meta batch, at least 2; the cheapest knob of the step's price."""
+    """Samples of a meta batch, at least 2; fewer make a step faster."""
     meta_source: str = "auto"
     """``trusted``, ``mixture`` (small losses) or ``auto``: trusted where every class has at least 5."""
     meta_per_class: int = 50
-    """Most samples of a class in a meta set made from small losses."""
+    """Largest number of samples per class in a meta set made from small losses."""
     meta_threshold: float = 0.5
     """Smallest posterior of the mixture's low-loss component to be believed, 0 to 1 (0.6 at 90 % noise)."""
     meta_loss_epochs: int = 1
     """Epochs whose scaled losses are averaged before the mixture is fitted (5 at 90 % noise)."""
     meta_mixture_steps: int = MIXTURE_STEPS
-    """EM steps of the mixture at most, at least 1: 10 (paper); 100 lets it converge."""
+    """Largest number of EM steps of the mixture, at least 1: 10 (paper); with 100 it converges."""
     meta_learning_rate: float = 1.0
     """eta of eq. (5), above 0; cancels in ``joint``."""
     train_on_trusted: bool = True
-    """False: trusted samples serve as meta set only (paper)."""
+    """False: trusted samples are used as meta set only (paper)."""
     clip_norm: float = 0.8
     """Largest global gradient norm; 0 = no clipping (published: 0.25 CIFAR-10, 0.8 CIFAR-100)."""
     min_direction_norm: float = 1e-6
-    """Below this ||v|| a step is plain cross-entropy."""
+    """If ||v|| is below this, a step is plain cross-entropy."""
     bootstrap_given: float = 0.8
     """Weight of the given label in the ``bootstrap`` baseline, 0 to 1."""
     mixup: float = 0.0
-    """0 = off; else both parameters of the Beta distribution (published: 32). Without margins of training."""
+    """0 = off; else both parameters of the Beta distribution (published: 32). Then no margins are recorded."""
     late_epochs: int = 20
     """Last epochs whose visits are averaged into the signals, at least 1."""
 

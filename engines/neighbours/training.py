@@ -43,7 +43,7 @@ class NeighboursConfig:
     """Settings of the neighbours."""
 
     neighbours: int = MOST
-    """Largest neighbourhood, 11 to 1000 (WANN: 51). Small sets use what they have."""
+    """Largest neighbourhood, 11 to 1000 (WANN: 51). Small sets use as many as they have."""
 
     def __post_init__(self) -> None:
         if not FEWEST <= self.neighbours <= 1000:

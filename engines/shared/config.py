@@ -45,26 +45,26 @@ class LoopConfig:
     epochs: int = 20
     """Passes over the labeled samples, at least 1."""
     batch_size: int = 128
-    """Samples a step, at least 2 (batch norm needs two)."""
+    """Samples per step, at least 2 (batch norm needs two)."""
     learning_rate: float = 1e-3
     """First learning rate, above 0."""
     optimizer: str = "adam"
     """``"adam"`` or ``"sgd"`` (momentum 0.9)."""
     weight_decay: float = 0.0
-    """L2 penalty handed to the optimizer, at least 0."""
+    """L2 penalty given to the optimizer, at least 0."""
     schedule: str = "cosine"
     """``"cosine"`` (to 5 %), ``"constant"`` or ``"linear_tail"`` (constant for 40 %, then linear to 0)."""
     augment: str = "auto"
     """``"auto"``, ``"none"``, ``"shift"``, ``"shift_flip"`` or ``"crop_flip"``; on features ``"auto"`` is a random
     view of each sample at every step, ``"none"`` the first view."""
     views: int = 6
-    """Test-time views of the final pass, 1 to 6; 1 = the image as it is. On features at most all of them."""
+    """Views of each image in the final pass, 1 to 6; 1 = the image as it is. On features: at most all of them."""
     precision: str = "float32"
     """``"float32"`` or ``"bfloat16"`` (automatic mixed precision, CUDA only; ignored on the CPU)."""
     compile: bool = False
     """Compile the network with ``torch.compile`` (CUDA only, needs a C compiler; ignored on the CPU)."""
     resident: str = "auto"
-    """``"yes"``: all images on the device as uint8; ``"no"``: streamed; ``"auto"``: whichever fits."""
+    """``"yes"``: all images are on the device as uint8; ``"no"``: streamed; ``"auto"``: all if they fit."""
 
     def __post_init__(self) -> None:
         problems = self.problems()

@@ -34,9 +34,9 @@ class UMNConfig(LoopConfig):
     known_noise_rate: float | None = None
     """Share of wrong labels, for ``m_vae`` and ``self_paced`` only; UMN needs none."""
     rotations: int = 2
-    """Models, each of which has another part of the labels hidden and judges that part; 1 hides nothing."""
+    """Number of models. Each judges one part of the labels and does not train on it; 1: no label is hidden."""
     labeled_share: float | None = None
-    """Labeled part of a batch; None: as in the samples, at least 0.05 (the paper's 5 of 100)."""
+    """Labeled share of a batch; None: as in the samples, at least 0.05 (the paper's 5 of 100)."""
 
     label_loss: str = "log"
     """``"linear"`` (paper): f·q(given). ``"log"``: f·log q(given), learns faster, memorises more."""
@@ -57,7 +57,7 @@ class UMNConfig(LoopConfig):
     width: int = 128
     """First channels of ``umn13`` (published: 128)."""
     y_chunk: int = 32
-    """Classes at a time in the exact sum over y. The sum's memory: 13 kB for each of batch_size * y_chunk rows of
+    """Classes computed together in the sum over y. The sum's memory: 13 kB for each of batch_size * y_chunk rows of
     the M2 networks, and 4 * latent_b bytes for each of batch_size * K draws of z_b, which are made at once.
     Measured at batch 128: a step has 55 MB of tensors at 32 classes and 91 MB at 1,000 (1.4 GB unchunked)."""
 
@@ -67,17 +67,17 @@ class UMNConfig(LoopConfig):
     reconstruction_variance: float = 0.1
     """Fixed variance of the Gaussian p(x | z_a) [assumption]."""
     decoded_side: int | None = 32
-    """Larger images are reconstructed at this many pixels on the longer side (area average); None: as they
+    """Larger images are reconstructed with this many pixels on the longer side (area average); None: as they
     are (paper)."""
     standardized: bool = True
-    """Networks see standardised images; the paper's see [0, 1]. The reconstruction is always of [0, 1]."""
+    """Networks get standardised images; the paper's get [0, 1]. The reconstruction is always of [0, 1]."""
 
     gamma: float | None = None
     """γ, decay of the guider; None: an average over about 1.5 epochs, 0.9 to 0.999 (the paper has none)."""
     epsilon_floor: float = 1e-2
     """ε is raised to this before its weight is taken (f = 6.8 at 10 classes); it is 0 at the first step."""
     allow_negative_weight: bool = False
-    """Let f(ε) fall below 0 for ε above (K-1)/K, which pushes away from the given label."""
+    """Let f(ε) be negative for ε above (K-1)/K; this pushes the network away from the given label."""
     epsilon_pass: str = "train"
     """The learner's probability in ε during training: ``"train"`` (the step's own forward at the posterior
     mean) or ``"deterministic"`` (one more forward without dropout and noise)."""

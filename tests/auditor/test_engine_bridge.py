@@ -43,7 +43,7 @@ def test_configs__an_unknown_name_is_answered_with_the_nearest(
 
 
 def test_configs__settings_of_an_engine_that_is_not_chosen_are_refused() -> None:
-    with pytest.raises(AuditFailedError, match="l2b has settings and is not chosen"):
+    with pytest.raises(AuditFailedError, match="l2b has settings but is not chosen"):
         engine_bridge.configs(["umn"], "quick", {"l2b": {"epochs": 3}})
 
 
@@ -63,5 +63,5 @@ def test_settings_of__every_field_has_its_meaning_and_defaults(engine: str, on_f
 def test_settings_of__a_meaning_is_the_text_below_the_field() -> None:
     found = {one.name: one for one in engine_bridge.settings_of("l2b")}
     assert found["meta_batch_size"].meaning.startswith("Samples of a meta batch")
-    assert found["batch_size"].meaning.startswith("Samples a step")
+    assert found["batch_size"].meaning.startswith("Samples per step")
     assert (found["epochs"].kind, found["weights"].kind) == ("a whole number", "text or null")

@@ -166,7 +166,7 @@ def no_verdict_is_lost_while_the_server_is_away(page: Any, server: Server) -> No
     sample = int(page.locator("[data-testid=card]").get_attribute("data-sample"))
     server.kill()
     page.keyboard.press("e")
-    page.get_by_text("kept in this browser and sent as soon as it is back").wait_for(timeout=WAIT_MS)
+    page.get_by_text("kept in this browser and sent when the server answers again").wait_for(timeout=WAIT_MS)
     assert sample not in standing()
     server.start()
     wait_until(lambda: standing().get(sample) == "exclude", "the verdict that waited in the browser")

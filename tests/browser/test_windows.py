@@ -52,7 +52,7 @@ def test_verify__undo_after_a_reload_goes_back_over_every_verdict(browser: Any, 
         )
         wait_until(lambda number=number: list(blind()) == draw.sample_ids[:number], "one verdict less", 30)
     page.keyboard.press("z")
-    page.get_by_text("There is nothing of yours to undo here").wait_for(timeout=WAIT_MS)
+    page.get_by_text("You have no verdict to undo here").wait_for(timeout=WAIT_MS)
     press(page, "e")
     wait_until(
         lambda: blind() == {draw.sample_ids[0]: ("exclude", None)}, "the first sample judged again", 30

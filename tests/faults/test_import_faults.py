@@ -184,7 +184,7 @@ def test_import_dataset__worker_that_is_ended_from_outside_is_explained(tmp_path
     children[0].kill()
     out, errors = process.communicate(timeout=60)
     assert process.returncode == 1, errors
-    assert "a decoding process was ended from outside" in out
+    assert "a decoding process was stopped by the system" in out
     assert left_behind() == []
 
 

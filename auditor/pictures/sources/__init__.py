@@ -49,7 +49,7 @@ KINDS = "a folder of class folders, a CSV or TSV, a Parquet file, a zip, fiftyon
 
 
 def open_source(source: str | Path, options: SourceOptions, scratch: Path | None = None) -> Source:
-    """Recognise a source and read what stands before its first row.
+    """Recognise a source and read what comes before its first row.
 
     ``scratch`` is a folder that a zip's Parquet files may be unpacked into.
 
@@ -89,7 +89,7 @@ def _open_path(path: Path, options: SourceOptions, scratch: Path | None) -> Sour
         return ParquetSource([path], path, options)
     if suffix == ".zip":
         return _open_zip(path, options, scratch)
-    raise ImportRefusedError(f"{path} is of no kind that can be imported; name {KINDS}.")
+    raise ImportRefusedError(f"{path} cannot be imported; name {KINDS}.")
 
 
 def _open_folder(path: Path, options: SourceOptions) -> Source:
@@ -137,7 +137,7 @@ def _refuse_columns(source: str, why: str, options: SourceOptions) -> None:
     for field, column in named.items():
         if column is not None:
             raise ImportRefusedError(
-                f"{source} has no column {printable(column, 60)!r}: {why}; name no column, or name a table.",
+                f"{source} has no column {printable(column, 60)!r}: {why}; leave it out, or import a table.",
                 field=field,
             )
 

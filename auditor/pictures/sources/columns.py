@@ -67,11 +67,11 @@ def choose_column(
     found = find_column(columns, usual)
     if found is None and looks_like_data(columns):
         raise ImportRefusedError(
-            f"{file} has no column that is plainly the {role}: {DATA_AS_HEADER}. {listed(columns)}"
+            f"{file} has no column that is clearly the {role}: {DATA_AS_HEADER}. {listed(columns)}"
         )
     if found is None:
         raise ImportRefusedError(
-            f"{file} has no column that is plainly the {role}; name the right one. {listed(columns)}",
+            f"{file} has no column that is clearly the {role}; name the right one. {listed(columns)}",
             field=f"{role}_column",
         )
     return found
@@ -86,7 +86,7 @@ def is_trusted(cell: object) -> bool:
     is_missing = cell is None or (isinstance(cell, float) and cell != cell)
     word = "" if is_missing else str(cell).strip().lower()
     if word not in TRUE_WORDS | FALSE_WORDS:
-        raise ValueError(f"trusted is {printable(word, 40)!r}; write true, false or nothing")
+        raise ValueError(f"trusted is {printable(word, 40)!r}; write true or false, or leave it empty")
     return word in TRUE_WORDS
 
 
@@ -110,5 +110,5 @@ def columns_taken(info: SourceInfo) -> str:
     other = [name for name in info.columns if name.strip().lower() in LABEL_NAMES and name not in taken]
     sentence = f"{images}{label}."
     if other and not info.is_own_export:
-        sentence += f" Not taken: {printable(', '.join(other))}; name another column of labels to take it."
+        sentence += f" Not used: {printable(', '.join(other))}; name another column of labels to use it."
     return sentence[0].upper() + sentence[1:]

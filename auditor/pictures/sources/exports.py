@@ -50,7 +50,7 @@ def several_labels(review: Mapping[str, str]) -> list[str]:
 
 
 def classes_named(review: Mapping[str, str] | None) -> list[str]:
-    """Every class that a decision names: it may stand in no given label."""
+    """Every class that a decision names; a class may be missing among the given labels."""
     if review is None:
         return []
     corrected = [review["cleaned_label"]] if review["review_decision"] == RELABEL else []

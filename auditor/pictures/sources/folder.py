@@ -71,12 +71,10 @@ class FolderSource:
 
     def _row(self, location: str, inner: str, parts: list[str], depth: int) -> SourceRow | Problem:
         if len(parts) < depth + 2:
-            return Problem(inner, None, "lies beside the class folders; move it into the folder of its class")
+            return Problem(inner, None, "is next to the class folders; move it into the folder of its class")
         label = parts[depth].strip()
         if not label:
-            return Problem(
-                inner, None, "lies in a folder whose name is blank; name the folder after its class"
-            )
+            return Problem(inner, None, "is in a folder whose name is blank; name the folder after its class")
         if has_broken_text(inner):
             return Problem(printable(inner), None, "has a name that is not valid text; rename the file")
         split = parts[0] if self.has_splits else None

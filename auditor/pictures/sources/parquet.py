@@ -1,7 +1,7 @@
 """Parquet in the layout of Hugging Face ``datasets``: encoded images in a column, labels as class numbers.
 
 A table of paths works too. Several files of one set (``train-00000-of-00004.parquet``) are one source. Bytes
-are read in small batches and never held all at once.
+are read in small batches and never held all together.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ParquetSource:
             true = choose_column(name, columns, "true-label", true, ())
         path = image_column(name, schema, options.path_column)
         self._layout = layout_of(schema, path)
-        # A column that would not be found by itself stands in every location.
+        # Every location names a column that would not be found by itself.
         self._column_mark = f":{path}" if options.path_column is not None else ""
         self._images = images_at(options.root, files[0].parent) if self._layout == "path" else None
         own = is_own_export(columns)
@@ -175,7 +175,9 @@ class ParquetSource:
             return names[number]
         label = _text(value).strip() or None
         if label is not None and names is not None and label not in names:
-            raise ValueError(f"{column} is {printable(label, 60)!r}, which is no declared class; correct it")
+            raise ValueError(
+                f"{column} is {printable(label, 60)!r}, which is not a declared class; correct it"
+            )
         return label
 
     def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
@@ -206,7 +208,7 @@ class ParquetSource:
             yield from open_parquet(file).iter_batches(batch_size=size, columns=columns)
         except (pa.ArrowException, OSError) as error:
             raise ImportRefusedError(
-                f"{file} is damaged ({printable(str(error), 100)}); get it again."
+                f"{file} is damaged ({printable(str(error), 100)}); download or copy it again."
             ) from error
 
     def _refuse_other_schemas(self, schema: pa.Schema) -> None:

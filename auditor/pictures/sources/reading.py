@@ -45,7 +45,7 @@ def read_bytes(root: str, location: str) -> bytes:
         if os.path.isdir(root):
             return _below_folder(root, location)
         if not os.path.exists(root):
-            raise UnreadableError("cannot be read because its root is gone")
+            raise UnreadableError("cannot be read because its root does not exist any more")
         return _zip_member(root, location)
     except (ImportRefusedError, pa.ArrowException) as error:
         raise UnreadableError(str(error)) from error
@@ -65,7 +65,7 @@ def _below_folder(root: str, location: str) -> bytes:
         if isinstance(error, UnreadableError):
             raise
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise UnreadableError(f"cannot be read ({reason}); check that it is there and readable") from error
+        raise UnreadableError(f"cannot be read ({reason}); check that it exists and is readable") from error
 
 
 def _split(location: str) -> tuple[str, int, str | None]:
@@ -136,7 +136,7 @@ def _from_row_group(key: tuple[str, float, int, str | None], group: int, row: in
             images = batch.column(0).field("bytes") if layout == "struct" else batch.column(0)
             return images[row].as_py() or b""
         row -= batch.num_rows
-    raise UnreadableError(f"{Path(key[0]).name} is damaged; get it again")
+    raise UnreadableError(f"{Path(key[0]).name} is damaged; download or copy it again")
 
 
 @functools.lru_cache(maxsize=1)

@@ -33,7 +33,7 @@ def images_at(root: str | None, default: Path) -> Images:
 
 
 class ParquetImages:
-    """Images inside one Parquet file, found by the path that stands beside their bytes, or by ``#ROW``."""
+    """Images inside one Parquet file, found by the path stored with their bytes, or by ``#ROW``."""
 
     def __init__(self, file: Path) -> None:
         """Read the paths.

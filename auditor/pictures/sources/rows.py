@@ -98,7 +98,7 @@ class Source(Protocol):
     """Files that were passed over because they are no images, filled by ``rows``."""
 
     def rows(self) -> Iterator[SourceRow | Problem]:
-        """Every sample in input order, and every problem where it stands."""
+        """Every sample in input order, and every problem at its place."""
 
     def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
         """What a decoding worker needs for each location, in the same order."""

@@ -105,7 +105,7 @@ def _load(root: str) -> Any:
         return getattr(datasets, name)(folder, download=False, **choice)
     except (RuntimeError, OSError, ValueError, EOFError) as error:
         raise ImportRefusedError(
-            f"the files of torchvision:{name} are not complete in {folder}; get them once with "
+            f"the files of torchvision:{name} are not complete in {folder}; download them once with "
             f"torchvision.datasets.{name}({folder!r}, download=True) on a machine with internet access."
         ) from error
 

@@ -74,12 +74,12 @@ class FolderTree:
                 continue
             if not self.is_inside(location, is_link=stat.S_ISLNK(mode)):
                 raise PathError(
-                    f"is a link that leads out of {self.root}; copy the file there or set another root"
+                    f"is a link to a place outside {self.root}; copy the file there or set another root"
                 )
             if not os.path.isfile(full):
                 raise PathError("is a folder or a special file, not an image; correct the path")
             return location
-        raise MissingError(f"does not exist below {self.root}; correct the path or set another root")
+        raise MissingError(f"does not exist in {self.root}; correct the path or set another root")
 
     def walk(self) -> Iterator[tuple[str, str | None]]:
         """See ``Tree``; links to folders are not followed, for they may turn in circles."""
@@ -97,7 +97,7 @@ class FolderTree:
             if entry.name in NOISE or entry.name.startswith("."):
                 continue
             if entry.is_symlink() and not self.is_inside(location, is_link=True):
-                yield location, f"is a link that leads out of {self.root}; copy it there or remove the link"
+                yield location, f"is a link to a place outside {self.root}; copy it there or remove the link"
             elif entry.is_dir(follow_symlinks=False):
                 yield from self._walk(location)
             elif entry.is_dir():
@@ -127,7 +127,7 @@ class FolderTree:
         for root in (self.root, self._real_root):
             if text.startswith(root.rstrip("/") + "/"):
                 return checked_relative(text[len(root.rstrip("/")) + 1 :])
-        raise MissingError(f"lies outside {self.root}; set the root to a folder that holds all images")
+        raise MissingError(f"is outside {self.root}; set the root to a folder that holds all images")
 
 
 class ZipTree:
@@ -271,7 +271,7 @@ def _unusable(info: zipfile.ZipInfo) -> str | None:
     except PathError:
         return "leaves the zip (an absolute path or '..'); zip the folder again without it"
     if "\\" in name or clean != name:
-        return f"has a name that is no plain relative path ({printable(name, 60)}); zip the folder again"
+        return f"has a name that is not a plain relative path ({printable(name, 60)}); zip the folder again"
     if stat.S_ISLNK(info.external_attr >> 16):
         return "is a link, not a file; zip the file itself"
     if info.flag_bits & 0x1:

@@ -122,9 +122,7 @@ def test_add__a_full_disk_leaves_the_earlier_predictions(audited: tuple[Digits, 
 
 def test_forget__names_what_exists(audited: tuple[Digits, int], tmp_path: Path) -> None:
     digits, _ = audited
-    with pytest.raises(
-        NotFoundError, match="no predictions of 'mine'; it has none, --pred-probs hands some in"
-    ):
+    with pytest.raises(NotFoundError, match="no predictions of 'mine'; it has none, --pred-probs adds some"):
         own_models.forget("digits", "mine")
     own_models.add("digits", write_table(tmp_path / "theirs.v2.csv", sure_of(digits.true_labels)))
     with pytest.raises(NotFoundError, match=r"no predictions of '\.\./mine'; it has those of theirs\.v2\."):
@@ -180,7 +178,7 @@ def test_add__columns_of_a_class_are_missing(table: Path) -> None:
 @pytest.mark.parametrize(
     ("cell", "message"),
     [
-        ("high", r"sample 0 \(images/0000\.png\) has 'high' in column 'p/0', which is no probability"),
+        ("high", r"sample 0 \(images/0000\.png\) has 'high' in column 'p/0', which is not a probability"),
         ("", r"sample 0 \(images/0000\.png\) has '' in column 'p/0'.*fill in all classes of a row"),
         ("inf", r"sample 0 \(images/0000\.png\) has 'inf' in column 'p/0'"),
         ("3.5", r"column:p/: sample 0 \(images/0000\.png\) sums to 3\.59.*\(1 such rows\).*apply softmax"),

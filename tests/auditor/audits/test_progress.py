@@ -137,7 +137,7 @@ def test_progress__a_queue_speaks_for_itself(audited: tuple[Digits, int]) -> Non
     assert "in this queue, " in part.advice
     assert part.advice.split("; ")[1] != whole.advice.split("; ")[1]
     nothing = progress.progress(DATASET, audit_id, queue=rows.head(0))
-    assert nothing.advice.endswith("; nothing undecided is in this queue.")
+    assert nothing.advice.endswith("; this queue has no undecided suspect.")
 
 
 def test_progress__a_share_is_never_a_certainty_that_rounding_made(audited: tuple[Digits, int]) -> None:

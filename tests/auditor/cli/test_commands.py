@@ -134,7 +134,9 @@ def test_out__a_place_that_cannot_be_written_is_one_line(
     code, out, err = run(*args)
     assert (code, out, err.count("\n")) == (1, "", 1)
     place = re.escape(args[args.index("--out") + 1])
-    assert re.fullmatch(rf"auditor: {place} cannot be written \(.+\); name another place with --out.+\n", err)
+    assert re.fullmatch(
+        rf"auditor: {place} cannot be written \(.+\); choose another place with --out.+\n", err
+    )
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "folder.csv",
         "folder.html",
@@ -168,7 +170,7 @@ def test_audit__settings_and_background_run(audited: tuple[Digits, int], run: Ru
 def test_audit__wrong_setting_is_one_line(audited: tuple[Digits, int], run: Run) -> None:
     code, _, err = run("audit", "digits", "--set", "epochs=2")
     assert code == 1
-    assert "is not ENGINE.FIELD=VALUE" in err
+    assert "is not in the form" in err
 
 
 def test_audit__own_predictions_become_a_witness(
@@ -213,7 +215,7 @@ def test_simulate__says_who_finds_most_at_which_budget(audited: tuple[Digits, in
     code, out, err = run("simulate", "digits", *args)
     assert code == 0, err
     assert re.search(r"top 1%\s+top 2%\s+top 5%\s+top 10%\s+AUROC\s+avg precision\s+seconds", out)
-    assert re.search(r"Finds most when one looks at the least trusted labels: .+cross_entropy at 10% \(", out)
+    assert re.search(r"Finds most among the least trusted labels: .+cross_entropy at 10% \(", out)
     assert "real mistakes are harder to find" in out
     found = json.loads(run("simulate", "digits", *args, "--json")[1])
     assert found["kinds"][0]["kind"] == "second most likely class"

@@ -64,7 +64,7 @@ def test_reviewer__nobody_logged_in_names_the_option(
     assert run("verify", "digits", "--draw", "5", "--out", path)[0] == 0
     code, _, err = run(*args, *(() if args[0] == "fiftyone" else ("--apply", path)))
     assert code == 1
-    assert err == "auditor: Nobody is known to be logged in here; say who decided with --reviewer NAME.\n"
+    assert err == "auditor: Your login name is not known; say who decided with --reviewer NAME.\n"
 
 
 def test_reviewer__is_the_login_name_where_user_is_not_set(
@@ -100,12 +100,21 @@ def test_set__a_value_of_another_kind(audited: tuple[Digits, int], run: Run, set
     [
         (
             "audit digits --resume --preset paper --set l2b.epochs=1",
-            "--preset, --set does nothing beside --resume",
+            "--preset, --set has no effect together with --resume",
         ),
-        ("audit digits --resume --pred-probs nothing.csv --seed 1", "--seed does nothing beside --resume"),
-        ("verify digits --apply sample.csv --seed 1 --force", "--seed, --force does nothing beside --apply"),
-        ("verify digits --draw-id 1 --out new.csv --seed 1", "--seed does nothing beside --draw-id"),
-        ("export digits --out tree --force", "--force does nothing beside a folder; name a new folder"),
+        (
+            "audit digits --resume --pred-probs nothing.csv --seed 1",
+            "--seed has no effect together with --resume",
+        ),
+        (
+            "verify digits --apply sample.csv --seed 1 --force",
+            "--seed, --force has no effect together with --apply",
+        ),
+        ("verify digits --draw-id 1 --out new.csv --seed 1", "--seed has no effect together with --draw-id"),
+        (
+            "export digits --out tree --force",
+            "--force has no effect together with a folder; name a new folder",
+        ),
     ],
 )
 def test_options__that_would_be_ignored_are_refused(
@@ -134,7 +143,7 @@ def test_follow_audit__a_process_that_is_gone_is_told_in_words(audited: tuple[Di
     with session() as open_session:
         jobs.change(open_session, job_id, status="running", pid=ended.pid, host=jobs.this_host())
         audits.set_status(open_session, audit_id, "running")
-    with pytest.raises(AuditFailedError, match=r"ended without a word \(its process is gone\); `--resume`"):
+    with pytest.raises(AuditFailedError, match=r"ended too early \(its process is gone\); `--resume`"):
         output.follow_audit(audit_id)
 
 
@@ -239,7 +248,7 @@ def test_suspects__says_how_many_verified_labels_a_promise_leaves_out(
     as_little = {row["sample_id"] for row in ranked[: found["suspects"][-1]["rank"] + 1]} - set(listed)
     assert as_little
     assert as_little <= set(draw.sample_ids)
-    left_out = re.search(r"(\d+) more that are trusted as little are not listed", found["statement"])
+    left_out = re.search(r"(\d+) more have as little trust; they are not listed", found["statement"])
     assert left_out
     assert int(left_out[1]) >= len(as_little)
 

@@ -85,7 +85,9 @@ def test_serve__a_taken_port_is_named() -> None:
 
 @pytest.mark.parametrize("address", ["192.0.2.1", "no.such.host.invalid"])
 def test_serve__an_address_of_another_machine_is_named(address: str) -> None:
-    with pytest.raises(AuditorError, match=f"^{address} is no address of this machine; write --address 127"):
+    with pytest.raises(
+        AuditorError, match=f"^{address} is not an address of this machine; write --address 127"
+    ):
         serve.serve(port=free_port(), address=address)
 
 
@@ -94,5 +96,5 @@ def test_serve__a_reserved_port_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr("socket.socket.bind", bind)
-    with pytest.raises(AuditorError, match="^Port 80 is reserved for the administrator; choose another"):
+    with pytest.raises(AuditorError, match="^Port 80 can be used by the administrator only; choose another"):
         serve.serve(port=80)

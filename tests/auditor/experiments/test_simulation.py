@@ -84,7 +84,7 @@ def test_tournament__one_trial_tells_nothing():
     assert one.table["too_small_to_tell"].tolist() == [False, True]
     assert np.isnan(one.table["behind_low"]).all()
     assert one.winners[0].too_small_to_tell == ("b",)
-    assert "One trial tells no interval; --seeds 3 does." in one.sentence
+    assert "One trial gives no interval; --seeds 3 does." in one.sentence
 
 
 def test_tournament__kinds_are_no_replicates_of_each_other():
@@ -118,7 +118,7 @@ def test_tournament__nobody_wins_where_nothing_is_found():
 
 
 def test_tournament__refuses_unfair_games():
-    with pytest.raises(AuditFailedError, match="no trial was played"):
+    with pytest.raises(AuditFailedError, match="no trial was run"):
         tournament([])
     with pytest.raises(AuditFailedError, match="b missed some trials"):
         tournament([trial("a", 0, 0.9), trial("b", 0, 0.6), trial("a", 1, 0.9)])

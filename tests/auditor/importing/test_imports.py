@@ -117,7 +117,7 @@ def test_import_dataset__damaged_image_refuses_everything(tmp_path: Path, damage
     root = write_folder(tmp_path / "set", 20)
     (root / "1" / damage).write_bytes(DAMAGED[damage])
     with pytest.raises(
-        BadRowsError, match=rf"^1/{damage}: .*\. Mend them, or leave those rows out\.$"
+        BadRowsError, match=rf"^1/{damage}: .*\. Correct them, or leave those rows out\.$"
     ) as got:
         import_dataset(root, name="digits")
     assert got.value.count == 1
@@ -312,9 +312,8 @@ def test_import_dataset__duplicates_and_conflicts(tmp_path: Path) -> None:
         found = datasets.conflicts(session, dataset.id)
     assert set(found.filepath) == {"a/3.png", "a/5.png", "b/copy.bmp", "b/jpeg.jpg"}
     assert set(found[found.is_certain].filepath) == {"a/3.png", "b/copy.bmp"}
-    assert (
-        "1 picture has different labels on copies that are the same to the last pixel"
-        in conflict_sentence(found)
+    assert "1 picture has different labels on copies that are identical in every pixel" in conflict_sentence(
+        found
     )
 
 
@@ -335,7 +334,7 @@ def test_import_dataset__a_copy_with_its_own_label_makes_no_conflict_certain(tmp
     assert not found.is_certain.any()
     assert report.duplicates["certain_conflicts"] == 0
     assert conflict_sentence(found) == (
-        "1 group of duplicates carries different labels, but none on copies that are the same to the last pixel: "
+        "1 group of duplicates carries different labels, but none on copies that are identical in every pixel: "
         "look at these."
     )
 

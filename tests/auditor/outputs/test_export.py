@@ -307,7 +307,7 @@ def test_import__says_which_columns_it_took(home: Path, tmp_path: Path) -> None:
     report = imports.import_dataset(tmp_path / "set" / "both.csv", name="both", image_size=8, workers=1)
     assert report.notes[0] == (
         "Images from the column 'filepath', labels from the column 'given_label'. "
-        "Not taken: label, Class; name another column of labels to take it."
+        "Not used: label, Class; name another column of labels to use it."
     )
     path = tmp_path / "set" / "out.csv"
     export.export("both", path)

@@ -92,7 +92,7 @@ def test_before_after__cleaning_many_wrong_labels_helps(audited: tuple[Digits, i
 
 def test_before_after__refuses_to_conclude_from_nothing(audited: tuple[Digits, int]) -> None:
     digits, _ = audited
-    with pytest.raises(AuditFailedError, match="0 verified rows are too few to tell"):
+    with pytest.raises(AuditFailedError, match="0 verified rows are too few to compare"):
         before_after.before_after("digits", seeds=(0,), options=FAST)
     verify_truthfully(digits, 60)
     with pytest.raises(AuditFailedError, match="No decision changes a label"):
@@ -107,7 +107,7 @@ def test_compare__says_before_training_how_little_differs(audited: tuple[Digits,
     decisions.decide(1, outside, "relabel", label=label, reviewer="ada")
     code, out, err = run("compare", "digits", "--seeds", "1", "--set", "epochs=1", "--set", "network=mlp")
     assert code == 0
-    assert "1 training label differs; 60 rows held out. So few will hardly show a difference" in err
+    assert "1 training label differs; 60 rows held out. So few changes will hardly show a difference" in err
     assert "1 training label differs; 60 rows were held out." in out
 
 

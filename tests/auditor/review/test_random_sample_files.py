@@ -247,7 +247,7 @@ def test_csv__formulas_are_disarmed_and_come_back_with_or_without_the_quote(
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        ("note.txt/sample.csv", r"sample.csv cannot be written \(.+note.txt\); name another place"),
+        ("note.txt/sample.csv", r"sample.csv cannot be written \(.+note.txt\); choose another place"),
         ("there.csv", "there.csv exists; choose another name or pass --force"),
         ("sample.xlsx", "the file's kind is unknown; use .csv or .tsv"),
     ],

@@ -280,7 +280,7 @@ def test_combine__structured_noise_shows_in_the_disagreement():
     [
         ([], "no witness"),
         ([Witness("a", np.ones(3))], r"'a' scores \(3,\), expected \(4,\)"),
-        ([Witness("a", np.ones(4)), Witness("a", np.ones(4))], "share a name"),
+        ([Witness("a", np.ones(4)), Witness("a", np.ones(4))], "have the same name"),
         (
             [Witness("a", np.ones(4), np.ones((4, 3), np.float32) / 3)],
             r"predicts \(4, 3\), expected \(4, 2\)",

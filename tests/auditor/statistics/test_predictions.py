@@ -140,10 +140,10 @@ def test_probabilities_from_array__in_the_order_of_the_dataset(tmp_path):
 @pytest.mark.parametrize(
     ("array", "message"),
     [
-        (np.full((3, 7), 1 / 7), r"mine holds an array of shape \(3, 7\); hand in 3 rows.* and 2 columns"),
-        (np.full((2, 2), 0.5), r"shape \(2, 2\); hand in 3 rows, one a sample"),
+        (np.full((3, 7), 1 / 7), r"mine holds an array of shape \(3, 7\); give 3 rows.* and 2 columns"),
+        (np.full((2, 2), 0.5), r"shape \(2, 2\); give 3 rows, one per sample"),
         (np.full(3, 1.0), r"holds an array of shape \(3,\)"),
-        (np.array([["a", "b"]] * 3), r"mine holds <U1; hand in numbers"),
+        (np.array([["a", "b"]] * 3), r"mine holds <U1; give numbers"),
         (np.full((3, 2), np.nan), r"all cells are empty"),
         (np.array([[0.5, 0.5], [np.nan, 1.0], [1.0, 0.0]]), r"row 1 has an empty or infinite"),
     ],

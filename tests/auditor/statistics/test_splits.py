@@ -141,7 +141,7 @@ def test_splits__of_a_folder_from_import_to_export(
     )
     code, _, err = run("suspects", "digits", "--split", "dev")
     assert code == 1
-    assert "no split 'dev'; there are train, test" in err
+    assert "no split 'dev'; its splits are train, test" in err
     with pytest.raises(NotFoundError, match="no split"):
         statements.suspects(audit, top=1, max_fdr=0.1, split="dev")
 
@@ -187,7 +187,7 @@ def test_splits__a_promise_is_about_all_flags(parted: tuple[Digits, int]) -> Non
     assert sum(one.total for one in parts.values()) == everything.total
     for name, one in parts.items():
         assert one.total == len(one.page)
-        assert f"{one.total:,} of them are in {name}; of these alone nothing is promised" in one.statement
+        assert f"{one.total:,} of them are in {name}; nothing is promised about these alone" in one.statement
 
 
 @pytest.mark.usefixtures("home")
@@ -202,6 +202,6 @@ def test_export_tree__refuses_what_would_mix_splits_and_classes(tmp_path: Path) 
     table["split"] = "fold/1"
     table.to_csv(digits.table, index=False)
     imports.import_dataset(digits.table, name="folds", image_size=16, workers=1)
-    with pytest.raises(ExportRefusedError, match="Split 'fold/1' cannot be a folder's name"):
+    with pytest.raises(ExportRefusedError, match="Split 'fold/1' cannot be the name of a folder"):
         export.export_tree("folds", tmp_path / "tree")
     assert not list(tmp_path.glob("*tree*"))

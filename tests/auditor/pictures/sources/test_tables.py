@@ -56,7 +56,7 @@ def test_rows__trusted_and_split(tmp_path: Path, images: list[tuple[str, str]]) 
     assert [row.split for row in found] == ["train", None, "test", "test", "test"]
     bad = (images[3][0], "a", "maybe", "")
     assert problems_of(table(tmp_path, bad, header=header)) == [
-        "labels.csv, row 2: trusted is 'maybe'; write true, false or nothing"
+        "labels.csv, row 2: trusted is 'maybe'; write true or false, or leave it empty"
     ]
 
 
@@ -89,12 +89,12 @@ def test_rows__wrong_encoding_names_the_row(tmp_path: Path, images: list[tuple[s
     ("path", "text"),
     [
         ("../secret.png", r"leaves the root by '\.\.'; set the root"),
-        ("/etc/passwd", r"lies outside .*; set the root"),
+        ("/etc/passwd", r"is outside .*; set the root"),
         ("C:\\pictures\\a.png", "is an absolute path"),
-        ("link.png", "is a link that leads out of"),
-        ("linked/a.png", "is a link that leads out of"),
+        ("link.png", "is a link to a place outside"),
+        ("linked/a.png", "is a link to a place outside"),
         ("images", "is a folder or a special file"),
-        ("images/none.png", r"does not exist below .*; correct the path or set another root"),
+        ("images/none.png", r"does not exist in .*; correct the path or set another root"),
         ("", "names no file; fill in the path"),
         ("https://example.org/a.png", "is a web address; download"),
         ("images/\x00.png", "names no file"),
@@ -168,9 +168,9 @@ def test_rows__open_quote_is_refused(tmp_path: Path) -> None:
         (
             "name,label\na,b\n",
             {},
-            r"no column that is plainly the path; name the right one\. Its columns are: name, label",
+            r"no column that is clearly the path; name the right one\. Its columns are: name, label",
         ),
-        ("path,kind\na,b\n", {}, "no column that is plainly the label; name the right one"),
+        ("path,kind\na,b\n", {}, "no column that is clearly the label; name the right one"),
         ("path,label\na,b\n", {"label_column": "lable"}, r"has no column 'lable'; did you mean 'label'\?"),
         (
             "path,label\na,b\n",

@@ -106,7 +106,8 @@ Begin = Callable[[FloatArray, Tensor, int], Training]
 
 
 class ScheduleSearch:
-    """One search. ``state`` is plain values and tensors, saved with ``save`` after every epoch.
+    """One search. ``state`` is plain values and tensors, saved with ``save`` after every epoch; given to a fresh
+    search it goes on from there.
 
     Args:
         config: how to search.
@@ -114,7 +115,6 @@ class ScheduleSearch:
         labeled: int64, all rows with a label: what the warm-up trains on where there is no search.
         seed: of the draws.
         begin: starts a training.
-        state: ``ScheduleSearch.state`` of an interrupted run, or None.
     """
 
     def __init__(
@@ -124,13 +124,12 @@ class ScheduleSearch:
         labeled: Tensor,
         seed: int,
         begin: Begin,
-        state: dict[str, Any] | None,
     ) -> None:
         self._config, self._split, self._labeled, self._seed = config, split, labeled, seed
         self._begin = begin
         self._recorder: Recorder
         self._save: Callable[[], None] | None
-        self.state: dict[str, Any] = state or {
+        self.state: dict[str, Any] = {
             "warmups": {},
             "noise_rate": None,
             "trials": [],

@@ -232,14 +232,6 @@ class SignalSpec:
     """One sentence for people: what it says and what it does not."""
     high_means: str
     """``"suspect"``, ``"clean"``, or ``"neither"`` where measurements found no direction."""
-    published_high_means: str | None = None
-    """How its paper reads it, ``"suspect"`` or ``"clean"``; None: as ``high_means``. Measures the paper's
-    claim, and never turns what people see. Both open (None and ``"neither"``): the paper does not say."""
-
-    @property
-    def as_published(self) -> str:
-        """How its paper reads a high value: ``"suspect"``, ``"clean"``, or ``"neither"`` where it does not say."""
-        return self.published_high_means or self.high_means
 
 
 class Checkpoint(Protocol):
@@ -281,7 +273,6 @@ class EngineSpec:
     """Frozen dataclass with ``preset(name)`` for ``quick``, ``standard`` and ``paper``."""
     train: Train
     signals: Mapping[str, SignalSpec]
-    uses_trusted: bool
     needs_features: bool = False
     """Works in the feature space of a backbone only, never on images."""
 

@@ -29,7 +29,13 @@ from torch import Tensor
 
 from benchmarks import images
 from benchmarks.noise import make_noise
-from benchmarks.papers.s2e_rivals import SPACES, SharedWeightsRule, search_with_hyperband
+from benchmarks.papers.s2e_rivals import (
+    OPTUNA_RULES,
+    SPACES,
+    SharedWeightsRule,
+    search_with_hyperband,
+    search_with_optuna,
+)
 from engines.contract import TrainingData
 from engines.coteaching.config import CoteachingConfig
 from engines.coteaching.s2e import RULES, Ledger, SearchResult, Trial, search_schedule
@@ -39,7 +45,7 @@ from engines.shared.device import versions
 from engines.shared.run import Run
 
 RESULTS = Path(__file__).resolve().parent.parent / "results" / "s2e_spaces.json"
-ALL_RULES = (*RULES, "hyperband", "asng")
+ALL_RULES = (*RULES, *OPTUNA_RULES, "hyperband", "asng")
 NOISES = {
     "symmetric 20 %": ("sym_excl", 0.2),
     "symmetric 50 %": ("sym_excl", 0.5),
@@ -168,7 +174,8 @@ def run_cell(bench: Bench, space: str, rule: str, iterations: int, samples: int,
         trials = tuple(Trial(trial.x, trial.accuracy) for trial in tried)
         result = SearchResult(Trial(best.x, best.accuracy), trials, ())
     else:
-        result = search_schedule(
+        search = search_with_optuna if rule in OPTUNA_RULES else search_schedule
+        result = search(
             SPACES[space],
             Ledger(lambda x: evaluate([x], bench.epochs)[0]),
             rule=rule,

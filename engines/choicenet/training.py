@@ -389,5 +389,4 @@ SPEC = EngineSpec(
             "neither",
         ),
     },
-    uses_trusted=False,
 )

@@ -57,7 +57,7 @@ class CoteachingConfig(LoopConfig):
     space: str = "paper"
     """``paper``: S2E's space as printed; ``code``: as coded; ``co``: Eq. 4 with its three numbers free."""
     search_rule: str = "newton"
-    """``newton`` (S2E), ``natural``, ``gradient``, ``random``, ``tpe`` or ``cmaes``."""
+    """``newton`` (S2E), ``natural``, ``gradient`` or ``random``."""
     search_iterations: int = 3
     """M: times theta moves; published 7 to 20."""
     search_samples: int = 4

@@ -7,8 +7,8 @@ depends on the offset of fbar. The search is handed "train under this schedule" 
 network.
 
 Rules, at an equal price in trainings: ``newton`` is S2E; ``natural`` and ``gradient`` share its estimates;
-``random`` draws from the uniform start; ``tpe`` and ``cmaes`` are Optuna's samplers over the unit cube. Hyperband
-and ASNG, which the paper compares with, are in ``benchmarks/papers/s2e_spaces.py``: their loops are not this one.
+``random`` draws from the uniform start. What else the paper compares with (TPE, CMA-ES, Hyperband, ASNG) is in
+``benchmarks/papers/s2e_rivals.py``: their loops are not this one.
 
 Resuming: every rule is a deterministic function of its seed and of the values it was told, so a killed search
 is run again with the recorded values answering first (``Ledger``) and ends where it would have ended.
@@ -27,14 +27,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import optuna
 from scipy.special import polygamma, psi
 
 from engines.contract import EngineError
 from engines.coteaching.schedules import PARAMETER_FLOOR, FloatArray, ScheduleSpace
 
 RELAXATION_RULES = ("newton", "natural", "gradient")
-RULES = (*RELAXATION_RULES, "random", "tpe", "cmaes")
+RULES = (*RELAXATION_RULES, "random")
 DEFAULT_STEP_SIZE = {"newton": 3.0, "natural": 1.0, "gradient": 2.0}
 """delta by rule: the best of three tried each on the curve-fitting search of the tests (20 seeds)."""
 
@@ -133,9 +132,6 @@ def search_schedule(
     """
     if rule not in RULES:
         raise ValueError(f"search rule {rule!r} is unknown; choose one of {', '.join(RULES)}.")
-    if rule in ("tpe", "cmaes"):
-        means = _search_with_optuna(space, ledger, rule, iterations, samples, seed)
-        return SearchResult(ledger.best(), tuple(ledger.trials), tuple(means))
     relaxation, means = Relaxation.of(space), []
     theta = relaxation.uniform()
     delta = DEFAULT_STEP_SIZE.get(rule) if step_size is None else step_size
@@ -179,32 +175,6 @@ def relaxation_step(
     if rule == "natural":
         return natural_step(gradient, log_hessian)
     return legacy_gradient_step(gradient) if legacy else gradient
-
-
-def _search_with_optuna(
-    space: ScheduleSpace, ledger: Ledger, rule: str, iterations: int, samples: int, seed: int
-) -> list[float]:
-    """Optuna's TPE (one training at a time) or CMA-ES (K at a time) over the unit cube; means by iteration."""
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    total, at_once = iterations * samples, 1 if rule == "tpe" else samples
-    seed %= 2**32  # all that Optuna takes
-    sampler: optuna.samplers.BaseSampler
-    if rule == "tpe":
-        sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=max(2, total // 4))
-    else:
-        sampler = optuna.samplers.CmaEsSampler(seed=seed, popsize=max(4, samples))
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    cube: dict[str, optuna.distributions.BaseDistribution] = {
-        name: optuna.distributions.FloatDistribution(0.0, 1.0) for name in space.parameters
-    }
-    values: list[float] = []
-    while len(values) < total:
-        trials = [study.ask(cube) for _ in range(min(at_once, total - len(values)))]
-        for trial in trials:
-            x = space.from_unit_cube(np.array([trial.params[name] for name in space.parameters]))
-            values.append(ledger(x))
-            study.tell(trial, values[-1])
-    return [float(np.mean(part)) for part in np.array_split(values, iterations)]
 
 
 # --- the distribution of x: a Dirichlet and independent Betas ---------------------------------------------

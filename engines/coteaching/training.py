@@ -52,9 +52,14 @@ from engines.coteaching import rules
 from engines.coteaching.config import CoteachingConfig
 from engines.coteaching.rules import Choice
 from engines.coteaching.signals import SIGNALS, EpochLog, EpochOutcome, Tally, epoch_signals
-from engines.coteaching.trials import FoundSchedule, ScheduleSearch, estimate_noise_rate, split_rows
+from engines.coteaching.trials import (
+    FoundSchedule,
+    ScheduleSearch,
+    concentrated_share,
+    estimate_noise_rate,
+    split_rows,
+)
 from engines.meta.meta_set import draw_meta_batch
-from engines.metrics import concentrated_share
 from engines.shared.device import (
     autocast,
     compiled,
@@ -509,5 +514,4 @@ SPEC = EngineSpec(
     config_type=CoteachingConfig,
     train=train,
     signals=SIGNALS,
-    uses_trusted=True,
 )

@@ -37,7 +37,6 @@ SIGNALS = {
             "for learned labels, right or wrong, so it tells hard from easy rather than wrong from right."
         ),
         high_means="neither",
-        published_high_means="clean",
     ),
     "beta": SignalSpec(
         title="L2B weight of the pseudo-label β",
@@ -46,7 +45,6 @@ SIGNALS = {
             "all images that are already learned."
         ),
         high_means="neither",
-        published_high_means="suspect",
     ),
     "share": SignalSpec(
         title="L2B share α / (α + β)",

@@ -340,5 +340,4 @@ SPEC = EngineSpec(
     config_type=L2BConfig,
     train=train,
     signals=SIGNALS,
-    uses_trusted=True,
 )

@@ -1,4 +1,4 @@
-"""A run's state between epochs: as bytes, in memory, and recognised as belonging to this run."""
+"""A run's state between epochs: as bytes, and recognised as belonging to this run."""
 
 from __future__ import annotations
 
@@ -45,23 +45,6 @@ def deserialize_state(data: bytes) -> dict[str, Any]:
             f"the checkpoint holds a {type(state).__name__}, not a state; delete it to start the run over."
         )
     return state
-
-
-class MemoryCheckpoint:
-    """Keeps the last state in memory, serialized, so that training on does not change it."""
-
-    def __init__(self) -> None:
-        self.data: bytes | None = None
-        self.num_saves = 0
-
-    def load(self) -> dict[str, Any] | None:
-        """The last saved state, or None."""
-        return None if self.data is None else deserialize_state(self.data)
-
-    def save(self, state: dict[str, Any]) -> None:
-        """Keep ``state``."""
-        self.data = serialize_state(state)
-        self.num_saves += 1
 
 
 def run_fingerprint(

@@ -82,7 +82,7 @@ class UMNConfig(LoopConfig):
     """The learner's probability in ε during training: ``"train"`` (the step's own forward at the posterior
     mean) or ``"deterministic"`` (one more forward without dropout and noise)."""
     epsilon_aggregate: str = "ema"
-    """The reported ε: ``"ema"`` over epochs (decay 0.9), ``"final"`` (paper), ``"first_third"``, ``"max"``."""
+    """The reported ε: ``"ema"`` over epochs (decay 0.9) or ``"final"`` (paper)."""
 
     consistency_weight: float | None = None
     """Weight of the squared distance between learner and guider: λ_c, on unlabeled samples and summed over
@@ -110,7 +110,7 @@ class UMNConfig(LoopConfig):
             *one_of(self, "classifier_input", ("auto", "z_a", "trunk")),
             *one_of(self, "reconstruction", ("auto", "bernoulli", "gaussian")),
             *one_of(self, "epsilon_pass", ("train", "deterministic")),
-            *one_of(self, "epsilon_aggregate", ("ema", "final", "first_third", "max")),
+            *one_of(self, "epsilon_aggregate", ("ema", "final")),
         ]
         if not self.reconstruction_variance > 0:
             found.append(f"reconstruction_variance is {self.reconstruction_variance}, it must be above 0")

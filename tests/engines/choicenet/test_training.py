@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+from benchmarks.metrics import auroc
 from engines.choicenet.cholesky import CholeskyBlock, Mixture
 from engines.choicenet.config import VARIANTS, ChoiceNetConfig, choicenet_learning_rate
 from engines.choicenet.networks import (
@@ -39,12 +40,10 @@ from engines.choicenet.training import (
     train,
 )
 from engines.contract import EngineInputError, EngineResult, EpochRecord, TrainingCancelled, TrainingData
-from engines.metrics import auroc
-from engines.shared.checkpoint import MemoryCheckpoint
 from engines.shared.losses import cross_entropy
 from engines.shared.run import Run
 from engines.shared.scoring import score_pass
-from tests.engines.helpers import digits_data
+from tests.engines.helpers import MemoryCheckpoint, digits_data
 
 CPU = torch.device("cpu")
 TINY = ChoiceNetConfig(network="mlp", epochs=2, batch_size=32, views=1, warmup_epochs=1)

@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import optuna
 import pytest
 import torch
 
@@ -193,35 +192,3 @@ def test_search_schedule__random_always_draws_from_the_uniform_start() -> None:
         np.testing.assert_allclose(xs, draw(np.ones(36), 4, search.space, SEED, m))
     means = [np.mean([accuracy(search.space, x) for x in xs]) for xs in search.iterations]
     assert search.result.iteration_means == pytest.approx(means)
-
-
-@pytest.mark.parametrize(("rule", "samples", "at_once"), [("tpe", 5, 1), ("cmaes", 5, 5), ("cmaes", 2, 2)])
-def test_search_schedule__asks_and_tells_optuna(rule: str, samples: int, at_once: int) -> None:
-    search = Search("paper", rule, iterations=3, samples=samples)
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    sampler: optuna.samplers.BaseSampler
-    if rule == "tpe":
-        sampler = optuna.samplers.TPESampler(seed=SEED, n_startup_trials=15 // 4)
-    else:
-        sampler = optuna.samplers.CmaEsSampler(seed=SEED, popsize=max(4, samples))
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    cube = {name: optuna.distributions.FloatDistribution(0.0, 1.0) for name in search.space.parameters}
-    values = []
-    for start in range(0, len(search.calls), at_once):
-        xs = search.calls[start : start + at_once]
-        trials = [study.ask(cube) for _ in xs]
-        for trial, x in zip(trials, xs, strict=True):
-            u = [min(max(trial.params[name], FLOOR), 1 - FLOOR) for name in search.space.parameters]
-            spacings = [-math.log(value) for value in u[:4]]
-            weights = [s / sum(spacings) for s in spacings]
-            np.testing.assert_allclose(x, weights + u[4:])
-        for trial, x in zip(trials, xs, strict=True):
-            values.append(accuracy(search.space, x))
-            study.tell(trial, values[-1])
-    assert len(values) == 3 * samples
-    expected = [np.mean(values[m * samples : (m + 1) * samples]) for m in range(3)]
-    assert search.result.iteration_means == pytest.approx(expected)
-
-
-def test_search_schedule__tpe_trains_as_much_as_the_others() -> None:
-    assert len(Search("co", "tpe", iterations=1, samples=4).calls) == 4

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import errno
+import functools
 import inspect
 import json
 import numbers
@@ -26,6 +27,7 @@ from numpy.typing import NDArray
 from auditor.errors import AuditFailedError
 from auditor.files import written_whole
 from auditor.settings import settings
+from auditor.vocabulary import EXPORT_COLUMNS
 from auditor.wording import did_you_mean
 
 if TYPE_CHECKING:
@@ -84,12 +86,13 @@ class Setting:
     """Its plain value in each of ``PRESETS``."""
 
 
-def settings_of(engine: str) -> list[Setting]:
-    """Every field of the engine's config, in its order."""
+def settings_of(engine: str, *, on_features: bool = False) -> list[Setting]:
+    """Every field of the engine's config, in its order; the presets are those for images or for features."""
     from engines.registry import ENGINES
 
     config_type = ENGINES[engine].config_type
-    presets = {preset: plain(config_type.preset(preset)) for preset in PRESETS}
+    chosen = {preset: config_type.preset(preset) for preset in PRESETS}
+    presets = {name: plain(one.for_features() if on_features else one) for name, one in chosen.items()}
     kinds, meanings = _kinds(config_type), _meanings(config_type)
     return [
         Setting(
@@ -140,6 +143,32 @@ def options_of(texts: Iterable[str]) -> dict[str, dict[str, Any]]:
             )
         found.setdefault(engine, {})[field] = typed_value(value)
     return found
+
+
+@functools.cache
+def signal_columns() -> dict[str, tuple[str, str]]:
+    """Columns of an export that hold published signals: (engine, signal) by column, in their order."""
+    from engines.registry import ENGINES
+
+    return {
+        f"{name}_{signal}": (name, signal)
+        for name, spec in ENGINES.items()
+        for signal, about in spec.signals.items()
+        if about.in_export
+    }
+
+
+@functools.cache
+def trust_columns() -> dict[str, str]:
+    """Columns of an export that hold each engine's trust: engine by column, in their order."""
+    from engines.registry import ENGINES
+
+    return {f"{name}_trust": name for name in ENGINES}
+
+
+def export_columns() -> tuple[str, ...]:
+    """Every column that our export adds, in its order."""
+    return (*EXPORT_COLUMNS, *signal_columns(), *trust_columns())
 
 
 def refused_cards() -> list[str]:

@@ -10,7 +10,7 @@ from app.session.failures import shown
 from app.session.words import plain
 from auditor.audits import durations, plan
 from auditor.backbones.features import NO_BACKBONE
-from auditor.catalog.models import DatasetTable
+from auditor.catalog.records import Dataset
 
 PRESETS = {
     "quick": "quick: minutes on a laptop",
@@ -33,7 +33,7 @@ def choices() -> list[apart.EngineTitle]:
     return apart.engines()
 
 
-def start_form(dataset: DatasetTable) -> None:
+def start_form(dataset: Dataset) -> None:
     """Choose, see what it costs, start."""
     here = backbones()
     backbone = st.selectbox(
@@ -61,7 +61,9 @@ def start_form(dataset: DatasetTable) -> None:
     preset = left.selectbox("Preset", list(PRESETS), format_func=PRESETS.__getitem__, key="audit_preset")
     device = middle.selectbox("Device", list(DEVICES), format_func=DEVICES.__getitem__, key="audit_device")
     seed = right.number_input("Seed", 0, 2**31 - 1, 0, key="audit_seed")
-    options = engine_settings.choose([known[name] for name in chosen], preset)
+    options = engine_settings.choose(
+        [known[name] for name in chosen], preset, on_features=backbone != NO_BACKBONE
+    )
     seconds, is_measured = durations.seconds(dataset, chosen, preset, on_features=backbone != NO_BACKBONE)
     basis = "from earlier runs on this machine" if is_measured else "a rough guess for two CPU cores"
     go, note = st.columns([1, 4], vertical_alignment="center")
@@ -79,7 +81,6 @@ def start_form(dataset: DatasetTable) -> None:
 
 st.title("Audit")
 dataset = state.require_dataset()
-assert dataset.id is not None
 audits = readers.audits_of(dataset.id)
 is_busy = any(readers.audit_state(row) in ("running", "queued") for row in audits)
 with st.expander("Start a new audit", expanded=not audits), shown():

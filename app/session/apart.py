@@ -28,6 +28,7 @@ class EngineTitle:
     title: str
     paper: str
     settings: list[engine_bridge.Setting]
+    settings_on_features: list[engine_bridge.Setting]
     needs_features: bool
 
 
@@ -72,7 +73,14 @@ def _backbones() -> list[str]:
 
 def _engines() -> list[EngineTitle]:
     return [
-        EngineTitle(one.name, one.title, one.paper, engine_bridge.settings_of(one.name), one.needs_features)
+        EngineTitle(
+            one.name,
+            one.title,
+            one.paper,
+            engine_bridge.settings_of(one.name),
+            engine_bridge.settings_of(one.name, on_features=True),
+            one.needs_features,
+        )
         for one in engine_bridge.engine_choices()
     ]
 

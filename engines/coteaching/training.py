@@ -44,14 +44,13 @@ from engines.contract import (
     Checkpoint,
     EngineInputError,
     EngineResult,
-    EngineSpec,
     OnEpoch,
     TrainingData,
 )
 from engines.coteaching import rules
 from engines.coteaching.config import CoteachingConfig
 from engines.coteaching.rules import Choice
-from engines.coteaching.signals import SIGNALS, EpochLog, EpochOutcome, Tally, epoch_signals
+from engines.coteaching.signals import EpochLog, EpochOutcome, Tally, epoch_signals
 from engines.coteaching.trials import (
     FoundSchedule,
     ScheduleSearch,
@@ -77,7 +76,7 @@ from engines.shared.scoring import (
     trust_from_evidence,
 )
 
-__all__ = ["SPEC", "CoteachingConfig", "train"]
+__all__ = ["CoteachingConfig", "train"]
 
 
 # --- the algorithm ----------------------------------------------------------------------------------------
@@ -505,13 +504,3 @@ def _warnings(
             "then: verify labels, and the search is judged by those."
         )
     return found
-
-
-SPEC = EngineSpec(
-    name="coteaching",
-    title="Co-teaching with S2E",
-    paper="https://arxiv.org/abs/1911.02377",
-    config_type=CoteachingConfig,
-    train=train,
-    signals=SIGNALS,
-)

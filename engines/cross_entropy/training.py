@@ -36,9 +36,7 @@ from torch import Tensor, nn
 from engines.contract import (
     Checkpoint,
     EngineResult,
-    EngineSpec,
     OnEpoch,
-    SignalSpec,
     TrainingData,
 )
 from engines.shared.config import (
@@ -323,30 +321,3 @@ def _result(run: Run, config: CrossEntropyConfig, training: _Training, votes: _V
         notes={"network": run.network_name(), "augment": training.augment},
         is_out_of_sample=out_of_sample,
     )
-
-
-SPEC = EngineSpec(
-    name="cross_entropy",
-    title="Plain cross-entropy",
-    paper="https://arxiv.org/abs/2001.10528",
-    config_type=CrossEntropyConfig,
-    train=train,
-    signals={
-        "loss": SignalSpec(
-            title="Loss on the given label",
-            meaning=(
-                "How surprised the trained network is by the given label; it fades when the network "
-                "memorises, and a hard image has a high loss with a right label too."
-            ),
-            high_means="suspect",
-        ),
-        "margin": SignalSpec(
-            title="Area under the margin",
-            meaning=(
-                "How far the given class led the best other class on average over training; it does not tell "
-                "a wrong label from an image that no class fits."
-            ),
-            high_means="clean",
-        ),
-    },
-)

@@ -47,13 +47,16 @@ def test_configs__settings_of_an_engine_that_is_not_chosen_are_refused() -> None
         engine_bridge.configs(["umn"], "quick", {"l2b": {"epochs": 3}})
 
 
+@pytest.mark.parametrize("on_features", [False, True])
 @pytest.mark.parametrize("engine", sorted(ENGINES))
-def test_settings_of__every_field_has_its_meaning_and_defaults(engine: str) -> None:
-    found = {one.name: one for one in engine_bridge.settings_of(engine)}
+def test_settings_of__every_field_has_its_meaning_and_defaults(engine: str, on_features: bool) -> None:
+    if ENGINES[engine].needs_features and not on_features:
+        return
+    found = {one.name: one for one in engine_bridge.settings_of(engine, on_features=on_features)}
     assert list(found) == [field.name for field in dataclasses.fields(ENGINES[engine].config_type)]
     assert [one.name for one in found.values() if not one.meaning] == []
     for preset in engine_bridge.PRESETS:
-        config = engine_bridge.configs([engine], preset, {})[engine]
+        config = engine_bridge.configs([engine], preset, {}, on_features=on_features)[engine]
         assert {name: one.defaults[preset] for name, one in found.items()} == config
 
 

@@ -16,7 +16,7 @@ from PIL import Image
 from auditor import api, progress
 from auditor.catalog import datasets, reviews, scores
 from auditor.catalog.db import session
-from auditor.catalog.models import ReviewTable
+from auditor.catalog.records import NewReview
 from auditor.errors import FiftyOneError
 from auditor.fiftyone_bridge import fields, processes, push, sync
 from auditor.importing import imports
@@ -160,9 +160,7 @@ def test_push__decisions_of_the_app_become_tags(pushed: Any, audited: tuple[Digi
         for i, decision, label in ((1, "keep", None), (2, "relabel", 8), (3, "unreadable", None)):
             reviews.append(
                 open_session,
-                ReviewTable(
-                    dataset_id=dataset.id, sample_id=i, decision=decision, label=label, reviewer="ann"
-                ),
+                NewReview(dataset_id=dataset.id, sample_id=i, decision=decision, label=label, reviewer="ann"),
             )
     sync.push("digits")
     tags = [set(tags) - {"label_issue"} for tags in in_order(pushed, "tags")[:5]]

@@ -59,7 +59,7 @@ def run_fingerprint(
     digest = hashlib.blake2b(digest_size=16)
     inputs = data.inputs
     shape = inputs.shape[2:] if inputs.ndim == 3 else inputs.shape[1:]
-    network = resolve_for_shape(config.network, shape, num_samples=len(inputs), device=device)
+    network = resolve_for_shape(config.network, shape, device=device)
     digest.update(json.dumps([engine, config.as_dict(), network, seed], sort_keys=True).encode())
     digest.update(repr((inputs.shape, data.num_classes)).encode())
     digest.update(data.given_labels.tobytes())

@@ -83,9 +83,7 @@ class Run:
 
     def network_name(self) -> str:
         """The network of the config; ``"auto"`` is what suits these rows and this device."""
-        return resolve_for_shape(
-            self._config.network, self.rows.shape, num_samples=len(self.rows), device=self.device
-        )
+        return resolve_for_shape(self._config.network, self.rows.shape, device=self.device)
 
     def build_network(self, *stream: int | str, width: int | None = None) -> nn.Module:
         """A fresh network of the config on the device, initialised from the named stream."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from auditor import engine_bridge
@@ -45,6 +46,18 @@ def test_configs__an_unknown_name_is_answered_with_the_nearest(
 def test_configs__settings_of_an_engine_that_is_not_chosen_are_refused() -> None:
     with pytest.raises(AuditFailedError, match="l2b has settings and is not chosen"):
         engine_bridge.configs(["umn"], "quick", {"l2b": {"epochs": 3}})
+
+
+def test_train__a_config_of_another_version_is_refused_by_name() -> None:
+    with pytest.raises(AuditFailedError, match="engine umn had the setting 'kl_warmup_epochs'"):
+        engine_bridge.train(
+            "umn",
+            np.zeros((4, 1, 8, 8), dtype=np.uint8),
+            np.array([0, 1, 0, 1]),
+            2,
+            config={"epochs": 1, "kl_warmup_epochs": 0},
+            device="cpu",
+        )
 
 
 @pytest.mark.parametrize("on_features", [False, True])

@@ -146,14 +146,6 @@ def test_train_step__starts_at_the_highest_weight(label_loss: str) -> None:
     assert losses["loss"] == pytest.approx(losses["generative"] - losses["label_term"], rel=1e-5)
 
 
-@pytest.mark.parametrize("epsilon_pass", ["train", "deterministic"])
-def test_train_step__both_passes_of_epsilon_agree_without_dropout(epsilon_pass: str) -> None:
-    member = member_of(digits_data(60)[0], epsilon_pass=epsilon_pass, augment="none")
-    reference = member_of(digits_data(60)[0], epsilon_pass="train", augment="none")
-    found, expected = member.train_epoch(0)[0], reference.train_epoch(0)[0]
-    assert found["epsilon"] == pytest.approx(expected["epsilon"], rel=1e-4)
-
-
 def test_train__m_vae_weighs_every_label_alike() -> None:
     result = run(digits_data(60)[0], method="m_vae", known_noise_rate=0.3)
     expected = math.log(9 * 0.7 / 0.3)
@@ -197,10 +189,8 @@ def test_mean_teacher__predicts_with_the_teacher_alone() -> None:
         assert not np.array_equal(given, result.signals["learner_probability"][rows])
 
 
-def test_train__kl_warmup_and_negative_weights_and_noise_run() -> None:
-    result = run(
-        digits_data(60)[0], kl_warmup_epochs=2, allow_negative_weight=True, input_noise=0.15, gamma=0.99
-    )
+def test_train__input_noise_runs() -> None:
+    result = run(digits_data(60)[0], input_noise=0.15, gamma=0.99)
     assert np.isfinite(result.history[-1].losses["loss"])
 
 

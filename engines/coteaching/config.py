@@ -112,10 +112,6 @@ class CoteachingConfig(LoopConfig):
     """Divide the mean of the kept losses by their number again."""
     legacy_plus: bool = False
     """Co-teaching+: cross-entropy of softmax outputs."""
-    legacy_elite: bool = False
-    """S2E: only the best of the K samples speaks."""
-    legacy_newton: bool = False
-    """S2E: the element-wise product in place of the Newton step."""
 
     def __post_init__(self) -> None:
         # JSON has no tuples; a config built from provenance equals the one it came from.

@@ -218,8 +218,6 @@ class ScheduleSearch:
             samples=config.search_samples,
             seed=derive_seed(self._seed, "search", "draws"),
             step_size=config.step_size,
-            elite=config.legacy_elite,
-            legacy_newton=config.legacy_newton,
         )
         # 4. The best ever seen; among equals the one that drops most.
         return self._choose(anchors.trials, result, noise_rate)

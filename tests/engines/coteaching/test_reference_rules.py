@@ -118,28 +118,18 @@ def literal_step(
     xs: list[list[float]],
     accuracies: list[float],
     simplex: int,
-    **options: bool,
 ) -> np.ndarray:
-    """Eqs. (8), (9), (13), or what the released code does."""
+    """Eqs. (8), (9), (13)."""
     u = utilities_of(accuracies)
     count = len(xs)
     scores = [score(theta, x, simplex) for x in xs]
     log_hessian = curvature(theta, xs[0], simplex)
-    if options.get("elite"):
-        best = scores[max(range(count), key=lambda k: accuracies[k])]
-        gradient = -best / count
-        hessian = (np.outer(best, best) + log_hessian) / count
-    else:
-        gradient = sum(u[k] * scores[k] for k in range(count)) / count
-        hessian = sum(u[k] * (np.outer(scores[k], scores[k]) + log_hessian) for k in range(count)) / count
+    gradient = sum(u[k] * scores[k] for k in range(count)) / count
+    hessian = sum(u[k] * (np.outer(scores[k], scores[k]) + log_hessian) for k in range(count)) / count
     if rule == "natural":
         return np.linalg.inv(-log_hessian) @ gradient
     if rule == "gradient":
-        return np.full(len(theta), 1 / gradient.sum()) if options.get("legacy") else gradient
-    if options.get("legacy"):
-        left, sizes, right = np.linalg.svd(hessian)
-        inverse = right.T @ np.diag([1 / max(s, 1e-5) for s in sizes]) @ left.T
-        return np.array([inverse[i, 0] * gradient[i] for i in range(len(theta))])
+        return gradient
     values, vectors = np.linalg.eigh(hessian)
     floor = 1e-5 * max(1.0, max(abs(values)))
     step = np.zeros(len(theta))
@@ -152,21 +142,12 @@ DELTAS = {"newton": 3.0, "natural": 1.0, "gradient": 2.0}
 
 
 @pytest.mark.parametrize("space", ["paper", "co"])
-@pytest.mark.parametrize("options", [{}, {"legacy": True}, {"elite": True}, {"delta": 0.3}], ids=str)
+@pytest.mark.parametrize("delta", [None, 0.3])
 @pytest.mark.parametrize("rule", ["newton", "natural", "gradient"])
-def test_search_schedule__moves_theta_by_its_formula(
-    rule: str, options: dict[str, float], space: str
-) -> None:
-    legacy, elite, delta = bool(options.get("legacy")), bool(options.get("elite")), options.get("delta")
-    if rule == "gradient" and legacy:
-        # Two steps of the largest length in opposite directions end where they began but for rounding, and NumPy
-        # draws a Beta of exactly 1 by another method than one a little above.
-        delta = 0.5
+def test_search_schedule__moves_theta_by_its_formula(rule: str, delta: float | None, space: str) -> None:
     # With all of K = 4 samples the Hessian of 36 numbers has rank 4: its floor must not decide, so K is larger.
     samples = 60 if rule == "newton" and space == "paper" else 6
-    search = Search(
-        space, rule, samples=samples, elite=elite, legacy_newton=legacy, step_size=delta, iterations=3
-    )
+    search = Search(space, rule, samples=samples, step_size=delta, iterations=3)
     simplex = search.space.simplex_size
     theta = np.ones(simplex + 2 * (search.space.size - simplex))
     means = []
@@ -175,7 +156,7 @@ def test_search_schedule__moves_theta_by_its_formula(
         np.testing.assert_allclose(xs, draw(theta, samples, search.space, SEED, m), rtol=1e-5, atol=1e-7)
         accuracies = [accuracy(search.space, x) for x in xs]
         means.append(sum(accuracies) / samples)
-        step = literal_step(rule, theta, xs, accuracies, simplex, elite=elite, legacy=legacy)
+        step = literal_step(rule, theta, xs, accuracies, simplex)
         theta = moved(theta, step, DELTAS[rule] if delta is None else delta)
     assert search.result.theta is not None
     np.testing.assert_allclose(search.result.theta, theta, rtol=1e-5)

@@ -21,21 +21,15 @@ FROM_SCRATCH = "the images, from scratch"
 DEVICES = {"auto": "the fastest there is", "cpu": "CPU", "cuda": "GPU (CUDA)"}
 
 
-@st.cache_data(show_spinner="Looking for weights of backbones …", ttl=60)
-def backbones() -> list[str]:
-    """What is on this machine now."""
-    return apart.backbones()
-
-
-@st.cache_resource(show_spinner="Looking up the engines …")
-def choices() -> list[apart.EngineTitle]:
-    """The registry, asked once a server."""
-    return apart.engines()
+@st.cache_data(show_spinner="Looking up engines and backbones …", ttl=60)
+def choices() -> tuple[list[apart.EngineTitle], list[str]]:
+    """The registry and what is on this machine, asked once a minute."""
+    return apart.choices()
 
 
 def start_form(dataset: Dataset) -> None:
     """Choose, see what it costs, start."""
-    here = backbones()
+    engines, here = choices()
     backbone = st.selectbox(
         "What the engines look at",
         [*here, NO_BACKBONE],
@@ -48,7 +42,7 @@ def start_form(dataset: Dataset) -> None:
             "machine; `auditor weights list` in a terminal shows what there is."
         )
     known = {
-        choice.name: choice for choice in choices() if backbone != NO_BACKBONE or not choice.needs_features
+        choice.name: choice for choice in engines if backbone != NO_BACKBONE or not choice.needs_features
     }
     st.markdown("**Engines**: each trains its own model and judges every label; together they rank.")
     columns = st.columns(len(known))

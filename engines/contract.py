@@ -235,14 +235,6 @@ class SignalSpec:
     """``"suspect"``, ``"clean"``, or ``"neither"`` where measurements found no direction."""
     in_export: bool = False
     """The signal is a column of an exported table: the engine's name, an underscore, its own name."""
-    published_high_means: str | None = None
-    """How its paper reads it, ``"suspect"`` or ``"clean"``; None: as ``high_means``. Measures the paper's
-    claim, and never turns what people see. Both open (None and ``"neither"``): the paper does not say."""
-
-    @property
-    def as_published(self) -> str:
-        """How its paper reads a high value: ``"suspect"``, ``"clean"``, or ``"neither"`` where it does not say."""
-        return self.published_high_means or self.high_means
 
 
 class Checkpoint(Protocol):
@@ -284,7 +276,6 @@ class EngineSpec:
     config: str
     """Class of the config: a frozen dataclass with ``preset(name)`` for ``quick``, ``standard``, ``paper``."""
     signals: Mapping[str, SignalSpec]
-    uses_trusted: bool
     needs_features: bool = False
     """Works in the feature space of a backbone only, never on images."""
 

@@ -57,7 +57,7 @@ FLOORS = {
         ("backbones", "meta"),
         ("shared",),
         ("networks",),
-        ("contract", "metrics"),
+        ("contract",),
     ),
 }
 """The rooms of each layer, floor by floor: a room imports from lower floors only, its neighbours not at all.

@@ -38,5 +38,4 @@ SPEC = EngineSpec(
             "neither",
         ),
     },
-    uses_trusted=False,
 )

@@ -328,8 +328,6 @@ def _result(training: _Training) -> EngineResult:
             scores.embeddings,
             given,
             run.device,
-            draws=config.signal_draws,
-            generator=make_generator(run.seed, "signals", device=run.device),
         )
         for network, scores in zip(training.networks, passes, strict=True)
     ]

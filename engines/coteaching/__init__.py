@@ -36,5 +36,4 @@ SPEC = EngineSpec(
             high_means="suspect",
         ),
     },
-    uses_trusted=True,
 )

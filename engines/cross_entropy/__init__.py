@@ -27,5 +27,4 @@ SPEC = EngineSpec(
             high_means="clean",
         ),
     },
-    uses_trusted=False,
 )

@@ -35,7 +35,6 @@ from torch import Tensor, nn
 
 from engines.contract import (
     Checkpoint,
-    EngineInputError,
     EngineResult,
     OnEpoch,
     TrainingData,
@@ -59,6 +58,7 @@ from engines.shared.scoring import (
     test_time_margin,
     trust_from_evidence,
 )
+from engines.shared.selection import deal_by_class
 
 EPOCHS_ON_FEATURES = 5
 """``for_features`` divides the epochs by this: a head memorises wrong labels of good features within 30 epochs
@@ -216,7 +216,7 @@ class _Training:
 
     def __init__(self, run: Run, config: CrossEntropyConfig) -> None:
         self.run, self.config = run, config
-        self.fold_of = stratified_folds(run.data.given_labels, config.folds, run.seed)
+        self.fold_of = deal_by_class(run.data.given_labels, config.folds, seed=run.seed, name="folds")
         self.augment = run.rows.resolve_augment(config.augment)
         self.tracker = MarginTracker(run.data.num_samples, run.device)
 
@@ -302,24 +302,6 @@ class _Votes:
         if state:
             self._sum, self._count = state["sum"].numpy(), state["count"].numpy()
             self.embeddings = state["embeddings"].numpy()
-
-
-def stratified_folds(given_labels: NDArray[np.int64], folds: int, seed: int) -> NDArray[np.int64]:
-    """Fold of each sample, 0..folds-1 in equal shares of every class; -1 where unlabeled: (N,) -> (N,).
-
-    With one fold everything labeled is in fold 0 and nothing is left out.
-
-    Raises:
-        EngineInputError: there are more folds than labeled samples.
-    """
-    labeled = np.flatnonzero(given_labels >= 0)
-    if folds > len(labeled):
-        raise EngineInputError(f"folds is {folds} but only {len(labeled)} samples are labeled.")
-    fold_of = np.full(len(given_labels), -1, dtype=np.int64)
-    shuffled = labeled[torch.randperm(len(labeled), generator=make_generator(seed, "folds")).numpy()]
-    by_class = shuffled[np.argsort(given_labels[shuffled], kind="stable")]
-    fold_of[by_class] = np.arange(len(by_class)) % folds
-    return fold_of
 
 
 def _result(run: Run, config: CrossEntropyConfig, training: _Training, votes: _Votes) -> EngineResult:

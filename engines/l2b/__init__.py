@@ -18,7 +18,6 @@ SPEC = EngineSpec(
                 "for learned labels, right or wrong, so it tells hard from easy rather than wrong from right."
             ),
             high_means="neither",
-            published_high_means="clean",
         ),
         "beta": SignalSpec(
             in_export=True,
@@ -28,7 +27,6 @@ SPEC = EngineSpec(
                 "all images that are already learned."
             ),
             high_means="neither",
-            published_high_means="suspect",
         ),
         "share": SignalSpec(
             title="L2B share α / (α + β)",
@@ -68,5 +66,4 @@ SPEC = EngineSpec(
             high_means="clean",
         ),
     },
-    uses_trusted=True,
 )

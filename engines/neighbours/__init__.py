@@ -20,6 +20,5 @@ SPEC = EngineSpec(
             high_means="clean",
         ),
     },
-    uses_trusted=False,
     needs_features=True,
 )

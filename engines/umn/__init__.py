@@ -18,7 +18,6 @@ SPEC = EngineSpec(
                 "opinion still moves, not which way, and is near 0 for a label that both firmly reject."
             ),
             high_means="neither",
-            published_high_means="suspect",
         ),
         "guider_probability": SignalSpec(
             title="UMN guider's probability of the given label",
@@ -43,8 +42,6 @@ SPEC = EngineSpec(
                 "right and wrong labels alike."
             ),
             high_means="neither",
-            published_high_means="suspect",
         ),
     },
-    uses_trusted=False,
 )

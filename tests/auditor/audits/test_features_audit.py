@@ -19,7 +19,7 @@ from auditor.catalog import audits, scores
 from auditor.catalog.db import session
 from auditor.errors import AuditFailedError, JobRefusedError
 from auditor.pictures import cache
-from engines.metrics import auroc
+from benchmarks.metrics import auroc
 from tests.auditor.conftest import Run
 from tests.helpers import Digits
 

@@ -348,7 +348,7 @@ class LiteralUMN:
         epsilons, weights = [], []
         for i in range(front):
             y = int(self.labels[rows[i]])
-            epsilons.append(abs(float(guider[i, y]) - float(learner[i, y])))
+            epsilons.append(abs(float(guider[i, y]) - float(learner[i, y].detach())))
             weights.append(self.weight(epsilons[-1]))
             gain = q[i, y] if c.label_loss == "linear" else q[i, y].log()
             label = label + c.lambda_y * weights[-1] * gain / size

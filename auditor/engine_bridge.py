@@ -205,6 +205,7 @@ def train(
 
     Raises:
         EngineError: the data or config cannot be trained on, or the device ran out of memory.
+        AuditFailedError: the config has a field that the engine does not know.
     """
     from engines.contract import EvaluationSet, TrainingData
     from engines.registry import ENGINES
@@ -213,6 +214,12 @@ def train(
 
     devices.fresh_memory(devices.resolve_device(device))
     spec = ENGINES[engine]
+    gone = set(config) - {field.name for field in dataclasses.fields(spec.config_type)}
+    if gone:
+        raise AuditFailedError(
+            f"This work was planned by another version, whose engine {engine} had the setting {min(gone)!r}; "
+            "start it anew."
+        )
     data = TrainingData(
         images=images,
         given_labels=labels,

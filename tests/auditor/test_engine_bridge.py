@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from auditor import engine_bridge
@@ -47,6 +48,18 @@ def test_configs__settings_of_an_engine_that_is_not_chosen_are_refused() -> None
         engine_bridge.configs(["umn"], "quick", {"l2b": {"epochs": 3}})
 
 
+def test_train__a_config_of_another_version_is_refused_by_name() -> None:
+    with pytest.raises(AuditFailedError, match="engine umn had the setting 'kl_warmup_epochs'"):
+        engine_bridge.train(
+            "umn",
+            np.zeros((4, 1, 8, 8), dtype=np.uint8),
+            np.array([0, 1, 0, 1]),
+            2,
+            config={"epochs": 1, "kl_warmup_epochs": 0},
+            device="cpu",
+        )
+
+
 @pytest.mark.parametrize("on_features", [False, True])
 @pytest.mark.parametrize("engine", sorted(ENGINES))
 def test_settings_of__every_field_has_its_meaning_and_defaults(engine: str, on_features: bool) -> None:
@@ -63,5 +76,5 @@ def test_settings_of__every_field_has_its_meaning_and_defaults(engine: str, on_f
 def test_settings_of__a_meaning_is_the_text_below_the_field() -> None:
     found = {one.name: one for one in engine_bridge.settings_of("l2b")}
     assert found["meta_batch_size"].meaning.startswith("Samples of a meta batch")
-    assert found["batch_size"].meaning.startswith("Samples per step")
+    assert found["batch_size"].meaning.startswith("Samples a step")
     assert (found["epochs"].kind, found["weights"].kind) == ("a whole number", "text or null")

@@ -76,5 +76,5 @@ def test_settings_of__every_field_has_its_meaning_and_defaults(engine: str, on_f
 def test_settings_of__a_meaning_is_the_text_below_the_field() -> None:
     found = {one.name: one for one in engine_bridge.settings_of("l2b")}
     assert found["meta_batch_size"].meaning.startswith("Samples of a meta batch")
-    assert found["batch_size"].meaning.startswith("Samples a step")
+    assert found["batch_size"].meaning.startswith("Samples per step")
     assert (found["epochs"].kind, found["weights"].kind) == ("a whole number", "text or null")

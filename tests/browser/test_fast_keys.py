@@ -230,7 +230,7 @@ def test_suspects__a_verdict_over_ones_own_of_another_window_is_told(browser: An
     notice = page.get_by_test_id("notice")
     page.locator(".notice.warn", has_text="in another window of yours").wait_for(timeout=WAIT_MS)
     assert f"Sample {one} was decided (→ " in notice.inner_text()
-    assert "Your verdict here (kept) stands" in notice.inner_text()
+    assert "Your verdict here (kept) counts" in notice.inner_text()
     press(page, "q")
     wait_until(lambda: decisions() == {one: "keep", two: "keep"}, "the verdicts of this window", 30)
     assert "in another window" in notice.inner_text(), "the next key does not take the warning away"

@@ -67,7 +67,7 @@ def test_audit__python_takes_an_array(imported: Digits) -> None:
     dataset = api.open_dataset("digits")
     dataset.audit(["neighbours"], features=pixels(), map_method="pca")
     assert len(dataset.suspects(top=10)) == 10
-    with pytest.raises(AuditFailedError, match="one of them"):
+    with pytest.raises(AuditFailedError, match="one of the two"):
         dataset.audit(["neighbours"], features=pixels(), backbone=NAME)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -101,12 +102,18 @@ def test_old_home__promises_and_statements_are_the_same(old_home: Path, audit_id
     before = expected()[f"audit {audit_id}"]
     standing = statements.load(audit_id)
     found = statements.promises(standing)
-    assert {str(q): [p.sentence, np.flatnonzero(p.flags).tolist()] for q, p in found.items()} == before[
-        "promises"
-    ]
-    assert statements.statements(standing).noise_rate.sentence == before["noise"]
+    now = {str(q): [figures(p.sentence), np.flatnonzero(p.flags).tolist()] for q, p in found.items()}
+    assert now == {q: [figures(text), flags] for q, (text, flags) in before["promises"].items()}
+    assert figures(statements.statements(standing).noise_rate.sentence) == figures(before["noise"])
     seen = progress.progress(DATASET, audit_id)
-    assert [seen.decided, seen.found, seen.hit_rate, seen.left.point, seen.advice] == before["progress"]
+    *numbers, advice = before["progress"]
+    assert [seen.decided, seen.found, seen.hit_rate, seen.left.point] == numbers
+    assert figures(seen.advice) == figures(advice)
+
+
+def figures(sentence: str) -> list[str]:
+    """The numbers that a sentence says: its words may change."""
+    return re.findall(r"\d[\d.,]*\d|\d", sentence)
 
 
 def test_old_home__the_export_and_the_comparison_are_the_same(old_home: Path, tmp_path: Path) -> None:

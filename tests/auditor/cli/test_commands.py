@@ -206,7 +206,7 @@ def test_audit__own_predictions_are_listed_and_forgotten(
     code, _, err = run("audit", "digits", "--forget-pred-probs", "yours")
     assert (code, err) == (1, "auditor: digits has no predictions of 'yours'; it has those of mine.\n")
     code, out, _ = run("audit", "digits", "--forget-pred-probs", "mine")
-    assert (code, out) == (0, "digits: audits do without mine from now on.\n")
+    assert (code, out) == (0, "digits: audits no longer use mine.\n")
     assert "own predictions" not in run("status", "digits")[1]
 
 

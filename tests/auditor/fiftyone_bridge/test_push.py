@@ -118,7 +118,7 @@ def test_push__database_killed_in_the_middle(
             assert record is not None
             psutil.Process(record["pid"]).kill()
 
-    with pytest.raises(FiftyOneError, match="nothing is lost, do it again"):
+    with pytest.raises(FiftyOneError, match="nothing is lost, try again"):
         sync.push("digits", progress=kill)
     again = sync.push("digits")
     target = sync.load("digits")
@@ -148,7 +148,7 @@ def test_push__replace_drops_only_what_an_earlier_import_left(pushed: Any) -> No
     assert sync.push("digits").num_waiting == 1
     pushed.info[fields.MARK] |= {"key": "2020-01-01T00:00:00+00:00"}
     pushed.save()
-    with pytest.raises(FiftyOneError, match="belongs to an earlier import; --replace drops it"):
+    with pytest.raises(FiftyOneError, match="belongs to an earlier import; --replace deletes it"):
         sync.push("digits")
     assert sync.push("digits", replace=True).num_added == 300
     assert "exclude" not in sync.load("digits").distinct("tags")

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from auditor.audits import own_models, plan, statements, worker
 from auditor.backbones import features as feature_files
-from auditor.catalog import audits, datasets, jobs
+from auditor.catalog import audits, datasets, jobs, records
 from auditor.catalog.db import session
-from auditor.catalog.models import DatasetTable
 from auditor.errors import AuditFailedError, JobRefusedError
 from auditor.importing import imports
 from auditor.jobs import KINDS
@@ -36,7 +35,7 @@ class Dataset:
         return self._row.name
 
     @property
-    def table(self) -> DatasetTable:
+    def table(self) -> records.Dataset:
         """The dataset's row in the catalog."""
         return self._row
 
@@ -67,7 +66,6 @@ class Dataset:
             if backbone is not None:
                 raise AuditFailedError("features replace a backbone; give one of the two.")
             row = self._row
-            assert row.id is not None
             source = feature_files.add_own(row.id, row.num_samples, features, name="array")
         else:
             source = feature_files.choose(backbone, None if weights is None else Path(weights))
@@ -185,7 +183,6 @@ def remove(name: str) -> None:
     """
     with session() as open_session:
         dataset = datasets.get(open_session, name)
-        assert dataset.id is not None
         datasets.lock(open_session, dataset.id)  # in SQLite nobody starts an audit after this look at them
         found = audits.of_dataset(open_session, dataset.id)
         for audit in found:
@@ -197,7 +194,7 @@ def remove(name: str) -> None:
                 raise JobRefusedError(f"{KINDS[job.kind].title} of {name} is {state}; cancel it first.")
         datasets.remove(open_session, dataset.id)
         others = datasets.list_all(open_session)
-    gone = [settings().audit_folder(audit.id or 0) for audit in found]
+    gone = [settings().audit_folder(audit.id) for audit in found]
     gone += [settings().job_folder(job.id) for job in known_jobs]
     gone.append(settings().dataset_folder(dataset.id))
     upload = _upload_of(dataset)
@@ -207,7 +204,7 @@ def remove(name: str) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _upload_of(dataset: DatasetTable) -> Path | None:
+def _upload_of(dataset: records.Dataset) -> Path | None:
     """The folder of the upload that the dataset was imported from; None for a source of the user's own."""
     folder = Path(dataset.source).parent
     return folder if folder.parent == settings().uploads else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import errno
+import functools
 import inspect
 import json
 import numbers
@@ -26,6 +27,7 @@ from numpy.typing import NDArray
 from auditor.errors import AuditFailedError
 from auditor.files import written_whole
 from auditor.settings import settings
+from auditor.vocabulary import EXPORT_COLUMNS
 from auditor.wording import did_you_mean
 
 if TYPE_CHECKING:
@@ -84,12 +86,13 @@ class Setting:
     """Its plain value in each of ``PRESETS``."""
 
 
-def settings_of(engine: str) -> list[Setting]:
-    """Every field of the engine's config, in its order."""
+def settings_of(engine: str, *, on_features: bool = False) -> list[Setting]:
+    """Every field of the engine's config, in its order; the presets are those for images or for features."""
     from engines.registry import ENGINES
 
     config_type = ENGINES[engine].config_type
-    presets = {preset: plain(config_type.preset(preset)) for preset in PRESETS}
+    chosen = {preset: config_type.preset(preset) for preset in PRESETS}
+    presets = {name: plain(one.for_features() if on_features else one) for name, one in chosen.items()}
     kinds, meanings = _kinds(config_type), _meanings(config_type)
     return [
         Setting(
@@ -142,6 +145,32 @@ def options_of(texts: Iterable[str]) -> dict[str, dict[str, Any]]:
     return found
 
 
+@functools.cache
+def signal_columns() -> dict[str, tuple[str, str]]:
+    """Columns of an export that hold published signals: (engine, signal) by column, in their order."""
+    from engines.registry import ENGINES
+
+    return {
+        f"{name}_{signal}": (name, signal)
+        for name, spec in ENGINES.items()
+        for signal, about in spec.signals.items()
+        if about.in_export
+    }
+
+
+@functools.cache
+def trust_columns() -> dict[str, str]:
+    """Columns of an export that hold each engine's trust: engine by column, in their order."""
+    from engines.registry import ENGINES
+
+    return {f"{name}_trust": name for name in ENGINES}
+
+
+def export_columns() -> tuple[str, ...]:
+    """Every column that our export adds, in its order."""
+    return (*EXPORT_COLUMNS, *signal_columns(), *trust_columns())
+
+
 def refused_cards() -> list[str]:
     """CUDA devices that are there and that this torch cannot compute on, each with the reason."""
     from engines.shared import device
@@ -176,6 +205,7 @@ def train(
 
     Raises:
         EngineError: the data or config cannot be trained on, or the device ran out of memory.
+        AuditFailedError: the config has a field that the engine does not know.
     """
     from engines.contract import EvaluationSet, TrainingData
     from engines.registry import ENGINES
@@ -184,6 +214,12 @@ def train(
 
     devices.fresh_memory(devices.resolve_device(device))
     spec = ENGINES[engine]
+    gone = set(config) - {field.name for field in dataclasses.fields(spec.config_type)}
+    if gone:
+        raise AuditFailedError(
+            f"This work was planned by another version, whose engine {engine} had the setting {min(gone)!r}; "
+            "start it anew."
+        )
     data = TrainingData(
         images=images,
         given_labels=labels,

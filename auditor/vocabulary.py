@@ -150,10 +150,8 @@ EXPORT_COLUMNS = (
     *("sample_id", "filepath", "given_label", "cleaned_label", "action", "is_label_issue", "trust_score"),
     *("suggested_label", "suggested_probability"),
     *("review_decision", "review_labels", "reviewer", "reviewed_at", "review_kind"),
-    *("umn_epsilon", "l2b_alpha", "l2b_beta", "coteaching_selected", "choicenet_rho"),
-    *("umn_trust", "l2b_trust", "coteaching_trust", "choicenet_trust", "cross_entropy_trust"),
 )
-"""Every column that our export adds, in its order."""
+"""The first columns that our export adds, in their order. Those of the engines follow (``engine_bridge``)."""
 EXPORT_MARKS = frozenset(
     ["sample_id", "filepath", "given_label", "cleaned_label", "action", "review_decision"]
 )

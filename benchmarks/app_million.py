@@ -85,23 +85,23 @@ def make(num_samples: int) -> None:
     """Fill an empty home through the catalog's own functions."""
     from auditor.catalog import audits, datasets, scores
     from auditor.catalog.db import session
-    from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable, now
+    from auditor.catalog.records import NewAudit, NewDataset, NewEngineRun, now
     from auditor.settings import settings
 
     generator = np.random.default_rng(0)
     given = generator.integers(0, len(CLASSES), num_samples)
     with session() as open_session:
-        dataset = DatasetTable(
+        dataset = NewDataset(
             name="million", source="made by a script", source_kind="folder", root=str(settings().home),
             num_samples=num_samples, channels=1, height=SIDE, width=SIDE, class_names=CLASSES,
         )  # fmt: skip
         dataset_id = datasets.create(open_session, dataset, _sample_rows(given))
-        audit = AuditTable(
+        audit = NewAudit(
             dataset_id=dataset_id, status="finished", preset="standard", device="cuda", seed=0,
             engines=list(ENGINES), started_at=now(), finished_at=now(),
             summary={"num_label_issues": num_samples // 20},
         )  # fmt: skip
-        runs = [EngineRunTable(audit_id=0, engine=name, status="finished", progress=1.0) for name in ENGINES]
+        runs = [NewEngineRun(engine=name, status="finished", progress=1.0) for name in ENGINES]
         audit_id = audits.create(open_session, audit, runs)
     folder = settings().dataset_folder(dataset_id)
     folder.mkdir(parents=True)

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from torch.nn import functional as F
 
 from benchmarks import images
+from benchmarks.metrics import auroc, average_precision
 from engines.contract import TrainingData
 from engines.cross_entropy.training import CrossEntropyConfig, train
-from engines.metrics import auroc, average_precision
 from engines.shared.device import describe_device, resolve_device, versions
 
 RESULTS = Path(__file__).resolve().parent / "results" / "cpu_networks.json"

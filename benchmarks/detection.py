@@ -29,14 +29,22 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks import images
+from benchmarks.metrics import auroc, average_precision, precision_at_k
 from benchmarks.noise import make_noise
-from engines.contract import EngineResult, SignalSpec, TrainingData
-from engines.metrics import auroc, average_precision, precision_at_k
+from engines.contract import EngineResult, TrainingData
 from engines.registry import ENGINES
 from engines.shared.device import describe_device, resolve_device, versions
 
 RESULTS = Path(__file__).resolve().parent / "results" / "detection.json"
 WORK = Path(os.environ.get("AUDITOR_BENCH_WORK", Path.home() / ".cache" / "label-auditor-bench"))
+
+PUBLISHED_READINGS = {
+    ("umn", "epsilon"): "suspect",
+    ("umn", "networks_disagree"): "suspect",
+    ("l2b", "alpha"): "clean",
+    ("l2b", "beta"): "suspect",
+}
+"""What a high value means by the paper, where measurements found no direction."""
 
 MNIST_ASYMMETRIC = {7: 1, 2: 7, 3: 8, 5: 6, 6: 5}
 """7 > 1, 2 > 7, 3 > 8, 5 <> 6."""
@@ -155,15 +163,16 @@ def _engine(name: str, **changes: Any) -> Callable[[Task], Finding]:
         result, config = _train(name, task, **changes)
         trust: dict[str, NDArray[np.floating]] = {name: result.trust_score}
         for signal, values in result.signals.items():
-            trust[f"{name}: {signal} as published"] = published_trust(ENGINES[name].signals[signal], values)
+            trust[f"{name}: {signal} as published"] = published_trust(name, signal, values)
         return Finding(trust, result.pred_probs, config, notes=_short(result.provenance.notes))
 
     return run
 
 
-def published_trust(spec: SignalSpec, values: NDArray[np.floating]) -> NDArray[np.floating]:
+def published_trust(engine: str, signal: str, values: NDArray[np.floating]) -> NDArray[np.floating]:
     """A signal turned so that high = clean by what its paper says; as it is where the paper does not say."""
-    return -values if spec.as_published == "suspect" else values
+    reading = PUBLISHED_READINGS.get((engine, signal), ENGINES[engine].signals[signal].high_means)
+    return -values if reading == "suspect" else values
 
 
 def _plain(task: Task) -> Finding:

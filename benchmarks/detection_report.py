@@ -22,7 +22,7 @@ from auditor.statistics.consensus import Consensus, combine
 from auditor.statistics.promises import promise
 from auditor.statistics.witnesses import Verified, Witness
 from benchmarks.detection import PROBLEMS, RESULTS, WORK, setting, update
-from engines.metrics import auroc, average_precision, precision_at_k
+from benchmarks.metrics import auroc, average_precision, precision_at_k
 
 ENGINES = ("cross_entropy", "coteaching", "umn", "l2b", "choicenet")
 PLAIN_X3 = "plain, three times the epochs"

@@ -93,14 +93,14 @@ def build(place: Path, num: int) -> None:
     from auditor.audits import arrays as results
     from auditor.catalog import audits, datasets, scores
     from auditor.catalog.db import session
-    from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable
+    from auditor.catalog.records import NewAudit, NewDataset, NewEngineRun
 
     names = [f"{i:06d}.png" for i in range(num)]
     _link_images(place / "images", names)
     generator = np.random.default_rng(0)
     given = generator.integers(0, NUM_CLASSES, num)
     with session() as open_session:
-        dataset = DatasetTable(
+        dataset = NewDataset(
             name="bench",
             source=str(place / "images"),
             source_kind="folder",
@@ -116,7 +116,7 @@ def build(place: Path, num: int) -> None:
             for i, name in enumerate(names)
         )
         dataset_id = datasets.create(open_session, dataset, rows)
-        audit = AuditTable(
+        audit = NewAudit(
             dataset_id=dataset_id,
             preset="quick",
             device="cpu",
@@ -124,7 +124,7 @@ def build(place: Path, num: int) -> None:
             engines=list(SIGNALS),
             status="finished",
         )
-        runs = [EngineRunTable(engine=engine, status="finished") for engine in SIGNALS]
+        runs = [NewEngineRun(engine=engine, status="finished") for engine in SIGNALS]
         audit_id = audits.create(open_session, audit, runs)
         trust = generator.random(num)
         rank = np.empty(num, dtype=np.int64)

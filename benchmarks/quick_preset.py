@@ -18,9 +18,9 @@ import numpy as np
 import torch
 
 from benchmarks import images
+from benchmarks.metrics import auroc
 from benchmarks.noise import make_noise
 from engines.contract import TrainingData
-from engines.metrics import auroc
 from engines.registry import ENGINES
 from engines.shared.device import describe_device, fresh_memory, peak_memory_bytes, resolve_device, versions
 

@@ -25,10 +25,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from benchmarks.metrics import auroc
 from benchmarks.noise import make_noise
 from benchmarks.result_files import result_file
 from engines.contract import TrainingData
-from engines.metrics import auroc
 from engines.registry import ENGINES
 from engines.shared.device import describe_device, peak_memory_bytes, resolve_device, versions
 

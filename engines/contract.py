@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
@@ -232,14 +233,8 @@ class SignalSpec:
     """One sentence for people: what it says and what it does not."""
     high_means: str
     """``"suspect"``, ``"clean"``, or ``"neither"`` where measurements found no direction."""
-    published_high_means: str | None = None
-    """How its paper reads it, ``"suspect"`` or ``"clean"``; None: as ``high_means``. Measures the paper's
-    claim, and never turns what people see. Both open (None and ``"neither"``): the paper does not say."""
-
-    @property
-    def as_published(self) -> str:
-        """How its paper reads a high value: ``"suspect"``, ``"clean"``, or ``"neither"`` where it does not say."""
-        return self.published_high_means or self.high_means
+    in_export: bool = False
+    """The signal is a column of an exported table: the engine's name, an underscore, its own name."""
 
 
 class Checkpoint(Protocol):
@@ -272,18 +267,32 @@ class Train(Protocol):
 
 @dataclass(frozen=True)
 class EngineSpec:
-    """One row of the registry."""
+    """One row of the registry. ``train`` and ``config_type`` load the method, and so torch."""
 
     name: str
+    """Also that of its package below ``engines``, whose module ``training`` holds ``train`` and the config."""
     title: str
     paper: str
-    config_type: type[Any]
-    """Frozen dataclass with ``preset(name)`` for ``quick``, ``standard`` and ``paper``."""
-    train: Train
+    config: str
+    """Class of the config: a frozen dataclass with ``preset(name)`` for ``quick``, ``standard``, ``paper``."""
     signals: Mapping[str, SignalSpec]
-    uses_trusted: bool
     needs_features: bool = False
     """Works in the feature space of a backbone only, never on images."""
+
+    @property
+    def train(self) -> Train:
+        """The method."""
+        train: Train = self._module().train
+        return train
+
+    @property
+    def config_type(self) -> type[Any]:
+        """The config's class."""
+        found: type[Any] = getattr(self._module(), self.config)
+        return found
+
+    def _module(self) -> Any:
+        return import_module(f"engines.{self.name}.training")
 
 
 FINITE_CHECK_BYTES = 2**24

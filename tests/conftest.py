@@ -16,24 +16,26 @@ LONGEST_FIRST = ("browser", "test_readme.py", "fiftyone_bridge", "faults", "app"
 """Folders whose files take minutes each: begun last, one of them would leave all but one core idle at the end."""
 
 
-TRAINS = (
-    "browser",
-    "faults",
-    "experiments",
-    "test_readme.py",
-    "test_training.py",
-    "test_population_training.py",
+QUICK = (
+    *("test_architecture.py", "test_docs.py", "test_files.py", "test_engine_bridge.py"),
+    *("statistics", "catalog", "pictures", "review", "server", "session"),
+    *("test_cholesky.py", "test_equations.py", "test_rules.py", "test_schedules.py", "test_s2e.py"),
+    *("test_weights.py", "meta", "neighbours", "test_small.py", "test_heads.py", "test_losses.py"),
+    *("test_selection.py", "test_checkpoint.py", "test_config.py", "test_loader.py", "test_rows.py"),
 )
-"""Folders and files whose tests train networks or drive the whole product; `make check` leaves them out."""
-TRAINING_FIXTURES = frozenset({"_audited_template"})
+"""Folders and files whose tests train nothing and end soon: what `make check` runs."""
+SLOW = ("backbones", "test_postgres.py", "test_fused_tangents.py", "test_old_home.py")
+"""Among those, what takes long all the same."""
+TRAINING_FIXTURES = frozenset({"_audited_template", "audited_home", "copied_home"})
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what trains, and begin with the longest files; the order within a folder stays."""
+    """Mark what trains or takes long, and begin with the longest files; the order within a folder stays."""
     for item in items:
         parts = item.path.relative_to(ROOT / "tests").parts
-        if TRAINING_FIXTURES & set(getattr(item, "fixturenames", ())) or set(TRAINS) & set(parts):
+        is_quick = bool(set(QUICK) & set(parts)) and not set(SLOW) & set(parts)
+        if not is_quick or TRAINING_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker("trains")
 
     def place(item: pytest.Item) -> int:

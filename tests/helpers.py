@@ -56,7 +56,7 @@ def write_digits(folder: Path, *, num: int = 300, num_wrong: int = 30, seed: int
     return Digits(folder / "digits.csv", given, truth)
 
 
-def verify_truthfully(digits: Digits, size: int, *, seed: int = 0) -> random_sample.DrawTable:
+def verify_truthfully(digits: Digits, size: int, *, seed: int = 0) -> random_sample.Draw:
     """Draw ``size`` of the digits imported as "digits" and judge each by its true label."""
     draw = random_sample.draw("digits", size, seed=seed)
     for sample_id in draw.sample_ids:

@@ -13,7 +13,8 @@ from pathlib import Path
 import click
 
 from auditor.cli.commands import cli
-from auditor.vocabulary import DECISIONS, EXPORT_COLUMNS
+from auditor.engine_bridge import export_columns
+from auditor.vocabulary import DECISIONS
 from benchmarks import detection_readme
 from benchmarks.detection import RESULTS
 from engines.registry import ENGINES
@@ -46,7 +47,7 @@ def columns() -> str:
         KeyError: a column of the vocabulary has no meaning here.
     """
     lines = ["| column | meaning |", "| --- | --- |"]
-    lines += [f"| `{name}` | {_meaning(name)} |" for name in EXPORT_COLUMNS]
+    lines += [f"| `{name}` | {_meaning(name)} |" for name in export_columns()]
     return "\n".join(lines) + "\n"
 
 

@@ -9,10 +9,10 @@ from app.panels import jobs as panel
 from app.session import words
 from app.session.words import plain
 from auditor import jobs
-from auditor.catalog.models import DatasetTable
+from auditor.catalog.records import Dataset
 
 
-def draw(dataset: DatasetTable, policy: str, max_fdr: float | None, *, audit_id: int) -> None:
+def draw(dataset: Dataset, policy: str, max_fdr: float | None, *, audit_id: int) -> None:
     """The newest comparison, and a button for a new one with the labels of such an export."""
     st.write(
         "The plain baseline is trained on the given labels and on those of the export above, with the same seeds, "

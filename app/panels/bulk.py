@@ -11,7 +11,7 @@ import streamlit as st
 from app.server import bench
 from app.session import words
 from app.session.failures import shown
-from auditor.catalog.models import AuditTable, DatasetTable
+from auditor.catalog.records import Audit, Dataset
 from auditor.review import decisions
 
 MOST = 5_000
@@ -20,16 +20,14 @@ MOST_PAIRS = 6
 """Pairs of classes that are listed one by one; the rest is counted."""
 
 
-def offer(dataset: DatasetTable, audit: AuditTable, reviewer: str, queue: Mapping[str, Any]) -> None:
+def offer(dataset: Dataset, audit: Audit, reviewer: str, queue: Mapping[str, Any]) -> None:
     """A popover that accepts the top of the list on screen, and undoes what was accepted."""
     with st.popover("Accept many", icon=":material/done_all:", width="stretch"), shown():
         _accept(dataset, audit, reviewer, queue)
         _undo(dataset, reviewer)
 
 
-def _accept(dataset: DatasetTable, audit: AuditTable, reviewer: str, queue: Mapping[str, Any]) -> None:
-    assert dataset.id is not None
-    assert audit.id is not None
+def _accept(dataset: Dataset, audit: Audit, reviewer: str, queue: Mapping[str, Any]) -> None:
     top = st.number_input(
         "Accept the suggestions of the most suspicious",
         1,
@@ -79,8 +77,7 @@ def _pairs(page: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     )
 
 
-def _undo(dataset: DatasetTable, reviewer: str) -> None:
-    assert dataset.id is not None
+def _undo(dataset: Dataset, reviewer: str) -> None:
     last = st.session_state.get("suspects_batch")
     if last is None:
         return

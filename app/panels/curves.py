@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import altair as alt
 import pandas as pd
 
-from auditor.catalog.models import EpochTable
+from auditor.catalog.records import Epoch
 
 METRICS = {
     "train_accuracy": "on given labels",
@@ -20,7 +20,7 @@ SELECTION = ("keep_rate", "label_precision")
 HEIGHT = 380
 
 
-def table(epochs: Sequence[EpochTable], titles: Mapping[str, str]) -> pd.DataFrame:
+def table(epochs: Sequence[Epoch], titles: Mapping[str, str]) -> pd.DataFrame:
     """One row an epoch and metric: engine, stage, epoch (running through the stages), metric, value."""
     rows, running = [], dict.fromkeys(titles, 0)
     for epoch in epochs:

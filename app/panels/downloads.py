@@ -12,7 +12,7 @@ from app.panels import jobs as panel
 from app.session import words
 from app.session.words import plain
 from auditor import jobs
-from auditor.catalog.models import DatasetTable
+from auditor.catalog.records import Dataset
 from auditor.outputs import export
 from auditor.review import log as decision_log
 from auditor.settings import settings
@@ -20,7 +20,7 @@ from auditor.settings import settings
 MIME = {".csv": "text/csv", ".parquet": "application/vnd.apache.parquet", ".html": "text/html"}
 
 
-def offer(dataset: DatasetTable, policy: str, max_fdr: float | None, *, audit_id: int | None) -> None:
+def offer(dataset: Dataset, policy: str, max_fdr: float | None, *, audit_id: int | None) -> None:
     """Buttons for the cleaned table as CSV and Parquet, and for the report where there is an audit."""
     stem = file_stem(dataset.name)
     arguments = {"policy": policy, "max_fdr": max_fdr, "audit_id": audit_id}
@@ -56,9 +56,8 @@ def _hand_over(job: jobs.Job) -> None:
     st.caption(f"{plain((job.result or {})['sentence'])} Made {words.ago(job.finished_at)}.")
 
 
-def log_csv(dataset: DatasetTable, log: pd.DataFrame) -> bytes:
+def log_csv(dataset: Dataset, log: pd.DataFrame) -> bytes:
     """The log as CSV with paths and class names, formulas disarmed."""
-    assert dataset.id is not None
     table = decision_log.with_samples(dataset.id, log)
     for column in ("given_label", "label"):
         table[column] = named(table[column], dataset.class_names)

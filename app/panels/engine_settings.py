@@ -14,7 +14,7 @@ from auditor import engine_bridge
 from auditor.engine_bridge import Setting
 
 
-def choose(engines: Sequence[EngineTitle], preset: str) -> dict[str, dict[str, Any]]:
+def choose(engines: Sequence[EngineTitle], preset: str, *, on_features: bool) -> dict[str, dict[str, Any]]:
     """An expander with one group an engine; returns the fields that differ from the preset, by engine.
 
     What is typed is read like the command line's ``--set`` and checked when the audit is planned.
@@ -26,10 +26,11 @@ def choose(engines: Sequence[EngineTitle], preset: str) -> dict[str, dict[str, A
             return changed
         for tab, engine in zip(st.tabs([one.title for one in engines]), engines, strict=True):
             with tab, st.container(height=420, border=False):
-                values = {one.name: _draw(engine.name, one, preset) for one in engine.settings}
+                fields = engine.settings_on_features if on_features else engine.settings
+                values = {one.name: _draw(engine.name, one, preset) for one in fields}
             kept = {
                 one.name: values[one.name]
-                for one in engine.settings
+                for one in fields
                 if values[one.name] is not None
                 and json.dumps(values[one.name]) != json.dumps(one.defaults[preset])
             }

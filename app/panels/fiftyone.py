@@ -13,10 +13,10 @@ from app.panels import jobs as panel
 from app.session import state
 from app.session.words import plain
 from auditor import jobs
-from auditor.catalog.models import DatasetTable
+from auditor.catalog.records import Dataset
 
 
-def draw(dataset: DatasetTable) -> None:
+def draw(dataset: Dataset) -> None:
     """Two buttons and what came of the last push and pull."""
     left, right, rest = st.columns([1, 1, 2], vertical_alignment="center")
     rest.caption("The newest audit is pushed. Then open its App from a terminal:")

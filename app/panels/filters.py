@@ -9,7 +9,7 @@ import streamlit as st
 from app.session import choices as kept
 from app.session import readers, state
 from auditor.audits import arrays
-from auditor.catalog.models import AuditTable, DatasetTable
+from auditor.catalog.records import Audit, Dataset
 from auditor.catalog.scores import STRONG_DISAGREEMENT
 from auditor.statistics import MOST_SPLITS
 
@@ -22,7 +22,7 @@ SHOW = {
 MOST_PAIRS = 200
 
 
-def choose(dataset: DatasetTable, audit: AuditTable) -> dict[str, Any]:
+def choose(dataset: Dataset, audit: Audit) -> dict[str, Any]:
     """Draw the filters in one row; class names in the options are shown as they are."""
     names = dataset.class_names
     counts = readers.class_counts(dataset)
@@ -74,10 +74,10 @@ def choose(dataset: DatasetTable, audit: AuditTable) -> dict[str, Any]:
     return queue | against
 
 
-def _choose_engines(dataset: DatasetTable, audit: AuditTable) -> dict[str, Any]:
+def _choose_engines(dataset: Dataset, audit: Audit) -> dict[str, Any]:
     """How many engines, or which one, see another class than the given one."""
-    engines = arrays.engines_of(audit.id or 0)
-    titles = {name: arrays.describe(audit.id or 0, name)["title"] for name in engines}
+    engines = arrays.engines_of(audit.id)
+    titles = {name: arrays.describe(audit.id, name)["title"] for name in engines}
 
     def option(choice: int | str) -> str:
         if isinstance(choice, str):
@@ -94,7 +94,7 @@ def _choose_engines(dataset: DatasetTable, audit: AuditTable) -> dict[str, Any]:
     return {"agreement": chosen} if chosen else {}
 
 
-def _choose_split(dataset: DatasetTable, splits: list[tuple[str, int]]) -> Any:
+def _choose_split(dataset: Dataset, splits: list[tuple[str, int]]) -> Any:
     """``state.ALL``, or a (split, samples) pair."""
     return kept.select(
         "Split",
@@ -107,7 +107,7 @@ def _choose_split(dataset: DatasetTable, splits: list[tuple[str, int]]) -> Any:
     )
 
 
-def _select(dataset: DatasetTable, label: str, options: list[Any], format_func: Any, key: str) -> Any:
+def _select(dataset: Dataset, label: str, options: list[Any], format_func: Any, key: str) -> Any:
     return kept.select(
         label,
         options,

@@ -12,7 +12,7 @@ from app.session import failures, words
 from app.session.failures import shown
 from app.session.words import plain
 from auditor import jobs
-from auditor.catalog.models import DatasetTable
+from auditor.catalog.records import Dataset
 from auditor.errors import AuditorError
 from auditor.jobs import Job, Overview
 
@@ -25,7 +25,7 @@ Find = Callable[[], list[Overview]]
 def start_button(
     label: str,
     kind: str,
-    dataset: DatasetTable,
+    dataset: Dataset,
     *,
     arguments: dict[str, Any] | None = None,
     who: str | None = None,

@@ -11,7 +11,7 @@ from app import components
 from app.server import bench
 from app.session import readers, words
 from app.session.failures import shown
-from auditor.catalog.models import AuditTable, DatasetTable
+from auditor.catalog.records import Audit, Dataset
 from auditor.review import decisions
 from auditor.vocabulary import DECISIONS
 
@@ -19,10 +19,10 @@ MOST_AT_ONCE = 5_000
 TAGS = {name: one.of_many for name, one in DECISIONS.items() if one.of_many}
 
 
-def draw(dataset: DatasetTable, audit: AuditTable, queue: dict[str, Any], reviewer: str) -> None:
+def draw(dataset: Dataset, audit: Audit, queue: dict[str, Any], reviewer: str) -> None:
     """What is inside, the bench on it, and the batch decision."""
     inside = bench.inside(audit, queue["region"])
-    given = readers.given_labels(dataset.id or 0)[inside]
+    given = readers.given_labels(dataset.id)[inside]
     head, tag = st.columns([4, 1.3], vertical_alignment="bottom")
     head.subheader(f"{words.plural(len(inside), 'sample')} in the region", anchor=False)
     common = Counter(given.tolist()).most_common(4)
@@ -35,7 +35,7 @@ def draw(dataset: DatasetTable, audit: AuditTable, queue: dict[str, Any], review
         components.review_bench(
             key="map_bench",
             connection=readers.connection(dataset),
-            audit_id=audit.id or 0,
+            audit_id=audit.id,
             class_names=dataset.class_names,
             reviewer=reviewer,
             queue=queue,
@@ -44,8 +44,7 @@ def draw(dataset: DatasetTable, audit: AuditTable, queue: dict[str, Any], review
         )
 
 
-def _tag_all(dataset: DatasetTable, audit: AuditTable, inside: list[int], reviewer: str) -> None:
-    assert dataset.id is not None
+def _tag_all(dataset: Dataset, audit: Audit, inside: list[int], reviewer: str) -> None:
     with (
         st.popover("Decide on all", icon=":material/select_all:", width="stretch", disabled=not inside),
         shown(),

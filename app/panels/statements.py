@@ -7,18 +7,17 @@ import streamlit as st
 
 from app.session import readers, words
 from auditor.audits import statements
-from auditor.catalog.models import AuditTable, DatasetTable
+from auditor.catalog.records import Audit, Dataset
 from auditor.review import random_sample
 from auditor.statistics import noise
 
 
-def verified(dataset: DatasetTable, audit: AuditTable | None, *, judged: int) -> None:
+def verified(dataset: Dataset, audit: Audit | None, *, judged: int) -> None:
     """The noise rate, what is promised at each level, and what more rows would buy."""
-    assert dataset.id is not None
     if judged == 0:
         st.write("Nothing yet: judge the first samples.")
         return
-    if audit is None or audit.id is None:
+    if audit is None:
         rate = noise.noise_rate_from_verified(
             readers.given_labels(dataset.id), random_sample.standing(dataset.id)
         )

@@ -11,7 +11,7 @@ from app.session.failures import shown
 from app.session.words import plain
 from auditor.audits import arrays, plan
 from auditor.audits.plan import AuditOverview, EngineProgress
-from auditor.catalog.models import AuditTable
+from auditor.catalog.records import Audit
 
 POLL_S = 1.0
 STATES = {
@@ -24,9 +24,8 @@ STATES = {
 }
 
 
-def watch(audit: AuditTable) -> None:
+def watch(audit: Audit) -> None:
     """Draw the audit, once a second while it runs."""
-    assert audit.id is not None
     is_over = plan.overview(audit.id).is_over
     st.fragment(_draw, run_every=None if is_over else POLL_S)(audit.id, is_over)
 

@@ -10,7 +10,7 @@ from app.session.failures import shown
 from app.session.words import plain
 from auditor.audits import durations, plan
 from auditor.backbones.features import NO_BACKBONE
-from auditor.catalog.models import DatasetTable
+from auditor.catalog.records import Dataset
 
 PRESETS = {
     "quick": "quick: minutes on a laptop",
@@ -21,47 +21,47 @@ FROM_SCRATCH = "the images, trained from scratch"
 DEVICES = {"auto": "automatic: a GPU if there is one", "cpu": "CPU", "cuda": "GPU (CUDA)"}
 
 
-@st.cache_data(show_spinner="Looking for weights of backbones …", ttl=60)
-def backbones() -> list[str]:
-    """What is on this machine now."""
-    return apart.backbones()
+@st.cache_data(show_spinner="Looking up engines and backbones …", ttl=60)
+def choices() -> tuple[list[apart.EngineTitle], list[str]]:
+    """The registry and what is on this machine, asked once a minute."""
+    return apart.choices()
 
 
-@st.cache_resource(show_spinner="Looking up the engines …")
-def choices() -> list[apart.EngineTitle]:
-    """The registry, asked once a server."""
-    return apart.engines()
-
-
-def start_form(dataset: DatasetTable) -> None:
+def start_form(dataset: Dataset) -> None:
     """Choose, see what it costs, start."""
-    here = backbones()
+    engines, here = choices()
     backbone = st.selectbox(
         "What the engines look at",
         [*here, NO_BACKBONE],
         format_func=lambda name: FROM_SCRATCH if name == NO_BACKBONE else f"features of {name}",
         key="audit_backbone",
     )
-    if not here:
+    if backbone != NO_BACKBONE:
+        st.caption("The backbone looks at every image once, before the engines start. Later audits reuse it.")
+    elif not here:
         st.caption(
             "With a pretrained backbone they find more wrong labels, in minutes. None has its weights on this "
             "machine; `auditor weights list` in a terminal lists weights to download."
         )
     known = {
-        choice.name: choice for choice in choices() if backbone != NO_BACKBONE or not choice.needs_features
+        choice.name: choice for choice in engines if backbone != NO_BACKBONE or not choice.needs_features
     }
     st.markdown("**Engines**: each trains its own model and judges every label; together they rank.")
-    columns = st.columns(len(known))
+    columns = st.columns(3)
     chosen = [
         name
-        for column, (name, choice) in zip(columns, known.items(), strict=True)
-        if column.checkbox(choice.title, value=True, key=f"audit_engine_{name}", help=plain(choice.paper))
+        for number, (name, choice) in enumerate(known.items())
+        if columns[number % 3].checkbox(
+            choice.title, value=True, key=f"audit_engine_{name}", help=plain(choice.paper)
+        )
     ]
     left, middle, right = st.columns([2, 1.3, 1])
     preset = left.selectbox("Preset", list(PRESETS), format_func=PRESETS.__getitem__, key="audit_preset")
     device = middle.selectbox("Device", list(DEVICES), format_func=DEVICES.__getitem__, key="audit_device")
     seed = right.number_input("Seed", 0, 2**31 - 1, 0, key="audit_seed")
-    options = engine_settings.choose([known[name] for name in chosen], preset)
+    options = engine_settings.choose(
+        [known[name] for name in chosen], preset, on_features=backbone != NO_BACKBONE
+    )
     seconds, is_measured = durations.seconds(dataset, chosen, preset, on_features=backbone != NO_BACKBONE)
     basis = "from earlier runs on this machine" if is_measured else "a rough guess for two CPU cores"
     go, note = st.columns([1, 4], vertical_alignment="center")
@@ -79,7 +79,6 @@ def start_form(dataset: DatasetTable) -> None:
 
 st.title("Audit")
 dataset = state.require_dataset()
-assert dataset.id is not None
 audits = readers.audits_of(dataset.id)
 is_busy = any(readers.audit_state(row) in ("running", "queued") for row in audits)
 with st.expander("Start a new audit", expanded=not audits), shown():

@@ -9,7 +9,7 @@ from app.panels import charts
 from app.session import readers, state, words
 from app.session.failures import shown
 from auditor.audits import statements
-from auditor.catalog.models import DatasetTable
+from auditor.catalog.records import Dataset
 from auditor.outputs.report import conflict_sentence
 from auditor.statistics import Interval, Transition, shared_sentence
 
@@ -17,7 +17,7 @@ MOST_IN_MATRIX = 40
 SHARE_BAR = st.column_config.ProgressColumn(format="percent", min_value=0.0, max_value=1.0, width=130)
 
 
-def draw_matrix(dataset: DatasetTable, transition: Transition) -> None:
+def draw_matrix(dataset: Dataset, transition: Transition) -> None:
     """The transition matrix; a chosen cell leads to its suspects."""
     st.subheader("How true classes turn into given labels", anchor=False)
     st.caption(transition.sentence)
@@ -46,7 +46,7 @@ def draw_matrix(dataset: DatasetTable, transition: Transition) -> None:
     )
 
 
-def draw_classes(dataset: DatasetTable, said: statements.Statements) -> None:
+def draw_classes(dataset: Dataset, said: statements.Statements) -> None:
     """One row a class, and a door to its suspects."""
     st.subheader("Each class", anchor=False)
     table = pd.DataFrame(
@@ -121,7 +121,7 @@ def _verified(interval: Interval | None) -> str:
     return words.interval(interval.low, interval.high) if interval else ""
 
 
-def draw_conflicts(dataset: DatasetTable, said: statements.Statements) -> None:
+def draw_conflicts(dataset: Dataset, said: statements.Statements) -> None:
     """Pairs that trade places, and copies or near copies with different labels."""
     names = dataset.class_names
     trading = [pair for pair in said.class_pairs if pair.trades_places]

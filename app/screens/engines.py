@@ -12,15 +12,13 @@ from app.session import readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
 from auditor.audits import arrays
-from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable
+from auditor.catalog.records import Audit, EngineRun
 from auditor.pictures import cache
 
 MOST_ROWS = 20_000  # a distribution over epochs is drawn from so many rows
 
 
-def draw_engine(
-    audit_id: int, run: EngineRunTable, is_marked: NDArray[np.bool_], marks: tuple[str, str]
-) -> None:
+def draw_engine(audit_id: int, run: EngineRun, is_marked: NDArray[np.bool_], marks: tuple[str, str]) -> None:
     """One engine: its trust, its published signal over epochs, what it cost."""
     about = arrays.describe(audit_id, run.engine)
     with st.container(border=True, height="stretch"):
@@ -50,7 +48,7 @@ def draw_engine(
         st.caption(plain(signal["meaning"]))
 
 
-def draw_agreement(audit: AuditTable, titles: dict[str, str]) -> None:
+def draw_agreement(audit: Audit, titles: dict[str, str]) -> None:
     """How alike the engines rank, what weight each has, and what that says about the noise."""
     names = [titles.get(name, name) for name in audit.summary.get("witnesses", [])]
     correlations = audit.summary.get("rank_correlations")
@@ -72,9 +70,8 @@ def draw_agreement(audit: AuditTable, titles: dict[str, str]) -> None:
         state.open_suspects(agreement=-1)
 
 
-def draw_detection(audit: AuditTable, is_wrong: NDArray[np.bool_], titles: dict[str, str]) -> None:
+def draw_detection(audit: Audit, is_wrong: NDArray[np.bool_], titles: dict[str, str]) -> None:
     """ROC and precision-recall against the known truth."""
-    assert audit.id is not None
     doubts = {
         title: 1 - np.asarray(arrays.trust(audit.id, name), dtype=np.float64)
         for name, title in titles.items()
@@ -106,9 +103,8 @@ def draw_detection(audit: AuditTable, is_wrong: NDArray[np.bool_], titles: dict[
 
 
 st.title("Engines")
-dataset: DatasetTable = state.require_dataset()
+dataset = state.require_dataset()
 audit = state.require_audit(dataset)
-assert audit.id is not None
 with shown():
     finished = arrays.engines_of(audit.id)
     runs = {run.engine: run for run in readers.engine_runs(audit.id)}

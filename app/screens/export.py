@@ -11,7 +11,7 @@ from app.panels import before_after, downloads, fiftyone
 from app.session import state, words
 from app.session.failures import shown
 from app.session.words import plain
-from auditor.catalog.models import DatasetTable
+from auditor.catalog.records import Dataset
 from auditor.outputs import export
 from auditor.review import decisions
 from auditor.review import log as decision_log
@@ -41,7 +41,7 @@ def choose_policy() -> tuple[str, float | None]:
     return policy, float(bound)
 
 
-def show_changes(dataset: DatasetTable, policy: str, max_fdr: float | None, *, audit_id: int | None) -> None:
+def show_changes(dataset: Dataset, policy: str, max_fdr: float | None, *, audit_id: int | None) -> None:
     """Counts, pairs and first rows of what would change."""
     summary, rows = export.preview(dataset.name, policy=policy, max_fdr=max_fdr, audit_id=audit_id, rows=50)
     figures = st.columns(6)
@@ -73,9 +73,8 @@ def show_changes(dataset: DatasetTable, policy: str, max_fdr: float | None, *, a
     right.dataframe(rows[first + rest].astype(str), hide_index=True, height="auto" if len(rows) < 9 else 320)
 
 
-def show_log(dataset: DatasetTable) -> None:
+def show_log(dataset: Dataset) -> None:
     """The log of decisions and blind verdicts, what people differ on, and batches to revert."""
-    assert dataset.id is not None
     log = decision_log.entries(dataset.id)
     if log.empty:
         st.write("Nobody has decided anything yet.")
@@ -120,7 +119,7 @@ with shown():
 if audit is not None:
     st.subheader("Before and after", anchor=False)
     with shown():
-        before_after.draw(dataset, policy, max_fdr, audit_id=audit.id or 0)
+        before_after.draw(dataset, policy, max_fdr, audit_id=audit.id)
     st.subheader("FiftyOne", anchor=False)
     with shown():
         fiftyone.draw(dataset)

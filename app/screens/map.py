@@ -17,13 +17,12 @@ REGION = "map_region"
 st.title("Map")
 dataset = state.require_dataset()
 audit = state.require_audit(dataset)
-assert audit.id is not None
 engines = arrays.engines_of(audit.id)
 left, right = st.columns([1, 1])
 engine = left.selectbox(
     "What was learned by",
     engines,
-    format_func=lambda name: arrays.describe(audit.id or 0, name)["title"],
+    format_func=lambda name: arrays.describe(audit.id, name)["title"],
     key="map_engine",
 )
 colour = right.selectbox("Colour by", list(COLOURS), format_func=COLOURS.__getitem__, key="map_colour")

@@ -14,7 +14,7 @@ head, hint, door = st.container(key="suspects_head").columns([1, 3.4, 1.5], vert
 head.title("Suspects")
 dataset = state.require_dataset()
 audit = state.require_audit(dataset)
-if not random_sample.num_drawn(dataset.id or 0):
+if not random_sample.num_drawn(dataset.id):
     with hint.container(horizontal=True, vertical_alignment="center", horizontal_alignment="right"):
         label = "**Verify 200 random samples first**: without them nothing can be promised."
         st.page_link("screens/verify.py", label=label, icon=":material/fact_check:")
@@ -25,7 +25,7 @@ with door:
 components.review_bench(
     key="suspects_bench",
     connection=readers.connection(dataset),
-    audit_id=audit.id or 0,
+    audit_id=audit.id,
     class_names=dataset.class_names,
     reviewer=reviewer,
     queue=queue,

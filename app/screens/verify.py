@@ -9,11 +9,11 @@ from app.panels import statements
 from app.session import readers, state, words
 from app.session.failures import shown
 from auditor.audits import settle
-from auditor.catalog.models import AuditTable, DatasetTable
+from auditor.catalog.records import Audit, Dataset
 from auditor.review import random_sample
 
 
-def offer_draw(dataset: DatasetTable) -> None:
+def offer_draw(dataset: Dataset) -> None:
     """The first draw, with the reason for it."""
     with st.container(border=True, width=720):
         st.markdown(
@@ -38,7 +38,7 @@ def offer_draw(dataset: DatasetTable) -> None:
         st.page_link("screens/suspects.py", label="Skip to Suspects", icon=":material/arrow_forward:")
 
 
-def offer_more(dataset: DatasetTable, audit: AuditTable | None) -> None:
+def offer_more(dataset: Dataset, audit: Audit | None) -> None:
     """What to do when everything drawn is judged."""
     with st.container(border=True):
         st.markdown("**Every drawn sample is judged.** Use the verdicts in the ranking, or draw more.")
@@ -47,9 +47,9 @@ def offer_more(dataset: DatasetTable, audit: AuditTable | None) -> None:
             "Use these verdicts in the ranking", type="primary", key="verify_settle"
         ):
             with st.spinner("Computing the weights of the engines and calibrating …"):
-                settle.settle(audit.id or 0)
+                settle.settle(audit.id)
             st.switch_page("screens/suspects.py")
-        more = random_sample.next_size(dataset.id or 0)
+        more = random_sample.next_size(dataset.id)
         if more and right.button(f"Draw {more:,} more", key="verify_more"):
             random_sample.draw(dataset.name, more)
             st.rerun()
@@ -57,7 +57,6 @@ def offer_more(dataset: DatasetTable, audit: AuditTable | None) -> None:
 
 st.title("Verify")
 dataset = state.require_dataset()
-assert dataset.id is not None
 audit = state.chosen_audit(dataset)
 drawn = random_sample.num_drawn(dataset.id)
 if not drawn:

@@ -17,7 +17,7 @@ from auditor.audits import arrays
 from auditor.audits import progress as review_progress
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
-from auditor.catalog.models import AuditTable
+from auditor.catalog.records import Audit
 from auditor.errors import AuditorError, CatalogError, NotFoundError, ReviewError
 from auditor.review import decisions
 
@@ -118,7 +118,6 @@ def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
     where = payload.get("where") or {}
     with session() as open_session:
         audit = audits.get(open_session, int(payload["audit"]))
-    assert audit.id is not None
     upcoming = None
     if any(value not in (None, False) for name, value in where.items() if name != "undecided"):
         upcoming = queue_page(audit, {**where, "undecided": True}, limit=review_progress.PACE_WINDOW)
@@ -134,7 +133,7 @@ def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def suspect_filter(
-    where: Mapping[str, Any], audit: AuditTable, *, after: int | None = None
+    where: Mapping[str, Any], audit: Audit, *, after: int | None = None
 ) -> scores.SuspectFilter:
     """The filter that a page's mapping names; a region of the map becomes the samples inside it."""
     region = where.get("region")
@@ -153,9 +152,8 @@ def suspect_filter(
     )
 
 
-def inside(audit: AuditTable, region: Mapping[str, Any]) -> list[int]:
+def inside(audit: Audit, region: Mapping[str, Any]) -> list[int]:
     """sample_ids whose point on an engine's map lies inside the region's polygon."""
-    assert audit.id is not None
     points = arrays.map_points(audit.id, str(region["engine"]))
     polygon = np.asarray(region["polygon"], dtype=np.float64)
     return [int(one) for one in np.flatnonzero(geometry.contains(polygon, np.asarray(points)))]
@@ -180,7 +178,7 @@ def map_bytes(audit_id: int, engine: str) -> bytes:
 
 
 def queue_page(
-    audit: AuditTable, where: Mapping[str, Any], *, after: int | None = None, limit: int
+    audit: Audit, where: Mapping[str, Any], *, after: int | None = None, limit: int
 ) -> pd.DataFrame:
     """A page of the queue that ``where`` names, behind the rank ``after``."""
     with session() as open_session:
@@ -188,13 +186,12 @@ def queue_page(
 
 
 def _page(
-    open_session: Any, audit: AuditTable, where: Mapping[str, Any], after: int | None, limit: int
+    open_session: Any, audit: Audit, where: Mapping[str, Any], after: int | None, limit: int
 ) -> pd.DataFrame:
     """A page of the queue. What one engine sees is no column, so its rows are picked page by page."""
     engine = where.get("engine")
     if engine is None:
         return scores.page(open_session, audit, suspect_filter(where, audit, after=after), limit=limit)
-    assert audit.id is not None
     probs, found, picked = arrays.pred_probs(audit.id, str(engine)), 0, []
     for _ in range(MOST_PAGES_SEARCHED):
         page = scores.page(open_session, audit, suspect_filter(where, audit, after=after), limit=MAX_PAGE)
@@ -227,7 +224,7 @@ def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
     # The reviewer's own verdict from another window is a conflict too.
     conflict = decided.replaced
     # What the reviewer had on the screen when deciding is no surprise.
-    if conflict is not None and conflict.review_id == verdict.get("seen"):
+    if conflict is not None and conflict.id == verdict.get("seen"):
         conflict = None
     told = None
     if conflict is not None:
@@ -236,7 +233,7 @@ def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
             "label": conflict.label,
             "labels": conflict.labels,
             "reviewer": conflict.reviewer,
-            "review": conflict.review_id,
+            "review": conflict.id,
         }
     return {"token": token, "review": decided.review_id, "conflict": told}
 
@@ -244,7 +241,7 @@ def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
 def _review_ids(open_session: Any, dataset_id: int, page: pd.DataFrame) -> dict[int, int]:
     decided = [int(one) for one in page.loc[page.decision.notna(), "sample_id"]]
     standing = (reviews.standing(open_session, dataset_id, one) for one in decided)
-    return {row.sample_id: row.review_id for row in standing if row is not None}
+    return {row.sample_id: row.id for row in standing if row is not None}
 
 
 def _item(row: Mapping[Any, Any], review_ids: Mapping[int, int]) -> dict[str, Any]:

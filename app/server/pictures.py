@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from auditor.catalog import datasets
 from auditor.catalog.db import session
-from auditor.catalog.models import DatasetTable
 from auditor.errors import NotFoundError
 from auditor.pictures import cache
 from auditor.pictures.decoding import ImageError, channels_first, upright
@@ -22,9 +21,7 @@ def png(dataset_id: int, sample_id: int, size: int) -> bytes:
         NotFoundError: no such dataset or sample.
     """
     with session() as open_session:
-        dataset = open_session.get(DatasetTable, dataset_id)
-        if dataset is None:
-            raise NotFoundError(f"There is no dataset {dataset_id}.")
+        dataset = datasets.by_id(open_session, dataset_id)
         sample = datasets.sample(open_session, dataset_id, sample_id) if size >= LARGE else None
     if sample is None:
         return cache.thumbnail_png(dataset, sample_id, size)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.session import readers
-from auditor.catalog import verifications
+from auditor.catalog import draws, reviews
 from auditor.catalog.db import session
-from auditor.catalog.models import VerdictTable
+from auditor.catalog.records import Review
 from auditor.errors import AuditorError, CatalogError, VerificationError
 from auditor.review import random_sample
 
@@ -34,14 +34,14 @@ def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
     except VerificationError as error:
         refused = str(error)
     with session() as open_session:
-        dataset_id = verifications.get_draw(open_session, draw_id).dataset_id
+        dataset_id = draws.get(open_session, draw_id).dataset_id
     return {"refused": refused, "last": readers.last_blind_item(dataset_id, reviewer)}
 
 
-def _standing(draw_id: int) -> dict[tuple[int, int], VerdictTable]:
+def _standing(draw_id: int) -> dict[tuple[int, int], Review]:
     with session() as open_session:
-        dataset_id = verifications.get_draw(open_session, draw_id).dataset_id
-        return verifications.verdicts(open_session, dataset_id)
+        dataset_id = draws.get(open_session, draw_id).dataset_id
+        return reviews.verdicts(open_session, dataset_id)
 
 
 def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:

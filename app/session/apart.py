@@ -28,6 +28,7 @@ class EngineTitle:
     title: str
     paper: str
     settings: list[engine_bridge.Setting]
+    settings_on_features: list[engine_bridge.Setting]
     needs_features: bool
 
 
@@ -37,9 +38,12 @@ def call(function: Callable[Args, Answer], *args: Args.args, **kwargs: Args.kwar
         return pool.submit(function, *args, **kwargs).result()
 
 
-def engines() -> list[EngineTitle]:
-    """Every engine of the registry."""
-    return call(_engines)
+def choices() -> tuple[list[EngineTitle], list[str]]:
+    """Every engine of the registry, and the backbones whose weights are on this machine.
+
+    Of the short list of backbones; the one that is taken by itself comes first.
+    """
+    return call(_choices)
 
 
 def plan(
@@ -61,20 +65,19 @@ def plan(
     return call(_plan, name, chosen, preset, device, seed, options, backbone)
 
 
-def backbones() -> list[str]:
-    """Those of the short list whose weights are on this machine, the one that is taken by itself first."""
-    return call(_backbones)
-
-
-def _backbones() -> list[str]:
-    return [name for name in shelf.PREFERRED if weights.present(name) is not None]
-
-
-def _engines() -> list[EngineTitle]:
-    return [
-        EngineTitle(one.name, one.title, one.paper, engine_bridge.settings_of(one.name), one.needs_features)
+def _choices() -> tuple[list[EngineTitle], list[str]]:
+    engines = [
+        EngineTitle(
+            one.name,
+            one.title,
+            one.paper,
+            engine_bridge.settings_of(one.name),
+            engine_bridge.settings_of(one.name, on_features=True),
+            one.needs_features,
+        )
         for one in engine_bridge.engine_choices()
     ]
+    return engines, [name for name in shelf.PREFERRED if weights.present(name) is not None]
 
 
 def _plan(

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from app.session import access
 from auditor.audits import progress, statements
-from auditor.catalog import audits, datasets, scores, verifications
+from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
-from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable, EpochTable
+from auditor.catalog.records import Audit, Dataset, EngineRun, Epoch
 from auditor.errors import NotFoundError
 from auditor.review import random_sample
 from auditor.settings import settings
@@ -30,10 +30,10 @@ from auditor.statistics import ErrorsLeft, NoiseRate
 class Status:
     """Progress of a dataset, for Home."""
 
-    dataset: DatasetTable
+    dataset: Dataset
     audits: int
-    running: AuditTable | None
-    finished: AuditTable | None
+    running: Audit | None
+    finished: Audit | None
     decided: int
     found: int
     drawn: int
@@ -42,38 +42,38 @@ class Status:
     noise: NoiseRate | None
 
 
-def all_datasets() -> list[DatasetTable]:
+def all_datasets() -> list[Dataset]:
     """Every dataset, the newest first."""
     with session() as open_session:
         return datasets.list_all(open_session)
 
 
-def dataset(name: str) -> DatasetTable:
+def dataset(name: str) -> Dataset:
     """The dataset of that name."""
     with session() as open_session:
         return datasets.get(open_session, name)
 
 
-def audits_of(dataset_id: int | None) -> list[AuditTable]:
+def audits_of(dataset_id: int | None) -> list[Audit]:
     """Audits of a dataset, the newest first."""
     assert dataset_id is not None
     with session() as open_session:
         return audits.of_dataset(open_session, dataset_id)
 
 
-def audit_state(audit: AuditTable) -> str:
+def audit_state(audit: Audit) -> str:
     """``queued``, ``running``, ``finished``, ``failed``, ``cancelled`` or ``dead``."""
     with session() as open_session:
         return audits.state(open_session, audit)
 
 
-def epochs(audit_id: int) -> list[EpochTable]:
+def epochs(audit_id: int) -> list[Epoch]:
     """Every recorded epoch of an audit."""
     with session() as open_session:
         return audits.epochs(open_session, audit_id)
 
 
-def engine_runs(audit_id: int) -> list[EngineRunTable]:
+def engine_runs(audit_id: int) -> list[EngineRun]:
     """The engine runs of an audit in their order."""
     with session() as open_session:
         return audits.runs(open_session, audit_id)
@@ -99,8 +99,8 @@ def blind_items(dataset_id: int, pending: list[tuple[int, int]]) -> list[dict[st
 def last_blind_item(dataset_id: int, reviewer: str) -> dict[str, Any] | None:
     """The reviewer's newest blind verdict that counts, so that it can be undone after a reload."""
     with session() as open_session:
-        standing = verifications.verdicts(open_session, dataset_id)
-    own = [(row.id or 0, key) for key, row in standing.items() if row.reviewer == reviewer]
+        standing = reviews.verdicts(open_session, dataset_id)
+    own = [(row.id, key) for key, row in standing.items() if row.reviewer == reviewer]
     return blind_items(dataset_id, [max(own)[1]])[0] if own else None
 
 
@@ -110,9 +110,9 @@ def given_labels(dataset_id: int) -> NDArray[np.int64]:
         return datasets.given_labels(open_session, dataset_id)
 
 
-def class_counts(row: DatasetTable) -> dict[int, int]:
+def class_counts(row: Dataset) -> dict[int, int]:
     """Samples by given label; -1 counts the unlabeled."""
-    return _class_counts(settings().home, row.id or 0, str(row.created_at))
+    return _class_counts(settings().home, row.id, str(row.created_at))
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
@@ -121,9 +121,9 @@ def _class_counts(home: Path, dataset_id: int, version: str) -> dict[int, int]: 
         return datasets.class_counts(open_session, dataset_id)
 
 
-def split_counts(row: DatasetTable) -> dict[str, int]:
+def split_counts(row: Dataset) -> dict[str, int]:
     """Samples by split, the largest first; empty where the source named none."""
-    return _split_counts(settings().home, row.id or 0, str(row.created_at))
+    return _split_counts(settings().home, row.id, str(row.created_at))
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
@@ -132,12 +132,12 @@ def _split_counts(home: Path, dataset_id: int, version: str) -> dict[str, int]: 
         return datasets.split_counts(open_session, dataset_id)
 
 
-def pair_counts(audit: AuditTable) -> pd.DataFrame:
+def pair_counts(audit: Audit) -> pd.DataFrame:
     """Label issues by (given_label, suggested_label), the most frequent first."""
-    return _pair_counts(settings().home, audit.id or 0, _version(audit))
+    return _pair_counts(settings().home, audit.id, _version(audit))
 
 
-def _version(audit: AuditTable) -> str:
+def _version(audit: Audit) -> str:
     """Changes whenever the audit's scores do, and with an audit that has the id of one that was removed."""
     return f"{audit.created_at} {audit.finished_at} {audit.summary.get('settled_at')}"
 
@@ -148,9 +148,9 @@ def _pair_counts(home: Path, audit_id: int, version: str) -> pd.DataFrame:  # no
         return scores.pair_counts(open_session, audits.get(open_session, audit_id))
 
 
-def score_table(audit: AuditTable) -> pd.DataFrame:
+def score_table(audit: Audit) -> pd.DataFrame:
     """All scores of an audit in sample order."""
-    return _score_table(settings().home, audit.id or 0, _version(audit))
+    return _score_table(settings().home, audit.id, _version(audit))
 
 
 @st.cache_data(max_entries=2, show_spinner=False)
@@ -159,9 +159,8 @@ def _score_table(home: Path, audit_id: int, version: str) -> pd.DataFrame:  # no
         return scores.table(open_session, audit_id)
 
 
-def status(row: DatasetTable) -> Status:
+def status(row: Dataset) -> Status:
     """Progress of a dataset."""
-    assert row.id is not None
     known_audits = audits_of(row.id)
     running = next((one for one in known_audits if audit_state(one) in ("running", "queued")), None)
     finished = next((one for one in known_audits if one.status == "finished"), None)
@@ -180,7 +179,7 @@ def status(row: DatasetTable) -> Status:
     )
 
 
-def standing(audit: AuditTable) -> statements.Standing:
+def standing(audit: Audit) -> statements.Standing:
     """Scores and verified rows as they are this moment.
 
     Raises:
@@ -191,7 +190,7 @@ def standing(audit: AuditTable) -> statements.Standing:
     return statements.load(audit.id)
 
 
-def connection(row: DatasetTable) -> dict[str, Any]:
+def connection(row: Dataset) -> dict[str, Any]:
     """What a component needs to call our routes about a dataset."""
     base = (st.get_option("server.baseUrlPath") or "").strip("/")
     return {

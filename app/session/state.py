@@ -13,7 +13,7 @@ from app import components
 from app.session import choices, readers
 from app.session.words import plain
 from auditor.catalog import audits
-from auditor.catalog.models import AuditTable, DatasetTable
+from auditor.catalog.records import Audit, Dataset
 
 DATASET = "dataset"
 AUDIT = "audit"
@@ -24,7 +24,7 @@ ALL = "all"
 NAME_LENGTH = 60
 
 
-def choose_dataset() -> DatasetTable | None:
+def choose_dataset() -> Dataset | None:
     """The dataset that the sidebar names; draws the choice there. None on an empty machine."""
     names = [row.name for row in readers.all_datasets()]
     if not names:
@@ -45,7 +45,7 @@ def go_to_dataset(name: str) -> None:
     st.session_state["next_dataset"] = name
 
 
-def require_dataset() -> DatasetTable:
+def require_dataset() -> Dataset:
     """The chosen dataset; stops the page with a hint where there is none."""
     name = st.session_state.get(DATASET)
     if name is None:
@@ -57,7 +57,7 @@ def require_dataset() -> DatasetTable:
     return readers.dataset(name)
 
 
-def require_audit(dataset: DatasetTable) -> AuditTable:
+def require_audit(dataset: Dataset) -> Audit:
     """The finished audit to look at (the newest, or the one chosen in the sidebar); stops without one."""
     chosen = chosen_audit(dataset)
     if chosen is None:
@@ -71,7 +71,7 @@ def require_audit(dataset: DatasetTable) -> AuditTable:
     return chosen
 
 
-def chosen_audit(dataset: DatasetTable) -> AuditTable | None:
+def chosen_audit(dataset: Dataset) -> Audit | None:
     """The finished audit that the sidebar names (a choice only where there are several), or None without one."""
     finished = audits.finished(readers.audits_of(dataset.id))
     if len(finished) < 2:
@@ -115,7 +115,7 @@ def split_code(split: str) -> str:
     return f"in-{split}"
 
 
-def audit_title(audit: AuditTable) -> str:
+def audit_title(audit: Audit) -> str:
     """How a list names an audit."""
     engines = "1 engine" if len(audit.engines) == 1 else f"{len(audit.engines)} engines"
     return f"No. {audit.id} · {audit.preset} · {engines} · {audit.created_at:%d %b %H:%M}"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from auditor.wording import percent as percent
 from auditor.wording import plural as plural
 
 MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~$:&])")
@@ -33,13 +34,6 @@ def documented(text: str) -> str:
     return "".join(
         f"`{part}`" if place % 2 else MARKDOWN.sub(r"\\\1", part) for place, part in enumerate(parts)
     )
-
-
-def percent(share: float | None, digits: int = 0) -> str:
-    """0.037 as ``4 %``; None and NaN as a dash."""
-    if share is None or share != share:
-        return "–"
-    return f"{100 * share:.{digits}f} %"
 
 
 def interval(low: float, high: float, digits: int = 1) -> str:

@@ -23,7 +23,7 @@ from sqlmodel import Session
 from auditor.audits import embedding, own_models
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
-from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable, SampleTable
+from auditor.catalog.records import Audit, EngineRun, Sample
 from auditor.errors import NotFoundError
 from auditor.settings import settings
 from auditor.statistics import LEAST_WEIGHT, engine_sentence, headline
@@ -34,7 +34,7 @@ MOST_DUPLICATES = 60
 TOP_CLASSES = 9
 
 
-def warnings_of(run: EngineRunTable) -> list[str]:
+def warnings_of(run: EngineRun) -> list[str]:
     """What the engine says makes its own result doubtful, one sentence each; empty where nothing does."""
     return [str(warning) for warning in run.provenance.get("notes", {}).get("warnings", [])]
 
@@ -170,9 +170,8 @@ def evidence(audit_id: int, sample_id: int) -> Evidence:
         if score is None:
             raise NotFoundError(f"Audit {audit_id} has no score for sample {sample_id}.")
         sample = datasets.sample(open_session, audit.dataset_id, sample_id)
-        dataset = open_session.get(DatasetTable, audit.dataset_id)
+        dataset = datasets.by_id(open_session, audit.dataset_id)
         same_picture = _duplicates(open_session, sample)
-    assert dataset is not None
     engines = engines_of(audit_id)
     verdicts = [
         _verdict(audit, engine, sample_id, score.given_label, dataset.class_names) for engine in engines
@@ -202,11 +201,8 @@ def evidence(audit_id: int, sample_id: int) -> Evidence:
     )
 
 
-def headlines(
-    audit: AuditTable, given_labels: Mapping[int, int], class_names: Sequence[str]
-) -> dict[int, str]:
+def headlines(audit: Audit, given_labels: Mapping[int, int], class_names: Sequence[str]) -> dict[int, str]:
     """What the witnesses together say about each of some samples (given label by sample_id), one sentence each."""
-    assert audit.id is not None
     voters = [
         (describe(audit.id, name)["title"], pred_probs(audit.id, name)) for name in engines_of(audit.id)
     ]
@@ -217,10 +213,7 @@ def headlines(
     }
 
 
-def _verdict(
-    audit: AuditTable, engine: str, sample_id: int, given: int, class_names: list[str]
-) -> EngineVerdict:
-    assert audit.id is not None
+def _verdict(audit: Audit, engine: str, sample_id: int, given: int, class_names: list[str]) -> EngineVerdict:
     about = describe(audit.id, engine)
     probs = pred_probs(audit.id, engine)[sample_id]
     signals = {
@@ -277,7 +270,7 @@ def _neighbours(audit_id: int, engine: str, sample_id: int) -> list[int]:
     return [int(i) for i in ids[0]]
 
 
-def _duplicates(open_session: Session, sample: SampleTable) -> list[int]:
+def _duplicates(open_session: Session, sample: Sample) -> list[int]:
     if sample.duplicate_group is None:
         return []
     group = datasets.group_members(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlmodel import Session, col, select
+from sqlmodel import Session
 
-from auditor.catalog import audits
+from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
-from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable
+from auditor.catalog.records import Audit, Dataset, EngineRun
 
 ROUGH_S = {"quick": 45.0, "standard": 600.0, "paper": 7_200.0}
 """Seconds an engine takes for 2,000 grey images of 28 pixels on two CPU cores, by preset."""
@@ -19,7 +19,7 @@ ROUGH_SAMPLES = 25_000
 
 
 def seconds(
-    dataset: DatasetTable, engines: Sequence[str], preset: str, *, on_features: bool = False
+    dataset: Dataset, engines: Sequence[str], preset: str, *, on_features: bool = False
 ) -> tuple[float, bool]:
     """(estimated seconds, whether every engine was timed on this machine before)."""
     with session() as open_session:
@@ -32,7 +32,7 @@ def seconds(
 
 def timed_before(
     open_session: Session,
-    dataset: DatasetTable,
+    dataset: Dataset,
     preset: str,
     device: str | None = None,
     *,
@@ -42,25 +42,16 @@ def timed_before(
 
     Runs on features and on images are told apart: the former depend on the number of samples alone.
     """
-    statement = (
-        select(EngineRunTable.engine, EngineRunTable.seconds, DatasetTable, AuditTable)
-        .join(AuditTable, col(AuditTable.id) == EngineRunTable.audit_id)
-        .join(DatasetTable, col(DatasetTable.id) == AuditTable.dataset_id)
-        .where(EngineRunTable.status == "finished", AuditTable.preset == preset)
-        .order_by(col(AuditTable.id))
-    )
-    if device is not None:
-        statement = statement.where(AuditTable.device == device)
     known = {}
-    for engine, spent, trained_on, audit in open_session.exec(statement):
+    for run, audit, trained_on in audits.finished_runs(open_session, preset, device):
         if ("features" in audit.options) != on_features:
             continue
         share = dataset.num_samples / trained_on.num_samples
-        known[engine] = spent * (share if on_features else _work(dataset) / _work(trained_on))
+        known[run.engine] = run.seconds * (share if on_features else _work(dataset) / _work(trained_on))
     return known
 
 
-def left(open_session: Session, audit: AuditTable, runs: Sequence[EngineRunTable]) -> float | None:
+def left(open_session: Session, audit: Audit, runs: Sequence[EngineRun]) -> float | None:
     """Seconds until all of the audit's runs are done; None where nothing tells.
 
     A run without an epoch is taken to last as long as its engine did here before; where it never ran here, as
@@ -70,8 +61,7 @@ def left(open_session: Session, audit: AuditTable, runs: Sequence[EngineRunTable
     waiting = [run.engine for run in runs if run.engine not in begun]
     known: dict[str, float] = {}
     if waiting:
-        dataset = open_session.get(DatasetTable, audit.dataset_id)
-        assert dataset is not None
+        dataset = datasets.by_id(open_session, audit.dataset_id)
         on_features = "features" in audit.options
         known = timed_before(open_session, dataset, audit.preset, audit.device, on_features=on_features)
     if begun:
@@ -82,5 +72,5 @@ def left(open_session: Session, audit: AuditTable, runs: Sequence[EngineRunTable
     return float(sum(begun.values()) + sum(known[engine] for engine in waiting))
 
 
-def _work(dataset: DatasetTable) -> float:
+def _work(dataset: Dataset) -> float:
     return float(dataset.num_samples * dataset.height * dataset.width * dataset.channels)

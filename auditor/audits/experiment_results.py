@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from auditor.catalog.models import now
+from auditor.catalog.records import now
 from auditor.files import written_whole
 from auditor.settings import settings
 

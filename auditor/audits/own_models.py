@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from auditor import engine_bridge
 from auditor.catalog import datasets
 from auditor.catalog.db import session
-from auditor.catalog.models import AuditTable, DatasetTable
+from auditor.catalog.records import Audit, Dataset
 from auditor.errors import ImportRefusedError, NotFoundError
 from auditor.files import written_whole
 from auditor.settings import settings
@@ -106,7 +106,7 @@ def load(dataset_id: int | None) -> dict[str, NDArray[np.float32]]:
     }
 
 
-def heard_by(audit: AuditTable) -> dict[str, NDArray[np.float32]]:
+def heard_by(audit: Audit) -> dict[str, NDArray[np.float32]]:
     """``load``, without the models that came after the audit was settled."""
     heard = set(audit.summary.get("witnesses", [])) - set(audit.engines)
     return {name: probs for name, probs in load(audit.dataset_id).items() if name in heard}
@@ -139,12 +139,11 @@ def _name_of_columns(prefix: str) -> str:
     return f"{kept}_columns" if kept else "columns"
 
 
-def _from_array(dataset: DatasetTable, array: NDArray[np.floating], called: str) -> NDArray[np.float32]:
+def _from_array(dataset: Dataset, array: NDArray[np.floating], called: str) -> NDArray[np.float32]:
     return probabilities_from_array(array, dataset.num_samples, len(dataset.class_names), name=called)
 
 
-def _from_table(dataset: DatasetTable, table: pd.DataFrame, name: str) -> NDArray[np.float32]:
-    assert dataset.id is not None
+def _from_table(dataset: Dataset, table: pd.DataFrame, name: str) -> NDArray[np.float32]:
     with session() as open_session:
         by_path = datasets.sample_ids_by_path(open_session, dataset.id)
         given = datasets.given_labels(open_session, dataset.id)
@@ -153,8 +152,7 @@ def _from_table(dataset: DatasetTable, table: pd.DataFrame, name: str) -> NDArra
     return np.asarray(witness.pred_probs, dtype=np.float32)
 
 
-def _from_columns(dataset: DatasetTable, prefix: str) -> NDArray[np.float32]:
-    assert dataset.id is not None
+def _from_columns(dataset: Dataset, prefix: str) -> NDArray[np.float32]:
     columns = [f"{prefix}{class_name}" for class_name in dataset.class_names]
     missing = [column for column in columns if column not in dataset.user_columns]
     if missing:

@@ -26,7 +26,7 @@ from auditor.backbones.features import FeatureSource
 from auditor.catalog import audits, datasets
 from auditor.catalog import jobs as catalog_jobs
 from auditor.catalog.db import session
-from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable
+from auditor.catalog.records import Audit, Dataset, NewAudit, NewEngineRun
 from auditor.errors import AuditFailedError
 from auditor.files import written_whole
 from auditor.review import decisions
@@ -78,10 +78,8 @@ def newest_unfinished(dataset_name: str) -> int:
     """
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
-        assert dataset.id is not None
         for audit in audits.of_dataset(open_session, dataset.id):
             if audits.state(open_session, audit) in ("cancelled", "failed", "dead", "queued"):
-                assert audit.id is not None
                 return audit.id
     raise AuditFailedError(f"Dataset {dataset_name!r} has no audit to resume; start one without --resume.")
 
@@ -113,13 +111,12 @@ def plan(
     names = list(engines or [each.name for each in engine_bridge.engine_choices(on_features=on_features)])
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
-        assert dataset.id is not None
         earlier = audits.latest_finished(open_session, dataset.id)
     chosen = _with_rounds(names, options or {}, earlier)
     configs = engine_bridge.configs(names, preset, chosen, on_features=on_features)
     resolved = engine_bridge.resolve_device(device)
     labels, trusted = _inputs(dataset)
-    audit = AuditTable(
+    audit = NewAudit(
         dataset_id=dataset.id,
         preset=preset,
         device=resolved,
@@ -127,7 +124,7 @@ def plan(
         engines=names,
         options={"map": map_method} | ({} if features is None else {"features": features.as_dict()}),
     )
-    runs = [EngineRunTable(audit_id=0, engine=name, config=configs[name]) for name in names]
+    runs = [NewEngineRun(engine=name, config=configs[name]) for name in names]
     abouts = {name: json.dumps(engine_bridge.about(name), ensure_ascii=False) for name in names}
     # The inputs lie on disk before the audit can be seen: without them it could never be resumed.
     with session() as open_session:
@@ -175,8 +172,7 @@ def start(audit_id: int) -> int:
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
         job, state = catalog_jobs.of_audit(open_session, audit_id), audits.state(open_session, audit)
-        dataset = open_session.get(DatasetTable, audit.dataset_id)
-        assert dataset is not None
+        dataset = datasets.by_id(open_session, audit.dataset_id)
     if state == "finished" or (job is not None and state in ("running", "queued")):
         raise AuditFailedError(f"Audit {audit_id} is {state}; there is nothing to resume.")
     if job is None:
@@ -191,8 +187,7 @@ def job_of(audit_id: int) -> int:
         if (job := catalog_jobs.of_audit(open_session, audit_id)) is not None:
             return job.id
         audit = audits.get(open_session, audit_id)
-        dataset = open_session.get(DatasetTable, audit.dataset_id)
-        assert dataset is not None
+        dataset = datasets.by_id(open_session, audit.dataset_id)
         return catalog_jobs.create(
             open_session, "audit", dataset.name, dataset_id=dataset.id, audit_id=audit_id
         )
@@ -233,7 +228,7 @@ def _preparing(job: catalog_jobs.Job | None) -> EngineProgress | None:
 
 
 def _with_rounds(
-    names: Sequence[str], options: Mapping[str, Mapping[str, Any]], earlier: AuditTable | None
+    names: Sequence[str], options: Mapping[str, Mapping[str, Any]], earlier: Audit | None
 ) -> dict[str, dict[str, Any]]:
     """The options with a second round for the plain network where that pays (measured: at 40 %, not at 9 %)."""
     found = {name: dict(values) for name, values in options.items()}
@@ -243,8 +238,7 @@ def _with_rounds(
     return found
 
 
-def _inputs(dataset: DatasetTable) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    assert dataset.id is not None
+def _inputs(dataset: Dataset) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     labels, trusted = decisions.labels_to_train_on(dataset.id)
     if not (labels >= 0).any():
         raise AuditFailedError(f"Dataset {dataset.name!r} has no labels at all; there is nothing to audit.")

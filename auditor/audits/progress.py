@@ -16,10 +16,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from auditor.audits import statements
-from auditor.catalog import audits, datasets, scores, verifications
+from auditor.catalog import audits, datasets, draws, reviews, scores
 from auditor.catalog.db import session
-from auditor.catalog.models import AuditTable, DatasetTable
-from auditor.catalog.outcomes import Outcome
+from auditor.catalog.records import Audit, Dataset, Review
 from auditor.review import decisions, random_sample
 from auditor.review.decisions import Findings
 from auditor.settings import Settings, settings
@@ -59,8 +58,7 @@ def progress(dataset_id: int, audit_id: int, *, queue: pd.DataFrame | None = Non
     """
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
-        dataset = open_session.get(DatasetTable, dataset_id)
-        assert dataset is not None
+        dataset = datasets.by_id(open_session, dataset_id)
         if queue is None:
             undecided = scores.SuspectFilter(only_undecided=True)
             upcoming = scores.page(open_session, audit, undecided, limit=PACE_WINDOW)
@@ -90,15 +88,14 @@ def progress(dataset_id: int, audit_id: int, *, queue: pd.DataFrame | None = Non
     )
 
 
-def findings(dataset: DatasetTable, outcomes: dict[int, Outcome] | None = None) -> Findings:
+def findings(dataset: Dataset, outcomes: dict[int, Review] | None = None) -> Findings:
     """The samples in question that people looked at; ``outcomes`` where the caller has read them already."""
-    assert dataset.id is not None
     return decisions.findings(
         decisions.outcomes(dataset.id) if outcomes is None else outcomes, in_question(dataset)
     )
 
 
-def errors_left(dataset: DatasetTable, audit: AuditTable, known: Findings) -> ErrorsLeft:
+def errors_left(dataset: Dataset, audit: Audit, known: Findings) -> ErrorsLeft:
     """How many wrong labels are expected beyond those that people found, as the report says it."""
     return noise.errors_left(
         noise_rate(audit),
@@ -108,9 +105,9 @@ def errors_left(dataset: DatasetTable, audit: AuditTable, known: Findings) -> Er
     )
 
 
-def in_question(dataset: DatasetTable) -> NDArray[np.bool_]:
+def in_question(dataset: Dataset) -> NDArray[np.bool_]:
     """(N,) bool: labeled samples whose label the source does not already call trusted."""
-    return _in_question(settings(), dataset.id or 0, str(dataset.created_at))
+    return _in_question(settings(), dataset.id, str(dataset.created_at))
 
 
 @functools.lru_cache(maxsize=16)
@@ -120,16 +117,19 @@ def _in_question(home: Settings, dataset_id: int, version: str) -> NDArray[np.bo
     return random_sample.standing(dataset_id).drawn_from(given)
 
 
-def noise_rate(audit: AuditTable) -> NoiseRate:
+def noise_rate(audit: Audit) -> NoiseRate:
     """``promises.noise_rate_now``, read again only after a word on a random sample or with new scores."""
     with session() as open_session:
-        newest = verifications.newest(open_session, audit.dataset_id)
+        newest = (
+            reviews.newest_on_random_samples(open_session, audit.dataset_id),
+            len(draws.of_dataset(open_session, audit.dataset_id)),
+        )
     version = f"{audit.created_at} {audit.summary.get('settled_at')}"
-    return _noise_rate(settings(), audit.id or 0, version, newest)
+    return _noise_rate(settings(), audit.id, version, newest)
 
 
 @functools.lru_cache(maxsize=64)
-def _noise_rate(home: Settings, audit_id: int, version: str, newest: tuple[int, int, int]) -> NoiseRate:  # noqa: ARG001
+def _noise_rate(home: Settings, audit_id: int, version: str, newest: tuple[int, int]) -> NoiseRate:  # noqa: ARG001
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
     return statements.noise_rate_now(audit)
@@ -142,7 +142,7 @@ def left_in_words(left: ErrorsLeft, where: str = "") -> str:
     return f"{about} {left.point:,} {noun} left{where} ({left.low:,} to {left.high:,})"
 
 
-def _pace(rows: Sequence[Outcome]) -> float | None:
+def _pace(rows: Sequence[Review]) -> float | None:
     times = sorted(row.created_at for row in rows)
     gaps = [(b - a).total_seconds() for a, b in itertools.pairwise(times)]
     working = [gap for gap in gaps if gap <= PAUSE_S]

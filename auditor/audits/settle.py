@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from auditor.audits import arrays, own_models
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
-from auditor.catalog.models import DatasetTable, now
+from auditor.catalog.records import Dataset, now
 from auditor.errors import AuditFailedError
 from auditor.review import random_sample
 from auditor.statistics import (
@@ -35,28 +35,25 @@ def settle(audit_id: int) -> Consensus:
     """
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
-        dataset = open_session.get(DatasetTable, audit.dataset_id)
-        assert dataset is not None
+        dataset = datasets.by_id(open_session, audit.dataset_id)
         given = datasets.given_labels(open_session, audit.dataset_id)
     found = combine(
         witnesses(audit_id, dataset), given, len(dataset.class_names), verified=verified_rows(audit_id)
     )
     with session() as open_session:
         scores.store(open_session, audit_id, _columns(found, given))
-        audit = audits.get(open_session, audit_id)
-        audit.summary = _summary(found)
-        open_session.add(audit)
+        audits.change(open_session, audit_id, summary=_summary(found))
     return found
 
 
-def witnesses(audit_id: int, dataset: DatasetTable) -> list[Witness]:
+def witnesses(audit_id: int, dataset: Dataset) -> list[Witness]:
     """The engines that finished and the user's own predictions, as witnesses.
 
     Raises:
         AuditFailedError: there is none.
     """
     with session() as open_session:
-        given = datasets.given_labels(open_session, dataset.id or 0)
+        given = datasets.given_labels(open_session, dataset.id)
     found = [
         Witness(
             name=engine,

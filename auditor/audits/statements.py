@@ -16,7 +16,7 @@ from auditor.audits import own_models, settle
 from auditor.audits.settle import transition_from_json
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
-from auditor.catalog.models import AuditTable, DatasetTable
+from auditor.catalog.records import Audit, Dataset
 from auditor.errors import AuditFailedError, NotFoundError
 from auditor.pictures.sources import printable
 from auditor.review import random_sample
@@ -46,8 +46,8 @@ from auditor.vocabulary import LEVELS
 class Standing:
     """An audit's scores and the verified rows, as arrays in sample order."""
 
-    audit: AuditTable
-    dataset: DatasetTable
+    audit: Audit
+    dataset: Dataset
     given_labels: NDArray[np.int64]
     trust_score: NDArray[np.float64]
     error_probability: NDArray[np.float64]
@@ -107,8 +107,7 @@ def load(audit_id: int) -> Standing:
     """
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
-        dataset = open_session.get(DatasetTable, audit.dataset_id)
-        assert dataset is not None
+        dataset = datasets.by_id(open_session, audit.dataset_id)
         given = datasets.given_labels(open_session, audit.dataset_id)
         table = scores.table(open_session, audit_id)
     if table.empty:
@@ -138,7 +137,7 @@ def load(audit_id: int) -> Standing:
     )
 
 
-def _speakers(audit: AuditTable, num_samples: int) -> NDArray[np.int64]:
+def _speakers(audit: Audit, num_samples: int) -> NDArray[np.int64]:
     """(N,) witnesses with an opinion: engines speak on every sample, a user's own model where it said something."""
     own = own_models.heard_by(audit)
     num_engines = int(audit.summary.get("num_voters", 1)) - len(own)
@@ -166,9 +165,7 @@ def promises(standing: Standing, *, levels: tuple[float, ...] = LEVELS) -> dict[
     )
 
 
-def suspects(
-    audit: AuditTable, *, top: int, max_fdr: float | None = None, split: str | None = None
-) -> Suspects:
+def suspects(audit: Audit, *, top: int, max_fdr: float | None = None, split: str | None = None) -> Suspects:
     """The least trusted labels of a finished audit, or those among them that a promise at ``max_fdr`` covers.
 
     ``split`` lists only those of that split; a promise is about all flags and does not carry over to a part.
@@ -177,7 +174,6 @@ def suspects(
         AuditFailedError: ``max_fdr`` is outside (0, 1).
         NotFoundError: no sample is of that split.
     """
-    assert audit.id is not None
     if split is not None:
         _check_split(audit.dataset_id, split)
     if max_fdr is None:
@@ -214,7 +210,6 @@ def promise_changes(standing: Standing, q: float) -> Promise:
         AuditFailedError: ``q`` is outside (0, 1).
     """
     _check_levels((q,))
-    assert standing.dataset.id is not None
     settled = np.zeros(len(standing.given_labels), dtype=bool)
     settled[list(outcomes(standing.dataset.id))] = True
     return calibration.promise(
@@ -256,15 +251,14 @@ def noise_rate(standing: Standing) -> NoiseRate:
     return _guess(standing.audit, f" {standing.exchangeability.sentence}" if standing.verified.size else "")
 
 
-def noise_rate_now(audit: AuditTable) -> NoiseRate:
+def noise_rate_now(audit: Audit) -> NoiseRate:
     """``noise_rate`` of an audit; its scores are only read where there are verdicts to set against them."""
-    assert audit.id is not None
     if random_sample.num_judged(audit.dataset_id):
         return noise_rate(load(audit.id))
     return _guess(audit)
 
 
-def _guess(audit: AuditTable, why: str = "") -> NoiseRate:
+def _guess(audit: Audit, why: str = "") -> NoiseRate:
     stored = audit.summary.get("noise_rate_guess", audit.summary["noise_rate"])
     return NoiseRate(**stored | {"sentence": stored["sentence"] + why})
 
@@ -294,7 +288,6 @@ def what_more_buys(standing: Standing, num_more: int, *, q: float = 0.10) -> Mor
 def statements(standing: Standing) -> Statements:
     """What can be said about the whole data set now."""
     names = standing.dataset.class_names
-    assert standing.dataset.id is not None
     with session() as open_session:
         conflicts = datasets.conflicts(open_session, standing.dataset.id)
         splits = datasets.splits(open_session, standing.dataset.id)

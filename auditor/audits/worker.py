@@ -24,7 +24,7 @@ from auditor.backbones import features
 from auditor.backbones.features import FeatureSource
 from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
-from auditor.catalog.models import AuditTable, DatasetTable, EpochTable, now
+from auditor.catalog.records import Audit, Dataset, Epoch, now
 from auditor.errors import AuditFailedError, CatalogBusyError
 from auditor.pictures import cache
 from auditor.progress import Progress, Ticker
@@ -53,8 +53,7 @@ def work(audit_id: int, tell: jobs.Reporter) -> None:
     """
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
-        dataset = open_session.get(DatasetTable, audit.dataset_id)
-        assert dataset is not None
+        dataset = datasets.by_id(open_session, audit.dataset_id)
         audits.set_status(open_session, audit_id, "running", started_at=audit.started_at or now(), error=None)
     with _explaining(audit_id):
         found = _features(audit, dataset, tell)
@@ -64,18 +63,17 @@ def work(audit_id: int, tell: jobs.Reporter) -> None:
         jobs.patiently(lambda: _finish(audit_id))
 
 
-def features_of(audit: AuditTable) -> FeatureSource | None:
+def features_of(audit: Audit) -> FeatureSource | None:
     """The features that the audit's engines train on; None where they train on the images."""
     stored = audit.options.get("features")
     return None if stored is None else FeatureSource(**stored)
 
 
-def _features(audit: AuditTable, dataset: DatasetTable, tell: jobs.Reporter) -> NDArray[np.floating] | None:
+def _features(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> NDArray[np.floating] | None:
     """The audit's features, computed where they are not there yet."""
     source = features_of(audit)
     if source is None:
         return None
-    assert dataset.id is not None
     if source.weights is None or features.is_complete(dataset.id, source):
         return features.load(dataset.id, source)
     ticker = Ticker(tell, f"{plan.EMBEDDING} with {source.name}", dataset.num_samples)
@@ -88,7 +86,7 @@ def _features(audit: AuditTable, dataset: DatasetTable, tell: jobs.Reporter) -> 
     )
 
 
-def _tell(tell: jobs.Reporter, audit: AuditTable, done: int, part: float) -> None:
+def _tell(tell: jobs.Reporter, audit: Audit, done: int, part: float) -> None:
     """``part`` of the engine under way is done, after ``done`` engines; ``durations`` knows the time left."""
     tell(Progress(f"training {audit.engines[done]}", done + part, len(audit.engines), None))
 
@@ -99,13 +97,12 @@ def _finish(audit_id: int) -> None:
 
 
 def _run_engine(
-    audit: AuditTable,
-    dataset: DatasetTable,
+    audit: Audit,
+    dataset: Dataset,
     name: str,
     found: NDArray[np.floating] | None,
     tell: Callable[[float], None],
 ) -> None:
-    assert audit.id is not None
     audit_id = audit.id
     with session() as open_session:
         row = audits.run(open_session, audit_id, name)
@@ -165,7 +162,7 @@ class _EpochWatch:
     ) -> None:
         self._audit_id, self._engine, self._tell = audit_id, engine, tell
         self._earlier, self._began = seconds, time.monotonic()
-        self._waiting: list[EpochTable] = []
+        self._waiting: list[Epoch] = []
         self._is_right: NDArray[np.bool_] | None = None
         if true_labels is not None:
             labels, _ = results.trained_labels(audit_id)
@@ -183,7 +180,7 @@ class _EpochWatch:
             if kept.sum() > 0:
                 metrics["label_precision"] = float((kept * self._is_right).sum() / kept.sum())
         self._waiting.append(
-            EpochTable(
+            Epoch(
                 audit_id=self._audit_id,
                 engine=self._engine,
                 stage=record.stage,
@@ -245,5 +242,4 @@ class _explaining:  # noqa: N801 - reads as a statement
             audits.set_status(open_session, self._audit_id, status, error=error)
             for row in audits.runs(open_session, self._audit_id):
                 if row.status == "running":
-                    row.status, row.error = status, error
-                    open_session.add(row)
+                    audits.set_run(open_session, self._audit_id, row.engine, status=status, error=error)

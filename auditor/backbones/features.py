@@ -202,7 +202,6 @@ def add_own_of(dataset_name: str, file: Path) -> FeatureSource:
     """
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
-    assert dataset.id is not None
     return add_own(dataset.id, dataset.num_samples, file, name=file.stem)
 
 

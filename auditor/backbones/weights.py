@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,7 +133,7 @@ def offer(name: str) -> Offer:
     from huggingface_hub import HfApi
 
     try:
-        info = HfApi().model_info(source.repository, files_metadata=True)
+        info = HfApi(endpoint=_endpoint()).model_info(source.repository, files_metadata=True)
     except Exception as error:  # the client raises its own, httpx's and the system's errors
         raise _unreachable(name, error) from error
     files = {each.rfilename: each for each in info.siblings or []}
@@ -192,6 +193,11 @@ def _address(name: str) -> str:
 # --- Fetching ---------------------------------------------------------------------------------------------
 
 
+def _endpoint() -> str | None:
+    """The hub's address, read now: the client reads its variable once, when it is imported."""
+    return os.environ.get("HF_ENDPOINT") or None
+
+
 def _from_hub(name: str, repository: str, file: str, target: Path, *, progress: bool) -> Path:
     from huggingface_hub import hf_hub_download
     from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
@@ -200,7 +206,7 @@ def _from_hub(name: str, repository: str, file: str, target: Path, *, progress: 
     if not progress:
         disable_progress_bars()
     try:
-        return Path(hf_hub_download(repository, file, local_dir=target))
+        return Path(hf_hub_download(repository, file, local_dir=target, endpoint=_endpoint()))
     except Exception as error:  # as in ``offer``
         raise _unreachable(name, error) from error
     finally:

@@ -4,10 +4,9 @@ __all__ = [
     "audits",
     "datasets",
     "db",
+    "draws",
     "jobs",
-    "models",
-    "outcomes",
+    "records",
     "reviews",
     "scores",
-    "verifications",
 ]

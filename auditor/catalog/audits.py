@@ -4,63 +4,76 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlmodel import Session, select
 
 from auditor.catalog import jobs
 from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable, EpochTable
+from auditor.catalog.records import (
+    Audit,
+    Dataset,
+    EngineRun,
+    Epoch,
+    NewAudit,
+    NewEngineRun,
+    read,
+    values_of,
+)
 from auditor.errors import NotFoundError
 
 
-def create(session: Session, audit: AuditTable, runs: list[EngineRunTable]) -> int:
+def create(session: Session, audit: NewAudit, runs: Sequence[NewEngineRun]) -> int:
     """Add an audit with its engine runs; returns its id."""
-    session.add(audit)
+    row = AuditTable(**values_of(audit))
+    session.add(row)
     session.flush()
-    assert audit.id is not None
+    audit_id = int(row.id)
     for position, run in enumerate(runs):
-        run.audit_id, run.position = audit.id, position
-        session.add(run)
-    return audit.id
+        session.add(EngineRunTable(audit_id=audit_id, position=position, **values_of(run)))
+    return audit_id
 
 
-def get(session: Session, audit_id: int) -> AuditTable:
+def get(session: Session, audit_id: int) -> Audit:
     """The audit of that number.
 
     Raises:
         NotFoundError: there is none.
     """
+    return read(Audit, _row(session, audit_id))
+
+
+def _row(session: Session, audit_id: int) -> AuditTable:
     found = session.get(AuditTable, audit_id)
     if found is None:
         raise NotFoundError(f"There is no audit {audit_id}; `auditor status NAME` lists a dataset's audits.")
     return found
 
 
-def of_dataset(session: Session, dataset_id: int) -> list[AuditTable]:
+def of_dataset(session: Session, dataset_id: int) -> list[Audit]:
     """All audits of a dataset, the newest first."""
     statement = select(AuditTable).where(AuditTable.dataset_id == dataset_id)
-    return list(session.exec(statement.order_by(AuditTable.id.desc())))
+    return [read(Audit, row) for row in session.exec(statement.order_by(AuditTable.id.desc()))]
 
 
-def finished(found: Iterable[AuditTable]) -> list[AuditTable]:
+def finished(found: Iterable[Audit]) -> list[Audit]:
     """Those of the audits that have scores, in the same order."""
     return [audit for audit in found if audit.status == "finished"]
 
 
-def latest_finished(session: Session, dataset_id: int) -> AuditTable | None:
+def latest_finished(session: Session, dataset_id: int) -> Audit | None:
     """The newest audit that has scores, or None."""
     return next(iter(finished(of_dataset(session, dataset_id))), None)
 
 
-def require_finished(session: Session, dataset: DatasetTable, audit_id: int | None = None) -> AuditTable:
+def require_finished(session: Session, dataset: Dataset, audit_id: int | None = None) -> Audit:
     """The newest audit that has scores, or the one of that number.
 
     Raises:
         NotFoundError: no audit of this dataset has finished, or not that one; the text says how to run one, or
             which there are.
     """
-    assert dataset.id is not None
     have_scores = finished(of_dataset(session, dataset.id))
     if not have_scores:
         raise NotFoundError(
@@ -77,42 +90,47 @@ def require_finished(session: Session, dataset: DatasetTable, audit_id: int | No
     return found
 
 
-def runs(session: Session, audit_id: int) -> list[EngineRunTable]:
+def runs(session: Session, audit_id: int) -> list[EngineRun]:
     """The engine runs of an audit in their order."""
     statement = select(EngineRunTable).where(EngineRunTable.audit_id == audit_id)
-    return list(session.exec(statement.order_by(EngineRunTable.position)))
+    return [read(EngineRun, row) for row in session.exec(statement.order_by(EngineRunTable.position))]
 
 
-def run(session: Session, audit_id: int, engine: str) -> EngineRunTable:
+def run(session: Session, audit_id: int, engine: str) -> EngineRun:
     """One engine run.
 
     Raises:
         NotFoundError: that engine is not part of the audit.
     """
+    return read(EngineRun, _run(session, audit_id, engine))
+
+
+def _run(session: Session, audit_id: int, engine: str) -> EngineRunTable:
     found = session.get(EngineRunTable, (audit_id, engine))
     if found is None:
         raise NotFoundError(f"Audit {audit_id} has no engine {engine!r}.")
     return found
 
 
-def epochs(session: Session, audit_id: int, engine: str | None = None) -> list[EpochTable]:
+def epochs(session: Session, audit_id: int, engine: str | None = None) -> list[Epoch]:
     """Epoch records in the order of training, of one engine or of all."""
     statement = select(EpochTable).where(EpochTable.audit_id == audit_id)
     if engine is not None:
         statement = statement.where(EpochTable.engine == engine)
-    return list(session.exec(statement.order_by(EpochTable.engine, EpochTable.progress, EpochTable.epoch)))
+    statement = statement.order_by(EpochTable.engine, EpochTable.progress, EpochTable.epoch)
+    return [read(Epoch, row) for row in session.exec(statement)]
 
 
-def record_epoch(session: Session, epoch: EpochTable) -> None:
+def record_epoch(session: Session, epoch: Epoch) -> None:
     """Add or replace one epoch record (a resumed run may repeat the epoch it was killed in).
 
     What is no finite number becomes None: PostgreSQL takes neither NaN nor infinity as JSON.
     """
-    epoch.losses, epoch.metrics = _finite(epoch.losses), _finite(epoch.metrics)
-    session.merge(epoch)
+    numbers = {"losses": _finite(epoch.losses), "metrics": _finite(epoch.metrics)}
+    session.merge(EpochTable(**values_of(epoch) | numbers))
 
 
-def state(session: Session, audit: AuditTable) -> str:
+def state(session: Session, audit: Audit) -> str:
     """What a person should be told: the status, or ``dead`` where nobody works on an audit under way any more.
 
     One that was planned and not started counts as dead after a while of silence.
@@ -124,7 +142,7 @@ def state(session: Session, audit: AuditTable) -> str:
     return "dead" if audit.status in ("queued", "running") and not is_about_to_start else audit.status
 
 
-def seconds_left(run: EngineRunTable) -> float | None:
+def seconds_left(run: EngineRun) -> float | None:
     """Estimate from the share that is done; None before the first epoch."""
     if run.status == "finished":
         return 0.0
@@ -135,16 +153,20 @@ def seconds_left(run: EngineRunTable) -> float | None:
 
 def set_status(session: Session, audit_id: int, status: str, **values: Any) -> None:
     """Change the audit's status and any other column of it."""
-    audit = get(session, audit_id)
-    audit.status = status
+    change(session, audit_id, status=status, **values)
+
+
+def change(session: Session, audit_id: int, **values: Any) -> None:
+    """Change any columns of an audit."""
+    row = _row(session, audit_id)
     for name, value in values.items():
-        setattr(audit, name, value)
-    session.add(audit)
+        setattr(row, name, value)
+    session.add(row)
 
 
 def set_run(session: Session, audit_id: int, engine: str, **values: Any) -> None:
     """Change any columns of one engine run."""
-    found = run(session, audit_id, engine)
+    found = _run(session, audit_id, engine)
     for name, value in values.items():
         setattr(found, name, value)
     session.add(found)
@@ -154,3 +176,22 @@ def _finite(values: Mapping[str, float | None]) -> dict[str, float | None]:
     return {
         name: value if value is not None and math.isfinite(value) else None for name, value in values.items()
     }
+
+
+def finished_runs(
+    session: Session, preset: str, device: str | None = None
+) -> list[tuple[EngineRun, Audit, Dataset]]:
+    """Every finished run with that preset (and device), its audit and its dataset, the oldest first."""
+    statement = (
+        select(EngineRunTable, AuditTable, DatasetTable)
+        .join(AuditTable, AuditTable.id == EngineRunTable.audit_id)
+        .join(DatasetTable, DatasetTable.id == AuditTable.dataset_id)
+        .where(EngineRunTable.status == "finished", AuditTable.preset == preset)
+        .order_by(AuditTable.id)
+    )
+    if device is not None:
+        statement = statement.where(AuditTable.device == device)
+    return [
+        (read(EngineRun, run), read(Audit, audit), read(Dataset, dataset))
+        for run, audit, dataset in session.exec(statement)
+    ]

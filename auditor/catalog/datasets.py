@@ -23,31 +23,34 @@ from auditor.catalog.models import (
     ReviewTable,
     SampleTable,
     ScoreTable,
-    VerdictTable,
 )
+from auditor.catalog.records import Dataset, NewDataset, Sample, names_of, read, values_of
 from auditor.errors import NotFoundError
 from auditor.wording import did_you_mean
 
 ROWS_A_STATEMENT = 5_000
+NAMES = names_of(Sample)
+COLUMNS = tuple(getattr(SampleTable, name) for name in NAMES)
 
 
-def create(session: Session, dataset: DatasetTable, samples: Iterable[Mapping[str, Any]]) -> int:
+def create(session: Session, dataset: NewDataset, samples: Iterable[Mapping[str, Any]]) -> int:
     """Register a dataset and all of its samples in the caller's transaction.
 
-    ``samples`` are mappings of ``SampleTable``'s columns without ``dataset_id``, consumed in batches.
+    ``samples`` are mappings of the fields of ``Sample`` without ``dataset_id``, consumed in batches.
     Returns the new dataset's id.
     """
-    session.add(dataset)
+    row = DatasetTable(**values_of(dataset))
+    session.add(row)
     session.flush()
-    assert dataset.id is not None
+    dataset_id = int(row.id)
     # Into the table, not the class: the mapper's work on each row would keep the catalog locked longer.
     statement = insert(SampleTable.__table__)
     for rows in _batched(samples):
-        session.execute(statement, [{**row, "dataset_id": dataset.id} for row in rows])
-    return dataset.id
+        session.execute(statement, [{**one, "dataset_id": dataset_id} for one in rows])
+    return dataset_id
 
 
-def get(session: Session, name: str) -> DatasetTable:
+def get(session: Session, name: str) -> Dataset:
     """The dataset of that name.
 
     Raises:
@@ -58,7 +61,29 @@ def get(session: Session, name: str) -> DatasetTable:
         names = [row.name for row in list_all(session)]
         hint = did_you_mean(name, names, "`auditor status` lists all datasets.")
         raise NotFoundError(f"There is no dataset {name!r}; {hint}")
-    return found
+    return read(Dataset, found)
+
+
+def by_id(session: Session, dataset_id: int) -> Dataset:
+    """The dataset of that number.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    found = session.get(DatasetTable, dataset_id)
+    if found is None:
+        raise NotFoundError(f"There is no dataset {dataset_id}; it was removed.")
+    return read(Dataset, found)
+
+
+def has(session: Session, dataset_id: int) -> bool:
+    """Whether a dataset of that number is registered."""
+    return session.exec(select(DatasetTable.id).where(DatasetTable.id == dataset_id)).first() is not None
+
+
+def change(session: Session, dataset_id: int, **values: Any) -> None:
+    """Change any columns of a dataset."""
+    session.execute(update(DatasetTable).where(DatasetTable.id == dataset_id).values(**values))
 
 
 def lock(session: Session, dataset_id: int) -> None:
@@ -81,9 +106,10 @@ def exists(session: Session, name: str) -> bool:
     return session.exec(select(DatasetTable.id).where(DatasetTable.name == name)).first() is not None
 
 
-def list_all(session: Session) -> list[DatasetTable]:
+def list_all(session: Session) -> list[Dataset]:
     """Every dataset, the newest first."""
-    return list(session.exec(select(DatasetTable).order_by(DatasetTable.created_at.desc())))
+    rows = session.exec(select(DatasetTable).order_by(DatasetTable.created_at.desc()))
+    return [read(Dataset, row) for row in rows]
 
 
 def remove(session: Session, dataset_id: int) -> None:
@@ -91,7 +117,7 @@ def remove(session: Session, dataset_id: int) -> None:
     audits = select(AuditTable.id).where(AuditTable.dataset_id == dataset_id)
     for table in (ScoreTable, EpochTable, EngineRunTable):
         session.execute(delete(table).where(table.audit_id.in_(audits)))
-    for owned in (JobTable, AuditTable, DecisionTable, ReviewTable, VerdictTable, DrawTable, SampleTable):
+    for owned in (JobTable, AuditTable, DecisionTable, ReviewTable, DrawTable, SampleTable):
         session.execute(delete(owned).where(owned.dataset_id == dataset_id))
     session.execute(delete(DatasetTable).where(DatasetTable.id == dataset_id))
 
@@ -122,7 +148,7 @@ def split_counts(session: Session, dataset_id: int) -> dict[str, int]:
     return {str(name): int(count) for name, count in rows.all()}
 
 
-def sample(session: Session, dataset_id: int, sample_id: int) -> SampleTable:
+def sample(session: Session, dataset_id: int, sample_id: int) -> Sample:
     """One sample.
 
     Raises:
@@ -131,32 +157,33 @@ def sample(session: Session, dataset_id: int, sample_id: int) -> SampleTable:
     found = session.get(SampleTable, (dataset_id, sample_id))
     if found is None:
         raise NotFoundError(f"Dataset {dataset_id} has no sample {sample_id}.")
-    return found
+    return read(Sample, found)
 
 
-def samples(session: Session, dataset_id: int, sample_ids: Sequence[int]) -> list[SampleTable]:
+def samples(session: Session, dataset_id: int, sample_ids: Sequence[int]) -> list[Sample]:
     """The named samples, in the order asked for; unknown ids are left out."""
-    found: dict[int, SampleTable] = {}
+    found: dict[int, Sample] = {}
     for ids in _batched(sample_ids, 900):
-        rows = session.exec(
-            select(SampleTable).where(
+        rows = session.execute(
+            select(*COLUMNS).where(
                 SampleTable.dataset_id == dataset_id,
                 SampleTable.sample_id.in_(list(ids)),
             )
         )
-        found |= {row.sample_id: row for row in rows}
+        found |= {row.sample_id: _sample(row) for row in rows}
     return [found[sample_id] for sample_id in sample_ids if sample_id in found]
 
 
-def iterate_samples(session: Session, dataset_id: int) -> Iterable[SampleTable]:
+def iterate_samples(session: Session, dataset_id: int) -> Iterable[Sample]:
     """All samples in order, streamed."""
     statement = (
-        select(SampleTable)
+        select(*COLUMNS)
         .where(SampleTable.dataset_id == dataset_id)
         .order_by(SampleTable.sample_id)
         .execution_options(yield_per=ROWS_A_STATEMENT)
     )
-    yield from session.exec(statement)
+    for row in session.execute(statement):
+        yield _sample(row)
 
 
 def iterate_extras(session: Session, dataset_id: int) -> Iterable[tuple[str, dict[str, str]]]:
@@ -222,6 +249,10 @@ def conflicts(session: Session, dataset_id: int) -> pd.DataFrame:
     found = labeled[differing].reset_index(drop=True)
     labels_of_picture = found.groupby("content_hash").given_label.transform("nunique")
     return found.assign(is_certain=(labels_of_picture > 1) & (found.content_hash != ""))
+
+
+def _sample(row: Any) -> Sample:
+    return Sample(**dict(zip(NAMES, row, strict=True)))
 
 
 def _column(session: Session, dataset_id: int, column: Any, dtype: Any) -> Any:

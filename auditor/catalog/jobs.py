@@ -12,7 +12,8 @@ from typing import Any
 from sqlalchemy import delete, update
 from sqlmodel import Session, select
 
-from auditor.catalog.models import JobTable, now
+from auditor.catalog.models import JobTable
+from auditor.catalog.records import now
 from auditor.errors import NotFoundError
 from auditor.processes import process_lives
 

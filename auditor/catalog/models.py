@@ -1,8 +1,8 @@
 """Every table of the catalog. ``sample_id`` is the sample's 0-based place in its source.
 
 A sample is known by (dataset_id, sample_id) everywhere: it is the row of the image cache, of every array that
-an audit writes and of the exported CSV. Reviews and verdicts are append-only; ``DecisionTable`` holds what
-stands now and can be rebuilt from them.
+an audit writes and of the exported CSV. The log of decisions (``ReviewTable``) is append-only; ``DecisionTable``
+holds what counts now and can be made again from it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ from sqlalchemy import JSON, BigInteger, Column, DateTime, Index
 from sqlalchemy.types import TypeDecorator
 from sqlmodel import Field, SQLModel
 
-
-def now() -> datetime:
-    """The current time in UTC."""
-    return datetime.now(tz=UTC)
+from auditor.catalog.records import now
+from auditor.vocabulary import SUSPECT
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -244,13 +242,16 @@ class ReviewTable(SQLModel, table=True):
     """The append-only log of what people decided. Nothing in it is ever changed or removed."""
 
     __tablename__ = "review"
-    __table_args__ = (Index("review_by_sample", "dataset_id", "sample_id", "id"),)
+    __table_args__ = (
+        Index("review_by_sample", "dataset_id", "sample_id", "id"),
+        Index("review_by_kind", "dataset_id", "kind"),
+    )
 
     id: int | None = Field(default=None, primary_key=True)
     dataset_id: int = Field(foreign_key="dataset.id")
     sample_id: int
     decision: str
-    """``keep``, ``relabel``, ``exclude``, ``unsure``, ``multiple``, ``none``, ``unreadable`` or ``undo``."""
+    """One of ``vocabulary.DECISIONS``, or ``vocabulary.UNDO``."""
     label: int | None = None
     """The corrected label of ``relabel``."""
     labels: list[int] | None = Field(default=None, sa_column=Column(JSON, nullable=True))
@@ -258,28 +259,27 @@ class ReviewTable(SQLModel, table=True):
     reviewer: str
     created_at: datetime = Field(default_factory=now, sa_column=_utc())
     source: str = "app"
-    """``app``, ``bulk``, ``unseen``, ``csv``, ``fiftyone``, ``import``."""
+    """``app``, ``bulk``, ``unseen``, ``csv``, ``fiftyone``, ``import``, ``verify``."""
     batch: str | None = Field(default=None, index=True)
     """Decisions taken in one step share a batch and can be undone in one."""
     audit_id: int | None = None
     reverts: int | None = None
-    """The review that an ``undo`` takes back."""
+    """The row that an ``undo`` takes back."""
     note: str | None = None
+    kind: str = SUSPECT
+    """One of ``vocabulary.KINDS``."""
+    draw_id: int | None = Field(default=None, foreign_key="draw.id")
+    """The random draw that a blind verdict belongs to."""
 
 
 class DecisionTable(SQLModel, table=True):
-    """What stands now for a sample: the latest review that was not undone."""
+    """Which row of the log counts now for a sample; samples without one have no row here."""
 
     __tablename__ = "decision"
 
     dataset_id: int = Field(foreign_key="dataset.id", primary_key=True)
     sample_id: int = Field(primary_key=True)
     review_id: int = Field(foreign_key="review.id")
-    decision: str
-    label: int | None = None
-    labels: list[int] | None = Field(default=None, sa_column=Column(JSON, nullable=True))
-    reviewer: str
-    created_at: datetime = Field(default_factory=now, sa_column=_utc())
 
 
 class DrawTable(SQLModel, table=True):
@@ -294,21 +294,3 @@ class DrawTable(SQLModel, table=True):
     size: int
     sample_ids: list[int] = Field(sa_column=Column(JSON, nullable=False))
     """In drawing order; rows at even places calibrate, rows at odd places may be trusted."""
-
-
-class VerdictTable(SQLModel, table=True):
-    """The append-only log of blind verdicts on drawn samples, apart from reviews of suspects."""
-
-    __tablename__ = "verdict"
-    __table_args__ = (Index("verdict_by_sample", "dataset_id", "sample_id", "id"),)
-
-    id: int | None = Field(default=None, primary_key=True)
-    dataset_id: int = Field(foreign_key="dataset.id")
-    draw_id: int = Field(foreign_key="draw.id")
-    sample_id: int
-    label: int | None
-    """The true label as a person sees it; None = no class fits (excluded) or the verdict was taken back."""
-    decision: str
-    """``label``, ``exclude``, ``unsure`` or ``undo``."""
-    reviewer: str
-    created_at: datetime = Field(default_factory=now, sa_column=_utc())

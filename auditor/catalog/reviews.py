@@ -1,101 +1,170 @@
-"""The log of decisions and what stands now."""
+"""The one log of decisions, and what counts now for each sample.
+
+Looks at suspects, blind verdicts on random samples and suggestions that were accepted unseen are rows of the same
+log, told apart by their kind. Nothing in it is ever changed or removed; a row with the decision ``undo`` takes
+another one back. ``DecisionTable`` is read from it and can be made again at any time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pandas as pd
+from sqlalchemy import delete, func, insert
 from sqlmodel import Session, select
 
 from auditor.catalog.models import DecisionTable, ReviewTable
+from auditor.catalog.records import NewReview, Review, names_of, values_of
+from auditor.vocabulary import BLIND, NOT_CLEAR, SUSPECT, UNDO, UNSEEN
+
+AT_ONCE = 900
+"""Parameters that every SQLite takes in one statement."""
+REVIEWED = (SUSPECT, UNSEEN)
+"""The kinds of decisions that are no blind verdict."""
+FIELDS = names_of(Review)
+COLUMNS = tuple(getattr(ReviewTable, name) for name in FIELDS)
+TABLE = DecisionTable.__table__
 
 
-def append(session: Session, review: ReviewTable) -> ReviewTable:
-    """Add one row to the log and let what stands now follow it. The row's id is set on return.
+def append(session: Session, new: NewReview) -> Review:
+    """Add one row to the log and let what counts now follow it.
 
-    The caller holds ``datasets.lock``: of two first decisions on a sample each would find none standing.
+    The caller holds ``datasets.lock``: of two first decisions on a sample each would find none before it.
     """
-    session.add(review)
+    values = values_of(new)
+    row = ReviewTable(**values)
+    session.add(row)
     session.flush()
-    if review.decision == "undo":
-        _refresh(session, review.dataset_id, review.sample_id)
-    else:
-        _stand(session, review)
-    return review
+    written = Review(id=int(row.id), **values)
+    _refresh(session, new.dataset_id, new.sample_id)
+    return written
 
 
-def standing(session: Session, dataset_id: int, sample_id: int) -> DecisionTable | None:
-    """What stands decided for a sample, or None."""
-    return session.get(DecisionTable, (dataset_id, sample_id))
+def outcomes(session: Session, dataset_id: int, sample_ids: Sequence[int] | None = None) -> dict[int, Review]:
+    """What counts now by sample_id, of the named samples or of all.
+
+    The later of a look at the suspect and a blind verdict counts; being unsure overrules nobody, and a suggestion
+    that nobody looked at overrules no verdict.
+    """
+    statement = select(*COLUMNS).join(DecisionTable, DecisionTable.review_id == ReviewTable.id)
+    statement = statement.where(DecisionTable.dataset_id == dataset_id)
+    parts = [statement]
+    if sample_ids is not None:
+        starts = range(0, len(sample_ids), AT_ONCE)
+        parts = [
+            statement.where(DecisionTable.sample_id.in_(list(sample_ids[start : start + AT_ONCE])))
+            for start in starts
+        ]
+    found = (_review(row) for part in parts for row in session.execute(part))
+    return {one.sample_id: one for one in found}
 
 
-def decisions(session: Session, dataset_id: int) -> dict[int, DecisionTable]:
-    """What stands decided, by sample_id."""
-    rows = session.exec(select(DecisionTable).where(DecisionTable.dataset_id == dataset_id))
-    return {row.sample_id: row for row in rows}
+def standing(session: Session, dataset_id: int, sample_id: int) -> Review | None:
+    """The latest decision on a sample that was not taken back, blind verdicts apart; None without one."""
+    return _latest_look(log(session, dataset_id, sample_id))
 
 
-def log(session: Session, dataset_id: int, sample_id: int | None = None) -> list[ReviewTable]:
-    """The log in the order it was written, of one sample or of the whole dataset."""
-    statement = select(ReviewTable).where(ReviewTable.dataset_id == dataset_id)
+def decisions(session: Session, dataset_id: int) -> dict[int, Review]:
+    """``standing`` of every sample that has one, by sample_id."""
+    counting = outcomes(session, dataset_id)
+    found = {sample_id: one for sample_id, one in counting.items() if one.kind != BLIND}
+    behind = [sample_id for sample_id, one in counting.items() if one.kind == BLIND]
+    looks: dict[int, list[Review]] = {}
+    for start in range(0, len(behind), AT_ONCE):
+        part = ReviewTable.sample_id.in_(behind[start : start + AT_ONCE])
+        for row in _rows(session, ReviewTable.dataset_id == dataset_id, part, ReviewTable.kind != BLIND):
+            looks.setdefault(row.sample_id, []).append(row)
+    latest = {sample_id: _latest_look(rows) for sample_id, rows in looks.items()}
+    return found | {sample_id: one for sample_id, one in latest.items() if one is not None}
+
+
+def log(
+    session: Session, dataset_id: int, sample_id: int | None = None, *, kinds: Sequence[str] | None = None
+) -> list[Review]:
+    """The log in the order it was written, of one sample or of the whole dataset, of some kinds or of all."""
+    where = [ReviewTable.dataset_id == dataset_id]
     if sample_id is not None:
-        statement = statement.where(ReviewTable.sample_id == sample_id)
-    return list(session.exec(statement.order_by(ReviewTable.id)))
+        where.append(ReviewTable.sample_id == sample_id)
+    if kinds is not None:
+        where.append(ReviewTable.kind.in_(list(kinds)))
+    return _rows(session, *where)
 
 
-def of_batch(session: Session, dataset_id: int, batch: str) -> list[ReviewTable]:
+def of_batch(session: Session, dataset_id: int, batch: str) -> list[Review]:
     """The decisions that were taken in one step."""
-    statement = select(ReviewTable).where(ReviewTable.dataset_id == dataset_id, ReviewTable.batch == batch)
-    return list(session.exec(statement.order_by(ReviewTable.id)))
+    return _rows(session, ReviewTable.dataset_id == dataset_id, ReviewTable.batch == batch)
 
 
-def latest_of(session: Session, dataset_id: int, reviewer: str) -> ReviewTable | None:
-    """The reviewer's newest decision that is not undone, or None."""
+def latest_of(session: Session, dataset_id: int, reviewer: str) -> Review | None:
+    """The reviewer's newest decision that is not undone, blind verdicts apart; None without one."""
     undone = select(ReviewTable.reverts).where(
         ReviewTable.dataset_id == dataset_id,
         ReviewTable.reverts.is_not(None),
     )
     statement = (
-        select(ReviewTable)
+        select(*COLUMNS)
         .where(ReviewTable.dataset_id == dataset_id, ReviewTable.reviewer == reviewer)
-        .where(ReviewTable.decision != "undo", ReviewTable.id.not_in(undone))
+        .where(ReviewTable.decision != UNDO, ReviewTable.kind != BLIND, ReviewTable.id.not_in(undone))
         .order_by(ReviewTable.id.desc())
         .limit(1)
     )
-    return session.exec(statement).first()
+    return next((_review(row) for row in session.execute(statement)), None)
 
 
-def frame(rows: Sequence[ReviewTable]) -> pd.DataFrame:
+def verdicts(session: Session, dataset_id: int) -> dict[tuple[int, int], Review]:
+    """The blind verdict that counts for each (draw_id, sample_id): the latest, where that is no ``undo``."""
+    return latest_verdicts(log(session, dataset_id, kinds=[BLIND]))
+
+
+def latest_verdicts(rows: Iterable[Review]) -> dict[tuple[int, int], Review]:
+    """``verdicts`` of a log that was read already."""
+    latest = {(int(row.draw_id or 0), row.sample_id): row for row in rows if row.kind == BLIND}
+    return {key: row for key, row in latest.items() if row.decision != UNDO}
+
+
+def newest_on_random_samples(session: Session, dataset_id: int) -> int:
+    """Number of the newest row about a sample that was ever judged blind, 0 without one."""
+    judged = select(ReviewTable.sample_id).where(
+        ReviewTable.dataset_id == dataset_id, ReviewTable.kind == BLIND
+    )
+    newest = select(func.max(ReviewTable.id)).where(ReviewTable.dataset_id == dataset_id)
+    return int(session.exec(newest.where(ReviewTable.sample_id.in_(judged))).one() or 0)
+
+
+def frame(rows: Sequence[Review]) -> pd.DataFrame:
     """The log as a table, one row a decision."""
-    columns = [column.key for column in ReviewTable.__table__.columns]
-    return pd.DataFrame([{name: getattr(row, name) for name in columns} for row in rows], columns=columns)
+    return pd.DataFrame([{name: getattr(row, name) for name in FIELDS} for row in rows], columns=list(FIELDS))
+
+
+def counting(rows: Sequence[Review]) -> Review | None:
+    """What counts for a sample after these rows of its log, the oldest first; None where all was taken back."""
+    look = _latest_look(rows)
+    verdict = next(iter(latest_verdicts(rows).values()), None)
+    if look is None or verdict is None:
+        return look or verdict
+    is_later = not look.is_seen or look.created_at < verdict.created_at
+    return verdict if is_later and verdict.decision not in NOT_CLEAR else look
+
+
+def _latest_look(rows: Sequence[Review]) -> Review | None:
+    undone = {row.reverts for row in rows if row.decision == UNDO}
+    left = [row for row in rows if row.kind != BLIND and row.decision != UNDO and row.id not in undone]
+    return left[-1] if left else None
 
 
 def _refresh(session: Session, dataset_id: int, sample_id: int) -> None:
-    rows = log(session, dataset_id, sample_id)
-    undone = {row.reverts for row in rows if row.decision == "undo"}
-    left = [row for row in rows if row.decision != "undo" and row.id not in undone]
-    if left:
-        _stand(session, left[-1])
-        return
-    current = standing(session, dataset_id, sample_id)
-    if current is not None:
-        session.delete(current)
-        session.flush()
+    now_counts = counting(log(session, dataset_id, sample_id))
+    of_sample = (TABLE.c.dataset_id == dataset_id, TABLE.c.sample_id == sample_id)
+    session.execute(delete(TABLE).where(*of_sample))
+    if now_counts is not None:
+        row = {"dataset_id": dataset_id, "sample_id": sample_id, "review_id": now_counts.id}
+        session.execute(insert(TABLE).values(**row))
 
 
-def _stand(session: Session, review: ReviewTable) -> None:
-    assert review.id is not None
-    session.merge(
-        DecisionTable(
-            dataset_id=review.dataset_id,
-            sample_id=review.sample_id,
-            review_id=review.id,
-            decision=review.decision,
-            label=review.label,
-            labels=review.labels,
-            reviewer=review.reviewer,
-            created_at=review.created_at,
-        )
-    )
-    session.flush()
+def _rows(session: Session, *where: Any) -> list[Review]:
+    return [_review(row) for row in session.execute(select(*COLUMNS).where(*where).order_by(ReviewTable.id))]
+
+
+def _review(row: Any) -> Review:
+    return Review(**dict(zip(FIELDS, row, strict=True)))

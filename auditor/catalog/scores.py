@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from sqlalchemy import delete, func, insert
 from sqlmodel import Session, select
 
-from auditor.catalog import verifications
-from auditor.catalog.models import AuditTable, DecisionTable, SampleTable, ScoreTable
-from auditor.catalog.outcomes import AT_ONCE, Outcome, outcomes
+from auditor.catalog import reviews
+from auditor.catalog.models import DecisionTable, SampleTable, ScoreTable
+from auditor.catalog.records import Audit, Review, Score, read
+from auditor.catalog.reviews import AT_ONCE
 
 ROWS_A_STATEMENT = 20_000
 DECIDED = ("decision", "decided_label", "decided_labels", "reviewer", "decided_at")
@@ -63,7 +64,7 @@ def store(session: Session, audit_id: int, columns: dict[str, NDArray[Any]]) -> 
         session.execute(insert(ScoreTable), rows)
 
 
-def page(session: Session, audit: AuditTable, where: SuspectFilter, *, limit: int = 60) -> pd.DataFrame:
+def page(session: Session, audit: Audit, where: SuspectFilter, *, limit: int = 60) -> pd.DataFrame:
     """The first suspects, the most suspicious first, with paths and what stands decided.
 
     Columns: those of ``ScoreTable`` and filepath, duplicate_group, decision, decided_label, decided_labels,
@@ -73,12 +74,12 @@ def page(session: Session, audit: AuditTable, where: SuspectFilter, *, limit: in
     names = [column.key for column in ScoreTable.__table__.columns if column.key != "audit_id"]
     names += ["filepath", "duplicate_group"]
     found = pd.DataFrame(session.execute(statement).all(), columns=names)
-    stands = outcomes(session, audit.dataset_id, [int(one) for one in found.sample_id])
+    stands = reviews.outcomes(session, audit.dataset_id, [int(one) for one in found.sample_id])
     rows = [_decided(stands.get(one)) for one in found.sample_id]
     return pd.concat([found, pd.DataFrame(rows, columns=list(DECIDED), index=found.index)], axis=1)
 
 
-def page_of(session: Session, audit: AuditTable, sample_ids: Sequence[int]) -> pd.DataFrame:
+def page_of(session: Session, audit: Audit, sample_ids: Sequence[int]) -> pd.DataFrame:
     """These samples as ``page`` shows them, however many: a statement takes only so many parameters."""
     parts = [
         page(
@@ -92,18 +93,18 @@ def page_of(session: Session, audit: AuditTable, sample_ids: Sequence[int]) -> p
     return pd.concat(parts, ignore_index=True).sort_values("rank", ignore_index=True)
 
 
-def _decided(one: Outcome | None) -> tuple[Any, ...]:
+def _decided(one: Review | None) -> tuple[Any, ...]:
     if one is None:
         return (None,) * len(DECIDED)
     return one.decision, one.label, one.labels, one.reviewer, one.created_at
 
 
-def count(session: Session, audit: AuditTable, where: SuspectFilter) -> int:
+def count(session: Session, audit: Audit, where: SuspectFilter) -> int:
     """How many samples the filter leaves."""
     return int(session.execute(_filtered(audit, where, [func.count()])).scalar_one())
 
 
-def pair_counts(session: Session, audit: AuditTable) -> pd.DataFrame:
+def pair_counts(session: Session, audit: Audit) -> pd.DataFrame:
     """Label issues by class pair: given_label, suggested_label, count; the most frequent first."""
     statement = (
         select(ScoreTable.given_label, ScoreTable.suggested_label, func.count())
@@ -133,13 +134,13 @@ def _typed(part: pd.DataFrame) -> pd.DataFrame:
     return part.astype(dict.fromkeys(numbers, float))
 
 
-def of_samples(session: Session, audit_id: int, sample_ids: Sequence[int]) -> dict[int, ScoreTable]:
+def of_samples(session: Session, audit_id: int, sample_ids: Sequence[int]) -> dict[int, Score]:
     """The scores of some samples by sample_id."""
-    found: dict[int, ScoreTable] = {}
+    found: dict[int, Score] = {}
     for start in range(0, len(sample_ids), AT_ONCE):
         part = list(sample_ids[start : start + AT_ONCE])
         statement = select(ScoreTable).where(ScoreTable.audit_id == audit_id, ScoreTable.sample_id.in_(part))
-        found |= {row.sample_id: row for row in session.exec(statement)}
+        found |= {row.sample_id: read(Score, row) for row in session.exec(statement)}
     return found
 
 
@@ -161,7 +162,7 @@ def _page_columns() -> list[Any]:
     return [*score, *sample]
 
 
-def _filtered(audit: AuditTable, where: SuspectFilter, columns: list[Any]) -> Any:
+def _filtered(audit: Audit, where: SuspectFilter, columns: list[Any]) -> Any:
     same_sample = (SampleTable.dataset_id == audit.dataset_id) & (
         SampleTable.sample_id == ScoreTable.sample_id
     )
@@ -186,11 +187,10 @@ def _filtered(audit: AuditTable, where: SuspectFilter, columns: list[Any]) -> An
         statement = statement.where(SampleTable.split == where.split)
     if where.only_issues:
         statement = statement.where(ScoreTable.is_label_issue)
-    verified = ScoreTable.sample_id.in_(verifications.judged_samples(audit.dataset_id))
     if where.only_undecided:
-        statement = statement.where(DecisionTable.review_id.is_(None), ~verified)
+        statement = statement.where(DecisionTable.review_id.is_(None))
     if where.only_decided:
-        statement = statement.where(DecisionTable.review_id.is_not(None) | verified)
+        statement = statement.where(DecisionTable.review_id.is_not(None))
     if where.min_agreement is not None:
         statement = statement.where(ScoreTable.agreement >= where.min_agreement)
     if where.min_disagreement is not None:

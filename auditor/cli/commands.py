@@ -186,6 +186,7 @@ def audit(
             map_method=map_method,
             features=found,
         )
+        _say_features(found, backbone)
     plan.start(audit_id)
     if detach:
         shown = f"`auditor status {shlex.quote(name)}` shows its progress"
@@ -203,19 +204,24 @@ def _features(
     views: int | None,
     own: Path | None,
 ) -> FeatureSource | None:
-    """What the options of ``audit`` say about features, told on standard error."""
+    """What the options of ``audit`` say about features."""
     from auditor.backbones import features
 
     if own is not None:
         if backbone is not None or weights is not None or side is not None or views is not None:
             raise click.UsageError("--features takes the place of a backbone; use one of them.")
         return features.add_own_of(name, own)
-    source = features.choose(backbone, weights, side=side, views=views or features.DEFAULT_VIEWS)
-    if source is not None:
-        click.echo(f"Features of {source.name} at {source.side} px, {source.views} views an image.", err=True)
-    elif backbone is None:
+    return features.choose(backbone, weights, side=side, views=views or features.DEFAULT_VIEWS)
+
+
+def _say_features(source: FeatureSource | None, backbone: str | None) -> None:
+    """On standard error: which features the planned audit uses, or what it would gain by some."""
+    from auditor.backbones import features
+
+    if source is None and backbone is None:
         click.echo(features.WITHOUT, err=True)
-    return source
+    elif source is not None and source.weights is not None:
+        click.echo(f"Features of {source.name} at {source.side} px, {source.views} views an image.", err=True)
 
 
 @cli.group()

@@ -25,7 +25,7 @@ from sklearn.model_selection import cross_val_predict
 
 from auditor import api, engine_bridge
 from auditor.audits import arrays, plan, settle, statements
-from auditor.catalog import audits, datasets, reviews, scores, verifications
+from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.cli import output
 from auditor.errors import ExportRefusedError
@@ -144,10 +144,9 @@ def _free_name() -> str:
             if not datasets.exists(open_session, name):
                 return name
             dataset = datasets.get(open_session, name)
-            assert dataset.id is not None
             is_ours = dataset.source == str(settings().home / "demo" / name / "digits.csv")
-            judged = verifications.verdicts(open_session, dataset.id).values()
-            is_untouched = not reviews.log(open_session, dataset.id) and all(
+            judged = reviews.verdicts(open_session, dataset.id).values()
+            is_untouched = not reviews.log(open_session, dataset.id, kinds=reviews.REVIEWED) and all(
                 one.reviewer == REVIEWER for one in judged
             )
             is_busy = any(
@@ -200,7 +199,7 @@ def _verify(name: str, audit_id: int, digits: _Digits) -> None:
     draw = random_sample.draw(name, NUM_VERIFIED, seed=SEED)
     for sample_id in draw.sample_ids:
         label = int(digits.true_labels[sample_id])
-        random_sample.record(draw.id or 0, sample_id, "label", label=label, reviewer=REVIEWER)
+        random_sample.record(draw.id, sample_id, "label", label=label, reviewer=REVIEWER)
     settle.settle(audit_id)
     standing = statements.load(audit_id)
     click.echo(statements.noise_rate(standing).sentence)

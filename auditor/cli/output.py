@@ -22,7 +22,7 @@ from auditor.audits import arrays, own_models, plan, progress, settle, statement
 from auditor.backbones.weights import Weights
 from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
-from auditor.catalog.models import AuditTable, DatasetTable
+from auditor.catalog.records import Audit, Dataset
 from auditor.errors import AuditFailedError
 from auditor.experiments.before_after import BeforeAfter
 from auditor.experiments.simulation import Round, Tournament
@@ -147,8 +147,7 @@ def follow_audit(audit_id: int) -> None:
 
 def _name_of(audit_id: int) -> str:
     with session() as open_session:
-        dataset = open_session.get(DatasetTable, audits.get(open_session, audit_id).dataset_id)
-    assert dataset is not None
+        dataset = datasets.by_id(open_session, audits.get(open_session, audit_id).dataset_id)
     return dataset.name
 
 
@@ -156,9 +155,8 @@ def audit_summary(audit_id: int, *, as_json: bool) -> None:
     """What an audit found, in a few lines."""
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
-        dataset = open_session.get(DatasetTable, audit.dataset_id)
+        dataset = datasets.by_id(open_session, audit.dataset_id)
         runs = audits.runs(open_session, audit_id)
-    assert dataset is not None
     if as_json:
         engines = [{"engine": run.engine, "status": run.status, "seconds": run.seconds} for run in runs]
         print_json({"audit_id": audit_id, "dataset": dataset.name, "engines": engines, **audit.summary})
@@ -249,9 +247,8 @@ def verdicts_applied(name: str, counts: dict[str, int]) -> None:
     click.echo(", ".join(f"{count} {word}" for word, count in counts.items()) + ".")
     with session() as open_session:
         dataset = datasets.get(open_session, name)
-        assert dataset.id is not None
         audit = audits.latest_finished(open_session, dataset.id)
-    if audit is None or audit.id is None:
+    if audit is None:
         click.echo(f"Next: auditor audit {shlex.quote(name)}")
         return
     settle.settle(audit.id)
@@ -320,13 +317,12 @@ def _round(one: Round) -> dict[str, Any]:
     }
 
 
-def _dataset_status(open_session: Any, dataset: DatasetTable) -> dict[str, Any]:
-    assert dataset.id is not None
+def _dataset_status(open_session: Any, dataset: Dataset) -> dict[str, Any]:
     found = audits.of_dataset(open_session, dataset.id)
     finished = next((audit for audit in found if audit.status == "finished"), None)
     outcomes = decisions.outcomes(dataset.id)
     known, left, sentences = progress.findings(dataset, outcomes), None, []
-    if finished is not None and finished.id is not None:
+    if finished is not None:
         left = progress.errors_left(dataset, finished, known)
         advice = progress.progress(dataset.id, finished.id).advice
         sentences = [progress.noise_rate(finished).sentence, advice]
@@ -346,8 +342,7 @@ def _dataset_status(open_session: Any, dataset: DatasetTable) -> dict[str, Any]:
     }
 
 
-def _audit_status(audit: AuditTable) -> dict[str, Any]:
-    assert audit.id is not None
+def _audit_status(audit: Audit) -> dict[str, Any]:
     seen = plan.overview(audit.id)
     return {
         "id": audit.id,

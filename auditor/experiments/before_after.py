@@ -19,7 +19,7 @@ from auditor import engine_bridge
 from auditor.audits import experiment_results
 from auditor.catalog import datasets
 from auditor.catalog.db import session
-from auditor.catalog.models import DatasetTable
+from auditor.catalog.records import Dataset
 from auditor.errors import AuditFailedError
 from auditor.experiments import paired
 from auditor.experiments.kept_trainings import Trainings
@@ -83,7 +83,6 @@ def before_after(
     """
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
-        assert dataset.id is not None
         given = datasets.given_labels(open_session, dataset.id)
     held, truth, notes = _held_out(dataset.id)
     cleaned = _cleaned(dataset, given, policy, max_fdr, audit_id)
@@ -149,7 +148,7 @@ def _before_training(num_changed: int, num_held_out: int) -> str:
 
 
 def _cleaned(
-    dataset: DatasetTable, given: NDArray[np.int64], policy: str, max_fdr: float | None, audit_id: int | None
+    dataset: Dataset, given: NDArray[np.int64], policy: str, max_fdr: float | None, audit_id: int | None
 ) -> NDArray[np.int64]:
     """The labels (N,) that an export would hold; -1 where it has none."""
     _, changed = export.preview(

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor import engine_bridge
-from auditor.catalog.models import DatasetTable
+from auditor.catalog.records import Dataset
 from auditor.errors import AuditFailedError
 from auditor.files import written_whole
 from auditor.pictures import cache
@@ -61,14 +61,13 @@ class Trainings:
 
     def __init__(
         self,
-        dataset: DatasetTable,
+        dataset: Dataset,
         kind: str,
         total: int,
         *,
         device: str = "auto",
         on_progress: OnProgress | None = None,
     ) -> None:
-        assert dataset.id is not None
         self._dataset, self._total, self._on_progress = dataset, total, on_progress
         self._device = engine_bridge.resolve_device(device)
         self._folder = settings().dataset_folder(dataset.id) / f"{kind}-unfinished"

@@ -33,8 +33,6 @@ class Difference:
     high: float
     p_value: float
     num_rows: int
-    measure: str
-    """``"accuracy"``."""
     is_clear: bool
     """False: too small to tell on these rows."""
 
@@ -43,7 +41,7 @@ class Difference:
         """The verdict for people."""
         values = f"{self.first_value:.3f} and {self.second_value:.3f}"
         span = f"difference {self.difference:+.3f}, {percent(LEVEL)} interval {self.low:+.3f} to {self.high:+.3f}"
-        facts = f"{self.measure} {values} on the same {self.num_rows:,} rows; {span}"
+        facts = f"accuracy {values} on the same {self.num_rows:,} rows; {span}"
         if not self.is_clear:
             return f"{self.first} and {self.second}: too small to tell ({facts})."
         better, worse = (self.first, self.second) if self.difference > 0 else (self.second, self.first)
@@ -90,13 +88,8 @@ def compare_accuracy(
         float(high),
         p_value,
         num,
-        "accuracy",
-        _is_clear(low, high, p_value),
+        bool((low > 0 or high < 0) and p_value < 1 - LEVEL),
     )
-
-
-def _is_clear(low: float, high: float, p_value: float) -> bool:
-    return bool((low > 0 or high < 0) and p_value < 1 - LEVEL)
 
 
 def _check_rows(first: NDArray[np.generic], second: NDArray[np.generic], names: tuple[str, str]) -> None:

@@ -48,8 +48,6 @@ def simulate(
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
         audit = audits.require_finished(open_session, dataset)
-    assert audit.id is not None
-    assert dataset.id is not None
     finished = arrays.engines_of(audit.id)
     if not finished:
         raise AuditFailedError(f"Audit {audit.id} has no predictions; run a new audit first.")

@@ -13,7 +13,7 @@ from typing import Any
 
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
-from auditor.catalog.models import DatasetTable
+from auditor.catalog.records import Dataset
 from auditor.errors import FiftyOneError
 from auditor.fiftyone_bridge.fields import INDEX, MARK
 from auditor.fiftyone_bridge.pull import SOURCE, mirror, pull_samples, take_back
@@ -40,7 +40,6 @@ def act(target: Any, own_ids: Sequence[str], action: str, *, reviewer: str) -> s
         FiftyOneError: the dataset is not ours, or nothing is selected.
     """
     dataset = _dataset_of(target)
-    assert dataset.id is not None
     if not own_ids and action != UNDO:
         raise FiftyOneError("Select samples first.")
     if not own_ids:
@@ -65,7 +64,7 @@ def act(target: Any, own_ids: Sequence[str], action: str, *, reviewer: str) -> s
     return f"{text} {_samples(left)} without another suggestion left as they are." if left else text
 
 
-def _dataset_of(target: Any) -> DatasetTable:
+def _dataset_of(target: Any) -> Dataset:
     mark = (target.info or {}).get(MARK)
     if mark is None:
         raise FiftyOneError(
@@ -75,12 +74,12 @@ def _dataset_of(target: Any) -> DatasetTable:
         return datasets.get(open_session, str(mark["dataset"]))
 
 
-def _rows(dataset: DatasetTable, sample_ids: Sequence[int], action: str) -> list[tuple[int, str, int | None]]:
+def _rows(dataset: Dataset, sample_ids: Sequence[int], action: str) -> list[tuple[int, str, int | None]]:
     if action != RELABEL:
         return [(i, action, None) for i in sample_ids]
     with session() as open_session:
         audit = audits.require_finished(open_session, dataset)
-        found = scores.of_samples(open_session, audit.id or 0, sample_ids)
+        found = scores.of_samples(open_session, audit.id, sample_ids)
     return [
         (i, RELABEL, found[i].suggested_label)
         for i in sample_ids

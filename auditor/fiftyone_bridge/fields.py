@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor import engine_bridge
 from auditor.audits import arrays
-from auditor.catalog import audits, datasets, reviews, scores, verifications
+from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
-from auditor.catalog.models import AuditTable, DatasetTable, DecisionTable, VerdictTable
+from auditor.catalog.records import Audit, Dataset, Review
 from auditor.errors import NotFoundError
-from auditor.outputs.export import SIGNAL_COLUMNS
 from auditor.pictures import cache
+from auditor.vocabulary import KEEP
 
 MARK = "label_auditor"
 """Key of ``dataset.info`` by which we know our own datasets."""
@@ -55,8 +56,8 @@ DESCRIPTIONS = {
 class Columns:
     """One value a sample and field; None where there is none."""
 
-    dataset: DatasetTable
-    audit: AuditTable
+    dataset: Dataset
+    audit: Audit
     values: dict[str, list[Any]]
     kinds: dict[str, str]
     """Field -> ``float``, ``int``, ``bool`` or ``str``."""
@@ -64,7 +65,7 @@ class Columns:
     given: list[str | None]
     suggested: list[str | None]
     confidence: list[float | None]
-    decisions: dict[int, DecisionTable]
+    decisions: dict[int, Review]
 
     @property
     def num_samples(self) -> int:
@@ -80,16 +81,14 @@ def load(name: str) -> Columns:
     """
     with session() as open_session:
         dataset = datasets.get(open_session, name)
-        assert dataset.id is not None
         audit = audits.require_finished(open_session, dataset)
-        assert audit.id is not None
         given = datasets.given_labels(open_session, dataset.id)
         splits = datasets.splits(open_session, dataset.id).tolist()
         table = scores.table(open_session, audit.id)
         copies = datasets.duplicates(open_session, dataset.id)
         conflicts = set(datasets.conflicts(open_session, dataset.id).sample_id)
         decisions = reviews.decisions(open_session, dataset.id)
-        verdicts = {i: row for (_, i), row in verifications.verdicts(open_session, dataset.id).items()}
+        verdicts = {i: row for (_, i), row in reviews.verdicts(open_session, dataset.id).items()}
     names = dataset.class_names
     group = dict(zip(copies.sample_id, copies.duplicate_group, strict=True))
     given_names = [names[label] if label >= 0 else None for label in given]
@@ -101,7 +100,7 @@ def load(name: str) -> Columns:
         "is_label_issue": ("bool", table.is_label_issue.astype(bool).tolist()),
         "engines_against": ("int", table.agreement.tolist()),
         "engines_disagree": ("float", _floats(table.disagreement.to_numpy(dtype=float))),
-        "verified_label": ("str", [_seen(verdicts.get(i), names) for i in range(len(given))]),
+        "verified_label": ("str", [_seen(verdicts.get(i), given_names[i], names) for i in range(len(given))]),
         "duplicate_group": ("int", [_int(group.get(i)) for i in range(len(given))]),
         "duplicate_conflict": ("bool", [i in conflicts for i in range(len(given))]),
     }
@@ -110,7 +109,7 @@ def load(name: str) -> Columns:
     engines = arrays.engines_of(audit.id)
     for engine in engines:
         columns[f"{engine}_trust"] = ("float", _floats(arrays.trust(audit.id, engine)))
-    for field, (engine, signal) in SIGNAL_COLUMNS.items():
+    for field, (engine, signal) in engine_bridge.signal_columns().items():
         if engine in engines and signal in arrays.signal_names(audit.id, engine):
             columns[field] = ("float", _floats(arrays.signal(audit.id, engine, signal)))
     suggested = table.suggested_label.to_numpy(dtype=np.int64)
@@ -127,19 +126,18 @@ def load(name: str) -> Columns:
     )
 
 
-def image_paths(dataset: DatasetTable) -> Iterator[str]:
+def image_paths(dataset: Dataset) -> Iterator[str]:
     """Path of every sample's image file, in order; images inside a zip or Parquet are taken out once.
 
     Raises:
         NotFoundError: an image is not where it was.
     """
-    assert dataset.id is not None
     with session() as open_session:
         for sample in datasets.iterate_samples(open_session, dataset.id):
             yield str(cache.extracted_path(dataset, sample))
 
 
-def decision_values(standing: DecisionTable | None, class_names: list[str]) -> dict[str, Any]:
+def decision_values(standing: Review | None, class_names: list[str]) -> dict[str, Any]:
     """The fields that show the current decision."""
     if standing is None:
         return dict.fromkeys(DECISION_FIELDS)
@@ -156,7 +154,6 @@ def map_and_embeddings(
     columns: Columns,
 ) -> tuple[str, NDArray[np.float32], NDArray[np.float32]] | None:
     """The first engine that has both: its name, its map (N, 2) and its embeddings (N, D)."""
-    assert columns.audit.id is not None
     for engine in columns.engines:
         try:
             points = arrays.map_points(columns.audit.id, engine)
@@ -171,10 +168,12 @@ def _floats(values: NDArray[Any]) -> list[float | None]:
     return [None if value != value else value for value in rounded]
 
 
-def _seen(verdict: VerdictTable | None, class_names: list[str]) -> str | None:
+def _seen(verdict: Review | None, given: str | None, class_names: list[str]) -> str | None:
     """The class that was seen, or the verdict that is none: ``exclude``, ``unsure``."""
     if verdict is None:
         return None
+    if verdict.decision == KEEP:
+        return given
     return verdict.decision if verdict.label is None else class_names[verdict.label]
 
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from auditor.catalog.models import DecisionTable
+from auditor.catalog.records import Review
 from auditor.vocabulary import DECISIONS, EXCLUDE, KEEP, NOT_CLEAR, RELABEL, UNDO
 
 TAG_OF = {name: name if name in NOT_CLEAR else one.action for name, one in DECISIONS.items()}
@@ -63,13 +63,13 @@ def has_changed(base: Base, tags: tuple[str, ...], label: str | None) -> bool:
     return set(tags) != set(base.tags) or label != base.label
 
 
-def wanted_tags(standing: DecisionTable | None) -> tuple[str, ...]:
+def wanted_tags(standing: Review | None) -> tuple[str, ...]:
     """The decision tags of the current decision."""
     return () if standing is None else (TAG_OF[standing.decision],)
 
 
 def wanted_label(
-    current: str | None, given: str | None, standing: DecisionTable | None, class_names: Sequence[str]
+    current: str | None, given: str | None, standing: Review | None, class_names: Sequence[str]
 ) -> str | None:
     """The label that ``ground_truth`` should show.
 

@@ -18,7 +18,7 @@ from sqlmodel import Session
 
 from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
-from auditor.catalog.models import DatasetTable, DecisionTable, ReviewTable
+from auditor.catalog.records import Dataset, NewReview, Review
 from auditor.errors import ReviewError
 from auditor.fiftyone_bridge import database, processes, push
 from auditor.fiftyone_bridge.fields import BASE, INDEX, decision_values
@@ -79,7 +79,7 @@ class _Work:
     """What the changed samples come to."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
-    undone: list[DecisionTable] = field(default_factory=list)
+    undone: list[Review] = field(default_factory=list)
     overruled: list[dict[str, Any]] = field(default_factory=list)
     listed: list[Listed] = field(default_factory=list)
     settled: list[int] = field(default_factory=list)
@@ -103,12 +103,11 @@ def pull(name: str, *, reviewer: str, to: str | None = None, progress: OnProgres
 
 
 def pull_samples(
-    target: Any, samples: Any, dataset: DatasetTable, *, reviewer: str, progress: OnProgress | None = None
+    target: Any, samples: Any, dataset: Dataset, *, reviewer: str, progress: OnProgress | None = None
 ) -> Pulled:
     """The same for some ``samples`` of the FiftyOne dataset ``target`` (a view of it, or itself)."""
     if not reviewer.strip():
         raise ReviewError("A decision needs the reviewer's name; pass --reviewer NAME.")
-    assert dataset.id is not None
     here = read_samples(samples)
     with session() as open_session:
         work = _understood(open_session, dataset, here, reviewer.strip(), progress)
@@ -125,9 +124,8 @@ def pull_samples(
     )
 
 
-def mirror(target: Any, dataset: DatasetTable, sample_ids: Sequence[int], here: Here | None = None) -> None:
+def mirror(target: Any, dataset: Dataset, sample_ids: Sequence[int], here: Here | None = None) -> None:
     """Let these samples in FiftyOne show the current decisions of the catalog."""
-    assert dataset.id is not None
     if not sample_ids:
         return
     here = here or read_samples(target.match({INDEX: {"$in": list(sample_ids)}}))
@@ -153,9 +151,8 @@ def mirror(target: Any, dataset: DatasetTable, sample_ids: Sequence[int], here: 
 
 
 def _understood(
-    open_session: Session, dataset: DatasetTable, here: Here, reviewer: str, progress: OnProgress | None
+    open_session: Session, dataset: Dataset, here: Here, reviewer: str, progress: OnProgress | None
 ) -> _Work:
-    assert dataset.id is not None
     names, work = dataset.class_names, _Work()
     classes = {class_name: label for label, class_name in enumerate(names)}
     given_labels = datasets.given_labels(open_session, dataset.id)
@@ -181,17 +178,16 @@ def _understood(
 
 def _settle(
     open_session: Session,
-    dataset: DatasetTable,
+    dataset: Dataset,
     work: _Work,
     here: Here,
     i: int,
     base: Base,
     said: Said,
-    standing: DecisionTable | None,
+    standing: Review | None,
     reviewer: str,
 ) -> None:
     """Put one sample's decision where it belongs: recorded, taken back, the same as ours, or overruled."""
-    assert dataset.id is not None
     work.settled.append(i)
     row = {
         "sample_id": i,
@@ -204,7 +200,7 @@ def _settle(
     if _same(said, standing):
         work.num_same += 1
         return
-    stands_id = None if standing is None else standing.review_id
+    stands_id = None if standing is None else standing.id
     if stands_id != base.review_id:
         ours, when = _ours(open_session, dataset, i, standing)
         theirs = _words(said.decision, said.label, dataset.class_names)
@@ -228,7 +224,7 @@ def _settle(
         work.undone.append(standing)
 
 
-def _same(said: Said, standing: DecisionTable | None) -> bool:
+def _same(said: Said, standing: Review | None) -> bool:
     if standing is None:
         return said.decision == UNDO
     if said.decision == UNDO:
@@ -237,14 +233,11 @@ def _same(said: Said, standing: DecisionTable | None) -> bool:
     return TAG_OF[standing.decision] == said.decision and standing.label == said.label
 
 
-def _ours(
-    open_session: Session, dataset: DatasetTable, i: int, standing: DecisionTable | None
-) -> tuple[str, datetime]:
+def _ours(open_session: Session, dataset: Dataset, i: int, standing: Review | None) -> tuple[str, datetime]:
     """The current decision in the catalog and its time, in words."""
     if standing is not None:
         words = _words(standing.decision, standing.label, dataset.class_names)
         return f"{words} by {standing.reviewer}", standing.created_at
-    assert dataset.id is not None
     log = reviews.log(open_session, dataset.id, i)
     return f"undone by {log[-1].reviewer}", log[-1].created_at
 
@@ -258,19 +251,19 @@ def _words(decision: str | None, label: int | None, names: Sequence[str]) -> str
 # --- Into the catalog -----------------------------------------------------------------------------------
 
 
-def take_back(open_session: Session, standing: DecisionTable, reviewer: str) -> None:
+def take_back(open_session: Session, standing: Review, reviewer: str) -> None:
     """Undo the current decision on a sample."""
-    review = open_session.get(ReviewTable, standing.review_id)
     reviews.append(
         open_session,
-        ReviewTable(
+        NewReview(
             dataset_id=standing.dataset_id,
             sample_id=standing.sample_id,
+            kind=standing.kind,
             decision=UNDO,
             reviewer=reviewer,
             source=SOURCE,
-            batch=None if review is None else review.batch,
-            reverts=standing.review_id,
+            batch=standing.batch,
+            reverts=standing.id,
         ),
     )
 
@@ -284,11 +277,11 @@ def _record(open_session: Session, dataset_id: int, work: _Work, reviewer: str) 
     for values in work.overruled:
         review = reviews.append(
             open_session,
-            ReviewTable(dataset_id=dataset_id, source=SOURCE, note="a later decision counts", **values),
+            NewReview(dataset_id=dataset_id, source=SOURCE, note="a later decision counts", **values),
         )
         reviews.append(
             open_session,
-            ReviewTable(
+            NewReview(
                 dataset_id=dataset_id,
                 sample_id=review.sample_id,
                 decision=UNDO,

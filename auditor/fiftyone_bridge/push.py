@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from auditor.catalog.models import DatasetTable
+from auditor.catalog.records import Dataset
 from auditor.errors import FiftyOneError
 from auditor.fiftyone_bridge import database, fields, processes
 from auditor.fiftyone_bridge import views as fiftyone_views
@@ -92,7 +92,7 @@ def push(
 # --- The dataset and its schema -------------------------------------------------------------------------
 
 
-def open_or_create(fiftyone: Any, dataset: DatasetTable, name: str, *, replace: bool = False) -> Any:
+def open_or_create(fiftyone: Any, dataset: Dataset, name: str, *, replace: bool = False) -> Any:
     """Our dataset of that name.
 
     Raises:
@@ -132,7 +132,7 @@ def open_or_create(fiftyone: Any, dataset: DatasetTable, name: str, *, replace: 
     return target
 
 
-def find(fiftyone: Any, dataset: DatasetTable, name: str | None = None) -> Any:
+def find(fiftyone: Any, dataset: Dataset, name: str | None = None) -> Any:
     """Our dataset of that name, which must be there.
 
     Raises:
@@ -179,7 +179,7 @@ def declare_fields(fiftyone: Any, target: Any, columns: Columns) -> None:
         target.create_index(path)
 
 
-def remembered_name(dataset: DatasetTable) -> str:
+def remembered_name(dataset: Dataset) -> str:
     """The FiftyOne dataset that it was last pushed to; that of its own name before the first push."""
     try:
         return str(json.loads((cache.folder(dataset) / NAME_FILE).read_text())["name"])
@@ -187,7 +187,7 @@ def remembered_name(dataset: DatasetTable) -> str:
         return dataset.name
 
 
-def _key(dataset: DatasetTable) -> str:
+def _key(dataset: Dataset) -> str:
     """Tells this import from an earlier one of the same name, wherever the home is."""
     return dataset.created_at.astimezone(UTC).isoformat()
 

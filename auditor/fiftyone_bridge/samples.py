@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from auditor.catalog.models import DecisionTable
+from auditor.catalog.records import Review
 from auditor.fiftyone_bridge.fields import BASE, INDEX
 from auditor.fiftyone_bridge.merge import Base, wanted_tags
 
@@ -53,9 +53,9 @@ def read_samples(target: Any) -> Here:
     return Here(**{**here.__dict__, "num_foreign": foreign})
 
 
-def base_of(standing: DecisionTable | None, label: str | None) -> Base:
+def base_of(standing: Review | None, label: str | None) -> Base:
     """What is remembered on a sample that shows the current decision."""
-    return Base(wanted_tags(standing), label, None if standing is None else standing.review_id)
+    return Base(wanted_tags(standing), label, None if standing is None else standing.id)
 
 
 def tag_changes(current: Sequence[str], wanted: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -13,7 +13,7 @@ import numpy as np
 from sqlalchemy.exc import IntegrityError
 
 from auditor.catalog import datasets, db
-from auditor.catalog.models import DatasetTable
+from auditor.catalog.records import NewDataset
 from auditor.errors import ImportRefusedError
 from auditor.importing import class_names, staging
 from auditor.importing.building import Built, Parsed
@@ -139,8 +139,7 @@ class Registration:
                 root = Path(table.root)
                 if root.is_relative_to(self.folder):
                     final = settings().dataset_folder(dataset_id)
-                    table.root = str(final / root.relative_to(self.folder))
-                    session.add(table)
+                    datasets.change(session, dataset_id, root=str(final / root.relative_to(self.folder)))
                 self.parsed.rows.path.unlink()
                 published = staging.publish(self.folder, dataset_id)
         except IntegrityError as error:
@@ -152,9 +151,9 @@ class Registration:
         staging.confirm(published)
         return dataset_id
 
-    def _table(self, report: ImportReport) -> DatasetTable:
+    def _table(self, report: ImportReport) -> NewDataset:
         info = self.source.info
-        return DatasetTable(
+        return NewDataset(
             name=self.name,
             source=self.source_name,
             source_kind=info.kind,
@@ -182,7 +181,7 @@ class Rows:
         """For ``reviewing.apply_rows``; complete after the iteration."""
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """Mappings of ``SampleTable``'s columns, in sample order."""
+        """Mappings of ``Sample``'s columns, in sample order."""
         built, found = self._built, self._found
         labels = self._parsed.labels[built.kept]
         signed = built.perceptual_hash.view(np.int64)
@@ -211,7 +210,7 @@ class Rows:
         names = self._parsed.class_names
         cleaned, several = review["cleaned_label"], several_labels(review)
         # Accepted unseen stays apart in every catalog; a blind verdict without its draw is a review like any other.
-        kept = {"source": UNSEEN} if review["review_kind"] == UNSEEN else {}
+        kept = {"kind": UNSEEN} if review["review_kind"] == UNSEEN else {}
         return kept | {
             "sample_id": sample_id,
             "decision": review["review_decision"],

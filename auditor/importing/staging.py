@@ -17,8 +17,7 @@ from typing import IO, Any
 
 import psutil
 
-from auditor.catalog import db
-from auditor.catalog.models import DatasetTable
+from auditor.catalog import datasets, db
 from auditor.errors import ImportRefusedError
 from auditor.processes import process_lives
 from auditor.settings import settings
@@ -98,7 +97,7 @@ def _owner(folder: Path) -> tuple[int, float | None] | None:
 def is_registered(dataset_id: int) -> bool:
     """Whether the catalog has a dataset of that number."""
     with db.session() as session:
-        return session.get(DatasetTable, dataset_id) is not None
+        return datasets.has(session, dataset_id)
 
 
 class RowFile:

@@ -15,7 +15,7 @@ import psutil
 from auditor.catalog import datasets, jobs
 from auditor.catalog.db import session
 from auditor.catalog.jobs import Job
-from auditor.catalog.models import DatasetTable, now
+from auditor.catalog.records import now
 from auditor.errors import JobRefusedError, NotFoundError
 from auditor.jobs.running import log_file
 from auditor.settings import settings
@@ -95,7 +95,7 @@ def start(
     with session() as open_session:
         if dataset_id is not None:
             datasets.lock(open_session, dataset_id)
-            if open_session.get(DatasetTable, dataset_id) is None:
+            if not datasets.has(open_session, dataset_id):
                 raise NotFoundError(f"The dataset {name!r} was removed; there is nothing to work on.")
         job_id = jobs.create(
             open_session,

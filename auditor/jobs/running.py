@@ -18,7 +18,7 @@ from auditor import engine_bridge
 from auditor.catalog import jobs
 from auditor.catalog.db import session
 from auditor.catalog.jobs import Job
-from auditor.catalog.models import now
+from auditor.catalog.records import now
 from auditor.errors import AuditorError, CatalogBusyError, JobRefusedError
 from auditor.processes import BETWEEN_FORKS, between_forks
 from auditor.progress import Progress

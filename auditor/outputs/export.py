@@ -24,28 +24,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from auditor import engine_bridge
 from auditor.audits import arrays, statements
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
-from auditor.catalog.models import AuditTable, DatasetTable, SampleTable
+from auditor.catalog.records import Audit, Dataset, Review, Sample
 from auditor.errors import ExportRefusedError, NotFoundError
 from auditor.files import written_whole
 from auditor.pictures import cache
 from auditor.progress import OnProgress, Ticker
-from auditor.review.decisions import Outcome, outcomes
+from auditor.review.decisions import outcomes
 from auditor.tables import quoted
-from auditor.vocabulary import ACTIONS, EXCLUDE, EXCLUDING, EXPORT_COLUMNS, KEEP, RELABEL, UNSEEN
+from auditor.vocabulary import ACTIONS, EXCLUDE, EXCLUDING, KEEP, RELABEL, UNSEEN
 
 POLICIES = ("reviewed", "auto")
-SIGNAL_COLUMNS = {
-    "umn_epsilon": ("umn", "epsilon"),
-    "l2b_alpha": ("l2b", "alpha"),
-    "l2b_beta": ("l2b", "beta"),
-    "coteaching_selected": ("coteaching", "selected"),
-    "choicenet_rho": ("choicenet", "rho"),
-}
 SCORE_COLUMNS = ["is_label_issue", "trust_score", "suggested_label", "suggested_probability"]
-TRUST_COLUMNS = ("umn", "l2b", "coteaching", "choicenet", "cross_entropy")
 SOURCE_PREFIX = "source_"
 """Put before a column of the user that is named like one of ours."""
 BATCH_ROWS = 20_000
@@ -76,12 +69,12 @@ class ExportSummary:
 class _Sources:
     """Everything that a row is put together from, loaded once."""
 
-    dataset: DatasetTable
+    dataset: Dataset
     user_columns: dict[str, str]
     """The user's own columns in their order, by the name that each has in the export."""
-    audit: AuditTable | None
+    audit: Audit | None
     scores: pd.DataFrame | None
-    decisions: dict[int, Outcome]
+    decisions: dict[int, Review]
     signals: dict[str, NDArray[np.float32]]
     automatic: NDArray[np.bool_]
     """(N,) bool: ``--policy auto`` takes the suggestion here; nowhere where a person has decided."""
@@ -194,15 +187,14 @@ def _load(
         )
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
-        assert dataset.id is not None
         if audit_id is None:
             audit = audits.latest_finished(open_session, dataset.id)
         else:
             audit = audits.require_finished(open_session, dataset, audit_id)
-        table = scores.table(open_session, audit.id) if audit is not None and audit.id is not None else None
+        table = scores.table(open_session, audit.id) if audit is not None else None
     automatic = np.zeros(dataset.num_samples, dtype=bool)
     if policy == "auto":
-        if audit is None or audit.id is None:
+        if audit is None:
             raise ExportRefusedError(
                 f"--policy auto needs an audit; run `auditor audit {shlex.quote(dataset_name)}` first."
             )
@@ -224,12 +216,12 @@ def _load(
     )
 
 
-def _signals(audit: AuditTable | None) -> dict[str, NDArray[np.float32]]:
+def _signals(audit: Audit | None) -> dict[str, NDArray[np.float32]]:
     found: dict[str, NDArray[np.float32]] = {}
-    if audit is None or audit.id is None:
+    if audit is None:
         return found
-    wanted = dict(SIGNAL_COLUMNS) | {f"{engine}_trust": (engine, "") for engine in TRUST_COLUMNS}
-    for column, (engine, name) in wanted.items():
+    trusts = {column: (engine, "") for column, engine in engine_bridge.trust_columns().items()}
+    for column, (engine, name) in (engine_bridge.signal_columns() | trusts).items():
         try:
             found[column] = arrays.signal(audit.id, engine, name) if name else arrays.trust(audit.id, engine)
         except NotFoundError:
@@ -242,8 +234,7 @@ def _rows(sources: _Sources) -> Iterator[dict[str, Any]]:
         yield row
 
 
-def _rows_with_samples(sources: _Sources) -> Iterator[tuple[dict[str, Any], SampleTable]]:
-    assert sources.dataset.id is not None
+def _rows_with_samples(sources: _Sources) -> Iterator[tuple[dict[str, Any], Sample]]:
     is_audited = sources.scores is not None
     scored = itertools.repeat(None) if sources.scores is None else _scored(sources.scores)
     ticker = Ticker(sources.progress, "writing", sources.dataset.num_samples)
@@ -265,7 +256,7 @@ def _scored(table: pd.DataFrame) -> Iterator[dict[Any, Any]]:
         yield from table[start : start + BATCH_ROWS][SCORE_COLUMNS].to_dict("records")
 
 
-def _row(sources: _Sources, scored: dict[Any, Any] | None, sample: SampleTable) -> dict[str, Any]:
+def _row(sources: _Sources, scored: dict[Any, Any] | None, sample: Sample) -> dict[str, Any]:
     i, names = sample.sample_id, sources.dataset.class_names
     given = names[sample.given_label] if sample.given_label >= 0 else ""
     decided = sources.decisions.get(i)
@@ -292,13 +283,13 @@ def _row(sources: _Sources, scored: dict[Any, Any] | None, sample: SampleTable) 
         "reviewed_at": decided.created_at.isoformat() if decided else "",
         "review_kind": decided.kind if decided else "",
     }
-    for column in (*SIGNAL_COLUMNS, *(f"{engine}_trust" for engine in TRUST_COLUMNS)):
+    for column in (*engine_bridge.signal_columns(), *engine_bridge.trust_columns()):
         values = sources.signals.get(column)
         row[column] = "" if values is None else _number(float(values[i]))
     return row
 
 
-def _outcome(decided: Outcome | None, given: int, suggested: int, automatic: bool) -> tuple[str, int]:
+def _outcome(decided: Review | None, given: int, suggested: int, automatic: bool) -> tuple[str, int]:
     """(action, cleaned label); a person's decision always goes before an automatic one."""
     if decided is not None and decided.decision in EXCLUDING:
         return EXCLUDE, -1
@@ -310,21 +301,22 @@ def _outcome(decided: Outcome | None, given: int, suggested: int, automatic: boo
 
 
 def _columns(sources: _Sources) -> list[str]:
-    return [*sources.user_columns.values(), *EXPORT_COLUMNS]
+    return [*sources.user_columns.values(), *engine_bridge.export_columns()]
 
 
-def _named_apart(dataset: DatasetTable) -> dict[str, str]:
+def _named_apart(dataset: Dataset) -> dict[str, str]:
     """The user's columns and their names in the export: ``action`` becomes ``source_action``, beside ours.
 
     The columns that were imported as path and label are ours by another road where they have our name.
     """
     said_by_ours = {("filepath", dataset.path_column), ("given_label", dataset.label_column)}
     own = [name for name in dataset.user_columns if (name, name) not in said_by_ours]
-    taken = {*EXPORT_COLUMNS, *own}
+    ours = engine_bridge.export_columns()
+    taken = {*ours, *own}
     found = {}
     for column in own:
         name = column
-        while column in EXPORT_COLUMNS and name in taken:
+        while column in ours and name in taken:
             name = SOURCE_PREFIX + name
         taken.add(name)
         found[column] = name
@@ -346,8 +338,8 @@ def _write_csv(sources: _Sources, file: TextIO, separator: str) -> ExportSummary
 def _write_parquet(sources: _Sources, path: Path) -> ExportSummary:
     columns, counts = _columns(sources), _Counts()
     kinds = {"sample_id": pa.int64(), "is_label_issue": pa.bool_()}
-    numbers = ("trust_score", "suggested_probability", *SIGNAL_COLUMNS)
-    kinds |= {name: pa.float32() for name in (*numbers, *(f"{engine}_trust" for engine in TRUST_COLUMNS))}
+    numbers = [*engine_bridge.signal_columns(), *engine_bridge.trust_columns()]
+    kinds |= {name: pa.float32() for name in ("trust_score", "suggested_probability", *numbers)}
     schema = pa.schema([(name, kinds.get(name, pa.string())) for name in columns])
     with pq.ParquetWriter(path, schema) as writer:
         batch: list[dict[str, Any]] = []
@@ -369,9 +361,8 @@ def _number(value: float | None) -> Any:
     return "" if value is None or np.isnan(value) else round(float(value), 6)
 
 
-def _check_folders(dataset: DatasetTable) -> None:
+def _check_folders(dataset: Dataset) -> None:
     """Refuse names that cannot be folders, and splits beside classes in one folder."""
-    assert dataset.id is not None
     with session() as open_session:
         splits = datasets.split_counts(open_session, dataset.id)
     for kind, names in (("Class", dataset.class_names), ("Split", list(splits))):
@@ -388,7 +379,7 @@ def _check_folders(dataset: DatasetTable) -> None:
         )
 
 
-def _link(source: Path, folder: Path, sample: SampleTable) -> None:
+def _link(source: Path, folder: Path, sample: Sample) -> None:
     """Put the file into the folder under a name that is free there.
 
     Nothing is ever written to a file that exists: as a link it shares its bytes with an original.

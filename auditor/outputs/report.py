@@ -11,13 +11,13 @@ import pandas as pd
 from auditor.audits import arrays, experiment_results, statements
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
-from auditor.catalog.models import AuditTable
+from auditor.catalog.records import Audit, Review
 from auditor.errors import ExportRefusedError
 from auditor.files import written_whole
 from auditor.outputs.report_page import Conflict, EngineLine, ReportInput, Suspect, report_html
 from auditor.pictures import cache as images
 from auditor.review import random_sample
-from auditor.review.decisions import Outcome, outcomes
+from auditor.review.decisions import outcomes
 from auditor.statistics import shared_sentence
 
 NUM_SUSPECTS = 60
@@ -32,7 +32,6 @@ def report(dataset_name: str, *, audit_id: int | None = None) -> str:
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
         audit = audits.require_finished(open_session, dataset, audit_id)
-    assert audit.id is not None
     standing = statements.load(audit.id)
     said = statements.statements(standing)
     page = ReportInput(
@@ -78,8 +77,7 @@ def write_report(dataset_name: str, out: Path, *, audit_id: int | None = None, f
         beside.write_text(text, encoding="utf-8")
 
 
-def _suspects(audit: AuditTable, standing: statements.Standing) -> list[Suspect]:
-    assert audit.id is not None
+def _suspects(audit: Audit, standing: statements.Standing) -> list[Suspect]:
     names = standing.dataset.class_names
     with session() as open_session:
         rows = scores.page(open_session, audit, scores.SuspectFilter(), limit=NUM_SUSPECTS).to_dict("records")
@@ -119,7 +117,7 @@ def _conflicts(table: pd.DataFrame, names: list[str]) -> list[Conflict]:
     ]
 
 
-def _decision(outcome: Outcome | None, names: list[str]) -> str:
+def _decision(outcome: Review | None, names: list[str]) -> str:
     """What a person decided, with the classes that it names; empty while open."""
     if outcome is None:
         return ""
@@ -127,8 +125,7 @@ def _decision(outcome: Outcome | None, names: list[str]) -> str:
     return outcome.decision + (f" → {', '.join(names[label] for label in classes)}" if classes else "")
 
 
-def _engine_lines(audit: AuditTable) -> list[EngineLine]:
-    assert audit.id is not None
+def _engine_lines(audit: Audit) -> list[EngineLine]:
     with session() as open_session:
         runs = audits.runs(open_session, audit.id)
     lines = []
@@ -142,7 +139,7 @@ def _engine_lines(audit: AuditTable) -> list[EngineLine]:
     return lines
 
 
-def _notes(audit: AuditTable, said: statements.Statements) -> list[str]:
+def _notes(audit: Audit, said: statements.Statements) -> list[str]:
     notes = [audit.summary["weights_sentence"]]
     if audit.summary["structured_noise"]:
         notes.append(audit.summary["structured_noise_sentence"])
@@ -154,9 +151,8 @@ def _notes(audit: AuditTable, said: statements.Statements) -> list[str]:
     return notes + _warnings(audit)
 
 
-def _warnings(audit: AuditTable) -> list[str]:
+def _warnings(audit: Audit) -> list[str]:
     """What the engines themselves say against their results."""
-    assert audit.id is not None
     with session() as open_session:
         runs = audits.runs(open_session, audit.id)
     return [
@@ -180,9 +176,8 @@ def conflict_sentence(conflicts: pd.DataFrame) -> str:
     )
 
 
-def _what_trust_changed(audit: AuditTable) -> list[str]:
+def _what_trust_changed(audit: Audit) -> list[str]:
     """How many labels this audit trusted, and what has moved since one of the same engines and preset before it."""
-    assert audit.id is not None
     _, trusted = arrays.trained_labels(audit.id)
     if not trusted.any():
         return []
@@ -191,7 +186,7 @@ def _what_trust_changed(audit: AuditTable) -> list[str]:
             one
             for one in audits.of_dataset(open_session, audit.dataset_id)
             if one.status == "finished"
-            and (one.id or 0) < (audit.id or 0)
+            and one.id < audit.id
             and (one.preset, one.engines) == (audit.preset, audit.engines)
         ]
         if not earlier or earlier[0].id is None:

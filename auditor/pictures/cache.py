@@ -7,14 +7,13 @@ import os
 import shlex
 import tempfile
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
 from auditor.catalog import datasets, db
-from auditor.catalog.models import DatasetTable
+from auditor.catalog.records import Dataset, Sample
 from auditor.errors import NotFoundError
 from auditor.pictures.decoding import ImageError, decode
 from auditor.pictures.sources import UnreadableError, read_bytes
@@ -33,26 +32,6 @@ SUFFIX_OF_FORMAT = {
 }
 
 
-class Dataset(Protocol):
-    """What these functions need of ``DatasetTable``."""
-
-    id: int | None
-    name: str
-    root: str
-    num_samples: int
-    channels: int
-    height: int
-    width: int
-
-
-class Sample(Protocol):
-    """What these functions need of ``SampleTable``."""
-
-    sample_id: int
-    filepath: str
-    location: str
-
-
 def cache_name(*, channels: int, height: int, width: int) -> str:
     """File name of the decoded cache."""
     return f"images_{height}x{width}x{channels}.npy"
@@ -60,7 +39,6 @@ def cache_name(*, channels: int, height: int, width: int) -> str:
 
 def folder(dataset: Dataset) -> Path:
     """The dataset's folder in the home."""
-    assert dataset.id is not None, "the dataset is not in the catalog"
     return settings().dataset_folder(dataset.id)
 
 
@@ -173,7 +151,7 @@ def extracted_path(dataset: Dataset, sample: Sample) -> Path:
     return target
 
 
-def move_root(name: str, root: Path) -> DatasetTable:
+def move_root(name: str, root: Path) -> Dataset:
     """Tell a dataset that its images were moved to ``root`` (a folder, or the same zip or Parquet file).
 
     Raises:
@@ -181,7 +159,6 @@ def move_root(name: str, root: Path) -> DatasetTable:
     """
     with db.session() as session:
         dataset = datasets.get(session, name)
-        assert dataset.id is not None
         place = str(root.expanduser().absolute())
         few = sorted({0, dataset.num_samples // 2, dataset.num_samples - 1})
         for sample in datasets.samples(session, dataset.id, few):
@@ -196,9 +173,8 @@ def move_root(name: str, root: Path) -> DatasetTable:
                     f"{place} does not hold the images of {name!r}: {sample.filepath} is missing or is another "
                     "picture; name the folder that the paths are relative to."
                 )
-        dataset.root = place
-        session.add(dataset)
-        return dataset
+        datasets.change(session, dataset.id, root=place)
+        return datasets.by_id(session, dataset.id)
 
 
 def _suffix(data: bytes, filepath: str) -> str:

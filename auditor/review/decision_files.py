@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from auditor import vocabulary
 from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
-from auditor.catalog.models import DatasetTable, now
+from auditor.catalog.records import Dataset, Review, now
 from auditor.errors import ReviewError
 from auditor.review import decisions
 from auditor.tables import read_table, unquoted
@@ -46,7 +46,6 @@ def apply_file(dataset_name: str, path: Path, *, reviewer: str = "", source: str
         )
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
-        assert dataset.id is not None
         by_path = datasets.sample_ids_by_path(open_session, dataset.id)
         given = datasets.given_labels(open_session, dataset.id)
         several = {
@@ -61,7 +60,7 @@ def apply_file(dataset_name: str, path: Path, *, reviewer: str = "", source: str
 
 
 def _without_untouched(
-    rows: Sequence[dict[str, Any]], stands: Mapping[int, decisions.Outcome], reviewer: str
+    rows: Sequence[dict[str, Any]], stands: Mapping[int, Review], reviewer: str
 ) -> list[dict[str, Any]]:
     """The rows that say something new: exported rows that were left as they were are dropped, those that were
     edited in place are decisions of now.
@@ -77,14 +76,14 @@ def _without_untouched(
             # The time and, unless it was edited too, the name in the row are those of the decision before.
             by = reviewer if reviewer and row["reviewer"] == before.reviewer else row["reviewer"]
             edited = row | {"created_at": taken_at, "reviewer": by}
-            edited.pop("source", None)  # whoever edits a row has looked
+            edited.pop("kind", None)  # whoever edits a row has looked
             said.append(edited)
     return said
 
 
 def _parsed_rows(
     table: pd.DataFrame,
-    dataset: DatasetTable,
+    dataset: Dataset,
     by_path: dict[str, int],
     given_labels: NDArray[np.int64],
     stand_at_several: Collection[int],
@@ -146,7 +145,7 @@ def _parsed_rows(
                 "reviewer": unquoted(str(row.get("reviewer") or "")) or reviewer,
                 "created_at": at,
             }
-            | ({"source": UNSEEN} if str(row.get("review_kind") or "").strip() == UNSEEN else {})
+            | ({"kind": UNSEEN} if str(row.get("review_kind") or "").strip() == UNSEEN else {})
         )
     return rows
 

@@ -7,6 +7,7 @@ calibrate its promises.
 
 from __future__ import annotations
 
+import dataclasses
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,9 +22,7 @@ from sqlmodel import Session
 
 from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
-from auditor.catalog.models import DatasetTable, DecisionTable, ReviewTable, now
-from auditor.catalog.outcomes import Outcome
-from auditor.catalog.outcomes import outcomes as standing_outcomes
+from auditor.catalog.records import NewReview, Review, now
 from auditor.errors import ReviewError
 from auditor.review import random_sample
 from auditor.vocabulary import (
@@ -35,6 +34,7 @@ from auditor.vocabulary import (
     MULTIPLE,
     NOT_CLEAR,
     RELABEL,
+    SUSPECT,
     UNDO,
     UNSEEN,
 )
@@ -45,9 +45,9 @@ class Decided:
     """What became of a decision."""
 
     review_id: int
-    conflict: DecisionTable | None
+    conflict: Review | None
     """Another reviewer's different decision that stood until now; both are in the log."""
-    replaced: DecisionTable | None = None
+    replaced: Review | None = None
     """The different decision that stood until now, whoever took it: the reviewer in another window, for example."""
 
 
@@ -87,7 +87,7 @@ def decide(
         datasets.lock(open_session, dataset_id)
         return _decide(
             open_session,
-            ReviewTable(
+            NewReview(
                 dataset_id=dataset_id,
                 sample_id=sample_id,
                 decision=decision,
@@ -109,6 +109,7 @@ def decide_many(
     *,
     reviewer: str,
     source: str = "bulk",
+    kind: str = SUSPECT,
     audit_id: int | None = None,
 ) -> str:
     """Record (sample_id, decision, label) together or not at all; returns their batch, undone in one step."""
@@ -116,9 +117,10 @@ def decide_many(
     with session() as open_session:
         datasets.lock(open_session, dataset_id)
         for sample_id, decision, label in decisions:
-            row = ReviewTable(
+            row = NewReview(
                 dataset_id=dataset_id,
                 sample_id=int(sample_id),
+                kind=kind,
                 decision=decision,
                 label=label,
                 reviewer=reviewer.strip(),
@@ -147,10 +149,10 @@ def accept(dataset_id: int, audit_id: int, changes: Sequence[tuple[int, int]], *
     They change the export and nothing else: what nobody has seen is no error found, no pace and no trusted label.
     """
     rows = [(sample_id, RELABEL, label) for sample_id, label in changes]
-    return decide_many(dataset_id, rows, reviewer=reviewer, source=UNSEEN, audit_id=audit_id)
+    return decide_many(dataset_id, rows, reviewer=reviewer, source=UNSEEN, kind=UNSEEN, audit_id=audit_id)
 
 
-def undo_last(dataset_id: int, reviewer: str) -> ReviewTable | None:
+def undo_last(dataset_id: int, reviewer: str) -> Review | None:
     """Take back the reviewer's newest decision (one sample); returns what was undone, or None."""
     with session() as open_session:
         datasets.lock(open_session, dataset_id)
@@ -189,18 +191,18 @@ def batches(dataset_id: int) -> pd.DataFrame:
 
 
 def log_frame(dataset_id: int) -> pd.DataFrame:
-    """The log of reviews as a table, one row a decision or undo; ``decision_log`` has the blind verdicts too."""
+    """The log as a table, one row a decision or undo, blind verdicts apart; ``log.entries`` has them too."""
     with session() as open_session:
-        return reviews.frame(reviews.log(open_session, dataset_id))
+        return reviews.frame(reviews.log(open_session, dataset_id, kinds=reviews.REVIEWED))
 
 
-def outcomes(dataset_id: int) -> dict[int, Outcome]:
-    """What stands by sample_id, reviews and blind verdicts together (``catalog.outcomes``)."""
+def outcomes(dataset_id: int) -> dict[int, Review]:
+    """What counts now by sample_id, blind verdicts too (``reviews.outcomes``)."""
     with session() as open_session:
-        return standing_outcomes(open_session, dataset_id)
+        return reviews.outcomes(open_session, dataset_id)
 
 
-def findings(standing: Mapping[int, Outcome], in_question: NDArray[np.bool_]) -> Findings:
+def findings(standing: Mapping[int, Review], in_question: NDArray[np.bool_]) -> Findings:
     """What people found among the samples in question; ``standing`` as ``outcomes`` gives it.
 
     A class for a sample that had none, or that the source already trusts, is no error of those in question; and a
@@ -214,7 +216,7 @@ def findings(standing: Mapping[int, Outcome], in_question: NDArray[np.bool_]) ->
     )
 
 
-def decision_counts(standing: Mapping[int, Outcome]) -> dict[str, int]:
+def decision_counts(standing: Mapping[int, Review]) -> dict[str, int]:
     """How many samples stand at each decision; suggestions that were accepted unseen stand at ``unseen``."""
     return dict(Counter(row.decision if row.is_seen else row.kind for row in standing.values()))
 
@@ -243,14 +245,13 @@ def apply_rows(
 ) -> dict[str, int]:
     """Record decisions in the caller's transaction; rows equal to what stands are left alone.
 
-    ``rows``: mappings with sample_id, decision, label, labels, reviewer, created_at and, where it is another one
-    than ``source``, source.
+    ``rows``: mappings with sample_id, decision, label, labels, reviewer, created_at and, where nobody looked, kind.
     """
     datasets.lock(open_session, dataset_id)
     batch, counts = uuid.uuid4().hex, {"unchanged": 0}
     for row in rows:
         before = reviews.standing(open_session, dataset_id, row["sample_id"])
-        was_unseen, is_unseen = _is_unseen(open_session, before), row.get("source") == UNSEEN
+        was_unseen, is_unseen = _is_unseen(before), row.get("kind") == UNSEEN
         if before is not None and says_same(before, row) and (is_unseen or not was_unseen):
             counts["unchanged"] += 1
             continue
@@ -261,12 +262,12 @@ def apply_rows(
         if stays:
             counts["older"] = counts.get("older", 0) + 1
             continue
-        _decide(open_session, ReviewTable(dataset_id=dataset_id, batch=batch, **{"source": source, **row}))
+        _decide(open_session, NewReview(dataset_id=dataset_id, batch=batch, source=source, **row))
         counts[row["decision"]] = counts.get(row["decision"], 0) + 1
     return counts
 
 
-def says_same(stands: DecisionTable | Outcome, row: Mapping[str, Any]) -> bool:
+def says_same(stands: Review, row: Mapping[str, Any]) -> bool:
     """Whether a row for ``apply_rows`` decides what stands already.
 
     The classes of ``multiple`` have no order, and a row that names none does not contradict those that stand.
@@ -277,41 +278,34 @@ def says_same(stands: DecisionTable | Outcome, row: Mapping[str, Any]) -> bool:
     return stands.decision != MULTIPLE or named is None or set(named) == set(stands.labels or ())
 
 
-def _decide(open_session: Session, row: ReviewTable) -> Decided:
-    dataset = open_session.get(DatasetTable, row.dataset_id)
-    if dataset is None:
-        raise ReviewError(f"There is no dataset {row.dataset_id}.")
-    sample = datasets.sample(open_session, row.dataset_id, row.sample_id)
-    _check(row, dataset.class_names)
-    if row.decision == RELABEL and row.label == sample.given_label:
-        row.decision, row.label = KEEP, None
-    if row.decision != RELABEL:
-        row.label = None
-    before = reviews.standing(open_session, row.dataset_id, row.sample_id)
+def _decide(open_session: Session, new: NewReview) -> Decided:
+    if not datasets.has(open_session, new.dataset_id):
+        raise ReviewError(f"There is no dataset {new.dataset_id}.")
+    sample = datasets.sample(open_session, new.dataset_id, new.sample_id)
+    _check(new, datasets.by_id(open_session, new.dataset_id).class_names)
+    if new.decision == RELABEL and new.label == sample.given_label:
+        new = dataclasses.replace(new, decision=KEEP)
+    if new.decision != RELABEL:
+        new = dataclasses.replace(new, label=None)
+    before = reviews.standing(open_session, new.dataset_id, new.sample_id)
     differs = before is not None and (
-        (before.decision, before.label, before.labels) != (row.decision, row.label, row.labels)
+        (before.decision, before.label, before.labels) != (new.decision, new.label, new.labels)
     )
-    is_look = row.source != UNSEEN and _is_unseen(open_session, before)
-    if before is not None and not differs and before.reviewer == row.reviewer and not is_look:
-        return Decided(before.review_id, None)
-    # What stands is about to change in place; what stood is handed out as it was.
-    stood = DecisionTable.model_validate(before.model_dump()) if before is not None else None
-    reviews.append(open_session, row)
-    assert row.id is not None
-    replaced = stood if differs else None
-    is_conflict = replaced is not None and replaced.reviewer != row.reviewer
-    return Decided(row.id, replaced if is_conflict else None, replaced)
+    is_look = new.is_seen and _is_unseen(before)
+    if before is not None and not differs and before.reviewer == new.reviewer and not is_look:
+        return Decided(before.id, None)
+    written = reviews.append(open_session, new)
+    replaced = before if differs else None
+    is_conflict = replaced is not None and replaced.reviewer != new.reviewer
+    return Decided(written.id, replaced if is_conflict else None, replaced)
 
 
-def _is_unseen(open_session: Session, standing: DecisionTable | None) -> bool:
-    """Whether what stands was accepted without a look: to look and decide the same is then news."""
-    if standing is None:
-        return False
-    row = open_session.get(ReviewTable, standing.review_id)
-    return row is not None and row.source == UNSEEN
+def _is_unseen(standing: Review | None) -> bool:
+    """Whether what counts was accepted without a look: to look and decide the same is then news."""
+    return standing is not None and not standing.is_seen
 
 
-def _check(row: ReviewTable, class_names: list[str]) -> None:
+def _check(row: NewReview, class_names: list[str]) -> None:
     if row.decision not in DECISIONS:
         raise ReviewError(f"{row.decision!r} is no decision; use one of {', '.join(DECISIONS)}.")
     if not row.reviewer:
@@ -326,12 +320,13 @@ def _check(row: ReviewTable, class_names: list[str]) -> None:
         raise ReviewError(f"Class {wrong[0]} of sample {row.sample_id} is outside 0..{len(class_names) - 1}.")
 
 
-def _undo(open_session: Session, row: ReviewTable, reviewer: str) -> None:
+def _undo(open_session: Session, row: Review, reviewer: str) -> None:
     reviews.append(
         open_session,
-        ReviewTable(
+        NewReview(
             dataset_id=row.dataset_id,
             sample_id=row.sample_id,
+            kind=row.kind,
             decision=UNDO,
             reviewer=reviewer.strip(),
             source=row.source,

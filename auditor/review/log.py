@@ -1,68 +1,29 @@
-"""Everything that people ever said about labels, reviews and blind verdicts in one log, and where they differ."""
+"""Everything that people ever said about labels as a table, and where they differ."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pandas as pd
 
-from auditor.catalog import datasets, reviews, verifications
+from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
-from auditor.catalog.models import VerdictTable
 from auditor.review import decisions
-from auditor.vocabulary import UNSEEN
+from auditor.vocabulary import BLIND, UNDO
 
-BLIND = "blind"
 COLUMNS = [
     *("review_kind", "id", "sample_id", "decision", "label", "labels", "reviewer", "created_at", "source"),
     *("batch", "audit_id", "draw_id", "reverts", "note"),
 ]
-"""``review_kind`` is one of ``outcomes.KINDS``; an id counts among the blind verdicts, or among all other rows."""
+"""``review_kind`` is one of ``vocabulary.KINDS``."""
 
 
 def entries(dataset_id: int) -> pd.DataFrame:
-    """The whole log in the order of time, one row a decision, a verdict or an undo.
-
-    A blind verdict reads as the decision that it amounts to: the given label is kept, or relabeled to another one.
-    """
+    """The whole log in the order of time, one row a decision or an undo."""
     with session() as open_session:
-        reviewed = reviews.frame(reviews.log(open_session, dataset_id))
-        verdicts = verifications.log(open_session, dataset_id)
-        drawn = datasets.samples(open_session, dataset_id, sorted({row.sample_id for row in verdicts}))
-    given = {row.sample_id: row.given_label for row in drawn}
-    is_unseen = reviewed.source == UNSEEN
-    reviewed["review_kind"] = is_unseen.map({True: UNSEEN, False: "suspect"})
-    parts = [reviewed.reindex(columns=COLUMNS), _verdict_rows(verdicts, given)]
-    parts = [part for part in parts if len(part)] or parts[:1]
-    log = pd.concat(parts, ignore_index=True).sort_values("created_at", kind="stable", ignore_index=True)
+        log = reviews.frame(reviews.log(open_session, dataset_id))
+    log = log.rename(columns={"kind": "review_kind"}).reindex(columns=COLUMNS)
+    log = log.sort_values("created_at", kind="stable", ignore_index=True)
     numbers = ("label", "audit_id", "draw_id", "reverts")
     return log.assign(**{name: pd.to_numeric(log[name]).astype("Int64") for name in numbers})
-
-
-def _verdict_rows(verdicts: list[VerdictTable], given: dict[int, int]) -> pd.DataFrame:
-    rows: list[dict[str, Any]] = []
-    before: dict[tuple[int, int], int | None] = {}
-    for row in verdicts:
-        decision, label = row.decision, row.label
-        if decision == "label":
-            decision, label = ("keep", None) if label == given[row.sample_id] else ("relabel", label)
-        key = (row.draw_id, row.sample_id)
-        rows.append(
-            {
-                "review_kind": BLIND,
-                "id": row.id,
-                "sample_id": row.sample_id,
-                "decision": decision,
-                "label": label,
-                "reviewer": row.reviewer,
-                "created_at": row.created_at,
-                "source": "verify",
-                "draw_id": row.draw_id,
-                "reverts": before.get(key) if decision == "undo" else None,
-            }
-        )
-        before[key] = row.id
-    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def with_samples(dataset_id: int, log: pd.DataFrame) -> pd.DataFrame:
@@ -94,7 +55,7 @@ def conflicts(dataset_id: int) -> pd.DataFrame:
 
 def _not_taken_back(log: pd.DataFrame) -> pd.DataFrame:
     """The decisions of the log that nobody took back; an undone blind verdict waits to be judged afresh."""
-    is_undo, is_blind = log.decision == "undo", log.review_kind == BLIND
+    is_undo, is_blind = log.decision == UNDO, log.review_kind == BLIND
     undone = set(log.reverts[is_undo & ~is_blind])
     keys = ["draw_id", "sample_id"]
     last_undo = log[is_undo & is_blind].groupby(keys).id.max().rename("last_undo").reset_index()

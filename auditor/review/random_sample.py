@@ -19,16 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlmodel import Session
 
-from auditor.catalog import datasets, verifications
+from auditor.catalog import datasets, draws, reviews
 from auditor.catalog.db import session
-from auditor.catalog.models import DatasetTable, DrawTable, SampleTable, VerdictTable
-from auditor.catalog.outcomes import outcomes
+from auditor.catalog.records import Draw, NewDraw, NewReview, Review, Sample
 from auditor.errors import VerificationError, cannot_write
 from auditor.files import written_whole
 from auditor.statistics import NO_CLASS, UNSURE, Verified
 from auditor.tables import SEPARATORS, quoted, read_table, readings
+from auditor.vocabulary import BLIND, KEEP, LABEL, NOT_CLEAR, SUSPECT, UNDO, VERDICTS, from_verdict
 
-VERDICTS = ("label", "exclude", "unsure")
 MOST_NAMED = 20
 """Rows of a file that one message names."""
 FIRST_SIZE = 200
@@ -37,7 +36,7 @@ COLUMNS = ("draw_id", "sample_id", "filepath", "given_label", "verdict_label")
 """Of a draw's file; ``filepath`` and ``given_label`` may be left out of one that comes back."""
 
 
-def draw(dataset_name: str, size: int, *, seed: int = 0) -> DrawTable:
+def draw(dataset_name: str, size: int, *, seed: int = 0) -> Draw:
     """Draw ``size`` labeled samples that no earlier draw holds, uniformly at random.
 
     Because earlier draws were uniform too, all draws together are again a uniform sample.
@@ -49,7 +48,7 @@ def draw(dataset_name: str, size: int, *, seed: int = 0) -> DrawTable:
         return _draw(open_session, dataset_name, size, seed)
 
 
-def draw_csv(dataset_name: str, size: int, out: Path, *, seed: int = 0, force: bool = False) -> DrawTable:
+def draw_csv(dataset_name: str, size: int, out: Path, *, seed: int = 0, force: bool = False) -> Draw:
     """``draw`` and ``write_csv`` in one: a draw whose file cannot be written is not stored either.
 
     Raises:
@@ -79,23 +78,24 @@ def undo(draw_id: int, sample_id: int, *, reviewer: str) -> None:
         VerificationError: somebody else's later verdict counts.
     """
     with session() as open_session:
-        row = verifications.get_draw(open_session, draw_id)
-        stands = verifications.verdicts(open_session, row.dataset_id).get((draw_id, sample_id))
+        row = draws.get(open_session, draw_id)
+        datasets.lock(open_session, row.dataset_id)
+        stands = _standing(open_session, row, sample_id)
         if stands is None:
             return
         if stands.reviewer != reviewer.strip():
             raise VerificationError(
                 f"{stands.reviewer} judged sample {sample_id} after you; that verdict is not yours to undo."
             )
-        key, taken_back = (draw_id, sample_id), ("undo", None)
+        key, taken_back = (draw_id, sample_id), (UNDO, None)
         _add_new(open_session, row.dataset_id, key, taken_back, reviewer.strip(), stands)
 
 
 def pending(dataset_id: int) -> list[tuple[int, int]]:
     """(draw_id, sample_id) still to be judged, in drawing order."""
     with session() as open_session:
-        done = verifications.verdicts(open_session, dataset_id)
-        rows = verifications.draws(open_session, dataset_id)
+        done = reviews.verdicts(open_session, dataset_id)
+        rows = draws.of_dataset(open_session, dataset_id)
     return [
         (row.id, sample)
         for row in rows
@@ -107,13 +107,13 @@ def pending(dataset_id: int) -> list[tuple[int, int]]:
 def num_drawn(dataset_id: int) -> int:
     """Rows of all draws, judged or not."""
     with session() as open_session:
-        return sum(len(row.sample_ids) for row in verifications.draws(open_session, dataset_id))
+        return sum(len(row.sample_ids) for row in draws.of_dataset(open_session, dataset_id))
 
 
 def num_judged(dataset_id: int) -> int:
     """Verdicts that stand."""
     with session() as open_session:
-        return len(verifications.verdicts(open_session, dataset_id))
+        return len(reviews.verdicts(open_session, dataset_id))
 
 
 def standing(dataset_id: int, *, trusted: NDArray[np.bool_] | None = None) -> Verified:
@@ -127,23 +127,26 @@ def standing(dataset_id: int, *, trusted: NDArray[np.bool_] | None = None) -> Ve
     whoever skips does so because of what the image shows. So does one whose verdict a later review contradicts.
     """
     with session() as open_session:
-        done = verifications.verdicts(open_session, dataset_id)
-        rows = verifications.draws(open_session, dataset_id)
+        done = reviews.verdicts(open_session, dataset_id)
+        rows = draws.of_dataset(open_session, dataset_id)
         pool = _pool(open_session, dataset_id)
-        contradicted = _contradicted(open_session, dataset_id, done)
+        given = datasets.given_labels(open_session, dataset_id)
+        contradicted = _contradicted(open_session, dataset_id, done, given)
     seen: list[tuple[int, int, int, int]] = []  # draw, place in it, sample, true label
     complete: dict[int, int] = {}  # draw -> its size
     for row in rows:
         labels = [
-            UNSURE if (row.id, sample) in contradicted else _true_label(done.get((row.id or 0, sample)))
+            UNSURE
+            if (row.id, sample) in contradicted
+            else _true_label(done.get((row.id, sample)), int(given[sample]))
             for sample in row.sample_ids
         ]
         last = max(
             (place for place, sample in enumerate(row.sample_ids) if (row.id, sample) in done), default=-1
         )
-        seen += [(row.id or 0, place, row.sample_ids[place], labels[place]) for place in range(last + 1)]
+        seen += [(row.id, place, row.sample_ids[place], labels[place]) for place in range(last + 1)]
         if last + 1 == row.size:
-            complete[row.id or 0] = row.size
+            complete[row.id] = row.size
     largest = max(complete, key=complete.__getitem__, default=None)  # the earliest of equals
     ids = np.array([sample for _, _, sample, _ in seen], dtype=np.int64)
     num_drawn = sum(row.size for row in rows)
@@ -163,19 +166,25 @@ def standing(dataset_id: int, *, trusted: NDArray[np.bool_] | None = None) -> Ve
 
 
 def _contradicted(
-    open_session: Session, dataset_id: int, done: Mapping[tuple[int, int], VerdictTable]
+    open_session: Session,
+    dataset_id: int,
+    done: Mapping[tuple[int, int], Review],
+    given: NDArray[np.int64],
 ) -> set[tuple[int, int]]:
     """Verdicts in place of which a later review says something else: two looks that differ settle nothing."""
     if not done:
         return set()
     ids = sorted({sample for _, sample in done})
-    given = {row.sample_id: row.given_label for row in datasets.samples(open_session, dataset_id, ids)}
     said = {
-        sample: given[sample] if one.decision == "keep" else NO_CLASS if one.label is None else one.label
-        for sample, one in outcomes(open_session, dataset_id, ids).items()
-        if one.kind == "suspect" and one.decision != "unsure"
+        sample: _true_label(one, int(given[sample]))
+        for sample, one in reviews.outcomes(open_session, dataset_id, ids).items()
+        if one.kind == SUSPECT and one.decision not in NOT_CLEAR
     }
-    return {key for key, row in done.items() if key[1] in said and said[key[1]] != _true_label(row)}
+    return {
+        key
+        for key, row in done.items()
+        if key[1] in said and said[key[1]] != _true_label(row, int(given[key[1]]))
+    }
 
 
 def next_size(dataset_id: int) -> int:
@@ -184,7 +193,7 @@ def next_size(dataset_id: int) -> int:
     The intervals of an enlarged sample hold at every size, which makes them wider: a few more rows would not help.
     """
     with session() as open_session:
-        rows = verifications.draws(open_session, dataset_id)
+        rows = draws.of_dataset(open_session, dataset_id)
         num_left = int(_pool(open_session, dataset_id).sum()) - sum(row.size for row in rows)
     return min(num_left, max([FIRST_SIZE, *(2 * row.size for row in rows)]))
 
@@ -192,7 +201,7 @@ def next_size(dataset_id: int) -> int:
 def calibrating_ids(dataset_id: int) -> NDArray[np.int64]:
     """Samples that calibrate promises: even places of every draw, judged or not."""
     with session() as open_session:
-        rows = verifications.draws(open_session, dataset_id)
+        rows = draws.of_dataset(open_session, dataset_id)
     return np.array([s for row in rows for s in row.sample_ids[::2]], dtype=np.int64)
 
 
@@ -204,10 +213,10 @@ def write_csv(draw_id: int, out: Path, *, force: bool = False) -> None:
     """
     _check_out(out, force=force)
     with session() as open_session:
-        _write(open_session, verifications.get_draw(open_session, draw_id), out)
+        _write(open_session, draws.get(open_session, draw_id), out)
 
 
-def write_again(dataset_name: str, draw_id: int, out: Path, *, force: bool = False) -> tuple[DrawTable, int]:
+def write_again(dataset_name: str, draw_id: int, out: Path, *, force: bool = False) -> tuple[Draw, int]:
     """Write the file of an earlier draw once more; returns the draw and how many of its samples are judged.
 
     Verdicts are left out of the file: whoever fills it in stays blind to what others said, and applying an
@@ -219,9 +228,8 @@ def write_again(dataset_name: str, draw_id: int, out: Path, *, force: bool = Fal
     """
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
-        assert dataset.id is not None
-        rows = {row.id: row for row in verifications.draws(open_session, dataset.id)}
-        judged = sum(of_draw == draw_id for of_draw, _ in verifications.verdicts(open_session, dataset.id))
+        rows = {row.id: row for row in draws.of_dataset(open_session, dataset.id)}
+        judged = sum(of_draw == draw_id for of_draw, _ in reviews.verdicts(open_session, dataset.id))
     if draw_id not in rows:
         there = ", ".join(
             f"{row.id} ({row.size} samples, {row.created_at:%Y-%m-%d})" for row in rows.values()
@@ -252,8 +260,7 @@ def apply_csv(dataset_name: str, path: Path, *, reviewer: str) -> dict[str, int]
         raise VerificationError(f"{path} lacks the column {sorted(missing)[0]}; start from `--draw N --out`.")
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
-        assert dataset.id is not None
-        rows = verifications.draws(open_session, dataset.id)
+        rows = draws.of_dataset(open_session, dataset.id)
         ids = sorted({sample for row in rows for sample in row.sample_ids})
         samples = {sample.sample_id: sample for sample in datasets.samples(open_session, dataset.id, ids)}
     drawn = {row.id: set(row.sample_ids) for row in rows if row.id is not None}
@@ -283,17 +290,19 @@ def apply_csv(dataset_name: str, path: Path, *, reviewer: str) -> dict[str, int]
             f"{path}: {'; '.join(unknown[:MOST_NAMED])}{more}: none of the classes, nor exclude or unsure. Nothing "
             "was taken; correct these cells and apply the file again."
         )
-    said_now = {key: (decision, label) for key, (_, decision, label) in verdicts.items()}
+    said_now = {
+        key: from_verdict(verdict, label, samples[key[1]].given_label)
+        for key, (_, verdict, label) in verdicts.items()
+    }
     left = _record_all(dataset.id, said_now, reviewer.strip())
     counts = {"judged": len(verdicts) - left.total(), "not judged": len(listed) - len(verdicts)}
     return counts | {f"left to {name}, who judged later": count for name, count in left.items()}
 
 
-def _draw(open_session: Session, dataset_name: str, size: int, seed: int) -> DrawTable:
+def _draw(open_session: Session, dataset_name: str, size: int, seed: int) -> Draw:
     dataset = datasets.get(open_session, dataset_name)
-    assert dataset.id is not None
     datasets.lock(open_session, dataset.id)  # a draw at the same moment would take the same samples
-    earlier = verifications.draws(open_session, dataset.id)
+    earlier = draws.of_dataset(open_session, dataset.id)
     drawn = np.array([sample for one in earlier for sample in one.sample_ids], dtype=np.int64)
     pool = np.setdiff1d(np.flatnonzero(_pool(open_session, dataset.id)), drawn)
     if size < 1 or size > len(pool):
@@ -301,11 +310,8 @@ def _draw(open_session: Session, dataset_name: str, size: int, seed: int) -> Dra
             f"{size} samples cannot be drawn; {len(pool)} labeled samples are left that were never drawn."
         )
     chosen = np.random.default_rng([seed, len(earlier)]).choice(pool, size=size, replace=False)
-    row = DrawTable(
-        dataset_id=dataset.id, seed=seed, size=size, sample_ids=[int(sample) for sample in chosen]
-    )
-    verifications.add_draw(open_session, row)
-    return row
+    row = NewDraw(dataset_id=dataset.id, seed=seed, size=size, sample_ids=[int(sample) for sample in chosen])
+    return draws.add(open_session, row)
 
 
 def _check_out(out: Path, *, force: bool) -> None:
@@ -315,10 +321,9 @@ def _check_out(out: Path, *, force: bool) -> None:
         raise VerificationError(f"{out} exists; choose another name or pass --force.")
 
 
-def _write(open_session: Session, row: DrawTable, out: Path) -> None:
+def _write(open_session: Session, row: Draw, out: Path) -> None:
     """The file is whole or absent; formulas are disarmed as in an export."""
-    dataset = open_session.get(DatasetTable, row.dataset_id)
-    assert dataset is not None
+    dataset = datasets.by_id(open_session, row.dataset_id)
     found = datasets.samples(open_session, row.dataset_id, row.sample_ids)
     try:
         with written_whole(out) as beside, beside.open("w", encoding="utf-8", newline="") as file:
@@ -342,9 +347,9 @@ def _drawn_key(cells: Mapping[Any, Any], drawn: Mapping[int, set[int]], where: s
 
 
 def _check_about(
-    cells: Mapping[Any, Any], sample: SampleTable, draw_id: int, class_names: list[str], where: str
+    cells: Mapping[Any, Any], sample: Sample, draw_id: int, class_names: list[str], where: str
 ) -> None:
-    """``SampleTable.filepath`` is relative to the root, so that a moved root changes nothing here."""
+    """``Sample.filepath`` is relative to the root, so that a moved root changes nothing here."""
     for column, own in (("filepath", sample.filepath), ("given_label", class_names[sample.given_label])):
         if column in cells and own not in readings(str(cells[column])):
             raise VerificationError(
@@ -359,8 +364,8 @@ def _verdict(text: str, class_names: list[str]) -> tuple[str, int | None] | None
     # A class that is really called "exclude" or "unsure" is a class.
     for name in readings(text):
         if name in class_names:
-            return "label", class_names.index(name)
-    return (text, None) if text in VERDICTS[1:] else None
+            return LABEL, class_names.index(name)
+    return (text, None) if text in VERDICTS and text != LABEL else None
 
 
 def _nearest(text: str, class_names: list[str]) -> str:
@@ -379,21 +384,27 @@ def _pool(open_session: Session, dataset_id: int) -> NDArray[np.bool_]:
 def _record(
     open_session: Session, draw_id: int, sample_id: int, decision: str, label: int | None, reviewer: str
 ) -> None:
-    row = verifications.get_draw(open_session, draw_id)
-    dataset = open_session.get(DatasetTable, row.dataset_id)
-    assert dataset is not None
+    row = draws.get(open_session, draw_id)
+    dataset = datasets.by_id(open_session, row.dataset_id)
     if sample_id not in row.sample_ids:
         raise VerificationError(f"Sample {sample_id} is not part of draw {draw_id}; only drawn ones count.")
     if decision not in VERDICTS:
         raise VerificationError(f"{decision!r} is no verdict; use one of {', '.join(VERDICTS)}.")
-    if decision == "label" and (label is None or not 0 <= label < len(dataset.class_names)):
+    if decision == LABEL and (label is None or not 0 <= label < len(dataset.class_names)):
         raise VerificationError(f"Class {label} is outside 0..{len(dataset.class_names) - 1}.")
     if not reviewer:
         raise VerificationError("A verdict needs the reviewer's name.")
-    said = decision, label if decision == "label" else None
-    key = draw_id, sample_id
-    stands = verifications.verdicts(open_session, row.dataset_id).get(key)
-    _add_new(open_session, row.dataset_id, key, said, reviewer, stands)
+    datasets.lock(open_session, row.dataset_id)
+    sample = datasets.sample(open_session, row.dataset_id, sample_id)
+    said = from_verdict(decision, label, sample.given_label)
+    stands = _standing(open_session, row, sample_id)
+    _add_new(open_session, row.dataset_id, (draw_id, sample_id), said, reviewer, stands)
+
+
+def _standing(open_session: Session, row: Draw, sample_id: int) -> Review | None:
+    """The verdict that counts on a sample of the draw, or None."""
+    log = reviews.log(open_session, row.dataset_id, sample_id)
+    return reviews.latest_verdicts(log).get((row.id, sample_id))
 
 
 def _record_all(
@@ -405,8 +416,9 @@ def _record_all(
     left: Counter[str] = Counter()
     with session() as open_session:
         datasets.lock(open_session, dataset_id)  # a verdict given meanwhile would be overruled unseen
-        log = verifications.log(open_session, dataset_id)  # once: reading it for every row takes minutes
-        standing_now = verifications.standing(log)
+        # Once: reading it for every row takes minutes.
+        log = reviews.log(open_session, dataset_id, kinds=[BLIND])
+        standing_now = reviews.latest_verdicts(log)
         own = {
             (row.draw_id, row.sample_id, row.decision, row.label) for row in log if row.reviewer == reviewer
         }
@@ -425,23 +437,29 @@ def _add_new(
     key: tuple[int, int],
     said: tuple[str, int | None],
     reviewer: str,
-    stands: VerdictTable | None,
+    stands: Review | None,
 ) -> None:
     """Append a verdict; one that is resent is no second one."""
     if stands is None or (stands.decision, stands.label, stands.reviewer) != (*said, reviewer):
         (draw_id, sample_id), (decision, label) = key, said
-        verdict = VerdictTable(
+        verdict = NewReview(
             dataset_id=dataset_id,
             draw_id=draw_id,
             sample_id=sample_id,
-            label=label,
+            kind=BLIND,
             decision=decision,
+            label=label,
             reviewer=reviewer,
+            source="verify",
+            reverts=stands.id if stands is not None and decision == UNDO else None,
         )
-        verifications.add_verdict(open_session, verdict)
+        reviews.append(open_session, verdict)
 
 
-def _true_label(row: VerdictTable | None) -> int:
-    if row is None or row.decision == "unsure":
+def _true_label(row: Review | None, given_label: int) -> int:
+    """The class that the person saw, ``NO_CLASS`` where none fits, or ``UNSURE``."""
+    if row is None or row.decision in NOT_CLEAR:
         return UNSURE
+    if row.decision == KEEP:
+        return given_label
     return NO_CLASS if row.label is None else row.label

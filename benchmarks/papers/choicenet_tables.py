@@ -33,6 +33,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
+from benchmarks.metrics import auroc
 from benchmarks.noise import make_noise
 from benchmarks.papers.choicenet_regression import (
     TARGET_FUNCTIONS,
@@ -44,7 +45,6 @@ from benchmarks.papers.choicenet_regression_config import REGRESSORS, Regression
 from engines.choicenet.config import ChoiceNetConfig
 from engines.choicenet.training import train
 from engines.contract import EvaluationSet, TrainingData
-from engines.metrics import auroc
 from engines.shared.device import describe_device, resolve_device, versions
 
 ROOT = Path(__file__).resolve().parents[2]

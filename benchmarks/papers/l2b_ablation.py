@@ -18,10 +18,10 @@ import numpy as np
 import torch
 
 from benchmarks.images import load
+from benchmarks.metrics import auroc
 from benchmarks.noise import make_noise
 from engines.contract import EvaluationSet, TrainingData
 from engines.l2b.training import L2BConfig, train
-from engines.metrics import auroc
 
 NOISES = (("pair", 0.45), ("sym_excl", 0.5))
 TRUSTED_PER_CLASS = 20

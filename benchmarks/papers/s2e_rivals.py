@@ -1,8 +1,8 @@
 """What S2E is compared with in its paper's tables: other spaces of R(t), and rules with loops of their own.
 
 The spaces of the ablation (one h alone, radial basis functions, a small network; each as printed and as in the
-released code), Hyperband, which stops bad trainings early, and ASNG, where one pair of networks serves all
-schedules and theta moves between epochs. No audit uses them.
+released code), Optuna's TPE and CMA-ES over the unit cube, Hyperband, which stops bad trainings early, and ASNG,
+where one pair of networks serves all schedules and theta moves between epochs. No audit uses them.
 
 Sources: S2E (Yao et al. 2020); Li et al., "Hyperband", 2018 (its brackets with eta = 2.5 as in S2E's comparison,
 which is why Optuna's pruner, integer eta only, is not used); Akimoto et al., "Adaptive Stochastic Natural Gradient
@@ -19,16 +19,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import optuna
 from scipy.special import expit, ndtri
 
 from engines.coteaching.s2e import (
+    Ledger,
     Relaxation,
+    SearchResult,
     estimate_gradient,
     move_theta,
     natural_step,
     standardize_losses,
 )
-from engines.coteaching.schedules import MIN_KEEP_RATE, FloatArray, ScheduleSpace, basis_curve
+from engines.coteaching.schedules import (
+    MIN_KEEP_RATE,
+    PARAMETER_FLOOR,
+    FloatArray,
+    ScheduleSpace,
+    basis_curve,
+)
 from engines.coteaching.schedules import SPACES as ENGINE_SPACES
 
 HYPERBAND_ETA = 2.5
@@ -92,6 +101,47 @@ SPACES = ENGINE_SPACES | {
     )
 }
 """Every space by name: the engine's and its rivals."""
+
+
+# --- Optuna ----------------------------------------------------------------------------------------------
+
+OPTUNA_RULES = ("tpe", "cmaes")
+
+
+def from_unit_cube(space: ScheduleSpace, u: FloatArray) -> FloatArray:
+    """Map independent uniforms u (D,) to x: the simplex part becomes uniform on the simplex."""
+    x = np.clip(np.asarray(u, dtype=np.float64), PARAMETER_FLOOR, 1 - PARAMETER_FLOOR)
+    if space.simplex_size:
+        spacings = -np.log(x[: space.simplex_size])
+        x = np.concatenate([spacings / spacings.sum(), x[space.simplex_size :]])
+    return x
+
+
+def search_with_optuna(
+    space: ScheduleSpace, ledger: Ledger, *, rule: str, iterations: int, samples: int, seed: int
+) -> SearchResult:
+    """Optuna's TPE (one training at a time) or CMA-ES (K at a time) over the unit cube; M K trainings in all."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    total, at_once = iterations * samples, 1 if rule == "tpe" else samples
+    seed %= 2**32  # all that Optuna takes
+    sampler: optuna.samplers.BaseSampler
+    if rule == "tpe":
+        sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=max(2, total // 4))
+    else:
+        sampler = optuna.samplers.CmaEsSampler(seed=seed, popsize=max(4, samples))
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    cube: dict[str, optuna.distributions.BaseDistribution] = {
+        name: optuna.distributions.FloatDistribution(0.0, 1.0) for name in space.parameters
+    }
+    values: list[float] = []
+    while len(values) < total:
+        trials = [study.ask(cube) for _ in range(min(at_once, total - len(values)))]
+        for trial in trials:
+            x = from_unit_cube(space, np.array([trial.params[name] for name in space.parameters]))
+            values.append(ledger(x))
+            study.tell(trial, values[-1])
+    means = tuple(float(np.mean(part)) for part in np.array_split(values, iterations))
+    return SearchResult(ledger.best(), tuple(ledger.trials), means)
 
 
 # --- Hyperband --------------------------------------------------------------------------------------------

@@ -29,16 +29,23 @@ from torch import Tensor
 
 from benchmarks import images
 from benchmarks.noise import make_noise
-from benchmarks.papers.s2e_rivals import SPACES, SharedWeightsRule, search_with_hyperband
+from benchmarks.papers.s2e_rivals import (
+    OPTUNA_RULES,
+    SPACES,
+    SharedWeightsRule,
+    search_with_hyperband,
+    search_with_optuna,
+)
+from engines.contract import TrainingData
 from engines.coteaching.config import CoteachingConfig
 from engines.coteaching.s2e import RULES, Ledger, SearchResult, Trial, search_schedule
 from engines.coteaching.schedules import FloatArray
-from engines.coteaching.training import Learners, Surroundings
+from engines.coteaching.training import Learners
 from engines.shared.device import versions
-from engines.shared.loader import ImageStore
+from engines.shared.run import Run
 
 RESULTS = Path(__file__).resolve().parent.parent / "results" / "s2e_spaces.json"
-ALL_RULES = (*RULES, "hyperband", "asng")
+ALL_RULES = (*RULES, *OPTUNA_RULES, "hyperband", "asng")
 NOISES = {
     "symmetric 20 %": ("sym_excl", 0.2),
     "symmetric 50 %": ("sym_excl", 0.5),
@@ -67,7 +74,7 @@ class Bench:
         self.validation, self.test = order.chunk(2)
         self.epochs = epochs
         # The paper's loop: Adam 1e-3, batch 128, pixels in [0, 1], no augmentation, falling after 40 %.
-        config = CoteachingConfig(
+        self.config = CoteachingConfig(
             network="mlp",
             epochs=epochs,
             schedule="linear_tail",
@@ -75,22 +82,13 @@ class Bench:
             standardize=False,
             drop_last=True,
         )
-        self.surroundings = Surroundings(
-            config=config,
-            store=ImageStore(np.concatenate([train_images, test_images]), "cpu"),
-            labels=torch.from_numpy(both),
-            labeled_rows=self.rows,
-            trusted_rows=self.rows[:0],
-            num_classes=10,
-            network="mlp",
-            augment="none",
-            mean_std=None,
-            seed=seed,
-        )
+        # Trainings name their rows: the test images are measured, never trained on.
+        data = TrainingData(np.concatenate([train_images, test_images]), both, 10)
+        self.run = Run("coteaching", data, self.config, seed=seed, device="cpu", standardized=False)
 
     def begin(self, curve: FloatArray, stream: str) -> Learners:
         """A fresh pair under ``curve`` (E,)."""
-        return Learners(self.surroundings, curve, self.rows, (stream,))
+        return Learners(self.run, self.config, curve, self.rows, (stream,))
 
     def accuracy(self, training: Learners, rows: Tensor) -> float:
         """Mean accuracy of both networks on clean ``rows``."""
@@ -176,7 +174,8 @@ def run_cell(bench: Bench, space: str, rule: str, iterations: int, samples: int,
         trials = tuple(Trial(trial.x, trial.accuracy) for trial in tried)
         result = SearchResult(Trial(best.x, best.accuracy), trials, ())
     else:
-        result = search_schedule(
+        search = search_with_optuna if rule in OPTUNA_RULES else search_schedule
+        result = search(
             SPACES[space],
             Ledger(lambda x: evaluate([x], bench.epochs)[0]),
             rule=rule,

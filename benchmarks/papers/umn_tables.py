@@ -27,22 +27,25 @@ import shlex
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow.parquet as pq
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
+from benchmarks.metrics import auroc, precision_recall_f1
 from benchmarks.noise import make_noise
 from engines.contract import UNLABELED, EngineResult, EvaluationSet, TrainingData
-from engines.metrics import auroc, precision_recall_f1
+from engines.shared.selection import gmm_small_loss_probability
 from engines.umn.config import NEED_NOISE_RATE, UMNConfig
-from engines.umn.signals import flag_by_mixture, identify
 from engines.umn.training import train
+
+EPSILON_THRESHOLD = 0.05
+MIXTURE_OFFSET = 1e-6
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "umn_tables.json"
@@ -224,6 +227,38 @@ def run_cell(
         "device": result.provenance.device,
         "versions": dict(result.provenance.versions),
         "command": shlex.join(["python", "-m", "benchmarks.papers.umn_tables", *sys.argv[1:]]),
+    }
+
+
+def flag_by_threshold(epsilon: ArrayLike, threshold: float = EPSILON_THRESHOLD) -> NDArray[np.bool_]:
+    """``final_threshold``: ε above ``threshold`` (the paper's literal 0 flags every sample); NaN is False."""
+    flagged: NDArray[np.bool_] = np.nan_to_num(np.asarray(epsilon, dtype=np.float64), nan=-1.0) > threshold
+    return flagged
+
+
+def flag_by_mixture(epsilon: ArrayLike) -> NDArray[np.bool_]:
+    """``gmm``: posterior above 1/2 of the higher of two Gaussians on log(ε + 1e-6); NaN is False."""
+    high = 1.0 - gmm_small_loss_probability(np.log(np.asarray(epsilon, dtype=np.float64) + MIXTURE_OFFSET))
+    flagged: NDArray[np.bool_] = np.nan_to_num(high, nan=0.0) > 0.5
+    return flagged
+
+
+def identify(
+    signals: Mapping[str, NDArray[np.float32]], final_epsilon: NDArray[np.float32]
+) -> dict[str, NDArray[np.bool_]]:
+    """The samples that each reading of how the paper identifies corrupt labels calls wrong.
+
+    Args:
+        signals: of an :class:`engines.contract.EngineResult` of UMN.
+        final_epsilon: (N,) ε of the last epoch; ``signal_history["epsilon"][-1]``.
+
+    Returns:
+        Rule name -> (N,) bool. ``gmm`` reads the aggregated ε, as its definition says.
+    """
+    return {
+        "final_argmax": np.nan_to_num(signals["networks_disagree"], nan=0.0) > 0.5,
+        "final_threshold": flag_by_threshold(final_epsilon),
+        "gmm": flag_by_mixture(signals["epsilon"]),
     }
 
 

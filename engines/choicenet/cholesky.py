@@ -251,30 +251,12 @@ def correlation_kl(rho: Tensor, log_pi: Tensor, *, form: str = "paper") -> Tenso
     return (weight * ((weight + floor).log() - (log_pi.exp() + floor).log())).sum(dim=1)
 
 
-def component_probs(
-    means: Tensor,
-    variances: Tensor,
-    *,
-    draws: int = 0,
-    generator: torch.Generator | None = None,
-) -> Tensor:
-    """(B, K, D) pbar_k(c | x) = E[softmax(yhat_k)_c] under (9), Equation (13).
+def component_probs(means: Tensor, variances: Tensor) -> Tensor:
+    """(B, K, D) pbar_k(c | x) = E[softmax(yhat_k)_c] under (9), Equation (13), from (B, K, D) twice.
 
-    Args:
-        means: (B, K, D).
-        variances: (B, K, D).
-        draws: 0 for the mean-field form softmax(mean / sqrt(1 + pi V / 8)), else Monte Carlo draws,
-            taken one after the other so that memory does not grow with them.
-        generator: randomness of the draws.
+    In the mean-field form softmax(mean / sqrt(1 + pi V / 8)).
     """
-    if draws == 0:
-        return torch.softmax(means / (1.0 + math.pi * variances / 8.0).sqrt(), dim=2)
-    total = torch.zeros_like(means)
-    scale = variances.sqrt()
-    for _ in range(draws):
-        noise = torch.randn(means.shape, generator=generator, device=means.device, dtype=means.dtype)
-        total += torch.softmax(means + scale * noise, dim=2)
-    return total / draws
+    return torch.softmax(means / (1.0 + math.pi * variances / 8.0).sqrt(), dim=2)
 
 
 def responsibilities(log_pi: Tensor, label_probs: Tensor) -> Tensor:

@@ -57,8 +57,6 @@ class ChoiceNetConfig(LoopConfig):
     """Standard deviation of the initial weights of the rho, pi and variance heads."""
     rho_start: float = 0.8
     """With ``tanh``: components 2..K start at correlations spread from this towards 0; 0: all uncorrelated."""
-    bottleneck: int = 0
-    """Units of a fully connected layer with batch norm and ReLU under the block; 0 = none."""
     width: int = 0
     """Width of the network, if it can be set; 0 = its own (64 channels for ``mnist_residual``)."""
     input_scale: str = "standardized"
@@ -77,8 +75,6 @@ class ChoiceNetConfig(LoopConfig):
     """Co-teaching: epochs over which dropping starts, at least 1."""
     trust: str = "margin"
     """``margin`` (measured best) or ``published``: ranks of the averaged rho and p_target."""
-    signal_draws: int = 0
-    """Monte Carlo draws of (13) in the final pass; 0 = mean-field form."""
     calibrate: bool = True
     """Fit a temperature to the target's probabilities (no clean labels needed)."""
 
@@ -96,8 +92,8 @@ class ChoiceNetConfig(LoopConfig):
             *one_of(self, "input_scale", ("standardized", "unit")),
             *one_of(self, "trust", ("margin", "published")),
             *at_least(self, 1, "num_components", "ramp_epochs"),
-            *at_least(self, 0, "warmup_epochs", "lambda_reg", "lambda_kl", "bottleneck", "width"),
-            *at_least(self, 0, "signal_draws", "head_scale"),
+            *at_least(self, 0, "warmup_epochs", "lambda_reg", "lambda_kl", "width"),
+            *at_least(self, 0, "head_scale"),
             *within(self, 1e-3, 1.0, "rho_ref"),
             *within(self, 0.0, 0.99, "forget_rate", "rho_start"),
             *within(self, -20.0, 20.0, "log_weight_variance"),

@@ -155,25 +155,19 @@ class PlainHead(nn.Module):
 
 
 class MixtureNetwork(nn.Module):
-    """Trunk, optional fully connected layer, and a head; in the house's form (features, logits).
+    """Trunk and head; in the house's form (features, logits).
 
     Args:
         trunk: module that returns (features, logits); only its features are used.
         feature_size: size of those features.
         head: maps the block's features to an ``OutputMixture``.
-        bottleneck: size of a fully connected layer with batch norm and ReLU before the head; 0 = none.
     """
 
-    def __init__(self, trunk: nn.Module, head: nn.Module, *, feature_size: int, bottleneck: int = 0) -> None:
+    def __init__(self, trunk: nn.Module, head: nn.Module, *, feature_size: int) -> None:
         super().__init__()
         self.trunk = trunk
-        self.bottleneck: nn.Module = nn.Identity()
-        if bottleneck:
-            self.bottleneck = nn.Sequential(
-                nn.Linear(feature_size, bottleneck), nn.BatchNorm1d(bottleneck), nn.ReLU()
-            )
         self.head = head
-        self.feature_size = bottleneck or feature_size
+        self.feature_size = feature_size
         # In a list, so that the compiled twin is not registered a second time in the state_dict.
         self._run_trunk = [trunk]
 
@@ -184,7 +178,6 @@ class MixtureNetwork(nn.Module):
     def mixture(self, images: Tensor) -> tuple[Tensor, OutputMixture]:
         """Images (B, C, H, W) to (h (B, Q), mixture); the head computes in float32."""
         features, _ = self._run_trunk[0](images)
-        features = self.bottleneck(features)
         with torch.autocast(images.device.type, enabled=False):
             features = features.float()
             return features, self.head(features)
@@ -310,7 +303,7 @@ def build_mixture_network(
         shape: (C, H, W) of images, (D,) of features.
         num_classes: D, at least 2.
     """
-    trunk, trunk_size = _build_trunk(
+    trunk, size = _build_trunk(
         name,
         shape,
         num_classes=num_classes,
@@ -318,7 +311,6 @@ def build_mixture_network(
         baseline=config.variant == "standard",
         weights=config.weights,
     )
-    size = config.bottleneck or trunk_size
     head: nn.Module
     if config.variant == "standard":
         head = PlainHead(size, num_classes)
@@ -326,7 +318,7 @@ def build_mixture_network(
         head = MixtureDensityHead(size, num_classes, num_components=config.num_components)
     else:
         head = CholeskyBlock(size, num_classes, **{name: getattr(config, name) for name in _BLOCK_FIELDS})
-    return MixtureNetwork(trunk, head, feature_size=trunk_size, bottleneck=config.bottleneck)
+    return MixtureNetwork(trunk, head, feature_size=size)
 
 
 def _build_trunk(

@@ -79,12 +79,10 @@ class VisitSignals:
 
 
 @torch.no_grad()
-def batch_signals(
-    mixture: OutputMixture, labels: Tensor, *, draws: int = 0, generator: torch.Generator | None = None
-) -> dict[str, Tensor]:
+def batch_signals(mixture: OutputMixture, labels: Tensor) -> dict[str, Tensor]:
     """The five signals (14)-(17) of a batch in evaluation form, each (B,); labels (B,) must be given."""
     mixture = mixture.at_target_correlation(1.0)
-    probs = component_probs(mixture.means(), mixture.total_variances(), draws=draws, generator=generator)
+    probs = component_probs(mixture.means(), mixture.total_variances())
     return label_signals(mixture.log_pi, mixture.rho, probs, labels, target_index=mixture.target_index)
 
 
@@ -94,9 +92,6 @@ def final_signals(
     embeddings: NDArray[np.float32],
     labels: NDArray[np.int64],
     device: torch.device,
-    *,
-    draws: int = 0,
-    generator: torch.Generator | None = None,
 ) -> tuple[dict[str, NDArray[np.float32]], NDArray[np.float32]]:
     """Signals of all samples (N,) by name, label-aware ones NaN where unlabeled; and mean rho_k (K,).
 
@@ -110,7 +105,7 @@ def final_signals(
         rows = slice(start, start + _ROWS_AT_ONCE)
         mixture: OutputMixture = network.head(torch.from_numpy(embeddings[rows]).to(device))
         given = torch.from_numpy(labels[rows].copy()).to(device)
-        found = batch_signals(mixture, given.clamp_min(0), draws=draws, generator=generator)
+        found = batch_signals(mixture, given.clamp_min(0))
         for name, values in found.items():
             if name in LABEL_AWARE:
                 values = values.masked_fill(given == UNLABELED, float("nan"))

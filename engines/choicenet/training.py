@@ -44,7 +44,7 @@ from engines.choicenet.cholesky import correlation_kl, kendall_fit_loss, mixture
 from engines.choicenet.config import ChoiceNetConfig, choicenet_learning_rate
 from engines.choicenet.networks import MixtureNetwork, OutputMixture, build_mixture_network
 from engines.choicenet.signals import VisitSignals, final_signals, fit_temperature, report_notes
-from engines.contract import Checkpoint, EngineResult, EngineSpec, OnEpoch, SignalSpec, TrainingData
+from engines.contract import Checkpoint, EngineResult, OnEpoch, TrainingData
 from engines.shared.config import make_optimizer, set_learning_rate
 from engines.shared.device import (
     autocast,
@@ -328,8 +328,6 @@ def _result(training: _Training) -> EngineResult:
             scores.embeddings,
             given,
             run.device,
-            draws=config.signal_draws,
-            generator=make_generator(run.seed, "signals", device=run.device),
         )
         for network, scores in zip(training.networks, passes, strict=True)
     ]
@@ -353,41 +351,3 @@ def _result(training: _Training) -> EngineResult:
         embeddings=passes[0].embeddings,
         notes={**notes, "temperature": temperature, "noise_rate_by_calibration": calibrated_rate},
     )
-
-
-SPEC = EngineSpec(
-    name="choicenet",
-    title="ChoiceNet",
-    paper="https://arxiv.org/abs/1805.06431",
-    config_type=ChoiceNetConfig,
-    train=train,
-    signals={
-        "rho": SignalSpec(
-            "ChoiceNet correlation ρ",
-            "Correlation with the target of the components that explain this label; low where only "
-            "off-target components do. Erratic as a detector: read it as explanation.",
-            "clean",
-        ),
-        "gamma_1": SignalSpec(
-            "ChoiceNet γ₁",
-            "Posterior probability that the target component produced this label.",
-            "clean",
-        ),
-        "p_target": SignalSpec(
-            "ChoiceNet target probability",
-            "Probability that the target component gives this label; the dependable one of these signals.",
-            "clean",
-        ),
-        "rho_x": SignalSpec(
-            "ChoiceNet ρ of the image",
-            "Average correlation of the components for this image; it does not know the label.",
-            "neither",
-        ),
-        "pi_1": SignalSpec(
-            "ChoiceNet π₁",
-            "Weight of the target component for this image; it does not know the label.",
-            "neither",
-        ),
-    },
-    uses_trusted=False,
-)

@@ -57,7 +57,7 @@ class CoteachingConfig(LoopConfig):
     space: str = "paper"
     """``paper``: S2E's space as printed; ``code``: as coded; ``co``: Eq. 4 with its three numbers free."""
     search_rule: str = "newton"
-    """``newton`` (S2E), ``natural``, ``gradient``, ``random``, ``tpe`` or ``cmaes``."""
+    """``newton`` (S2E), ``natural``, ``gradient`` or ``random``."""
     search_iterations: int = 3
     """M: how many times the search updates theta; published 7 to 20."""
     search_samples: int = 4
@@ -112,10 +112,6 @@ class CoteachingConfig(LoopConfig):
     """Divide the mean of the kept losses by their number again."""
     legacy_plus: bool = False
     """Co-teaching+: cross-entropy of softmax outputs."""
-    legacy_elite: bool = False
-    """S2E: only the best of the K samples is used."""
-    legacy_newton: bool = False
-    """S2E: the element-wise product in place of the Newton step."""
 
     def __post_init__(self) -> None:
         # JSON has no tuples; a config built from provenance equals the one it came from.

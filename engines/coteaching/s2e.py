@@ -7,16 +7,16 @@ depends on the offset of fbar. The search is handed "train under this schedule" 
 network.
 
 Rules, at an equal price in trainings: ``newton`` is S2E; ``natural`` and ``gradient`` share its estimates;
-``random`` draws from the uniform start; ``tpe`` and ``cmaes`` are Optuna's samplers over the unit cube. Hyperband
-and ASNG, which the paper compares with, are in ``benchmarks/papers/s2e_spaces.py``: their loops are not this one.
+``random`` draws from the uniform start. What else the paper compares with (TPE, CMA-ES, Hyperband, ASNG) is in
+``benchmarks/papers/s2e_rivals.py``: their loops are not this one.
 
 Resuming: every rule is a deterministic function of its seed and of the values it was told, so a killed search
 is run again with the recorded values answering first (``Ledger``) and ends where it would have ended.
 
 Source: Yao et al., "Searching to Exploit Memorization Effect in Learning with Noisy Labels", ICML 2020.
 Departures: (13) uses minus (Eq. 8 of the paper prints plus, its Eq. 9 and proofs minus); |H| instead of H,
-the floor on its eigenvalues, the cap on the step and the box of theta are safeguards. All K samples count;
-``elite`` and ``legacy_newton`` give what the released code does.
+the floor on its eigenvalues, the cap on the step and the box of theta are safeguards. All K samples count and the
+step is Newton's; the released code lets only the best sample speak and multiplies element by element.
 
 Letters: D numbers of x, P numbers of theta, M iterations of K samples.
 """
@@ -27,14 +27,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import optuna
 from scipy.special import polygamma, psi
 
 from engines.contract import EngineError
 from engines.coteaching.schedules import PARAMETER_FLOOR, FloatArray, ScheduleSpace
 
 RELAXATION_RULES = ("newton", "natural", "gradient")
-RULES = (*RELAXATION_RULES, "random", "tpe", "cmaes")
+RULES = (*RELAXATION_RULES, "random")
 DEFAULT_STEP_SIZE = {"newton": 3.0, "natural": 1.0, "gradient": 2.0}
 """delta by rule: the best of three tried each on the curve-fitting search of the tests (20 seeds)."""
 
@@ -112,8 +111,6 @@ def search_schedule(
     samples: int,
     seed: int,
     step_size: float | None = None,
-    elite: bool = False,
-    legacy_newton: bool = False,
 ) -> SearchResult:
     """Look for the schedule with the highest validation accuracy.
 
@@ -125,17 +122,12 @@ def search_schedule(
         samples: K, schedules drawn each time. Every rule trains M K.
         seed: of the draws. Same seed and same accuracies give the same search.
         step_size: delta of Eq. (13); default by rule.
-        elite: only the best of the K samples speaks, as in the released code.
-        legacy_newton: the released code's element-wise step in place of Newton's.
 
     Raises:
         ValueError: the rule is unknown.
     """
     if rule not in RULES:
         raise ValueError(f"search rule {rule!r} is unknown; choose one of {', '.join(RULES)}.")
-    if rule in ("tpe", "cmaes"):
-        means = _search_with_optuna(space, ledger, rule, iterations, samples, seed)
-        return SearchResult(ledger.best(), tuple(ledger.trials), tuple(means))
     relaxation, means = Relaxation.of(space), []
     theta = relaxation.uniform()
     delta = DEFAULT_STEP_SIZE.get(rule) if step_size is None else step_size
@@ -148,7 +140,7 @@ def search_schedule(
         if rule == "random" or accuracies.std() == 0.0:
             continue
         # 3. Move theta.
-        step = relaxation_step(rule, relaxation, theta, x, -accuracies, elite=elite, legacy=legacy_newton)
+        step = relaxation_step(rule, relaxation, theta, x, -accuracies)
         assert delta is not None
         theta = move_theta(theta, step, delta)
     found_theta = None if rule == "random" else theta
@@ -156,55 +148,16 @@ def search_schedule(
 
 
 def relaxation_step(
-    rule: str,
-    relaxation: Relaxation,
-    theta: FloatArray,
-    x: FloatArray,
-    losses: FloatArray,
-    *,
-    elite: bool = False,
-    legacy: bool = False,
+    rule: str, relaxation: Relaxation, theta: FloatArray, x: FloatArray, losses: FloatArray
 ) -> FloatArray:
     """The step (P,) that ``rule`` takes from K samples x (K, D) with losses (K,); to be subtracted."""
     utilities = standardize_losses(losses)
     scores = relaxation.scores(theta, x)
     log_hessian = relaxation.log_density_hessian(theta)
-    gradient, hessian = (
-        estimate_from_elite(utilities, scores, log_hessian)
-        if elite
-        else (estimate_gradient(utilities, scores), estimate_hessian(utilities, scores, log_hessian))
-    )
+    gradient = estimate_gradient(utilities, scores)
     if rule == "newton":
-        return (legacy_newton_step if legacy else newton_step)(gradient, hessian)
-    if rule == "natural":
-        return natural_step(gradient, log_hessian)
-    return legacy_gradient_step(gradient) if legacy else gradient
-
-
-def _search_with_optuna(
-    space: ScheduleSpace, ledger: Ledger, rule: str, iterations: int, samples: int, seed: int
-) -> list[float]:
-    """Optuna's TPE (one training at a time) or CMA-ES (K at a time) over the unit cube; means by iteration."""
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    total, at_once = iterations * samples, 1 if rule == "tpe" else samples
-    seed %= 2**32  # all that Optuna takes
-    sampler: optuna.samplers.BaseSampler
-    if rule == "tpe":
-        sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=max(2, total // 4))
-    else:
-        sampler = optuna.samplers.CmaEsSampler(seed=seed, popsize=max(4, samples))
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    cube: dict[str, optuna.distributions.BaseDistribution] = {
-        name: optuna.distributions.FloatDistribution(0.0, 1.0) for name in space.parameters
-    }
-    values: list[float] = []
-    while len(values) < total:
-        trials = [study.ask(cube) for _ in range(min(at_once, total - len(values)))]
-        for trial in trials:
-            x = space.from_unit_cube(np.array([trial.params[name] for name in space.parameters]))
-            values.append(ledger(x))
-            study.tell(trial, values[-1])
-    return [float(np.mean(part)) for part in np.array_split(values, iterations)]
+        return newton_step(gradient, estimate_hessian(utilities, scores, log_hessian))
+    return natural_step(gradient, log_hessian) if rule == "natural" else gradient
 
 
 # --- the distribution of x: a Dirichlet and independent Betas ---------------------------------------------
@@ -302,17 +255,6 @@ def estimate_hessian(utilities: FloatArray, scores: FloatArray, log_hessian: Flo
     return 0.5 * (hessian + hessian.T)
 
 
-def estimate_from_elite(
-    utilities: FloatArray, scores: FloatArray, log_hessian: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """What the released code estimates: only the best of the K samples speaks, with weight 1/K.
-
-    Its signs are turned from "maximise accuracy, add the step" to "minimise, subtract the step".
-    """
-    best, count = scores[int(np.argmin(utilities))], len(utilities)
-    return -best / count, (np.outer(best, best) + log_hessian) / count
-
-
 def newton_step(gradient: FloatArray, hessian: FloatArray) -> FloatArray:
     """|H|^{-1} g of Eq. (13), |H| = Q max(|Lambda|, floor) Q^T; a descent direction for every H."""
     eigenvalues, eigenvectors = np.linalg.eigh(hessian)
@@ -321,22 +263,9 @@ def newton_step(gradient: FloatArray, hessian: FloatArray) -> FloatArray:
     return eigenvectors @ ((eigenvectors.T @ gradient) / size)
 
 
-def legacy_newton_step(gradient: FloatArray, hessian: FloatArray) -> FloatArray:
-    """The released code's step, not a Newton step: step_i = H^{-1}[i, 0] g_i, singular values floored."""
-    left, singular, right = np.linalg.svd(hessian)
-    inverse = right.T @ np.diag(1.0 / np.maximum(singular, EIGENVALUE_FLOOR)) @ left.T
-    return inverse[:, 0] * gradient
-
-
 def natural_step(gradient: FloatArray, log_hessian: FloatArray) -> FloatArray:
     """Fisher^{-1} g with the exact Fisher matrix, minus the Hessian of log p."""
     return np.asarray(np.linalg.solve(-log_hessian, gradient), dtype=np.float64)
-
-
-def legacy_gradient_step(gradient: FloatArray) -> FloatArray:
-    """The released code's "gradient": an all-ones matrix times g over (sum g)^2, one step for all."""
-    total = float(gradient.sum())
-    return np.full_like(gradient, 1.0 / total if total else 0.0)
 
 
 def move_theta(theta: FloatArray, step: FloatArray, step_size: float) -> FloatArray:

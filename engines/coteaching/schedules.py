@@ -74,14 +74,6 @@ class ScheduleSpace:
         inside = np.clip(np.asarray(x, dtype=np.float64), PARAMETER_FLOOR, 1 - PARAMETER_FLOOR)
         return clip_keep_rate(self.raw(inside, np.asarray(t, dtype=np.float64), horizon))
 
-    def from_unit_cube(self, u: FloatArray) -> FloatArray:
-        """Map independent uniforms u (D,) to x: the simplex part becomes uniform on the simplex."""
-        x = np.clip(np.asarray(u, dtype=np.float64), PARAMETER_FLOOR, 1 - PARAMETER_FLOOR)
-        if self.simplex_size:
-            spacings = -np.log(x[: self.simplex_size])
-            x = np.concatenate([spacings / spacings.sum(), x[self.simplex_size :]])
-        return x
-
 
 def clip_keep_rate(rates: FloatArray) -> FloatArray:
     """Clip R to [MIN_KEEP_RATE, 1]; the published sums can exceed one and fall below zero."""

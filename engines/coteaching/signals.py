@@ -13,37 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engines.contract import SignalSpec
 from engines.coteaching.rules import Choice
 from engines.shared.losses import require_finite
 from engines.shared.scoring import rank_percentile
-
-SIGNALS = {
-    "selected": SignalSpec(
-        title="Co-teaching selection rate",
-        meaning=(
-            "How often the two networks kept the sample among their small losses, epochs that dropped "
-            "more counting more; it misleads where the schedule drops far more or less than is wrong."
-        ),
-        high_means="clean",
-    ),
-    "loss_rank": SignalSpec(
-        title="Loss rank",
-        meaning=(
-            "Where the sample's loss stands among all, from 0 (smallest) to 1, at the end of training; a "
-            "hard image ranks high with a right label too."
-        ),
-        high_means="suspect",
-    ),
-    "rejected": SignalSpec(
-        title="Rejected by both networks",
-        meaning=(
-            "Share of the last epochs in which both networks would have dropped the sample; searched "
-            "schedules drop more than is wrong, so dropped does not mean wrong."
-        ),
-        high_means="suspect",
-    ),
-}
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,8 +32,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -46,45 +44,39 @@ from engines.contract import (
     Checkpoint,
     EngineInputError,
     EngineResult,
-    EngineSpec,
     OnEpoch,
-    Provenance,
     TrainingData,
 )
 from engines.coteaching import rules
 from engines.coteaching.config import CoteachingConfig
 from engines.coteaching.rules import Choice
-from engines.coteaching.signals import SIGNALS, EpochLog, EpochOutcome, Tally, epoch_signals
-from engines.coteaching.trials import FoundSchedule, ScheduleSearch, estimate_noise_rate, split_rows
+from engines.coteaching.signals import EpochLog, EpochOutcome, Tally, epoch_signals
+from engines.coteaching.trials import (
+    FoundSchedule,
+    ScheduleSearch,
+    concentrated_share,
+    estimate_noise_rate,
+    split_rows,
+)
 from engines.meta.meta_set import draw_meta_batch
-from engines.metrics import concentrated_share
-from engines.networks.heads import build_for_shape, resolve_for_shape
-from engines.shared.checkpoint import load_state, run_fingerprint, save_state
 from engines.shared.device import (
     autocast,
     compiled,
-    describe_device,
     make_generator,
     memory_errors_explained,
-    peak_memory_bytes,
-    resolve_device,
     seeded_init,
-    versions,
 )
-from engines.shared.loader import MeanStd, epoch_batches, standardize
+from engines.shared.loader import epoch_batches
 from engines.shared.losses import cross_entropy
-from engines.shared.recording import Recorder
-from engines.shared.rows import Rows, open_rows
+from engines.shared.run import Run
 from engines.shared.scoring import (
     MarginTracker,
-    heldout_accuracy,
     normalized_probs,
-    score_pass,
     test_time_margin,
     trust_from_evidence,
 )
 
-__all__ = ["SPEC", "CoteachingConfig", "train"]
+__all__ = ["CoteachingConfig", "train"]
 
 
 # --- the algorithm ----------------------------------------------------------------------------------------
@@ -97,7 +89,8 @@ class Learners:
     interrupted before it, and trainings of one stream start alike and see the same batches.
 
     Args:
-        here: the run.
+        run: the run.
+        config: its config.
         keep_rates: (E,) R of each epoch.
         rows: int64 rows to train on, all labeled.
         stream: names this training's random draws.
@@ -107,7 +100,8 @@ class Learners:
 
     def __init__(
         self,
-        here: Surroundings,
+        run: Run,
+        config: CoteachingConfig,
         keep_rates: NDArray[np.float64],
         rows: Tensor,
         stream: tuple[int | str, ...],
@@ -115,18 +109,20 @@ class Learners:
         transition: Tensor | None = None,
         is_final: bool = False,
     ) -> None:
-        self.here, self.keep_rates = here, keep_rates
+        self.run, self.config, self.keep_rates = run, config, keep_rates
         self._rows, self._stream = rows, stream
-        self._transition = None if transition is None else transition.to(here.device)
-        config = here.config
-        self.networks = [here.build(*stream, "network", g) for g in range(config.num_networks)]
+        self.augment = run.rows.resolve_augment(config.augment)
+        self._transition = None if transition is None else transition.to(run.device)
+        self.networks = [
+            build_learner(run, config, *stream, "network", g) for g in range(config.num_networks)
+        ]
         self._calls = [
-            compiled(network, enabled=config.compile and is_final, device=here.device)
+            compiled(network, enabled=config.compile and is_final, device=run.device)
             for network in self.networks
         ]
         self._optimizers = [_make_optimizer(network, config) for network in self.networks]
         num_tracked = config.num_networks if is_final else 0
-        self.trackers = [MarginTracker(here.store.num_samples, here.device) for _ in range(num_tracked)]
+        self.trackers = [MarginTracker(run.data.num_samples, run.device) for _ in range(num_tracked)]
         self._steps = 0
 
     def run_epoch(self, epoch: int) -> EpochOutcome:
@@ -135,19 +131,24 @@ class Learners:
         Raises:
             EngineError: the loss is no longer finite.
         """
-        here, config = self.here, self.here.config
+        run, config = self.run, self.config
         self._set_rates(epoch)
-        order = make_generator(here.seed, *self._stream, "order", epoch)
-        moves = make_generator(here.seed, *self._stream, "augment", epoch)
+        order = make_generator(run.seed, *self._stream, "order", epoch)
+        moves = make_generator(run.seed, *self._stream, "augment", epoch)
         batches = epoch_batches(self._rows, config.batch_size, order, drop_last=config.drop_last)
-        log = EpochLog(here.store.num_samples, here.device)
-        with seeded_init(here.seed, *self._stream, "dropout", epoch):
+        log = EpochLog(run.data.num_samples, run.device)
+        with seeded_init(run.seed, *self._stream, "dropout", epoch):
             for rows in itertools.islice(batches, config.max_batches):
-                self._step(rows, here.inputs(rows, moves), epoch, log)
+                self._step(rows, self.inputs(rows, moves), epoch, log)
         return log.outcome()
 
+    def inputs(self, rows: Tensor, moves: torch.Generator | None = None) -> Tensor:
+        """Images of ``rows`` as the networks take them; moved at random where a generator is given."""
+        images = self.run.inputs(rows, self.augment, moves)
+        return images.contiguous(memory_format=torch.channels_last) if images.dim() == 4 else images
+
     def _step(self, rows: Tensor, images: Tensor, epoch: int, log: EpochLog) -> None:
-        labels = self.here.labels[rows].to(self.here.device)
+        labels = self.run.labels[rows].to(self.run.device)
         # 1. Both networks look at the same batch: the loss of every sample, Eq. (1).
         logits = self._forward(images)
         losses = torch.stack([self._losses(one, labels, epoch) for one in logits])  # (G, B)
@@ -155,7 +156,7 @@ class Learners:
         predictions = torch.stack([one.detach().argmax(dim=1) for one in logits])
         choice = self._choose(rows, images, labels, losses, predictions, epoch)
         # 3. Each takes a step on the mean loss of what it was given, Eq. (3).
-        self._learn(rules.mean_loss(losses, choice, divide_twice=self.here.config.legacy_loss_scale), choice)
+        self._learn(rules.mean_loss(losses, choice, divide_twice=self.config.legacy_loss_scale), choice)
         self._steps += 1
         log.add(rows, losses.detach(), choice, predictions == labels)
         for tracker, one in zip(self.trackers, logits, strict=False):
@@ -163,7 +164,7 @@ class Learners:
 
     def _forward(self, images: Tensor) -> list[Tensor]:
         """Logits (B, K) of every network."""
-        with autocast(self.here.config.precision, self.here.device):
+        with autocast(self.config.precision, self.run.device):
             logits = [call(images)[1] for call in self._calls]
         return [one if one.dtype == torch.float64 else one.float() for one in logits]
 
@@ -171,7 +172,7 @@ class Learners:
         """Loss of each sample (B,): cross-entropy, or the variant's own."""
         if self._transition is not None:
             return rules.forward_corrected_loss(logits, labels, self._transition)
-        if self.here.config.legacy_plus and self._is_plus_phase(epoch):
+        if self.config.legacy_plus and self._is_plus_phase(epoch):
             return rules.double_softmax_loss(logits, labels)
         return cross_entropy(logits, labels)
 
@@ -179,7 +180,7 @@ class Learners:
         self, rows: Tensor, images: Tensor, labels: Tensor, losses: Tensor, predictions: Tensor, epoch: int
     ) -> Choice:
         """Who learns from what, by variant."""
-        config, keep_rate = self.here.config, float(self.keep_rates[epoch])
+        config, keep_rate = self.config, float(self.keep_rates[epoch])
         if self._is_plus_phase(epoch):
             early = self._steps < config.plus_gate_steps
             return rules.choose_exchanged_disagreement(
@@ -204,7 +205,7 @@ class Learners:
         """
         learns = [True] * len(self.networks)
         # Looked at only where it can happen: the answer must come back from the device.
-        if self.here.config.variant in ("coteaching_plus", "decoupling", "reweight"):
+        if self.config.variant in ("coteaching_plus", "decoupling", "reweight"):
             learns = (choice.weights != 0).any(dim=1).tolist()
         if not any(learns):
             return
@@ -217,26 +218,26 @@ class Learners:
                 optimizer.step()
 
     def _is_plus_phase(self, epoch: int) -> bool:
-        config = self.here.config
+        config = self.config
         return config.variant == "coteaching_plus" and epoch >= config.plus_start_epoch
 
     def _draw_meta_rows(self, judged: Tensor) -> Tensor:
         """A fresh batch of trusted samples for L2RW, none of them in the batch that it judges."""
-        here = self.here
-        draw = make_generator(here.seed, *self._stream, "meta", self._steps)
-        return draw_meta_batch(here.trusted_rows, here.labels, judged, here.config.batch_size, draw)
+        trusted = torch.from_numpy(np.flatnonzero(self.run.data.trusted_mask))
+        draw = make_generator(self.run.seed, *self._stream, "meta", self._steps)
+        return draw_meta_batch(trusted, self.run.labels, judged, self.config.batch_size, draw)
 
     def _meta_alignment(self, images: Tensor, labels: Tensor, meta_rows: Tensor) -> Tensor:
         """L2RW's <grad l_i, grad meta loss> of a batch against trusted samples: (B,)."""
-        here = self.here
-        identity = torch.eye(here.num_classes, device=here.device)
-        targets = identity[here.labels[meta_rows].to(here.device)]
+        run = self.run
+        identity = torch.eye(run.data.num_classes, device=run.device)
+        targets = identity[run.labels[meta_rows].to(run.device)]
         return rules.meta_alignment(
-            self.networks[0], images, identity[labels], here.inputs(meta_rows), targets
+            self.networks[0], images, identity[labels], self.inputs(meta_rows), targets
         )
 
     def _set_rates(self, epoch: int) -> None:
-        config, num_epochs = self.here.config, len(self.keep_rates)
+        config, num_epochs = self.config, len(self.keep_rates)
         for group in itertools.chain.from_iterable(one.param_groups for one in self._optimizers):
             group["lr"] = config.learning_rate_of(epoch, num_epochs)
             if config.optimizer == "adam":
@@ -245,13 +246,13 @@ class Learners:
     @torch.no_grad()
     def evaluate(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Loss and correctness of every network in evaluation mode: (G, n) each, on the CPU."""
-        here = self.here
+        run = self.run
         for network in self.networks:
             network.eval()
         losses, correct = [], []
-        for part in rows.split(here.store.scoring_batch):
-            images, labels = here.inputs(part), here.labels[part].to(here.device)
-            with autocast(here.config.precision, here.device):
+        for part in rows.split(run.rows.scoring_batch):
+            images, labels = self.inputs(part), run.labels[part].to(run.device)
+            with autocast(self.config.precision, run.device):
                 logits = [call(images)[1] for call in self._calls]
             losses.append(torch.stack([cross_entropy(one, labels) for one in logits]).cpu())
             correct.append(torch.stack([one.argmax(dim=1) == labels for one in logits]).cpu())
@@ -277,6 +278,17 @@ class Learners:
         for tracker, values in zip(self.trackers, state["trackers"], strict=True):
             tracker.load_state_dict(values)
         self._steps = state["steps"]
+
+
+def build_learner(run: Run, config: CoteachingConfig, *stream: int | str) -> nn.Module:
+    """A fresh network, initialised from the named stream."""
+    network = run.build_network(*stream, width=config.width)
+    if not config.dropout:
+        for part in network.modules():
+            if isinstance(part, nn.modules.dropout._DropoutNd):
+                part.p = 0.0
+    # Convolutions run about a quarter faster on channels-last tensors (conv3, one CPU thread).
+    return network.to(memory_format=torch.channels_last)
 
 
 def _make_optimizer(network: nn.Module, config: CoteachingConfig) -> torch.optim.Optimizer:
@@ -318,99 +330,85 @@ def train(
         EngineInputError: nothing to learn from, a network that cannot take these images, or ``reweight``
             without trusted samples.
     """
-    # Set-up, and what an interrupted run left.
-    data.require_labels()
-    here = surround(data, config, seed, device)
-    fingerprint = run_fingerprint("coteaching", config, seed, data, here.device)
-    state = load_state(checkpoint, fingerprint) or {"search": None, "train": None, "recorder": None}
+    run = Run(
+        "coteaching",
+        data,
+        config,
+        seed=seed,
+        device=device,
+        on_epoch=on_epoch,
+        checkpoint=checkpoint,
+        standardized=config.standardize,
+    )
+    if config.variant == "reweight" and not data.trusted_mask.any():
+        raise EngineInputError(
+            "variant 'reweight' learns its weights from trusted samples and there are none; "
+            "verify some labels first or use another variant."
+        )
     search = ScheduleSearch(
         config,
         split_rows(data, config, seed),
-        here.labeled_rows,
+        run.labeled,
         seed,
-        begin=lambda curve, rows, repeat: Learners(here, curve, rows, ("search", repeat)),
-        state=state["search"],
+        begin=lambda curve, rows, repeat: Learners(run, config, curve, rows, ("search", repeat)),
     )
-    recorder = Recorder(on_epoch, data.num_samples, search.total_epochs + len(config.stages) * config.epochs)
-    if state["recorder"] is not None:
-        recorder.load_state_dict(state["recorder"])
 
-    def save() -> None:
-        now = {"search": search.state, "train": state["train"], "recorder": recorder.state_dict()}
-        save_state(checkpoint, fingerprint, now)
+    # 1. Go on where an earlier run of the same work stopped.
+    state = run.resume(search.total_epochs + len(config.stages) * config.epochs)
+    if state is not None:
+        search.state = state["search"]
 
-    def save_final(
-        stage: int, epoch: int, learners: Learners, tally: Tally, transition: Tensor | None
-    ) -> None:
-        counts = {"stage": stage, "epoch": epoch, "transition": transition}
-        state["train"] = counts | {"learners": learners.state_dict(), "tally": tally.state_dict()}
-        save()
-
-    is_kept = checkpoint is not None
-
-    # 1. Find R(t).
-    schedule = search.run(recorder, save if is_kept else None)
+    # 2. Find R(t).
+    schedule = search.run(
+        run.recorder,
+        (lambda: run.save({"search": search.state, "train": None})) if run.keeps_checkpoints else None,
+    )
     search.forget_networks()
 
-    # 2. Train under it from scratch, on every labeled sample.
+    # 3. Train under it from scratch, on every labeled sample.
     learners, tally = _train_final(
-        here, schedule.keep_rates, recorder, save_final if is_kept else None, state["train"]
+        run, config, schedule.keep_rates, search.state, None if state is None else state["train"]
     )
 
-    # 3. Score every sample with both networks.
-    scores = [
-        score_pass(network, here.store, here.mean_std, views=config.views, precision=config.precision)
-        for network in learners.networks
-    ]
+    # 4. Score every sample with both networks.
+    scores = [run.score(network, views=config.views) for network in learners.networks]
     log_probs = [one.log_probs for one in scores]
     mean = np.asarray(np.mean([normalized_probs(one) for one in log_probs], axis=0, dtype=np.float32))
     probs = (mean / mean.sum(axis=1, keepdims=True)).astype(np.float32)
     margin = np.mean([test_time_margin(one, data.given_labels) for one in log_probs], axis=0)
-    return EngineResult(
+    warnings = _warnings(config, schedule, data.given_labels, probs)
+    return run.result(
         pred_probs=probs,
         trust_score=trust_from_evidence(margin, _area_under_margin(learners, data.labeled)),
         signals={
             name: np.where(data.labeled, values, np.float32("nan"))
             for name, values in tally.signals().items()
         },
-        signal_history=recorder.signal_history,
         # The two networks share no axes, so their features lie side by side.
         embeddings=np.concatenate([one.embeddings for one in scores], axis=1),
-        history=recorder.history,
-        provenance=Provenance(
-            engine="coteaching",
-            config=config.as_dict(),
-            seed=seed,
-            device=describe_device(here.device),
-            versions=versions(),
-            seconds=recorder.seconds,
-            peak_memory_bytes=peak_memory_bytes(here.device),
-            notes=_notes(here, schedule, learners)
-            | {"warnings": _warnings(config, schedule, data.given_labels, probs)},
-        ),
+        notes=_notes(run, config, schedule, learners) | {"warnings": warnings},
     )
 
 
-SaveFinal = Callable[[int, int, Learners, Tally, Tensor | None], None]
-"""(stage, epochs done in it, networks, counts, transition) -> a checkpoint of the run."""
-
-
 def _train_final(
-    here: Surroundings,
+    run: Run,
+    config: CoteachingConfig,
     keep_rates: NDArray[np.float64],
-    recorder: Recorder,
-    save: SaveFinal | None,
+    search: dict[str, Any],
     state: dict[str, Any] | None,
 ) -> tuple[Learners, Tally]:
     """The training whose networks judge, or what is left of it by ``state``; and what was counted meanwhile.
 
-    F-correction trains twice: a plain network that estimates T, then the corrected one.
+    F-correction trains twice: a plain network that estimates T, then the corrected one. ``search`` is the state of
+    the finished search, for checkpoints.
     """
-    config, rows = here.config, here.labeled_rows
+    rows = run.labeled
     first, transition = (state["stage"], state["transition"]) if state else (0, None)
     for stage in range(first, len(config.stages)):
-        learners = Learners(here, keep_rates, rows, ("train", stage), transition=transition, is_final=True)
-        tally, start = Tally(here.store.num_samples), 0
+        learners = Learners(
+            run, config, keep_rates, rows, ("train", stage), transition=transition, is_final=True
+        )
+        tally, start = Tally(run.data.num_samples), 0
         if state and stage == first:
             learners.load_state_dict(state["learners"])
             tally.load_state_dict(state["tally"])
@@ -425,116 +423,37 @@ def _train_final(
                 losses = {"train_loss": outcome.loss, "kept_loss": outcome.kept_loss}
             if epoch >= config.epochs - config.rank_epochs:
                 tally.count_ranks(rows.numpy(), learners.evaluate(rows)[0].numpy(), keep_rate)
-            recorder.epoch(
-                config.stages[stage],
+            run.epoch(
                 epoch,
-                config.epochs,
                 losses,
-                metrics | here.heldout_accuracy(learners.networks),
-                epoch_signals(outcome, (here.labels >= 0).numpy()),
-                save=save and partial(save, stage, epoch + 1, learners, tally, transition),
+                metrics | run.heldout_accuracy(*learners.networks),
+                epoch_signals(outcome, run.data.labeled),
+                stage=config.stages[stage],
+                state=partial(_kept, search, stage, epoch + 1, learners, tally, transition),
             )
         if config.stages[stage] == "estimate":
-            scores = score_pass(learners.networks[0], here.store, here.mean_std, precision=config.precision)
+            scores = run.score(learners.networks[0])
             transition = rules.estimate_transition(torch.from_numpy(scores.pred_probs)[rows])
     return learners, tally
 
 
-# --- set-up and result ------------------------------------------------------------------------------------
+def _kept(
+    search: dict[str, Any],
+    stage: int,
+    epoch: int,
+    learners: Learners,
+    tally: Tally,
+    transition: Tensor | None,
+) -> dict[str, Any]:
+    """What a checkpoint keeps of the final training after ``epoch`` epochs of a stage."""
+    counts = {"stage": stage, "epoch": epoch, "transition": transition}
+    return {
+        "search": search,
+        "train": counts | {"learners": learners.state_dict(), "tally": tally.state_dict()},
+    }
 
 
-@dataclass(frozen=True, eq=False)
-class Surroundings:
-    """What all trainings of one run share."""
-
-    config: CoteachingConfig
-    store: Rows
-    labels: Tensor
-    """(N,) int64 given labels, on the CPU."""
-    labeled_rows: Tensor
-    """int64 rows that have a label, rising."""
-    trusted_rows: Tensor
-    """int64 rows of trusted samples, for ``reweight``."""
-    num_classes: int
-    network: str
-    augment: str
-    mean_std: MeanStd | None
-    """None feeds images in [0, 1]."""
-    seed: int
-    evaluation: tuple[Rows, Tensor] | None = None
-
-    @property
-    def device(self) -> torch.device:
-        """Where training happens."""
-        return self.store.device
-
-    def inputs(self, rows: Tensor, moves: torch.Generator | None = None) -> Tensor:
-        """Images of ``rows`` as the networks take them; moved at random where a generator is given."""
-        store = self.store
-        images = store.batch(rows) if moves is None else store.moved(rows, self.augment, moves)
-        if self.mean_std is not None:
-            images = standardize(images, *self.mean_std)
-        return images.contiguous(memory_format=torch.channels_last) if images.dim() == 4 else images
-
-    def build(self, *stream: int | str) -> nn.Module:
-        """A fresh network, initialised from the named stream."""
-        with seeded_init(self.seed, *stream):
-            network = build_for_shape(
-                self.network,
-                self.store.shape,
-                self.num_classes,
-                weights=self.config.weights,
-                width=self.config.width,
-            )
-        if not self.config.dropout:
-            for part in network.modules():
-                if isinstance(part, nn.modules.dropout._DropoutNd):
-                    part.p = 0.0
-        # Convolutions run about a quarter faster on channels-last tensors (conv3, one CPU thread).
-        network = network.to(self.device)
-        return network.to(memory_format=torch.channels_last)
-
-    def heldout_accuracy(self, networks: list[nn.Module]) -> dict[str, float]:
-        """Mean accuracy of ``networks`` on the evaluation set; empty without one."""
-        if self.evaluation is None:
-            return {}
-        precision = self.config.precision
-        each = [
-            heldout_accuracy(one, *self.evaluation, self.mean_std, precision=precision) for one in networks
-        ]
-        return {"heldout_accuracy": float(np.mean(each))}
-
-
-def surround(data: TrainingData, config: CoteachingConfig, seed: int, device: str) -> Surroundings:
-    """Put the data where it is trained on, and settle what ``auto`` means.
-
-    Raises:
-        EngineInputError: ``reweight`` without trusted samples.
-    """
-    where = resolve_device(device)
-    store = open_rows(data.inputs, where, resident=config.resident)
-    if config.variant == "reweight" and not data.trusted_mask.any():
-        raise EngineInputError(
-            "variant 'reweight' learns its weights from trusted samples and there are none; "
-            "verify some labels first or use another variant."
-        )
-    evaluation = None
-    if data.evaluation is not None:
-        images = open_rows(data.evaluation.inputs, where, resident=config.resident)
-        evaluation = (images, torch.from_numpy(data.evaluation.labels.copy()))
-    return Surroundings(
-        config=config,
-        store=store,
-        labels=torch.from_numpy(data.given_labels.copy()),
-        labeled_rows=torch.from_numpy(np.flatnonzero(data.labeled)),
-        trusted_rows=torch.from_numpy(np.flatnonzero(data.trusted_mask)),
-        num_classes=data.num_classes,
-        network=resolve_for_shape(config.network, store.shape, num_samples=data.num_samples, device=where),
-        augment=store.resolve_augment(config.augment),
-        mean_std=store.mean_std() if config.standardize or data.features is not None else None,
-        seed=seed,
-        evaluation=evaluation,
-    )
+# --- the result -------------------------------------------------------------------------------------------
 
 
 def _area_under_margin(learners: Learners, labeled: NDArray[np.bool_]) -> NDArray[np.floating]:
@@ -546,15 +465,18 @@ def _area_under_margin(learners: Learners, labeled: NDArray[np.bool_]) -> NDArra
     return np.where(labeled, area, np.nan)
 
 
-def _notes(here: Surroundings, schedule: FoundSchedule, learners: Learners) -> dict[str, Any]:
+def _notes(run: Run, config: CoteachingConfig, schedule: FoundSchedule, learners: Learners) -> dict[str, Any]:
     """The trained R(t) beside Co-teaching's default, how it was found, and what was chosen on the way."""
-    config = here.config
-    notes: dict[str, Any] = {"network": here.network, "augment": here.augment, "variant": config.variant}
+    notes: dict[str, Any] = {
+        "network": run.network_name(),
+        "augment": learners.augment,
+        "variant": config.variant,
+    }
     if not config.is_scheduled:
         return notes
     rate = schedule.noise_rate
     if rate is None:
-        rate = estimate_noise_rate(learners.evaluate(here.labeled_rows)[0].mean(dim=0))
+        rate = estimate_noise_rate(learners.evaluate(run.labeled)[0].mean(dim=0))
     default = config.coteaching_curve(rate, np.arange(config.epochs, dtype=np.float64))
     return notes | {
         "keep_rates": [round(float(value), 6) for value in schedule.keep_rates],
@@ -582,14 +504,3 @@ def _warnings(
             "then: verify labels, and the search is judged by those."
         )
     return found
-
-
-SPEC = EngineSpec(
-    name="coteaching",
-    title="Co-teaching with S2E",
-    paper="https://arxiv.org/abs/1911.02377",
-    config_type=CoteachingConfig,
-    train=train,
-    signals=SIGNALS,
-    uses_trusted=True,
-)

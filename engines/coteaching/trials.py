@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from engines.contract import TrainingData
@@ -35,6 +36,11 @@ MAX_HELDOUT_ROWS = 5_000
 
 LEAST_MEASURED_KEEP_RATE = 0.25
 """Dropping more than three quarters was never measured to be harmless."""
+
+CONCENTRATED = 0.6
+"""Share of a class's differing predictions on one other class from which errors look like flips of pairs."""
+MIN_DIFFERING = 20
+"""Differing predictions that a class needs to be looked at."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +112,8 @@ Begin = Callable[[FloatArray, Tensor, int], Training]
 
 
 class ScheduleSearch:
-    """One search. ``state`` is plain values and tensors, saved with ``save`` after every epoch.
+    """One search. ``state`` is plain values and tensors, saved with ``save`` after every epoch; given to a fresh
+    search it goes on from there.
 
     Args:
         config: how to search.
@@ -114,7 +121,6 @@ class ScheduleSearch:
         labeled: int64, all rows with a label: what the warm-up trains on where there is no search.
         seed: of the draws.
         begin: starts a training.
-        state: ``ScheduleSearch.state`` of an interrupted run, or None.
     """
 
     def __init__(
@@ -124,13 +130,12 @@ class ScheduleSearch:
         labeled: Tensor,
         seed: int,
         begin: Begin,
-        state: dict[str, Any] | None,
     ) -> None:
         self._config, self._split, self._labeled, self._seed = config, split, labeled, seed
         self._begin = begin
         self._recorder: Recorder
         self._save: Callable[[], None] | None
-        self.state: dict[str, Any] = state or {
+        self.state: dict[str, Any] = {
             "warmups": {},
             "noise_rate": None,
             "trials": [],
@@ -213,8 +218,6 @@ class ScheduleSearch:
             samples=config.search_samples,
             seed=derive_seed(self._seed, "search", "draws"),
             step_size=config.step_size,
-            elite=config.legacy_elite,
-            legacy_newton=config.legacy_newton,
         )
         # 4. The best ever seen; among equals the one that drops most.
         return self._choose(anchors.trials, result, noise_rate)
@@ -363,3 +366,22 @@ def estimate_noise_rate(losses: Tensor) -> float:
     """Share of samples that a two-Gaussian split of their losses (N,) calls wrong, in [0, 0.99]."""
     clean = gmm_small_loss_probability(losses.double())
     return min(float(np.mean(clean < 0.5)), 0.99)
+
+
+def concentrated_share(given: NDArray[np.int64], probs: NDArray[np.float32]) -> float:
+    """Share of the judged classes whose differing predictions fall on one other class; 0 where none is judged.
+
+    Args:
+        given: (N,) int, -1 unlabeled.
+        probs: (N, K) float, K > 2; two classes have only one other and say nothing.
+    """
+    if probs.shape[1] < 3:
+        return 0.0
+    predicted = probs.argmax(axis=1)
+    differing = (given >= 0) & (predicted != given)
+    counts = np.zeros((probs.shape[1], probs.shape[1]), dtype=np.int64)
+    np.add.at(counts, (given[differing], predicted[differing]), 1)
+    judged = counts[counts.sum(axis=1) >= MIN_DIFFERING]
+    if not len(judged):
+        return 0.0
+    return float(np.mean(judged.max(axis=1) >= CONCENTRATED * judged.sum(axis=1)))

@@ -35,11 +35,8 @@ from torch import Tensor, nn
 
 from engines.contract import (
     Checkpoint,
-    EngineInputError,
     EngineResult,
-    EngineSpec,
     OnEpoch,
-    SignalSpec,
     TrainingData,
 )
 from engines.shared.config import (
@@ -61,6 +58,7 @@ from engines.shared.scoring import (
     test_time_margin,
     trust_from_evidence,
 )
+from engines.shared.selection import deal_by_class
 
 EPOCHS_ON_FEATURES = 5
 """``for_features`` divides the epochs by this: a head memorises wrong labels of good features within 30 epochs
@@ -218,7 +216,7 @@ class _Training:
 
     def __init__(self, run: Run, config: CrossEntropyConfig) -> None:
         self.run, self.config = run, config
-        self.fold_of = stratified_folds(run.data.given_labels, config.folds, run.seed)
+        self.fold_of = deal_by_class(run.data.given_labels, config.folds, seed=run.seed, name="folds")
         self.augment = run.rows.resolve_augment(config.augment)
         self.tracker = MarginTracker(run.data.num_samples, run.device)
 
@@ -306,24 +304,6 @@ class _Votes:
             self.embeddings = state["embeddings"].numpy()
 
 
-def stratified_folds(given_labels: NDArray[np.int64], folds: int, seed: int) -> NDArray[np.int64]:
-    """Fold of each sample, 0..folds-1 in equal shares of every class; -1 where unlabeled: (N,) -> (N,).
-
-    With one fold everything labeled is in fold 0 and nothing is left out.
-
-    Raises:
-        EngineInputError: there are more folds than labeled samples.
-    """
-    labeled = np.flatnonzero(given_labels >= 0)
-    if folds > len(labeled):
-        raise EngineInputError(f"folds is {folds} but only {len(labeled)} samples are labeled.")
-    fold_of = np.full(len(given_labels), -1, dtype=np.int64)
-    shuffled = labeled[torch.randperm(len(labeled), generator=make_generator(seed, "folds")).numpy()]
-    by_class = shuffled[np.argsort(given_labels[shuffled], kind="stable")]
-    fold_of[by_class] = np.arange(len(by_class)) % folds
-    return fold_of
-
-
 def _result(run: Run, config: CrossEntropyConfig, training: _Training, votes: _Votes) -> EngineResult:
     data, log_probs = run.data, votes.log_probs()
     margin = test_time_margin(log_probs, data.given_labels)
@@ -341,31 +321,3 @@ def _result(run: Run, config: CrossEntropyConfig, training: _Training, votes: _V
         notes={"network": run.network_name(), "augment": training.augment},
         is_out_of_sample=out_of_sample,
     )
-
-
-SPEC = EngineSpec(
-    name="cross_entropy",
-    title="Plain cross-entropy",
-    paper="https://arxiv.org/abs/2001.10528",
-    config_type=CrossEntropyConfig,
-    train=train,
-    signals={
-        "loss": SignalSpec(
-            title="Loss on the given label",
-            meaning=(
-                "How surprised the trained network is by the given label; it fades when the network "
-                "memorises, and a hard image has a high loss with a right label too."
-            ),
-            high_means="suspect",
-        ),
-        "margin": SignalSpec(
-            title="Area under the margin",
-            meaning=(
-                "How far the given class led the best other class on average over training; it does not tell "
-                "a wrong label from an image that no class fits."
-            ),
-            high_means="clean",
-        ),
-    },
-    uses_trusted=False,
-)

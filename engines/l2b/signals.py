@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from engines.contract import SignalSpec
 from engines.l2b.weights import Weights, visit_trust, weight_share
 from engines.meta.directional import directional_derivative, logits_jvp, meta_gradient, one_hot
 from engines.meta.meta_set import split_halves
@@ -29,64 +28,6 @@ COLUMNS = ("alpha", "beta", "share", "alpha_signed", "harmful", "visit_trust")
 
 HISTORY = ("alpha", "beta")
 
-SIGNALS = {
-    "alpha": SignalSpec(
-        title="L2B weight of the given label α",
-        meaning=(
-            "How much the believed samples gained from this given label late in training (1 = ordinary); low "
-            "for learned labels, right or wrong, so it tells hard from easy rather than wrong from right."
-        ),
-        high_means="neither",
-        published_high_means="clean",
-    ),
-    "beta": SignalSpec(
-        title="L2B weight of the pseudo-label β",
-        meaning=(
-            "How much the believed samples gained from the network's own label for this image; near 0 for "
-            "all images that are already learned."
-        ),
-        high_means="neither",
-        published_high_means="suspect",
-    ),
-    "share": SignalSpec(
-        title="L2B share α / (α + β)",
-        meaning=(
-            "Whether the given label helped more than the network's own; exactly one half, and saying "
-            "nothing, where the two are the same label."
-        ),
-        high_means="clean",
-    ),
-    "alpha_signed": SignalSpec(
-        title="L2B signed α",
-        meaning=(
-            "Gain of the believed samples before negative values are cut off; a negative label did harm, but "
-            "the size mostly says how hard the image is."
-        ),
-        high_means="clean",
-    ),
-    "harmful": SignalSpec(
-        title="L2B share of harmful visits",
-        meaning="How often late in training the given label pulled against the believed samples.",
-        high_means="suspect",
-    ),
-    "visit_trust": SignalSpec(
-        title="L2B trust of visits",
-        meaning=(
-            "Mean over late visits of 1 where network and given label agree and help, else the share of the "
-            "given label; it follows what the network predicts."
-        ),
-        high_means="clean",
-    ),
-    "alpha_residual": SignalSpec(
-        title="L2B residual α",
-        meaning=(
-            "Pull of the given label along what the believed samples want, per unit of error, after "
-            "training; it finds systematic mix-ups of classes well and scattered human errors hardly."
-        ),
-        high_means="clean",
-    ),
-}
-"""Every published signal, in the order of ``COLUMNS`` and then the final pass."""
 
 MIN_RESIDUAL = 1e-4
 """Smallest 1 - p(given) to divide by."""

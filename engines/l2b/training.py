@@ -35,9 +35,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
-from engines.contract import Checkpoint, EngineResult, EngineSpec, OnEpoch, TrainingData
+from engines.contract import Checkpoint, EngineResult, OnEpoch, TrainingData
+from engines.l2b import SPEC
 from engines.l2b.config import L2BConfig, l2b_learning_rate
-from engines.l2b.signals import SIGNALS, WeightTracker, residual_alpha
+from engines.l2b.signals import WeightTracker, residual_alpha
 from engines.l2b.step import MetaForward, meta_forward
 from engines.l2b.weights import (
     META_VARIANTS,
@@ -307,7 +308,7 @@ class _Training:
         return run.result(
             pred_probs=scores.pred_probs,
             trust_score=trust_from_evidence(margin, over_training),
-            signals={name: signals[name] for name in SIGNALS},
+            signals={name: signals[name] for name in SPEC.signals},
             embeddings=scores.embeddings,
             notes=notes,
         )
@@ -331,14 +332,3 @@ def _given_log_probs(log_probs: NDArray[np.float32], labels: NDArray[np.int64]) 
     """log p of the given label, NaN where unlabeled: (N, K), (N,) -> (N,)."""
     given = np.take_along_axis(log_probs, np.maximum(labels, 0)[:, None], axis=1)[:, 0]
     return np.where(labels >= 0, given.astype(np.float64), np.nan)
-
-
-SPEC = EngineSpec(
-    name="l2b",
-    title="L2B, Learning to Bootstrap",
-    paper="https://arxiv.org/abs/2202.04291",
-    config_type=L2BConfig,
-    train=train,
-    signals=SIGNALS,
-    uses_trusted=True,
-)

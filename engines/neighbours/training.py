@@ -18,11 +18,9 @@ from engines.contract import (
     Checkpoint,
     EngineInputError,
     EngineResult,
-    EngineSpec,
     EpochRecord,
     OnEpoch,
     Provenance,
-    SignalSpec,
     TrainingData,
 )
 from engines.neighbours.search import nearest, unit_rows
@@ -140,24 +138,3 @@ def _mean_over_views(features: NDArray[np.floating]) -> NDArray[np.float32]:
         part = features[start : start + ROWS_AT_ONCE]
         found[start : start + ROWS_AT_ONCE] = part.mean(axis=1, dtype=np.float32)
     return found
-
-
-SPEC = EngineSpec(
-    name="neighbours",
-    title="Neighbours",
-    paper="https://arxiv.org/abs/2408.14358",
-    config_type=NeighboursConfig,
-    train=train,
-    signals={
-        "agreement": SignalSpec(
-            title="Agreement of the neighbours",
-            meaning=(
-                "Share of the votes that the given label gets from the samples that look most alike; it is low too "
-                "for a rare kind of image whose label is right."
-            ),
-            high_means="clean",
-        ),
-    },
-    uses_trusted=False,
-    needs_features=True,
-)

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from engines.contract import EngineInputError
-from engines.networks.small import TrunkAndHead, build_network, resolve_network
+from engines.networks.small import TrunkAndHead, build_network, choose_network
 
 HEADS = ("mlp", "linear")
 """``network`` on features: one hidden layer of ReLU units, or none."""
@@ -56,10 +56,8 @@ def build_for_shape(
     )
 
 
-def resolve_for_shape(
-    name: str, shape: tuple[int, ...], *, num_samples: int, device: torch.device | str
-) -> str:
-    """What ``name`` means for samples of ``shape``: ``"auto"`` is ``"mlp"`` on features.
+def resolve_for_shape(name: str, shape: tuple[int, ...], *, device: torch.device | str) -> str:
+    """What ``name`` means for samples of ``shape``: ``"auto"`` is ``"mlp"`` on features, else ``choose_network``.
 
     Raises:
         EngineInputError: ``name`` is a network of images and these are features.
@@ -71,6 +69,4 @@ def resolve_for_shape(
             )
         return "mlp" if name == "auto" else name
     channels, height, width = shape
-    return resolve_network(
-        name, channels=channels, image_size=(height, width), num_samples=num_samples, device=device
-    )
+    return choose_network(channels, (height, width), device) if name == "auto" else name

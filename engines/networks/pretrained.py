@@ -60,11 +60,6 @@ class Backbone(nn.Module):
         return features
 
 
-def is_pretrained(name: str) -> bool:
-    """Whether a network's name leads through this door."""
-    return name.startswith(DOORS)
-
-
 def input_config(name: str, side: int | None = None) -> InputConfig:
     """How ``name`` wants its images, ``side`` px large where one is given. Builds no network.
 

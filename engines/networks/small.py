@@ -322,7 +322,7 @@ def _channels_last(network: nn.Module) -> nn.Module:
     return network.to(memory_format=torch.channels_last)
 
 
-def choose_network(channels: int, image_size: ImageSize, num_samples: int, device: torch.device | str) -> str:
+def choose_network(channels: int, image_size: ImageSize, device: torch.device | str) -> str:
     """What ``network="auto"`` means: what this device can train on these images in reasonable time.
 
     On the CPU conv3 below 24 px (conv4 finds no more there) and conv4 above; on CUDA conv4 for grey images up to
@@ -330,16 +330,8 @@ def choose_network(channels: int, image_size: ImageSize, num_samples: int, devic
 
     Measured on one CPU thread (benchmarks/results/cpu_networks.json and detection.md).
     """
-    del num_samples
     if torch.device(device).type != "cuda":
         return "conv4" if min(image_size) >= STRIDED_FROM else "conv3"
     if max(image_size) > 64:
         return f"{TORCHVISION}resnet18"
     return "conv4" if channels == 1 and max(image_size) <= 32 else "preact_resnet18"
-
-
-def resolve_network(
-    name: str, *, channels: int, image_size: ImageSize, num_samples: int, device: torch.device | str
-) -> str:
-    """``name``, or the choice of ``choose_network`` where it is ``"auto"``."""
-    return choose_network(channels, image_size, num_samples, device) if name == "auto" else name

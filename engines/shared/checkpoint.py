@@ -1,4 +1,4 @@
-"""A run's state between epochs: as bytes, in memory, and recognised as belonging to this run."""
+"""A run's state between epochs: as bytes, and recognised as belonging to this run."""
 
 from __future__ import annotations
 
@@ -47,23 +47,6 @@ def deserialize_state(data: bytes) -> dict[str, Any]:
     return state
 
 
-class MemoryCheckpoint:
-    """Keeps the last state in memory, serialized, so that training on does not change it."""
-
-    def __init__(self) -> None:
-        self.data: bytes | None = None
-        self.num_saves = 0
-
-    def load(self) -> dict[str, Any] | None:
-        """The last saved state, or None."""
-        return None if self.data is None else deserialize_state(self.data)
-
-    def save(self, state: dict[str, Any]) -> None:
-        """Keep ``state``."""
-        self.data = serialize_state(state)
-        self.num_saves += 1
-
-
 def run_fingerprint(
     engine: str, config: LoopConfig, seed: int, data: TrainingData, device: torch.device
 ) -> str:
@@ -76,7 +59,7 @@ def run_fingerprint(
     digest = hashlib.blake2b(digest_size=16)
     inputs = data.inputs
     shape = inputs.shape[2:] if inputs.ndim == 3 else inputs.shape[1:]
-    network = resolve_for_shape(config.network, shape, num_samples=len(inputs), device=device)
+    network = resolve_for_shape(config.network, shape, device=device)
     digest.update(json.dumps([engine, config.as_dict(), network, seed], sort_keys=True).encode())
     digest.update(repr((inputs.shape, data.num_classes)).encode())
     digest.update(data.given_labels.tobytes())

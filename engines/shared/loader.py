@@ -90,8 +90,8 @@ class ImageStore:
         return self.raw(index).float().div_(255.0)
 
     def resolve_augment(self, kind: str) -> str:
-        """What ``"auto"`` means for these images."""
-        return resolve_augment(kind, self.channels, self.image_size)
+        """What ``"auto"`` means: ``"crop_flip"`` for RGB, ``"shift"`` for grey (digits and scans have a side)."""
+        return kind if kind != "auto" else "crop_flip" if self.channels == 3 else "shift"
 
     def moved(self, index: Tensor, kind: str, generator: torch.Generator) -> Tensor:
         """``batch`` with each image moved by its own random amount."""
@@ -142,14 +142,6 @@ def standardize(images: Tensor, mean: Tensor, std: Tensor) -> Tensor:
         return (images - mean) / std
     scaled = (images - mean[:, None, None]) / std[:, None, None]
     return scaled.contiguous(memory_format=torch.channels_last)
-
-
-def resolve_augment(kind: str, channels: int, image_size: tuple[int, int]) -> str:
-    """What ``"auto"`` means: ``"crop_flip"`` for RGB, ``"shift"`` for grey (digits and scans have a side)."""
-    del image_size
-    if kind != "auto":
-        return kind
-    return "crop_flip" if channels == 3 else "shift"
 
 
 def shift_size(image_size: tuple[int, int]) -> int:

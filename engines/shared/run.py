@@ -83,21 +83,23 @@ class Run:
 
     def network_name(self) -> str:
         """The network of the config; ``"auto"`` is what suits these rows and this device."""
-        return resolve_for_shape(
-            self._config.network, self.rows.shape, num_samples=len(self.rows), device=self.device
-        )
+        return resolve_for_shape(self._config.network, self.rows.shape, device=self.device)
 
-    def build_network(self, *stream: int | str) -> nn.Module:
+    def build_network(self, *stream: int | str, width: int | None = None) -> nn.Module:
         """A fresh network of the config on the device, initialised from the named stream."""
         with seeded_init(self.seed, *stream):
             network = build_for_shape(
-                self.network_name(), self.rows.shape, self.data.num_classes, weights=self._config.weights
+                self.network_name(),
+                self.rows.shape,
+                self.data.num_classes,
+                weights=self._config.weights,
+                width=width,
             )
         return network.to(self.device)
 
-    def inputs(self, index: Tensor, augment: str, moves: torch.Generator) -> Tensor:
-        """Rows at ``index`` (B,) as the networks see them, moved at random: (B, *shape)."""
-        rows = self.rows.moved(index, augment, moves)
+    def inputs(self, index: Tensor, augment: str = "none", moves: torch.Generator | None = None) -> Tensor:
+        """Rows at ``index`` (B,) as the networks see them, moved at random by ``moves``: (B, *shape)."""
+        rows = self.rows.batch(index) if moves is None else self.rows.moved(index, augment, moves)
         return rows if self.mean_std is None else standardize(rows, *self.mean_std)
 
     def score(self, network: nn.Module, *, views: int = 1, index: Tensor | None = None) -> Scores:

@@ -1,4 +1,4 @@
-"""Which samples of a batch have the smallest losses, and how likely a loss is one of a clean sample.
+"""Samples of small loss, how likely a loss is one of a clean sample, and labels dealt out by class.
 
 Ties go to the earlier sample, so that equal losses never make a run depend on how the device sorts.
 """
@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from torch import Tensor
+
+from engines.contract import EngineInputError
+from engines.shared.device import make_generator
 
 MIXTURE_SAMPLE = 100_000
 """Losses that the mixture is fitted on at most; the posterior is computed for all."""
@@ -72,3 +75,25 @@ def gmm_small_loss_probability(
         mixture.fit(scaled[::step])
     posterior[known] = mixture.predict_proba(scaled)[:, int(np.argmin(mixture.means_[:, 0]))]
     return posterior
+
+
+def deal_by_class(given_labels: NDArray[np.int64], parts: int, *, seed: int, name: str) -> NDArray[np.int64]:
+    """Part of each sample, 0..parts-1 in equal shares of every class; -1 where unlabeled: (N,) -> (N,).
+
+    Args:
+        given_labels: (N,) int, -1 unlabeled.
+        parts: at least 1; with 1 every labeled sample is in part 0.
+        seed: of the run.
+        name: the config's field of ``parts``; it names the random stream.
+
+    Raises:
+        EngineInputError: there are more parts than labeled samples.
+    """
+    labeled = np.flatnonzero(given_labels >= 0)
+    if parts > len(labeled):
+        raise EngineInputError(f"{name} is {parts} but only {len(labeled)} samples are labeled.")
+    part_of = np.full(len(given_labels), -1, dtype=np.int64)
+    shuffled = labeled[torch.randperm(len(labeled), generator=make_generator(seed, name)).numpy()]
+    by_class = shuffled[np.argsort(given_labels[shuffled], kind="stable")]
+    part_of[by_class] = np.arange(len(by_class)) % parts
+    return part_of

@@ -44,8 +44,6 @@ class UMNConfig(LoopConfig):
     """Weight of the label term against the generative terms [assumption: the paper has none, so 1]."""
     elbo_scale: str = "pixels"
     """``"sum"`` (paper): nats of the whole image; ``"pixels"``: nats a pixel, so that λ_y suits any size."""
-    kl_warmup_epochs: int = 0
-    """Epochs over which everything but the reconstruction grows to full weight in the generative loss."""
     latent_a: int | None = None
     """d_a, size of the lower latent; None: 256 for ``umn13`` (published), else 50 [assumption]."""
     latent_b: int = 50
@@ -76,13 +74,8 @@ class UMNConfig(LoopConfig):
     """γ, decay of the guider; None: an average over about 1.5 epochs, 0.9 to 0.999 (the paper has none)."""
     epsilon_floor: float = 1e-2
     """ε is raised to this before its weight is taken (f = 6.8 at 10 classes); it is 0 at the first step."""
-    allow_negative_weight: bool = False
-    """Let f(ε) be negative for ε above (K-1)/K; this pushes the network away from the given label."""
-    epsilon_pass: str = "train"
-    """The learner's probability in ε during training: ``"train"`` (the step's own forward at the posterior
-    mean) or ``"deterministic"`` (one more forward without dropout and noise)."""
     epsilon_aggregate: str = "ema"
-    """The reported ε: ``"ema"`` over epochs (decay 0.9), ``"final"`` (paper), ``"first_third"``, ``"max"``."""
+    """The reported ε: ``"ema"`` over epochs (decay 0.9) or ``"final"`` (paper)."""
 
     consistency_weight: float | None = None
     """Weight of the squared distance between learner and guider: λ_c, on unlabeled samples and summed over
@@ -101,7 +94,7 @@ class UMNConfig(LoopConfig):
         found = [
             *super().problems(),
             *at_least(self, 1, "rotations", "latent_b", "upper_hidden", "width", "y_chunk"),
-            *at_least(self, 0, "lambda_y", "kl_warmup_epochs"),
+            *at_least(self, 0, "lambda_y"),
             *within(self, 1e-6, 0.5, "epsilon_floor"),
             *within(self, 0, 1, "ramp_share", "adam_beta2"),
             *one_of(self, "method", METHODS),
@@ -109,8 +102,7 @@ class UMNConfig(LoopConfig):
             *one_of(self, "elbo_scale", ("sum", "pixels")),
             *one_of(self, "classifier_input", ("auto", "z_a", "trunk")),
             *one_of(self, "reconstruction", ("auto", "bernoulli", "gaussian")),
-            *one_of(self, "epsilon_pass", ("train", "deterministic")),
-            *one_of(self, "epsilon_aggregate", ("ema", "final", "first_third", "max")),
+            *one_of(self, "epsilon_aggregate", ("ema", "final")),
         ]
         if not self.reconstruction_variance > 0:
             found.append(f"reconstruction_variance is {self.reconstruction_variance}, it must be above 0")

@@ -22,9 +22,6 @@ LOG_TWO_PI = math.log(2 * math.pi)
 LOG_VARIANCE_RANGE = (-8.0, 8.0)
 """Log-variances of every Gaussian are clipped to this; outside it exp() and its gradient are useless."""
 
-EPSILON_CEILING = 1.0 - 1e-6
-"""Highest ε when weights below zero are allowed."""
-
 
 def gaussian_entropy(log_variance: Tensor) -> Tensor:
     """Entropy of a diagonal Gaussian (U4): E_q[-log q(z_a | x)]; (..., d) -> (...)."""
@@ -93,12 +90,12 @@ def uncertainty(guider_probs: Tensor, learner_probs: Tensor, labels: Tensor) -> 
     return torch.where(labels < 0, torch.zeros_like(gap[:, 0]), gap[:, 0])
 
 
-def clamp_uncertainty(epsilon: Tensor, num_classes: int, *, floor: float, allow_negative: bool) -> Tensor:
-    """ε clipped so that its weight stays finite (U12), and at least zero unless ``allow_negative``.
+def clamp_uncertainty(epsilon: Tensor, num_classes: int, *, floor: float) -> Tensor:
+    """ε clipped so that its weight stays finite (U12) and at least zero.
 
     The paper has no clamp, but ε is exactly 0 at the first step, where guider and learner are equal.
     """
-    ceiling = EPSILON_CEILING if allow_negative else (num_classes - 1) / num_classes
+    ceiling = (num_classes - 1) / num_classes
     return epsilon.clamp(min(floor, ceiling), ceiling)
 
 

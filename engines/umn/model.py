@@ -285,7 +285,7 @@ class Member:
         batch = Batch(rows, labels.to(bench.device), num_labeled, bench.moved(rows, draws))
         with autocast(config.precision, bench.device):
             if config.method in GENERATIVE:
-                loss, terms = self._generative_loss(batch, epoch, draws)
+                loss, terms = self._generative_loss(batch, draws)
             else:
                 loss, terms = self._classifier_loss(batch, epoch, draws)
         self.optimizer.zero_grad(set_to_none=True)
@@ -302,14 +302,13 @@ class Member:
             return guider_decay(self.step, min(self.gamma, MEAN_TEACHER_RAMP_DECAY))
         return guider_decay(self.step, self.gamma)
 
-    def _generative_loss(self, batch: Batch, epoch: int, draws: Draws) -> tuple[Tensor, dict[str, Tensor]]:
+    def _generative_loss(self, batch: Batch, draws: Draws) -> tuple[Tensor, dict[str, Tensor]]:
         """U10 for one batch."""
         bench, config = self.bench, self.bench.config
         recognizer, generator = self.model.recognizer, self.model.generator
         assert generator is not None
         # 1. Encode, draw z_a, classify the draw; the exact sum over classes; reconstruct.
         encoding = recognizer.encode(bench.network_input(batch.images, draws.noise))
-        warmth = 1.0 if not config.kl_warmup_epochs else min(1.0, (epoch + 1) / config.kl_warmup_epochs)
         terms, log_probs = generative_terms(
             recognizer,
             generator,
@@ -321,14 +320,14 @@ class Member:
             y_chunk=config.y_chunk,
         )
         rest = terms["posterior_entropy"] + terms["class_sum"] - terms["class_kl"]
-        generative = -(terms["reconstruction"] + warmth * rest)
+        generative = -(terms["reconstruction"] + rest)
 
         # 2. Guider and learner at the posterior mean; ε and its weight, without gradient.
         learner = recognizer.classify(encoding, encoding.mean).float().softmax(1)
         guider = self._guider_probs(batch, draws)
         front = slice(0, batch.num_labeled)
         labels = batch.labels[front]
-        epsilon = uncertainty(guider[front], self._epsilon_learner(batch, learner)[front], labels)
+        epsilon = uncertainty(guider[front], learner[front], labels)
         weight = self._weight(epsilon)
 
         # 3. The loss: mean over the whole batch, the label term from its labeled rows only.
@@ -355,10 +354,9 @@ class Member:
         if config.method == "m_vae":
             assert config.known_noise_rate is not None
             epsilon = torch.full_like(epsilon, config.known_noise_rate)
-        clamped = clamp_uncertainty(
-            epsilon, num_classes, floor=config.epsilon_floor, allow_negative=config.allow_negative_weight
+        return uncertainty_weight(
+            clamp_uncertainty(epsilon, num_classes, floor=config.epsilon_floor), num_classes
         )
-        return uncertainty_weight(clamped, num_classes)
 
     @torch.no_grad()
     def _guider_probs(self, batch: Batch, draws: Draws) -> Tensor:
@@ -369,18 +367,6 @@ class Member:
         if bench.augment != "none":
             images = bench.moved(rows, draws)
         _, logits = self.guider.module(bench.network_input(images, draws.noise))
-        return logits.float().softmax(1)
-
-    @torch.no_grad()
-    def _epsilon_learner(self, batch: Batch, learner: Tensor) -> Tensor:
-        """The learner's side of ε: this step's forward, or one without dropout and noise."""
-        if self.bench.config.epsilon_pass == "train":
-            return learner.detach()
-        bench, recognizer = self.bench, self.model.recognizer
-        (images,) = bench.run.rows.views(batch.rows[: batch.num_labeled], 1, bench.run.mean_std)
-        recognizer.eval()
-        _, logits = recognizer(images)
-        recognizer.train()
         return logits.float().softmax(1)
 
     def _classifier_loss(self, batch: Batch, epoch: int, draws: Draws) -> tuple[Tensor, dict[str, Tensor]]:

@@ -40,19 +40,17 @@ from torch import nn
 
 from engines.contract import (
     Checkpoint,
-    EngineInputError,
     EngineResult,
-    EngineSpec,
     OnEpoch,
-    SignalSpec,
     TrainingData,
 )
-from engines.shared.device import make_generator, memory_errors_explained
+from engines.shared.device import memory_errors_explained
 from engines.shared.run import Run
 from engines.shared.scoring import MarginTracker, normalized_probs, test_time_margin, trust_from_evidence
+from engines.shared.selection import deal_by_class
 from engines.umn.config import GUIDER_ALONE, UMNConfig
 from engines.umn.model import Bench, Member
-from engines.umn.signals import EpsilonTracker, identify
+from engines.umn.signals import EpsilonTracker
 
 
 @memory_errors_explained()
@@ -82,7 +80,7 @@ def train(
         standardized=config.standardized,
     )
     bench = Bench(run, config)
-    hidden_in = hidden_rotation(data.given_labels, config.rotations, seed)
+    hidden_in = deal_by_class(data.given_labels, config.rotations, seed=seed, name="rotations")
     members = [Member(bench, r, (hidden_in == r) & (config.rotations > 1)) for r in range(config.rotations)]
     training = _Training(bench, members, hidden_in)
 
@@ -122,7 +120,7 @@ class _Training:
     def __init__(self, bench: Bench, members: list[Member], hidden_in: NDArray[np.int64]) -> None:
         self.bench, self.members, self.hidden_in = bench, members, hidden_in
         num_samples = bench.data.num_samples
-        self.epsilon = EpsilonTracker(num_samples, bench.config.epochs)
+        self.epsilon = EpsilonTracker(num_samples)
         self.margin = MarginTracker(num_samples)
 
     def judged_rows(self, member: Member) -> torch.Tensor:
@@ -175,24 +173,6 @@ def _networks(member: Member) -> tuple[nn.Module, nn.Module]:
     return member.guider.module, member.recognizer
 
 
-def hidden_rotation(given_labels: NDArray[np.int64], rotations: int, seed: int) -> NDArray[np.int64]:
-    """Which rotation hides (and judges) each label: 0..rotations-1 in equal shares of every class.
-
-    (N,) -> (N,), -1 where unlabeled. A class with at least two labels keeps one in every rotation.
-
-    Raises:
-        EngineInputError: there are more rotations than labeled samples.
-    """
-    labeled = np.flatnonzero(given_labels >= 0)
-    if rotations > len(labeled):
-        raise EngineInputError(f"rotations is {rotations} but only {len(labeled)} samples are labeled.")
-    rotation = np.full(len(given_labels), -1, dtype=np.int64)
-    order = torch.randperm(len(labeled), generator=make_generator(seed, "rotations")).numpy()
-    by_class = labeled[order][np.argsort(given_labels[labeled[order]], kind="stable")]
-    rotation[by_class] = np.arange(len(by_class)) % rotations
-    return rotation
-
-
 class _Verdict(NamedTuple):
     """Final passes over all samples: rows of the model that judges the sample, all models where unlabeled."""
 
@@ -226,8 +206,6 @@ def _result(training: _Training) -> EngineResult:
     judges = (verdict.guider,) if config.method in GUIDER_ALONE else (verdict.guider, verdict.learner)
     margins = [test_time_margin(log_probs, data.given_labels) for log_probs in judges]
     signals = _signals(training, verdict)
-    final = training.epsilon.aggregate("final")
-    flagged = {rule: int(mask.sum()) for rule, mask in identify(signals, final).items()}
     return bench.run.result(
         pred_probs=normalized_probs(_prediction(config, verdict.guider, verdict.learner)),
         trust_score=trust_from_evidence(*margins, training.margin.margin()),
@@ -239,7 +217,6 @@ def _result(training: _Training) -> EngineResult:
             "gamma": training.members[0].gamma,
             "labeled_per_batch": training.members[0].num_labeled,
             "unlabeled_per_batch": training.members[0].num_unlabeled,
-            "flagged_by_rule": flagged,
             "classes_unseen_where_judged": _unseen_classes(training),
         },
         is_out_of_sample=config.rotations > 1,
@@ -282,49 +259,3 @@ def _unseen_classes(training: _Training) -> list[int]:
 
 def _mean(rows: list[dict[str, float]]) -> dict[str, float]:
     return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
-
-
-SPEC = EngineSpec(
-    name="umn",
-    title="Uncertainty Mining Net",
-    paper="Is the Label Trustful: Training Better Deep Learning Model via Uncertainty Mining Net",
-    config_type=UMNConfig,
-    train=train,
-    signals={
-        "epsilon": SignalSpec(
-            title="UMN uncertainty ε",
-            meaning=(
-                "How far the network and its moving average differ on the given label; it says that the "
-                "opinion still moves, not which way, and is near 0 for a label that both firmly reject."
-            ),
-            high_means="neither",
-            published_high_means="suspect",
-        ),
-        "guider_probability": SignalSpec(
-            title="UMN guider's probability of the given label",
-            meaning=(
-                "What the slow network, trained without this label, gives to it; a hard image has a low one "
-                "with a right label too."
-            ),
-            high_means="clean",
-        ),
-        "learner_probability": SignalSpec(
-            title="UMN learner's probability of the given label",
-            meaning=(
-                "What the fast network, trained without this label, gives to it; it moves more between "
-                "epochs than the guider's."
-            ),
-            high_means="clean",
-        ),
-        "networks_disagree": SignalSpec(
-            title="UMN guider and learner disagree",
-            meaning=(
-                "1 where the two networks predict different classes; it marks images near a boundary, with "
-                "right and wrong labels alike."
-            ),
-            high_means="neither",
-            published_high_means="suspect",
-        ),
-    },
-    uses_trusted=False,
-)

@@ -54,7 +54,7 @@ def verify_sixty() -> None:
     assert truth is not None
     draw = random_sample.draw(DATASET, 60)
     for sample in draw.sample_ids:
-        random_sample.record(draw.id or 0, sample, "label", label=int(truth[sample]), reviewer="Ada")
+        random_sample.record(draw.id, sample, "label", label=int(truth[sample]), reviewer="Ada")
 
 
 @pytest.fixture(scope="session")

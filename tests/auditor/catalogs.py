@@ -5,17 +5,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from sqlalchemy import text
 
 from auditor.catalog import datasets
 from auditor.catalog.db import close_all, session
-from auditor.catalog.models import AuditTable, DatasetTable, EpochTable
+from auditor.catalog.models import SampleTable
+from auditor.catalog.records import Epoch, NewAudit, NewDataset
 
 
 def add_dataset(name: str = "few", *, num: int = 40) -> int:
     """A dataset of ``num`` samples of class 0 of two, without images."""
-    dataset = DatasetTable(
+    dataset = NewDataset(
         name=name,
         source="nowhere",
         source_kind="folder",
@@ -33,14 +35,15 @@ def add_dataset(name: str = "few", *, num: int = 40) -> int:
         return datasets.create(open_session, dataset, rows)
 
 
-def queued_audit(dataset_id: int = 1) -> AuditTable:
-    """An audit that nothing works on."""
-    return AuditTable(dataset_id=dataset_id, preset="quick", device="cpu", seed=0, engines=["umn"])
+def queued_audit(dataset_id: int = 1, **values: Any) -> NewAudit:
+    """An audit that nothing works on; ``values`` are other fields of it."""
+    plain: dict[str, Any] = {"preset": "quick", "device": "cpu", "seed": 0, "engines": ["umn"]}
+    return NewAudit(dataset_id=dataset_id, **plain | values)
 
 
-def first_epoch(metrics: dict[str, float | None]) -> EpochTable:
+def first_epoch(metrics: dict[str, float | None]) -> Epoch:
     """The first epoch of UMN in audit 1."""
-    return EpochTable(
+    return Epoch(
         audit_id=1,
         engine="umn",
         stage="train",
@@ -52,6 +55,14 @@ def first_epoch(metrics: dict[str, float | None]) -> EpochTable:
     )
 
 
+def change_sample(sample_id: int, **values: Any) -> None:
+    """Change columns of a sample of dataset 1, which nothing in the product ever does."""
+    with session() as open_session:
+        row = open_session.get(SampleTable, (1, sample_id))
+        for name, value in values.items():
+            setattr(row, name, value)
+
+
 TO_THE_FIRST_LAYOUT = (
     "DROP TABLE job",
     "DELETE FROM last_id WHERE name = 'job'",
@@ -60,15 +71,17 @@ TO_THE_FIRST_LAYOUT = (
     "ALTER TABLE audit ADD COLUMN process_started FLOAT",
     "ALTER TABLE audit ADD COLUMN heartbeat_at TIMESTAMP",
     "ALTER TABLE audit ADD COLUMN cancel_requested BOOLEAN NOT NULL DEFAULT FALSE",
+    "DROP TABLE decision",  # made again as they were, with the table of verdicts
+    "DROP TABLE review",
     "DROP TABLE alembic_version",
 )
 """What takes every revision but the first back, and the number with it."""
 
 
-def forget_version() -> None:
-    """Leave the catalog as one of the first layout, from before it had a number."""
+def forget_version(*more: str) -> None:
+    """Leave the catalog as one of the first layout, from before it had a number, changed by ``more`` statements."""
     with session() as open_session:
-        for statement in TO_THE_FIRST_LAYOUT:
+        for statement in (*TO_THE_FIRST_LAYOUT, *more):
             open_session.execute(text(statement))
     close_all()
 

@@ -16,7 +16,7 @@ from auditor import api
 from auditor.audits import own_models, plan, settle
 from auditor.catalog import audits, jobs
 from auditor.catalog.db import session
-from auditor.catalog.models import now
+from auditor.catalog.records import now
 from auditor.errors import AuditFailedError, ImportRefusedError, NotFoundError
 from tests.auditor.catalogs import add_dataset, queued_audit
 from tests.helpers import Digits, verify_truthfully
@@ -62,8 +62,7 @@ def test_add_pred_probs__an_array_becomes_a_witness(audited: tuple[Digits, int])
 
 def silent_audit(**values: Any) -> int:
     """A queued audit of dataset 1 that was planned a minute ago; ``values`` are columns of its job, if any."""
-    audit = queued_audit()
-    audit.created_at = now() - timedelta(minutes=1)
+    audit = queued_audit(created_at=now() - timedelta(minutes=1))
     with session() as open_session:
         audit_id = audits.create(open_session, audit, [])
         if values:

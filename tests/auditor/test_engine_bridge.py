@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from auditor import engine_bridge
@@ -47,13 +48,28 @@ def test_configs__settings_of_an_engine_that_is_not_chosen_are_refused() -> None
         engine_bridge.configs(["umn"], "quick", {"l2b": {"epochs": 3}})
 
 
+def test_train__a_config_of_another_version_is_refused_by_name() -> None:
+    with pytest.raises(AuditFailedError, match="engine umn had the setting 'kl_warmup_epochs'"):
+        engine_bridge.train(
+            "umn",
+            np.zeros((4, 1, 8, 8), dtype=np.uint8),
+            np.array([0, 1, 0, 1]),
+            2,
+            config={"epochs": 1, "kl_warmup_epochs": 0},
+            device="cpu",
+        )
+
+
+@pytest.mark.parametrize("on_features", [False, True])
 @pytest.mark.parametrize("engine", sorted(ENGINES))
-def test_settings_of__every_field_has_its_meaning_and_defaults(engine: str) -> None:
-    found = {one.name: one for one in engine_bridge.settings_of(engine)}
+def test_settings_of__every_field_has_its_meaning_and_defaults(engine: str, on_features: bool) -> None:
+    if ENGINES[engine].needs_features and not on_features:
+        return
+    found = {one.name: one for one in engine_bridge.settings_of(engine, on_features=on_features)}
     assert list(found) == [field.name for field in dataclasses.fields(ENGINES[engine].config_type)]
     assert [one.name for one in found.values() if not one.meaning] == []
     for preset in engine_bridge.PRESETS:
-        config = engine_bridge.configs([engine], preset, {})[engine]
+        config = engine_bridge.configs([engine], preset, {}, on_features=on_features)[engine]
         assert {name: one.defaults[preset] for name, one in found.items()} == config
 
 

@@ -12,7 +12,7 @@ import pytest
 from app.server import bench
 from app.session import state
 from auditor.audits import plan, worker
-from auditor.catalog import datasets, reviews, verifications
+from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
 from auditor.importing import imports
 from auditor.review import random_sample
@@ -41,8 +41,12 @@ def queue(count: int) -> list[dict[str, Any]]:
 
 def blind() -> dict[int, tuple[str, int | None]]:
     with session() as open_session:
-        standing = verifications.verdicts(open_session, 1)
-    return {sample: (row.decision, row.label) for (_, sample), row in standing.items()}
+        standing, given = reviews.verdicts(open_session, 1), datasets.given_labels(open_session, 1)
+    seen = {"keep": lambda i, _: ("label", int(given[i])), "relabel": lambda _, label: ("label", label)}
+    return {
+        i: seen.get(row.decision, lambda _, label, said=row.decision: (said, label))(i, row.label)
+        for (_, i), row in standing.items()
+    }
 
 
 def press_and_refuse(page: Any, keys: str, route: str, sample: int) -> None:
@@ -226,7 +230,7 @@ def test_suspects__a_verdict_over_ones_own_of_another_window_is_told(browser: An
     notice = page.get_by_test_id("notice")
     page.locator(".notice.warn", has_text="in another window of yours").wait_for(timeout=WAIT_MS)
     assert f"Sample {one} was decided (→ " in notice.inner_text()
-    assert "Your verdict here (kept) stands" in notice.inner_text()
+    assert "Your verdict here (kept) counts" in notice.inner_text()
     press(page, "q")
     wait_until(lambda: decisions() == {one: "keep", two: "keep"}, "the verdicts of this window", 30)
     assert "in another window" in notice.inner_text(), "the next key does not take the warning away"

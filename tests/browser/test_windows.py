@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from auditor.catalog import verifications
+from auditor.catalog import reviews
 from auditor.catalog.db import session
 from auditor.review import random_sample
 from tests.app.conftest import DATASET, audited_home
@@ -96,5 +96,5 @@ def in_view(page: Any, sample: int) -> None:
 def judges(sample: int) -> str:
     """Whose verdict on the sample stands."""
     with session() as open_session:
-        standing = verifications.verdicts(open_session, 1)
+        standing = reviews.verdicts(open_session, 1)
     return next((row.reviewer for (_, one), row in standing.items() if one == sample), "")

@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_leaves
 
 from benchmarks.noise import make_noise
 from engines.contract import UNLABELED, EngineResult, EvaluationSet, TrainingData
+from engines.shared.checkpoint import deserialize_state, serialize_state
 
 
 @cache
@@ -103,3 +104,20 @@ def rank_correlation(one: EngineResult, other: EngineResult) -> float:
     """Spearman correlation of two results' trust over the rows where both are known."""
     known = np.isfinite(one.trust_score) & np.isfinite(other.trust_score)
     return float(spearmanr(one.trust_score[known], other.trust_score[known]).statistic)
+
+
+class MemoryCheckpoint:
+    """Keeps the last state in memory, serialized, so that training on does not change it."""
+
+    def __init__(self) -> None:
+        self.data: bytes | None = None
+        self.num_saves = 0
+
+    def load(self) -> dict[str, Any] | None:
+        """The last saved state, or None."""
+        return None if self.data is None else deserialize_state(self.data)
+
+    def save(self, state: dict[str, Any]) -> None:
+        """Keep ``state``."""
+        self.data = serialize_state(state)
+        self.num_saves += 1

@@ -209,8 +209,6 @@ class LiteralChoiceNet:
                 h = F.dropout(relu(h), 0.05, training)
             else:
                 h = relu(batch_norm(w, "trunk.tail.2", h, training=training))
-        if "bottleneck.0.weight" in w:
-            h = relu(batch_norm(w, "bottleneck.1", linear(w, "bottleneck.0", h), training=training))
         return h
 
     def said(self, w: Weights, x: Tensor, *, training: bool) -> list[Said]:

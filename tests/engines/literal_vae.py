@@ -306,7 +306,7 @@ class LiteralUMN:
         )
 
     def generative(
-        self, rows: Tensor, front: int, epoch: int, moves: torch.Generator, noise: torch.Generator
+        self, rows: Tensor, front: int, _epoch: int, moves: torch.Generator, noise: torch.Generator
     ) -> tuple[Tensor, dict[str, Tensor | float]]:
         """U10 with the terms of U3."""
         c, w, size = self.config, self.w, len(rows)
@@ -336,23 +336,19 @@ class LiteralUMN:
             terms["class_kl"].append(math.log(self.K) + (q[i] * q[i].log()).sum())
         pixels = x.shape[1] * math.prod(self.decoded_size)
         scale = 1.0 if c.elbo_scale == "sum" else 1.0 / pixels
-        warmth = min(1.0, (epoch + 1) / c.kl_warmup_epochs) if c.kl_warmup_epochs else 1.0
         generative = torch.zeros(())
         for i in range(size):
             rest = terms["posterior_entropy"][i] + terms["class_sum"][i] - terms["class_kl"][i]
-            generative = generative - scale * (terms["reconstruction"][i] + warmth * rest) / size
+            generative = generative - scale * (terms["reconstruction"][i] + rest) / size
 
         # ε compares both networks at the posterior mean.
         learner = _softmax(encoding["classify"](mean))
         guider = self.guider_probs(rows, front, x, moves, noise)
-        compared = learner.detach()
-        if c.epsilon_pass == "deterministic":
-            compared = self.probs(w, "recognizer.", self.seen(self.images[rows[:front]], None))
         label = torch.zeros(())
         epsilons, weights = [], []
         for i in range(front):
             y = int(self.labels[rows[i]])
-            epsilons.append(abs(float(guider[i, y]) - float(compared[i, y])))
+            epsilons.append(abs(float(guider[i, y]) - float(learner[i, y].detach())))
             weights.append(self.weight(epsilons[-1]))
             gain = q[i, y] if c.label_loss == "linear" else q[i, y].log()
             label = label + c.lambda_y * weights[-1] * gain / size
@@ -399,8 +395,7 @@ class LiteralUMN:
         if c.method == "m_vae":
             assert c.known_noise_rate is not None
             epsilon = c.known_noise_rate
-        highest = 1 - 1e-6 if c.allow_negative_weight else (K - 1) / K
-        epsilon = min(max(epsilon, c.epsilon_floor), highest)
+        epsilon = min(max(epsilon, c.epsilon_floor), (K - 1) / K)
         return math.log((K - 1) * (1 - epsilon) / epsilon)
 
     def classifier(

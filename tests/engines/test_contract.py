@@ -19,6 +19,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from benchmarks.metrics import auroc
 from engines.contract import (
     MAX_SNAPSHOTS,
     EngineInputError,
@@ -28,12 +29,10 @@ from engines.contract import (
     TrainingCancelled,
     TrainingData,
 )
-from engines.metrics import auroc
 from engines.networks.heads import HEADS
 from engines.registry import ENGINES
-from engines.shared.checkpoint import MemoryCheckpoint
 from engines.shared.config import LoopConfig
-from tests.engines.helpers import digits, digits_data, on_features, rank_correlation
+from tests.engines.helpers import MemoryCheckpoint, digits, digits_data, on_features, rank_correlation
 
 SUM_ATOL = 1e-5
 """float32 rows of ten probabilities."""
@@ -120,7 +119,7 @@ class Runs:
     @cached_property
     def learned(self) -> tuple[EngineResult, NDArray[np.bool_]]:
         """A run of ``quick`` as it is on 400 digits, and which labels are wrong."""
-        data, wrong = digits_data(400, num_trusted=60 if self.spec.uses_trusted else 0)
+        data, wrong = digits_data(400, num_trusted=60 if self.spec.name in ("l2b", "coteaching") else 0)
         return self.train(data, config=self.quick(), seed=0), wrong
 
     def assert_same(self, one: EngineResult, other: EngineResult) -> None:
@@ -302,7 +301,7 @@ def check_killed_while_saving_resumes_from_the_save_before(runs: Runs) -> None:
 
 def check_outputs_follow_the_input_order(runs: Runs) -> None:
     learned, _ = runs.learned
-    data, _ = digits_data(400, num_trusted=60 if runs.spec.uses_trusted else 0)
+    data, _ = digits_data(400, num_trusted=60 if runs.spec.name in ("l2b", "coteaching") else 0)
     order = np.random.default_rng(5).permutation(400)
     shuffled = TrainingData(data.inputs[order], data.given_labels[order], 10, data.trusted_mask[order])
     result = runs.train(shuffled, config=runs.quick(), seed=0)

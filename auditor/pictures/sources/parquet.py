@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from auditor.engine_bridge import export_columns
 from auditor.errors import ImportRefusedError
 from auditor.pictures.sources.columns import LABEL_NAMES, choose_column, is_trusted
 from auditor.pictures.sources.exports import is_own_export, review_of
@@ -35,7 +36,6 @@ from auditor.pictures.sources.rows import (
     printable,
 )
 from auditor.pictures.sources.trees import MissingError, PathError
-from auditor.vocabulary import EXPORT_COLUMNS
 
 ROWS_A_BATCH = 2_000
 IMAGES_A_BATCH = 128
@@ -79,7 +79,9 @@ class ParquetSource:
             table_file=name,
             class_names=self._names[label],
             user_columns=tuple(
-                c for c in columns if is_text_like(schema.field(c).type) and not (own and c in EXPORT_COLUMNS)
+                c
+                for c in columns
+                if is_text_like(schema.field(c).type) and not (own and c in export_columns())
             ),
             columns=tuple(columns),
             path_column=path,
@@ -114,7 +116,7 @@ class ParquetSource:
         schema = open_parquet(self._files[0]).schema_arrow
         if self._layout == "struct" and "path" not in [f.name for f in schema.field(path).type]:
             inner = []
-        ours = [c for c in EXPORT_COLUMNS if self.info.is_own_export and c in schema.names]
+        ours = [c for c in export_columns() if self.info.is_own_export and c in schema.names]
         return list(dict.fromkeys([*inner, *self.info.user_columns, *[c for c in others if c], *ours]))
 
     def _row(self, file: Path, row: int, cells: dict[str, Any], book: PathBook) -> SourceRow | Problem:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
+from auditor.engine_bridge import export_columns
 from auditor.errors import ImportRefusedError
 from auditor.pictures.sources.columns import (
     DATA_AS_HEADER,
@@ -31,7 +32,6 @@ from auditor.pictures.sources.rows import (
 )
 from auditor.pictures.sources.trees import Images, MissingError, PathError, ZipTree
 from auditor.tables import unquoted
-from auditor.vocabulary import EXPORT_COLUMNS
 
 MAX_CELL = 1_000_000
 
@@ -64,7 +64,7 @@ class TableSource:
             kind="zip" if isinstance(tree, ZipTree) else "table",
             root=tree.root,
             table_file=name,
-            user_columns=tuple(c for c in header if not (own and c in EXPORT_COLUMNS)),
+            user_columns=tuple(c for c in header if not (own and c in export_columns())),
             columns=tuple(header),
             path_column=path,
             label_column=label,

@@ -186,7 +186,7 @@ def stored() -> tuple[str, int, float]:
 def test_verify__verdicts_reach_the_ranking() -> None:
     draw = random_sample.draw(DATASET, 20)
     for sample in draw.sample_ids:
-        random_sample.record(draw.id or 0, sample, "label", label=0, reviewer="Ada")
+        random_sample.record(draw.id, sample, "label", label=0, reviewer="Ada")
     app = open_page("verify", reviewer="Ada")
     kind, num_issues, error_probability = stored()
     assert kind == "guess"
@@ -204,7 +204,7 @@ def test_engines__show_the_scores_of_the_last_settling() -> None:
     open_page("engines")
     draw = random_sample.draw(DATASET, 200)
     for sample in draw.sample_ids:
-        random_sample.record(draw.id or 0, sample, "label", label=0, reviewer="Ada")
+        random_sample.record(draw.id, sample, "label", label=0, reviewer="Ada")
     before = readers.score_table(readers.audits_of(1)[0])
     settle.settle(1)
     with session() as open_session:
@@ -216,7 +216,7 @@ def test_engines__show_the_scores_of_the_last_settling() -> None:
 @pytest.mark.usefixtures("copied_home")
 def test_verify__more_are_drawn_on_request() -> None:
     draw = random_sample.draw(DATASET, 1)
-    random_sample.record(draw.id or 0, draw.sample_ids[0], "unsure", reviewer="Ada")
+    random_sample.record(draw.id, draw.sample_ids[0], "unsure", reviewer="Ada")
     app = open_page("verify", reviewer="Ada")
     app.button(key="verify_more").click().run()
     assert len(random_sample.pending(1)) == random_sample.FIRST_SIZE

@@ -10,7 +10,7 @@ from PIL import Image
 
 from app.session import allowed
 from auditor import api
-from auditor.catalog.models import DatasetTable
+from auditor.catalog.records import Dataset
 from auditor.importing import imports
 
 
@@ -26,7 +26,7 @@ def upload(home: Path, tmp_path: Path) -> str:
         return str(allowed.keep_upload("set.zip", stream, (tmp_path / "set.zip").stat().st_size))
 
 
-def imported(source: str | Path, name: str) -> DatasetTable:
+def imported(source: str | Path, name: str) -> Dataset:
     imports.import_dataset(source, name=name, workers=1)
     return api.Dataset(name).table
 

@@ -172,7 +172,7 @@ def test_blind__verdict_is_recorded_and_taken_back(client: Client) -> None:
 def test_blind_undo__names_the_reviewers_verdict_before(client: Client) -> None:
     draw = random_sample.draw(DATASET, 4)
     for sample, reviewer in zip(draw.sample_ids, ("Ada", "Ada", "Grace", "Ada"), strict=True):
-        random_sample.record(draw.id or 0, sample, "unsure", reviewer=reviewer)
+        random_sample.record(draw.id, sample, "unsure", reviewer=reviewer)
     told = []
     for place in (3, 1, 0):
         body = {"draw": draw.id, "sample": draw.sample_ids[place], "reviewer": "Ada"}

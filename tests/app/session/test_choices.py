@@ -8,12 +8,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from sqlmodel import select
 from streamlit.testing.v1 import AppTest
 
-from auditor.catalog import datasets
+from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
-from auditor.catalog.models import AuditTable, ScoreTable
+from auditor.catalog.records import NewAudit, names_of, values_of
 from auditor.review import decisions
 from tests.app.conftest import DATASET, write_digits
 from tests.app.screens.test_pages import open_page, texts
@@ -35,13 +34,10 @@ def go_to(app: AppTest, page: str) -> AppTest:
 def add_audit(copied_home: Path) -> None:
     """A second finished audit: a copy of the first that trusts every label by a quarter."""
     with session() as open_session:
-        first = open_session.get(AuditTable, 1)
-        assert first is not None
-        open_session.add(AuditTable(**first.model_dump(exclude={"id"})))
-        for row in open_session.exec(select(ScoreTable).where(ScoreTable.audit_id == 1)).all():
-            changed = row.model_dump() | {"audit_id": 2, "trust_score": 0.25}
-            open_session.add(ScoreTable(**changed))
-        open_session.commit()
+        first = values_of(audits.get(open_session, 1))
+        assert audits.create(open_session, NewAudit(**{n: first[n] for n in names_of(NewAudit)}), []) == 2
+        table = scores.table(open_session, 1).assign(trust_score=0.25).drop(columns="sample_id")
+        scores.store(open_session, 2, {name: table[name].to_numpy() for name in table.columns})
     shutil.copytree(copied_home / "audits" / "1", copied_home / "audits" / "2")
 
 
@@ -95,10 +91,7 @@ def test_import__a_taken_name_is_told_before_the_button_works(
 def test_import__the_offered_name_is_free(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("AUDITOR_IMPORT_ROOTS", str(tmp_path))
     with session() as open_session:
-        stored = datasets.get(open_session, DATASET)
-        stored.name = "labels"
-        open_session.add(stored)
-        open_session.commit()
+        datasets.change(open_session, datasets.get(open_session, DATASET).id, name="labels")
     table = write_digits(tmp_path / "source", num_samples=12, num_wrong=1)
     app = preview_path(open_page("import_"), table)
     assert app.text_input(key="import_name").value == "labels 2"
@@ -171,8 +164,7 @@ def test_export__tells_what_the_chosen_audit_says(copied_home: Path) -> None:
     app.selectbox(key="audit").set_value(1).run()
     assert "Audit 1 is shown; audit 2 is newer." in texts(app)
     with session() as open_session:
-        row = open_session.get(ScoreTable, (1, 1))
-    assert row is not None
+        row = scores.of_samples(open_session, 1, [1])[1]
     assert [float(trust) for trust in first_rows(app).trust_score] == [pytest.approx(row.trust_score)]
 
 

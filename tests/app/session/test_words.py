@@ -29,10 +29,6 @@ def test_plural__of_class(number: int, text: str) -> None:
     assert words.plural(number, "class") == text
 
 
-def test_percent__missing_is_a_dash() -> None:
-    assert (words.percent(None), words.percent(float("nan")), words.percent(0.125, 1)) == ("–", "–", "12.5 %")
-
-
 def test_ago__counts_in_the_largest_unit() -> None:
     assert words.ago(datetime.now(tz=UTC) - timedelta(hours=3)) == "3 hours ago"
 

@@ -9,7 +9,8 @@ from sqlalchemy import event, text
 from auditor.audits import arrays, embedding
 from auditor.catalog import datasets
 from auditor.catalog.db import session
-from auditor.catalog.models import DatasetTable, SampleTable
+from auditor.catalog.records import NewDataset
+from tests.auditor.catalogs import change_sample
 from tests.helpers import Digits
 
 ENGINE = "cross_entropy"
@@ -47,9 +48,8 @@ def test_evidence__copies_are_those_of_the_sample_s_own_group(
 ) -> None:
     _, audit_id = audited
     groups = {3: 0, 9: 0, 40: 0, 5: 1, 6: 1}
-    with session() as open_session:
-        for sample, group in groups.items():
-            datasets.sample(open_session, 1, sample).duplicate_group = group
+    for sample, group in groups.items():
+        change_sample(sample, duplicate_group=group)
     assert arrays.evidence(audit_id, 9).duplicates == [3, 40]
     assert arrays.evidence(audit_id, 5).duplicates == [6]
     assert arrays.evidence(audit_id, 8).duplicates == []
@@ -61,7 +61,7 @@ def test_evidence__copies_are_those_of_the_sample_s_own_group(
 @pytest.mark.usefixtures("home")
 def test_group_members__are_found_by_their_group_and_not_by_reading_the_dataset() -> None:
     with session() as open_session:
-        dataset = DatasetTable(
+        dataset = NewDataset(
             name="copies", source="made", source_kind="folder", root="/", num_samples=9,
             channels=1, height=8, width=8, class_names=["a"],
         )  # fmt: skip
@@ -81,4 +81,4 @@ def test_group_members__are_found_by_their_group_and_not_by_reading_the_dataset(
         assert datasets.group_members(open_session, dataset_id, 1, limit=2) == [1, 4]
         statement = asked[-1].replace("?", "1")
         plan = open_session.execute(text(f"EXPLAIN QUERY PLAN {statement}")).all()
-    assert f"ix_{SampleTable.__tablename__}_duplicate_group" in str(plan)
+    assert "ix_sample_duplicate_group" in str(plan)

@@ -9,17 +9,16 @@ import pytest
 from auditor.audits import plan
 from auditor.catalog import audits
 from auditor.catalog.db import session
-from auditor.catalog.models import EngineRunTable
+from auditor.catalog.records import NewEngineRun
 from tests.auditor.catalogs import add_dataset, queued_audit
 
 HALF = {"status": "running", "progress": 0.5, "seconds": 30.0}
 
 
 def add_audit(dataset_id: int, device: str = "cpu", **runs: dict[str, object]) -> int:
-    audit = queued_audit(dataset_id)
-    audit.device = device
+    audit = queued_audit(dataset_id, device=device)
     with session() as open_session:
-        rows = [EngineRunTable(audit_id=0, engine=name, **values) for name, values in runs.items()]
+        rows = [NewEngineRun(engine=name, **values) for name, values in runs.items()]
         return audits.create(open_session, audit, rows)
 
 

@@ -16,7 +16,7 @@ import pytest
 from auditor.audits import arrays, plan, worker
 from auditor.catalog import audits, db, scores
 from auditor.catalog.db import session
-from auditor.catalog.models import EpochTable
+from auditor.catalog.records import Epoch
 from auditor.errors import AuditFailedError, NotFoundError
 from auditor.review import decisions
 from auditor.settings import settings
@@ -73,7 +73,7 @@ def test_evidence__tells_the_sample_s_story(audited: tuple[Digits, int]) -> None
     ("engines", "options", "values", "message"),
     [
         (["magic"], {}, {}, "no engine 'magic'; choose from .*cross_entropy"),
-        (["cross_entropy"], {"cross_entropy": {"epoch": 3}}, {}, "no setting 'epoch'; it has"),
+        (["cross_entropy"], {"cross_entropy": {"epoch": 3}}, {}, "no setting 'epoch'; did you mean 'epochs'"),
         (["cross_entropy"], {"cross_entropy": {"epochs": 0}}, {}, "epochs is 0, it must be at least 1"),
         (["cross_entropy"], {}, {"preset": "best"}, "no preset 'best'"),
         (["cross_entropy"], {}, {"device": "tpu"}, "tpu"),
@@ -121,11 +121,9 @@ def test_plan__heavy_noise_is_trained_in_two_rounds(
 ) -> None:
     _, audit_id = audited
     with session() as open_session:
-        audit = audits.get(open_session, audit_id)
-        audit.summary = audit.summary | {
-            "noise_rate_guess": audit.summary["noise_rate_guess"] | {"point": rate}
-        }
-        open_session.add(audit)
+        summary = audits.get(open_session, audit_id).summary
+        guess = {"noise_rate_guess": summary["noise_rate_guess"] | {"point": rate}}
+        audits.change(open_session, audit_id, summary=summary | guess)
     with session() as open_session:
         assert audits.run(open_session, plan_again(**asked), "cross_entropy").config["rounds"] == rounds
 
@@ -238,7 +236,7 @@ def test_run__a_catalog_that_is_locked_for_long_loses_no_epoch(
     audit_id, record = plan_again(), audits.record_epoch
     with a_long_import(2.0) as begin:
 
-        def lock_in_the_second(open_session: object, epoch: EpochTable) -> None:
+        def lock_in_the_second(open_session: object, epoch: Epoch) -> None:
             if epoch.epoch == 1:
                 begin()
             record(open_session, epoch)

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from auditor.audits import progress, settle, statements
-from auditor.catalog import audits, datasets, scores
+from auditor.catalog import audits, scores
 from auditor.catalog.db import session
 from auditor.review import decisions, random_sample
 from auditor.statistics.noise import ErrorsLeft
+from tests.auditor.catalogs import change_sample
 from tests.auditor.conftest import Run
 from tests.helpers import Digits, verify_truthfully
 
@@ -150,7 +151,6 @@ def test_progress__a_share_is_never_a_certainty_that_rounding_made(audited: tupl
 
 def test_findings__a_label_that_the_source_trusts_is_not_in_question(audited: tuple[Digits, int]) -> None:
     _, audit_id = audited
-    with session() as open_session:
-        datasets.sample(open_session, DATASET, 9).trusted = True
+    change_sample(9, trusted=True)
     review([8, 9], "exclude")
     assert progress.progress(DATASET, audit_id).found == 1

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import safetensors.torch
@@ -16,7 +14,7 @@ import torch
 import torchvision
 
 from auditor.backbones import weights
-from auditor.errors import AuditFailedError, NotFoundError
+from auditor.errors import AuditFailedError, NotFoundError, WeightsError
 from tests.auditor.backbones.hub import COMMIT, Hub, served
 
 NAME = "timm:mobilenetv3_small_050"
@@ -27,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[3]
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("AUDITOR_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HF_HUB_DISABLE_TELEMETRY", "1")
     return tmp_path / "home"
 
 
@@ -57,68 +56,59 @@ def python(code: str, home: Path, **environment: str) -> subprocess.CompletedPro
     )
 
 
-GET = """
-import json, sys
-from auditor.backbones import weights
-from auditor.errors import AuditorError
-offers = []
-try:
-    found = weights.get(NAME, on_offer=lambda offer: offers.append(offer) or True, progress=False)
-    print(json.dumps({"path": str(found.path), "size": offers[0].size, "licence": offers[0].licence}))
-except AuditorError as error:
-    print(json.dumps({"error": str(error)}))
-""".replace("NAME", repr(NAME))
-
-
-def test_get__keeps_what_the_hub_has_and_embeds_with_it(home: Path, content: bytes) -> None:
+def test_get__keeps_what_the_hub_has(home: Path, content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     hub = Hub(REPOSITORY, {"model.safetensors": content})
+    offers: list[weights.Offer] = []
+
+    def agree(offer: weights.Offer) -> bool:
+        offers.append(offer)
+        return True
+
     with served(hub):
-        ran = python(GET, home, HF_ENDPOINT=hub.url)
-    answer: dict[str, Any] = json.loads(ran.stdout or "{}")
-    assert answer.get("size") == len(content), ran.stdout + ran.stderr
-    assert answer["licence"] == "apache-2.0"
-    assert Path(answer["path"]).read_bytes() == content
-    assert Path(answer["path"]).is_relative_to(home / "weights")
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        found = weights.get(NAME, on_offer=agree, progress=False)
+    assert (offers[0].size, offers[0].licence) == (len(content), "apache-2.0")
+    assert found.path.read_bytes() == content
+    assert found.path.is_relative_to(home / "weights")
     # It is found from now on, and a second time nobody is asked.
-    assert weights.find(NAME).place == "home"
+    assert weights.find(NAME) == found
     asked = len(hub.asked)
-    with served(hub):
-        python(
-            GET.replace("offers[0].size", "0").replace("offers[0].licence", "0"), home, HF_ENDPOINT=hub.url
-        )
-    assert len(hub.asked) == asked
+    assert weights.get(NAME, on_offer=agree, progress=False) == found
+    assert (len(hub.asked), len(offers)) == (asked, 1)
 
 
-def test_get__a_damaged_file_is_not_kept(home: Path, content: bytes) -> None:
-    hub = Hub(REPOSITORY, {"model.safetensors": content[:-1] + bytes([content[-1] ^ 1])})
+def test_get__a_damaged_file_is_not_kept(home: Path, content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = Hub(REPOSITORY, {"model.safetensors": content})
     hub.says["model.safetensors"] = "0" * 64
     with served(hub):
-        ran = python(GET, home, HF_ENDPOINT=hub.url)
-    assert "damaged" in json.loads(ran.stdout)["error"]
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        with pytest.raises(WeightsError, match="damaged"):
+            weights.get(NAME, progress=False)
     assert weights.present(NAME) is None
     assert not list(home.rglob("*.safetensors"))
 
 
-def test_get__without_a_network_names_the_file_to_fetch(home: Path) -> None:
-    ran = python(GET, home, HF_ENDPOINT="http://127.0.0.1:9")
-    error = json.loads(ran.stdout)["error"]
-    assert f"model.safetensors of {REPOSITORY}" in error
-    assert "--weights" in error
-    assert "\n" not in error
+def test_get__without_a_network_names_the_file_to_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(WeightsError, match=f"model.safetensors of {REPOSITORY}.*--weights") as caught:
+        weights.get(NAME, progress=False)
+    assert "\n" not in str(caught.value)
 
 
-def test_get__a_repository_that_is_not_there(home: Path) -> None:
-    hub = Hub("somebody/else", {})
-    with served(hub):
-        ran = python(GET, home, HF_ENDPOINT=hub.url)
-    assert "cannot be downloaded" in json.loads(ran.stdout)["error"]
+def test_get__a_repository_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    with served(Hub("somebody/else", {})) as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        with pytest.raises(WeightsError, match="cannot be downloaded"):
+            weights.get(NAME, progress=False)
 
 
-def test_get__nothing_is_downloaded_where_the_person_says_no(home: Path, content: bytes) -> None:
-    hub = Hub(REPOSITORY, {"model.safetensors": content})
-    with served(hub):
-        ran = python(GET.replace("or True", "or False"), home, HF_ENDPOINT=hub.url)
-    assert "Nothing was downloaded" in json.loads(ran.stdout)["error"]
+def test_get__nothing_is_downloaded_where_the_person_says_no(
+    content: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served(Hub(REPOSITORY, {"model.safetensors": content})) as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        with pytest.raises(WeightsError, match="Nothing was downloaded"):
+            weights.get(NAME, on_offer=lambda _: False, progress=False)
     assert not any("resolve" in asked for asked in hub.asked)
 
 

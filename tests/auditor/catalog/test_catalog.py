@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 from datetime import UTC, datetime, timedelta
@@ -11,9 +12,9 @@ import pytest
 from sqlalchemy import text
 
 from auditor.audits import worker
-from auditor.catalog import audits, datasets, jobs, reviews, verifications
+from auditor.catalog import audits, datasets, draws, jobs, reviews
 from auditor.catalog.db import close_all, session
-from auditor.catalog.models import now
+from auditor.catalog.records import now
 from auditor.cli import doctor
 from auditor.errors import AuditorError, JobRefusedError, NotFoundError, ReviewError
 from auditor.review import decisions, random_sample
@@ -40,7 +41,7 @@ def test_draw__draws_of_the_same_moment_share_no_sample(home: Path) -> None:
     for _ in range(4):
         at_once(*[lambda: random_sample.draw("few", 2)] * 4)
     with session() as open_session:
-        rows = verifications.draws(open_session, dataset_id)
+        rows = draws.of_dataset(open_session, dataset_id)
     drawn = [sample for row in rows for sample in row.sample_ids]
     assert (len(rows), len(set(drawn))) == (16, 32)
 
@@ -55,16 +56,16 @@ def test_decide__of_two_reviewers_at_the_same_moment_one_learns_of_the_conflict(
         earlier, later = sorted((first, second), key=lambda decided: decided.review_id)
         assert earlier.conflict is None
         assert later.conflict is not None
-        assert later.conflict.review_id == earlier.review_id
+        assert later.conflict.id == earlier.review_id
         with session() as open_session:
-            assert reviews.standing(open_session, dataset_id, sample_id).review_id == later.review_id
+            assert reviews.standing(open_session, dataset_id, sample_id).id == later.review_id
             assert len(reviews.log(open_session, dataset_id, sample_id)) == 2
 
 
 def test_record_epoch__what_is_no_number_is_none(home: Path) -> None:
     add_dataset()
     epoch = first_epoch({"kept": math.nan, "train_accuracy": 0.5})
-    epoch.losses = {"train": math.inf}
+    epoch = dataclasses.replace(epoch, losses={"train": math.inf})
     with session() as open_session:
         audits.create(open_session, queued_audit(), [])
         audits.record_epoch(open_session, epoch)
@@ -110,10 +111,8 @@ def test_run__an_audit_that_runs_on_another_host_is_left_alone(home: Path) -> No
 def running_audit(**values: object) -> None:
     """An audit under way, with these columns of its job."""
     add_dataset()
-    audit = queued_audit()
-    audit.status = "running"
     with session() as open_session:
-        audit_id = audits.create(open_session, audit, [])
+        audit_id = audits.create(open_session, queued_audit(status="running"), [])
         job_id = jobs.create(open_session, "audit", "few", dataset_id=1, audit_id=audit_id)
         jobs.change(open_session, job_id, status="running", **values)
 

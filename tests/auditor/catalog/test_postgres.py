@@ -17,7 +17,7 @@ from sqlalchemy import create_engine, text
 
 from auditor import api
 from auditor.audits import plan, worker
-from auditor.catalog import audits, datasets, db, reviews, scores, verifications
+from auditor.catalog import audits, datasets, db, draws, reviews, scores
 from auditor.cli import doctor
 from auditor.errors import AuditorError
 from auditor.importing.imports import import_dataset
@@ -125,16 +125,16 @@ def test_decide__both_first_decisions_of_the_same_moment_are_kept(empty: str) ->
             lambda i=sample_id: decisions.decide(dataset_id, i, "exclude", reviewer="bob"),
         )
         earlier, later = sorted(both, key=lambda decided: decided.review_id)
-        assert (earlier.conflict, later.conflict.review_id) == (None, earlier.review_id)
+        assert (earlier.conflict, later.conflict.id) == (None, earlier.review_id)
         with db.session() as open_session:
-            assert reviews.standing(open_session, dataset_id, sample_id).review_id == later.review_id
+            assert reviews.standing(open_session, dataset_id, sample_id).id == later.review_id
 
 
 def test_draw__draws_of_the_same_moment_share_no_sample(empty: str) -> None:
     dataset_id = add_dataset()
     at_once(*[lambda: random_sample.draw("few", 5)] * 6)
     with db.session() as open_session:
-        rows = verifications.draws(open_session, dataset_id)
+        rows = draws.of_dataset(open_session, dataset_id)
     assert len({sample for row in rows for sample in row.sample_ids}) == 30
 
 

@@ -175,9 +175,8 @@ def test_status__says_how_far_each_engine_is(audited: tuple[Digits, int], run: R
         jobs.change(open_session, job_id, status="running")
     assert f"  audit {audit_id} (quick) running\n" in run("status", "digits")[1]
     with session() as open_session:
-        row = audits.run(open_session, audit_id, "cross_entropy")
-        row.status, row.progress, row.seconds = "running", 0.25, 10.0
-        open_session.add(row)
+        values = {"status": "running", "progress": 0.25, "seconds": 10.0}
+        audits.set_run(open_session, audit_id, "cross_entropy", **values)
     assert f"  audit {audit_id} (quick) running: cross_entropy 25%, 30 s left\n" in run("status", "digits")[1]
 
 

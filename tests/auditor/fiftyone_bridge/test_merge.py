@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.catalog.models import DecisionTable
+from auditor.catalog.records import Review
 from auditor.fiftyone_bridge.merge import Base, Said, has_changed, understand, wanted_label, wanted_tags
 
 NAMES = ["cat", "dog", "owl"]
@@ -72,13 +72,9 @@ def test_base__survives_its_text_and_a_foreign_one() -> None:
 
 def test_wanted__what_stands_is_no_change() -> None:
     for decision, label in (("keep", None), ("relabel", 2), ("none", None), ("unsure", None)):
-        standing = DecisionTable(
-            dataset_id=1, sample_id=0, review_id=5, decision=decision, label=label, reviewer="ann"
-        )
+        standing = Review(id=5, dataset_id=1, sample_id=0, decision=decision, label=label, reviewer="ann")
         shown = wanted_label("cat", "cat", standing, NAMES)
         assert not has_changed(Base(wanted_tags(standing), shown, 5), wanted_tags(standing), shown)
-    relabelled = DecisionTable(
-        dataset_id=1, sample_id=0, review_id=5, decision="relabel", label=2, reviewer="ann"
-    )
+    relabelled = Review(id=5, dataset_id=1, sample_id=0, decision="relabel", label=2, reviewer="ann")
     assert wanted_label("owl", "cat", relabelled, NAMES) == "owl"  # a person's edit that stands
     assert wanted_label("dog", "cat", relabelled, NAMES) == "cat"  # one that does not

@@ -22,7 +22,7 @@ from tests.helpers import Digits
 def standing() -> dict[int, tuple[str, int | None, str]]:
     with session() as open_session:
         dataset = datasets.get(open_session, "digits")
-        found = reviews.decisions(open_session, dataset.id or 0)
+        found = reviews.decisions(open_session, dataset.id)
     return {i: (row.decision, row.label, row.reviewer) for i, row in found.items()}
 
 

@@ -16,7 +16,7 @@ from PIL import Image
 from auditor import api, progress
 from auditor.catalog import datasets, reviews, scores
 from auditor.catalog.db import session
-from auditor.catalog.models import ReviewTable
+from auditor.catalog.records import NewReview
 from auditor.errors import FiftyOneError
 from auditor.fiftyone_bridge import fields, processes, push, sync
 from auditor.importing import imports
@@ -118,7 +118,7 @@ def test_push__database_killed_in_the_middle(
             assert record is not None
             psutil.Process(record["pid"]).kill()
 
-    with pytest.raises(FiftyOneError, match="nothing is lost, do it again"):
+    with pytest.raises(FiftyOneError, match="nothing is lost, try again"):
         sync.push("digits", progress=kill)
     again = sync.push("digits")
     target = sync.load("digits")
@@ -148,7 +148,7 @@ def test_push__replace_drops_only_what_an_earlier_import_left(pushed: Any) -> No
     assert sync.push("digits").num_waiting == 1
     pushed.info[fields.MARK] |= {"key": "2020-01-01T00:00:00+00:00"}
     pushed.save()
-    with pytest.raises(FiftyOneError, match="belongs to an earlier import; --replace drops it"):
+    with pytest.raises(FiftyOneError, match="belongs to an earlier import; --replace deletes it"):
         sync.push("digits")
     assert sync.push("digits", replace=True).num_added == 300
     assert "exclude" not in sync.load("digits").distinct("tags")
@@ -160,9 +160,7 @@ def test_push__decisions_of_the_app_become_tags(pushed: Any, audited: tuple[Digi
         for i, decision, label in ((1, "keep", None), (2, "relabel", 8), (3, "unreadable", None)):
             reviews.append(
                 open_session,
-                ReviewTable(
-                    dataset_id=dataset.id, sample_id=i, decision=decision, label=label, reviewer="ann"
-                ),
+                NewReview(dataset_id=dataset.id, sample_id=i, decision=decision, label=label, reviewer="ann"),
             )
     sync.push("digits")
     tags = [set(tags) - {"label_issue"} for tags in in_order(pushed, "tags")[:5]]

@@ -159,7 +159,7 @@ def test_command__open_serves_and_stops_cleanly(audited: tuple[Digits, int], hom
     assert processes.recorded(place / "mongod.json") == started[0]
     process.send_signal(signal.SIGTERM)
     rest, _ = process.communicate(timeout=120)
-    assert "pull` brings tags" in rest
+    assert "pull` copies tags" in rest
     assert process.returncode == 0
     time.sleep(0.1)
     assert [processes.recorded(place / name) for name in ("mongod.json", "app.json")] == [None, None]

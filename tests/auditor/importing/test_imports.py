@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from auditor.catalog import datasets, db, reviews
-from auditor.catalog.models import DatasetTable, SampleTable
+from auditor.catalog.records import Dataset, Sample
 from auditor.errors import ImportRefusedError
 from auditor.importing import imports
 from auditor.importing.building import Builder, read_rows
@@ -40,10 +41,9 @@ pytestmark = pytest.mark.usefixtures("home")
 DAMAGED = {"empty.png": b"", "text.png": b"hello", "cut.png": encoded(photo(1))[:200]}
 
 
-def stored(name: str) -> tuple[DatasetTable, list[SampleTable]]:
+def stored(name: str) -> tuple[Dataset, list[Sample]]:
     with db.session() as session:
         dataset = datasets.get(session, name)
-        assert dataset.id is not None
         return dataset, list(datasets.iterate_samples(session, dataset.id))
 
 
@@ -309,7 +309,7 @@ def test_import_dataset__duplicates_and_conflicts(tmp_path: Path) -> None:
     }
     assert report.num_conflicts == 2
     with db.session() as session:
-        found = datasets.conflicts(session, dataset.id or 0)
+        found = datasets.conflicts(session, dataset.id)
     assert set(found.filepath) == {"a/3.png", "a/5.png", "b/copy.bmp", "b/jpeg.jpg"}
     assert set(found[found.is_certain].filepath) == {"a/3.png", "b/copy.bmp"}
     assert "1 picture has different labels on copies that are identical in every pixel" in conflict_sentence(
@@ -395,7 +395,7 @@ def test_import_dataset__threads_give_the_same_as_one_worker(tmp_path: Path) -> 
     (one, first), (two, second) = stored("one"), stored("two")
     assert np.array_equal(cache.image_cache(one), cache.image_cache(two))
     for left, right in zip(first, second, strict=True):
-        assert left.model_dump(exclude={"dataset_id"}) == right.model_dump(exclude={"dataset_id"})
+        assert dataclasses.replace(left, dataset_id=right.dataset_id) == right
 
 
 def test_preview__says_what_an_import_would_do_and_registers_nothing(tmp_path: Path) -> None:

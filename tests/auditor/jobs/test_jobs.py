@@ -58,7 +58,7 @@ def start_export(file: str = "out.csv", **changed: Any) -> int:
     return jobs.start("export", "digits", dataset_id=1, arguments=chosen)
 
 
-def heavy_folder(place: Path, count: int = 3000) -> Path:
+def heavy_folder(place: Path, count: int = 2000) -> Path:
     """One large picture under so many names: it takes a while to decode."""
     (place / "cat").mkdir(parents=True)
     Image.effect_noise((900, 900), 60).save(place / "cat" / "0.jpg")
@@ -82,7 +82,7 @@ def test_start__an_import_says_how_far_it_is_and_is_cancelled_without_a_trace(
 ) -> None:
     job_id = start_import(heavy_folder(tmp_path / "set"))
     seen = wait_for(job_id, "decoding", lambda one: one.job.stage == "decoding" and one.job.done > 0)
-    assert (seen.state, seen.job.total) == ("running", 3000)
+    assert (seen.state, seen.job.total) == ("running", 2000)
     assert 0 < seen.job.progress < 1
     assert seen.job.seconds_left is not None
     jobs.cancel(job_id)

@@ -17,12 +17,12 @@ from PIL import Image
 from auditor.audits import settle
 from auditor.catalog import reviews
 from auditor.catalog.db import session
+from auditor.engine_bridge import export_columns
 from auditor.errors import ExportRefusedError
 from auditor.importing import imports
 from auditor.outputs import export
 from auditor.review import decision_files, decisions
 from auditor.tables import quoted, read_table, unquoted
-from auditor.vocabulary import EXPORT_COLUMNS
 from tests.helpers import Digits, verify_truthfully, write_digits
 
 
@@ -40,7 +40,7 @@ def test_export__one_row_a_sample_in_order_with_all_columns(
     assert [row["filepath"] for row in rows] == [f"images/{i:04d}.png" for i in range(300)]
     assert [row["given_label"] for row in rows] == [str(label) for label in digits.given_labels]
     assert {row["action"] for row in rows} == {"keep"}
-    assert list(rows[0]) == ["label", "batch", *EXPORT_COLUMNS]
+    assert list(rows[0]) == ["label", "batch", *export_columns()]
     assert (summary.num_rows, summary.num_keep) == (300, 300)
 
 
@@ -293,7 +293,7 @@ def test_export__users_columns_named_like_ours_are_kept_beside_them(
         export.export(name, out)
         table = read_table(out)
         cells = table.map(unquoted) if suffix != ".parquet" else table
-        assert list(table.columns) == [*kept, *EXPORT_COLUMNS]
+        assert list(table.columns) == [*kept, *export_columns()]
         assert cells[kept].to_numpy().tolist() == [row[1:] for row in rows]
         assert cells.action.tolist() == ["keep"] * 3 + ["exclude"] + ["keep"] * 16
         assert (cells.reviewer[3], cells.sample_id[3]) == ("ada", "3")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from PIL import Image
 
 from auditor.catalog import datasets, db
-from auditor.catalog.models import DatasetTable, SampleTable
+from auditor.catalog.records import Dataset, Sample
 from auditor.errors import NotFoundError
 from auditor.importing.imports import import_dataset
 from auditor.pictures import cache as images
@@ -19,11 +20,10 @@ from tests.auditor.sample_pictures import digits, encoded, write_folder, write_p
 pytestmark = pytest.mark.usefixtures("home")
 
 
-def imported(source: Path) -> tuple[DatasetTable, list[SampleTable]]:
+def imported(source: Path) -> tuple[Dataset, list[Sample]]:
     import_dataset(source, name="a")
     with db.session() as session:
         dataset = datasets.get(session, "a")
-        assert dataset.id is not None
         return dataset, list(datasets.iterate_samples(session, dataset.id))
 
 
@@ -114,5 +114,5 @@ def test_original_bytes__a_root_that_is_gone_is_no_damaged_zip(tmp_path: Path) -
     with pytest.raises(NotFoundError, match=message):
         images.original_bytes(dataset, samples[0])
     images.move_root("a", tmp_path / "elsewhere")
-    dataset.root = str(tmp_path / "elsewhere")
-    assert images.original_bytes(dataset, samples[0])
+    moved = dataclasses.replace(dataset, root=str(tmp_path / "elsewhere"))
+    assert images.original_bytes(moved, samples[0])

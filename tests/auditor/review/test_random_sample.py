@@ -7,12 +7,13 @@ import pytest
 
 from auditor.audits import progress, settle, statements, worker
 from auditor.audits.plan import plan
-from auditor.catalog import audits, datasets, scores, verifications
+from auditor.catalog import audits, draws, scores
 from auditor.catalog.db import session
-from auditor.catalog.models import DrawTable
+from auditor.catalog.records import NewDraw
 from auditor.errors import VerificationError
 from auditor.review import decisions, random_sample
 from auditor.statistics.witnesses import NO_CLASS, UNSURE
+from tests.auditor.catalogs import change_sample
 from tests.helpers import QUICK_OPTIONS, Digits, verify_truthfully
 
 
@@ -104,8 +105,7 @@ def test_statements__found_errors_come_from_reviews_and_verdicts(audited: tuple[
 
 def test_statements__a_class_for_an_unlabeled_sample_is_no_error_found(audited: tuple[Digits, int]) -> None:
     digits, audit_id = audited
-    with session() as open_session:
-        datasets.sample(open_session, 1, 9).given_label = -1
+    change_sample(9, given_label=-1)
     before = statements.statements(statements.load(audit_id)).errors_left
     decisions.decide(1, 9, "relabel", label=int(digits.true_labels[9]), reviewer="ada")
     after = statements.statements(statements.load(audit_id)).errors_left
@@ -162,12 +162,12 @@ def test_noise_rate__rows_from_the_top_of_the_list_are_refused(audited: tuple[Di
     trust = statements.load(audit_id).trust_score
     top = np.argsort(trust)[:60]
     with session() as open_session:
-        drawn = verifications.add_draw(
-            open_session, DrawTable(dataset_id=1, seed=0, size=60, sample_ids=[int(i) for i in top])
+        drawn = draws.add(
+            open_session, NewDraw(dataset_id=1, seed=0, size=60, sample_ids=[int(i) for i in top])
         )
     for sample_id in top:
         label = int(digits.true_labels[sample_id])
-        random_sample.record(drawn, int(sample_id), "label", label=label, reviewer="ada")
+        random_sample.record(drawn.id, int(sample_id), "label", label=label, reviewer="ada")
     standing = statements.load(audit_id)
     rate = statements.noise_rate(standing)
     assert rate.kind == "guess"
@@ -179,10 +179,8 @@ def test_load__a_sample_that_two_draws_hold_is_refused(audited: tuple[Digits, in
     _, audit_id = audited
     for _ in range(2):
         with session() as open_session:
-            drawn = verifications.add_draw(
-                open_session, DrawTable(dataset_id=1, seed=0, size=1, sample_ids=[7])
-            )
-        random_sample.record(drawn, 7, "unsure", reviewer="ada")
+            drawn = draws.add(open_session, NewDraw(dataset_id=1, seed=0, size=1, sample_ids=[7]))
+        random_sample.record(drawn.id, 7, "unsure", reviewer="ada")
     with pytest.raises(VerificationError, match="a verified sample occurs twice"):
         statements.load(audit_id)
 

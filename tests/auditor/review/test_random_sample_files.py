@@ -6,12 +6,14 @@ import csv
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlmodel import Session
 
-from auditor.catalog import verifications
+from auditor.catalog import reviews
 from auditor.catalog.db import session
-from auditor.catalog.models import DrawTable
+from auditor.catalog.records import Draw, Review
 from auditor.errors import AuditorError, VerificationError
 from auditor.importing import imports
 from auditor.pictures import cache
@@ -31,11 +33,16 @@ def write_rows(path: Path, rows: list[dict[str, str]]) -> None:
         writer.writerows(rows)
 
 
-def decisions_of(draw: DrawTable) -> dict[int, str]:
-    """What stands judged in a draw: decision by sample_id."""
+def decisions_of(draw: Draw) -> dict[int, str]:
+    """What people answered in a draw by sample_id; ``label`` where they named a class."""
+    answers = {"keep": "label", "relabel": "label"}
     with session() as open_session:
-        rows = verifications.verdicts(open_session, draw.dataset_id)
-    return {sample: row.decision for (of_draw, sample), row in rows.items() if of_draw == draw.id}
+        rows = reviews.verdicts(open_session, draw.dataset_id)
+    return {
+        sample: answers.get(row.decision, row.decision)
+        for (of_draw, sample), row in rows.items()
+        if of_draw == draw.id
+    }
 
 
 def test_csv__round_trip(audited: tuple[Digits, int], tmp_path: Path) -> None:
@@ -129,7 +136,7 @@ def test_apply_csv__a_row_that_is_there_again_unjudged_does_no_harm(
     assert random_sample.apply_csv("digits", path, reviewer="ada") == {"judged": 1, "not judged": 4}
 
 
-def filled(draw: DrawTable, path: Path, said: str) -> Path:
+def filled(draw: Draw, path: Path, said: str) -> Path:
     rows = [f"{draw.id},{sample},{said}" for sample in draw.sample_ids]
     path.write_text("draw_id,sample_id,verdict_label\n" + "\n".join(rows) + "\n")
     return path
@@ -160,12 +167,17 @@ def test_apply_csv__reads_the_log_once_for_the_file(
 ) -> None:
     draw = random_sample.draw("digits", 20)
     path = filled(draw, tmp_path / "sample.csv", "3")
-    read: list[int] = []
-    log = verifications.log
-    monkeypatch.setattr(verifications, "log", lambda one, dataset: read.append(dataset) or log(one, dataset))
+    read: list[tuple[int, ...]] = []
+    log = reviews.log
+
+    def counted(one: Session, dataset: int, *of: int, **more: Any) -> list[Review]:
+        read.append(of)
+        return log(one, dataset, *of, **more)
+
+    monkeypatch.setattr(reviews, "log", counted)
     random_sample.apply_csv("digits", path, reviewer="ada")
     random_sample.apply_csv("digits", path, reviewer="ada")
-    assert len(read) == 2
+    assert len([one for one in read if not one]) == 2  # others are of one sample
     with session() as open_session:
         assert len(log(open_session, draw.dataset_id)) == 20  # said again is not written again
 
@@ -228,9 +240,8 @@ def test_csv__formulas_are_disarmed_and_come_back_with_or_without_the_quote(
         row["verdict_label"] = quoting(str(digits.true_labels[sample_id]))
     write_rows(path, rows)
     assert random_sample.apply_csv("formulas", path, reviewer="ada") == {"judged": 30, "not judged": 0}
-    with session() as open_session:
-        found = verifications.verdicts(open_session, 1)
-    assert [found[draw.id, i].label for i in range(30)] == digits.true_labels.tolist()
+    found = random_sample.standing(1)
+    assert found.true_labels.tolist() == digits.true_labels[found.sample_ids].tolist()
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import optuna
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,10 +14,13 @@ from hypothesis import strategies as st
 from benchmarks.papers.s2e_rivals import (
     SPACES,
     SharedWeightsRule,
+    from_unit_cube,
     hyperband_brackets,
     search_with_hyperband,
+    search_with_optuna,
 )
-from engines.coteaching.schedules import MIN_KEEP_RATE, FloatArray, basis_curve
+from engines.coteaching.s2e import Ledger
+from engines.coteaching.schedules import MIN_KEEP_RATE, PARAMETER_FLOOR, FloatArray, basis_curve
 from tests.engines.coteaching.test_reference_rules import (
     SEED,
     accuracy,
@@ -38,7 +42,7 @@ def test_keep_rates__any_corner_of_the_cube(name: str, data: st.DataObject) -> N
     space = SPACES[name]
     number = st.one_of(st.sampled_from([0.0, 1.0]), st.floats(0, 1))
     u = np.array(data.draw(st.lists(number, min_size=space.size, max_size=space.size)))
-    rates = space.keep_rates(space.from_unit_cube(u), 7, horizon=200)
+    rates = space.keep_rates(from_unit_cube(space, u), 7, horizon=200)
     assert rates.shape == (7,)
     assert (rates >= MIN_KEEP_RATE).all()
     assert (rates <= 1).all()  # also false for NaN
@@ -160,3 +164,46 @@ def test_shared_weights_rule__equal_accuracies_say_nothing() -> None:
     rule = SharedWeightsRule(SPACES["co"], seed=SEED)
     rule.tell(rule.ask(0, 3), np.array([0.5, 0.5, 0.5]))
     np.testing.assert_array_equal(rule.theta, 1.0)
+
+
+@pytest.mark.parametrize(("rule", "samples", "at_once"), [("tpe", 5, 1), ("cmaes", 5, 5), ("cmaes", 2, 2)])
+def test_search_with_optuna__asks_and_tells(rule: str, samples: int, at_once: int) -> None:
+    space, calls = SPACES["paper"], list[list[float]]()
+
+    def train(x: FloatArray) -> float:
+        calls.append(x.tolist())
+        return accuracy(space, calls[-1])
+
+    result = search_with_optuna(space, Ledger(train), rule=rule, iterations=3, samples=samples, seed=SEED)
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    sampler: optuna.samplers.BaseSampler
+    if rule == "tpe":
+        sampler = optuna.samplers.TPESampler(seed=SEED, n_startup_trials=15 // 4)
+    else:
+        sampler = optuna.samplers.CmaEsSampler(seed=SEED, popsize=max(4, samples))
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    cube = {name: optuna.distributions.FloatDistribution(0.0, 1.0) for name in space.parameters}
+    values = []
+    for start in range(0, len(calls), at_once):
+        xs = calls[start : start + at_once]
+        trials = [study.ask(cube) for _ in xs]
+        for trial, x in zip(trials, xs, strict=True):
+            u = [
+                min(max(trial.params[name], PARAMETER_FLOOR), 1 - PARAMETER_FLOOR)
+                for name in space.parameters
+            ]
+            spacings = [-math.log(value) for value in u[:4]]
+            weights = [s / sum(spacings) for s in spacings]
+            np.testing.assert_allclose(x, weights + u[4:])
+        for trial, x in zip(trials, xs, strict=True):
+            values.append(accuracy(space, x))
+            study.tell(trial, values[-1])
+    assert len(values) == 3 * samples
+    expected = [np.mean(values[m * samples : (m + 1) * samples]) for m in range(3)]
+    assert result.iteration_means == pytest.approx(expected)
+
+
+def test_search_with_optuna__tpe_trains_as_much_as_the_others() -> None:
+    ledger = Ledger(lambda x: accuracy(SPACES["co"], x.tolist()))
+    search_with_optuna(SPACES["co"], ledger, rule="tpe", iterations=1, samples=4, seed=SEED)
+    assert len(ledger.trials) == 4

@@ -73,7 +73,6 @@ CODE = {"rho_form": "code_exact", "pi_form": "code_exact", "variance_form": "cod
         {"variant": "standard"},
         {"network": "mnist_residual", "width": 2, "optimizer": "sgd"},
         {"network": "mnist_residual", "width": 1, "variant": "standard", "optimizer": "sgd"},
-        {"bottleneck": 4, "optimizer": "sgd"},
         {"mixup": True, "warmup_epochs": 0},
         {"mixup": True, "variant": "mdn"},
         {"coteaching": True, "forget_rate": 0.5, "ramp_epochs": 2},

@@ -11,25 +11,32 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from engines.contract import TrainingData
 from engines.coteaching.config import CoteachingConfig
-from engines.coteaching.training import Learners, surround
+from engines.coteaching.training import Learners, build_learner
 from engines.shared.device import make_generator
 from engines.shared.loader import epoch_batches
+from engines.shared.run import Run
 from tests.engines.coteaching.test_training import tiny
 from tests.engines.helpers import digits_data
 
 
+def run_of(data: TrainingData, config: CoteachingConfig) -> Run:
+    return Run("coteaching", data, config, seed=1, device="cpu", standardized=config.standardize)
+
+
 def training_of(config: CoteachingConfig, keep_rate: float, *, num_epochs: int = 4) -> Learners:
     data, _ = digits_data(200)
-    here = surround(data, config, 1, "cpu")
-    return Learners(here, np.full(num_epochs, keep_rate), torch.arange(200), ("train", 0))
+    return Learners(
+        run_of(data, config), config, np.full(num_epochs, keep_rate), torch.arange(200), ("train", 0)
+    )
 
 
 def test_run_epoch__keeping_everything_is_two_plain_trainings_bit_for_bit() -> None:
     config = tiny(schedule="constant")
     pair = training_of(config, 1.0, num_epochs=2)
-    here = pair.here
-    plain = [here.build("train", 0, "network", g) for g in range(2)]
+    run = pair.run
+    plain = [build_learner(run, config, "train", 0, "network", g) for g in range(2)]
     for epoch in range(2):
         pair.run_epoch(epoch)
     for network in plain:
@@ -37,7 +44,7 @@ def test_run_epoch__keeping_everything_is_two_plain_trainings_bit_for_bit() -> N
         for epoch in range(2):
             order = make_generator(1, "train", 0, "order", epoch)
             for rows in epoch_batches(torch.arange(200), 32, order):
-                loss = F.cross_entropy(network(here.inputs(rows))[1], here.labels[rows])
+                loss = F.cross_entropy(network(pair.inputs(rows))[1], run.labels[rows])
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
@@ -134,8 +141,7 @@ def test_run_epoch__reweighting_never_lets_a_trusted_sample_judge_itself() -> No
     trained = []
     for variant in ("reweight", "standard"):
         config = tiny(variant=variant, batch_size=100)
-        here = surround(data, config, 1, "cpu")
-        training = Learners(here, np.ones(4), torch.arange(100), ("train", 0))
+        training = Learners(run_of(data, config), config, np.ones(4), torch.arange(100), ("train", 0))
         training.run_epoch(0)
         trained.append(torch.cat([values.flatten() for values in training.networks[0].parameters()]))
         if variant == "reweight":

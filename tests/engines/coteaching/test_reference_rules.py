@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import optuna
 import pytest
 import torch
 
@@ -119,28 +118,18 @@ def literal_step(
     xs: list[list[float]],
     accuracies: list[float],
     simplex: int,
-    **options: bool,
 ) -> np.ndarray:
-    """Eqs. (8), (9), (13), or what the released code does."""
+    """Eqs. (8), (9), (13)."""
     u = utilities_of(accuracies)
     count = len(xs)
     scores = [score(theta, x, simplex) for x in xs]
     log_hessian = curvature(theta, xs[0], simplex)
-    if options.get("elite"):
-        best = scores[max(range(count), key=lambda k: accuracies[k])]
-        gradient = -best / count
-        hessian = (np.outer(best, best) + log_hessian) / count
-    else:
-        gradient = sum(u[k] * scores[k] for k in range(count)) / count
-        hessian = sum(u[k] * (np.outer(scores[k], scores[k]) + log_hessian) for k in range(count)) / count
+    gradient = sum(u[k] * scores[k] for k in range(count)) / count
+    hessian = sum(u[k] * (np.outer(scores[k], scores[k]) + log_hessian) for k in range(count)) / count
     if rule == "natural":
         return np.linalg.inv(-log_hessian) @ gradient
     if rule == "gradient":
-        return np.full(len(theta), 1 / gradient.sum()) if options.get("legacy") else gradient
-    if options.get("legacy"):
-        left, sizes, right = np.linalg.svd(hessian)
-        inverse = right.T @ np.diag([1 / max(s, 1e-5) for s in sizes]) @ left.T
-        return np.array([inverse[i, 0] * gradient[i] for i in range(len(theta))])
+        return gradient
     values, vectors = np.linalg.eigh(hessian)
     floor = 1e-5 * max(1.0, max(abs(values)))
     step = np.zeros(len(theta))
@@ -153,21 +142,12 @@ DELTAS = {"newton": 3.0, "natural": 1.0, "gradient": 2.0}
 
 
 @pytest.mark.parametrize("space", ["paper", "co"])
-@pytest.mark.parametrize("options", [{}, {"legacy": True}, {"elite": True}, {"delta": 0.3}], ids=str)
+@pytest.mark.parametrize("delta", [None, 0.3])
 @pytest.mark.parametrize("rule", ["newton", "natural", "gradient"])
-def test_search_schedule__moves_theta_by_its_formula(
-    rule: str, options: dict[str, float], space: str
-) -> None:
-    legacy, elite, delta = bool(options.get("legacy")), bool(options.get("elite")), options.get("delta")
-    if rule == "gradient" and legacy:
-        # Two steps of the largest length in opposite directions end where they began but for rounding, and NumPy
-        # draws a Beta of exactly 1 by another method than one a little above.
-        delta = 0.5
+def test_search_schedule__moves_theta_by_its_formula(rule: str, delta: float | None, space: str) -> None:
     # With all of K = 4 samples the Hessian of 36 numbers has rank 4: its floor must not decide, so K is larger.
     samples = 60 if rule == "newton" and space == "paper" else 6
-    search = Search(
-        space, rule, samples=samples, elite=elite, legacy_newton=legacy, step_size=delta, iterations=3
-    )
+    search = Search(space, rule, samples=samples, step_size=delta, iterations=3)
     simplex = search.space.simplex_size
     theta = np.ones(simplex + 2 * (search.space.size - simplex))
     means = []
@@ -176,7 +156,7 @@ def test_search_schedule__moves_theta_by_its_formula(
         np.testing.assert_allclose(xs, draw(theta, samples, search.space, SEED, m), rtol=1e-5, atol=1e-7)
         accuracies = [accuracy(search.space, x) for x in xs]
         means.append(sum(accuracies) / samples)
-        step = literal_step(rule, theta, xs, accuracies, simplex, elite=elite, legacy=legacy)
+        step = literal_step(rule, theta, xs, accuracies, simplex)
         theta = moved(theta, step, DELTAS[rule] if delta is None else delta)
     assert search.result.theta is not None
     np.testing.assert_allclose(search.result.theta, theta, rtol=1e-5)
@@ -193,35 +173,3 @@ def test_search_schedule__random_always_draws_from_the_uniform_start() -> None:
         np.testing.assert_allclose(xs, draw(np.ones(36), 4, search.space, SEED, m))
     means = [np.mean([accuracy(search.space, x) for x in xs]) for xs in search.iterations]
     assert search.result.iteration_means == pytest.approx(means)
-
-
-@pytest.mark.parametrize(("rule", "samples", "at_once"), [("tpe", 5, 1), ("cmaes", 5, 5), ("cmaes", 2, 2)])
-def test_search_schedule__asks_and_tells_optuna(rule: str, samples: int, at_once: int) -> None:
-    search = Search("paper", rule, iterations=3, samples=samples)
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    sampler: optuna.samplers.BaseSampler
-    if rule == "tpe":
-        sampler = optuna.samplers.TPESampler(seed=SEED, n_startup_trials=15 // 4)
-    else:
-        sampler = optuna.samplers.CmaEsSampler(seed=SEED, popsize=max(4, samples))
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    cube = {name: optuna.distributions.FloatDistribution(0.0, 1.0) for name in search.space.parameters}
-    values = []
-    for start in range(0, len(search.calls), at_once):
-        xs = search.calls[start : start + at_once]
-        trials = [study.ask(cube) for _ in xs]
-        for trial, x in zip(trials, xs, strict=True):
-            u = [min(max(trial.params[name], FLOOR), 1 - FLOOR) for name in search.space.parameters]
-            spacings = [-math.log(value) for value in u[:4]]
-            weights = [s / sum(spacings) for s in spacings]
-            np.testing.assert_allclose(x, weights + u[4:])
-        for trial, x in zip(trials, xs, strict=True):
-            values.append(accuracy(search.space, x))
-            study.tell(trial, values[-1])
-    assert len(values) == 3 * samples
-    expected = [np.mean(values[m * samples : (m + 1) * samples]) for m in range(3)]
-    assert search.result.iteration_means == pytest.approx(expected)
-
-
-def test_search_schedule__tpe_trains_as_much_as_the_others() -> None:
-    assert len(Search("co", "tpe", iterations=1, samples=4).calls) == 4

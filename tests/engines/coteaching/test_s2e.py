@@ -15,11 +15,8 @@ from engines.coteaching.s2e import (
     Ledger,
     Relaxation,
     Trial,
-    estimate_from_elite,
     estimate_gradient,
     estimate_hessian,
-    legacy_gradient_step,
-    legacy_newton_step,
     move_theta,
     natural_step,
     newton_step,
@@ -138,13 +135,6 @@ def test_standardize_losses__removes_offset_and_scale() -> None:
     np.testing.assert_array_equal(standardize_losses(np.array([0.3, 0.3])), [0.0, 0.0])
 
 
-def test_estimate_from_elite__only_the_best_sample_speaks() -> None:
-    scores = np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]])
-    gradient, hessian = estimate_from_elite(np.array([0.5, -1.0, 0.5]), scores, -np.eye(2))
-    np.testing.assert_allclose(gradient, [0.0, -2 / 3])
-    np.testing.assert_allclose(hessian, [[-1 / 3, 0.0], [0.0, 1.0]])
-
-
 # --- steps ---
 
 
@@ -164,13 +154,6 @@ def test_natural_step__solves_with_the_exact_fisher_matrix() -> None:
     relaxation, theta = Relaxation(2, 1), np.array([2.0, 1.5, 3.0, 2.0])
     hessian, gradient = relaxation.log_density_hessian(theta), np.array([1.0, 2.0, -1.0, 0.5])
     np.testing.assert_allclose(-hessian @ natural_step(gradient, hessian), gradient)
-
-
-def test_legacy_steps__are_what_the_released_code_computes() -> None:
-    gradient, hessian = np.array([1.0, 3.0]), np.diag([2.0, 4.0])
-    # The first column of the inverse is (1/2, 0): the second coordinate never moves.
-    np.testing.assert_allclose(legacy_newton_step(gradient, hessian), [0.5, 0.0])
-    np.testing.assert_allclose(legacy_gradient_step(gradient), [0.25, 0.25])
 
 
 def test_move_theta__goes_downhill_is_capped_and_boxed() -> None:

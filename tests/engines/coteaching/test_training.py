@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks.metrics import auroc, label_precision
 from engines.contract import EngineInputError, EngineResult, EpochRecord, TrainingCancelled, TrainingData
 from engines.coteaching.config import VARIANTS, CoteachingConfig
 from engines.coteaching.s2e import RULES
 from engines.coteaching.signals import EpochOutcome, Tally, epoch_signals
 from engines.coteaching.training import train
-from engines.coteaching.trials import choose_schedule, estimate_noise_rate, split_rows
-from engines.metrics import auroc, label_precision
-from engines.shared.checkpoint import MemoryCheckpoint
-from tests.engines.helpers import digits_data
+from engines.coteaching.trials import choose_schedule, concentrated_share, estimate_noise_rate, split_rows
+from tests.engines.helpers import MemoryCheckpoint, digits_data
 
 TINY = CoteachingConfig(
     network="mlp",
@@ -128,6 +127,15 @@ def test_train__too_few_samples_to_search_fall_back_to_equation_4() -> None:
     notes = run(tiny(), data).provenance.notes
     assert "too few labeled samples" in notes["warnings"][0]
     assert 0 <= notes["suggested_noise_rate"] < 1
+
+
+def test_concentrated_share__by_hand() -> None:
+    given = np.repeat([0, 1, 2, -1], [40, 40, 10, 30])
+    predicted = np.concatenate([[1] * 20 + [0] * 20, [0] * 11 + [2] * 11 + [1] * 18, [0] * 10, [2] * 30])
+    # Class 0 has one partner, class 1 has two, class 2 too few differing rows, and unlabeled rows say nothing.
+    assert concentrated_share(given, np.eye(3)[predicted]) == 0.5
+    assert concentrated_share(given, np.eye(3)[np.maximum(given, 0)]) == 0.0
+    assert concentrated_share(given[:40], np.eye(2)[predicted[:40]]) == 0.0
 
 
 def test_train__pair_flips_are_warned_of_where_given_labels_judge_the_schedule() -> None:

@@ -11,12 +11,12 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from benchmarks.metrics import auroc
 from engines.contract import EngineError, EngineInputError, EngineResult, EpochRecord, TrainingData
-from engines.cross_entropy.training import CrossEntropyConfig, stratified_folds, train
-from engines.metrics import auroc
-from engines.shared.checkpoint import MemoryCheckpoint
+from engines.cross_entropy.training import CrossEntropyConfig, train
 from engines.shared.scoring import rank_percentile, test_time_margin
-from tests.engines.helpers import digits, digits_data
+from engines.shared.selection import deal_by_class
+from tests.engines.helpers import MemoryCheckpoint, digits, digits_data
 
 TINY = CrossEntropyConfig(epochs=3, batch_size=64, views=2, network="mlp", learning_rate=2e-3)
 QUICK = dataclasses.replace(CrossEntropyConfig.preset("quick"), network="mlp", batch_size=64, epochs=15)
@@ -33,19 +33,19 @@ def test_config__collects_its_own_problems() -> None:
         CrossEntropyConfig(epochs=0, folds=0, rounds=3)
 
 
-def test_stratified_folds__equal_shares_of_every_class() -> None:
+def test_deal_by_class__equal_shares_of_every_class() -> None:
     labels = np.repeat(np.array([0, 1, 2, -1]), [50, 25, 5, 20])
-    fold_of = stratified_folds(labels, 5, seed=0)
+    fold_of = deal_by_class(labels, 5, seed=0, name="folds")
     assert (fold_of[labels == -1] == -1).all()
     for each, share in ((0, 10), (1, 5), (2, 1)):
         assert np.bincount(fold_of[labels == each], minlength=5).tolist() == [share] * 5
-    np.testing.assert_array_equal(fold_of, stratified_folds(labels, 5, seed=0))
-    assert not np.array_equal(fold_of, stratified_folds(labels, 5, seed=1))
+    np.testing.assert_array_equal(fold_of, deal_by_class(labels, 5, seed=0, name="folds"))
+    assert not np.array_equal(fold_of, deal_by_class(labels, 5, seed=1, name="folds"))
 
 
-def test_stratified_folds__more_folds_than_samples() -> None:
+def test_deal_by_class__more_folds_than_samples() -> None:
     with pytest.raises(EngineInputError, match="folds is 4 but only 3 samples are labeled"):
-        stratified_folds(np.array([0, 1, 0, -1]), 4, seed=0)
+        deal_by_class(np.array([0, 1, 0, -1]), 4, seed=0, name="folds")
 
 
 @pytest.mark.parametrize(
@@ -70,11 +70,11 @@ def test_train__options_become_stages(options: dict[str, int], stages: list[str]
 
 def _swap_within_fold(labels: NDArray[np.int64], folds: int, fold: int) -> NDArray[np.int64]:
     """``labels`` with two different labels of the fold's samples swapped, such that no fold changes."""
-    fold_of = stratified_folds(labels, folds, seed=0)
+    fold_of = deal_by_class(labels, folds, seed=0, name="folds")
     for one, other in combinations(np.flatnonzero(fold_of == fold), 2):
         swapped = labels.copy()
         swapped[[one, other]] = labels[[other, one]]
-        same_folds = np.array_equal(stratified_folds(swapped, folds, seed=0), fold_of)
+        same_folds = np.array_equal(deal_by_class(swapped, folds, seed=0, name="folds"), fold_of)
         if same_folds and labels[one] != labels[other]:
             return swapped
     raise AssertionError("no two samples can be swapped")
@@ -84,7 +84,7 @@ def test_train__folds_never_judge_what_they_saw() -> None:
     """Swap two given labels of one fold: that fold's own predictions do not move by a bit, others do."""
     data, _ = digits_data(150)
     config = dataclasses.replace(TINY, folds=3)
-    own = stratified_folds(data.given_labels, 3, seed=0) == 1
+    own = deal_by_class(data.given_labels, 3, seed=0, name="folds") == 1
     swapped = dataclasses.replace(data, given_labels=_swap_within_fold(data.given_labels, 3, 1))
     one, other = _train(data, config), _train(swapped, config)
     np.testing.assert_array_equal(one.pred_probs[own], other.pred_probs[own])

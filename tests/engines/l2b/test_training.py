@@ -20,7 +20,7 @@ from engines.l2b.step import meta_forward
 from engines.l2b.training import SPEC, L2BConfig, train
 from engines.meta.directional import one_hot
 from engines.networks.small import build_network
-from engines.shared.checkpoint import MemoryCheckpoint
+from tests.engines.helpers import MemoryCheckpoint
 
 TINY = L2BConfig(
     network="mlp", epochs=3, warmup_epochs=1, batch_size=32, meta_batch_size=16, learning_rate=2e-3, views=1,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from engines.metrics import auroc
+from benchmarks.metrics import auroc
 from engines.neighbours.search import nearest, unit_rows
 from engines.neighbours.votes import confirming_size, neighbour_probs
 

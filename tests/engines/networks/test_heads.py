@@ -37,11 +37,12 @@ def test_build_for_shape__images_or_features() -> None:
         ("auto", (64,), "mlp"),
         ("linear", (64,), "linear"),
         ("auto", (3, 32, 32), "conv4"),
+        ("auto", (3, 23, 23), "conv3"),
         ("cnn9", (3, 32, 32), "cnn9"),
     ],
 )
 def test_resolve_for_shape__cases(name: str, shape: tuple[int, ...], expected: str) -> None:
-    assert resolve_for_shape(name, shape, num_samples=10, device="cpu") == expected
+    assert resolve_for_shape(name, shape, device="cpu") == expected
 
 
 @pytest.mark.parametrize("name", ["conv4", "torchvision:resnet18", "nonsense"])
@@ -49,4 +50,4 @@ def test_resolve_for_shape__a_network_of_images_is_refused_on_features(name: str
     with pytest.raises(
         EngineInputError, match=f"network '{name}' takes images and these are features; use mlp"
     ):
-        resolve_for_shape(name, (64,), num_samples=10, device="cpu")
+        resolve_for_shape(name, (64,), device="cpu")

@@ -10,7 +10,7 @@ import torchvision
 from torch import nn
 
 from engines.contract import EngineInputError
-from engines.networks.small import NETWORKS, UMN13, build_network, choose_network, resolve_network
+from engines.networks.small import NETWORKS, UMN13, build_network, choose_network
 from engines.shared.device import seeded_init
 
 SMALLEST = {"cnn_small": 16, "cnn6": 8, "cnn9": 28, "umn13": 12}
@@ -202,17 +202,10 @@ def test_weights__need_torchvision() -> None:
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("side", [1, 8, 28, 32, 64, 65, 224])
 def test_choose_network__can_be_built(side: int, channels: int, device: str) -> None:
-    name = choose_network(channels, (side, side), 1000, device)
+    name = choose_network(channels, (side, side), device)
     if name.startswith("torchvision:"):
         assert side > 64
         assert device == "cuda"
         return  # building ResNet-18 a dozen times takes seconds; the case above covers it
     network = build_network(name, channels=channels, image_size=(side, side), num_classes=2, width=4)
     assert network(torch.randn(2, channels, side, side))[1].shape == (2, 2)
-
-
-def test_resolve_network__auto_and_named() -> None:
-    options = {"channels": 3, "image_size": (32, 32), "num_samples": 10, "device": "cpu"}
-    assert resolve_network("auto", **options) == "conv4"  # type: ignore[arg-type]
-    assert resolve_network("auto", **options | {"image_size": (23, 23)}) == "conv3"  # type: ignore[arg-type]
-    assert resolve_network("mlp", **options) == "mlp"  # type: ignore[arg-type]

@@ -11,7 +11,6 @@ import torch
 
 from engines.contract import EngineInputError
 from engines.shared.checkpoint import (
-    MemoryCheckpoint,
     deserialize_state,
     load_state,
     run_fingerprint,
@@ -19,7 +18,7 @@ from engines.shared.checkpoint import (
     serialize_state,
 )
 from engines.shared.config import LoopConfig
-from tests.engines.helpers import digits_data
+from tests.engines.helpers import MemoryCheckpoint, digits_data
 
 CPU = torch.device("cpu")
 

@@ -11,8 +11,7 @@ import torch
 
 from engines.contract import EpochRecord
 from engines.registry import ENGINES
-from engines.shared.checkpoint import MemoryCheckpoint
-from tests.engines.helpers import digits_data
+from tests.engines.helpers import MemoryCheckpoint, digits_data
 from tests.engines.pretended_cuda import DeviceMismatchError, pretended_cuda
 
 SHORT: dict[str, dict[str, Any]] = {
@@ -35,14 +34,14 @@ CASES = [
     ("l2b", {"derivative": "finite_difference", "lookahead": "optimizer", "optimizer": "sgd"}),
     ("umn", {}),
     ("umn", {"method": "mean_teacher", "consistency_weight": 1.0}),
-    ("umn", {"network": "umn_mlp", "epsilon_pass": "deterministic"}),
+    ("umn", {"network": "umn_mlp"}),
     ("choicenet", {"mixup": True}),
-    ("choicenet", {"variant": "mdn", "signal_draws": 2}),
+    ("choicenet", {"variant": "mdn"}),
     ("choicenet", {"coteaching": True, "resident": "no"}),
     ("coteaching", {}),
     ("coteaching", {"variant": "coteaching_plus"}),
     ("coteaching", {"variant": "reweight"}),
-    ("coteaching", {"search_rule": "tpe"}),
+    ("coteaching", {"search_rule": "random"}),
 ]
 
 

@@ -17,7 +17,6 @@ from engines.shared.loader import (
     augment,
     batches_per_epoch,
     epoch_batches,
-    resolve_augment,
     shift_size,
     standardize,
 )
@@ -80,7 +79,8 @@ def test_standardize__by_channel() -> None:
     [("auto", 1, "shift"), ("auto", 3, "crop_flip"), ("none", 3, "none"), ("shift_flip", 1, "shift_flip")],
 )
 def test_resolve_augment__cases(kind: str, channels: int, expected: str) -> None:
-    assert resolve_augment(kind, channels, (28, 28)) == expected
+    store = ImageStore(np.zeros((2, channels, 28, 28), dtype=np.uint8), "cpu")
+    assert store.resolve_augment(kind) == expected
 
 
 def test_shift_size__in_proportion() -> None:

@@ -11,12 +11,12 @@ import torch
 from torch import nn
 
 from engines.contract import EngineInputError, EpochRecord, TrainingCancelled, TrainingData
-from engines.shared.checkpoint import CheckpointError, MemoryCheckpoint
+from engines.shared.checkpoint import CheckpointError
 from engines.shared.config import LoopConfig
 from engines.shared.loader import standardize
 from engines.shared.run import Run
 from engines.shared.scoring import heldout_accuracy
-from tests.engines.helpers import digits, digits_data, on_features
+from tests.engines.helpers import MemoryCheckpoint, digits, digits_data, on_features
 
 CONFIG = LoopConfig(network="mlp", epochs=3, batch_size=16, views=2)
 SIGNAL = {"loss": np.zeros(40)}

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.metrics import auroc
+from benchmarks.metrics import auroc
 from engines.shared.losses import cross_entropy
 from engines.shared.selection import (
     gmm_small_loss_probability,

@@ -218,7 +218,7 @@ def test_uncertainty__zero_for_a_copy_and_finite_weight_after_the_clamp() -> Non
     probs, labels = random_probs(5, 10), torch.tensor([0, 1, 2, 3, 4])
     epsilon = uncertainty(probs, probs, labels)
     assert epsilon.tolist() == [0.0] * 5
-    clamped = clamp_uncertainty(epsilon, 10, floor=1e-2, allow_negative=False)
+    clamped = clamp_uncertainty(epsilon, 10, floor=1e-2)
     assert uncertainty_weight(clamped, 10).isfinite().all()
 
 
@@ -235,7 +235,7 @@ def test_uncertainty__carries_no_gradient() -> None:
     guider = random_probs(4, 3).float()
 
     def gradient(epsilon: Tensor) -> Tensor:
-        weight = uncertainty_weight(clamp_uncertainty(epsilon, 3, floor=1e-2, allow_negative=False), 3)
+        weight = uncertainty_weight(clamp_uncertainty(epsilon, 3, floor=1e-2), 3)
         loss = -label_term(logits.log_softmax(1), labels, weight).sum()
         return torch.autograd.grad(loss, logits)[0]
 
@@ -245,19 +245,18 @@ def test_uncertainty__carries_no_gradient() -> None:
     torch.testing.assert_close(gradient(live), gradient(constant))
 
 
-@pytest.mark.parametrize(("allow_negative", "lowest"), [(False, 0.0), (True, -11.0)])
-def test_clamp_uncertainty__weight_below_zero_only_when_allowed(allow_negative: bool, lowest: float) -> None:
+def test_clamp_uncertainty__weight_is_finite_and_never_below_zero() -> None:
     epsilon = torch.tensor([0.0, 0.95, 1.0], dtype=torch.float64)
-    clamped = clamp_uncertainty(epsilon, 10, floor=1e-2, allow_negative=allow_negative)
+    clamped = clamp_uncertainty(epsilon, 10, floor=1e-2)
     weight = uncertainty_weight(clamped, 10)
     assert weight[0].item() == pytest.approx(6.79, abs=5e-3)
-    assert weight[2].item() == pytest.approx(lowest, abs=0.7)
+    assert weight[2].item() == pytest.approx(0.0, abs=1e-9)
     assert weight.isfinite().all()
 
 
 def test_clamp_uncertainty__two_classes_keep_the_order_of_floor_and_ceiling() -> None:
     epsilon = torch.tensor([0.0, 0.9])
-    assert clamp_uncertainty(epsilon, 2, floor=0.5, allow_negative=False).tolist() == [0.5, 0.5]
+    assert clamp_uncertainty(epsilon, 2, floor=0.5).tolist() == [0.5, 0.5]
 
 
 # --- U3: the sum over classes and the bound ---------------------------------------------------------------

@@ -1,6 +1,6 @@
 """How well wrong labels are found and how honest probabilities are, on plain arrays with known truth.
 
-For benchmarks and tests only: nothing here is used where the truth is unknown. Convention: ``is_wrong``
+Nothing here is used where the truth is unknown. Convention: ``is_wrong``
 (N,) bool is the positive class and ``suspicion`` (N,) is high where a label looks wrong (``1 - trust``).
 Rows where the suspicion is NaN (unlabeled) are left out.
 """
@@ -20,12 +20,6 @@ class Detection(NamedTuple):
     precision: float
     recall: float
     f1: float
-
-
-CONCENTRATED = 0.6
-"""Share of a class's differing predictions on one other class from which errors look like flips of pairs."""
-MIN_DIFFERING = 20
-"""Differing predictions that a class needs to be looked at."""
 
 
 def auroc(is_wrong: ArrayLike, suspicion: ArrayLike) -> float:
@@ -104,25 +98,6 @@ def _curve(
     last_of_ties = np.flatnonzero(np.append(falling[1:] != falling[:-1], True)).astype(np.int64)
     found = np.cumsum(wrong[order], dtype=np.int64)[last_of_ties]
     return found, last_of_ties + 1, falling[last_of_ties]
-
-
-def concentrated_share(given: NDArray[np.int64], probs: NDArray[np.float32]) -> float:
-    """Share of the judged classes whose differing predictions fall on one other class; 0 where none is judged.
-
-    Args:
-        given: (N,) int, -1 unlabeled.
-        probs: (N, K) float, K > 2; two classes have only one other and say nothing.
-    """
-    if probs.shape[1] < 3:
-        return 0.0
-    predicted = probs.argmax(axis=1)
-    differing = (given >= 0) & (predicted != given)
-    counts = np.zeros((probs.shape[1], probs.shape[1]), dtype=np.int64)
-    np.add.at(counts, (given[differing], predicted[differing]), 1)
-    judged = counts[counts.sum(axis=1) >= MIN_DIFFERING]
-    if not len(judged):
-        return 0.0
-    return float(np.mean(judged.max(axis=1) >= CONCENTRATED * judged.sum(axis=1)))
 
 
 def _ratio(part: float, whole: float, warning: str) -> float:

@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from engines.metrics import (
+from benchmarks.metrics import (
     auroc,
     average_precision,
-    concentrated_share,
     label_precision,
     precision_at_k,
     precision_recall_f1,
@@ -96,12 +95,3 @@ def test_label_precision__random_selector_is_one_minus_the_noise() -> None:
     rng = np.random.default_rng(0)
     wrong = rng.random(200_000) < 0.3
     assert label_precision(wrong, rng.random(200_000) < 0.5) == pytest.approx(0.7, abs=0.005)
-
-
-def test_concentrated_share__by_hand() -> None:
-    given = np.repeat([0, 1, 2, -1], [40, 40, 10, 30])
-    predicted = np.concatenate([[1] * 20 + [0] * 20, [0] * 11 + [2] * 11 + [1] * 18, [0] * 10, [2] * 30])
-    # Class 0 has one partner, class 1 has two, class 2 too few differing rows, and unlabeled rows say nothing.
-    assert concentrated_share(given, np.eye(3)[predicted]) == 0.5
-    assert concentrated_share(given, np.eye(3)[np.maximum(given, 0)]) == 0.0
-    assert concentrated_share(given[:40], np.eye(2)[predicted[:40]]) == 0.0

@@ -1,0 +1,235 @@
+"""What the catalog hands out: frozen values with plain numbers. They live on when the session is closed.
+
+A ``New...`` is what a caller writes; what is read back has its number too. The fields are the columns of the tables
+of the same name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from auditor.vocabulary import SUSPECT, UNSEEN
+
+T = TypeVar("T")
+
+
+def now() -> datetime:
+    """The current time in UTC."""
+    return datetime.now(tz=UTC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewDataset:
+    """An imported image set, before it has a number."""
+
+    name: str
+    created_at: datetime = field(default_factory=now)
+    source: str
+    """What the user named: a path, ``fiftyone:NAME`` or ``torchvision:NAME``."""
+    source_kind: str
+    """``folder``, ``table``, ``parquet``, ``zip``, ``fiftyone`` or ``torchvision``."""
+    root: str
+    """Absolute folder or file that sample locations are relative to."""
+    num_samples: int
+    channels: int
+    height: int
+    width: int
+    """Size of the decoded image cache."""
+    class_names: list[str]
+    user_columns: list[str] = field(default_factory=list)
+    """The user's own columns in their order."""
+    path_column: str | None = None
+    label_column: str | None = None
+    has_true_labels: bool = False
+    import_report: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset(NewDataset):
+    """An imported image set."""
+
+    id: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """One image with its given label."""
+
+    dataset_id: int
+    sample_id: int
+    filepath: str
+    location: str
+    """How to read it again: a path below the root, a zip member or a Parquet row."""
+    given_label: int
+    """Index into ``class_names``; -1 = unlabeled."""
+    trusted: bool = False
+    split: str | None = None
+    content_hash: str = ""
+    perceptual_hash: int | None = None
+    duplicate_group: int | None = None
+    duplicate_kind: str | None = None
+    original_height: int = 0
+    original_width: int = 0
+    extra: dict[str, str] | None = None
+    """The user's own columns as text, untouched."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewAudit:
+    """An audit of a dataset, before it has a number."""
+
+    dataset_id: int
+    created_at: datetime = field(default_factory=now)
+    status: str = "queued"
+    preset: str
+    device: str
+    seed: int
+    engines: list[str]
+    options: dict[str, Any] = field(default_factory=dict)
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    error: str | None = None
+    summary: dict[str, Any] = field(default_factory=dict)
+    """Whole-dataset statements of the consensus: noise rate, transition matrix, weights, warnings."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audit(NewAudit):
+    """An audit of a dataset."""
+
+    id: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewEngineRun:
+    """One engine within an audit that has no number yet."""
+
+    engine: str
+    status: str = "queued"
+    progress: float = 0.0
+    """Share of the engine's work that is done, 0 to 1."""
+    seconds: float = 0.0
+    """Training time so far, over all attempts."""
+    stage: str = ""
+    config: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
+    error: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineRun(NewEngineRun):
+    """One engine within an audit."""
+
+    audit_id: int
+    position: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Epoch:
+    """One epoch of one engine run."""
+
+    audit_id: int
+    engine: str
+    stage: str
+    epoch: int
+    num_epochs: int
+    progress: float
+    seconds: float
+    losses: dict[str, float | None] = field(default_factory=dict)
+    metrics: dict[str, float | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """The consensus on one sample in one audit; the fields are explained in ``models.ScoreTable``."""
+
+    audit_id: int
+    sample_id: int
+    rank: int
+    given_label: int
+    trust_score: float | None
+    error_probability: float | None
+    is_label_issue: bool
+    suggested_label: int
+    suggested_probability: float
+    agreement: int
+    disagreement: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewDraw:
+    """A random sample drawn to be judged blind, before it has a number."""
+
+    dataset_id: int
+    created_at: datetime = field(default_factory=now)
+    seed: int
+    size: int
+    sample_ids: list[int]
+    """In drawing order; rows at even places calibrate, rows at odd places may be trusted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draw(NewDraw):
+    """A random sample drawn to be judged blind."""
+
+    id: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewReview:
+    """A row of the log of decisions, before it has a number."""
+
+    dataset_id: int
+    sample_id: int
+    kind: str = SUSPECT
+    """One of ``vocabulary.KINDS``."""
+    decision: str
+    """One of ``vocabulary.DECISIONS``, or ``vocabulary.UNDO``."""
+    label: int | None = None
+    """The corrected label of ``relabel``."""
+    labels: list[int] | None = None
+    """The classes of ``multiple``."""
+    reviewer: str
+    created_at: datetime = field(default_factory=now)
+    source: str = "app"
+    """Where it came from: ``app``, ``bulk``, ``unseen``, ``csv``, ``fiftyone``, ``import``, ``verify``."""
+    batch: str | None = None
+    audit_id: int | None = None
+    draw_id: int | None = None
+    """The random draw that a blind verdict belongs to."""
+    reverts: int | None = None
+    """The row that an ``undo`` takes back."""
+    note: str | None = None
+
+    @property
+    def is_seen(self) -> bool:
+        """A person looked at the sample."""
+        return self.kind != UNSEEN
+
+
+@dataclass(frozen=True, kw_only=True)
+class Review(NewReview):
+    """A row of the log of decisions."""
+
+    id: int
+
+
+@functools.cache
+def names_of(record: type[Any]) -> tuple[str, ...]:
+    """The names of a record's fields, which are columns."""
+    return tuple(one.name for one in dataclasses.fields(record))
+
+
+def read(record: Callable[..., T], row: Any) -> T:
+    """A row of a table as that record."""
+    return record(**{name: getattr(row, name) for name in names_of(record)})
+
+
+def values_of(record: Any) -> dict[str, Any]:
+    """The fields of a record by name, as they are."""
+    return {name: getattr(record, name) for name in names_of(type(record))}

@@ -16,7 +16,7 @@ from engines.shared.run import Run
 from engines.shared.selection import deal_by_class
 from engines.umn.config import METHODS, NEED_NOISE_RATE, UMNConfig
 from engines.umn.model import Bench, Member, decoded_target, generative_terms
-from engines.umn.networks import FeatureDecoder, ImageDecoder, build_stacked_vae
+from engines.umn.networks import FeatureDecoder, ImageDecoder, _conv, _Decoder13, build_stacked_vae
 from engines.umn.signals import EpsilonTracker
 from engines.umn.training import train
 from tests.engines.helpers import PeakMemory, digits, digits_data, on_features
@@ -234,6 +234,50 @@ def test_y_chunk__bounds_the_memory_of_a_step() -> None:
 @pytest.mark.parametrize("size", [(8, 8), (28, 28), (33, 17), (5, 40)])
 def test_image_decoder__reaches_every_size(size: tuple[int, int]) -> None:
     assert ImageDecoder(4, 3, size)(torch.zeros(2, 4)).shape == (2, 3, *size)
+
+
+@pytest.mark.parametrize(
+    ("size", "maps"),
+    [
+        ((8, 8), [(8, 8)]),
+        ((33, 17), [(5, 3), (9, 5), (17, 9), (33, 17)]),
+        ((5, 40), [(1, 5), (2, 10), (3, 20), (5, 40)]),
+    ],
+)
+def test_image_decoder__doubles_from_at_most_eight_pixels(
+    size: tuple[int, int], maps: list[tuple[int, int]]
+) -> None:
+    decoder = ImageDecoder(4, 3, size)
+    assert [decoder.start, *decoder.sizes] == [(32, *maps[0]), *maps[1:]]
+    # 32 channels up to the first doubling, then half as many each time, never below 16.
+    assert [block[0].out_channels for block in decoder.blocks] == [32, 16, 16][: len(maps) - 1]
+
+
+@pytest.mark.parametrize(
+    ("size", "start", "half"),
+    [
+        ((32, 32), (6, 6), (16, 16)),
+        ((40, 20), (8, 3), (20, 10)),
+        ((8, 12), (1, 1), (4, 6)),
+        ((1, 3), (1, 1), (1, 1)),
+    ],
+)
+def test_decoder_13__maps_follow_the_image(
+    size: tuple[int, int], start: tuple[int, int], half: tuple[int, int]
+) -> None:
+    decoder = _Decoder13(5, 3, size, width=8)
+    assert decoder.start == (2, *start)
+    assert decoder.sizes == (half, size)
+    assert decoder.first.out_features == 2 * start[0] * start[1]
+    assert decoder(torch.zeros(2, 5)).shape == (2, 3, *size)
+
+
+def test_conv__starts_uniform_with_the_gain_of_its_leaky_relu() -> None:
+    torch.manual_seed(0)
+    weight = _conv(32, 64)[0].weight.detach()
+    # He: variance 2 / (1 + slope²) / fan-in, of a uniform law a third of its squared bound.
+    bound = math.sqrt(3 * 2 / (1 + 0.1**2) / (32 * 9))
+    assert float(weight.abs().max()) == pytest.approx(bound, rel=5e-4)
 
 
 @pytest.mark.parametrize("name", ["umn_mlp", "umn13", "conv3"])

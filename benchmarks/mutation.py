@@ -97,6 +97,8 @@ EXPLAINED: dict[str, str] = {
     "  ->  zip(self.networks, self.optimizers, state['networks'])": _ZIP,
     "engines/choicenet/training.py _step: optimizer.zero_grad(set_to_none=True)"
     "  ->  optimizer.zero_grad()": "True is the default",
+    "engines/choicenet/cholesky.py normal: torch.randn(shape, generator=generator, device=self.target.device,"
+    " dtype=self.target.dtype)  ->  torch.randn(shape, generator=generator, dtype=self.target.dtype)": _CPU,
     "engines/umn/networks.py __init__: nn.init.kaiming_uniform_(self.first.weight, nonlinearity='relu')"
     "  ->  nn.init.kaiming_uniform_(self.first.weight) (no. 2)": _GAIN,
     "engines/umn/networks.py forward: zip(self.sizes, self.blocks, strict=True)"

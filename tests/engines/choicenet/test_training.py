@@ -371,6 +371,14 @@ def test_final_signals__agree_with_a_forward_of_the_images() -> None:
     assert float(mean_rho[0]) == 1.0
 
 
+@pytest.mark.parametrize("mode", [True, False])
+def test_final_signals__leaves_the_mode_of_the_network(mode: bool) -> None:
+    network = build_mixture_network(ChoiceNetConfig(), "mlp", (6,), num_classes=3).train(mode)
+    size = network.feature_size
+    final_signals(network, np.ones((4, size), dtype=np.float32), np.array([0, 1, 2, -1]), torch.device("cpu"))
+    assert network.training is mode
+
+
 def test_visit_signals__moving_average_starts_after_a_tenth() -> None:
     visits = VisitSignals(3, CPU)
     mixture = _mixture(batch=2)

@@ -75,12 +75,36 @@ TESTS = {
 }
 """The tests of a package, quickest first; references first of all (they notice most)."""
 
+_CPU = "on the CPU this is the default device"
+_ZIP = "both are of one length by construction; strict guards later changes of the code"
+_GAIN = "the default, a leaky ReLU of slope 0, is a ReLU"
+
 EXPLAINED: dict[str, str] = {
     "engines/meta/fused_tangents.py setup_context: False  ->  True": (
         "zeros are made in place of a missing gradient or tangent: more work, the same numbers"
     ),
     "engines/shared/run.py __init__: open_rows(data.inputs, self.device, resident=config.resident)"
     "  ->  open_rows(data.inputs, self.device)": "where rows are kept in memory, not what they are",
+    "engines/choicenet/networks.py target: torch.arange(len(self.log_pi), device=self.log_pi.device)"
+    "  ->  torch.arange(len(self.log_pi))": _CPU,
+    "engines/choicenet/networks.py compile_trunk: True  ->  False": "compiles on CUDA only; the same numbers",
+    "engines/choicenet/training.py _train_epoch: torch.zeros(4, dtype=torch.float64, device=run.device)"
+    "  ->  torch.zeros(4, dtype=torch.float64)": _CPU,
+    "engines/choicenet/training.py _train_epoch: zip(training.networks, training.optimizers, strict=True)"
+    "  ->  zip(training.networks, training.optimizers)": _ZIP,
+    "engines/choicenet/training.py load_state_dict:"
+    " zip(self.networks, self.optimizers, state['networks'], strict=True)"
+    "  ->  zip(self.networks, self.optimizers, state['networks'])": _ZIP,
+    "engines/choicenet/training.py _step: optimizer.zero_grad(set_to_none=True)"
+    "  ->  optimizer.zero_grad()": "True is the default",
+    "engines/choicenet/cholesky.py normal: torch.randn(shape, generator=generator, device=self.target.device,"
+    " dtype=self.target.dtype)  ->  torch.randn(shape, generator=generator, dtype=self.target.dtype)": _CPU,
+    "engines/umn/networks.py __init__: nn.init.kaiming_uniform_(self.first.weight, nonlinearity='relu')"
+    "  ->  nn.init.kaiming_uniform_(self.first.weight) (no. 2)": _GAIN,
+    "engines/umn/networks.py forward: zip(self.sizes, self.blocks, strict=True)"
+    "  ->  zip(self.sizes, self.blocks) (no. 2)": _ZIP,
+    "engines/umn/model.py _generative_loss: uncertainty(guider[front], learner[front], labels)"
+    "  ->  uncertainty(learner[front], guider[front], labels)": "an absolute difference, both detached",
 }
 """Survivors that change nothing anyone could see: ``file: change`` -> the reason."""
 

@@ -230,6 +230,11 @@ def test_block__large_features_keep_variance_finite() -> None:
     assert float(mixture.base_variance.max()) <= math.exp(10.0) * 1.001
 
 
+def test_block__weight_noise_by_hand() -> None:
+    mixture = CholeskyBlock(3, 2)(torch.tensor([[1.0, 2.0, 2.0]]))
+    assert float(mixture.weight_variance) == pytest.approx(9.0 * math.exp(-2.0))
+
+
 def test_block__code_exact_bounds() -> None:
     torch.manual_seed(4)
     block = CholeskyBlock(

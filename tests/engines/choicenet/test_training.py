@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from engines.choicenet.networks import (
 )
 from engines.choicenet.signals import (
     VisitSignals,
+    _wrong_label_rate,
     batch_signals,
     final_signals,
     fit_temperature,
@@ -108,6 +110,10 @@ def test_residual_trunk__paper_shapes_and_initialisation() -> None:
     linear = trunk.tail[1]
     assert linear.weight.shape == (256, 64 * 7 * 7)
     assert float(linear.weight.detach().std()) == pytest.approx(0.01, rel=0.02)
+    # Cut at two standard deviations on both sides; 36,864 weights come near both ends.
+    drawn = trunk.blocks[1].main[0].weight.detach()
+    assert float(drawn.min()) == pytest.approx(-0.02, rel=0.01)
+    assert float(drawn.max()) == pytest.approx(0.02, rel=0.01)
     baseline = ResidualTrunk(channels=1, image_size=(28, 28), baseline=True)
     assert baseline.blocks[0].identity[0].kernel_size == (1, 1)
     assert isinstance(baseline.tail[-1], nn.Dropout)
@@ -149,6 +155,13 @@ def test_mixture_density_head__likeliest_component_classifies() -> None:
         torch.testing.assert_close(mixture.target[row], mixture.means()[row, best])
     assert torch.all(mixture.rho.isnan())
     assert torch.all(mixture.total_variances() > 0)
+
+
+def test_mixture_density_head__large_features_keep_variances_finite() -> None:
+    torch.manual_seed(0)
+    variances = MixtureDensityHead(5, 4, num_components=3)(1e6 * torch.randn(6, 5)).total_variances()
+    assert float(variances.detach().min()) == pytest.approx(math.exp(-10.0))
+    assert float(variances.detach().max()) == pytest.approx(math.exp(10.0))
 
 
 def test_plain_head__loss_is_cross_entropy_without_noise() -> None:
@@ -358,6 +371,14 @@ def test_final_signals__agree_with_a_forward_of_the_images() -> None:
     assert float(mean_rho[0]) == 1.0
 
 
+@pytest.mark.parametrize("mode", [True, False])
+def test_final_signals__leaves_the_mode_of_the_network(mode: bool) -> None:
+    network = build_mixture_network(ChoiceNetConfig(), "mlp", (6,), num_classes=3).train(mode)
+    size = network.feature_size
+    final_signals(network, np.ones((4, size), dtype=np.float32), np.array([0, 1, 2, -1]), torch.device("cpu"))
+    assert network.training is mode
+
+
 def test_visit_signals__moving_average_starts_after_a_tenth() -> None:
     visits = VisitSignals(3, CPU)
     mixture = _mixture(batch=2)
@@ -387,6 +408,21 @@ def test_fit_temperature__recovers_scale_and_noise_rate() -> None:
     temperature, rate = fit_temperature((logits / 2.0).astype(np.float32), given)
     assert temperature == pytest.approx(0.5, rel=0.15)
     assert rate == pytest.approx(0.3, abs=0.05)
+
+
+@pytest.mark.parametrize(("scale", "expected"), [(1.0, 1.0), (100.0, 20.0), (0.01, 0.05)])
+def test_fit_temperature__one_where_calibrated_and_bounded_elsewhere(scale: float, expected: float) -> None:
+    # Of ten rows with probability 0.9 (0.6, 0.3) for class 0, nine (six, three) are of class 0.
+    tenths = np.repeat([9, 1, 6, 3], 10)
+    given = np.where(np.tile(np.arange(10), 4) < tenths, 0, 1)
+    log_probs = np.log(np.stack([tenths, 10 - tenths], axis=1) / 10).astype(np.float32)
+    assert fit_temperature(scale * log_probs, given)[0] == pytest.approx(expected)
+
+
+def test_wrong_label_rate__maximum_likelihood_by_hand() -> None:
+    # Likelihood of a row of the first kind 0.9 - 0.8 r, of the second 0.1 + 0.8 r: at 70 of 100, r = 0.25.
+    p_given = np.repeat([0.9, 0.1], [70, 30])
+    assert _wrong_label_rate(p_given, 1.0 - p_given) == pytest.approx(0.25, abs=1e-6)
 
 
 def test_fit_temperature__nothing_to_fit() -> None:

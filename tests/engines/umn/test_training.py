@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 from typing import Any
@@ -16,7 +17,15 @@ from engines.shared.run import Run
 from engines.shared.selection import deal_by_class
 from engines.umn.config import METHODS, NEED_NOISE_RATE, UMNConfig
 from engines.umn.model import Bench, Member, decoded_target, generative_terms
-from engines.umn.networks import FeatureDecoder, ImageDecoder, build_stacked_vae
+from engines.umn.networks import (
+    FeatureDecoder,
+    ImageDecoder,
+    StackedVAE,
+    _conv,
+    _Decoder13,
+    build_feature_vae,
+    build_stacked_vae,
+)
 from engines.umn.signals import EpsilonTracker
 from engines.umn.training import train
 from tests.engines.helpers import PeakMemory, digits, digits_data, on_features
@@ -228,12 +237,69 @@ def test_y_chunk__bounds_the_memory_of_a_step() -> None:
     assert peaks[0] < 16 * 10 * 13_000 + 16 * 100 * 4 * (50 + 16) + 3 * parameters[0]
 
 
+def test_load_state_dict__continues_as_if_never_interrupted() -> None:
+    data, _ = digits_data(60)
+    going_on, resumed = member_of(data), member_of(data)
+    going_on.train_epoch(0)
+    resumed.load_state_dict(copy.deepcopy(going_on.state_dict()))
+    for member in (going_on, resumed):
+        member.train_epoch(1)
+    assert resumed.step == going_on.step
+    for one, two in ((going_on.model, resumed.model), (going_on.guider.module, resumed.guider.module)):
+        for name, values in one.state_dict().items():
+            torch.testing.assert_close(two.state_dict()[name], values, rtol=0, atol=0, msg=name)
+
+
 # --- Sizes ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [(8, 8), (28, 28), (33, 17), (5, 40)])
 def test_image_decoder__reaches_every_size(size: tuple[int, int]) -> None:
     assert ImageDecoder(4, 3, size)(torch.zeros(2, 4)).shape == (2, 3, *size)
+
+
+@pytest.mark.parametrize(
+    ("size", "maps"),
+    [
+        ((8, 8), [(8, 8)]),
+        ((33, 17), [(5, 3), (9, 5), (17, 9), (33, 17)]),
+        ((5, 40), [(1, 5), (2, 10), (3, 20), (5, 40)]),
+    ],
+)
+def test_image_decoder__doubles_from_at_most_eight_pixels(
+    size: tuple[int, int], maps: list[tuple[int, int]]
+) -> None:
+    decoder = ImageDecoder(4, 3, size)
+    assert [decoder.start, *decoder.sizes] == [(32, *maps[0]), *maps[1:]]
+    # 32 channels up to the first doubling, then half as many each time, never below 16.
+    assert [block[0].out_channels for block in decoder.blocks] == [32, 16, 16][: len(maps) - 1]
+
+
+@pytest.mark.parametrize(
+    ("size", "start", "half"),
+    [
+        ((32, 32), (6, 6), (16, 16)),
+        ((40, 20), (8, 3), (20, 10)),
+        ((8, 12), (1, 1), (4, 6)),
+        ((1, 3), (1, 1), (1, 1)),
+    ],
+)
+def test_decoder_13__maps_follow_the_image(
+    size: tuple[int, int], start: tuple[int, int], half: tuple[int, int]
+) -> None:
+    decoder = _Decoder13(5, 3, size, width=8)
+    assert decoder.start == (2, *start)
+    assert decoder.sizes == (half, size)
+    assert decoder.first.out_features == 2 * start[0] * start[1]
+    assert decoder(torch.zeros(2, 5)).shape == (2, 3, *size)
+
+
+def test_conv__starts_uniform_with_the_gain_of_its_leaky_relu() -> None:
+    torch.manual_seed(0)
+    weight = _conv(32, 64)[0].weight.detach()
+    # He: variance 2 / (1 + slope²) / fan-in, of a uniform law a third of its squared bound.
+    bound = math.sqrt(3 * 2 / (1 + 0.1**2) / (32 * 9))
+    assert float(weight.abs().max()) == pytest.approx(bound, rel=5e-4)
 
 
 @pytest.mark.parametrize("name", ["umn_mlp", "umn13", "conv3"])
@@ -247,6 +313,46 @@ def test_build_stacked_vae__decoder_matches_the_image(name: str) -> None:
     assert vae.generator.decoder(encoding.mean).shape == images.shape
     assert vae.recognizer(images)[1].shape == (2, 5)
     assert (encoding.log_variance.abs() <= 8).all()
+
+
+def reads_the_latent(vae: StackedVAE, rows: torch.Tensor) -> bool:
+    """Whether another z_a gives other logits."""
+    recognizer = vae.recognizer.eval()
+    encoding = recognizer.encode(rows)
+    one, two = (recognizer.classify(encoding, encoding.mean + shift) for shift in (0.0, 1.0))
+    return not torch.equal(one, two)
+
+
+@pytest.mark.parametrize(("classifier_input", "reads"), [("z_a", True), ("trunk", False), ("auto", False)])
+def test_build_feature_vae__classifier_reads_what_was_asked(classifier_input: str, reads: bool) -> None:
+    vae = build_feature_vae("mlp", 6, 3, latent_a=4, latent_b=2, hidden=5, classifier_input=classifier_input)
+    assert reads_the_latent(vae, torch.randn(2, 6)) is reads
+
+
+@pytest.mark.parametrize(
+    ("name", "classifier_input", "reads"),
+    [
+        ("umn_mlp", "auto", True),
+        ("umn_mlp", "trunk", False),
+        ("umn13", "auto", False),
+        ("conv3", "auto", False),
+        ("conv3", "z_a", True),
+    ],
+)
+def test_build_stacked_vae__classifier_reads_what_was_asked(
+    name: str, classifier_input: str, reads: bool
+) -> None:
+    vae = build_stacked_vae(
+        name,
+        channels=3,
+        image_size=(16, 16),
+        num_classes=5,
+        latent_a=6,
+        latent_b=4,
+        width=8,
+        classifier_input=classifier_input,
+    )
+    assert reads_the_latent(vae, torch.rand(2, 3, 16, 16)) is reads
 
 
 def test_decoded_target__averages_large_images() -> None:

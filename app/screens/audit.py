@@ -36,7 +36,9 @@ def start_form(dataset: Dataset) -> None:
         format_func=lambda name: FROM_SCRATCH if name == NO_BACKBONE else f"features of {name}",
         key="audit_backbone",
     )
-    if not here:
+    if backbone != NO_BACKBONE:
+        st.caption("The backbone looks at every image once, before the engines start. Later audits reuse it.")
+    elif not here:
         st.caption(
             "With a pretrained backbone they find more wrong labels, in minutes. None has its weights on this "
             "machine; `auditor weights list` in a terminal lists weights to download."
@@ -45,11 +47,13 @@ def start_form(dataset: Dataset) -> None:
         choice.name: choice for choice in engines if backbone != NO_BACKBONE or not choice.needs_features
     }
     st.markdown("**Engines**: each trains its own model and judges every label; together they rank.")
-    columns = st.columns(len(known))
+    columns = st.columns(3)
     chosen = [
         name
-        for column, (name, choice) in zip(columns, known.items(), strict=True)
-        if column.checkbox(choice.title, value=True, key=f"audit_engine_{name}", help=plain(choice.paper))
+        for number, (name, choice) in enumerate(known.items())
+        if columns[number % 3].checkbox(
+            choice.title, value=True, key=f"audit_engine_{name}", help=plain(choice.paper)
+        )
     ]
     left, middle, right = st.columns([2, 1.3, 1])
     preset = left.selectbox("Preset", list(PRESETS), format_func=PRESETS.__getitem__, key="audit_preset")

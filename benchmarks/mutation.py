@@ -105,6 +105,28 @@ EXPLAINED: dict[str, str] = {
     "  ->  zip(self.sizes, self.blocks) (no. 2)": _ZIP,
     "engines/umn/model.py _generative_loss: uncertainty(guider[front], learner[front], labels)"
     "  ->  uncertainty(learner[front], guider[front], labels)": "an absolute difference, both detached",
+    "engines/coteaching/training.py _learn: optimizer.zero_grad(set_to_none=True)  ->  optimizer.zero_grad()": (
+        "to set gradients to None is what zero_grad does by default"
+    ),
+    "engines/coteaching/training.py load_state_dict: True  ->  False": (
+        "strict of a zip: the state was written by the same number of networks (its fingerprint is checked)"
+    ),
+    "engines/coteaching/trials.py run: np.arange(config.epochs, dtype=np.float64)  ->  np.arange(config.epochs)": (
+        "coteaching_keep_rate makes float64 of it"
+    ),
+    "engines/cross_entropy/training.py train_epoch: True  ->  False": (
+        "set_to_none of zero_grad: gradients of zero in place of none, and every parameter has one in every step"
+    ),
+    "engines/cross_entropy/training.py __init__: np.zeros(data.num_samples, dtype=np.float32)"
+    "  ->  np.zeros(data.num_samples)": (
+        "small whole numbers, exact in both; memory and the last digit of float32 differ"
+    ),
+    "engines/l2b/training.py _given_log_probs: np.maximum(labels, 0)  ->  np.maximum(0, labels)": (
+        "the larger of two whole numbers, whichever comes first"
+    ),
+    "engines/l2b/weights.py fixed_weights: 1.0  ->  2.0": (
+        "every share that is not below 1 means the given labels alone"
+    ),
 }
 """Survivors that change nothing anyone could see: ``file: change`` -> the reason."""
 

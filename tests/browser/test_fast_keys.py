@@ -194,6 +194,7 @@ def test_suspects__a_verdict_waits_for_a_busy_catalog_and_says_why(browser: Any,
     one = queue(1)[0]["sample"]
     page = open_as_ada(browser, running, "suspects")
     page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+    settled(page)  # a rerun of the page would take the first key with it
     busy = {"error": "The catalog cannot be used (database is locked)."}
     page.route("**/bench/verdicts", lambda asked: asked.fulfill(status=503, json=busy))
     press(page, "q")

@@ -89,6 +89,14 @@ def test_sample__stays_inside_and_on_the_simplex() -> None:
     assert np.isfinite(relaxation.scores(relaxation.uniform(), x)).all()
 
 
+def test_sample__keeps_a_beta_away_from_both_ends() -> None:
+    """Under Beta(100, 1) one draw in 10,000 is above 1 - 1e-6: P(x < c) = c^100; Beta(1, 100) mirrors it."""
+    relaxation = Relaxation(simplex_size=0, num_betas=2)
+    x = relaxation.sample(np.array([100.0, 1.0, 1.0, 100.0]), 200_000, np.random.default_rng(0))
+    assert x[:, 0].max() == 1 - 1e-6
+    assert x[:, 1].min() == 1e-6
+
+
 # --- estimates, of the toy objective fbar(x) = (x - 0.3)^2 + 0.1 sin 5x under Beta(2, 3) ---
 
 

@@ -169,8 +169,14 @@ def test_train__the_warmup_is_trained_once_and_counted() -> None:
     stages = [record.stage for record in records]
     # One warm-up of two epochs; five trials of one more epoch; four final epochs.
     assert stages == ["warmup"] * 2 + ["search"] * 5 + ["train"] * 4
-    assert records[-1].progress == 1.0
+    np.testing.assert_allclose([record.progress for record in records], np.arange(1, 12) / 11)
     assert [r.metrics["keep_rate"] for r in records if r.stage == "train"][:2] == [1.0, 1.0]
+
+
+def test_train__progress_counts_both_trainings_of_f_correction() -> None:
+    history = run(tiny(variant="f_correction")).history
+    assert [record.stage for record in history] == ["estimate"] * 4 + ["train"] * 4
+    np.testing.assert_allclose([record.progress for record in history], np.arange(1, 9) / 8)
 
 
 def test_train__evaluation_set_changes_nothing() -> None:

@@ -62,7 +62,8 @@ def test_train__options_become_stages(options: dict[str, int], stages: list[str]
     data, _ = digits_data(120, num_unlabeled=10)
     result = _train(data, dataclasses.replace(TINY, **options))
     assert list(dict.fromkeys(record.stage for record in result.history)) == stages
-    assert len(result.history) == TINY.epochs * len(stages)
+    total = TINY.epochs * len(stages)
+    np.testing.assert_allclose([r.progress for r in result.history], np.arange(1, total + 1) / total)
     assert result.is_out_of_sample == ("folds" in options)
     assert np.isnan(result.trust_score).sum() == 10
     np.testing.assert_allclose(result.pred_probs.sum(axis=1), 1, atol=1e-5)

@@ -175,6 +175,16 @@ def test_train__falls_back_where_the_direction_vanishes() -> None:
     assert (result.signals["beta"] == 0).all()
 
 
+def test_train__a_direction_of_exactly_zero_is_a_derivative_of_zero() -> None:
+    """Black and white images and a large step: every meta sample is fitted to p = 1, its gradient is 0."""
+    images, labels = np.zeros((60, 1, 8, 8), dtype=np.uint8), np.arange(60) % 2
+    images[1::2] = 255
+    data = TrainingData(images, labels, 2, trusted=np.arange(60) < 20)
+    result = train(data, replace(TINY, learning_rate=10.0), device="cpu")
+    assert result.provenance.notes["fallback_steps"] == result.provenance.notes["meta_steps"] > 0
+    assert (result.signals["alpha_signed"] == 0).all()
+
+
 @pytest.mark.parametrize(
     "changes",
     [

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
 
+from engines.l2b.config import L2BConfig
 from engines.l2b.weights import (
     Weights,
     combined_targets,
@@ -39,6 +40,9 @@ def test_meta_weights__sigmoid_and_softmax_by_hand() -> None:
     torch.testing.assert_close(torch.cat([*sigmoid]), torch.sigmoid(raw) / torch.sigmoid(raw).sum())
     softmax = meta_weights(ALPHA, BETA, ALL, normalization="softmax", temperature=0.5)
     torch.testing.assert_close(torch.cat([*softmax]), torch.softmax(raw / 0.5, 0))
+    as_configured = L2BConfig().softmax_temperature
+    plain = meta_weights(40 * ALPHA, 40 * BETA, ALL, normalization="softmax")
+    torch.testing.assert_close(torch.cat([*plain]), torch.softmax(40 * raw / as_configured, 0))
 
 
 @pytest.mark.parametrize("normalization", ["joint", "sigmoid", "softmax"])

@@ -40,13 +40,15 @@ def start_form(dataset: Dataset) -> None:
         st.caption("The backbone looks at every image once, before the engines start. Later audits reuse it.")
     elif not here:
         st.caption(
-            "With a pretrained backbone they find more wrong labels, in minutes. None has its weights on this "
+            "With a pretrained backbone they find more wrong labels, in minutes. No weights are on this "
             "machine; `auditor weights list` in a terminal lists weights to download."
         )
     known = {
         choice.name: choice for choice in engines if backbone != NO_BACKBONE or not choice.needs_features
     }
-    st.markdown("**Engines**: each trains its own model and judges every label; together they rank.")
+    st.markdown(
+        "**Engines**: each trains its own model and judges every label; together they rank the labels."
+    )
     columns = st.columns(3)
     chosen = [
         name

@@ -86,6 +86,6 @@ with known, shown():
     statements.verified(dataset, audit, judged=drawn - len(pending))
     st.caption(
         f"{words.count(drawn - len(pending))} of {words.count(drawn)} judged. "
-        "The statements follow after every ten, the promises at the end; half of the rows calibrate them, "
+        "New numbers appear after every ten, promises at the end; half of the rows calibrate them, "
         "half may be trusted by the next audit."
     )

@@ -37,6 +37,8 @@ def simulate(
 ) -> Tournament:
     """Plant errors as the newest audit's models would err, run the engines on them, rank the engines.
 
+    Engines train on the images, also where that audit trained on features; by default those of it which can.
+
     Errors are planted on the labels that the next audit would train on, what people corrected as corrected;
     on nothing that a person confirmed or found wrong, and these rows do not count either. Stopped and started
     again, it goes on where it stopped.
@@ -51,7 +53,7 @@ def simulate(
     finished = arrays.engines_of(audit.id)
     if not finished:
         raise AuditFailedError(f"Audit {audit.id} has no predictions; run a new audit first.")
-    names = list(engines or finished)
+    names = list(engines or _that_train_on_images(finished))
     configs = engine_bridge.configs(names, preset, options or {})
     labels, trusted, settled = _ground(dataset.id)
     planted = plant_trials(
@@ -74,6 +76,21 @@ def simulate(
     )
     trainings.forget()
     return played
+
+
+def _that_train_on_images(engines: Sequence[str]) -> list[str]:
+    """Those that a tournament can train: it plants its errors on the images, not on an audit's features.
+
+    Raises:
+        AuditFailedError: none of them can.
+    """
+    able = {choice.name for choice in engine_bridge.engine_choices(on_features=False)}
+    found = [name for name in engines if name in able]
+    if not found:
+        raise AuditFailedError(
+            f"{' and '.join(engines)} cannot be compared on images; name other engines.", field="engines"
+        )
+    return found
 
 
 def _ground(dataset_id: int) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:

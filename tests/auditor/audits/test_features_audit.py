@@ -18,10 +18,11 @@ from auditor.backbones import features
 from auditor.catalog import audits, scores
 from auditor.catalog.db import session
 from auditor.errors import AuditFailedError, JobRefusedError
+from auditor.experiments import tournament
 from auditor.pictures import cache
 from benchmarks.metrics import auroc
 from tests.auditor.conftest import Run
-from tests.helpers import Digits
+from tests.helpers import QUICK_OPTIONS, Digits
 
 NAME = "timm:mobilenetv3_small_050"
 QUICK = {"choicenet": {"epochs": 3}}
@@ -69,6 +70,21 @@ def test_audit__python_takes_an_array(imported: Digits) -> None:
     assert len(dataset.suspects(top=10)) == 10
     with pytest.raises(AuditFailedError, match="one of the two"):
         dataset.audit(["neighbours"], features=pixels(), backbone=NAME)
+
+
+def test_simulate__after_an_audit_on_features_takes_the_engines_that_train_on_images(
+    imported: Digits,
+) -> None:
+    dataset = api.open_dataset("digits")
+    on_images = {"cross_entropy": QUICK_OPTIONS["cross_entropy"] | {"epochs": 1}}
+    dataset.audit(["neighbours", "cross_entropy"], features=pixels(), map_method="pca")
+    played = tournament.simulate("digits", options=on_images)
+    assert {name for one in played.rounds for winner in one.winners for name in winner.engines} == {
+        "cross_entropy"
+    }
+    dataset.audit(["neighbours"], features=pixels(), map_method="pca")
+    with pytest.raises(AuditFailedError, match="neighbours cannot be compared on images"):
+        tournament.simulate("digits")
 
 
 def test_audit__neighbours_need_features(imported: Digits, run: Run) -> None:

@@ -40,7 +40,7 @@ def start_form(dataset: Dataset) -> None:
         st.caption("The backbone looks at every image once, before the engines start. Later audits reuse it.")
     elif not here:
         st.caption(
-            "With a pretrained backbone they find more wrong labels, in minutes. No weights are on this "
+            "With a pretrained backbone they take far less time and may find more wrong labels. No weights are on this "
             "machine; `auditor weights list` in a terminal lists weights to download."
         )
     known = {

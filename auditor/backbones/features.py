@@ -37,7 +37,7 @@ NO_BACKBONE = "none"
 """In place of a name: train on the images from scratch."""
 WITHOUT = (
     "No weights of a backbone are on this machine, so the engines train from scratch. With a pretrained "
-    "backbone they find more wrong labels, in minutes: `auditor weights list` shows which."
+    "backbone they take far less time and may find more wrong labels: `auditor weights list` shows which."
 )
 OnRows = Callable[[int, int], None]
 """Called with the number of rows that are done and of all rows; what it raises stops the work."""

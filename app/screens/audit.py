@@ -40,8 +40,8 @@ def start_form(dataset: Dataset) -> None:
         st.caption("The backbone looks at every image once, before the engines start. Later audits reuse it.")
     elif not here:
         st.caption(
-            "With a pretrained backbone they take far less time and may find more wrong labels. No weights are on this "
-            "machine; `auditor weights list` in a terminal lists weights to download."
+            "With a pretrained backbone they take far less time and may find more wrong labels. No weights are "
+            "on this machine; `auditor weights list` in a terminal lists weights to download."
         )
     known = {
         choice.name: choice for choice in engines if backbone != NO_BACKBONE or not choice.needs_features

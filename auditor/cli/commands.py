@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 PLANNED = (
     *("engines", "preset", "device", "seed", "settings", "map_method"),
-    *("backbone", "weights", "backbone_size", "views", "own_features"),
+    *("backbone", "weights", "backbone_size", "views", "own_features", "features_column", "finetune"),
 )
 """What is fixed once an audit is planned."""
 
@@ -115,10 +115,22 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
 )
 @click.option("--views", type=click.IntRange(1, 6), help="Views of each image; default: 4.")
 @click.option(
+    "--finetune",
+    is_flag=True,
+    help="Train the backbone too, with every engine, on the images; takes far longer.",
+)
+@click.option(
     "--features",
     "own_features",
-    type=click.Path(path_type=Path),
-    help="Your own features in place of a backbone: an .npy of (N, D) or (N, V, D) in the dataset's order.",
+    metavar="FILE|column:NAME|fiftyone:FIELD",
+    help="Your own features in place of a backbone: an .npy of (N, D) or (N, V, D) in the dataset's order; a .csv, "
+    ".tsv or .parquet with sample_id or filepath; columns of NAME itself; or a field of the FiftyOne dataset that "
+    "was imported (fiftyone:OTHER/FIELD: of another).",
+)
+@click.option(
+    "--features-column",
+    metavar="COLUMN",
+    help="Of a table of --features: the column with lists, or what the names of several columns begin with.",
 )
 @click.option(
     "--pred-probs",
@@ -147,7 +159,9 @@ def audit(
     weights: Path | None,
     backbone_size: int | None,
     views: int | None,
-    own_features: Path | None,
+    finetune: bool,
+    own_features: str | None,
+    features_column: str | None,
     pred_probs: str | None,
     forget_pred_probs: str | None,
     resume: bool,
@@ -175,7 +189,7 @@ def audit(
         audit_id = plan.newest_unfinished(name)
     else:
         options = engine_bridge.options_of(settings)
-        found = _features(name, backbone, weights, backbone_size, views, own_features)
+        found = _features(name, backbone, weights, backbone_size, views, own_features, features_column)
         audit_id = plan.plan(
             name,
             engines,
@@ -185,8 +199,9 @@ def audit(
             options=options,
             map_method=map_method,
             features=found,
+            finetune=finetune,
         )
-        _say_features(found, backbone)
+        _say_features(found, backbone, finetune=finetune)
     plan.start(audit_id)
     if detach:
         shown = f"`auditor status {shlex.quote(name)}` shows its progress"
@@ -202,24 +217,30 @@ def _features(
     weights: Path | None,
     side: int | None,
     views: int | None,
-    own: Path | None,
+    own: str | None,
+    column: str | None,
 ) -> FeatureSource | None:
     """What the options of ``audit`` say about features."""
+    from auditor import api
     from auditor.backbones import features
 
+    if column is not None and own is None:
+        raise click.UsageError("--features-column is of a table; name it with --features.")
     if own is not None:
         if backbone is not None or weights is not None or side is not None or views is not None:
             raise click.UsageError("--features takes the place of a backbone; use one of them.")
-        return features.add_own_of(name, own)
+        return api.own_features(name, own, column=column)
     return features.choose(backbone, weights, side=side, views=views or features.DEFAULT_VIEWS)
 
 
-def _say_features(source: FeatureSource | None, backbone: str | None) -> None:
+def _say_features(source: FeatureSource | None, backbone: str | None, *, finetune: bool) -> None:
     """On standard error: which features the planned audit uses, or what it would gain by some."""
     from auditor.backbones import features
 
     if source is None and backbone is None:
         click.echo(features.WITHOUT, err=True)
+    elif source is not None and finetune:
+        click.echo(f"Every engine trains {source.name} further, at {source.side} px.", err=True)
     elif source is not None and source.weights is not None:
         click.echo(f"Features of {source.name} at {source.side} px, {source.views} views an image.", err=True)
 

@@ -6,7 +6,8 @@ the commands, so that ``auditor status`` does not wait for torch.
 
 from __future__ import annotations
 
-import json
+import dataclasses
+import logging
 import shlex
 import signal
 import sys
@@ -27,6 +28,7 @@ from auditor.cli.options import (
     PRESET,
     REVIEWER,
     SETTINGS,
+    Commands,
     engines_option,
     port_option,
     refuse_beside,
@@ -44,10 +46,13 @@ PLANNED = (
 """What is fixed once an audit is planned."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="label-auditor")
-def cli() -> None:
+@click.option("-v", "--verbose", is_flag=True, help="Also show what libraries log, and where an error began.")
+def cli(verbose: bool) -> None:
     """Find the wrong labels in an image set, decide on them fast, and get a clean CSV."""
+    if verbose:
+        logging.basicConfig(level=logging.DEBUG, format="%(asctime)s %(name)s %(levelname)s %(message)s")
 
 
 @cli.command("import")
@@ -245,7 +250,7 @@ def _say_features(source: FeatureSource | None, backbone: str | None, *, finetun
         click.echo(f"Features of {source.name} at {source.side} px, {source.views} views an image.", err=True)
 
 
-@cli.group()
+@cli.group(cls=Commands)
 def weights() -> None:
     """Weights of pretrained backbones: list them, or download one."""
 
@@ -375,13 +380,15 @@ def verify(
 @click.argument("name")
 @click.option("--apply", "apply_path", type=click.Path(path_type=Path), required=True, help="Decisions.")
 @REVIEWER
-def review(name: str, apply_path: Path, reviewer: str | None) -> None:
+@AS_JSON
+def review(name: str, apply_path: Path, reviewer: str | None, as_json: bool) -> None:
     """Read decisions on NAME from a file with the columns of an export."""
+    from auditor.cli import output
     from auditor.review import decision_files
 
     counts = decision_files.apply_file(name, apply_path, reviewer=reviewer_or_login(reviewer))
     done = ", ".join(f"{count} {decision}" for decision, count in counts.items() if count)
-    click.echo(f"{apply_path}: {done or 'no decisions in it'}.")
+    output.done(f"{apply_path}: {done or 'no decisions in it'}.", {"decisions": counts}, as_json=as_json)
 
 
 @cli.command()
@@ -393,8 +400,9 @@ def review(name: str, apply_path: Path, reviewer: str | None) -> None:
 @MAX_FDR
 @AUDIT_ID
 @FORCE
+@AS_JSON
 def export(
-    name: str, out: Path, policy: str, max_fdr: float | None, audit_id: int | None, force: bool
+    name: str, out: Path, policy: str, max_fdr: float | None, audit_id: int | None, force: bool, as_json: bool
 ) -> None:
     """Write the cleaned labels of NAME.
 
@@ -408,7 +416,9 @@ def export(
     with writing(out), output.step_progress() as progress:
         write = partial(exporting.export, force=force) if out.suffix else exporting.export_tree
         summary = write(name, out, policy=policy, max_fdr=max_fdr, audit_id=audit_id, progress=progress)
-    click.echo(f"{out}: {summary.sentence}")
+    output.done(
+        f"{out}: {summary.sentence}", {"out": str(out), **dataclasses.asdict(summary)}, as_json=as_json
+    )
 
 
 @cli.command()
@@ -502,13 +512,15 @@ def compare(name: str, seeds: int, settings: tuple[str, ...], as_json: bool, **o
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="An .html file.")
 @AUDIT_ID
 @FORCE
-def report(name: str, out: Path, audit_id: int | None, force: bool) -> None:
+@AS_JSON
+def report(name: str, out: Path, audit_id: int | None, force: bool, as_json: bool) -> None:
     """Write one self-contained HTML page on NAME for people who did not run the audit."""
+    from auditor.cli import output
     from auditor.outputs import report as reports
 
     with writing(out):
         reports.write_report(name, out, audit_id=audit_id, force=force)
-    click.echo(f"{out}: written.")
+    output.done(f"{out}: written.", {"out": str(out)}, as_json=as_json)
 
 
 @cli.command()
@@ -532,25 +544,30 @@ def fiftyone(name: str, action: str, reviewer: str | None, **options: Any) -> No
 @cli.command()
 @click.argument("name")
 @click.argument("folder", type=click.Path(path_type=Path))
-def move(name: str, folder: Path) -> None:
+@AS_JSON
+def move(name: str, folder: Path, as_json: bool) -> None:
     """Tell the auditor that the images of NAME are now in FOLDER (their content is checked); decisions stay."""
+    from auditor.cli import output
     from auditor.pictures import cache
 
     cache.move_root(name, folder)
-    click.echo(f"{name} now reads from {folder.resolve()}.")
+    root = str(folder.resolve())
+    output.done(f"{name} now reads from {root}.", {"dataset": name, "root": root}, as_json=as_json)
 
 
 @cli.command()
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def remove(name: str, yes: bool) -> None:
+@AS_JSON
+def remove(name: str, yes: bool, as_json: bool) -> None:
     """Remove dataset NAME with its audits and reviews. The source is not changed."""
     from auditor import api
+    from auditor.cli import output
 
     if not yes:
-        click.confirm(f"Remove {name} with all of its audits and decisions?", abort=True)
+        click.confirm(f"Remove {name} with all of its audits and decisions?", abort=True, err=as_json)
     api.remove(name)
-    click.echo(f"{name} is removed; its source was not changed.")
+    output.done(f"{name} is removed; its source was not changed.", {"removed": name}, as_json=as_json)
 
 
 @cli.command()
@@ -589,10 +606,11 @@ def app(port: int, address: str) -> None:
 def doctor(as_json: bool) -> None:
     """Say what this machine has and what is missing: Python, torch, GPU, browser, MongoDB, home, disk."""
     from auditor.cli import doctor as diagnosis
+    from auditor.cli import output
 
     checks = diagnosis.checks()
     if as_json:
-        click.echo(json.dumps([check.__dict__ for check in checks], indent=2))
+        output.print_json([dataclasses.asdict(check) for check in checks])
     else:
         for check in checks:
             click.echo(f"{check.mark} {check.name:<12} {check.text}")

@@ -103,7 +103,7 @@ def weights_table(rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
         return
     for row in rows:
         where = f"{row['path']} ({row['place']})" if row["path"] else "not on this machine"
-        click.echo(f"{row['name']}\n    {row['good_for']}\n    {where}")
+        click.echo(f"{row['name']}\n    {row['good_for']}; licence {row['licence']}\n    {where}")
     click.echo("`auditor weights get NAME` downloads one; other networks of timm or torchvision work too.")
 
 

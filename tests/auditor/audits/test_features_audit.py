@@ -16,7 +16,7 @@ import torch
 from auditor import api
 from auditor.audits import arrays, embedding, plan, worker
 from auditor.backbones import features
-from auditor.catalog import audits, scores
+from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.errors import AuditFailedError, JobRefusedError
 from auditor.experiments import tournament
@@ -78,6 +78,22 @@ def test_audit__map_and_neighbours_are_those_of_the_features(imported: Digits) -
     assert (story.neighbours, story.neighbours_in) == (nearest[0].tolist(), "features")
     with session() as open_session:
         assert arrays.features_title(audits.get(open_session, audit_id)) == "your own features array"
+
+
+def test_audit__features_find_near_copies(imported: Digits) -> None:
+    dataset = api.open_dataset("digits")
+    images = np.load(cache.image_cache_path(dataset.table), mmap_mode="r+")
+    images[41] = images[4] * 0.97
+    images.flush()
+    with session() as open_session:
+        before = datasets.duplicates(open_session, dataset.table.id)
+    dataset.audit(["neighbours"], features=pixels(), map_method="pca")
+    with session() as open_session:
+        found = datasets.duplicates(open_session, dataset.table.id)
+    added = found[~found.sample_id.isin(before.sample_id)]
+    assert added.sample_id.tolist() == [4, 41]
+    assert set(added.duplicate_kind) == {"features"}
+    assert added.duplicate_group.nunique() == 1
 
 
 def test_audit__features_from_a_table(imported: Digits, tmp_path: Path, run: Run) -> None:

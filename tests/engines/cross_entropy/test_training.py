@@ -214,3 +214,11 @@ def test_train__that_diverges_says_so(epochs: int) -> None:
     config = CrossEntropyConfig(network="mlp", epochs=epochs, batch_size=60, learning_rate=1e30)
     with pytest.raises(EngineError, match="lower learning_rate"):
         train(data, config, device="cpu")
+
+
+def test_for_finetuning__takes_a_third_of_the_epochs() -> None:
+    config = CrossEntropyConfig.preset("quick")
+    tuned = config.for_finetuning("timm:resnet10t", "w.pt", 64)
+    assert tuned == dataclasses.replace(
+        config, network="timm:resnet10t", weights="w.pt", image_side=64, epochs=10
+    )

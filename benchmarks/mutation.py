@@ -78,9 +78,31 @@ TESTS = {
 
 _CPU = "on the CPU this is the default device"
 _ZIP = "both are of one length by construction; strict guards later changes of the code"
+_WIDER = "float32 in both but for the last digit; memory"
 _GAIN = "the default, a leaky ReLU of slope 0, is a ReLU"
 
 EXPLAINED: dict[str, str] = {
+    "engines/choicenet/cholesky.py __init__: rho_start > 0  ->  rho_start >= 0": (
+        "from 0 the spread is 0, and so is every bias before"
+    ),
+    "engines/choicenet/signals.py report_notes: 1.0  ->  2.0": (
+        "a mixture of two normals divides losses and losses + 1 alike"
+    ),
+    "engines/cross_entropy/training.py round_weights: 0.0  ->  1.0 (no. 2)": "min(0, 0) and min(0, 1) are both 0",
+    "engines/cross_entropy/training.py train_epoch: margin[margin.isfinite()] > 0"
+    "  ->  margin[margin.isfinite()] >= 0": "whether a tie of two classes to the last bit counts as right",
+    "engines/cross_entropy/training.py __init__: np.zeros((data.num_samples, data.num_classes), dtype=np.float32)"
+    "  ->  np.zeros((data.num_samples, data.num_classes))": _WIDER,
+    "engines/coteaching/signals.py epoch_signals: np.full(len(labeled), np.nan, dtype=np.float32)"
+    "  ->  np.full(len(labeled), np.nan)": _WIDER,
+    "engines/coteaching/training.py train: np.mean([normalized_probs(one) for one in log_probs], axis=0,"
+    " dtype=np.float32)  ->  np.mean([normalized_probs(one) for one in log_probs], axis=0)": _WIDER,
+    "engines/coteaching/training.py _forward: one.dtype == torch.float64  ->  one.dtype != torch.float64": (
+        "mixed precision is CUDA's; on the CPU the logits are float32 in both"
+    ),
+    "engines/coteaching/training.py train: search.forget_networks()  ->  pass": "frees memory",
+    "engines/coteaching/training.py _step: zip(self.trackers, logits, strict=False)"
+    "  ->  zip(self.trackers, logits)": "False is the default",
     "engines/meta/fused_tangents.py setup_context: False  ->  True": (
         "zeros are made in place of a missing gradient or tangent: more work, the same numbers"
     ),
@@ -183,6 +205,8 @@ CALLS = {
     "min": "max", "max": "min", "any": "all", "all": "any", "argmin": "argmax", "argmax": "argmin",
     "zeros_like": "ones_like", "ones_like": "zeros_like", "mean": "sum", "train": "eval", "eval": "train",
 }  # fmt: skip
+SYMMETRIC = ("max", "min", "maximum", "minimum", "trust_from_evidence")
+"""Calls whose arguments may come in any order."""
 DROPPED_METHODS = ("detach", "clone", "copy", "flip", "sort", "clamp", "exp", "log", "square", "abs")
 
 
@@ -225,8 +249,9 @@ def _changed_calls(node: ast.Call) -> Iterator[ast.AST]:
             yield _with(node, func=_with(function, attr=CALLS[function.attr]))
         if function.attr in DROPPED_METHODS and not isinstance(function.value, ast.Name):
             yield function.value
-    is_of_a_set = isinstance(function, ast.Name) and function.id in ("max", "min")
-    if len(node.args) >= 2 and not is_of_a_set and not any(isinstance(a, ast.Starred) for a in node.args[:2]):
+    called = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    has_two = len(node.args) >= 2 and not any(isinstance(a, ast.Starred) for a in node.args[:2])
+    if has_two and called not in SYMMETRIC:
         yield _with(node, args=[node.args[1], node.args[0], *node.args[2:]])
     for i in range(len(node.keywords)):
         yield _with(node, keywords=[k for j, k in enumerate(node.keywords) if j != i])

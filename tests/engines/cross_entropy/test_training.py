@@ -222,3 +222,12 @@ def test_for_finetuning__takes_a_third_of_the_epochs() -> None:
     assert tuned == dataclasses.replace(
         config, network="timm:resnet10t", weights="w.pt", image_side=64, epochs=10
     )
+
+
+def test_train__an_epoch_that_diverged_is_not_reported() -> None:
+    data, _ = digits_data(60)
+    config = CrossEntropyConfig(network="mlp", epochs=2, batch_size=20, learning_rate=1e30)
+    reported: list[object] = []
+    with pytest.raises(EngineError, match="lower learning_rate"):
+        train(data, config, device="cpu", on_epoch=reported.append)
+    assert reported == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import sys
 from typing import NoReturn
@@ -21,6 +22,7 @@ def main() -> None:
         cli.main(prog_name="auditor", standalone_mode=True)
     except AuditorError as error:
         option = f" See --{error.field.replace('_', '-')}." if error.field else ""
+        logging.getLogger("auditor").debug("This error began here:", exc_info=error)
         _fail(f"{error}{option}")
     except MemoryError:
         _fail("memory ran out; close other programs, or use fewer --workers or a smaller --image-size.")
@@ -34,10 +36,20 @@ def main() -> None:
     except Exception as error:
         if os.environ.get(DEBUG):
             raise
+        if (damage := _damage()) is not None:
+            _fail(damage)
         text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        _fail(
-            f"a mistake of ours ({text}); nothing was written after it. {DEBUG}=1 shows where; please report it."
-        )
+        _fail(f"a mistake of ours ({text}); {DEBUG}=1 shows where: please report it.")
+
+
+def _damage() -> str | None:
+    """What of the catalog's values explains an error that nobody expected."""
+    from auditor.catalog.db import damaged_value
+
+    try:
+        return damaged_value()
+    except AuditorError as error:
+        return str(error)
 
 
 def _fail(text: str) -> NoReturn:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import logging
-import os
 import sys
 from typing import NoReturn
 
@@ -12,34 +11,31 @@ from auditor.cli.commands import cli
 from auditor.errors import AuditorError
 from auditor.wording import visible
 
-DEBUG = "AUDITOR_DEBUG"
-"""Set to 1: a mistake of ours is shown with its traceback."""
-
 
 def main() -> None:
     """Exit code 0 on success, 1 on Ctrl-C or a mistake that the user can mend, 2 on wrong usage."""
     try:
         cli.main(prog_name="auditor", standalone_mode=True)
     except AuditorError as error:
-        option = f" See --{error.field.replace('_', '-')}." if error.field else ""
         logging.getLogger("auditor").debug("This error began here:", exc_info=error)
+        option = f" See --{error.field.replace('_', '-')}." if error.field else ""
         _fail(f"{error}{option}")
     except MemoryError:
         _fail("memory ran out; close other programs, or use fewer --workers or a smaller --image-size.")
     except OSError as error:
-        if error.errno == errno.EPIPE or os.environ.get(DEBUG):
+        if error.errno == errno.EPIPE or _is_verbose():
             raise
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         where = f" ({error.filename})" if error.filename else ""
         remedy = "free some space" if full else "see `auditor doctor`"
         _fail(f"{'the disk is full' if full else error.strerror or error}{where}; {remedy} and try again.")
     except Exception as error:
-        if os.environ.get(DEBUG):
+        if _is_verbose():
             raise
         if (damage := _damage()) is not None:
             _fail(damage)
         text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        _fail(f"a mistake of ours ({text}); {DEBUG}=1 shows where: please report it.")
+        _fail(f"a mistake of ours ({text}); `auditor -v` shows where: please report it.")
 
 
 def _damage() -> str | None:
@@ -50,6 +46,10 @@ def _damage() -> str | None:
         return damaged_value()
     except AuditorError as error:
         return str(error)
+
+
+def _is_verbose() -> bool:
+    return logging.getLogger("auditor").isEnabledFor(logging.DEBUG)
 
 
 def _fail(text: str) -> NoReturn:

@@ -110,9 +110,9 @@ def plan(
         AuditFailedError: an unknown engine, preset, device or config field, labels that cannot be audited,
             nothing to fine-tune, or a disk that has no room for them.
     """
+    finetuned = _finetuned(features) if finetune else None
     if not 0 <= seed < 2**31:
         raise AuditFailedError(f"The seed is {seed}; use a whole number from 0 to {2**31 - 1}.")
-    finetuned = _finetuned(features) if finetune else None
     on_features = features is not None
     names = list(engines or [each.name for each in engine_bridge.engine_choices(on_features=on_features)])
     twice = next((each for each in names if names.count(each) > 1), None)

@@ -68,12 +68,17 @@ def cli(verbose: bool) -> None:
 @click.option("--label-column", help="Column with given labels; default: found by its name.")
 @click.option("--true-label-column", help="Column with known truth, for benchmarks only; never trained on.")
 @click.option("--root", type=click.Path(path_type=Path), help="Folder that paths are relative to.")
+@click.option(
+    "--class-names",
+    type=click.Path(path_type=Path),
+    help="File with one class name a line, class 0 first, for labels that are numbers.",
+)
 @click.option("--skip-bad", is_flag=True, help="Skip unreadable files instead of refusing the import.")
 @click.option("--workers", type=click.IntRange(1, 1_000), help="Processes; default: one a core.")
 @AS_JSON
 def import_command(source: str, name: str, as_json: bool, **options: Any) -> None:
-    """Import SOURCE: a folder with one sub-folder per class, a CSV or TSV, Parquet, a zip of any of these,
-    fiftyone:NAME or torchvision:NAME."""
+    """Import SOURCE: a folder with one sub-folder per class, a CSV or TSV, Parquet, a zip of any of these, a
+    file of annotations (metadata.jsonl, COCO, Label Studio, CVAT, val.txt), fiftyone:NAME or torchvision:NAME."""
     from auditor.cli import output
     from auditor.importing import imports
 
@@ -396,15 +401,26 @@ def review(name: str, apply_path: Path, reviewer: str | None, as_json: bool) -> 
 @cli.command()
 @click.argument("name")
 @click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help=".csv, .tsv, .parquet or a folder."
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    help=".csv, .tsv, .parquet, a folder, or the kind of the file of annotations that was imported.",
 )
+@click.option("--links", is_flag=True, help="A folder: hard links to the images in place of copies.")
 @POLICY
 @MAX_FDR
 @AUDIT_ID
 @FORCE
 @AS_JSON
 def export(
-    name: str, out: Path, policy: str, max_fdr: float | None, audit_id: int | None, force: bool, as_json: bool
+    name: str,
+    out: Path,
+    links: bool,
+    policy: str,
+    max_fdr: float | None,
+    audit_id: int | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Write the cleaned labels of NAME.
 
@@ -415,8 +431,14 @@ def export(
 
     if not out.suffix:
         refuse_beside("a folder", ("force",), "name a new folder")
+    else:
+        refuse_beside("a file", ("links",), "links are for a folder; leave it out")
     with writing(out), output.step_progress() as progress:
-        write = partial(exporting.export, force=force) if out.suffix else exporting.export_tree
+        write = (
+            partial(exporting.export, force=force)
+            if out.suffix
+            else partial(exporting.export_tree, links=links)
+        )
         summary = write(name, out, policy=policy, max_fdr=max_fdr, audit_id=audit_id, progress=progress)
     output.done(
         f"{out}: {summary.sentence}", {"out": str(out), **dataclasses.asdict(summary)}, as_json=as_json
@@ -588,8 +610,8 @@ def backup(out: Path, catalog_only: bool, force: bool, as_json: bool) -> None:
 
     with writing(out):
         done = backups.backup(out, with_files=not catalog_only, force=force)
-    counts = f"{done.num_datasets} datasets, {done.num_audits} audits, {done.num_bytes / 1e6:,.1f} MB"
-    output.done(f"{out}: {counts}.", {"out": str(out), **dataclasses.asdict(done)}, as_json=as_json)
+    text = f"{out}: {done.num_datasets} datasets, {done.num_audits} audits, {done.num_bytes / 1e6:,.1f} MB."
+    output.done(text, {"out": str(out), **dataclasses.asdict(done)}, as_json=as_json)
     for folder in done.left_out:
         echo(f"Left out: {folder} (see `auditor doctor`).", err=True)
 
@@ -603,8 +625,8 @@ def restore(source: Path, as_json: bool) -> None:
     from auditor.cli import output
 
     done = backups.restore(source)
-    counts = f"{done.num_datasets} datasets and {done.num_audits} audits are back."
-    output.done(counts, dataclasses.asdict(done), as_json=as_json)
+    text = f"{done.num_datasets} datasets and {done.num_audits} audits are back."
+    output.done(text, dataclasses.asdict(done), as_json=as_json)
     for text in done.left_out:
         echo(text, err=True)
 

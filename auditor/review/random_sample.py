@@ -32,7 +32,7 @@ from auditor.vocabulary import BLIND, KEEP, LABEL, NOT_CLEAR, SUSPECT, UNDO, VER
 MOST_NAMED = 20
 """Rows of a file that one message names."""
 FIRST_SIZE = 200
-"""Rows of a first draw: enough to see a list that a tenth of the labels stand on."""
+"""Rows of a first draw: enough to see a list of a tenth of the labels."""
 COLUMNS = ("draw_id", "sample_id", "filepath", "given_label", "verdict_label")
 """Of a draw's file; ``filepath`` and ``given_label`` may be left out of one that comes back."""
 
@@ -82,7 +82,7 @@ def record(draw_id: int, sample_id: int, decision: str, *, label: int | None = N
 
 
 def undo(draw_id: int, sample_id: int, *, reviewer: str) -> None:
-    """Take back the reviewer's verdict; the sample waits to be judged again. Nothing happens where none stands.
+    """Take back the reviewer's verdict; the sample waits to be judged again. Nothing happens where there is none.
 
     Raises:
         VerificationError: somebody else's later verdict counts.
@@ -121,13 +121,13 @@ def num_drawn(dataset_id: int) -> int:
 
 
 def num_judged(dataset_id: int) -> int:
-    """Verdicts that stand."""
+    """Verdicts that count."""
     with session() as open_session:
         return len(reviews.verdicts(open_session, dataset_id))
 
 
 def standing(dataset_id: int, *, trusted: NDArray[np.bool_] | None = None) -> Verified:
-    """All verdicts that stand, in drawing order.
+    """All verdicts that count (the latest of each sample, not undone), in drawing order.
 
     ``trusted``: (N,) bool, rows that the audit in question trained on as trusted or corrected. A sample that
     is not judged to its end, or that was enlarged by a further draw, may have been stopped or enlarged because

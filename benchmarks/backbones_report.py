@@ -66,7 +66,7 @@ def page(stored: Mapping[str, Any]) -> str:
     """The whole page."""
     parts = [HEAD.format(**_about(stored))]
     for problem in PROBLEMS:
-        if any(cell["problem"] == problem.name for cell in stored["cells"].values()):
+        if _rows(stored, problem.name):
             parts.append(_problem_section(stored, problem.name))
     parts += [_reach_section(stored), _rates_section(stored), _published_section(stored), TAIL]
     return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
@@ -119,7 +119,8 @@ def _rows(stored: Mapping[str, Any], problem: str) -> dict[str, list[dict[str, A
     """By row of the table, one entry a seed: scores, seconds and what else was measured."""
     found: dict[str, list[dict[str, Any]]] = {}
     for cell in stored["cells"].values():
-        if cell["problem"] != problem:
+        # A seed that is not complete would compare methods on different labels.
+        if cell["problem"] != problem or f"{problem}|{cell['seed']}" not in stored.get("consensus", {}):
             continue
         for number, (name, scores) in enumerate(cell["scores"].items()):
             entry = {

@@ -1,6 +1,5 @@
 """FiftyOne: audits are pushed there, decisions are brought back, its App is opened on them."""
 
 __all__ = [
-    "database",
     "sync",
 ]

@@ -399,10 +399,18 @@ def review(name: str, apply_path: Path, reviewer: str | None, as_json: bool) -> 
 @POLICY
 @MAX_FDR
 @AUDIT_ID
+@click.option("--link", is_flag=True, help="A folder: hard links; editing one in place edits the original.")
 @FORCE
 @AS_JSON
 def export(
-    name: str, out: Path, policy: str, max_fdr: float | None, audit_id: int | None, force: bool, as_json: bool
+    name: str,
+    out: Path,
+    policy: str,
+    max_fdr: float | None,
+    audit_id: int | None,
+    link: bool,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Write the cleaned labels of NAME.
 
@@ -413,8 +421,11 @@ def export(
 
     if not out.suffix:
         refuse_beside("a folder", ("force",), "name a new folder")
+        write = partial(exporting.export_tree, link=link)
+    else:
+        refuse_beside("a file", ("link",), "name a folder")
+        write = partial(exporting.export, force=force)
     with writing(out), output.step_progress() as progress:
-        write = partial(exporting.export, force=force) if out.suffix else exporting.export_tree
         summary = write(name, out, policy=policy, max_fdr=max_fdr, audit_id=audit_id, progress=progress)
     output.done(
         f"{out}: {summary.sentence}", {"out": str(out), **dataclasses.asdict(summary)}, as_json=as_json

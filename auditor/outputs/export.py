@@ -143,9 +143,12 @@ def export_tree(
     policy: str = "reviewed",
     max_fdr: float | None = None,
     audit_id: int | None = None,
+    link: bool = False,
     progress: OnProgress | None = None,
 ) -> ExportSummary:
-    """Write the cleaned set as a folder with a sub-folder a class, made of hard links (copies across disks).
+    """Write the cleaned set as a folder with a sub-folder a class, made of copies.
+
+    ``link``: of hard links, which take no room (copies across disks); editing one in place edits the original.
 
     Where the source named splits, each has its folder with the classes below it: what was apart stays apart.
 
@@ -164,7 +167,7 @@ def export_tree(
             counts.add(row)
             if row["cleaned_label"]:
                 folder = building / (sample.split or "") / row["cleaned_label"]
-                _link(cache.extracted_path(sources.dataset, sample), folder, sample)
+                _place(cache.extracted_path(sources.dataset, sample), folder, sample, link=link)
         building.mkdir(parents=True, exist_ok=True)
         building.rename(out)
     finally:
@@ -381,7 +384,7 @@ def _check_folders(dataset: Dataset) -> None:
         )
 
 
-def _link(source: Path, folder: Path, sample: Sample) -> None:
+def _place(source: Path, folder: Path, sample: Sample, *, link: bool) -> None:
     """Put the file into the folder under a name that is free there.
 
     Nothing is ever written to a file that exists: as a link it shares its bytes with an original.
@@ -391,7 +394,7 @@ def _link(source: Path, folder: Path, sample: Sample) -> None:
     others = (f"{stem}-{sample.sample_id}-{number}{suffix}" for number in itertools.count(2))
     for name in itertools.chain([source.name, f"{stem}-{sample.sample_id}{suffix}"], others):
         try:
-            _link_or_copy(source, folder / name)
+            (_link_or_copy if link else _copy)(source, folder / name)
             return
         except FileExistsError:
             continue
@@ -403,9 +406,13 @@ def _link_or_copy(source: Path, target: Path) -> None:
     except OSError as error:
         if error.errno not in LINKS_REFUSED:
             raise
-        with source.open("rb") as original, target.open("xb") as copy:
-            shutil.copyfileobj(original, copy)
-        shutil.copystat(source, target)
+        _copy(source, target)
+
+
+def _copy(source: Path, target: Path) -> None:
+    with source.open("rb") as original, target.open("xb") as copy:
+        shutil.copyfileobj(original, copy)
+    shutil.copystat(source, target)
 
 
 class _Counts:

@@ -98,6 +98,9 @@ def test_push__views_map_similarity_and_sidebar(pushed: Any) -> None:
     first = pushed.first()
     similar = pushed.sort_by_similarity(first.id, k=3, brain_key="audit_similarity")
     assert similar.first().id == first.id
+    brain = pytest.importorskip("fiftyone.brain")
+    index = brain.compute_near_duplicates(pushed, similarity_index="audit_similarity", progress=False)
+    assert index.total_index_size == 300
     assert pushed.list_brain_runs() == ["audit_map", "audit_similarity", "hardness", "mistakenness"]
     assert pushed.get_run_info("audit").config.engines == ["cross_entropy"]
     groups = {group.name: group.paths for group in pushed.app_config.sidebar_groups}

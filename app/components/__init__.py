@@ -101,6 +101,7 @@ def verify_bench(
             "items": items,
             "total": total,
             "last": last,
+            "verdicts": vocabulary.verdicts_for_screens(),
         },
         on_milestone_change=on_milestone,
     )

@@ -9,6 +9,8 @@ from app.session import apart, readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
 from auditor.audits import durations, plan
+from auditor.backbone_bridge import Source
+from auditor.backbones import weights
 from auditor.backbones.features import NO_BACKBONE
 from auditor.catalog.records import Dataset
 
@@ -21,15 +23,16 @@ FROM_SCRATCH = "the images, trained from scratch"
 DEVICES = {"auto": "automatic: a GPU if there is one", "cpu": "CPU", "cuda": "GPU (CUDA)"}
 
 
-@st.cache_data(show_spinner="Looking up engines and backbones …", ttl=60)
-def choices() -> tuple[list[apart.EngineTitle], list[str]]:
-    """The registry and what is on this machine, asked once a minute."""
+@st.cache_resource(show_spinner="Looking up engines and backbones …")
+def choices() -> tuple[list[apart.EngineTitle], dict[str, Source]]:
+    """The registry, asked once: the process that answers takes seconds to load the training library."""
     return apart.choices()
 
 
 def start_form(dataset: Dataset) -> None:
     """Choose, see what it costs, start."""
-    engines, here = choices()
+    engines, sources = choices()
+    here = [name for name, source in sources.items() if weights.present(name, source) is not None]
     backbone = st.selectbox(
         "What the engines look at",
         [*here, NO_BACKBONE],

@@ -12,9 +12,9 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
-from auditor import engine_bridge
+from auditor import backbone_bridge, engine_bridge
 from auditor.audits import plan as auditing
-from auditor.backbones import features, shelf, weights
+from auditor.backbones import features, shelf
 
 Args = ParamSpec("Args")
 Answer = TypeVar("Answer")
@@ -38,10 +38,10 @@ def call(function: Callable[Args, Answer], *args: Args.args, **kwargs: Args.kwar
         return pool.submit(function, *args, **kwargs).result()
 
 
-def choices() -> tuple[list[EngineTitle], list[str]]:
-    """Every engine of the registry, and the backbones whose weights are on this machine.
+def choices() -> tuple[list[EngineTitle], dict[str, backbone_bridge.Source]]:
+    """Every engine of the registry, and where weights of the short list of backbones come from.
 
-    Of the short list of backbones; the one that is taken by itself comes first.
+    Neither changes while the app runs. The backbone that is taken by itself comes first.
     """
     return call(_choices)
 
@@ -67,7 +67,7 @@ def plan(
     return call(_plan, name, chosen, preset, device, seed, options, backbone, finetune)
 
 
-def _choices() -> tuple[list[EngineTitle], list[str]]:
+def _choices() -> tuple[list[EngineTitle], dict[str, backbone_bridge.Source]]:
     engines = [
         EngineTitle(
             one.name,
@@ -82,7 +82,7 @@ def _choices() -> tuple[list[EngineTitle], list[str]]:
         )
         for one in engine_bridge.engine_choices()
     ]
-    return engines, [name for name in shelf.PREFERRED if weights.present(name) is not None]
+    return engines, {name: backbone_bridge.source(name) for name in shelf.PREFERRED}
 
 
 def _plan(

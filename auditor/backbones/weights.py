@@ -64,7 +64,7 @@ def find(name: str, file: Path | None = None) -> Weights:
         if not file.is_file():
             raise NotFoundError(f"There is no weights file {file}.")
         return Weights(name, file.absolute(), "file")
-    found = _in_home(name) or _in_cache(name)
+    found = _in_home(name) or _in_cache(name, backbone_bridge.source(name))
     if found is None:
         raise NotFoundError(
             f"There are no weights of {name} on this machine; `auditor weights get {name}` downloads them, or name "
@@ -73,8 +73,10 @@ def find(name: str, file: Path | None = None) -> Weights:
     return found
 
 
-def present(name: str) -> Weights | None:
-    """The weights of ``name`` if they lie on this machine."""
+def present(name: str, source: backbone_bridge.Source | None = None) -> Weights | None:
+    """The weights of ``name`` if they lie on this machine. Whoever has its ``source`` loads no library for this."""
+    if source is not None:
+        return _in_home(name) or _in_cache(name, source)
     try:
         return find(name)
     except NotFoundError:
@@ -171,8 +173,7 @@ def _in_home(name: str) -> Weights | None:
     return Weights(name, path, "home") if path.is_file() else None
 
 
-def _in_cache(name: str) -> Weights | None:
-    source = backbone_bridge.source(name)
+def _in_cache(name: str, source: backbone_bridge.Source) -> Weights | None:
     if source.repository is not None:
         from huggingface_hub import try_to_load_from_cache
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import safetensors.torch
 import torch
-import torchvision
 from torch import Tensor, nn
 
 from engines.contract import EngineInputError
@@ -67,6 +66,8 @@ def torchvision_backbone(
 
 
 def _torchvision_classifier(name: str, image_size: ImageSize) -> nn.Module:
+    import torchvision  # takes seconds, which every process that trains would pay
+
     # Only these take the image size; the two with auxiliary heads return something else while training.
     options: dict[str, object] = {}
     if name.startswith("vit_"):

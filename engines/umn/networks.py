@@ -7,7 +7,7 @@ of :mod:`engines.networks.small` with a posterior head on its features. The gene
 size exactly.
 
 Published tables leave out widths of the flat network, the activations between convolutions and the last
-layer of the image decoder; what stands here is [assumption]: 600/500/500 units and 50 latents as in the
+layer of the image decoder; what is used here is [assumption]: 600/500/500 units and 50 latents as in the
 M1+M2 literature, BatchNorm with LeakyReLU(0.1), and a last 3x3 convolution to the image's channels.
 """
 

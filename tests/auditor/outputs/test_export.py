@@ -176,10 +176,6 @@ def test_export_tree__a_folder_a_class_without_the_excluded(
     assert {path.parent.name for path in files} == {str(label) for label in range(10)}
     some = next(path for path in files if path.name == "0005.png")
     assert some.parent.name == str(digits.given_labels[5])
-    assert some.stat().st_nlink == 1  # a copy: whoever edits it leaves the original alone
-    export.export_tree("digits", tmp_path / "linked", link=True)
-    linked = next((tmp_path / "linked").rglob("0005.png"))
-    assert linked.stat().st_nlink == 2
 
 
 def write_clashing(folder: Path) -> Path:
@@ -201,7 +197,7 @@ def test_export_tree__a_name_that_is_taken_twice_never_changes_the_original(
     before = bytes_below(source)
     imports.import_dataset(source, name="clash", workers=1)
     decisions.decide(1, 2, "relabel", label=0, reviewer="ada")
-    export.export_tree("clash", tmp_path / "tree", link=True)
+    export.export_tree("clash", tmp_path / "tree")
     assert bytes_below(source) == before
     moved = before["y/a.png"]
     kept = {name: data for name, data in before.items() if name != "y/a.png"}
@@ -215,7 +211,7 @@ def test_export_tree__on_another_disk_is_made_of_copies(home: Path, tmp_path: Pa
     source = write_clashing(tmp_path / "source")
     imports.import_dataset(source, name="clash", workers=1)
     with tempfile.TemporaryDirectory(dir=other) as folder:
-        export.export_tree("clash", Path(folder) / "tree", link=True)
+        export.export_tree("clash", Path(folder) / "tree")
         assert bytes_below(Path(folder) / "tree") == bytes_below(source)
         copies = [path.stat() for path in (Path(folder) / "tree").rglob("*.png")]
     assert {copy.st_nlink for copy in copies} == {1}

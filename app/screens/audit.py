@@ -39,16 +39,21 @@ def start_form(dataset: Dataset) -> None:
         format_func=lambda name: FROM_SCRATCH if name == NO_BACKBONE else f"features of {name}",
         key="audit_backbone",
     )
-    if backbone != NO_BACKBONE:
+    has_backbone, finetune = backbone != NO_BACKBONE, False
+    if has_backbone:
         st.caption("The backbone looks at every image once, before the engines start. Later audits reuse it.")
+        finetune = st.checkbox(
+            "Train the backbone further, with every engine",
+            key="audit_finetune",
+            help="Fine-tuning: each engine trains the whole network on the images, from the same weights, in place "
+            "of a small one on its features. It takes far longer and is meant for a GPU or few images.",
+        )
     elif not here:
         st.caption(
             "With a pretrained backbone they take far less time and may find more wrong labels. No weights are "
             "on this machine; `auditor weights list` in a terminal lists weights to download."
         )
-    known = {
-        choice.name: choice for choice in engines if backbone != NO_BACKBONE or not choice.needs_features
-    }
+    known = {choice.name: choice for choice in engines if has_backbone or not choice.needs_features}
     st.markdown(
         "**Engines**: each trains its own model and judges every label; together they rank the labels."
     )
@@ -64,10 +69,11 @@ def start_form(dataset: Dataset) -> None:
     preset = left.selectbox("Preset", list(PRESETS), format_func=PRESETS.__getitem__, key="audit_preset")
     device = middle.selectbox("Device", list(DEVICES), format_func=DEVICES.__getitem__, key="audit_device")
     seed = right.number_input("Seed", 0, 2**31 - 1, 0, key="audit_seed")
-    options = engine_settings.choose(
-        [known[name] for name in chosen], preset, on_features=backbone != NO_BACKBONE
+    trained_on = "finetuned" if finetune else "features" if has_backbone else "images"
+    options = engine_settings.choose([known[name] for name in chosen], preset, trained_on=trained_on)
+    seconds, is_measured = durations.seconds(
+        dataset, chosen, preset, on_features=has_backbone, finetuned=backbone if finetune else None
     )
-    seconds, is_measured = durations.seconds(dataset, chosen, preset, on_features=backbone != NO_BACKBONE)
     basis = "from earlier runs on this machine" if is_measured else "a rough guess for two CPU cores"
     go, note = st.columns([1, 4], vertical_alignment="center")
     note.caption(
@@ -76,7 +82,9 @@ def start_form(dataset: Dataset) -> None:
     )
     if go.button("Start the audit", type="primary", disabled=not chosen, key="audit_start", width="stretch"):
         with st.spinner("Checking the plan …"):
-            audit_id = apart.plan(dataset.name, chosen, preset, device, int(seed), options, backbone)
+            audit_id = apart.plan(
+                dataset.name, chosen, preset, device, int(seed), options, backbone, finetune=finetune
+            )
         plan.start(audit_id)
         st.session_state["next_audit_watched"] = audit_id
         st.rerun()

@@ -27,8 +27,8 @@ class EngineTitle:
     name: str
     title: str
     paper: str
-    settings: list[engine_bridge.Setting]
-    settings_on_features: list[engine_bridge.Setting]
+    settings: Mapping[str, list[engine_bridge.Setting]]
+    """By what the engine trains on: ``images``, ``features``, or ``finetuned``, a backbone on images."""
     needs_features: bool
 
 
@@ -54,15 +54,17 @@ def plan(
     seed: int,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     backbone: str = features.NO_BACKBONE,
+    *,
+    finetune: bool = False,
 ) -> int:
     """Register an audit; nothing runs yet. Returns its id. ``options``: by engine, fields that differ.
 
-    ``backbone``: whose weights are on this machine, or ``"none"``.
+    ``backbone``: whose weights are on this machine, or ``"none"``; ``finetune``: the engines train it further.
 
     Raises:
         AuditorError: as ``auditing.plan``.
     """
-    return call(_plan, name, chosen, preset, device, seed, options, backbone)
+    return call(_plan, name, chosen, preset, device, seed, options, backbone, finetune)
 
 
 def _choices() -> tuple[list[EngineTitle], dict[str, backbone_bridge.Source]]:
@@ -71,8 +73,11 @@ def _choices() -> tuple[list[EngineTitle], dict[str, backbone_bridge.Source]]:
             one.name,
             one.title,
             one.paper,
-            engine_bridge.settings_of(one.name),
-            engine_bridge.settings_of(one.name, on_features=True),
+            {
+                "images": engine_bridge.settings_of(one.name),
+                "features": engine_bridge.settings_of(one.name, on_features=True),
+                "finetuned": engine_bridge.settings_of(one.name, is_finetuned=True),
+            },
             one.needs_features,
         )
         for one in engine_bridge.engine_choices()
@@ -88,8 +93,16 @@ def _plan(
     seed: int,
     options: Mapping[str, Mapping[str, Any]] | None,
     backbone: str,
+    finetune: bool,
 ) -> int:
     source = features.choose(backbone)
     return auditing.plan(
-        name, chosen, preset=preset, device=device, seed=seed, options=options, features=source
+        name,
+        chosen,
+        preset=preset,
+        device=device,
+        seed=seed,
+        options=options,
+        features=source,
+        finetune=finetune,
     )

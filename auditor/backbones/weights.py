@@ -22,6 +22,8 @@ from auditor.settings import settings
 FOLDER = "weights"
 HUB_FILES = ("model.safetensors", "pytorch_model.bin")
 """What timm's networks are called on the hub, the safe form first."""
+HUB = "https://huggingface.co"
+"""Where a person finds a file of the hub in a browser."""
 ABOUT = "about.json"
 
 
@@ -179,7 +181,8 @@ def _in_cache(name: str, source: backbone_bridge.Source) -> Weights | None:
             cached = try_to_load_from_cache(source.repository, file)
             if isinstance(cached, str) and Path(cached).is_file():
                 return Weights(name, Path(cached), "cache")
-    elif source.cached is not None and source.cached.is_file():
+    # Also of timm's: older versions, and torch.hub's own DINOv2, load the same file from its address.
+    if source.cached is not None and source.cached.is_file():
         return Weights(name, source.cached, "cache")
     return None
 
@@ -187,7 +190,7 @@ def _in_cache(name: str, source: backbone_bridge.Source) -> Weights | None:
 def _address(name: str) -> str:
     source = backbone_bridge.source(name)
     if source.repository is not None:
-        return f"{HUB_FILES[0]} of {source.repository}"
+        return f"{HUB}/{source.repository}/resolve/main/{HUB_FILES[0]}"
     return source.url or "none published"
 
 

@@ -149,7 +149,7 @@ def train(
     for number, fit in enumerate(fits[first:], start=first):
         # 2. A fresh network, or the interrupted one.
         network = run.build_network("network", number)
-        optimizer = make_optimizer(network.parameters(), config)
+        optimizer = make_optimizer(network, config)
         if state is not None and number == first:
             network.load_state_dict(state["network"])
             optimizer.load_state_dict(state["optimizer"])

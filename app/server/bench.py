@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from app.server import geometry
+from app.server import bodies, geometry
 from auditor.audits import arrays
 from auditor.audits import progress as review_progress
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit
 from auditor.errors import AuditorError, CatalogError, NotFoundError, ReviewError
-from auditor.review import decisions
+from auditor.review import decisions, schema
 
 MAX_PAGE = 300
 MAX_SELECTED = 30_000
@@ -31,11 +31,10 @@ MOST_PAGES_SEARCHED = 40
 
 def queue(payload: Mapping[str, Any]) -> dict[str, Any]:
     """One page of suspects behind ``after`` (a rank), the most suspicious first."""
-    limit = min(MAX_PAGE, int(payload.get("limit") or 60))
-    where, after = payload.get("where") or {}, payload.get("after")
+    body = schema.read(bodies.Queue, payload)
     with session() as open_session:
-        audit = audits.get(open_session, int(payload["audit"]))
-    page = queue_page(audit, where, after=after, limit=limit)
+        audit = audits.get(open_session, body.audit)
+    page = queue_page(audit, body.filters, after=body.after, limit=min(MAX_PAGE, body.limit or 60))
     with session() as open_session:
         standing = _review_ids(open_session, audit.dataset_id, page)
     return {"items": [_item(row, standing) for row in page.to_dict("records")]}
@@ -43,17 +42,19 @@ def queue(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 def queue_size(payload: Mapping[str, Any]) -> dict[str, Any]:
     """How many samples the queue holds now; None where only its pages tell (see ``_page``)."""
-    where = payload.get("where") or {}
+    body = schema.read(bodies.Queue, payload)
+    where = body.filters
     if where.get("engine") is not None:
         return {"total": None}
     with session() as open_session:
-        audit = audits.get(open_session, int(payload["audit"]))
+        audit = audits.get(open_session, body.audit)
         return {"total": scores.count(open_session, audit, suspect_filter(where, audit))}
 
 
 def card(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Everything that helps to judge one sample, with the labels of the samples it shows beside it."""
-    audit_id, sample_id = int(payload["audit"]), int(payload["sample"])
+    body = schema.read(bodies.Card, payload)
+    audit_id, sample_id = body.audit, body.sample
     story = arrays.evidence(audit_id, sample_id)
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
@@ -97,14 +98,15 @@ def record(payload: Mapping[str, Any]) -> dict[str, Any]:
 
     A verdict that arrives twice is the same verdict (``reviewing.decide``).
     """
-    return {"results": [_record_one(verdict) for verdict in payload["verdicts"]]}
+    return {"results": [_record_one(verdict) for verdict in schema.read(bodies.Verdicts, payload).verdicts]}
 
 
 def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Take back the reviewer's newest decision; ``item`` is the sample as it is now, or None."""
+    body = schema.read(bodies.Undo, payload)
     with session() as open_session:
-        audit = audits.get(open_session, int(payload["audit"]))
-    undone = decisions.undo_last(audit.dataset_id, str(payload["reviewer"]))
+        audit = audits.get(open_session, body.audit)
+    undone = decisions.undo_last(audit.dataset_id, body.reviewer)
     if undone is None:
         return {"item": None}
     with session() as open_session:
@@ -118,9 +120,10 @@ def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Progress of the review, for the line above the bench; what comes next is that of the queue ``where``."""
-    where = payload.get("where") or {}
+    body = schema.read(bodies.Queue, payload)
+    where = body.filters
     with session() as open_session:
-        audit = audits.get(open_session, int(payload["audit"]))
+        audit = audits.get(open_session, body.audit)
     upcoming = None
     if any(value not in (None, False) for name, value in where.items() if name != "undecided"):
         upcoming = queue_page(audit, {**where, "undecided": True}, limit=review_progress.PACE_WINDOW)
@@ -211,14 +214,15 @@ def _page(
 def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
     token = str(verdict.get("token"))
     try:
+        said = schema.read(bodies.SeenVerdict, verdict)
         decided = decisions.decide(
-            int(verdict["dataset"]),
-            int(verdict["sample"]),
-            str(verdict["decision"]),
-            reviewer=str(verdict["reviewer"]),
-            label=verdict.get("label"),
-            labels=verdict.get("labels"),
-            audit_id=verdict.get("audit"),
+            said.dataset,
+            said.sample,
+            said.decision,
+            reviewer=said.reviewer,
+            label=said.label,
+            labels=said.labels,
+            audit_id=said.audit,
         )
     except CatalogError:  # no word against this verdict: the browser keeps it and sends it again
         raise
@@ -227,7 +231,7 @@ def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
     # The reviewer's own verdict from another window is a conflict too.
     conflict = decided.replaced
     # What the reviewer had on the screen when deciding is no surprise.
-    if conflict is not None and conflict.id == verdict.get("seen"):
+    if conflict is not None and conflict.id == said.seen:
         conflict = None
     told = None
     if conflict is not None:

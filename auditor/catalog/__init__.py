@@ -2,10 +2,13 @@
 
 __all__ = [
     "audits",
+    "backups",
     "datasets",
     "db",
     "draws",
+    "folders",
     "jobs",
+    "leases",
     "records",
     "reviews",
     "scores",

@@ -23,12 +23,15 @@ from auditor.cli.options import (
     AUDIT_ID,
     DEVICE,
     FORCE,
+    LARGEST,
     MAX_FDR,
     POLICY,
     PRESET,
     REVIEWER,
+    SEED,
     SETTINGS,
     Commands,
+    echo,
     engines_option,
     port_option,
     refuse_beside,
@@ -65,12 +68,17 @@ def cli(verbose: bool) -> None:
 @click.option("--label-column", help="Column with given labels; default: found by its name.")
 @click.option("--true-label-column", help="Column with known truth, for benchmarks only; never trained on.")
 @click.option("--root", type=click.Path(path_type=Path), help="Folder that paths are relative to.")
+@click.option(
+    "--class-names",
+    type=click.Path(path_type=Path),
+    help="File with one class name a line, class 0 first, for labels that are numbers.",
+)
 @click.option("--skip-bad", is_flag=True, help="Skip unreadable files instead of refusing the import.")
-@click.option("--workers", type=click.IntRange(1), help="Processes; default: one a core.")
+@click.option("--workers", type=click.IntRange(1, 1_000), help="Processes; default: one a core.")
 @AS_JSON
 def import_command(source: str, name: str, as_json: bool, **options: Any) -> None:
-    """Import SOURCE: a folder with one sub-folder per class, a CSV or TSV, Parquet, a zip of any of these,
-    fiftyone:NAME or torchvision:NAME."""
+    """Import SOURCE: a folder with one sub-folder per class, a CSV or TSV, Parquet, a zip of any of these, a
+    file of annotations (metadata.jsonl, COCO, Label Studio, CVAT, val.txt), fiftyone:NAME or torchvision:NAME."""
     from auditor.cli import output
     from auditor.importing import imports
 
@@ -91,7 +99,7 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
 @DEVICE
 @click.option(
     "--seed",
-    type=int,
+    type=SEED,
     default=0,
     show_default=True,
     help="Seed of all random choices; the same seed gives the same training.",
@@ -114,7 +122,7 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
 @click.option("--weights", type=click.Path(path_type=Path), help="File with the weights of --backbone.")
 @click.option(
     "--backbone-size",
-    type=click.IntRange(8),
+    type=click.IntRange(8, 4_096),
     metavar="PX",
     help="Side in pixels of the images that --backbone gets.",
 )
@@ -182,14 +190,11 @@ def audit(
         if pred_probs is not None or resume or detach:
             raise click.UsageError("--forget-pred-probs trains nothing; use it alone.")
         own_models.forget(name, forget_pred_probs)
-        click.echo(f"{name}: audits no longer use {forget_pred_probs}.")
+        echo(f"{name}: audits no longer use {forget_pred_probs}.")
         return
     if resume:
         refuse_beside("--resume", PLANNED, "an audit goes on as planned; leave --resume out to plan another")
-    if pred_probs is not None:
-        added = own_models.add(name, pred_probs)
-        taken = f"{added.num_rows:,} of {added.num_samples:,} samples"
-        click.echo(f"{added.name}: predictions for {taken} are one more witness.", err=True)
+    witness = None if pred_probs is None else own_models.read(name, pred_probs)
     if resume:
         audit_id = plan.newest_unfinished(name)
     else:
@@ -207,10 +212,14 @@ def audit(
             finetune=finetune,
         )
         _say_features(found, backbone, finetune=finetune)
+    if witness is not None:  # now that nothing else refuses the command
+        added = own_models.keep(witness)
+        taken = f"{added.num_rows:,} of {added.num_samples:,} samples"
+        echo(f"{added.name}: predictions for {taken} are one more witness.", err=True)
     plan.start(audit_id)
     if detach:
         shown = f"`auditor status {shlex.quote(name)}` shows its progress"
-        click.echo(f"Audit {audit_id} runs in the background; {shown}.")
+        echo(f"Audit {audit_id} runs in the background; {shown}.")
         return
     output.follow_audit(audit_id)
     output.audit_summary(audit_id, as_json=as_json)
@@ -243,11 +252,11 @@ def _say_features(source: FeatureSource | None, backbone: str | None, *, finetun
     from auditor.backbones import features
 
     if source is None and backbone is None:
-        click.echo(features.WITHOUT, err=True)
+        echo(features.WITHOUT, err=True)
     elif source is not None and finetune:
-        click.echo(f"Every engine trains {source.name} further, at {source.side} px.", err=True)
+        echo(f"Every engine trains {source.name} further, at {source.side} px.", err=True)
     elif source is not None and source.weights is not None:
-        click.echo(f"Features of {source.name} at {source.side} px, {source.views} views an image.", err=True)
+        echo(f"Features of {source.name} at {source.side} px, {source.views} views an image.", err=True)
 
 
 @cli.group(cls=Commands)
@@ -279,7 +288,7 @@ def get_weights(name: str, yes: bool, as_json: bool) -> None:
 
     def agreed(offer: files.Offer) -> bool:
         size = "size unknown" if offer.size is None else f"{offer.size / 1e6:,.0f} MB"
-        click.echo(f"{offer.source}: {size}, licence {offer.licence}.", err=True)
+        echo(f"{offer.source}: {size}, licence {offer.licence}.", err=True)
         return yes or click.confirm("Download it?", err=True)
 
     found = files.get(name, on_offer=agreed)
@@ -287,7 +296,7 @@ def get_weights(name: str, yes: bool, as_json: bool) -> None:
 
 
 @cli.command(hidden=True)
-@click.argument("job_id", type=int)
+@click.argument("job_id", type=click.IntRange(1, LARGEST))
 def job(job_id: int) -> None:
     """Do a job's work in this process (started by `audit` and by the app)."""
     from auditor import kinds
@@ -329,7 +338,7 @@ def suspects(
 @cli.command()
 @click.argument("name")
 @click.option("--draw", type=click.IntRange(1), metavar="N", help="Draw N samples at random and write --out.")
-@click.option("--seed", type=int, default=0, show_default=True, help="The same seed draws the same samples.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="The same seed draws the same samples.")
 @click.option("--out", type=click.Path(path_type=Path), help="CSV to fill in: a class, exclude, or empty.")
 @click.option("--draw-id", type=click.IntRange(1), metavar="N", help="Write the file of draw N again.")
 @click.option("--apply", "apply_path", type=click.Path(path_type=Path), help="The filled CSV.")
@@ -365,15 +374,13 @@ def verify(
     if draw_id is not None:
         refuse_beside("--draw-id", ("seed",), "that draw exists already; leave it out")
         drawn, judged = random_sample.write_again(name, draw_id, out, force=force)
-        click.echo(
+        echo(
             f"{out}: the {drawn.size} samples of draw {draw_id} again, {judged} of them judged; an empty "
             "verdict_label leaves a verdict unchanged."
         )
         return
     drawn = random_sample.draw_csv(name, int(draw or 0), out, seed=seed, force=force)
-    click.echo(
-        f"{drawn.size} samples drawn with seed {seed}: fill in verdict_label in {out}, then --apply it."
-    )
+    echo(f"{drawn.size} samples drawn with seed {seed}: fill in verdict_label in {out}, then --apply it.")
 
 
 @cli.command()
@@ -394,15 +401,26 @@ def review(name: str, apply_path: Path, reviewer: str | None, as_json: bool) -> 
 @cli.command()
 @click.argument("name")
 @click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help=".csv, .tsv, .parquet or a folder."
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    help=".csv, .tsv, .parquet, a folder, or the kind of the file of annotations that was imported.",
 )
+@click.option("--links", is_flag=True, help="A folder: hard links to the images in place of copies.")
 @POLICY
 @MAX_FDR
 @AUDIT_ID
 @FORCE
 @AS_JSON
 def export(
-    name: str, out: Path, policy: str, max_fdr: float | None, audit_id: int | None, force: bool, as_json: bool
+    name: str,
+    out: Path,
+    links: bool,
+    policy: str,
+    max_fdr: float | None,
+    audit_id: int | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Write the cleaned labels of NAME.
 
@@ -413,8 +431,14 @@ def export(
 
     if not out.suffix:
         refuse_beside("a folder", ("force",), "name a new folder")
+    else:
+        refuse_beside("a file", ("links",), "links are for a folder; leave it out")
     with writing(out), output.step_progress() as progress:
-        write = partial(exporting.export, force=force) if out.suffix else exporting.export_tree
+        write = (
+            partial(exporting.export, force=force)
+            if out.suffix
+            else partial(exporting.export_tree, links=links)
+        )
         summary = write(name, out, policy=policy, max_fdr=max_fdr, audit_id=audit_id, progress=progress)
     output.done(
         f"{out}: {summary.sentence}", {"out": str(out), **dataclasses.asdict(summary)}, as_json=as_json
@@ -432,7 +456,11 @@ def export(
     help="Share of labels to make wrong.",
 )
 @click.option(
-    "--seeds", type=click.IntRange(1), default=1, show_default=True, help="How many trials of each kind."
+    "--seeds",
+    type=click.IntRange(1, 1_000),
+    default=1,
+    show_default=True,
+    help="How many trials of each kind.",
 )
 @PRESET
 @DEVICE
@@ -471,7 +499,7 @@ def simulate(
 @click.argument("name")
 @click.option(
     "--seeds",
-    type=click.IntRange(1),
+    type=click.IntRange(1, 1_000),
     default=3,
     show_default=True,
     help="How many networks are trained on each side.",
@@ -500,7 +528,7 @@ def compare(name: str, seeds: int, settings: tuple[str, ...], as_json: bool, **o
             name,
             seeds=tuple(range(seeds)),
             options=fields.get("cross_entropy"),
-            on_ready=lambda text: click.echo(text, err=True),
+            on_ready=lambda text: echo(text, err=True),
             on_progress=progress,
             **options,
         )
@@ -526,8 +554,11 @@ def report(name: str, out: Path, audit_id: int | None, force: bool, as_json: boo
 @cli.command()
 @click.argument("name")
 @click.argument("action", type=click.Choice(["push", "pull", "open"]), default="open")
-@click.option("--as", "to", metavar="OTHER", help="Name of the dataset in FiftyOne; default: NAME.")
-@click.option("--replace", is_flag=True, help="push: drop the dataset of an earlier import of that name.")
+@click.option(
+    "--as", "to", metavar="OTHER", help="FiftyOne's dataset; default: the one NAME came from, or NAME."
+)
+@click.option("--replace", is_flag=True, help="push: drop what an earlier import of that name wrote.")
+@AUDIT_ID
 @port_option(5151, "open: the App's.")
 @click.option("--view", default="suspected mislabels", show_default=True, help="open: a saved view.")
 @click.option("--browser/--no-browser", default=True, help="open: show it in the browser.")
@@ -568,6 +599,39 @@ def remove(name: str, yes: bool, as_json: bool) -> None:
         click.confirm(f"Remove {name} with all of its audits and decisions?", abort=True, err=as_json)
     api.remove(name)
     output.done(f"{name} is removed; its source was not changed.", {"removed": name}, as_json=as_json)
+
+
+@cli.command()
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option("--catalog-only", is_flag=True, help="Leave out image caches and the arrays of audits.")
+@FORCE
+@AS_JSON
+def backup(out: Path, catalog_only: bool, force: bool, as_json: bool) -> None:
+    """Write everything that the auditor keeps to OUT, one .tar; the app may stay open."""
+    from auditor.catalog import backups
+    from auditor.cli import output
+
+    with writing(out):
+        done = backups.backup(out, with_files=not catalog_only, force=force)
+    text = f"{out}: {done.num_datasets} datasets, {done.num_audits} audits, {done.num_bytes / 1e6:,.1f} MB."
+    output.done(text, {"out": str(out), **dataclasses.asdict(done)}, as_json=as_json)
+    for folder in done.left_out:
+        echo(f"Left out: {folder} (see `auditor doctor`).", err=True)
+
+
+@cli.command()
+@click.argument("source", type=click.Path(path_type=Path))
+@AS_JSON
+def restore(source: Path, as_json: bool) -> None:
+    """Bring the backup SOURCE back into an empty AUDITOR_HOME (and an empty database)."""
+    from auditor.catalog import backups
+    from auditor.cli import output
+
+    done = backups.restore(source)
+    text = f"{done.num_datasets} datasets and {done.num_audits} audits are back."
+    output.done(text, dataclasses.asdict(done), as_json=as_json)
+    for text in done.left_out:
+        echo(text, err=True)
 
 
 @cli.command()
@@ -613,5 +677,5 @@ def doctor(as_json: bool) -> None:
         output.print_json([dataclasses.asdict(check) for check in checks])
     else:
         for check in checks:
-            click.echo(f"{check.mark} {check.name:<12} {check.text}")
+            echo(f"{check.mark} {check.name:<12} {check.text}")
     sys.exit(1 if any(check.is_fatal for check in checks) else 0)

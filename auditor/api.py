@@ -51,12 +51,14 @@ class Dataset:
         backbone: str | None = None,
         weights: str | Path | None = None,
         features: NDArray[np.floating] | None = None,
+        alone: bool = False,
     ) -> int:
         """Train the engines in this process and score every label; returns the audit's id.
 
         ``backbone``: a pretrained network such as ``"timm:mobilenetv3_large_100"`` on whose features the engines
         train, with ``weights`` from a file; default one whose weights are here, ``"none"``: from scratch.
         ``features``: your own in its place, (N, D) or (N, V, D) numbers in the dataset's order.
+        ``alone``: hear only these engines, not the latest runs of others in earlier audits.
 
         Raises:
             AuditFailedError: it could not be finished; ``worker.run(id)`` goes on with it.
@@ -78,6 +80,7 @@ class Dataset:
             options=options,
             map_method=map_method,
             features=source,
+            alone=alone,
         )
         worker.run(audit_id)
         return audit_id

@@ -138,6 +138,11 @@ LABEL = "label"
 VERDICTS = (LABEL, EXCLUDE, UNSURE)
 """What a person answers who judges a sample blind: the class that they see, no class fits, or not sure."""
 
+RATE, PROMISES = "rate", "promises"
+PURPOSES = (RATE, PROMISES)
+"""What a draw is for: ``rate`` takes every label as often as any other, ``promises`` most rows from the head of the
+ranking."""
+
 SUSPECT, BLIND, UNSEEN = "suspect", "blind", "unseen"
 KINDS = (SUSPECT, BLIND, UNSEEN)
 """How a label was decided: looking at the sample and the suggestion, looking at a randomly drawn sample without the

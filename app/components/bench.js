@@ -166,7 +166,7 @@ class Bench {
           el("span", { class: "arrow", text: "→" }),
           el("span", { class: "suggested", text: this.className(item.suggested), title: this.className(item.suggested) }),
         ]),
-        el("span", { class: "odds", text: percent(item.error), title: "probability that the given label is wrong" }),
+        el("span", { class: "odds", text: item.oddsShort, title: item.odds }),
       ]);
       tile.addEventListener("click", (event) => this.clickTile(i, event));
       tile.addEventListener("dblclick", () => this.open(i));

@@ -35,9 +35,8 @@ class Card {
         el("b", { text: bench.className(label), title: bench.className(label) }),
         el("span", { class: "odds", text: odds }),
       ]);
-    const wrong = item.error === null ? "" : `${percent(item.error)} likely wrong`;
     return el("div", { class: "sides" }, [
-      side("given", "Q", item.given, wrong),
+      side("given", "Q", item.given, item.odds),
       side("suggested", "W", item.suggested, `${percent(item.suggestedProbability)} if it is wrong`),
     ]);
   }

@@ -9,6 +9,7 @@ from app.session import readers, state, words
 from app.session.readers import Status
 from app.session.words import plain
 from auditor.audits.progress import left_in_words
+from auditor.statistics import NoiseRate
 
 st.title("Label auditor")
 
@@ -28,12 +29,19 @@ def next_step(seen: Status) -> tuple[str, str, str]:
             "verify",
             "Continue verifying",
         )
-    if seen.left is None or seen.left.high < 1:
+    if seen.left is None or (seen.left.high < 1 and seen.left.kind == "interval"):
         return "No wrong label should be left; export the cleaned table.", "export", "Export"
     text = left_in_words(seen.left)
     if seen.left.point >= 1:
         return f"{text}.", "suspects", "Review suspects"
     return f"{text}; export the cleaned table, or review more suspects.", "export", "Export"
+
+
+def _rate_in_words(noise: NoiseRate | None) -> str:
+    """The interval, never a guess: a figure in large type is read as known."""
+    if noise is None:
+        return "–"
+    return words.interval(noise.low, noise.high) if noise.kind == "interval" else "not verified"
 
 
 def draw_card(seen: Status) -> None:
@@ -60,8 +68,9 @@ def draw_card(seen: Status) -> None:
         noise = seen.noise
         figures[2].metric(
             "Wrong labels, estimated",
-            "–" if noise is None else words.interval(noise.low, noise.high),
-            help="An interval where random samples were judged, otherwise the range of several guesses.",
+            _rate_in_words(noise),
+            help="Where random samples were judged, the interval. Otherwise: "
+            + ("nothing is known yet." if noise is None else noise.sentence),
         )
         figures[3].metric("Found so far", words.count(seen.found), help=f"{seen.decided:,} samples decided")
         left = seen.left

@@ -11,6 +11,20 @@ from app.session.failures import shown
 from auditor.audits import settle
 from auditor.catalog.records import Audit, Dataset
 from auditor.review import random_sample
+from auditor.vocabulary import PROMISES, RATE
+
+
+def choose_purpose(dataset: Dataset, key: str) -> str:
+    """Where a ranking stands: from its head, for promises, or uniformly."""
+    usual = random_sample.usual_purpose(dataset.name)
+    if usual == RATE:
+        return RATE
+    says = {
+        PROMISES: "Promises: most rows from the head of the ranking, and about every second one is a wrong label",
+        RATE: "Noise rate: every label with the same chance",
+    }
+    chosen = st.radio("What the draw is for", list(says), format_func=says.__getitem__, key=key)
+    return str(chosen)
 
 
 def offer_draw(dataset: Dataset) -> None:
@@ -31,8 +45,9 @@ def offer_draw(dataset: Dataset) -> None:
             key="verify_size",
             width=220,
         )
+        purpose = choose_purpose(dataset, "verify_purpose")
         if st.button("Draw at random and start", type="primary", key="verify_draw"):
-            random_sample.draw(dataset.name, int(size))
+            random_sample.draw(dataset.name, int(size), purpose=purpose)
             st.rerun()
         st.caption("You may skip this. Then nothing is promised: the list stays a ranking with a guess.")
         st.page_link("screens/suspects.py", label="Skip to Suspects", icon=":material/arrow_forward:")
@@ -50,8 +65,10 @@ def offer_more(dataset: Dataset, audit: Audit | None) -> None:
                 settle.settle(audit.id)
             st.switch_page("screens/suspects.py")
         more = random_sample.next_size(dataset.id)
+        with right:
+            purpose = choose_purpose(dataset, "verify_more_purpose") if more else RATE
         if more and right.button(f"Draw {more:,} more", key="verify_more"):
-            random_sample.draw(dataset.name, more)
+            random_sample.draw(dataset.name, more, purpose=purpose)
             st.rerun()
 
 

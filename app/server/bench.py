@@ -20,6 +20,7 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Audit
 from auditor.errors import AuditorError, CatalogError, NotFoundError, ReviewError
 from auditor.review import decisions
+from auditor.wording import evidence, odds_of_wrong, percent
 
 MAX_PAGE = 300
 MAX_SELECTED = 30_000
@@ -38,7 +39,7 @@ def queue(payload: Mapping[str, Any]) -> dict[str, Any]:
     page = queue_page(audit, where, after=after, limit=limit)
     with session() as open_session:
         standing = _review_ids(open_session, audit.dataset_id, page)
-    return {"items": [_item(row, standing) for row in page.to_dict("records")]}
+    return {"items": [_item(row, standing, audit) for row in page.to_dict("records")]}
 
 
 def queue_size(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -110,7 +111,7 @@ def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
         standing = _review_ids(open_session, audit.dataset_id, page)
     if page.empty:
         raise ReviewError(f"Sample {undone.sample_id} is undone; it is not part of this audit's list.")
-    return {"item": _item(page.to_dict("records")[0], standing)}
+    return {"item": _item(page.to_dict("records")[0], standing, audit)}
 
 
 def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -244,7 +245,17 @@ def _review_ids(open_session: Any, dataset_id: int, page: pd.DataFrame) -> dict[
     return {row.sample_id: row.id for row in standing if row is not None}
 
 
-def _item(row: Mapping[Any, Any], review_ids: Mapping[int, int]) -> dict[str, Any]:
+def _odds(row: Mapping[Any, Any], audit: Audit) -> dict[str, str]:
+    """How likely the label is wrong: a share where verified rows calibrate it, else words, long and short."""
+    share = row["error_probability"]
+    if share is None or math.isnan(share):
+        return {"odds": "", "oddsShort": ""}
+    is_guess = bool(audit.summary.get("error_probability_is_guess", True))
+    short = evidence(share).removesuffix(" evidence") if is_guess else percent(share)
+    return {"odds": odds_of_wrong(share, is_guess=is_guess), "oddsShort": short}
+
+
+def _item(row: Mapping[Any, Any], review_ids: Mapping[int, int], audit: Audit) -> dict[str, Any]:
     def known(value: Any) -> Any:
         return None if value is None or (isinstance(value, float) and math.isnan(value)) else value
 
@@ -255,6 +266,7 @@ def _item(row: Mapping[Any, Any], review_ids: Mapping[int, int]) -> dict[str, An
         "given": int(row["given_label"]),
         "suggested": int(row["suggested_label"]),
         "error": known(row["error_probability"]),
+        **_odds(row, audit),
         "suggestedProbability": known(row["suggested_probability"]),
         "agreement": int(row["agreement"]),
         "decision": known(row["decision"]),

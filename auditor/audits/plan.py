@@ -94,13 +94,16 @@ def plan(
     options: Mapping[str, Mapping[str, Any]] | None = None,
     map_method: str = "umap",
     features: FeatureSource | None = None,
+    alone: bool = False,
 ) -> int:
     """Register an audit and freeze its inputs; nothing runs yet. Returns the audit's id.
 
     ``options``: by engine, config fields that differ from the preset. ``map_method``: ``"umap"`` or ``"pca"``,
     which lays out a map in a blink where UMAP first compiles for half a minute. ``features``: of a backbone or the
-    user's own, on which all engines train in place of the images. Where the audit before this one
-    found ``HEAVY_NOISE``, the plain network is trained in two rounds unless the options say otherwise.
+    user's own, on which all engines train in place of the images. ``alone``: only
+    this audit's engines speak in its consensus; else also the latest finished run of every other engine, whichever
+    audit it came from. Where the audit before this one found ``HEAVY_NOISE``, the plain network is trained in two
+    rounds unless the options say otherwise.
 
     Raises:
         NotFoundError: no such dataset.
@@ -122,7 +125,9 @@ def plan(
         device=resolved,
         seed=seed,
         engines=names,
-        options={"map": map_method} | ({} if features is None else {"features": features.as_dict()}),
+        options={"map": map_method}
+        | ({} if features is None else {"features": features.as_dict()})
+        | ({"alone": True} if alone else {}),
     )
     runs = [NewEngineRun(engine=name, config=configs[name]) for name in names]
     abouts = {name: json.dumps(engine_bridge.about(name), ensure_ascii=False) for name in names}

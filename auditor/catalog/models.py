@@ -15,7 +15,7 @@ from sqlalchemy.types import TypeDecorator
 from sqlmodel import Field, SQLModel
 
 from auditor.catalog.records import now
-from auditor.vocabulary import SUSPECT
+from auditor.vocabulary import RATE, SUSPECT
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -294,3 +294,9 @@ class DrawTable(SQLModel, table=True):
     size: int
     sample_ids: list[int] = Field(sa_column=Column(JSON, nullable=False))
     """In drawing order; rows at even places calibrate, rows at odd places may be trusted."""
+    purpose: str = RATE
+    """One of ``vocabulary.PURPOSES``."""
+    audit_id: int | None = None
+    """The audit whose ranking the head is of; None for a uniform draw."""
+    zones: list[dict[str, Any]] = Field(default_factory=list, sa_column=Column(JSON, nullable=False))
+    """What each zone is and how likely its samples were drawn (``records.NewDraw``); empty for a uniform draw."""

@@ -163,6 +163,8 @@ def audit_summary(audit_id: int, *, as_json: bool) -> None:
         return
     for run in runs:
         click.echo(f"  {run.engine:<14} {run.seconds:7.1f} s")
+    if borrowed := arrays.borrowed_in_words(audit):
+        click.echo(borrowed)
     click.echo(audit.summary["noise_rate"]["sentence"])
     if audit.summary["structured_noise"]:
         click.echo(audit.summary["structured_noise_sentence"])

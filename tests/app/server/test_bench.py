@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from app.server import bench, geometry
-from auditor.audits import arrays
+from auditor.audits import arrays, settle
 from auditor.catalog import audits, datasets, reviews
 from auditor.catalog.db import session
 from auditor.errors import NotFoundError
 from auditor.pictures import cache
 from auditor.review import decisions
 from auditor.wording import percent
-from tests.app.conftest import NUM_SAMPLES, NUM_TEST
+from tests.app.conftest import NUM_SAMPLES, NUM_TEST, verify_sixty
 
 pytestmark = pytest.mark.usefixtures("copied_home")
 DATASET_ID = AUDIT_ID = 1
@@ -189,6 +189,9 @@ def test_progress__counts_and_says_what_is_left() -> None:
 
 
 def test_progress__what_comes_next_is_that_of_the_queue() -> None:
+    verify_sixty()
+    settle.settle(AUDIT_ID)
+
     def told(**where: Any) -> str:
         return bench.progress({"audit": AUDIT_ID, "where": {"undecided": True, **where}})["sentence"]
 

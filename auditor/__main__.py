@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 
 from auditor.cli.commands import cli
@@ -15,6 +16,7 @@ def main() -> None:
     except AuditorError as error:
         option = f" See --{error.field.replace('_', '-')}." if error.field else ""
         print(f"auditor: {error}{option}", file=sys.stderr)
+        logging.getLogger("auditor").debug("This error began here:", exc_info=error)
         sys.exit(1)
 
 

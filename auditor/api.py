@@ -13,13 +13,17 @@ from numpy.typing import NDArray
 
 from auditor.audits import own_models, plan, statements, worker
 from auditor.backbones import features as feature_files
+from auditor.backbones import own_features as tables_of_features
 from auditor.catalog import audits, datasets, jobs, records
 from auditor.catalog.db import session
-from auditor.errors import AuditFailedError, JobRefusedError
+from auditor.errors import AuditFailedError, ImportRefusedError, JobRefusedError
 from auditor.importing import imports
 from auditor.jobs import KINDS
 from auditor.outputs import export as exporting
 from auditor.settings import settings
+
+FIFTYONE = "fiftyone:"
+"""How a source of features begins that lies in FiftyOne."""
 
 
 class Dataset:
@@ -50,27 +54,37 @@ class Dataset:
         map_method: str = "umap",
         backbone: str | None = None,
         weights: str | Path | None = None,
-        features: NDArray[np.floating] | None = None,
         alone: bool = False,
+        backbone_size: int | None = None,
+        views: int | None = None,
+        finetune: bool = False,
+        features: NDArray[np.floating] | str | Path | None = None,
+        features_column: str | None = None,
     ) -> int:
         """Train the engines in this process and score every label; returns the audit's id.
 
         ``backbone``: a pretrained network such as ``"timm:mobilenetv3_large_100"`` on whose features the engines
-        train, with ``weights`` from a file; default one whose weights are here, ``"none"``: from scratch.
-        ``features``: your own in its place, (N, D) or (N, V, D) numbers in the dataset's order.
-        ``alone``: hear only these engines, not the latest runs of others in earlier audits.
+        train, with ``weights`` from a file; default one whose weights are here, ``"none"``: from scratch. It gets
+        images of ``backbone_size`` pixels (default: as its weights want them) in ``views`` views each (default: 4).
+        ``finetune``: every engine trains the backbone too, on the images. ``features``: your own in its place, see
+        ``own_features``. ``alone``: hear only these engines, not the latest runs of others in earlier audits.
 
         Raises:
+            ImportRefusedError: features that do not fit the dataset; names the row and the remedy.
             AuditFailedError: it could not be finished; ``worker.run(id)`` goes on with it.
         """
         source: feature_files.FeatureSource | None
         if features is not None:
             if backbone is not None:
                 raise AuditFailedError("features replace a backbone; give one of the two.")
-            row = self._row
-            source = feature_files.add_own(row.id, row.num_samples, features, name="array")
+            source = own_features(self.name, features, column=features_column)
         else:
-            source = feature_files.choose(backbone, None if weights is None else Path(weights))
+            source = feature_files.choose(
+                backbone,
+                None if weights is None else Path(weights),
+                side=backbone_size,
+                views=views or feature_files.DEFAULT_VIEWS,
+            )
         audit_id = plan.plan(
             self.name,
             engines,
@@ -81,6 +95,7 @@ class Dataset:
             map_method=map_method,
             features=source,
             alone=alone,
+            finetune=finetune,
         )
         worker.run(audit_id)
         return audit_id
@@ -152,6 +167,32 @@ class Dataset:
 
         sync.push(self.name, to=to, replace=replace)
         return sync.load(self.name)
+
+
+def own_features(
+    name: str, source: NDArray[np.floating] | str | Path, *, column: str | None = None
+) -> feature_files.FeatureSource:
+    """Keep a user's own features of dataset ``name``, for audits in place of a backbone's.
+
+    Args:
+        name: of the dataset.
+        source: an (N, D) or (N, V, D) array in the dataset's order, or an ``.npy`` of one; a ``.csv``, ``.tsv`` or
+            ``.parquet`` with ``sample_id`` or paths; ``column:NAME``, columns imported with the dataset; or a field
+            of FiftyOne: ``fiftyone:FIELD`` of the dataset that was imported, ``fiftyone:OTHER/FIELD`` of another.
+        column: of a table: one with lists, or what the names of several columns begin with.
+
+    Raises:
+        NotFoundError: no such dataset.
+        FiftyOneError: FiftyOne cannot be used.
+        ImportRefusedError: what is there does not fit the dataset; names the row and the remedy.
+    """
+    if isinstance(source, str) and source.startswith(FIFTYONE):
+        if column is not None:
+            raise ImportRefusedError(f"{source} names its field already; leave the column out.")
+        from auditor.fiftyone_bridge import own_features as fields_of_fiftyone
+
+        return fields_of_fiftyone.add(name, source)
+    return tables_of_features.add(name, source, column=column)
 
 
 def open_dataset(name: str) -> Dataset:

@@ -100,7 +100,9 @@ def main() -> None:
         state |= {"schedule": schedule.state_dict(), "epoch": epoch + 1, "log": log}
         torch.save(state, state_path.with_suffix(".new"))
         state_path.with_suffix(".new").replace(state_path)
-    save_file(model.state_dict(), arguments.out / f"{NETWORK}.safetensors")
+    # The file format refuses channels-last strides.
+    weights = {name: value.contiguous() for name, value in model.state_dict().items()}
+    save_file(weights, arguments.out / f"{NETWORK}.safetensors")
     right = accuracy(model, images[HALF : HALF + 10_000], labels[HALF : HALF + 10_000])
     summary = {"network": NETWORK, "side": SIDE, "epochs": arguments.epochs, "accuracy_other_half": right}
     (arguments.out / "standin.json").write_text(json.dumps(summary | {"log": log}, indent=1))

@@ -467,7 +467,7 @@ class Bench {
       Object.assign(this.items[at], answer.item);
       this.cursor = at;
     } else this.items.splice(this.cursor, 0, answer.item);
-    this.tell(`Undone: sample ${answer.item.sample} stands ${this.verdictText(answer.item) || "undecided"} again.`);
+    this.tell(`Undone: sample ${answer.item.sample} is ${this.verdictText(answer.item) || "undecided"} again.`);
     this.draw();
     this.refreshStats();
   }

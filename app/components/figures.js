@@ -1,4 +1,4 @@
-// What stands around the bench's cards: the line of figures, the toolbar, the list of keys.
+// What is around the bench's cards: the line of figures, the toolbar, the list of keys.
 
 // Keys beside those of the decisions, which the page sends (``vocabulary.py``).
 const CLASS_KEYS = [

@@ -2,12 +2,12 @@
 // once; the outbox keeps each verdict until it is in the database, and one that the server refuses brings its sample
 // back. After every ten saved verdicts the page is told, so that it can say what is known.
 
-const VERIFY_HELP = [
-  ["Q", "the given label is right"],
+// Keys beside those of the verdicts, which the page sends (``vocabulary.py``).
+const CLASS_KEYS = [
   ["1 – 9", "it should be the class that has this key"],
   ["L", "any other class: type its name"],
-  ["E or 0", "no class fits: exclude the sample"],
-  ["N", "not sure"],
+];
+const VERIFY_KEYS = [
   ["Z", "undo your last verdict"],
   ["V", "the picture large; Esc closes"],
   ["?", "this list"],
@@ -100,8 +100,13 @@ class Verify {
         ...[...(key || "")].map((one) => el("kbd", { text: one })), el("span", { text }),
       ]);
     const others = this.data.classNames
-      .map((other, label) => (label === item.given ? null : button(this.keyOf(label), other, () => this.judge("label", label))))
+      .map((other, label) => (label === item.given ? null : button(this.keyOf(label), other, () => this.judgeClass(label))))
       .filter(Boolean);
+    const verdicts = (takesClass) =>
+      Object.entries(this.data.verdicts)
+        .filter(([, { takes }]) => (takes === "class") === takesClass)
+        .map(([name, { keys, button: text }]) =>
+          button(keys.join("").toUpperCase(), text, () => this.give(name), takesClass ? "keep" : ""));
     const many = this.data.classNames.length > 24;
     const [done, total] = [this.judged, this.data.total];
     const progress = el("div", { class: "progress", title: `${done} of ${total} judged` }, [el("i", { style: `width:${(100 * done) / total}%` })]);
@@ -113,12 +118,12 @@ class Verify {
           el("small", { text: `${done + 1} of ${total} · sample ${item.sample}`, title: item.filepath }),
           el("div", { class: "given", text: "The given label is" }),
           el("div", { class: "big", text: name, title: name, "data-testid": "given" }),
-          el("div", { class: "row" }, [button("Q", "It is right", () => this.judge("label", item.given), "keep")]),
+          el("div", { class: "row" }, verdicts(true)),
           el("h4", { text: "Or it should be" }),
           el("div", { class: "row classes" }, many ? [] : others),
           el("div", { class: "row" }, [
-            button("L", "Find a class", () => this.pickClass()), button("E0", "No class fits", () => this.judge("exclude")),
-            button("N", "Not sure", () => this.judge("unsure")), button("Z", "Undo", () => this.undo()),
+            button("L", "Find a class", () => this.pickClass()), ...verdicts(false),
+            button("Z", "Undo", () => this.undo()),
             button("?", "Keys", () => this.help()),
           ]),
         ]),
@@ -136,6 +141,17 @@ class Verify {
     if (count) this.tell(`${whyWaiting(error)} Verdicts are kept in this browser and sent when the server answers again.`, "bad");
     else if (this.wasWaiting) this.tell("");
     this.wasWaiting = count > 0;
+  }
+
+  // What a verdict's own key and button say: of one that names a class, the given one.
+  give(name) {
+    if (this.data.verdicts[name].takes === "class") this.judgeClass(this.item?.given);
+    else this.judge(name);
+  }
+
+  judgeClass(label) {
+    const { verdicts } = this.data;
+    this.judge(Object.keys(verdicts).find((name) => verdicts[name].takes === "class"), label);
   }
 
   async judge(decision, label = null) {
@@ -217,13 +233,16 @@ class Verify {
   }
 
   help() {
-    showKeys(this.layer, VERIFY_HELP);
+    const rows = Object.values(this.data.verdicts).flatMap(({ keys, help, takes }) => [
+      [keys.join(" or ").toUpperCase(), help], ...(takes === "class" ? CLASS_KEYS : []),
+    ]);
+    showKeys(this.layer, [...rows, ...VERIFY_KEYS]);
   }
 
   pickClass() {
     showPicker(this.layer, this.data.classNames, "Which class is it?", (label) => {
       hideLayer(this.layer);
-      this.judge("label", label);
+      this.judgeClass(label);
     });
   }
 
@@ -241,14 +260,14 @@ class Verify {
     if (event.repeat) return;
     if (waitsForUndo(this, event)) return;
     const named = this.data.classNames.findIndex((_, label) => this.keyOf(label) === key);
-    if (key === "q" && this.item) this.judge("label", this.item.given);
-    else if (key === "e" || key === "0") this.judge("exclude");
-    else if (key === "n") this.judge("unsure");
+    const { verdicts } = this.data;
+    const verdict = Object.keys(verdicts).find((name) => verdicts[name].keys.includes(key));
+    if (verdict) this.give(verdict);
     else if (key === "z") this.undo();
     else if (key === "l") this.pickClass();
     else if (key === "v") this.enlarge();
     else if (key === "?") this.help();
-    else if (named >= 0) this.judge("label", named);
+    else if (named >= 0) this.judgeClass(named);
     else return;
     event.preventDefault();
   }

@@ -1,4 +1,4 @@
-"""Which samples lie together in what an engine learned, and whose labels do not fit there?"""
+"""Which samples lie together in what a backbone saw or an engine learned, and whose labels do not fit there?"""
 
 from __future__ import annotations
 
@@ -17,14 +17,21 @@ REGION = "map_region"
 st.title("Map")
 dataset = state.require_dataset()
 audit = state.require_audit(dataset)
-engines = arrays.engines_of(audit.id)
 left, right = st.columns([1, 1])
-engine = left.selectbox(
-    "What was learned by",
-    engines,
-    format_func=lambda name: arrays.describe(audit.id, name)["title"],
-    key="map_engine",
-)
+
+
+def title(name: str) -> str:
+    """What a map was made from."""
+    if name == arrays.FEATURES:
+        return arrays.features_title(audit)
+    return f"what was learned by {arrays.describe(audit.id, name)['title']}"
+
+
+maps = arrays.maps_of(audit.id)
+if not maps:
+    st.info("This audit has no map yet.")
+    st.stop()
+engine = left.selectbox("Made from", maps, format_func=title, key="map_engine")
 colour = right.selectbox("Colour by", list(COLOURS), format_func=COLOURS.__getitem__, key="map_colour")
 
 
@@ -51,8 +58,8 @@ components.embedding_map(
     on_region=take_region,
 )
 st.caption(
-    "Points that lie together look alike to the engine. A cross is a label issue: its given label is above the "
-    "suggested cut. Wheel zooms, Shift and drag pans, a double click shows the whole map."
+    f"Points that lie together look alike in {title(engine)}. A cross is a label issue: its given label is above "
+    "the suggested cut. Wheel zooms, Shift and drag pans, a double click shows the whole map."
 )
 if region is not None:
     with st.container(key="map_region"):

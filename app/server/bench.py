@@ -86,6 +86,9 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
         "engines": [_engine(audit_id, verdict) for verdict in story.verdicts],
         "exemplars": {"given": shown["given"], "suggested": shown["suggested"]},
         "neighbours": shown["neighbours"],
+        "neighboursIn": arrays.features_title(audit)
+        if story.neighbours_in == arrays.FEATURES
+        else "what the engines learned",
         "duplicates": shown["duplicates"],
     }
 
@@ -154,7 +157,7 @@ def suspect_filter(
 
 
 def inside(audit: Audit, region: Mapping[str, Any]) -> list[int]:
-    """sample_ids whose point on an engine's map lies inside the region's polygon."""
+    """sample_ids whose point on a map lies inside the region's polygon."""
     points = arrays.map_points(audit.id, str(region["engine"]))
     polygon = np.asarray(region["polygon"], dtype=np.float64)
     return [int(one) for one in np.flatnonzero(geometry.contains(polygon, np.asarray(points)))]
@@ -164,7 +167,7 @@ def map_bytes(audit_id: int, engine: str) -> bytes:
     """Points of a map and what colours them, packed for the canvas (``geometry.pack``)."""
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
-        if engine not in audit.engines:
+        if engine not in (arrays.FEATURES, *audit.engines):
             raise NotFoundError(f"Audit {audit_id} has no engine {engine!r}.")
         table = scores.table(open_session, audit_id)
     decided = decisions.outcomes(audit.dataset_id)

@@ -33,7 +33,7 @@ def keep(dataset_id: int, kind: str, sentences: Sequence[str]) -> None:
 
 
 def kept(dataset_id: int) -> list[Experiment]:
-    """The newest result of each kind that there is."""
+    """The newest result of each kind."""
     found = []
     for kind, title in KINDS.items():
         path = settings().dataset_folder(dataset_id) / f"{kind}.json"

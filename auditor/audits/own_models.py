@@ -84,7 +84,7 @@ def names(dataset_id: int | None) -> list[str]:
 
 
 def forget(dataset_name: str, model: str) -> None:
-    """Remove a model's predictions; scores that heard them stand until their audit is settled again.
+    """Remove a model's predictions; scores that used them stay until their audit is settled again.
 
     Raises:
         NotFoundError: there are none of that name; the text lists those that there are.
@@ -134,7 +134,7 @@ def _checked(name: str, suffix: str) -> str:
 
 
 def _name_of_columns(prefix: str) -> str:
-    """A prefix is no file's name: what cannot stand in one is left out. No engine's name ends like this."""
+    """A prefix is no file's name: what a file name cannot hold is left out. No engine's name ends like this."""
     kept = re.sub(r"[^\w .()+-]+", "_", prefix).strip(" ._-+()")
     return f"{kept}_columns" if kept else "columns"
 

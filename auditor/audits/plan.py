@@ -29,7 +29,7 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, NewAudit, NewEngineRun
 from auditor.errors import AuditFailedError
 from auditor.files import written_whole
-from auditor.review import decisions
+from auditor.review import decisions, random_sample
 from auditor.settings import settings
 
 HEAVY_NOISE = 0.25
@@ -95,28 +95,31 @@ def plan(
     map_method: str = "umap",
     features: FeatureSource | None = None,
     alone: bool = False,
+    finetune: bool = False,
 ) -> int:
     """Register an audit and freeze its inputs; nothing runs yet. Returns the audit's id.
 
     ``options``: by engine, config fields that differ from the preset. ``map_method``: ``"umap"`` or ``"pca"``,
     which lays out a map in a blink where UMAP first compiles for half a minute. ``features``: of a backbone or the
-    user's own, on which all engines train in place of the images. ``alone``: only
-    this audit's engines speak in its consensus; else also the latest finished run of every other engine, whichever
-    audit it came from. Where the audit before this one found ``HEAVY_NOISE``, the plain network is trained in two
-    rounds unless the options say otherwise.
+    user's own, on which all engines train in place of the images. ``finetune``: they train the backbone of
+    ``features`` further instead, on the images and each for itself; engines that need features still get them.
+    ``alone``: only this audit's engines speak in its consensus; else also the latest finished run of every other
+    engine, whichever audit it came from. Where the audit before this one found ``HEAVY_NOISE``, the plain network
+    is trained in two rounds unless the options say otherwise.
 
     Raises:
         NotFoundError: no such dataset.
         AuditFailedError: an unknown engine, preset, device or config field, labels that cannot be audited,
-            or a disk that has no room for them.
+            nothing to fine-tune, or a disk that has no room for them.
     """
+    finetuned = _finetuned(features) if finetune else None
     on_features = features is not None
     names = list(engines or [each.name for each in engine_bridge.engine_choices(on_features=on_features)])
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
         earlier = audits.latest_finished(open_session, dataset.id)
     chosen = _with_rounds(names, options or {}, earlier)
-    configs = engine_bridge.configs(names, preset, chosen, on_features=on_features)
+    configs = engine_bridge.configs(names, preset, chosen, on_features=on_features, finetuned=finetuned)
     resolved = engine_bridge.resolve_device(device)
     labels, trusted = _inputs(dataset)
     audit = NewAudit(
@@ -127,7 +130,8 @@ def plan(
         engines=names,
         options={"map": map_method}
         | ({} if features is None else {"features": features.as_dict()})
-        | ({"alone": True} if alone else {}),
+        | ({"alone": True} if alone else {})
+        | ({"finetune": True} if finetune else {}),
     )
     runs = [NewEngineRun(engine=name, config=configs[name]) for name in names]
     abouts = {name: json.dumps(engine_bridge.about(name), ensure_ascii=False) for name in names}
@@ -136,12 +140,30 @@ def plan(
         audit_id = audits.create(open_session, audit, runs)
         with _all_or_nothing(settings().audit_folder(audit_id)) as folder:
             with written_whole(folder / "inputs.npz") as beside, beside.open("wb") as file:
-                np.savez(file, labels=labels, trusted=trusted)
+                weight = random_sample.trusted_weight(dataset.id, trusted)
+                if weight is None:
+                    np.savez(file, labels=labels, trusted=trusted)
+                else:
+                    np.savez(file, labels=labels, trusted=trusted, trusted_weight=weight)
             for name, text in abouts.items():
                 with written_whole(folder / f"{name}.json") as beside:
                     beside.write_text(text)
             open_session.commit()
     return audit_id
+
+
+def _finetuned(features: FeatureSource | None) -> engine_bridge.Pretrained:
+    """What is trained further.
+
+    Raises:
+        AuditFailedError: there is no backbone.
+    """
+    if features is None or features.weights is None:
+        raise AuditFailedError(
+            "Fine-tuning trains a backbone further, and this audit has none; name one whose weights are here "
+            "(`auditor weights list`), or train without it."
+        )
+    return engine_bridge.Pretrained(features.name, features.weights, features.side)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What may be said about the flags and the whole data set, with the verdicts as they stand this moment.
+"""What may be said about the flags and the whole data set, with the verdicts as they are at this moment.
 
 The scores are those of the audit's last settling; the verified rows are read afresh, so that a screen can show
 after every verdict what has become certain.

@@ -22,14 +22,14 @@ from numpy.typing import NDArray
 from auditor import backbone_bridge
 from auditor.backbones import weights
 from auditor.backbones.shelf import PREFERRED
-from auditor.catalog import datasets
-from auditor.catalog.db import session
 from auditor.errors import AuditFailedError, ImportRefusedError, NotFoundError
 from auditor.files import written_whole
 from auditor.processes import usable_cores
 from auditor.settings import settings
 
 FOLDER = "features"
+OWN = "own:"
+"""How the name of a user's own features begins."""
 CHUNK = 128
 """Rows a range."""
 DEFAULT_VIEWS = 4
@@ -101,6 +101,15 @@ def choose(
     return None if found is None else of_backbone(found.name, found.path, side=side, views=views)
 
 
+def check_weights(source: FeatureSource) -> None:
+    """Raise NotFoundError where the weights file is gone or has changed since the audit was planned."""
+    path = Path(str(source.weights))
+    if not path.is_file() or backbone_bridge.weights_hash(path) != source.sha256:
+        raise NotFoundError(
+            f"{source.weights} is not the file that was planned for this audit; put it back, or start a new one."
+        )
+
+
 def is_complete(dataset_id: int, source: FeatureSource) -> bool:
     """Whether every row is there."""
     done = _done(folder(dataset_id, source))
@@ -155,11 +164,7 @@ def embed(
         AuditFailedError: the weights do not fit, or the network cannot take such images.
         NotFoundError: the weights file is gone or has changed since the audit was planned.
     """
-    assert source.weights is not None, "own features are not computed"
-    if backbone_bridge.weights_hash(Path(source.weights)) != source.sha256:
-        raise NotFoundError(
-            f"{source.weights} is not the file that was planned for this audit; start a new one."
-        )
+    check_weights(source)
     num_rows = len(np.load(images, mmap_mode="r", allow_pickle=False))
     place = folder(dataset_id, source)
     done = _done(place)
@@ -183,7 +188,7 @@ def embed(
             place / "features.npy",
             ranges,
             name=source.name,
-            weights=Path(source.weights),
+            weights=Path(str(source.weights)),
             side=source.side,
             views=source.views,
             device=device,
@@ -191,18 +196,6 @@ def embed(
             on_done=mark,
         )
     return load(dataset_id, source)
-
-
-def add_own_of(dataset_name: str, file: Path) -> FeatureSource:
-    """``add_own`` for the dataset of that name.
-
-    Raises:
-        NotFoundError: there is no such dataset.
-        ImportRefusedError: as ``add_own``.
-    """
-    with session() as open_session:
-        dataset = datasets.get(open_session, dataset_name)
-    return add_own(dataset.id, dataset.num_samples, file, name=file.stem)
 
 
 def add_own(dataset_id: int, num_samples: int, features: NDArray[Any] | Path, *, name: str) -> FeatureSource:
@@ -240,7 +233,7 @@ def add_own(dataset_id: int, num_samples: int, features: NDArray[Any] | Path, *,
         kept.flush()
         del kept
         sha256 = digest.hexdigest()
-        source = FeatureSource(f"own-{sha256[:12]}", f"own:{name}", None, sha256, None, array.shape[1])
+        source = FeatureSource(f"own-{sha256[:12]}", f"{OWN}{name}", None, sha256, None, array.shape[1])
         np.save(staged / "done.npy", np.ones(-(-num_samples // CHUNK), dtype=bool))
         (staged / "about.json").write_text(json.dumps(source.as_dict(), indent=1), encoding="utf-8")
         if not is_complete(dataset_id, source):

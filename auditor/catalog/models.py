@@ -65,7 +65,7 @@ class DatasetTable(SQLModel, table=True):
     """Size of the decoded image cache."""
     class_names: list[str] = Field(sa_column=Column(JSON, nullable=False))
     user_columns: list[str] = Field(default_factory=list, sa_column=Column(JSON, nullable=False))
-    """The user's own columns in their order; values stand in ``SampleTable.extra``."""
+    """The user's own columns in their order; values are in ``SampleTable.extra``."""
     path_column: str | None = None
     label_column: str | None = None
     has_true_labels: bool = False
@@ -162,7 +162,7 @@ class JobTable(SQLModel, table=True):
     stage: str = ""
     done: float = 0.0
     total: float | None = None
-    """``done`` of ``total`` of the stage; None while nobody knows how much there is."""
+    """``done`` of ``total`` of the stage; None while the amount is not known."""
     seconds_left: float | None = None
     """For the stage, as the work estimates it; None while nothing tells."""
     created_at: datetime = Field(default_factory=now, sa_column=_utc())
@@ -223,7 +223,7 @@ class ScoreTable(SQLModel, table=True):
     audit_id: int = Field(foreign_key="audit.id", primary_key=True)
     sample_id: int = Field(primary_key=True)
     rank: int
-    """0 = most suspicious. Unlabeled samples stand last."""
+    """0 = most suspicious. Unlabeled samples come last."""
     given_label: int
     """As it was when the audit ran."""
     trust_score: float | None

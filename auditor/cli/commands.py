@@ -6,7 +6,8 @@ the commands, so that ``auditor status`` does not wait for torch.
 
 from __future__ import annotations
 
-import json
+import dataclasses
+import logging
 import shlex
 import signal
 import sys
@@ -27,6 +28,7 @@ from auditor.cli.options import (
     PRESET,
     REVIEWER,
     SETTINGS,
+    Commands,
     engines_option,
     port_option,
     refuse_beside,
@@ -40,15 +42,27 @@ if TYPE_CHECKING:
 
 PLANNED = (
     *("engines", "preset", "device", "seed", "settings", "map_method"),
-    *("backbone", "weights", "backbone_size", "views", "own_features", "alone"),
+    *(
+        "backbone",
+        "weights",
+        "backbone_size",
+        "views",
+        "own_features",
+        "features_column",
+        "finetune",
+        "alone",
+    ),
 )
 """What is fixed once an audit is planned."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="label-auditor")
-def cli() -> None:
+@click.option("-v", "--verbose", is_flag=True, help="Also show what libraries log, and where an error began.")
+def cli(verbose: bool) -> None:
     """Find the wrong labels in an image set, decide on them fast, and get a clean CSV."""
+    if verbose:
+        logging.basicConfig(level=logging.DEBUG, format="%(asctime)s %(name)s %(levelname)s %(message)s")
 
 
 @cli.command("import")
@@ -61,12 +75,17 @@ def cli() -> None:
 @click.option("--label-column", help="Column with given labels; default: found by its name.")
 @click.option("--true-label-column", help="Column with known truth, for benchmarks only; never trained on.")
 @click.option("--root", type=click.Path(path_type=Path), help="Folder that paths are relative to.")
+@click.option(
+    "--class-names",
+    type=click.Path(path_type=Path),
+    help="File with one class name a line, class 0 first, for labels that are numbers.",
+)
 @click.option("--skip-bad", is_flag=True, help="Skip unreadable files instead of refusing the import.")
 @click.option("--workers", type=click.IntRange(1), help="Processes; default: one a core.")
 @AS_JSON
 def import_command(source: str, name: str, as_json: bool, **options: Any) -> None:
-    """Import SOURCE: a folder with one sub-folder per class, a CSV or TSV, Parquet, a zip of any of these,
-    fiftyone:NAME or torchvision:NAME."""
+    """Import SOURCE: a folder with one sub-folder per class, a CSV or TSV, Parquet, a zip of any of these, a
+    file of annotations (metadata.jsonl, COCO, Label Studio, CVAT, val.txt), fiftyone:NAME or torchvision:NAME."""
     from auditor.cli import output
     from auditor.importing import imports
 
@@ -116,10 +135,22 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
 )
 @click.option("--views", type=click.IntRange(1, 6), help="Views of each image; default: 4.")
 @click.option(
+    "--finetune",
+    is_flag=True,
+    help="Train the backbone too, with every engine, on the images; takes far longer.",
+)
+@click.option(
     "--features",
     "own_features",
-    type=click.Path(path_type=Path),
-    help="Your own features in place of a backbone: an .npy of (N, D) or (N, V, D) in the dataset's order.",
+    metavar="FILE|column:NAME|fiftyone:FIELD",
+    help="Your own features in place of a backbone: an .npy of (N, D) or (N, V, D) in the dataset's order; a .csv, "
+    ".tsv or .parquet with sample_id or filepath; columns of NAME itself; or a field of the FiftyOne dataset that "
+    "was imported (fiftyone:OTHER/FIELD: of another).",
+)
+@click.option(
+    "--features-column",
+    metavar="COLUMN",
+    help="Of a table of --features: the column with lists, or what the names of several columns begin with.",
 )
 @click.option(
     "--pred-probs",
@@ -153,7 +184,9 @@ def audit(
     weights: Path | None,
     backbone_size: int | None,
     views: int | None,
-    own_features: Path | None,
+    finetune: bool,
+    own_features: str | None,
+    features_column: str | None,
     pred_probs: str | None,
     forget_pred_probs: str | None,
     alone: bool,
@@ -182,7 +215,7 @@ def audit(
         audit_id = plan.newest_unfinished(name)
     else:
         options = engine_bridge.options_of(settings)
-        found = _features(name, backbone, weights, backbone_size, views, own_features)
+        found = _features(name, backbone, weights, backbone_size, views, own_features, features_column)
         audit_id = plan.plan(
             name,
             engines,
@@ -193,8 +226,9 @@ def audit(
             map_method=map_method,
             features=found,
             alone=alone,
+            finetune=finetune,
         )
-        _say_features(found, backbone)
+        _say_features(found, backbone, finetune=finetune)
     plan.start(audit_id)
     if detach:
         shown = f"`auditor status {shlex.quote(name)}` shows its progress"
@@ -210,29 +244,35 @@ def _features(
     weights: Path | None,
     side: int | None,
     views: int | None,
-    own: Path | None,
+    own: str | None,
+    column: str | None,
 ) -> FeatureSource | None:
     """What the options of ``audit`` say about features."""
+    from auditor import api
     from auditor.backbones import features
 
+    if column is not None and own is None:
+        raise click.UsageError("--features-column is of a table; name it with --features.")
     if own is not None:
         if backbone is not None or weights is not None or side is not None or views is not None:
             raise click.UsageError("--features takes the place of a backbone; use one of them.")
-        return features.add_own_of(name, own)
+        return api.own_features(name, own, column=column)
     return features.choose(backbone, weights, side=side, views=views or features.DEFAULT_VIEWS)
 
 
-def _say_features(source: FeatureSource | None, backbone: str | None) -> None:
+def _say_features(source: FeatureSource | None, backbone: str | None, *, finetune: bool) -> None:
     """On standard error: which features the planned audit uses, or what it would gain by some."""
     from auditor.backbones import features
 
     if source is None and backbone is None:
         click.echo(features.WITHOUT, err=True)
+    elif source is not None and finetune:
+        click.echo(f"Every engine trains {source.name} further, at {source.side} px.", err=True)
     elif source is not None and source.weights is not None:
         click.echo(f"Features of {source.name} at {source.side} px, {source.views} views an image.", err=True)
 
 
-@cli.group()
+@cli.group(cls=Commands)
 def weights() -> None:
     """Weights of pretrained backbones: list them, or download one."""
 
@@ -371,26 +411,40 @@ def verify(
 @click.argument("name")
 @click.option("--apply", "apply_path", type=click.Path(path_type=Path), required=True, help="Decisions.")
 @REVIEWER
-def review(name: str, apply_path: Path, reviewer: str | None) -> None:
+@AS_JSON
+def review(name: str, apply_path: Path, reviewer: str | None, as_json: bool) -> None:
     """Read decisions on NAME from a file with the columns of an export."""
+    from auditor.cli import output
     from auditor.review import decision_files
 
     counts = decision_files.apply_file(name, apply_path, reviewer=reviewer_or_login(reviewer))
     done = ", ".join(f"{count} {decision}" for decision, count in counts.items() if count)
-    click.echo(f"{apply_path}: {done or 'no decisions in it'}.")
+    output.done(f"{apply_path}: {done or 'no decisions in it'}.", {"decisions": counts}, as_json=as_json)
 
 
 @cli.command()
 @click.argument("name")
 @click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help=".csv, .tsv, .parquet or a folder."
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    help=".csv, .tsv, .parquet, a folder, or the kind of the file of annotations that was imported.",
 )
+@click.option("--links", is_flag=True, help="A folder: hard links to the images in place of copies.")
 @POLICY
 @MAX_FDR
 @AUDIT_ID
 @FORCE
+@AS_JSON
 def export(
-    name: str, out: Path, policy: str, max_fdr: float | None, audit_id: int | None, force: bool
+    name: str,
+    out: Path,
+    links: bool,
+    policy: str,
+    max_fdr: float | None,
+    audit_id: int | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Write the cleaned labels of NAME.
 
@@ -401,10 +455,18 @@ def export(
 
     if not out.suffix:
         refuse_beside("a folder", ("force",), "name a new folder")
+    else:
+        refuse_beside("a file", ("links",), "links are for a folder; leave it out")
     with writing(out), output.step_progress() as progress:
-        write = partial(exporting.export, force=force) if out.suffix else exporting.export_tree
+        write = (
+            partial(exporting.export, force=force)
+            if out.suffix
+            else partial(exporting.export_tree, links=links)
+        )
         summary = write(name, out, policy=policy, max_fdr=max_fdr, audit_id=audit_id, progress=progress)
-    click.echo(f"{out}: {summary.sentence}")
+    output.done(
+        f"{out}: {summary.sentence}", {"out": str(out), **dataclasses.asdict(summary)}, as_json=as_json
+    )
 
 
 @cli.command()
@@ -498,13 +560,15 @@ def compare(name: str, seeds: int, settings: tuple[str, ...], as_json: bool, **o
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="An .html file.")
 @AUDIT_ID
 @FORCE
-def report(name: str, out: Path, audit_id: int | None, force: bool) -> None:
+@AS_JSON
+def report(name: str, out: Path, audit_id: int | None, force: bool, as_json: bool) -> None:
     """Write one self-contained HTML page on NAME for people who did not run the audit."""
+    from auditor.cli import output
     from auditor.outputs import report as reports
 
     with writing(out):
         reports.write_report(name, out, audit_id=audit_id, force=force)
-    click.echo(f"{out}: written.")
+    output.done(f"{out}: written.", {"out": str(out)}, as_json=as_json)
 
 
 @cli.command()
@@ -528,25 +592,30 @@ def fiftyone(name: str, action: str, reviewer: str | None, **options: Any) -> No
 @cli.command()
 @click.argument("name")
 @click.argument("folder", type=click.Path(path_type=Path))
-def move(name: str, folder: Path) -> None:
+@AS_JSON
+def move(name: str, folder: Path, as_json: bool) -> None:
     """Tell the auditor that the images of NAME are now in FOLDER (their content is checked); decisions stay."""
+    from auditor.cli import output
     from auditor.pictures import cache
 
     cache.move_root(name, folder)
-    click.echo(f"{name} now reads from {folder.resolve()}.")
+    root = str(folder.resolve())
+    output.done(f"{name} now reads from {root}.", {"dataset": name, "root": root}, as_json=as_json)
 
 
 @cli.command()
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def remove(name: str, yes: bool) -> None:
+@AS_JSON
+def remove(name: str, yes: bool, as_json: bool) -> None:
     """Remove dataset NAME with its audits and reviews. The source is not changed."""
     from auditor import api
+    from auditor.cli import output
 
     if not yes:
-        click.confirm(f"Remove {name} with all of its audits and decisions?", abort=True)
+        click.confirm(f"Remove {name} with all of its audits and decisions?", abort=True, err=as_json)
     api.remove(name)
-    click.echo(f"{name} is removed; its source was not changed.")
+    output.done(f"{name} is removed; its source was not changed.", {"removed": name}, as_json=as_json)
 
 
 @cli.command()
@@ -585,10 +654,11 @@ def app(port: int, address: str) -> None:
 def doctor(as_json: bool) -> None:
     """Say what this machine has and what is missing: Python, torch, GPU, browser, MongoDB, home, disk."""
     from auditor.cli import doctor as diagnosis
+    from auditor.cli import output
 
     checks = diagnosis.checks()
     if as_json:
-        click.echo(json.dumps([check.__dict__ for check in checks], indent=2))
+        output.print_json([dataclasses.asdict(check) for check in checks])
     else:
         for check in checks:
             click.echo(f"{check.mark} {check.name:<12} {check.text}")

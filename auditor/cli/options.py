@@ -12,6 +12,25 @@ from click.core import ParameterSource
 
 from auditor.errors import AuditorError, cannot_write
 
+LONGEST_LINE = 500
+"""Letters of a command's first sentence that its group lists."""
+
+
+class Commands(click.Group):
+    """A group whose list of commands shows each one's whole first sentence, wrapped."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands."""
+        shown = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [
+            (name, command.get_short_help_str(LONGEST_LINE))
+            for name, command in shown
+            if command is not None and not command.hidden
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print machine-readable output.")
 FORCE = click.option("--force", is_flag=True, help="Overwrite an existing file.")
 REVIEWER = click.option("--reviewer", help="Who decided; default: your login name.")

@@ -41,6 +41,14 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(known, indent=2, ensure_ascii=False))
 
 
+def done(text: str, facts: Mapping[str, Any], *, as_json: bool) -> None:
+    """What a command did: its line, or its facts for a program."""
+    if as_json:
+        print_json(facts)
+    else:
+        click.echo(text)
+
+
 @contextmanager
 def step_progress() -> Iterator[OnProgress]:
     """A bar with the time left, shown from the first report of progress: an immediate refusal stays one line."""
@@ -303,6 +311,7 @@ def _suspect(row: Mapping[Any, Any], names: list[str]) -> dict[str, Any]:
 
     kept = ("sample_id", "filepath", "rank", "trust_score", "error_probability", "suggested_probability")
     found = {key: row[key] for key in kept}
+    found["rank"] += 1  # people count from one
     found |= {"given_label": name_of(row["given_label"]), "suggested_label": name_of(row["suggested_label"])}
     decided = {key: None if pd.isna(row[key]) else row[key] for key in ("decision", "reviewer")}
     found |= {"agreement": row["agreement"], **decided}

@@ -1,6 +1,6 @@
 """What people decide about labels: recorded at once, never overwritten, undone by another row.
 
-The log is append-only. What stands for a sample is its latest decision that was not undone; a run never
+The log is append-only. What counts for a sample is its latest decision that was not undone; a run never
 touches it. What a person confirmed or corrected is the trusted set of the next audit, except the rows that
 calibrate its promises.
 """
@@ -163,7 +163,7 @@ def undo_last(dataset_id: int, reviewer: str) -> Review | None:
 
 
 def undo_batch(dataset_id: int, batch: str, reviewer: str) -> int:
-    """Take back every decision of one batch that still stands un-undone; returns how many."""
+    """Take back every decision of one batch that was not undone yet; returns how many."""
     with session() as open_session:
         datasets.lock(open_session, dataset_id)
         rows = reviews.of_batch(open_session, dataset_id, batch)
@@ -217,7 +217,7 @@ def findings(standing: Mapping[int, Review], in_question: NDArray[np.bool_]) -> 
 
 
 def decision_counts(standing: Mapping[int, Review]) -> dict[str, int]:
-    """How many samples stand at each decision; suggestions that were accepted unseen stand at ``unseen``."""
+    """How many samples have each decision; suggestions that were accepted unseen count as ``unseen``."""
     return dict(Counter(row.decision if row.is_seen else row.kind for row in standing.values()))
 
 
@@ -243,7 +243,7 @@ def labels_to_train_on(dataset_id: int) -> tuple[NDArray[np.int64], NDArray[np.b
 def apply_rows(
     open_session: Session, dataset_id: int, rows: Sequence[dict[str, Any]], *, source: str
 ) -> dict[str, int]:
-    """Record decisions in the caller's transaction; rows equal to what stands are left alone.
+    """Record decisions in the caller's transaction; rows equal to the latest decision are left alone.
 
     ``rows``: mappings with sample_id, decision, label, labels, reviewer, created_at and, where nobody looked, kind.
     """
@@ -268,9 +268,9 @@ def apply_rows(
 
 
 def says_same(stands: Review, row: Mapping[str, Any]) -> bool:
-    """Whether a row for ``apply_rows`` decides what stands already.
+    """Whether a row for ``apply_rows`` says what is decided already.
 
-    The classes of ``multiple`` have no order, and a row that names none does not contradict those that stand.
+    The classes of ``multiple`` have no order, and a row that names none does not contradict those that were named.
     """
     if (stands.decision, stands.label) != (row["decision"], row["label"]):
         return False

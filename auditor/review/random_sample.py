@@ -49,7 +49,7 @@ from auditor.vocabulary import (
 MOST_NAMED = 20
 """Rows of a file that one message names."""
 FIRST_SIZE = 200
-"""Rows of a first draw: enough to see a list that a tenth of the labels stand on."""
+"""Rows of a first draw: enough to see a list of a tenth of the labels."""
 COLUMNS = ("draw_id", "sample_id", "filepath", "given_label", "verdict_label")
 """Of a draw's file; ``filepath`` and ``given_label`` may be left out of one that comes back."""
 
@@ -109,7 +109,7 @@ def record(draw_id: int, sample_id: int, decision: str, *, label: int | None = N
 
 
 def undo(draw_id: int, sample_id: int, *, reviewer: str) -> None:
-    """Take back the reviewer's verdict; the sample waits to be judged again. Nothing happens where none stands.
+    """Take back the reviewer's verdict; the sample waits to be judged again. Nothing happens where there is none.
 
     Raises:
         VerificationError: somebody else's later verdict counts.
@@ -148,13 +148,13 @@ def num_drawn(dataset_id: int) -> int:
 
 
 def num_judged(dataset_id: int) -> int:
-    """Verdicts that stand."""
+    """Verdicts that count."""
     with session() as open_session:
         return len(reviews.verdicts(open_session, dataset_id))
 
 
 def standing(dataset_id: int, *, trusted: NDArray[np.bool_] | None = None) -> Verified:
-    """All verdicts that stand, in drawing order.
+    """All verdicts that count (the latest of each sample, not undone), in drawing order.
 
     ``trusted``: (N,) bool, rows that the audit in question trained on as trusted or corrected. A sample that
     is not judged to its end, or that was enlarged by a further draw, may have been stopped or enlarged because
@@ -300,6 +300,26 @@ def calibrating_ids(dataset_id: int) -> NDArray[np.int64]:
     with session() as open_session:
         rows = draws.of_dataset(open_session, dataset_id)
     return np.array([s for row in rows for s in row.sample_ids[::2]], dtype=np.int64)
+
+
+def trusted_weight(dataset_id: int, trusted: NDArray[np.bool_]) -> NDArray[np.float32] | None:
+    """(N,) how many labels each trusted sample stands for; None where no draw looked at a head more often.
+
+    A row that chance drew stands for its share of its zone. One that somebody picked stands for itself alone.
+
+    Args:
+        dataset_id: of the draws.
+        trusted: (N,) bool, the samples that are trained on as trusted.
+    """
+    verified = standing(dataset_id)
+    if not verified.stages:
+        return None
+    weight = np.ones(len(trusted), dtype=np.float32)
+    rows = verified.subset(trusted[verified.sample_ids])
+    if rows.size:
+        num_labels = sum(int((stage.zones >= 0).sum()) for stage in rows.stages[:1])
+        weight[rows.sample_ids] = np.maximum(1.0, rows.weights * num_labels / rows.size)
+    return weight
 
 
 def write_csv(draw_id: int, out: Path, *, force: bool = False) -> None:

@@ -14,6 +14,7 @@ from auditor.statistics.predictions import (
     probabilities_from_array,
     probabilities_from_cells,
     read_predictions,
+    rows_of_table,
     witness_from_frame,
     witness_from_probabilities,
 )
@@ -73,6 +74,7 @@ __all__ = [
     "rate_interval",
     "read_predictions",
     "row_chunks",
+    "rows_of_table",
     "share_for_head",
     "shared_pictures",
     "shared_sentence",

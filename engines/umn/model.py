@@ -123,6 +123,7 @@ class Bench:
             "num_classes": self.num_classes,
             "width": self.config.width,
             "weights": self.config.weights,
+            "side": self.config.image_side,
         }
         if self.config.method not in GENERATIVE:
             return build_classifier_only(self.network_name, **shared)
@@ -197,7 +198,7 @@ class Member:
             self.unlabeled_rows = self.unlabeled_rows[:0]
         self.model = bench.build(rotation)
         self.guider = ExponentialAverage(self.model.recognizer)
-        self.optimizer = make_optimizer(self.model.parameters(), config)
+        self.optimizer = make_optimizer(self.model, config)
         if config.optimizer == "adam":
             for group in self.optimizer.param_groups:
                 group["betas"] = (0.9, config.adam_beta2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from auditor.errors import ImportRefusedError
+from auditor.pictures.sources.annotations import AnnotationSource, NamedSource, annotation_format
 from auditor.pictures.sources.columns import PATH_NAMES, columns_taken, find_column
 from auditor.pictures.sources.exports import classes_named, review_time, several_labels
 from auditor.pictures.sources.folder import FolderSource, is_image_name
@@ -33,6 +34,7 @@ __all__ = [
     "SourceOptions",
     "SourceRow",
     "UnreadableError",
+    "annotation_format",
     "classes_named",
     "columns_taken",
     "fiftyone_sets",
@@ -45,7 +47,10 @@ __all__ = [
 ]
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
-KINDS = "a folder of class folders, a CSV or TSV, a Parquet file, a zip, fiftyone:NAME or torchvision:NAME"
+KINDS = (
+    "a folder of class folders, a CSV or TSV, a Parquet file, a zip, a file of annotations (metadata.jsonl, COCO, "
+    "Label Studio, CVAT, val.txt), fiftyone:NAME or torchvision:NAME"
+)
 
 
 def open_source(source: str | Path, options: SourceOptions, scratch: Path | None = None) -> Source:
@@ -56,7 +61,13 @@ def open_source(source: str | Path, options: SourceOptions, scratch: Path | None
     Raises:
         ImportRefusedError: not there, of no known kind, or unreadable as a whole.
     """
-    named = str(source)
+    opened = _open(str(source), options, scratch)
+    if options.class_names is None:
+        return opened
+    return NamedSource(opened, Path(options.class_names).expanduser())
+
+
+def _open(named: str, options: SourceOptions, scratch: Path | None) -> Source:
     if named.startswith("fiftyone:"):
         from auditor.pictures.sources.fiftyone_sets import (
             open_fiftyone,  # FiftyOne starts a database on import
@@ -83,6 +94,11 @@ def _open_path(path: Path, options: SourceOptions, scratch: Path | None) -> Sour
     if path.is_dir():
         return _open_folder(path, options)
     suffix = path.suffix.lower()
+    annotations = annotation_format(path, options)
+    if annotations is not None:
+        if suffix not in (".jsonl", ".ndjson"):
+            _refuse_columns(str(path), "it is no table", options)
+        return AnnotationSource(annotations, path, options)
     if suffix in TABLE_SUFFIXES:
         return open_table(path, images_at(options.root, path.parent), options)
     if suffix in (".parquet", ".pq"):
@@ -100,6 +116,15 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
     try:
         source = FolderSource(FolderTree(path))
     except ImportRefusedError:
+        below = [path / name for name, reason in FolderTree(path).walk() if reason is None]
+        parquet = [file for file in below if file.suffix.lower() == ".parquet"]
+        if parquet:  # a repository of Hugging Face: data/train-00000-of-00001.parquet, ...
+            return ParquetSource(parquet, path, options)
+        if any(file.suffix == ".arrow" for file in below):
+            raise ImportRefusedError(
+                f"{path} was written by save_to_disk of Hugging Face's datasets; write Parquet in its place: "
+                f"datasets.load_from_disk({str(path)!r}).to_parquet('set.parquet')."
+            ) from None
         tables = [name for name in names if name.lower().endswith((".csv", ".tsv", ".parquet"))]
         if tables:
             raise ImportRefusedError(

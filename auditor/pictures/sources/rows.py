@@ -64,7 +64,7 @@ class SourceInfo:
     """What is known before the first row is read."""
 
     kind: str
-    """``folder``, ``table``, ``parquet``, ``zip``, ``fiftyone`` or ``torchvision``."""
+    """``folder``, ``table``, ``parquet``, ``zip``, ``fiftyone``, ``torchvision`` or a format of ``annotations``."""
     root: str
     """Absolute path of the folder or file that locations are relative to (or ``torchvision:...``)."""
     table_file: str = ""
@@ -88,6 +88,8 @@ class SourceOptions:
     path_column: str | None = None
     true_label_column: str | None = None
     root: str | None = None
+    class_names: str | None = None
+    """A file with one class name a line, for a source whose labels are numbers."""
 
 
 class Source(Protocol):

@@ -261,6 +261,25 @@ def test_draw__for_promises_keeps_its_zones_and_chances(audited: tuple[Digits, i
     assert not set(more.sample_ids) & set(draw.sample_ids)
 
 
+def test_trusted_weight__drawn_rows_stand_for_their_zone_and_picked_ones_for_themselves(
+    audited: tuple[Digits, int],
+) -> None:
+    digits, _ = audited
+    verify_truthfully(digits, 20)
+    _, trusted = decisions.labels_to_train_on(1)
+    assert random_sample.trusted_weight(1, trusted) is None
+    draw = verify_truthfully(digits, 40, purpose="promises")
+    picked = next(i for i in range(300) if i not in random_sample.standing(1).sample_ids)
+    decisions.decide(1, picked, "keep", reviewer="ada")
+    _, trusted = decisions.labels_to_train_on(1)
+    weight = random_sample.trusted_weight(1, trusted)
+    assert weight is not None
+    assert weight[picked] == 1
+    in_head = [i for i in draw.sample_ids if trusted[i] and i in draw.head]
+    in_rest = [i for i in draw.sample_ids if trusted[i] and i not in draw.head]
+    assert weight[in_rest].min() > weight[in_head].max() > 1
+
+
 def test_draw__for_promises_needs_a_ranking(home: Path) -> None:
     add_dataset("few", num=40)
     assert random_sample.usual_purpose("few") == "rate"

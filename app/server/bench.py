@@ -15,15 +15,19 @@ import pandas as pd
 from app.server import geometry
 from auditor.audits import arrays
 from auditor.audits import progress as review_progress
-from auditor.catalog import audits, datasets, reviews, scores
+from auditor.catalog import audits, datasets, leases, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit
 from auditor.errors import AuditorError, CatalogError, NotFoundError, ReviewError
 from auditor.review import decisions
+from auditor.review import log as decision_log
+from auditor.vocabulary import RULING
 
 MAX_PAGE = 300
 MAX_SELECTED = 30_000
 """Most samples of a region that a queue holds; SQLite takes some more as parameters of a statement."""
+MOST_ACCEPTED = 200
+"""Most suggestions accepted in one step: as many pictures as a person looks through."""
 EXEMPLARS = 6
 MOST_PAGES_SEARCHED = 40
 """Pages that are searched for samples on which one engine differs, before the queue counts as ended."""
@@ -33,12 +37,49 @@ def queue(payload: Mapping[str, Any]) -> dict[str, Any]:
     """One page of suspects behind ``after`` (a rank), the most suspicious first."""
     limit = min(MAX_PAGE, int(payload.get("limit") or 60))
     where, after = payload.get("where") or {}, payload.get("after")
+    reviewer, ahead = payload.get("reviewer"), int(payload.get("ahead") or 0)
     with session() as open_session:
         audit = audits.get(open_session, int(payload["audit"]))
-    page = queue_page(audit, where, after=after, limit=limit)
+    elsewhere: list[str] = []
+    if reviewer is None or not where.get("undecided"):
+        page = queue_page(audit, where, after=after, limit=limit)
+    else:
+        page, elsewhere = _leased_page(audit, where, after, limit, str(reviewer), ahead)
     with session() as open_session:
         standing = _review_ids(open_session, audit.dataset_id, page)
-    return {"items": [_item(row, standing) for row in page.to_dict("records")]}
+    return {"items": [_item(row, standing) for row in page.to_dict("records")], "elsewhere": elsewhere}
+
+
+def _leased_page(
+    audit: Audit, where: Mapping[str, Any], after: int | None, limit: int, reviewer: str, ahead: int
+) -> tuple[pd.DataFrame, list[str]]:
+    """A page of what nobody else looks at, its first ``ahead`` samples leased; or who holds the rest."""
+    with session() as open_session:
+        datasets.lock(open_session, audit.dataset_id)
+        leases.give_up(open_session, audit.dataset_id, reviewer)
+        page = _page(open_session, audit, {**where, "free_for": reviewer}, after, limit)
+        first = [int(one) for one in page.sample_id.head(ahead)]
+        leases.take(open_session, audit.dataset_id, first, reviewer)
+        if len(page):
+            return page, []
+        rest = [int(one) for one in _page(open_session, audit, where, after, limit).sample_id]
+        held = leases.holders(open_session, audit.dataset_id, rest, apart_from=reviewer)
+    return page, sorted(set(held.values()))
+
+
+def lease(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Lease samples that come next, or longer those in view.
+
+    ``held``: who looks at the others; ``decided``: who has decided on one meanwhile. Both by sample_id.
+    """
+    dataset_id, reviewer = int(payload["dataset"]), str(payload["reviewer"])
+    wanted = [int(one) for one in payload["samples"]][:MAX_PAGE]
+    with session() as open_session:
+        datasets.lock(open_session, dataset_id)
+        held = leases.take(open_session, dataset_id, wanted, reviewer)
+        counting = reviews.outcomes(open_session, dataset_id, wanted)
+    decided = {str(one): row.reviewer for one, row in counting.items() if row.reviewer != reviewer}
+    return {"held": {str(one): name for one, name in held.items()}, "decided": decided}
 
 
 def queue_size(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,6 +111,7 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
         }
         every = sorted({one for group in groups.values() for one in group})
         rows = {row.sample_id: row for row in datasets.samples(open_session, audit.dataset_id, every)}
+        said = reviews.opinions(open_session, audit.dataset_id, sample_id)
     shown = {
         name: [
             {"sample": one, "given": rows[one].given_label, "filepath": rows[one].filepath}
@@ -81,6 +123,10 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "sample": sample_id,
         "filepath": story.filepath,
+        "opinions": [
+            {"reviewer": one.reviewer, "decision": one.decision, "label": one.label, "labels": one.labels}
+            for one in said
+        ],
         "classes": [{"label": label, "probability": odds} for label, odds in story.top_classes],
         "engines": [_engine(audit_id, verdict) for verdict in story.verdicts],
         "exemplars": {"given": shown["given"], "suggested": shown["suggested"]},
@@ -98,19 +144,46 @@ def record(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Take back the reviewer's newest decision; ``item`` is the sample as it is now, or None."""
+    """Take back the reviewer's newest action.
+
+    ``undone`` counts its decisions; ``items`` are its samples as they are now, the most suspicious first, at most a
+    page of them; ``unseen`` says whether suggestions had been accepted without a look at each.
+    """
     with session() as open_session:
         audit = audits.get(open_session, int(payload["audit"]))
     undone = decisions.undo_last(audit.dataset_id, str(payload["reviewer"]))
-    if undone is None:
-        return {"item": None}
+    if not undone:
+        return {"undone": 0, "items": [], "unseen": False}
     with session() as open_session:
-        where = scores.SuspectFilter(sample_ids=(undone.sample_id,))
-        page = scores.page(open_session, audit, where, limit=1)
+        page = scores.page_of(open_session, audit, [row.sample_id for row in undone]).head(MAX_PAGE)
         standing = _review_ids(open_session, audit.dataset_id, page)
     if page.empty:
-        raise ReviewError(f"Sample {undone.sample_id} is undone; it is not part of this audit's list.")
-    return {"item": _item(page.to_dict("records")[0], standing)}
+        raise ReviewError(f"Sample {undone[0].sample_id} is undone; it is not part of this audit's list.")
+    items = [_item(row, standing) for row in page.to_dict("records")]
+    return {"undone": len(undone), "items": items, "unseen": not undone[0].is_seen}
+
+
+def acceptable(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The most suspicious undecided samples of a queue whose suggestion can be accepted without a look at each."""
+    with session() as open_session:
+        audit = audits.get(open_session, int(payload["audit"]))
+    top = min(MOST_ACCEPTED, max(1, int(payload["top"])))
+    where = {**(payload.get("where") or {}), "undecided": True, "free_for": str(payload["reviewer"])}
+    page = queue_page(audit, where, limit=top)
+    page = page[(page.suggested_label >= 0) & (page.suggested_label != page.given_label)]
+    is_guess = audit.summary.get("error_probability_is_guess", True)
+    return {"items": [_item(row, {}) for row in page.to_dict("records")], "isGuess": bool(is_guess)}
+
+
+def accept(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Accept suggestions in one step that ``undo`` takes back in one; ``changes`` are (sample, label) pairs."""
+    with session() as open_session:
+        audit = audits.get(open_session, int(payload["audit"]))
+    changes = [(int(sample), int(label)) for sample, label in payload["changes"]][:MOST_ACCEPTED]
+    if not changes:
+        raise ReviewError("Nothing is ticked, so nothing was accepted.")
+    decisions.accept(audit.dataset_id, audit.id, changes, reviewer=str(payload["reviewer"]))
+    return {"accepted": len(changes)}
 
 
 def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -121,8 +194,28 @@ def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
     upcoming = None
     if any(value not in (None, False) for name, value in where.items() if name != "undecided"):
         upcoming = queue_page(audit, {**where, "undecided": True}, limit=review_progress.PACE_WINDOW)
-    seen = review_progress.progress(audit.dataset_id, audit.id, queue=upcoming)
+    reviewer = payload.get("reviewer")
+    seen = review_progress.progress(audit.dataset_id, audit.id, queue=upcoming, reviewer=reviewer)
+    with session() as open_session:
+        newest = reviews.newest(open_session, audit.dataset_id)
+        since = payload.get("since")
+        told = (
+            []
+            if reviewer is None or since is None
+            else reviews.overruled(open_session, audit.dataset_id, str(reviewer), after=int(since))
+        )
     return {
+        "newest": newest,
+        "overruled": [
+            {
+                "sample": row.sample_id,
+                "decision": row.decision,
+                "label": row.label,
+                "labels": row.labels,
+                "reviewer": row.reviewer,
+            }
+            for row in told
+        ],
         "decided": seen.decided,
         "found": seen.found,
         "hit_rate": seen.hit_rate,
@@ -136,7 +229,15 @@ def suspect_filter(
     where: Mapping[str, Any], audit: Audit, *, after: int | None = None
 ) -> scores.SuspectFilter:
     """The filter that a page's mapping names; a region of the map becomes the samples inside it."""
-    region = where.get("region")
+    region, share = where.get("region"), where.get("share")
+    search = str(where.get("search") or "").strip()
+    ids = None if region is None else inside(audit, region)[:MAX_SELECTED]
+    if where.get("disputed"):
+        disputed = set(decision_log.disputed(audit.dataset_id))
+        ids = sorted(disputed if ids is None else disputed & set(ids))[:MAX_SELECTED]
+    if search.startswith("#"):
+        asked = [int(search[1:])] if search[1:].isdecimal() else []
+        ids = asked if ids is None else sorted(set(asked) & set(ids))
     return scores.SuspectFilter(
         given_label=where.get("given"),
         suggested_label=where.get("suggested"),
@@ -148,7 +249,11 @@ def suspect_filter(
         min_disagreement=where.get("disagreement"),
         max_rank=where.get("max_rank"),
         after_rank=after,
-        sample_ids=None if region is None else tuple(inside(audit, region)[:MAX_SELECTED]),
+        filepath_has=search if search and not search.startswith("#") else None,
+        decided_by=where.get("by"),
+        free_for=where.get("free_for"),
+        share=None if share is None else (int(share[0]), int(share[1])),
+        sample_ids=None if ids is None else tuple(ids),
     )
 
 
@@ -215,6 +320,9 @@ def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
             reviewer=str(verdict["reviewer"]),
             label=verdict.get("label"),
             labels=verdict.get("labels"),
+            source=RULING if verdict.get("ruling") else "app",
+            batch=verdict.get("batch"),
+            note=verdict.get("note") or None,
             audit_id=verdict.get("audit"),
         )
     except CatalogError:  # no word against this verdict: the browser keeps it and sends it again

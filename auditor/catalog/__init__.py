@@ -6,6 +6,7 @@ __all__ = [
     "db",
     "draws",
     "jobs",
+    "leases",
     "records",
     "reviews",
     "scores",

@@ -64,6 +64,7 @@ def change_sample(sample_id: int, **values: Any) -> None:
 
 
 TO_THE_FIRST_LAYOUT = (
+    "DROP TABLE lease",
     "DROP TABLE job",
     "DELETE FROM last_id WHERE name = 'job'",
     "ALTER TABLE audit ADD COLUMN pid INTEGER",

@@ -279,7 +279,7 @@ class ReviewTable(SQLModel, table=True):
     reviewer: str
     created_at: datetime = Field(default_factory=now, sa_column=_utc())
     source: str = "app"
-    """``app``, ``bulk``, ``unseen``, ``csv``, ``fiftyone``, ``import``, ``verify``."""
+    """``app``, ``bulk``, ``unseen``, ``ruling``, ``csv``, ``fiftyone``, ``import``, ``verify``."""
     batch: str | None = Field(default=None, index=True)
     """Decisions taken in one step share a batch and can be undone in one."""
     audit_id: int | None = None
@@ -300,6 +300,17 @@ class DecisionTable(SQLModel, table=True):
     dataset_id: int = Field(foreign_key="dataset.id", primary_key=True)
     sample_id: int = Field(primary_key=True)
     review_id: int = Field(foreign_key="review.id")
+
+
+class SampleLeaseTable(SQLModel, table=True):
+    """Who is looking at a sample, and until when nobody else is asked about it."""
+
+    __tablename__ = "sample_lease"
+
+    dataset_id: int = Field(foreign_key="dataset.id", primary_key=True)
+    sample_id: int = Field(primary_key=True)
+    reviewer: str
+    until: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
 
 
 class DrawTable(SQLModel, table=True):

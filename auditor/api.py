@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sqlmodel import Session
 
 from auditor.audits import own_models, plan, statements, worker
 from auditor.backbones import features as feature_files
 from auditor.backbones import own_features as tables_of_features
-from auditor.catalog import audits, datasets, jobs, records
+from auditor.catalog import audits, datasets, folders, jobs, records
 from auditor.catalog.db import session
 from auditor.errors import AuditFailedError, ImportRefusedError, JobRefusedError
 from auditor.importing import imports
@@ -226,29 +227,36 @@ def remove(name: str) -> None:
         JobRefusedError: another job of it is.
     """
     with session() as open_session:
-        dataset = datasets.get(open_session, name)
+        dataset = datasets.owned(open_session, name)
         datasets.lock(open_session, dataset.id)  # in SQLite nobody starts an audit after this look at them
-        found = audits.of_dataset(open_session, dataset.id)
-        for audit in found:
-            if (state := audits.state(open_session, audit)) in ("queued", "running"):
-                raise AuditFailedError(f"Audit {audit.id} of {name} is {state}; {BUSY[state]}.")
-        known_jobs = jobs.find(open_session, dataset_id=dataset.id)
-        for job in known_jobs:
-            if (state := jobs.state(job)) in jobs.AT_WORK:
-                raise JobRefusedError(f"{KINDS[job.kind].title} of {name} is {state}; cancel it first.")
+        _refuse_busy(open_session, dataset.id, name)
         datasets.remove(open_session, dataset.id)
-        others = datasets.list_all(open_session)
-    gone = [settings().audit_folder(audit.id) for audit in found]
-    gone += [settings().job_folder(job.id) for job in known_jobs]
-    gone.append(settings().dataset_folder(dataset.id))
-    upload = _upload_of(dataset)
+        others = datasets.sources(open_session)
+    folders.delete(settings().dataset_folder(dataset.id), dataset.uuid)
+    for audit_id, uuid in dataset.audits.items():
+        folders.delete(settings().audit_folder(audit_id), uuid)
+    gone = [settings().job_folder(job_id) for job_id in dataset.jobs]
+    upload = _upload_of(dataset.source)
     if upload is not None and upload not in [_upload_of(other) for other in others]:
         gone.append(upload)
     for folder in gone:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _upload_of(dataset: records.Dataset) -> Path | None:
-    """The folder of the upload that the dataset was imported from; None for a source of the user's own."""
-    folder = Path(dataset.source).parent
+def _refuse_busy(open_session: Session, dataset_id: int, name: str) -> None:
+    """Refuse to remove what somebody works on; a row that is damaged keeps nobody from removing it."""
+    try:
+        for audit in audits.of_dataset(open_session, dataset_id):
+            if (state := audits.state(open_session, audit)) in ("queued", "running"):
+                raise AuditFailedError(f"Audit {audit.id} of {name} is {state}; {BUSY[state]}.")
+        for job in jobs.find(open_session, dataset_id=dataset_id):
+            if (state := jobs.state(job)) in jobs.AT_WORK:
+                raise JobRefusedError(f"{KINDS[job.kind].title} of {name} is {state}; cancel it first.")
+    except (ValueError, TypeError):
+        return
+
+
+def _upload_of(source: str) -> Path | None:
+    """The folder of the upload that a dataset was imported from; None for a source of the user's own."""
+    folder = Path(source).parent
     return folder if folder.parent == settings().uploads else None

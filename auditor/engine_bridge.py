@@ -11,6 +11,7 @@ import errno
 import functools
 import inspect
 import json
+import math
 import numbers
 import os
 import textwrap
@@ -146,8 +147,9 @@ def _meanings(config_type: type) -> dict[str, str]:
 def typed_value(text: str) -> Any:
     """What a person typed as the value of a field: JSON where it can be read as that, else text."""
     try:
-        return json.loads(text)
-    except json.JSONDecodeError:
+        found = json.loads(text, parse_constant=lambda name: name)  # no catalog stores NaN or Infinity
+        return text if isinstance(found, float) and not math.isfinite(found) else found
+    except (ValueError, RecursionError):
         return text
 
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import difflib
 import math
+import unicodedata
 from collections.abc import Iterable
+
+DIRECTIONS = frozenset(["LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI"])
+"""What makes the text after it run the other way."""
 
 
 def plural(number: int, noun: str) -> str:
@@ -35,6 +39,22 @@ def evidence(share: float) -> str:
 def odds_of_wrong(share: float, *, is_guess: bool) -> str:
     """``85 % likely wrong`` where verified rows say so, else ``strong evidence against it``."""
     return f"{evidence(share)} against it" if is_guess else f"{percent(share)} likely wrong"
+
+
+def visible(text: str) -> str:
+    r"""``text`` for a terminal: what would move the cursor, change colours or turn the order is spelled (\x1b)."""
+    return "".join(_spelled(c) if _acts(c) else c for c in text)
+
+
+def _acts(character: str) -> bool:
+    if character in "\n\t":
+        return False
+    kind = unicodedata.category(character)
+    return kind in ("Cc", "Cs", "Zl", "Zp") or unicodedata.bidirectional(character) in DIRECTIONS
+
+
+def _spelled(character: str) -> str:
+    return repr(character)[1:-1] if not character.isprintable() else f"\\u{ord(character):04x}"
 
 
 def did_you_mean(name: str, names: Iterable[str], otherwise: str) -> str:

@@ -139,8 +139,7 @@ def draw_conflicts(dataset: Dataset, said: statements.Statements) -> None:
         st.dataframe(shown_rows[columns], hide_index=True, height="auto")
 
 
-st.title("Classes")
-dataset = state.require_dataset()
+dataset, bar = state.screen("Classes")
 audit = state.require_audit(dataset)
 with shown():
     seen = readers.standing(audit)

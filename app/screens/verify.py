@@ -50,7 +50,7 @@ def offer_draw(dataset: Dataset) -> None:
             random_sample.draw(dataset.name, int(size), purpose=purpose)
             st.rerun()
         st.caption("You may skip this. Then nothing is promised: the list stays a ranking with a guess.")
-        st.page_link("screens/suspects.py", label="Skip to Suspects", icon=":material/arrow_forward:")
+        state.link("suspects", "Skip to Suspects", ":material/arrow_forward:")
 
 
 def offer_more(dataset: Dataset, audit: Audit | None) -> None:
@@ -63,7 +63,7 @@ def offer_more(dataset: Dataset, audit: Audit | None) -> None:
         ):
             with st.spinner("Computing the weights of the engines and calibrating …"):
                 settle.settle(audit.id)
-            st.switch_page("screens/suspects.py")
+            state.go_to("suspects")
         more = random_sample.next_size(dataset.id)
         with right:
             purpose = choose_purpose(dataset, "verify_more_purpose") if more else RATE
@@ -72,8 +72,7 @@ def offer_more(dataset: Dataset, audit: Audit | None) -> None:
             st.rerun()
 
 
-st.title("Verify")
-dataset = state.require_dataset()
+dataset, bar = state.screen("Verify")
 audit = state.chosen_audit(dataset)
 drawn = random_sample.num_drawn(dataset.id)
 if not drawn:
@@ -84,18 +83,18 @@ reviewer = state.require_reviewer("Every verdict is kept with your name, and you
 bench, known = st.columns([2.6, 1], gap="large")
 pending = random_sample.pending(dataset.id)
 with bench:
-    if pending:
-        components.verify_bench(
-            key="verify_bench",
-            connection=readers.connection(dataset),
-            class_names=dataset.class_names,
-            reviewer=reviewer,
-            items=readers.blind_items(dataset.id, pending),
-            total=drawn,
-            last=readers.last_blind_item(dataset.id, reviewer),
-            on_milestone=lambda: None,
-        )
-    else:
+    # Also when all is judged: the last verdict can be taken back.
+    components.verify_bench(
+        key="verify_bench",
+        connection=readers.connection(dataset),
+        class_names=dataset.class_names,
+        reviewer=reviewer,
+        items=readers.dealt_items(dataset.id, pending, reviewer),
+        total=drawn,
+        last=readers.last_blind_item(dataset.id, reviewer),
+        on_milestone=lambda: None,
+    )
+    if not pending:
         with shown():
             offer_more(dataset, audit)
 with known, shown():

@@ -12,19 +12,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from app.server import geometry
+from app.server import bodies, geometry
 from auditor.audits import arrays
 from auditor.audits import progress as review_progress
-from auditor.catalog import audits, datasets, reviews, scores
+from auditor.catalog import audits, datasets, reviews, sample_leases, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit
 from auditor.errors import AuditorError, CatalogError, NotFoundError, ReviewError
-from auditor.review import decisions
+from auditor.review import decisions, schema
+from auditor.review import log as decision_log
+from auditor.vocabulary import RULING
 from auditor.wording import evidence, odds_of_wrong, percent
 
 MAX_PAGE = 300
 MAX_SELECTED = 30_000
 """Most samples of a region that a queue holds; SQLite takes some more as parameters of a statement."""
+MOST_ACCEPTED = 200
+"""Most suggestions accepted in one step: as many pictures as a person looks through."""
 EXEMPLARS = 6
 MOST_PAGES_SEARCHED = 40
 """Pages that are searched for samples on which one engine differs, before the queue counts as ended."""
@@ -32,29 +36,67 @@ MOST_PAGES_SEARCHED = 40
 
 def queue(payload: Mapping[str, Any]) -> dict[str, Any]:
     """One page of suspects behind ``after`` (a rank), the most suspicious first."""
-    limit = min(MAX_PAGE, int(payload.get("limit") or 60))
-    where, after = payload.get("where") or {}, payload.get("after")
+    body = schema.read(bodies.Queue, payload)
+    limit, where = min(MAX_PAGE, body.limit or 60), body.filters
     with session() as open_session:
-        audit = audits.get(open_session, int(payload["audit"]))
-    page = queue_page(audit, where, after=after, limit=limit)
+        audit = audits.get(open_session, body.audit)
+    elsewhere: list[str] = []
+    if body.reviewer is None or not where.get("undecided"):
+        page = queue_page(audit, where, after=body.after, limit=limit)
+    else:
+        page, elsewhere = _leased_page(audit, where, body.after, limit, body.reviewer, body.ahead)
     with session() as open_session:
         standing = _review_ids(open_session, audit.dataset_id, page)
-    return {"items": [_item(row, standing, audit) for row in page.to_dict("records")]}
+    return {"items": [_item(row, standing, audit) for row in page.to_dict("records")], "elsewhere": elsewhere}
+
+
+def _leased_page(
+    audit: Audit, where: Mapping[str, Any], after: int | None, limit: int, reviewer: str, ahead: int
+) -> tuple[pd.DataFrame, list[str]]:
+    """A page of what nobody else looks at, its first ``ahead`` samples leased; or who holds the rest."""
+    with session() as open_session:
+        datasets.lock(open_session, audit.dataset_id)
+        sample_leases.give_up(open_session, audit.dataset_id, reviewer)
+        page = _page(open_session, audit, {**where, "free_for": reviewer}, after, limit)
+        first = [int(one) for one in page.sample_id.head(ahead)]
+        sample_leases.take(open_session, audit.dataset_id, first, reviewer)
+        if len(page):
+            return page, []
+        rest = [int(one) for one in _page(open_session, audit, where, after, limit).sample_id]
+        held = sample_leases.holders(open_session, audit.dataset_id, rest, apart_from=reviewer)
+    return page, sorted(set(held.values()))
+
+
+def lease(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Lease samples that come next, or longer those in view.
+
+    ``held``: who looks at the others; ``decided``: who has decided on one meanwhile. Both by sample_id.
+    """
+    body = schema.read(bodies.Lease, payload)
+    dataset_id, reviewer, wanted = body.dataset, body.reviewer, body.samples[:MAX_PAGE]
+    with session() as open_session:
+        datasets.lock(open_session, dataset_id)
+        held = sample_leases.take(open_session, dataset_id, wanted, reviewer)
+        counting = reviews.outcomes(open_session, dataset_id, wanted)
+    decided = {str(one): row.reviewer for one, row in counting.items() if row.reviewer != reviewer}
+    return {"held": {str(one): name for one, name in held.items()}, "decided": decided}
 
 
 def queue_size(payload: Mapping[str, Any]) -> dict[str, Any]:
     """How many samples the queue holds now; None where only its pages tell (see ``_page``)."""
-    where = payload.get("where") or {}
+    body = schema.read(bodies.Queue, payload)
+    where = body.filters
     if where.get("engine") is not None:
         return {"total": None}
     with session() as open_session:
-        audit = audits.get(open_session, int(payload["audit"]))
+        audit = audits.get(open_session, body.audit)
         return {"total": scores.count(open_session, audit, suspect_filter(where, audit))}
 
 
 def card(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Everything that helps to judge one sample, with the labels of the samples it shows beside it."""
-    audit_id, sample_id = int(payload["audit"]), int(payload["sample"])
+    body = schema.read(bodies.Card, payload)
+    audit_id, sample_id = body.audit, body.sample
     story = arrays.evidence(audit_id, sample_id)
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
@@ -71,6 +113,7 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
         }
         every = sorted({one for group in groups.values() for one in group})
         rows = {row.sample_id: row for row in datasets.samples(open_session, audit.dataset_id, every)}
+        said = reviews.opinions(open_session, audit.dataset_id, sample_id)
     shown = {
         name: [
             {"sample": one, "given": rows[one].given_label, "filepath": rows[one].filepath}
@@ -82,6 +125,10 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "sample": sample_id,
         "filepath": story.filepath,
+        "opinions": [
+            {"reviewer": one.reviewer, "decision": one.decision, "label": one.label, "labels": one.labels}
+            for one in said
+        ],
         "classes": [{"label": label, "probability": odds} for label, odds in story.top_classes],
         "engines": [_engine(audit_id, verdict) for verdict in story.verdicts],
         "exemplars": {"given": shown["given"], "suggested": shown["suggested"]},
@@ -98,35 +145,86 @@ def record(payload: Mapping[str, Any]) -> dict[str, Any]:
 
     A verdict that arrives twice is the same verdict (``reviewing.decide``).
     """
-    return {"results": [_record_one(verdict) for verdict in payload["verdicts"]]}
+    return {"results": [_record_one(verdict) for verdict in schema.read(bodies.Verdicts, payload).verdicts]}
 
 
 def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Take back the reviewer's newest decision; ``item`` is the sample as it is now, or None."""
+    """Take back the reviewer's newest action.
+
+    ``undone`` counts its decisions; ``items`` are its samples as they are now, the most suspicious first, at most a
+    page of them; ``unseen`` says whether suggestions had been accepted without a look at each.
+    """
+    body = schema.read(bodies.Undo, payload)
     with session() as open_session:
-        audit = audits.get(open_session, int(payload["audit"]))
-    undone = decisions.undo_last(audit.dataset_id, str(payload["reviewer"]))
-    if undone is None:
-        return {"item": None}
+        audit = audits.get(open_session, body.audit)
+    undone = decisions.undo_last(audit.dataset_id, body.reviewer)
+    if not undone:
+        return {"undone": 0, "items": [], "unseen": False}
     with session() as open_session:
-        where = scores.SuspectFilter(sample_ids=(undone.sample_id,))
-        page = scores.page(open_session, audit, where, limit=1)
+        page = scores.page_of(open_session, audit, [row.sample_id for row in undone]).head(MAX_PAGE)
         standing = _review_ids(open_session, audit.dataset_id, page)
     if page.empty:
-        raise ReviewError(f"Sample {undone.sample_id} is undone; it is not part of this audit's list.")
-    return {"item": _item(page.to_dict("records")[0], standing, audit)}
+        raise ReviewError(f"Sample {undone[0].sample_id} is undone; it is not part of this audit's list.")
+    items = [_item(row, standing, audit) for row in page.to_dict("records")]
+    return {"undone": len(undone), "items": items, "unseen": not undone[0].is_seen}
+
+
+def acceptable(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The most suspicious undecided samples of a queue whose suggestion can be accepted without a look at each."""
+    body = schema.read(bodies.Acceptable, payload)
+    with session() as open_session:
+        audit = audits.get(open_session, body.audit)
+    top = min(MOST_ACCEPTED, max(1, body.top))
+    where = {**body.filters, "undecided": True, "free_for": body.reviewer}
+    page = queue_page(audit, where, limit=top)
+    page = page[(page.suggested_label >= 0) & (page.suggested_label != page.given_label)]
+    is_guess = audit.summary.get("error_probability_is_guess", True)
+    return {"items": [_item(row, {}, audit) for row in page.to_dict("records")], "isGuess": bool(is_guess)}
+
+
+def accept(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Accept suggestions in one step that ``undo`` takes back in one; ``changes`` are (sample, label) pairs."""
+    body = schema.read(bodies.Accept, payload)
+    with session() as open_session:
+        audit = audits.get(open_session, body.audit)
+    changes = body.changes[:MOST_ACCEPTED]
+    if not changes:
+        raise ReviewError("Nothing is ticked, so nothing was accepted.")
+    decisions.accept(audit.dataset_id, audit.id, changes, reviewer=body.reviewer)
+    return {"accepted": len(changes)}
 
 
 def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Progress of the review, for the line above the bench; what comes next is that of the queue ``where``."""
-    where = payload.get("where") or {}
+    body = schema.read(bodies.Queue, payload)
+    where = body.filters
     with session() as open_session:
-        audit = audits.get(open_session, int(payload["audit"]))
+        audit = audits.get(open_session, body.audit)
     upcoming = None
     if any(value not in (None, False) for name, value in where.items() if name != "undecided"):
         upcoming = queue_page(audit, {**where, "undecided": True}, limit=review_progress.PACE_WINDOW)
-    seen = review_progress.progress(audit.dataset_id, audit.id, queue=upcoming)
+    reviewer = payload.get("reviewer")
+    seen = review_progress.progress(audit.dataset_id, audit.id, queue=upcoming, reviewer=reviewer)
+    with session() as open_session:
+        newest = reviews.newest(open_session, audit.dataset_id)
+        since = payload.get("since")
+        told = (
+            []
+            if reviewer is None or since is None
+            else reviews.overruled(open_session, audit.dataset_id, str(reviewer), after=int(since))
+        )
     return {
+        "newest": newest,
+        "overruled": [
+            {
+                "sample": row.sample_id,
+                "decision": row.decision,
+                "label": row.label,
+                "labels": row.labels,
+                "reviewer": row.reviewer,
+            }
+            for row in told
+        ],
         "decided": seen.decided,
         "found": seen.found,
         "hit_rate": seen.hit_rate,
@@ -140,7 +238,15 @@ def suspect_filter(
     where: Mapping[str, Any], audit: Audit, *, after: int | None = None
 ) -> scores.SuspectFilter:
     """The filter that a page's mapping names; a region of the map becomes the samples inside it."""
-    region = where.get("region")
+    region, share = where.get("region"), where.get("share")
+    search = str(where.get("search") or "").strip()
+    ids = None if region is None else inside(audit, region)[:MAX_SELECTED]
+    if where.get("disputed"):
+        disputed = set(decision_log.disputed(audit.dataset_id))
+        ids = sorted(disputed if ids is None else disputed & set(ids))[:MAX_SELECTED]
+    if search.startswith("#"):
+        asked = [int(search[1:])] if search[1:].isdecimal() else []
+        ids = asked if ids is None else sorted(set(asked) & set(ids))
     return scores.SuspectFilter(
         given_label=where.get("given"),
         suggested_label=where.get("suggested"),
@@ -152,7 +258,11 @@ def suspect_filter(
         min_disagreement=where.get("disagreement"),
         max_rank=where.get("max_rank"),
         after_rank=after,
-        sample_ids=None if region is None else tuple(inside(audit, region)[:MAX_SELECTED]),
+        filepath_has=search if search and not search.startswith("#") else None,
+        decided_by=where.get("by"),
+        free_for=where.get("free_for"),
+        share=None if share is None else (int(share[0]), int(share[1])),
+        sample_ids=None if ids is None else tuple(ids),
     )
 
 
@@ -212,14 +322,18 @@ def _page(
 def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
     token = str(verdict.get("token"))
     try:
+        said = schema.read(bodies.SeenVerdict, verdict)
         decided = decisions.decide(
-            int(verdict["dataset"]),
-            int(verdict["sample"]),
-            str(verdict["decision"]),
-            reviewer=str(verdict["reviewer"]),
-            label=verdict.get("label"),
-            labels=verdict.get("labels"),
-            audit_id=verdict.get("audit"),
+            said.dataset,
+            said.sample,
+            said.decision,
+            reviewer=said.reviewer,
+            label=said.label,
+            labels=said.labels,
+            source=RULING if said.ruling else "app",
+            batch=said.batch,
+            note=said.note or None,
+            audit_id=said.audit,
         )
     except CatalogError:  # no word against this verdict: the browser keeps it and sends it again
         raise
@@ -228,7 +342,7 @@ def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
     # The reviewer's own verdict from another window is a conflict too.
     conflict = decided.replaced
     # What the reviewer had on the screen when deciding is no surprise.
-    if conflict is not None and conflict.id == verdict.get("seen"):
+    if conflict is not None and conflict.id == said.seen:
         conflict = None
     told = None
     if conflict is not None:

@@ -10,7 +10,6 @@ version left no ``neighbours.npy`` does a story look through all embeddings.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,16 +23,17 @@ from sqlmodel import Session
 from auditor.audits import embedding, own_models
 from auditor.backbones import features
 from auditor.backbones.features import FeatureSource
-from auditor.catalog import audits, datasets, scores
+from auditor.catalog import audits, datasets, folders, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, EngineRun, Sample
 from auditor.errors import NotFoundError
-from auditor.settings import settings
+from auditor.files import load_array, load_arrays, load_json
 from auditor.statistics import LEAST_WEIGHT, engine_sentence, headline
 
 FEATURES = "features"
 """In place of an engine's name: what the backbone saw, or the user's own features."""
 NEIGHBOURS = 8
+AGAIN = "put it back from a backup, or audit again"
 MOST_DUPLICATES = 60
 """Samples with the same picture that a story names: a placeholder may be in a dataset any number of times."""
 TOP_CLASSES = 9
@@ -97,7 +97,7 @@ def store(folder: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 def engine_folder(audit_id: int, engine: str) -> Path:
     """Where an engine's arrays lie."""
-    return settings().audit_folder(audit_id) / engine
+    return folders.of_audit(audit_id) / engine
 
 
 def runs_that_speak(audit_id: int) -> dict[str, int]:
@@ -147,8 +147,7 @@ def array(audit_id: int, engine: str, name: str) -> NDArray[Any]:
     path = engine_folder(_speaking_audit(audit_id, engine), engine) / f"{name}.npy"
     if not path.exists():
         raise NotFoundError(f"Audit {audit_id} has no {name} of engine {engine}; did that engine finish?")
-    loaded: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    return loaded
+    return load_array(path, remedy=AGAIN)
 
 
 def pred_probs(audit_id: int, engine: str) -> NDArray[np.float32]:
@@ -232,13 +231,14 @@ def engines_of(audit_id: int) -> list[str]:
 
 def trained_labels(audit_id: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The labels (N,) and the trusted mask (N,) that the audit trained on."""
-    with np.load(settings().audit_folder(audit_id) / "inputs.npz", allow_pickle=False) as stored:
-        return stored["labels"], stored["trusted"]
+    path = folders.of_audit(audit_id) / "inputs.npz"
+    labels, trusted = load_arrays(path, "labels", "trusted", remedy=AGAIN)
+    return labels, trusted
 
 
 def trusted_weight(audit_id: int) -> NDArray[np.float32] | None:
     """(N,) how many samples each trusted one stands for in the audit's training; None = all the same."""
-    with np.load(settings().audit_folder(audit_id) / "inputs.npz", allow_pickle=False) as stored:
+    with np.load(folders.of_audit(audit_id) / "inputs.npz", allow_pickle=False) as stored:
         return stored.get("trusted_weight", None)
 
 
@@ -341,11 +341,10 @@ def predicted_label(probs: NDArray[np.floating]) -> int:
 
 def describe(audit_id: int, engine: str) -> dict[str, Any]:
     """Title, paper and the signals' meanings of an engine as the audit recorded them (needs no torch)."""
-    path = settings().audit_folder(_speaking_audit(audit_id, engine)) / f"{engine}.json"
+    path = folders.of_audit(_speaking_audit(audit_id, engine)) / f"{engine}.json"
     if not path.exists():
         return {"title": engine, "paper": "", "signals": {}}
-    about: dict[str, Any] = json.loads(path.read_text())
-    return about
+    return load_json(path, remedy=AGAIN)
 
 
 def _neighbours(audit_id: int, engine: str, sample_id: int) -> list[int]:

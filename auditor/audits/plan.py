@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from auditor import engine_bridge, jobs
 from auditor.audits import durations, statements
 from auditor.backbones.features import FeatureSource
-from auditor.catalog import audits, datasets
+from auditor.catalog import audits, datasets, folders
 from auditor.catalog import jobs as catalog_jobs
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, NewAudit, NewEngineRun
@@ -113,8 +113,13 @@ def plan(
             nothing to fine-tune, or a disk that has no room for them.
     """
     finetuned = _finetuned(features) if finetune else None
+    if not 0 <= seed < 2**31:
+        raise AuditFailedError(f"The seed is {seed}; use a whole number from 0 to {2**31 - 1}.")
     on_features = features is not None
     names = list(engines or [each.name for each in engine_bridge.engine_choices(on_features=on_features)])
+    twice = next((each for each in names if names.count(each) > 1), None)
+    if twice is not None:
+        raise AuditFailedError(f"The engine {twice} is named twice; name it once.")
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
         earlier = audits.latest_finished(open_session, dataset.id)
@@ -139,6 +144,7 @@ def plan(
     with session() as open_session:
         audit_id = audits.create(open_session, audit, runs)
         with _all_or_nothing(settings().audit_folder(audit_id)) as folder:
+            folders.write_manifest(folder, audit.uuid, title=f"audit {audit_id} of {dataset.name}")
             with written_whole(folder / "inputs.npz") as beside, beside.open("wb") as file:
                 weight = random_sample.trusted_weight(dataset.id, trusted)
                 if weight is None:

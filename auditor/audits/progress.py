@@ -52,11 +52,14 @@ class ReviewProgress:
     """Whether going on is worth it, in one sentence."""
 
 
-def progress(dataset_id: int, audit_id: int, *, queue: pd.DataFrame | None = None) -> ReviewProgress:
+def progress(
+    dataset_id: int, audit_id: int, *, queue: pd.DataFrame | None = None, reviewer: str | None = None
+) -> ReviewProgress:
     """How far the review is, how fast it goes and whether going on is worth it.
 
     ``queue``: the next undecided suspects where only a part of them is reviewed, as ``scores.page`` gives them;
     None = those of the whole ranking. What is left is about the whole data set either way.
+    ``reviewer``: whose pace it is; None = all people together.
     """
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
@@ -78,7 +81,7 @@ def progress(dataset_id: int, audit_id: int, *, queue: pd.DataFrame | None = Non
         decided=len(known.decided),
         found=left.found,
         hit_rate=hit_rate,
-        per_minute=_pace(reviewed[-PACE_WINDOW:]),
+        per_minute=_pace([row for row in reviewed if reviewer in (None, row.reviewer)][-PACE_WINDOW:]),
         left=left,
         advice=_advice(
             left,

@@ -49,6 +49,7 @@ def settle(audit_id: int) -> Consensus:
         len(dataset.class_names),
         verified=verified_rows(audit_id),
         out_of_fold=out_of_fold,
+        neighbours=_neighbours_in_features(audit),
     )
     with session() as open_session:
         scores.store(open_session, audit_id, _columns(found, given))
@@ -92,6 +93,13 @@ def witnesses(audit_id: int, dataset: Dataset) -> list[Witness]:
     if not found:
         raise AuditFailedError(f"No engine of audit {audit_id} has finished; resume it first.")
     return found
+
+
+def _neighbours_in_features(audit: Audit) -> NDArray[np.integer] | None:
+    """(N, k) each sample's nearest in the features of a backbone; None where the engines trained on images."""
+    if not (arrays.engine_folder(audit.id, arrays.FEATURES) / "neighbours.npy").exists():
+        return None
+    return arrays.array(audit.id, arrays.FEATURES, "neighbours")
 
 
 def verified_rows(audit_id: int) -> Verified:
@@ -140,6 +148,7 @@ def _summary(found: Consensus) -> dict[str, Any]:
         "num_voters": found.num_voters,
         "weights": {name: float(weight) for name, weight in found.weights.items()},
         "rows_chose_weights": found.learning is not None and bool(found.learning.any()),
+        "weighting": found.weighting,
         "weights_sentence": found.weights_sentence,
         "rank_correlations": _rounded(found.rank_correlations),
         "structured_noise": found.structured_noise,

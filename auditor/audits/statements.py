@@ -171,6 +171,7 @@ def suspects(audit: Audit, *, top: int, max_fdr: float | None = None, split: str
         AuditFailedError: ``max_fdr`` is outside (0, 1).
         NotFoundError: no sample is of that split.
     """
+    top = min(top, 2**31 - 1)  # as large as a database takes
     if split is not None:
         _check_split(audit.dataset_id, split)
     if max_fdr is None:

@@ -21,13 +21,12 @@ from auditor import engine_bridge, jobs
 from auditor.audits import arrays as results
 from auditor.audits import embedding, plan, settle
 from auditor.backbones import features
-from auditor.catalog import audits, datasets
+from auditor.catalog import audits, datasets, folders
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, Epoch, now
 from auditor.errors import AuditFailedError, CatalogBusyError
 from auditor.pictures import cache
 from auditor.progress import Progress, Ticker
-from auditor.settings import settings
 from auditor.statistics import trust_in_given
 
 if TYPE_CHECKING:
@@ -123,7 +122,7 @@ def _run_engine(
         return
     tell(row.progress)
     jobs.patiently(lambda: _begin(audit_id, name))
-    checkpoint = engine_bridge.FileCheckpoint(settings().audit_folder(audit.id) / f"{name}.checkpoint")
+    checkpoint = engine_bridge.FileCheckpoint(folders.of_audit(audit.id) / f"{name}.checkpoint")
     watch = _EpochWatch(audit.id, name, tell, cache.true_labels(dataset), row.seconds)
     labels, trusted = results.trained_labels(audit.id)
     with session() as open_session:

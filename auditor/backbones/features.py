@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -22,10 +21,10 @@ from numpy.typing import NDArray
 from auditor import backbone_bridge
 from auditor.backbones import weights
 from auditor.backbones.shelf import PREFERRED
+from auditor.catalog import folders
 from auditor.errors import AuditFailedError, ImportRefusedError, NotFoundError
-from auditor.files import written_whole
+from auditor.files import new_folder_beside, written_whole
 from auditor.processes import usable_cores
-from auditor.settings import settings
 
 FOLDER = "features"
 OWN = "own:"
@@ -98,6 +97,7 @@ def choose(
         found = next((each for each in map(weights.present, PREFERRED) if each is not None), None)
     else:
         found = weights.find(name, file)
+        backbone_bridge.size(found.name, found.path, side=side)  # damaged or of another network: said now
     return None if found is None else of_backbone(found.name, found.path, side=side, views=views)
 
 
@@ -118,7 +118,7 @@ def is_complete(dataset_id: int, source: FeatureSource) -> bool:
 
 def folder(dataset_id: int, source: FeatureSource) -> Path:
     """Where these features lie."""
-    return settings().dataset_folder(dataset_id) / FOLDER / source.key
+    return folders.of_dataset(dataset_id) / FOLDER / source.key
 
 
 def load(dataset_id: int, source: FeatureSource) -> NDArray[np.floating]:
@@ -217,9 +217,7 @@ def add_own(dataset_id: int, num_samples: int, features: NDArray[Any] | Path, *,
         raise ImportRefusedError(f"{where} holds {array.dtype}; features are numbers.")
     digest = hashlib.sha256()
     dtype = np.float16 if array.dtype == np.float16 else np.float32
-    staged = settings().dataset_folder(dataset_id) / FOLDER / f".own.{os.getpid()}.writing"
-    staged.mkdir(parents=True, exist_ok=True)
-    try:
+    with new_folder_beside(folders.of_dataset(dataset_id) / FOLDER / "own") as staged:
         kept = np.lib.format.open_memmap(staged / "features.npy", "w+", dtype, array.shape)
         for start in range(0, len(array), 8_192):
             part = np.asarray(array[start : start + 8_192], dtype=dtype)
@@ -240,15 +238,15 @@ def add_own(dataset_id: int, num_samples: int, features: NDArray[Any] | Path, *,
             place = folder(dataset_id, source)
             shutil.rmtree(place, ignore_errors=True)
             staged.replace(place)
-    finally:
-        shutil.rmtree(staged, ignore_errors=True)
     return source
 
 
 def _read_own(path: Path) -> NDArray[Any]:
+    if path.exists() and not path.is_file():
+        raise ImportRefusedError(f"{path} is no regular file; name an .npy array.")
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, OverflowError, MemoryError, RecursionError, SyntaxError) as error:
         raise ImportRefusedError(
             f"{path} cannot be read as an .npy array ({error}); save it with numpy.save."
         ) from error

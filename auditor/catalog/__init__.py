@@ -2,11 +2,15 @@
 
 __all__ = [
     "audits",
+    "backups",
     "datasets",
     "db",
     "draws",
+    "folders",
     "jobs",
+    "leases",
     "records",
     "reviews",
+    "sample_leases",
     "scores",
 ]

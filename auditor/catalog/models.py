@@ -14,7 +14,7 @@ from sqlalchemy import JSON, BigInteger, Column, DateTime, Index
 from sqlalchemy.types import TypeDecorator
 from sqlmodel import Field, SQLModel
 
-from auditor.catalog.records import now
+from auditor.catalog.records import new_uuid, now
 from auditor.vocabulary import RATE, SUSPECT
 
 
@@ -70,6 +70,8 @@ class DatasetTable(SQLModel, table=True):
     label_column: str | None = None
     has_true_labels: bool = False
     """Known truth was supplied; it lies beside the image cache and is never trained on."""
+    uuid: str = Field(default_factory=new_uuid)
+    """What the manifest in its folder repeats (``folders``)."""
     import_report: dict[str, Any] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
 
 
@@ -133,6 +135,8 @@ class AuditTable(SQLModel, table=True):
     error: str | None = None
     summary: dict[str, Any] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
     """Whole-dataset statements of the consensus: noise rate, transition matrix, weights, warnings."""
+    uuid: str = Field(default_factory=new_uuid)
+    """What the manifest in its folder repeats (``folders``)."""
 
 
 class JobTable(SQLModel, table=True):
@@ -172,6 +176,22 @@ class JobTable(SQLModel, table=True):
     error: str | None = None
     """One line with the remedy."""
     result: dict[str, Any] | None = Field(default=None, sa_column=Column(JSON, nullable=True))
+
+
+class LeaseTable(SQLModel, table=True):
+    """Somebody works in a folder of the home; the row is gone when the work is done (``leases``)."""
+
+    __tablename__ = "lease"
+
+    name: str = Field(primary_key=True)
+    """Of the folder below ``home/datasets``."""
+    uuid: str
+    """Of the dataset that it becomes."""
+    pid: int
+    host: str
+    """Where ``pid`` is a process (``jobs.this_host``)."""
+    process_started: float
+    heartbeat_at: datetime = Field(default_factory=now, sa_column=_utc())
 
 
 class EngineRunTable(SQLModel, table=True):
@@ -259,7 +279,7 @@ class ReviewTable(SQLModel, table=True):
     reviewer: str
     created_at: datetime = Field(default_factory=now, sa_column=_utc())
     source: str = "app"
-    """``app``, ``bulk``, ``unseen``, ``csv``, ``fiftyone``, ``import``, ``verify``."""
+    """``app``, ``bulk``, ``unseen``, ``ruling``, ``csv``, ``fiftyone``, ``import``, ``verify``."""
     batch: str | None = Field(default=None, index=True)
     """Decisions taken in one step share a batch and can be undone in one."""
     audit_id: int | None = None
@@ -280,6 +300,17 @@ class DecisionTable(SQLModel, table=True):
     dataset_id: int = Field(foreign_key="dataset.id", primary_key=True)
     sample_id: int = Field(primary_key=True)
     review_id: int = Field(foreign_key="review.id")
+
+
+class SampleLeaseTable(SQLModel, table=True):
+    """Who is looking at a sample, and until when nobody else is asked about it."""
+
+    __tablename__ = "sample_lease"
+
+    dataset_id: int = Field(foreign_key="dataset.id", primary_key=True)
+    sample_id: int = Field(primary_key=True)
+    reviewer: str
+    until: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
 
 
 class DrawTable(SQLModel, table=True):

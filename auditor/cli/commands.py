@@ -27,8 +27,10 @@ from auditor.cli.options import (
     POLICY,
     PRESET,
     REVIEWER,
+    SEED,
     SETTINGS,
     Commands,
+    echo,
     engines_option,
     port_option,
     refuse_beside,
@@ -81,7 +83,7 @@ def cli(verbose: bool) -> None:
     help="File with one class name a line, class 0 first, for labels that are numbers.",
 )
 @click.option("--skip-bad", is_flag=True, help="Skip unreadable files instead of refusing the import.")
-@click.option("--workers", type=click.IntRange(1), help="Processes; default: one a core.")
+@click.option("--workers", type=click.IntRange(1, 1_000), help="Processes; default: one a core.")
 @AS_JSON
 def import_command(source: str, name: str, as_json: bool, **options: Any) -> None:
     """Import SOURCE: a folder with one sub-folder per class, a CSV or TSV, Parquet, a zip of any of these, a
@@ -106,7 +108,7 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
 @DEVICE
 @click.option(
     "--seed",
-    type=int,
+    type=SEED,
     default=0,
     show_default=True,
     help="Seed of all random choices; the same seed gives the same training.",
@@ -129,7 +131,7 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
 @click.option("--weights", type=click.Path(path_type=Path), help="File with the weights of --backbone.")
 @click.option(
     "--backbone-size",
-    type=click.IntRange(8),
+    type=click.IntRange(8, 4_096),
     metavar="PX",
     help="Side in pixels of the images that --backbone gets.",
 )
@@ -203,14 +205,11 @@ def audit(
         if pred_probs is not None or resume or detach:
             raise click.UsageError("--forget-pred-probs trains nothing; use it alone.")
         own_models.forget(name, forget_pred_probs)
-        click.echo(f"{name}: audits no longer use {forget_pred_probs}.")
+        echo(f"{name}: audits no longer use {forget_pred_probs}.")
         return
     if resume:
         refuse_beside("--resume", PLANNED, "an audit goes on as planned; leave --resume out to plan another")
-    if pred_probs is not None:
-        added = own_models.add(name, pred_probs)
-        taken = f"{added.num_rows:,} of {added.num_samples:,} samples"
-        click.echo(f"{added.name}: predictions for {taken} are one more witness.", err=True)
+    witness = None if pred_probs is None else own_models.read(name, pred_probs)
     if resume:
         audit_id = plan.newest_unfinished(name)
     else:
@@ -229,10 +228,14 @@ def audit(
             finetune=finetune,
         )
         _say_features(found, backbone, finetune=finetune)
+    if witness is not None:  # now that nothing else refuses the command
+        added = own_models.keep(witness)
+        taken = f"{added.num_rows:,} of {added.num_samples:,} samples"
+        echo(f"{added.name}: predictions for {taken} are one more witness.", err=True)
     plan.start(audit_id)
     if detach:
         shown = f"`auditor status {shlex.quote(name)}` shows its progress"
-        click.echo(f"Audit {audit_id} runs in the background; {shown}.")
+        echo(f"Audit {audit_id} runs in the background; {shown}.")
         return
     output.follow_audit(audit_id)
     output.audit_summary(audit_id, as_json=as_json)
@@ -265,11 +268,11 @@ def _say_features(source: FeatureSource | None, backbone: str | None, *, finetun
     from auditor.backbones import features
 
     if source is None and backbone is None:
-        click.echo(features.WITHOUT, err=True)
+        echo(features.WITHOUT, err=True)
     elif source is not None and finetune:
-        click.echo(f"Every engine trains {source.name} further, at {source.side} px.", err=True)
+        echo(f"Every engine trains {source.name} further, at {source.side} px.", err=True)
     elif source is not None and source.weights is not None:
-        click.echo(f"Features of {source.name} at {source.side} px, {source.views} views an image.", err=True)
+        echo(f"Features of {source.name} at {source.side} px, {source.views} views an image.", err=True)
 
 
 @cli.group(cls=Commands)
@@ -301,7 +304,7 @@ def get_weights(name: str, yes: bool, as_json: bool) -> None:
 
     def agreed(offer: files.Offer) -> bool:
         size = "size unknown" if offer.size is None else f"{offer.size / 1e6:,.0f} MB"
-        click.echo(f"{offer.source}: {size}, licence {offer.licence}.", err=True)
+        echo(f"{offer.source}: {size}, licence {offer.licence}.", err=True)
         return yes or click.confirm("Download it?", err=True)
 
     found = files.get(name, on_offer=agreed)
@@ -357,7 +360,7 @@ def suspects(
     type=click.Choice(PURPOSES),
     help="promises: most from the head of the ranking (the default after an audit); rate: uniformly.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="The same seed draws the same samples.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="The same seed draws the same samples.")
 @click.option("--out", type=click.Path(path_type=Path), help="CSV to fill in: a class, exclude, or empty.")
 @click.option("--draw-id", type=click.IntRange(1), metavar="N", help="Write the file of draw N again.")
 @click.option("--apply", "apply_path", type=click.Path(path_type=Path), help="The filled CSV.")
@@ -394,14 +397,14 @@ def verify(
     if draw_id is not None:
         refuse_beside("--draw-id", ("seed", "purpose"), "that draw exists already; leave it out")
         drawn, judged = random_sample.write_again(name, draw_id, out, force=force)
-        click.echo(
+        echo(
             f"{out}: the {drawn.size} samples of draw {draw_id} again, {judged} of them judged; an empty "
             "verdict_label leaves a verdict unchanged."
         )
         return
     purpose = purpose or random_sample.usual_purpose(name)
     drawn = random_sample.draw_csv(name, int(draw or 0), out, seed=seed, purpose=purpose, force=force)
-    click.echo(
+    echo(
         f"{drawn.size} samples drawn with seed {seed}{random_sample.zones_in_words(drawn)}: fill in "
         f"verdict_label in {out}, then --apply it."
     )
@@ -480,7 +483,11 @@ def export(
     help="Share of labels to make wrong.",
 )
 @click.option(
-    "--seeds", type=click.IntRange(1), default=1, show_default=True, help="How many trials of each kind."
+    "--seeds",
+    type=click.IntRange(1, 1_000),
+    default=1,
+    show_default=True,
+    help="How many trials of each kind.",
 )
 @PRESET
 @DEVICE
@@ -519,7 +526,7 @@ def simulate(
 @click.argument("name")
 @click.option(
     "--seeds",
-    type=click.IntRange(1),
+    type=click.IntRange(1, 1_000),
     default=3,
     show_default=True,
     help="How many networks are trained on each side.",
@@ -548,7 +555,7 @@ def compare(name: str, seeds: int, settings: tuple[str, ...], as_json: bool, **o
             name,
             seeds=tuple(range(seeds)),
             options=fields.get("cross_entropy"),
-            on_ready=lambda text: click.echo(text, err=True),
+            on_ready=lambda text: echo(text, err=True),
             on_progress=progress,
             **options,
         )
@@ -619,6 +626,39 @@ def remove(name: str, yes: bool, as_json: bool) -> None:
 
 
 @cli.command()
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option("--catalog-only", is_flag=True, help="Leave out image caches and the arrays of audits.")
+@FORCE
+@AS_JSON
+def backup(out: Path, catalog_only: bool, force: bool, as_json: bool) -> None:
+    """Write everything that the auditor keeps to OUT, one .tar; the app may stay open."""
+    from auditor.catalog import backups
+    from auditor.cli import output
+
+    with writing(out):
+        done = backups.backup(out, with_files=not catalog_only, force=force)
+    text = f"{out}: {done.num_datasets} datasets, {done.num_audits} audits, {done.num_bytes / 1e6:,.1f} MB."
+    output.done(text, {"out": str(out), **dataclasses.asdict(done)}, as_json=as_json)
+    for folder in done.left_out:
+        echo(f"Left out: {folder} (see `auditor doctor`).", err=True)
+
+
+@cli.command()
+@click.argument("source", type=click.Path(path_type=Path))
+@AS_JSON
+def restore(source: Path, as_json: bool) -> None:
+    """Bring the backup SOURCE back into an empty AUDITOR_HOME (and an empty database)."""
+    from auditor.catalog import backups
+    from auditor.cli import output
+
+    done = backups.restore(source)
+    text = f"{done.num_datasets} datasets and {done.num_audits} audits are back."
+    output.done(text, dataclasses.asdict(done), as_json=as_json)
+    for text in done.left_out:
+        echo(text, err=True)
+
+
+@cli.command()
 @click.option("--no-app", is_flag=True, help="Stop after the CSV is written; do not open the app.")
 @engines_option("all")
 @click.option(
@@ -661,5 +701,5 @@ def doctor(as_json: bool) -> None:
         output.print_json([dataclasses.asdict(check) for check in checks])
     else:
         for check in checks:
-            click.echo(f"{check.mark} {check.name:<12} {check.text}")
+            echo(f"{check.mark} {check.name:<12} {check.text}")
     sys.exit(1 if any(check.is_fatal for check in checks) else 0)

@@ -11,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from auditor.errors import AuditorError, cannot_write
+from auditor.wording import visible
 
 LONGEST_LINE = 500
 """Letters of a command's first sentence that its group lists."""
@@ -58,13 +59,21 @@ MAX_FDR = click.option(
     metavar="Q",
     help="Promise that on average at most the share Q is wrong; needs verified samples.",
 )
+LARGEST = 2**31 - 1
+"""What a number in the catalog holds on every database."""
+SEED = click.IntRange(0, LARGEST)
 AUDIT_ID = click.option(
     "--audit",
     "audit_id",
-    type=int,
+    type=click.IntRange(1, LARGEST),
     metavar="ID",
     help="Number of the audit; default: the newest finished one.",
 )
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print a line on standard output or standard error; names of a user's files move no cursor there."""
+    click.echo(visible(text), err=err)
 
 
 def port_option(default: int, about: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
@@ -78,7 +87,11 @@ def engines_option(default: str) -> Callable[[click.decorators.FC], click.decora
     """``--engines a,b`` as a list of names, None where it is left out."""
 
     def parsed(context: click.Context, parameter: click.Parameter, text: str | None) -> list[str] | None:  # noqa: ARG001
-        return [one.strip() for one in text.split(",")] if text else None
+        found = [one.strip() for one in text.split(",")] if text else None
+        twice = next((one for one in found or [] if (found or []).count(one) > 1), None)
+        if twice is not None:
+            raise click.BadParameter(f"{twice} is named twice; an engine is trained once.")
+        return found
 
     return click.option("--engines", callback=parsed, help=f"Comma-separated; default: {default}.")
 

@@ -96,7 +96,7 @@ def preview(source: str | Path, **options: Any) -> Preview:
     Raises:
         ImportRefusedError: the source cannot be read at all.
     """
-    with staging.work_folder() as folder:
+    with staging.preview_folder() as folder:
         opened = open_source(source, SourceOptions(**options), folder / "files")
         counts: dict[str, int] = dict.fromkeys(opened.info.class_names or (), 0)
         first: list[SourceRow] = []
@@ -182,7 +182,8 @@ def import_dataset(
     )
     workers = workers or usable_cores()
     try:
-        with staging.work_folder() as folder:
+        with staging.workplace(name) as place:
+            folder = place.folder
             opened = open_source(source, options, folder / "files")
             parsed = read_rows(opened, folder / "rows.jsonl", progress)
             _refuse_labels(opened.info, parsed)
@@ -195,7 +196,7 @@ def import_dataset(
                 workers=workers,
                 progress=progress,
             )
-            return Registration(str(source), name, opened, parsed, built, folder, progress).run(start)
+            return Registration(str(source), name, opened, parsed, built, place, progress).run(start)
     except OSError as error:
         if error.errno in FULL_DISK:
             raise _disk_full() from error

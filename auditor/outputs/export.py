@@ -30,7 +30,7 @@ from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, Review, Sample
 from auditor.errors import ExportRefusedError, NotFoundError
-from auditor.files import written_whole
+from auditor.files import folder_written_whole, written_whole
 from auditor.pictures import cache
 from auditor.pictures.sources import SourceOptions, annotation_format
 from auditor.progress import OnProgress, Ticker
@@ -168,18 +168,13 @@ def export_tree(
         raise ExportRefusedError(f"{out} exists; choose a new folder.")
     sources = _load(dataset_name, policy, max_fdr, audit_id, progress)
     _check_folders(sources.dataset)
-    building = out.with_name(f".{out.name}.{os.getpid()}.writing")
     counts = _Counts()
-    try:
+    with folder_written_whole(out) as building:
         for row, sample in _rows_with_samples(sources):
             counts.add(row)
             if row["cleaned_label"]:
                 folder = building / (sample.split or "") / row["cleaned_label"]
                 _put(cache.extracted_path(sources.dataset, sample), folder, sample, links=links)
-        building.mkdir(parents=True, exist_ok=True)
-        building.rename(out)
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
     return counts.summary(sources)
 
 

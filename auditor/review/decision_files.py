@@ -22,7 +22,7 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Dataset, Review, now
 from auditor.errors import ReviewError
 from auditor.review import decisions
-from auditor.tables import read_table, unquoted
+from auditor.tables import is_place, read_table, unquoted
 from auditor.vocabulary import MULTIPLE, RELABEL, UNSEEN
 
 
@@ -152,12 +152,17 @@ def _parsed_rows(
 
 def _sample_of(row: Mapping[Any, Any], by_path: dict[str, int], num_samples: int, where: str) -> int:
     filepath = unquoted(str(row.get("filepath") or ""))
+    text = str(row.get("sample_id") or "")
     if filepath in by_path:
+        if text and (not is_place(text) or int(text) != by_path[filepath]):
+            raise ReviewError(
+                f"{where}: {filepath!r} is sample {by_path[filepath]}, and sample_id says {text!r}; correct one of "
+                "them, or leave the column out."
+            )
         return by_path[filepath]
     if filepath:
         raise ReviewError(f"{where}: {filepath!r} is not in the dataset; was the file made for another one?")
-    text = str(row.get("sample_id") or "")
-    if not text.isdigit() or int(text) >= num_samples:
+    if not is_place(text) or int(text) >= num_samples:
         raise ReviewError(f"{where}: sample_id {text!r} is not in the dataset (0..{num_samples - 1}).")
     return int(text)
 
@@ -168,6 +173,7 @@ def _time_of(row: Mapping[Any, Any], where: str, *, otherwise: datetime) -> date
         return otherwise
     try:
         at = datetime.fromisoformat(text)
-    except ValueError as error:
+        at = (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
         raise ReviewError(f"{where}: reviewed_at {text!r} is no ISO 8601 time.") from error
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
+    return at

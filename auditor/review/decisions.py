@@ -24,7 +24,7 @@ from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
 from auditor.catalog.records import NewReview, Review, now
 from auditor.errors import ReviewError
-from auditor.review import random_sample
+from auditor.review import random_sample, schema
 from auditor.vocabulary import (
     DECISIONS,
     EXCLUDING,
@@ -34,10 +34,14 @@ from auditor.vocabulary import (
     MULTIPLE,
     NOT_CLEAR,
     RELABEL,
+    RULING,
     SUSPECT,
     UNDO,
     UNSEEN,
 )
+
+ON_SCREEN = ("app", "bulk", UNSEEN, RULING)
+"""Sources of decisions that a person takes in one step and can take back in one."""
 
 
 @dataclass(frozen=True)
@@ -83,24 +87,24 @@ def decide(
         ReviewError: unknown decision, a label that is missing or outside the classes, or no reviewer's name.
         NotFoundError: no such sample.
     """
-    with session() as open_session:
-        datasets.lock(open_session, dataset_id)
-        return _decide(
-            open_session,
-            NewReview(
-                dataset_id=dataset_id,
-                sample_id=sample_id,
-                decision=decision,
-                label=label,
-                labels=None if labels is None else [int(one) for one in labels],
-                reviewer=reviewer.strip(),
-                source=source,
-                batch=batch,
-                audit_id=audit_id,
-                note=note,
-                created_at=at or now(),
-            ),
+    row = _typed(
+        NewReview(
+            dataset_id=dataset_id,
+            sample_id=sample_id,
+            decision=decision,
+            label=label,
+            labels=None if labels is None else list(labels),
+            reviewer=reviewer,
+            source=source,
+            batch=batch,
+            audit_id=audit_id,
+            note=note,
+            created_at=at or now(),
         )
+    )
+    with session() as open_session:
+        datasets.lock(open_session, row.dataset_id)
+        return _decide(open_session, row)
 
 
 def decide_many(
@@ -114,20 +118,25 @@ def decide_many(
 ) -> str:
     """Record (sample_id, decision, label) together or not at all; returns their batch, undone in one step."""
     batch = uuid.uuid4().hex
-    with session() as open_session:
-        datasets.lock(open_session, dataset_id)
-        for sample_id, decision, label in decisions:
-            row = NewReview(
+    rows = [
+        _typed(
+            NewReview(
                 dataset_id=dataset_id,
-                sample_id=int(sample_id),
+                sample_id=sample_id,
                 kind=kind,
                 decision=decision,
                 label=label,
-                reviewer=reviewer.strip(),
+                reviewer=reviewer,
                 source=source,
                 batch=batch,
                 audit_id=audit_id,
             )
+        )
+        for sample_id, decision, label in decisions
+    ]
+    with session() as open_session:
+        datasets.lock(open_session, dataset_id)
+        for row in rows:
             _decide(open_session, row)
     return batch
 
@@ -152,23 +161,30 @@ def accept(dataset_id: int, audit_id: int, changes: Sequence[tuple[int, int]], *
     return decide_many(dataset_id, rows, reviewer=reviewer, source=UNSEEN, kind=UNSEEN, audit_id=audit_id)
 
 
-def undo_last(dataset_id: int, reviewer: str) -> Review | None:
-    """Take back the reviewer's newest decision (one sample); returns what was undone, or None."""
+def undo_last(dataset_id: int, reviewer: str) -> list[Review]:
+    """Take back the reviewer's newest action on a screen; returns what was undone, in the order it was decided.
+
+    An action is one sample, or all that was decided in one step: tiles together, a region, accepted suggestions.
+    Decisions that came from a file are rows of their own here: to take them back together is ``undo_batch``.
+    """
     with session() as open_session:
         datasets.lock(open_session, dataset_id)
         latest = reviews.latest_of(open_session, dataset_id, reviewer.strip())
-        if latest is not None:
-            _undo(open_session, latest, reviewer)
-        return latest
+        if latest is None:
+            return []
+        action = [latest]
+        if latest.batch is not None and latest.source in ON_SCREEN:
+            action = _not_undone(open_session, dataset_id, latest.batch)
+        for row in action:
+            _undo(open_session, row, reviewer)
+        return action
 
 
 def undo_batch(dataset_id: int, batch: str, reviewer: str) -> int:
     """Take back every decision of one batch that was not undone yet; returns how many."""
     with session() as open_session:
         datasets.lock(open_session, dataset_id)
-        rows = reviews.of_batch(open_session, dataset_id, batch)
-        undone = {row.reverts for row in reviews.log(open_session, dataset_id) if row.decision == UNDO}
-        left = [row for row in rows if row.decision != UNDO and row.id not in undone]
+        left = _not_undone(open_session, dataset_id, batch)
         for row in left:
             _undo(open_session, row, reviewer)
     return len(left)
@@ -262,7 +278,7 @@ def apply_rows(
         if stays:
             counts["older"] = counts.get("older", 0) + 1
             continue
-        _decide(open_session, NewReview(dataset_id=dataset_id, batch=batch, source=source, **row))
+        _decide(open_session, _typed(NewReview(dataset_id=dataset_id, batch=batch, source=source, **row)))
         counts[row["decision"]] = counts.get(row["decision"], 0) + 1
     return counts
 
@@ -298,6 +314,31 @@ def _decide(open_session: Session, new: NewReview) -> Decided:
     replaced = before if differs else None
     is_conflict = replaced is not None and replaced.reviewer != new.reviewer
     return Decided(written.id, replaced if is_conflict else None, replaced)
+
+
+def _typed(row: NewReview) -> NewReview:
+    """The row with plain values of the right types.
+
+    Raises:
+        ReviewError: a value has another type, such as a class 1.5.
+    """
+    fields = {"dataset": row.dataset_id, "sample": row.sample_id, "audit": row.audit_id}
+    said = schema.read(schema.Verdict, vars(row) | fields)
+    return dataclasses.replace(
+        row,
+        dataset_id=said.dataset,
+        sample_id=said.sample,
+        label=said.label,
+        labels=said.labels,
+        reviewer=said.reviewer.strip(),
+        audit_id=said.audit,
+    )
+
+
+def _not_undone(open_session: Session, dataset_id: int, batch: str) -> list[Review]:
+    rows = reviews.of_batch(open_session, dataset_id, batch)
+    undone = {row.reverts for row in rows if row.decision == UNDO}
+    return [row for row in rows if row.decision != UNDO and row.id not in undone]
 
 
 def _is_unseen(standing: Review | None) -> bool:

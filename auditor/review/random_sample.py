@@ -30,8 +30,9 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Draw, NewDraw, NewReview, Review, Sample
 from auditor.errors import VerificationError, cannot_write
 from auditor.files import written_whole
+from auditor.review import schema
 from auditor.statistics import NO_CLASS, UNSURE, NoiseRate, Stage, Verified, draw_zones, share_for_head
-from auditor.tables import SEPARATORS, quoted, read_table, readings
+from auditor.tables import SEPARATORS, is_place, quoted, read_table, readings
 from auditor.vocabulary import (
     BLIND,
     KEEP,
@@ -103,9 +104,18 @@ def record(draw_id: int, sample_id: int, decision: str, *, label: int | None = N
 
     Raises:
         VerificationError: the sample is not in the draw, or the verdict is none of these.
+        ReviewError: a value is of another type, such as a class 1.5.
     """
+    fields = {
+        "draw": draw_id,
+        "sample": sample_id,
+        "decision": decision,
+        "label": label,
+        "reviewer": reviewer,
+    }
+    said = schema.read(schema.BlindVerdict, fields)
     with session() as open_session:
-        _record(open_session, draw_id, sample_id, decision, label, reviewer.strip())
+        _record(open_session, said.draw, said.sample, said.decision, said.label, said.reviewer.strip())
 
 
 def undo(draw_id: int, sample_id: int, *, reviewer: str) -> None:
@@ -419,6 +429,8 @@ def apply_csv(dataset_name: str, path: Path, *, reviewer: str) -> dict[str, int]
 def _draw(open_session: Session, dataset_name: str, size: int, seed: int, purpose: str) -> Draw:
     if purpose not in PURPOSES:
         raise VerificationError(f"A draw for {purpose!r} is unknown; use one of {', '.join(PURPOSES)}.")
+    if not 0 <= seed < 2**31:
+        raise VerificationError(f"The seed is {seed}; use a whole number from 0 to {2**31 - 1}.")
     dataset = datasets.get(open_session, dataset_name)
     datasets.lock(open_session, dataset.id)  # a draw at the same moment would take the same samples
     earlier = draws.of_dataset(open_session, dataset.id)
@@ -493,7 +505,7 @@ def _write(open_session: Session, row: Draw, out: Path) -> None:
 
 def _drawn_key(cells: Mapping[Any, Any], drawn: Mapping[int, set[int]], where: str) -> tuple[int, int]:
     """(draw_id, sample_id) of a row."""
-    if not str(cells["draw_id"]).isdigit() or not str(cells["sample_id"]).isdigit():
+    if not is_place(str(cells["draw_id"])) or not is_place(str(cells["sample_id"])):
         raise VerificationError(f"{where}: draw_id and sample_id must be the numbers that were written.")
     draw_id, sample_id = int(cells["draw_id"]), int(cells["sample_id"])
     if sample_id not in drawn.get(draw_id, set()):

@@ -120,15 +120,16 @@ def read_predictions(path: Path, *, what: str = "probabilities") -> pd.DataFrame
     kind = path.suffix.lower()
     try:
         if kind == ".npy":
-            array: NDArray[Any] = np.load(path, allow_pickle=False)
+            # Mapped: a header that promises more than the file holds is found before memory is taken.
+            array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
             return array
         if kind == ".parquet":
             return pd.read_parquet(path)
         if kind in (".csv", ".tsv"):
             return pd.read_csv(path, sep="\t" if kind == ".tsv" else ",", dtype={"filepath": str})
-    except (ValueError, OSError, EOFError) as error:
+    except (ValueError, OSError, EOFError, OverflowError, MemoryError, RecursionError, SyntaxError) as error:
         raise ImportRefusedError(
-            f"{path} cannot be read as {kind[1:]}: {str(error).splitlines()[0]}"
+            f"{path} cannot be read as {kind[1:]}: {' '.join(str(error).split())[:160]}"
         ) from error
     raise ImportRefusedError(f"{path} is {kind or 'without suffix'}; give {kinds}.")
 
@@ -151,7 +152,7 @@ def probabilities_from_array(
             f"{name} holds an array of shape {shape}; give {num_samples:,} rows, one per sample, and "
             f"{num_classes} columns, one per class, both in the order of the dataset."
         )
-    if not np.issubdtype(array.dtype, np.number):
+    if not np.issubdtype(array.dtype, np.number) or np.iscomplexobj(array):
         raise ImportRefusedError(f"{name} holds {array.dtype}; give numbers.")
     return _normalized(np.asarray(array, dtype=np.float64), name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 from auditor.errors import ImportRefusedError
@@ -79,12 +80,26 @@ def _open(named: str, options: SourceOptions, scratch: Path | None) -> Source:
 
         _refuse_columns(named, "its classes are torchvision's", options)
         return open_torchvision(named.removeprefix("torchvision:"), options)
-    path = Path(named).expanduser().absolute()
+    if not named.strip() or "\0" in named:
+        raise ImportRefusedError(f"The source is empty; name {KINDS}.")
     try:
+        path = Path(named).expanduser().absolute()
         return _open_path(path, options, scratch)
     except PermissionError as error:
         raise ImportRefusedError(
-            f"{error.filename or path} cannot be read ({error.strerror}); make it readable for this user."
+            f"{error.filename or named} cannot be read ({error.strerror}); make it readable for this user."
+        ) from error
+    except RecursionError as error:
+        raise ImportRefusedError(
+            f"{printable(named)} is nested too deeply; import a folder further in."
+        ) from error
+    except RuntimeError as error:  # ~nouser
+        raise ImportRefusedError(f"{printable(named)}: {error}; name the folder in full.") from error
+    except OSError as error:
+        if error.errno not in (errno.ENAMETOOLONG, errno.ELOOP):
+            raise
+        raise ImportRefusedError(
+            f"{printable(named)} cannot be opened ({error.strerror}); name {KINDS}."
         ) from error
 
 
@@ -93,6 +108,8 @@ def _open_path(path: Path, options: SourceOptions, scratch: Path | None) -> Sour
         raise ImportRefusedError(f"{path} does not exist; name {KINDS}.")
     if path.is_dir():
         return _open_folder(path, options)
+    if not path.is_file():
+        raise ImportRefusedError(f"{path} is no regular file; name {KINDS}.")
     suffix = path.suffix.lower()
     annotations = annotation_format(path, options)
     if annotations is not None:
@@ -112,6 +129,7 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
     names = sorted(entry.name for entry in path.iterdir())
     parquet = [path / name for name in names if name.lower().endswith(".parquet")]
     if parquet and not any((path / name).is_dir() for name in names):
+        _refuse_outside(path, parquet)
         return ParquetSource(parquet, path, options)
     try:
         source = FolderSource(FolderTree(path))
@@ -133,6 +151,18 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
         raise
     _refuse_columns(str(path), "its classes are its folders", options)
     return source
+
+
+def _refuse_outside(folder: Path, files: list[Path]) -> None:
+    """A part that is a link out of the folder, or no file, is refused as an image is."""
+    root = folder.resolve()
+    for file in files:
+        if not file.resolve().is_relative_to(root):
+            raise ImportRefusedError(
+                f"{file} is a link to a place outside {folder}; copy it there or remove the link."
+            )
+        if not file.is_file():
+            raise ImportRefusedError(f"{file} is no regular file; remove it from the folder.")
 
 
 def _open_zip(path: Path, options: SourceOptions, scratch: Path | None) -> Source:

@@ -6,6 +6,7 @@ are read in small batches and never held all together.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,16 @@ class ParquetSource:
         schema = open_parquet(files[0]).schema_arrow
         self._refuse_other_schemas(schema)
         name, columns = files[0].name, schema.names
+        twice = next((column for column in columns if columns.count(column) > 1), None)
+        if twice is not None:
+            raise ImportRefusedError(f"{name} has the column {printable(twice, 40)!r} twice; rename one.")
         label = choose_column(name, columns, "label", options.label_column, LABEL_NAMES)
+        if pa.types.is_nested(schema.field(label).type):
+            kind = printable(str(schema.field(label).type), 60)
+            raise ImportRefusedError(
+                f"{name}: the column {printable(label, 40)!r} holds {kind}; a label is one number or text.",
+                field="label_column",
+            )
         true = options.true_label_column
         if true is not None:
             true = choose_column(name, columns, "true-label", true, ())
@@ -175,7 +185,7 @@ class ParquetSource:
         if isinstance(value, float) and value != value:
             return None
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            if value != int(value):
+            if not math.isfinite(value) or value != int(value):
                 raise ValueError(f"{column} is {value}, not a whole number; give a class number or name")
             number = int(value)
             if number == -1:

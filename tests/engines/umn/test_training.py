@@ -500,9 +500,18 @@ def test_train__every_method_gives_a_result_on_features(method: str, classifier_
 
 
 def test_for_features__smaller_networks_larger_batches_and_what_was_chosen_stays() -> None:
-    found = UMNConfig(network="umn13", epochs=12, batch_size=512, latent_a=7, augment="shift").for_features()
-    assert (found.network, found.augment, found.epochs, found.batch_size) == ("auto", "auto", 8, 512)
+    found = UMNConfig(network="umn13", epochs=12, batch_size=600, latent_a=7, augment="shift").for_features()
+    assert (found.network, found.augment, found.epochs, found.batch_size) == ("auto", "auto", 5, 600)
+    assert found.label_loss == "auto"
     assert (found.latent_a, found.latent_b, found.upper_hidden) == (7, 8, 64)
+
+
+@pytest.mark.parametrize(("num_classes", "expected"), [(20, "linear"), (21, "log")])
+def test_bench__auto_label_loss_is_linear_for_few_classes(num_classes: int, expected: str) -> None:
+    data = on_features(digits_data(60)[0])
+    data = TrainingData(None, data.given_labels, num_classes, features=data.features)
+    assert bench_of(data, UMNConfig.preset("quick").for_features()).label_loss == expected
+    assert bench_of(data, UMNConfig(network="mlp", label_loss="log")).label_loss == "log"
 
 
 # --- Settings and learning --------------------------------------------------------------------------------

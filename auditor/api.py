@@ -124,6 +124,7 @@ class Dataset:
         map_method: str = "umap",
         backbone: str | None = None,
         weights: str | Path | None = None,
+        alone: bool = False,
         backbone_size: int | None = None,
         views: int | None = None,
         finetune: bool = False,
@@ -137,7 +138,7 @@ class Dataset:
         train, with ``weights`` from a file; default one whose weights are here, ``"none"``: from scratch. It gets
         images of ``backbone_size`` pixels (default: as its weights want them) in ``views`` views each (default: 4).
         ``finetune``: every engine trains the backbone too, on the images. ``features``: your own in its place, see
-        ``own_features``.
+        ``own_features``. ``alone``: hear only these engines, not the latest runs of others in earlier audits.
 
         Raises:
             ImportRefusedError: features that do not fit the dataset; names the row and the remedy.
@@ -164,6 +165,7 @@ class Dataset:
             options=options,
             map_method=map_method,
             features=source,
+            alone=alone,
             finetune=finetune,
         )
         worker.run(audit_id)

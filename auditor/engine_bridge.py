@@ -220,6 +220,7 @@ def train(
     *,
     config: Mapping[str, Any],
     trusted: NDArray[np.bool_] | None = None,
+    trusted_weight: NDArray[np.float32] | None = None,
     evaluation: tuple[NDArray[np.uint8], NDArray[np.int64]] | None = None,
     features: NDArray[np.floating] | None = None,
     seed: int = 0,
@@ -251,6 +252,7 @@ def train(
         given_labels=labels,
         num_classes=num_classes,
         trusted=trusted,
+        trusted_weight=trusted_weight,
         evaluation=None if evaluation is None else EvaluationSet(*evaluation),
         features=features,
     )

@@ -90,8 +90,7 @@ def start_form(dataset: Dataset) -> None:
         st.rerun()
 
 
-st.title("Audit")
-dataset = state.require_dataset()
+dataset, bar = state.screen("Audit")
 audits = readers.audits_of(dataset.id)
 is_busy = any(readers.audit_state(row) in ("running", "queued") for row in audits)
 with st.expander("Start a new audit", expanded=not audits), shown():
@@ -114,4 +113,4 @@ if len(audits) > 1:
     )
 else:
     number = audits[0].id
-watching.watch(by_id[number])
+watching.watch(dataset, by_id[number])

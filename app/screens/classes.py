@@ -145,8 +145,7 @@ def draw_conflicts(dataset: Dataset, said: statements.Statements) -> None:
         st.caption(KINDS_OF_COPIES)
 
 
-st.title("Classes")
-dataset = state.require_dataset()
+dataset, bar = state.screen("Classes")
 audit = state.require_audit(dataset)
 with shown():
     seen = readers.standing(audit)

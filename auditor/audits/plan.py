@@ -29,7 +29,7 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, NewAudit, NewEngineRun
 from auditor.errors import AuditFailedError
 from auditor.files import written_whole
-from auditor.review import decisions
+from auditor.review import decisions, random_sample
 from auditor.settings import settings
 
 HEAVY_NOISE = 0.25
@@ -94,6 +94,7 @@ def plan(
     options: Mapping[str, Mapping[str, Any]] | None = None,
     map_method: str = "umap",
     features: FeatureSource | None = None,
+    alone: bool = False,
     finetune: bool = False,
 ) -> int:
     """Register an audit and freeze its inputs; nothing runs yet. Returns the audit's id.
@@ -102,8 +103,9 @@ def plan(
     which lays out a map in a blink where UMAP first compiles for half a minute. ``features``: of a backbone or the
     user's own, on which all engines train in place of the images. ``finetune``: they train the backbone of
     ``features`` further instead, on the images and each for itself; engines that need features still get them.
-    Where the audit before this one found ``HEAVY_NOISE``, the plain network is trained in two rounds unless the
-    options say otherwise.
+    ``alone``: only this audit's engines speak in its consensus; else also the latest finished run of every other
+    engine, whichever audit it came from. Where the audit before this one found ``HEAVY_NOISE``, the plain network
+    is trained in two rounds unless the options say otherwise.
 
     Raises:
         NotFoundError: no such dataset.
@@ -133,6 +135,7 @@ def plan(
         engines=names,
         options={"map": map_method}
         | ({} if features is None else {"features": features.as_dict()})
+        | ({"alone": True} if alone else {})
         | ({"finetune": True} if finetune else {}),
     )
     runs = [NewEngineRun(engine=name, config=configs[name]) for name in names]
@@ -143,7 +146,11 @@ def plan(
         with _all_or_nothing(settings().audit_folder(audit_id)) as folder:
             folders.write_manifest(folder, audit.uuid, title=f"audit {audit_id} of {dataset.name}")
             with written_whole(folder / "inputs.npz") as beside, beside.open("wb") as file:
-                np.savez(file, labels=labels, trusted=trusted)
+                weight = random_sample.trusted_weight(dataset.id, trusted)
+                if weight is None:
+                    np.savez(file, labels=labels, trusted=trusted)
+                else:
+                    np.savez(file, labels=labels, trusted=trusted, trusted_weight=weight)
             for name, text in abouts.items():
                 with written_whole(folder / f"{name}.json") as beside:
                     beside.write_text(text)

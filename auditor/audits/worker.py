@@ -138,6 +138,7 @@ def _run_engine(
         len(dataset.class_names),
         config=row.config,
         trusted=trusted,
+        trusted_weight=results.trusted_weight(audit.id),
         features=found,
         seed=audit.seed,
         device=audit.device,

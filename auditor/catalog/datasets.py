@@ -22,6 +22,7 @@ from auditor.catalog.models import (
     EpochTable,
     JobTable,
     ReviewTable,
+    SampleLeaseTable,
     SampleTable,
     ScoreTable,
 )
@@ -165,7 +166,7 @@ def remove(session: Session, dataset_id: int) -> None:
     audits = select(AuditTable.id).where(AuditTable.dataset_id == dataset_id)
     for table in (ScoreTable, EpochTable, EngineRunTable):
         session.execute(delete(table).where(table.audit_id.in_(audits)))
-    for owned in (JobTable, AuditTable, DecisionTable, ReviewTable, DrawTable, SampleTable):
+    for owned in (JobTable, AuditTable, DecisionTable, ReviewTable, DrawTable, SampleLeaseTable, SampleTable):
         session.execute(delete(owned).where(owned.dataset_id == dataset_id))
     session.execute(delete(DatasetTable).where(DatasetTable.id == dataset_id))
 

@@ -38,13 +38,23 @@ from auditor.cli.options import (
     reviewer_or_login,
     writing,
 )
+from auditor.vocabulary import PURPOSES
 
 if TYPE_CHECKING:
     from auditor.backbones.features import FeatureSource
 
 PLANNED = (
     *("engines", "preset", "device", "seed", "settings", "map_method"),
-    *("backbone", "weights", "backbone_size", "views", "own_features", "features_column", "finetune"),
+    *(
+        "backbone",
+        "weights",
+        "backbone_size",
+        "views",
+        "own_features",
+        "features_column",
+        "finetune",
+        "alone",
+    ),
 )
 """What is fixed once an audit is planned."""
 
@@ -157,6 +167,11 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
     metavar="MODEL",
     help="Remove a model's probabilities (see `status`); nothing else is done.",
 )
+@click.option(
+    "--alone",
+    is_flag=True,
+    help="Hear only this audit's engines, not the latest runs of others in earlier audits.",
+)
 @click.option("--resume", is_flag=True, help="Continue the newest audit that did not finish.")
 @click.option("--detach", is_flag=True, help="Start and return; `auditor status NAME` shows progress.")
 @AS_JSON
@@ -177,6 +192,7 @@ def audit(
     features_column: str | None,
     pred_probs: str | None,
     forget_pred_probs: str | None,
+    alone: bool,
     resume: bool,
     detach: bool,
     as_json: bool,
@@ -209,6 +225,7 @@ def audit(
             options=options,
             map_method=map_method,
             features=found,
+            alone=alone,
             finetune=finetune,
         )
         _say_features(found, backbone, finetune=finetune)
@@ -338,6 +355,12 @@ def suspects(
 @cli.command()
 @click.argument("name")
 @click.option("--draw", type=click.IntRange(1), metavar="N", help="Draw N samples at random and write --out.")
+@click.option(
+    "--for",
+    "purpose",
+    type=click.Choice(PURPOSES),
+    help="promises: most from the head of the ranking (the default after an audit); rate: uniformly.",
+)
 @click.option("--seed", type=SEED, default=0, show_default=True, help="The same seed draws the same samples.")
 @click.option("--out", type=click.Path(path_type=Path), help="CSV to fill in: a class, exclude, or empty.")
 @click.option("--draw-id", type=click.IntRange(1), metavar="N", help="Write the file of draw N again.")
@@ -347,6 +370,7 @@ def suspects(
 def verify(
     name: str,
     draw: int | None,
+    purpose: str | None,
     seed: int,
     out: Path | None,
     draw_id: int | None,
@@ -365,22 +389,26 @@ def verify(
     if sum(one is not None for one in (draw, draw_id, apply_path)) != 1:
         raise click.UsageError("Use one of --draw N --out FILE, --draw-id N --out FILE and --apply FILE.")
     if apply_path is not None:
-        refuse_beside("--apply", ("out", "seed", "force"), "leave it out")
+        refuse_beside("--apply", ("out", "seed", "force", "purpose"), "leave it out")
         counts = random_sample.apply_csv(name, apply_path, reviewer=reviewer_or_login(reviewer))
         output.verdicts_applied(name, counts)
         return
     if out is None:
         raise click.UsageError("--draw and --draw-id need --out FILE.")
     if draw_id is not None:
-        refuse_beside("--draw-id", ("seed",), "that draw exists already; leave it out")
+        refuse_beside("--draw-id", ("seed", "purpose"), "that draw exists already; leave it out")
         drawn, judged = random_sample.write_again(name, draw_id, out, force=force)
         echo(
             f"{out}: the {drawn.size} samples of draw {draw_id} again, {judged} of them judged; an empty "
             "verdict_label leaves a verdict unchanged."
         )
         return
-    drawn = random_sample.draw_csv(name, int(draw or 0), out, seed=seed, force=force)
-    echo(f"{drawn.size} samples drawn with seed {seed}: fill in verdict_label in {out}, then --apply it.")
+    purpose = purpose or random_sample.usual_purpose(name)
+    drawn = random_sample.draw_csv(name, int(draw or 0), out, seed=seed, purpose=purpose, force=force)
+    echo(
+        f"{drawn.size} samples drawn with seed {seed}{random_sample.zones_in_words(drawn)}: fill in "
+        f"verdict_label in {out}, then --apply it."
+    )
 
 
 @cli.command()

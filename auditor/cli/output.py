@@ -171,6 +171,8 @@ def audit_summary(audit_id: int, *, as_json: bool) -> None:
         return
     for run in runs:
         echo(f"  {run.engine:<14} {run.seconds:7.1f} s")
+    if borrowed := arrays.borrowed_in_words(audit):
+        echo(borrowed)
     echo(audit.summary["noise_rate"]["sentence"])
     if audit.summary["structured_noise"]:
         echo(audit.summary["structured_noise_sentence"])

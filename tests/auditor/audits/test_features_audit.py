@@ -68,7 +68,9 @@ def test_audit__own_features_find_the_wrong_labels(imported: Digits, tmp_path: P
 
 def test_audit__map_and_neighbours_are_those_of_the_features(imported: Digits) -> None:
     dataset = api.open_dataset("digits")
-    audit_id = dataset.audit(["neighbours", "choicenet"], options=QUICK, features=pixels(), map_method="pca")
+    audit_id = dataset.audit(
+        ["neighbours", "choicenet"], options=QUICK, features=pixels(), map_method="pca", alone=True
+    )
     assert arrays.maps_of(audit_id) == ["features"]
     expected = embedding.map_2d(pixels(), quick=True)
     np.testing.assert_allclose(arrays.map_points(audit_id, "features"), expected, rtol=1e-3, atol=1e-2)
@@ -131,7 +133,7 @@ def test_simulate__after_an_audit_on_features_takes_the_engines_that_train_on_im
     assert {name for one in played.rounds for winner in one.winners for name in winner.engines} == {
         "cross_entropy"
     }
-    dataset.audit(["neighbours"], features=pixels(), map_method="pca")
+    dataset.audit(["neighbours"], features=pixels(), map_method="pca", alone=True)
     with pytest.raises(AuditFailedError, match="neighbours cannot be compared on images"):
         tournament.simulate("digits")
 

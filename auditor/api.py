@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sqlmodel import Session
 
-from auditor.audits import own_models, plan, statements, worker
+from auditor.audits import budgets, own_models, plan, statements, worker
 from auditor.backbones import features as feature_files
 from auditor.backbones import own_features as tables_of_features
 from auditor.catalog import audits, datasets, folders, jobs, records
@@ -60,6 +60,7 @@ class Dataset:
         finetune: bool = False,
         features: NDArray[np.floating] | str | Path | None = None,
         features_column: str | None = None,
+        budget: str | float | None = None,
     ) -> int:
         """Train the engines in this process and score every label; returns the audit's id.
 
@@ -67,7 +68,8 @@ class Dataset:
         train, with ``weights`` from a file; default one whose weights are here, ``"none"``: from scratch. It gets
         images of ``backbone_size`` pixels (default: as its weights want them) in ``views`` views each (default: 4).
         ``finetune``: every engine trains the backbone too, on the images. ``features``: your own in its place, see
-        ``own_features``.
+        ``own_features``. ``budget``: ``"10m"``, ``"overnight"`` or seconds;
+        the audit does what finds most in that time, in place of ``preset``.
 
         Raises:
             ImportRefusedError: features that do not fit the dataset; names the row and the remedy.
@@ -94,6 +96,7 @@ class Dataset:
             options=options,
             map_method=map_method,
             features=source,
+            budget=budgets.parse(budget) if isinstance(budget, str) else budget,
             finetune=finetune,
         )
         worker.run(audit_id)

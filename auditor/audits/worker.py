@@ -62,7 +62,10 @@ def work(audit_id: int, tell: jobs.Reporter) -> None:
             assert source is not None
             features.check_weights(source)
         for done, name in enumerate(audit.engines):
-            _run_engine(audit, dataset, name, found, partial(_tell, tell, audit, done))
+            seen = found
+            if name in audit.options.get("heads", []):
+                seen = results.array(audit.id, plan.TRUNK, "features")
+            _run_engine(audit, dataset, name, seen, partial(_tell, tell, audit, done))
         jobs.patiently(lambda: settle.settle(audit_id))
         jobs.patiently(lambda: _finish(audit_id))
 
@@ -150,10 +153,12 @@ def _run_engine(
         "trust_score": trust_in_given(result.trust_score, result.pred_probs, given, labels),
         "embeddings": result.embeddings,
     }
-    if found is None:  # of features there is one map for all engines
+    if found is None or results.features_of(audit) is None:  # of features there is one map for all engines
         arrays["map"] = embedding.map_2d(result.embeddings, quick=audit.options.get("map") == "pca")
     if name == audit.engines[0] and results.features_of(audit) is None:  # whose neighbours a card shows
         arrays["neighbours"] = embedding.neighbor_table(result.embeddings, num_neighbors=results.NEIGHBOURS)
+    if result.features is not None:
+        arrays["features"] = result.features
     arrays |= {f"signal_{key}": values for key, values in result.signals.items()}
     arrays |= {f"history_{key}": values for key, values in result.signal_history.items()}
     results.store(results.engine_folder(audit.id, name), arrays)

@@ -260,3 +260,29 @@ def test_weights_list__says_what_is_here(run: Run) -> None:
     assert rows[0]["name"] == "timm:mobilenetv3_large_100"
     assert all(row["good_for"] for row in rows)
     assert "not on this machine" in run("weights", "list")[1]
+
+
+# --- Features of the plain engine -------------------------------------------------------------------------
+
+
+def test_heads_of__all_but_the_plain_engine_and_those_with_settings_for_images() -> None:
+    names, keeps = ["l2b", "cross_entropy", "umn"], {"cross_entropy": {"keeps_features": True}}
+    assert plan.heads_of(names, {}) == []
+    assert plan.heads_of(names, keeps) == ["l2b", "umn"]
+    assert plan.heads_of(["l2b", "umn"], keeps) == []
+    assert plan.heads_of(names, keeps | {"umn": {"side": 64}, "l2b": {"epochs": 3}}) == ["l2b"]
+
+
+def test_audit__other_engines_train_on_features_of_the_plain_one(imported: Digits) -> None:
+    options = {"cross_entropy": QUICK_OPTIONS["cross_entropy"] | {"keeps_features": True}, **QUICK}
+    audit_id = plan.plan("digits", ["choicenet", "cross_entropy"], options=options, map_method="pca")
+    worker.run(audit_id)
+    assert arrays.engines_of(audit_id) == ["cross_entropy", "choicenet"]
+    kept = arrays.array(audit_id, "cross_entropy", "features")
+    assert kept.shape[:2] == (300, 2)
+    with session() as open_session:
+        run = audits.run(open_session, audit_id, "choicenet")
+    assert run.config["precision"] == "float32"  # as on features
+    assert arrays.embeddings(audit_id, "choicenet").shape == (300, 256)  # of a head
+    assert run.config["epochs"] == 3
+    assert auroc(imported.is_wrong, -arrays.trust(audit_id, "choicenet")) > 0.8

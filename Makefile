@@ -11,7 +11,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	if $$p -c 'import sys; raise SystemExit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; \
 	then echo $$p; break; fi; done)
 
-.PHONY: help demo test check docs pictures mutate lint types format app clean
+.PHONY: help demo test check docs pictures mutate papers lint types format app clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -21,10 +21,10 @@ demo: $(VENV)/.ready ## Audit 1,797 real digits with known wrong labels, then op
 	$(RUN)/auditor demo $(DEMO_ARGS)
 
 test: $(VENV)/.ready-dev lint types ## Run every check and test
-	OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(TEST_ARGS)
+	OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder $(TEST_ARGS)
 
 check: $(VENV)/.ready-dev lint types ## Check style, types and the tests that train nothing
-	OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder -m "not trains" $(TEST_ARGS)
+	OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder -m "not trains" $(TEST_ARGS)
 
 docs: $(VENV)/.ready-dev ## Build the documentation as a site in build/site
 	$(RUN)/python -m tools.reference
@@ -36,6 +36,9 @@ pictures: $(VENV)/.ready-dev ## Take the pictures of all screens anew (build/pic
 
 mutate: $(VENV)/.ready-dev ## Change the engines' code one line at a time and list what no test notices (hours; MUTATE_ARGS="--sample 50")
 	OMP_NUM_THREADS=1 $(RUN)/python -m benchmarks.mutation $(MUTATE_ARGS)
+
+papers: $(VENV)/.ready-dev ## List every table and figure of the four papers with what was run again
+	$(RUN)/python -m benchmarks.papers.index
 
 lint: $(VENV)/.ready-dev ## Check style
 	$(RUN)/ruff check .

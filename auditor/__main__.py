@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 import sys
+from typing import NoReturn
 
 from auditor.cli.commands import cli
 from auditor.errors import AuditorError
+from auditor.wording import visible
 
 
 def main() -> None:
@@ -13,9 +17,34 @@ def main() -> None:
     try:
         cli.main(prog_name="auditor", standalone_mode=True)
     except AuditorError as error:
+        logging.getLogger("auditor").debug("This error began here:", exc_info=error)
         option = f" See --{error.field.replace('_', '-')}." if error.field else ""
-        print(f"auditor: {error}{option}", file=sys.stderr)
-        sys.exit(1)
+        _fail(f"{error}{option}")
+    except MemoryError:
+        _fail("memory ran out; close other programs, or use fewer --workers or a smaller --image-size.")
+    except OSError as error:
+        if error.errno == errno.EPIPE or _is_verbose():
+            raise
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        where = f" ({error.filename})" if error.filename else ""
+        remedy = "free some space" if full else "see `auditor doctor`"
+        _fail(f"{'the disk is full' if full else error.strerror or error}{where}; {remedy} and try again.")
+    except Exception as error:
+        if _is_verbose():
+            raise
+        text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        _fail(
+            f"a mistake of ours ({text}); nothing was written after it. `auditor -v` shows where; report it."
+        )
+
+
+def _is_verbose() -> bool:
+    return logging.getLogger("auditor").isEnabledFor(logging.DEBUG)
+
+
+def _fail(text: str) -> NoReturn:
+    print(f"auditor: {' '.join(visible(text).splitlines())}", file=sys.stderr)
+    sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -10,16 +10,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sqlmodel import Session
 
 from auditor.audits import own_models, plan, statements, worker
 from auditor.backbones import features as feature_files
-from auditor.catalog import audits, datasets, jobs, records
+from auditor.backbones import own_features as tables_of_features
+from auditor.catalog import audits, datasets, folders, jobs, records
 from auditor.catalog.db import session
-from auditor.errors import AuditFailedError, JobRefusedError
+from auditor.errors import AuditFailedError, ImportRefusedError, JobRefusedError
 from auditor.importing import imports
 from auditor.jobs import KINDS
 from auditor.outputs import export as exporting
 from auditor.settings import settings
+
+FIFTYONE = "fiftyone:"
+"""How a source of features begins that lies in FiftyOne."""
 
 
 class Dataset:
@@ -50,25 +55,36 @@ class Dataset:
         map_method: str = "umap",
         backbone: str | None = None,
         weights: str | Path | None = None,
-        features: NDArray[np.floating] | None = None,
+        backbone_size: int | None = None,
+        views: int | None = None,
+        finetune: bool = False,
+        features: NDArray[np.floating] | str | Path | None = None,
+        features_column: str | None = None,
     ) -> int:
         """Train the engines in this process and score every label; returns the audit's id.
 
         ``backbone``: a pretrained network such as ``"timm:mobilenetv3_large_100"`` on whose features the engines
-        train, with ``weights`` from a file; default one whose weights are here, ``"none"``: from scratch.
-        ``features``: your own in its place, (N, D) or (N, V, D) numbers in the dataset's order.
+        train, with ``weights`` from a file; default one whose weights are here, ``"none"``: from scratch. It gets
+        images of ``backbone_size`` pixels (default: as its weights want them) in ``views`` views each (default: 4).
+        ``finetune``: every engine trains the backbone too, on the images. ``features``: your own in its place, see
+        ``own_features``.
 
         Raises:
+            ImportRefusedError: features that do not fit the dataset; names the row and the remedy.
             AuditFailedError: it could not be finished; ``worker.run(id)`` goes on with it.
         """
         source: feature_files.FeatureSource | None
         if features is not None:
             if backbone is not None:
                 raise AuditFailedError("features replace a backbone; give one of the two.")
-            row = self._row
-            source = feature_files.add_own(row.id, row.num_samples, features, name="array")
+            source = own_features(self.name, features, column=features_column)
         else:
-            source = feature_files.choose(backbone, None if weights is None else Path(weights))
+            source = feature_files.choose(
+                backbone,
+                None if weights is None else Path(weights),
+                side=backbone_size,
+                views=views or feature_files.DEFAULT_VIEWS,
+            )
         audit_id = plan.plan(
             self.name,
             engines,
@@ -78,6 +94,7 @@ class Dataset:
             options=options,
             map_method=map_method,
             features=source,
+            finetune=finetune,
         )
         worker.run(audit_id)
         return audit_id
@@ -151,6 +168,32 @@ class Dataset:
         return sync.load(self.name)
 
 
+def own_features(
+    name: str, source: NDArray[np.floating] | str | Path, *, column: str | None = None
+) -> feature_files.FeatureSource:
+    """Keep a user's own features of dataset ``name``, for audits in place of a backbone's.
+
+    Args:
+        name: of the dataset.
+        source: an (N, D) or (N, V, D) array in the dataset's order, or an ``.npy`` of one; a ``.csv``, ``.tsv`` or
+            ``.parquet`` with ``sample_id`` or paths; ``column:NAME``, columns imported with the dataset; or a field
+            of FiftyOne: ``fiftyone:FIELD`` of the dataset that was imported, ``fiftyone:OTHER/FIELD`` of another.
+        column: of a table: one with lists, or what the names of several columns begin with.
+
+    Raises:
+        NotFoundError: no such dataset.
+        FiftyOneError: FiftyOne cannot be used.
+        ImportRefusedError: what is there does not fit the dataset; names the row and the remedy.
+    """
+    if isinstance(source, str) and source.startswith(FIFTYONE):
+        if column is not None:
+            raise ImportRefusedError(f"{source} names its field already; leave the column out.")
+        from auditor.fiftyone_bridge import own_features as fields_of_fiftyone
+
+        return fields_of_fiftyone.add(name, source)
+    return tables_of_features.add(name, source, column=column)
+
+
 def open_dataset(name: str) -> Dataset:
     """The dataset of that name (``auditor.open``).
 
@@ -182,29 +225,36 @@ def remove(name: str) -> None:
         JobRefusedError: another job of it is.
     """
     with session() as open_session:
-        dataset = datasets.get(open_session, name)
+        dataset = datasets.owned(open_session, name)
         datasets.lock(open_session, dataset.id)  # in SQLite nobody starts an audit after this look at them
-        found = audits.of_dataset(open_session, dataset.id)
-        for audit in found:
-            if (state := audits.state(open_session, audit)) in ("queued", "running"):
-                raise AuditFailedError(f"Audit {audit.id} of {name} is {state}; {BUSY[state]}.")
-        known_jobs = jobs.find(open_session, dataset_id=dataset.id)
-        for job in known_jobs:
-            if (state := jobs.state(job)) in jobs.AT_WORK:
-                raise JobRefusedError(f"{KINDS[job.kind].title} of {name} is {state}; cancel it first.")
+        _refuse_busy(open_session, dataset.id, name)
         datasets.remove(open_session, dataset.id)
-        others = datasets.list_all(open_session)
-    gone = [settings().audit_folder(audit.id) for audit in found]
-    gone += [settings().job_folder(job.id) for job in known_jobs]
-    gone.append(settings().dataset_folder(dataset.id))
-    upload = _upload_of(dataset)
+        others = datasets.sources(open_session)
+    folders.delete(settings().dataset_folder(dataset.id), dataset.uuid)
+    for audit_id, uuid in dataset.audits.items():
+        folders.delete(settings().audit_folder(audit_id), uuid)
+    gone = [settings().job_folder(job_id) for job_id in dataset.jobs]
+    upload = _upload_of(dataset.source)
     if upload is not None and upload not in [_upload_of(other) for other in others]:
         gone.append(upload)
     for folder in gone:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _upload_of(dataset: records.Dataset) -> Path | None:
-    """The folder of the upload that the dataset was imported from; None for a source of the user's own."""
-    folder = Path(dataset.source).parent
+def _refuse_busy(open_session: Session, dataset_id: int, name: str) -> None:
+    """Refuse to remove what somebody works on; a row that is damaged keeps nobody from removing it."""
+    try:
+        for audit in audits.of_dataset(open_session, dataset_id):
+            if (state := audits.state(open_session, audit)) in ("queued", "running"):
+                raise AuditFailedError(f"Audit {audit.id} of {name} is {state}; {BUSY[state]}.")
+        for job in jobs.find(open_session, dataset_id=dataset_id):
+            if (state := jobs.state(job)) in jobs.AT_WORK:
+                raise JobRefusedError(f"{KINDS[job.kind].title} of {name} is {state}; cancel it first.")
+    except (ValueError, TypeError):
+        return
+
+
+def _upload_of(source: str) -> Path | None:
+    """The folder of the upload that a dataset was imported from; None for a source of the user's own."""
+    folder = Path(source).parent
     return folder if folder.parent == settings().uploads else None

@@ -11,6 +11,7 @@ import errno
 import functools
 import inspect
 import json
+import math
 import numbers
 import os
 import textwrap
@@ -48,6 +49,18 @@ CHECKPOINT_INTERVAL_S = 10.0
 
 
 @dataclass(frozen=True)
+class Pretrained:
+    """A pretrained network that engines train further, in place of one that they train from scratch."""
+
+    network: str
+    """``timm:NAME`` or ``torchvision:NAME``."""
+    weights: str | None
+    """Path of a file."""
+    side: int | None
+    """Pixels of the images that it gets."""
+
+
+@dataclass(frozen=True)
 class EngineChoice:
     """One engine as a menu shows it."""
 
@@ -73,6 +86,13 @@ def engine_choices(*, on_features: bool = True) -> list[EngineChoice]:
     ]
 
 
+def needs_features(engine: str) -> bool:
+    """Whether the engine works on features of a backbone only."""
+    from engines.registry import ENGINES
+
+    return ENGINES[engine].needs_features
+
+
 @dataclass(frozen=True)
 class Setting:
     """One field of an engine's config, as a form shows it."""
@@ -86,13 +106,18 @@ class Setting:
     """Its plain value in each of ``PRESETS``."""
 
 
-def settings_of(engine: str, *, on_features: bool = False) -> list[Setting]:
-    """Every field of the engine's config, in its order; the presets are those for images or for features."""
+def settings_of(engine: str, *, on_features: bool = False, is_finetuned: bool = False) -> list[Setting]:
+    """Every field of the engine's config, in its order; the presets are those for images, for features or for
+    training a backbone further (whose name and weights an audit adds)."""
     from engines.registry import ENGINES
 
     config_type = ENGINES[engine].config_type
     chosen = {preset: config_type.preset(preset) for preset in PRESETS}
-    presets = {name: plain(one.for_features() if on_features else one) for name, one in chosen.items()}
+    if is_finetuned and not ENGINES[engine].needs_features:
+        chosen = {name: one.for_finetuning("auto", None) for name, one in chosen.items()}
+    elif on_features or is_finetuned:
+        chosen = {name: one.for_features() for name, one in chosen.items()}
+    presets = {name: plain(one) for name, one in chosen.items()}
     kinds, meanings = _kinds(config_type), _meanings(config_type)
     return [
         Setting(
@@ -122,8 +147,9 @@ def _meanings(config_type: type) -> dict[str, str]:
 def typed_value(text: str) -> Any:
     """What a person typed as the value of a field: JSON where it can be read as that, else text."""
     try:
-        return json.loads(text)
-    except json.JSONDecodeError:
+        found = json.loads(text, parse_constant=lambda name: name)  # no catalog stores NaN or Infinity
+        return text if isinstance(found, float) and not math.isfinite(found) else found
+    except (ValueError, RecursionError):
         return text
 
 
@@ -267,16 +293,22 @@ class FileCheckpoint:
         self._saved_at = time.monotonic()
 
     def remove(self) -> None:
-        """Delete the file once the result stands."""
+        """Delete the file once the result is saved."""
         self.path.unlink(missing_ok=True)
 
 
 def configs(
-    names: Sequence[str], preset: str, options: Mapping[str, Mapping[str, Any]], *, on_features: bool = False
+    names: Sequence[str],
+    preset: str,
+    options: Mapping[str, Mapping[str, Any]],
+    *,
+    on_features: bool = False,
+    finetuned: Pretrained | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Every field of each engine's config, as plain values: the preset with ``options`` applied.
 
-    ``on_features``: what the preset means on features of a backbone.
+    ``on_features``: what the preset means on features of a backbone. ``finetuned``: the network that the engines
+    train further on the images; those that only work on features still do.
 
     Raises:
         AuditFailedError: an unknown engine, preset or field (the text names the nearest), a field of an
@@ -301,7 +333,9 @@ def configs(
     found = {}
     for name in names:
         config = ENGINES[name].config_type.preset(preset)
-        if on_features:
+        if finetuned is not None and not ENGINES[name].needs_features:
+            config = config.for_finetuning(finetuned.network, finetuned.weights, finetuned.side)
+        elif on_features:
             config = config.for_features()
         fields = {field.name for field in dataclasses.fields(config)}
         wrong = [key for key in options.get(name, {}) if key not in fields]
@@ -353,6 +387,16 @@ def resolve_device(device: str) -> str:
         return str(resolved(device))
     except EngineError as error:
         raise AuditFailedError(str(error)) from error
+
+
+def nearest(rows: NDArray[np.float32], k: int) -> NDArray[np.int64]:
+    """The ``k`` nearest other rows of every row, nearest first: (N, D) of length 1 -> (N, k).
+
+    Above 20,000 rows about 99 of 100 are found.
+    """
+    from engines.neighbours import search
+
+    return search.nearest(rows, k)[0]
 
 
 def about(name: str) -> dict[str, Any]:

@@ -21,6 +21,14 @@ class NotFoundError(AuditorError):
     """A dataset, an audit or a file of the given name does not exist."""
 
 
+class MisplacedError(NotFoundError):
+    """A folder of the home belongs to something else than what the catalog says; nothing of it was read."""
+
+
+class DamagedError(NotFoundError):
+    """A file of ours is cut off or does not hold what it should."""
+
+
 class CatalogError(AuditorError):
     """The catalog cannot be read or written now (a full disk, no rights); nothing was changed."""
 

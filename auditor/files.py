@@ -2,32 +2,168 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import re
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.errors import DamagedError
+
+if os.name == "posix":
+    import fcntl
 
 BLOCK_BYTES = 2**20
+TEMPORARY = re.compile(r"\..+\.([0-9a-f]{12}|[0-9]+)\.writing")
+"""What we call a file that is being written; with a process number, as earlier versions did."""
+T = TypeVar("T")
 
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
     """A path beside ``path`` to write to. It takes the place of ``path`` at the end of the block.
 
-    The folder is made where it is missing. Where the block fails nothing of it stays.
+    The folder is made where it is missing. Where the block fails nothing of it stays; what a kill leaves there is
+    removed by whoever writes into that folder next.
 
     Raises:
         OSError: the system does not let us write there.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.writing")
+    beside = _beside_of(path)
+    with _alone_in(path.parent):
+        _sweep(path.parent)
+        held = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+        _lock(held)
     try:
         yield beside
         with beside.open("rb") as file:
             os.fsync(file.fileno())
+        if os.name != "posix":  # Windows renames no open file
+            os.close(held)
+            held = -1
         beside.replace(path)
     finally:
+        if held >= 0:
+            os.close(held)
         beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def folder_written_whole(path: Path) -> Iterator[Path]:
+    """As ``written_whole``, for a new folder; ``path`` must not exist."""
+    with new_folder_beside(path) as beside:
+        yield beside
+        beside.rename(path)
+
+
+@contextmanager
+def new_folder_beside(path: Path) -> Iterator[Path]:
+    """A new folder beside ``path``, gone at the end of the block unless it was renamed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = _beside_of(path)
+    held = -1
+    with _alone_in(path.parent):
+        _sweep(path.parent)
+        beside.mkdir()
+        if os.name == "posix":
+            held = os.open(beside, os.O_RDONLY)
+            _lock(held)
+    try:
+        yield beside
+    finally:
+        if held >= 0:
+            os.close(held)
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _beside_of(path: Path) -> Path:
+    """A name beside ``path`` that nothing else has; a long one is cut, for a file system takes 255 bytes."""
+    name = path.name.encode()[:200].decode(errors="ignore")
+    return path.with_name(f".{name}.{uuid.uuid4().hex[:12]}.writing")
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Nobody else begins to write in the folder meanwhile: a file that was just made has no lock yet."""
+    descriptor = -1
+    if os.name == "posix":
+        with suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what killed writers left in a folder; one that lives, on whatever host, holds a lock on its own."""
+    with suppress(OSError):
+        for found in list(os.scandir(folder)):
+            if TEMPORARY.fullmatch(found.name) and not found.is_symlink() and not _is_held(found.path):
+                if found.is_dir(follow_symlinks=False):
+                    shutil.rmtree(found.path, ignore_errors=True)
+                else:
+                    with suppress(OSError):
+                        os.unlink(found.path)
+
+
+def load_array(path: Path, *, remedy: str, mapped: bool = True) -> NDArray[Any]:
+    """An ``.npy`` file of ours, read-only and mapped from disk, or in memory.
+
+    Raises:
+        DamagedError: it is gone, empty, cut off or no array; the text names the file and the remedy.
+    """
+    return _read(path, remedy, lambda: np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False))
+
+
+def load_arrays(path: Path, *names: str, remedy: str) -> list[NDArray[Any]]:
+    """Those arrays of an ``.npz`` file of ours.
+
+    Raises:
+        DamagedError: as ``load_array``.
+    """
+
+    def read() -> list[NDArray[Any]]:
+        with np.load(path, allow_pickle=False) as stored:
+            return [stored[name] for name in names]
+
+    return _read(path, remedy, read)
+
+
+def load_json(path: Path, *, remedy: str) -> dict[str, Any]:
+    """A JSON object in a file of ours.
+
+    Raises:
+        DamagedError: it is gone, cut off or no object; the text names the file and the remedy.
+    """
+
+    def read() -> dict[str, Any]:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(found, dict):
+            raise TypeError("no JSON object")
+        return found
+
+    return _read(path, remedy, read)
+
+
+def _read(path: Path, remedy: str, read: Callable[[], T]) -> T:
+    try:
+        return read()
+    except FileNotFoundError as error:
+        raise DamagedError(f"{path} is missing; {remedy}.") from error
+    except Exception as error:  # of NumPy, zipfile and zlib: whatever they raise on a damaged file
+        reason = " ".join(str(error).split())[:120] or type(error).__name__
+        raise DamagedError(f"{path} is damaged ({reason}); {remedy}.") from error
 
 
 def reserve(path: Path, num_bytes: int) -> None:
@@ -46,3 +182,27 @@ def reserve(path: Path, num_bytes: int) -> None:
         missing = num_bytes - stream.seek(0, os.SEEK_END)
         for start in range(0, missing, BLOCK_BYTES):
             stream.write(bytes(min(BLOCK_BYTES, missing - start)))
+
+
+def _lock(descriptor: int) -> None:
+    """Until the descriptor is closed or the process ends."""
+    if os.name == "posix":
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _is_held(path: str) -> bool:
+    """Whether a writer that lives holds the file or folder; where nobody can tell, it does."""
+    if os.name != "posix":
+        return False  # Windows removes no file that is open
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

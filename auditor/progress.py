@@ -18,7 +18,7 @@ class Progress:
     """What is done now, for people: ``decoding``, ``writing rows``."""
     done: float
     total: float | None
-    """None while it is not known how much there is."""
+    """None while the amount is not known."""
     seconds_left: float | None
     """None while nothing tells."""
 

@@ -19,6 +19,14 @@ class Settings:
     database_url: str
     """SQLAlchemy URL of the catalog (``AUDITOR_DATABASE_URL``, default SQLite below ``home``)."""
 
+    def make_home(self) -> None:
+        """Create the home where it is missing, for its owner alone.
+
+        Raises:
+            OSError: the system does not let us.
+        """
+        self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+
     @property
     def catalog_name(self) -> str:
         """The database for people: its URL without the password."""

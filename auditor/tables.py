@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +12,11 @@ import pandas as pd
 from auditor.errors import AuditorError
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
-FORMULA_STARTS = "=+-@\t\r"
+FORMULA_STARTS = "=+-@\t\r\n"
 """A cell that begins with one of these is a formula to a spreadsheet."""
+
+
+PLACE = re.compile(r"[0-9]{1,18}")
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -24,15 +29,23 @@ def read_table(path: Path) -> pd.DataFrame:
         AuditorError: the file is missing, of another kind, not UTF-8 or not a table.
     """
     suffix = path.suffix.lower()
+    if path.exists() and not path.is_file():
+        raise AuditorError(f"{path} is no regular file; name a .csv, .tsv or .parquet.")
     try:
         if suffix in SEPARATORS:
             table = pd.read_csv(
                 path, sep=_separator(path), dtype=str, keep_default_na=False, encoding="utf-8-sig"
             )
+            _refuse_doubled(path)
             filled = np.flatnonzero((table != "").any(axis=1).to_numpy())
             return table.iloc[: filled[-1] + 1 if len(filled) else 0]
         if suffix == ".parquet":
             table = pd.read_parquet(path)
+            nested = next((c for c in table.columns if table[c].map(_is_nested).any()), None)
+            if nested is not None:
+                raise AuditorError(
+                    f"{path} has lists or structs in the column {nested!r}; write plain text there."
+                )
             return table.map(lambda cell: "" if cell is None or cell != cell else str(cell))
     except FileNotFoundError as error:
         raise AuditorError(f"{path} does not exist.") from error
@@ -40,9 +53,22 @@ def read_table(path: Path) -> pd.DataFrame:
         raise AuditorError(
             f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8 CSV and try again."
         ) from error
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, csv.Error, RecursionError) as error:
         raise AuditorError(f"{path} cannot be read as a table: {str(error).splitlines()[0]}") from error
     raise AuditorError(f"{path} is not a table; use .csv, .tsv or .parquet.")
+
+
+def _refuse_doubled(path: Path) -> None:
+    """pandas renames the second column of a name silently."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        header = next(csv.reader(file, delimiter=_separator(path)), [])
+    twice = next((name for name in header if header.count(name) > 1), None)
+    if twice is not None:
+        raise AuditorError(f"{path}, row 1: has the column {twice!r} twice; give every column its own name.")
+
+
+def _is_nested(cell: object) -> bool:
+    return isinstance(cell, (list, tuple, dict, np.ndarray))
 
 
 def _separator(path: Path) -> str:
@@ -51,6 +77,11 @@ def _separator(path: Path) -> str:
     with path.open(encoding="utf-8-sig") as file:
         header = file.readline()
     return ";" if separator == "," and "," not in header and ";" in header else separator
+
+
+def is_place(text: str) -> bool:
+    """Whether the cell is a number that a sample or a draw can have: plain digits, and not thousands of them."""
+    return PLACE.fullmatch(text) is not None
 
 
 def quoted(text: str) -> str:

@@ -6,7 +6,7 @@ means nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 KEEP, RELABEL, EXCLUDE = "keep", "relabel", "exclude"
@@ -135,7 +135,30 @@ EXCLUDING = frozenset(one.name for one in DECISIONS.values() if one.action == EX
 """Decisions after which the sample has no single right label."""
 
 LABEL = "label"
-VERDICTS = (LABEL, EXCLUDE, UNSURE)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One answer of a person who judges a sample blind."""
+
+    name: str
+    keys: tuple[str, ...]
+    """The keys of the Verify screen that give it."""
+    button: str
+    help: str
+    """What the screen's list of keys says."""
+    takes: str = ""
+    """``class`` where it names the class that the person sees; its own key names the given one."""
+
+
+VERDICTS: dict[str, Verdict] = {
+    one.name: one
+    for one in (
+        Verdict(LABEL, keys=("q",), button="It is right", help="the given label is right", takes="class"),
+        Verdict(EXCLUDE, keys=("e",), button="No class fits", help="no class fits: exclude the sample"),
+        Verdict(UNSURE, keys=("n",), button="Not sure", help="not sure"),
+    )
+}
 """What a person answers who judges a sample blind: the class that they see, no class fits, or not sure."""
 
 SUSPECT, BLIND, UNSEEN = "suspect", "blind", "unseen"
@@ -177,3 +200,8 @@ def for_screens() -> dict[str, dict[str, Any]]:
     """Words, keys and colours of every decision by name, as plain values for the browser."""
     shown = ("words", "key", "button", "help", "colour", "takes")
     return {name: {field: getattr(one, field) for field in shown} for name, one in DECISIONS.items()}
+
+
+def verdicts_for_screens() -> dict[str, dict[str, Any]]:
+    """Keys and words of every blind verdict by name, as plain values for the browser."""
+    return {name: asdict(one) for name, one in VERDICTS.items()}

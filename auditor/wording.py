@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import difflib
 import math
+import unicodedata
 from collections.abc import Iterable
+
+DIRECTIONS = frozenset(["LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI"])
+"""What makes the text after it run the other way."""
 
 
 def plural(number: int, noun: str) -> str:
@@ -23,6 +27,22 @@ def percent(share: float) -> str:
         return "more than 99 %"
     text = f"{100 * share:.1f}" if share < 0.0995 else f"{100 * share:.0f}"
     return f"{text.removesuffix('.0')} %"
+
+
+def visible(text: str) -> str:
+    r"""``text`` for a terminal: what would move the cursor, change colours or turn the order is spelled (\x1b)."""
+    return "".join(_spelled(c) if _acts(c) else c for c in text)
+
+
+def _acts(character: str) -> bool:
+    if character in "\n\t":
+        return False
+    kind = unicodedata.category(character)
+    return kind in ("Cc", "Cs", "Zl", "Zp") or unicodedata.bidirectional(character) in DIRECTIONS
+
+
+def _spelled(character: str) -> str:
+    return repr(character)[1:-1] if not character.isprintable() else f"\\u{ord(character):04x}"
 
 
 def did_you_mean(name: str, names: Iterable[str], otherwise: str) -> str:

@@ -115,7 +115,7 @@ def main() -> None:
             for method in arguments.methods or METHODS:
                 network = arguments.network or small_network(problem, device)
                 key = f"{setting(problem.name, arguments.rows, arguments.epochs, network)}|{seed}|{method}"
-                if key in _load(arguments.out)["cells"]:
+                if key in load_results(arguments.out)["cells"]:
                     continue
                 if arguments.minutes and time.monotonic() - began > 60 * arguments.minutes:
                     print("out of time; the same command goes on", flush=True)
@@ -268,7 +268,7 @@ def _run_cell(key: str, problem: Problem, task: Task, method: str, arguments: ar
         "prediction_accuracy": float((finding.pred_probs.argmax(axis=1) == task.true_labels).mean()),
         "suggestion_accuracy": float((suggested == task.true_labels)[wrong].mean()),
         "scores": {
-            name: _scores(wrong, -np.asarray(values, float)) for name, values in finding.trust.items()
+            name: scores_of(wrong, -np.asarray(values, float)) for name, values in finding.trust.items()
         },
         "extra": dict(finding.extra),
         "config": dict(finding.config),
@@ -290,7 +290,8 @@ def _run_cell(key: str, problem: Problem, task: Task, method: str, arguments: ar
     )
 
 
-def _scores(wrong: NDArray[np.bool_], suspicion: NDArray[np.floating]) -> dict[str, float]:
+def scores_of(wrong: NDArray[np.bool_], suspicion: NDArray[np.floating]) -> dict[str, float]:
+    """AUROC, average precision and precision at as many flags as errors; a row without an opinion comes last."""
     known = np.isfinite(suspicion)
     filled = np.where(known, suspicion, np.min(suspicion[known], initial=0.0))
     return {
@@ -310,9 +311,10 @@ def _short(notes: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in notes.items() if isinstance(value, (int, float, str, bool))}
 
 
-def _load(path: Path) -> dict[str, Any]:
+def load_results(path: Path) -> dict[str, Any]:
+    """What is stored at ``path``; no cells where nothing is."""
     if not path.exists():
-        return {"command": "python -m benchmarks.detection", "cells": {}}
+        return {"cells": {}}
     stored: dict[str, Any] = json.loads(path.read_text())
     return stored
 
@@ -322,7 +324,7 @@ def update(path: Path, section: str, entries: Mapping[str, Any]) -> dict[str, An
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        stored = _load(path)
+        stored = load_results(path)
         stored.setdefault(section, {}).update(entries)
         beside = path.with_suffix(".writing")
         beside.write_text(json.dumps(stored, indent=1, sort_keys=True) + "\n")

@@ -114,3 +114,12 @@ def test_make_targets__exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(r"^make (\w+)", "\n".join(blocks("bash")), flags=re.MULTILINE):
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
+
+
+def test_docs__the_engines_take_arrays_as_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+    (code,) = [
+        code for code in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL) if "TrainingData" in code
+    ]
+    exec(compile(code, "models.md", "exec"), {})
+    assert capsys.readouterr().out == "(200,)\n"

@@ -106,6 +106,7 @@ def verify_bench(
             "items": items,
             "total": total,
             "last": last,
+            "verdicts": vocabulary.verdicts_for_screens(),
         },
         on_milestone_change=on_milestone,
     )
@@ -123,13 +124,15 @@ def embedding_map(
     version: int,
     on_region: Callable[[], None],
 ) -> None:
-    """The map of one engine; a drawn region arrives as ``session_state[key]["region"]`` before ``on_region`` runs.
+    """The map of the features or of one engine.
+
+    A drawn region arrives as ``session_state[key]["region"]`` before ``on_region`` runs.
 
     Args:
         key: unique on the page.
         connection: how to reach our routes.
         audit_id: whose scores colour the points.
-        engine: whose embedding it is.
+        engine: whose embedding it is; ``features`` for those of a backbone.
         class_names: the dataset's classes.
         colour: ``given``, ``suggested``, ``trust`` or ``review``.
         region: polygon in the map's coordinates to draw, or None.

@@ -576,7 +576,7 @@ class Bench {
     this.tell(
       answer.undone > 1
         ? `Undone: ${answer.undone} decisions of one step are taken back.`
-        : `Undone: sample ${first.sample} stands ${this.verdictText(first) || "undecided"} again.`,
+        : `Undone: sample ${first.sample} is ${this.verdictText(first) || "undecided"} again.`,
     );
     this.draw();
     this.count();

@@ -111,7 +111,7 @@ class Card {
     this.opinions(story);
     const sections = [
       this.exemplars(story), this.engines(story),
-      this.strip("Nearest in what the engines learned", story.neighbours, "neighbours"),
+      this.strip(`Nearest in ${story.neighboursIn}`, story.neighbours, "neighbours"),
       same.length ? this.strip(`The same picture${same.length < MOST_COPIES ? "" : ` (the first ${same.length})`}`, same, "duplicates") : null,
     ];
     this.right.replaceChildren(...sections.filter(Boolean));

@@ -1,4 +1,4 @@
-// What stands around the bench's cards: the line of figures, the toolbar, the list of keys.
+// What is around the bench's cards: the line of figures, the toolbar, the list of keys.
 
 const BENCH_ACTIONS = [
   { id: "class", key: "l", text: "any other class: type a part of its name, Enter takes the first" },

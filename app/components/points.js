@@ -19,7 +19,7 @@ function unpack(buffer) {
     x: take(Uint16Array), y: take(Uint16Array), given: take(Uint16Array), suggested: take(Uint16Array),
     trust: take(Uint8Array), issue: take(Uint8Array), decision: take(Uint8Array),
   };
-  // The decisions' names stand behind their column, which counts them.
+  // The decisions' names follow their column, which holds places in that list.
   return { ...columns, decisionNames: JSON.parse(new TextDecoder().decode(buffer.slice(at))) };
 }
 

@@ -14,9 +14,10 @@ from auditor import engine_bridge
 from auditor.engine_bridge import Setting
 
 
-def choose(engines: Sequence[EngineTitle], preset: str, *, on_features: bool) -> dict[str, dict[str, Any]]:
+def choose(engines: Sequence[EngineTitle], preset: str, *, trained_on: str) -> dict[str, dict[str, Any]]:
     """An expander with one group an engine; returns the fields that differ from the preset, by engine.
 
+    ``trained_on``: a key of ``EngineTitle.settings``.
     What is typed is read like the command line's ``--set`` and checked when the audit is planned.
     """
     changed: dict[str, dict[str, Any]] = {}
@@ -26,7 +27,7 @@ def choose(engines: Sequence[EngineTitle], preset: str, *, on_features: bool) ->
             return changed
         for tab, engine in zip(st.tabs([one.title for one in engines]), engines, strict=True):
             with tab, st.container(height=420, border=False):
-                fields = engine.settings_on_features if on_features else engine.settings
+                fields = engine.settings[trained_on]
                 values = {one.name: _draw(engine.name, one, preset) for one in fields}
             kept = {
                 one.name: values[one.name]

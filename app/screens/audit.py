@@ -9,6 +9,8 @@ from app.session import apart, readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
 from auditor.audits import durations, plan
+from auditor.backbone_bridge import Source
+from auditor.backbones import weights
 from auditor.backbones.features import NO_BACKBONE
 from auditor.catalog.records import Dataset
 
@@ -21,31 +23,37 @@ FROM_SCRATCH = "the images, trained from scratch"
 DEVICES = {"auto": "automatic: a GPU if there is one", "cpu": "CPU", "cuda": "GPU (CUDA)"}
 
 
-@st.cache_data(show_spinner="Looking up engines and backbones …", ttl=60)
-def choices() -> tuple[list[apart.EngineTitle], list[str]]:
-    """The registry and what is on this machine, asked once a minute."""
+@st.cache_resource(show_spinner="Looking up engines and backbones …")
+def choices() -> tuple[list[apart.EngineTitle], dict[str, Source]]:
+    """The registry, asked once: the process that answers takes seconds to load the training library."""
     return apart.choices()
 
 
 def start_form(dataset: Dataset) -> None:
     """Choose, see what it costs, start."""
-    engines, here = choices()
+    engines, sources = choices()
+    here = [name for name, source in sources.items() if weights.present(name, source) is not None]
     backbone = st.selectbox(
         "What the engines look at",
         [*here, NO_BACKBONE],
         format_func=lambda name: FROM_SCRATCH if name == NO_BACKBONE else f"features of {name}",
         key="audit_backbone",
     )
-    if backbone != NO_BACKBONE:
+    has_backbone, finetune = backbone != NO_BACKBONE, False
+    if has_backbone:
         st.caption("The backbone looks at every image once, before the engines start. Later audits reuse it.")
+        finetune = st.checkbox(
+            "Train the backbone further, with every engine",
+            key="audit_finetune",
+            help="Fine-tuning: each engine trains the whole network on the images, from the same weights, in place "
+            "of a small one on its features. It takes far longer and is meant for a GPU or few images.",
+        )
     elif not here:
         st.caption(
             "With a pretrained backbone they take far less time and may find more wrong labels. No weights are "
             "on this machine; `auditor weights list` in a terminal lists weights to download."
         )
-    known = {
-        choice.name: choice for choice in engines if backbone != NO_BACKBONE or not choice.needs_features
-    }
+    known = {choice.name: choice for choice in engines if has_backbone or not choice.needs_features}
     st.markdown(
         "**Engines**: each trains its own model and judges every label; together they rank the labels."
     )
@@ -61,10 +69,11 @@ def start_form(dataset: Dataset) -> None:
     preset = left.selectbox("Preset", list(PRESETS), format_func=PRESETS.__getitem__, key="audit_preset")
     device = middle.selectbox("Device", list(DEVICES), format_func=DEVICES.__getitem__, key="audit_device")
     seed = right.number_input("Seed", 0, 2**31 - 1, 0, key="audit_seed")
-    options = engine_settings.choose(
-        [known[name] for name in chosen], preset, on_features=backbone != NO_BACKBONE
+    trained_on = "finetuned" if finetune else "features" if has_backbone else "images"
+    options = engine_settings.choose([known[name] for name in chosen], preset, trained_on=trained_on)
+    seconds, is_measured = durations.seconds(
+        dataset, chosen, preset, on_features=has_backbone, finetuned=backbone if finetune else None
     )
-    seconds, is_measured = durations.seconds(dataset, chosen, preset, on_features=backbone != NO_BACKBONE)
     basis = "from earlier runs on this machine" if is_measured else "a rough guess for two CPU cores"
     go, note = st.columns([1, 4], vertical_alignment="center")
     note.caption(
@@ -73,7 +82,9 @@ def start_form(dataset: Dataset) -> None:
     )
     if go.button("Start the audit", type="primary", disabled=not chosen, key="audit_start", width="stretch"):
         with st.spinner("Checking the plan …"):
-            audit_id = apart.plan(dataset.name, chosen, preset, device, int(seed), options, backbone)
+            audit_id = apart.plan(
+                dataset.name, chosen, preset, device, int(seed), options, backbone, finetune=finetune
+            )
         plan.start(audit_id)
         st.session_state["next_audit_watched"] = audit_id
         st.rerun()

@@ -1,4 +1,4 @@
-"""Which samples lie together in what an engine learned, and whose labels do not fit there?"""
+"""Which samples lie together in what a backbone saw or an engine learned, and whose labels do not fit there?"""
 
 from __future__ import annotations
 
@@ -16,15 +16,22 @@ REGION = "map_region"
 
 dataset, bar = state.screen("Map")
 audit = state.require_audit(dataset)
-engines = arrays.engines_of(audit.id)
+
+
+def title(name: str) -> str:
+    """What a map was made from."""
+    if name == arrays.FEATURES:
+        return arrays.features_title(audit)
+    return f"what was learned by {arrays.describe(audit.id, name)['title']}"
+
+
+maps = arrays.maps_of(audit.id)
+if not maps:
+    st.info("This audit has no map yet.")
+    st.stop()
 with bar:
     engine = st.selectbox(
-        "What was learned by",
-        engines,
-        format_func=lambda name: f"Learned by {arrays.describe(audit.id, name)['title']}",
-        key="map_engine",
-        label_visibility="collapsed",
-        width=250,
+        "Made from", maps, format_func=title, key="map_engine", label_visibility="collapsed", width=300
     )
     colour = st.selectbox(
         "Colour by",
@@ -64,7 +71,8 @@ with side.container(key="map_region"):
     if region is None:
         st.markdown("**Draw around points to see their pictures here.**")
         st.caption(
-            "Points that lie together look alike to the engine; a ring is a suspect. Wheel zooms, Shift + drag pans. "
+            f"Points that lie together look alike in {title(engine)}; a ring is a suspect. "
+            "Wheel zooms, Shift and drag pan. "
             "By keys: arrows and + − move the view, A selects what is in view."
         )
     else:

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from app.server import geometry
+from app.server import bodies, geometry
 from auditor.audits import arrays
 from auditor.audits import progress as review_progress
-from auditor.catalog import audits, datasets, leases, reviews, scores
+from auditor.catalog import audits, claims, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit
 from auditor.errors import AuditorError, CatalogError, NotFoundError, ReviewError
-from auditor.review import decisions
+from auditor.review import decisions, schema
 from auditor.review import log as decision_log
 from auditor.vocabulary import RULING
 
@@ -35,16 +35,15 @@ MOST_PAGES_SEARCHED = 40
 
 def queue(payload: Mapping[str, Any]) -> dict[str, Any]:
     """One page of suspects behind ``after`` (a rank), the most suspicious first."""
-    limit = min(MAX_PAGE, int(payload.get("limit") or 60))
-    where, after = payload.get("where") or {}, payload.get("after")
-    reviewer, ahead = payload.get("reviewer"), int(payload.get("ahead") or 0)
+    body = schema.read(bodies.Queue, payload)
+    where, after, limit = body.filters, body.after, min(MAX_PAGE, body.limit or 60)
     with session() as open_session:
-        audit = audits.get(open_session, int(payload["audit"]))
+        audit = audits.get(open_session, body.audit)
     elsewhere: list[str] = []
-    if reviewer is None or not where.get("undecided"):
+    if body.reviewer is None or not where.get("undecided"):
         page = queue_page(audit, where, after=after, limit=limit)
     else:
-        page, elsewhere = _leased_page(audit, where, after, limit, str(reviewer), ahead)
+        page, elsewhere = _leased_page(audit, where, after, limit, body.reviewer, body.ahead or 0)
     with session() as open_session:
         standing = _review_ids(open_session, audit.dataset_id, page)
     return {"items": [_item(row, standing) for row in page.to_dict("records")], "elsewhere": elsewhere}
@@ -56,14 +55,14 @@ def _leased_page(
     """A page of what nobody else looks at, its first ``ahead`` samples leased; or who holds the rest."""
     with session() as open_session:
         datasets.lock(open_session, audit.dataset_id)
-        leases.give_up(open_session, audit.dataset_id, reviewer)
+        claims.give_up(open_session, audit.dataset_id, reviewer)
         page = _page(open_session, audit, {**where, "free_for": reviewer}, after, limit)
         first = [int(one) for one in page.sample_id.head(ahead)]
-        leases.take(open_session, audit.dataset_id, first, reviewer)
+        claims.take(open_session, audit.dataset_id, first, reviewer)
         if len(page):
             return page, []
         rest = [int(one) for one in _page(open_session, audit, where, after, limit).sample_id]
-        held = leases.holders(open_session, audit.dataset_id, rest, apart_from=reviewer)
+        held = claims.holders(open_session, audit.dataset_id, rest, apart_from=reviewer)
     return page, sorted(set(held.values()))
 
 
@@ -72,11 +71,11 @@ def lease(payload: Mapping[str, Any]) -> dict[str, Any]:
 
     ``held``: who looks at the others; ``decided``: who has decided on one meanwhile. Both by sample_id.
     """
-    dataset_id, reviewer = int(payload["dataset"]), str(payload["reviewer"])
-    wanted = [int(one) for one in payload["samples"]][:MAX_PAGE]
+    body = schema.read(bodies.Lease, payload)
+    dataset_id, reviewer, wanted = body.dataset, body.reviewer, body.samples[:MAX_PAGE]
     with session() as open_session:
         datasets.lock(open_session, dataset_id)
-        held = leases.take(open_session, dataset_id, wanted, reviewer)
+        held = claims.take(open_session, dataset_id, wanted, reviewer)
         counting = reviews.outcomes(open_session, dataset_id, wanted)
     decided = {str(one): row.reviewer for one, row in counting.items() if row.reviewer != reviewer}
     return {"held": {str(one): name for one, name in held.items()}, "decided": decided}
@@ -84,17 +83,19 @@ def lease(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 def queue_size(payload: Mapping[str, Any]) -> dict[str, Any]:
     """How many samples the queue holds now; None where only its pages tell (see ``_page``)."""
-    where = payload.get("where") or {}
+    body = schema.read(bodies.Queue, payload)
+    where = body.filters
     if where.get("engine") is not None:
         return {"total": None}
     with session() as open_session:
-        audit = audits.get(open_session, int(payload["audit"]))
+        audit = audits.get(open_session, body.audit)
         return {"total": scores.count(open_session, audit, suspect_filter(where, audit))}
 
 
 def card(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Everything that helps to judge one sample, with the labels of the samples it shows beside it."""
-    audit_id, sample_id = int(payload["audit"]), int(payload["sample"])
+    body = schema.read(bodies.Card, payload)
+    audit_id, sample_id = body.audit, body.sample
     story = arrays.evidence(audit_id, sample_id)
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
@@ -131,6 +132,9 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
         "engines": [_engine(audit_id, verdict) for verdict in story.verdicts],
         "exemplars": {"given": shown["given"], "suggested": shown["suggested"]},
         "neighbours": shown["neighbours"],
+        "neighboursIn": arrays.features_title(audit)
+        if story.neighbours_in == arrays.FEATURES
+        else "what the engines learned",
         "duplicates": shown["duplicates"],
     }
 
@@ -140,7 +144,7 @@ def record(payload: Mapping[str, Any]) -> dict[str, Any]:
 
     A verdict that arrives twice is the same verdict (``reviewing.decide``).
     """
-    return {"results": [_record_one(verdict) for verdict in payload["verdicts"]]}
+    return {"results": [_record_one(verdict) for verdict in schema.read(bodies.Verdicts, payload).verdicts]}
 
 
 def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,9 +153,10 @@ def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
     ``undone`` counts its decisions; ``items`` are its samples as they are now, the most suspicious first, at most a
     page of them; ``unseen`` says whether suggestions had been accepted without a look at each.
     """
+    body = schema.read(bodies.Undo, payload)
     with session() as open_session:
-        audit = audits.get(open_session, int(payload["audit"]))
-    undone = decisions.undo_last(audit.dataset_id, str(payload["reviewer"]))
+        audit = audits.get(open_session, body.audit)
+    undone = decisions.undo_last(audit.dataset_id, body.reviewer)
     if not undone:
         return {"undone": 0, "items": [], "unseen": False}
     with session() as open_session:
@@ -165,11 +170,11 @@ def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 def acceptable(payload: Mapping[str, Any]) -> dict[str, Any]:
     """The most suspicious undecided samples of a queue whose suggestion can be accepted without a look at each."""
+    body = schema.read(bodies.Acceptable, payload)
     with session() as open_session:
-        audit = audits.get(open_session, int(payload["audit"]))
-    top = min(MOST_ACCEPTED, max(1, int(payload["top"])))
-    where = {**(payload.get("where") or {}), "undecided": True, "free_for": str(payload["reviewer"])}
-    page = queue_page(audit, where, limit=top)
+        audit = audits.get(open_session, body.audit)
+    where = {**body.filters, "undecided": True, "free_for": body.reviewer}
+    page = queue_page(audit, where, limit=min(MOST_ACCEPTED, max(1, body.top)))
     page = page[(page.suggested_label >= 0) & (page.suggested_label != page.given_label)]
     is_guess = audit.summary.get("error_probability_is_guess", True)
     return {"items": [_item(row, {}) for row in page.to_dict("records")], "isGuess": bool(is_guess)}
@@ -177,32 +182,33 @@ def acceptable(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 def accept(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Accept suggestions in one step that ``undo`` takes back in one; ``changes`` are (sample, label) pairs."""
+    body = schema.read(bodies.Accept, payload)
     with session() as open_session:
-        audit = audits.get(open_session, int(payload["audit"]))
-    changes = [(int(sample), int(label)) for sample, label in payload["changes"]][:MOST_ACCEPTED]
+        audit = audits.get(open_session, body.audit)
+    changes = body.changes[:MOST_ACCEPTED]
     if not changes:
         raise ReviewError("Nothing is ticked, so nothing was accepted.")
-    decisions.accept(audit.dataset_id, audit.id, changes, reviewer=str(payload["reviewer"]))
+    decisions.accept(audit.dataset_id, audit.id, changes, reviewer=body.reviewer)
     return {"accepted": len(changes)}
 
 
 def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Progress of the review, for the line above the bench; what comes next is that of the queue ``where``."""
-    where = payload.get("where") or {}
+    body = schema.read(bodies.Queue, payload)
+    where = body.filters
     with session() as open_session:
-        audit = audits.get(open_session, int(payload["audit"]))
+        audit = audits.get(open_session, body.audit)
     upcoming = None
     if any(value not in (None, False) for name, value in where.items() if name != "undecided"):
         upcoming = queue_page(audit, {**where, "undecided": True}, limit=review_progress.PACE_WINDOW)
-    reviewer = payload.get("reviewer")
+    reviewer = body.reviewer
     seen = review_progress.progress(audit.dataset_id, audit.id, queue=upcoming, reviewer=reviewer)
     with session() as open_session:
         newest = reviews.newest(open_session, audit.dataset_id)
-        since = payload.get("since")
         told = (
             []
-            if reviewer is None or since is None
-            else reviews.overruled(open_session, audit.dataset_id, str(reviewer), after=int(since))
+            if reviewer is None or body.since is None
+            else reviews.overruled(open_session, audit.dataset_id, reviewer, after=body.since)
         )
     return {
         "newest": newest,
@@ -258,7 +264,7 @@ def suspect_filter(
 
 
 def inside(audit: Audit, region: Mapping[str, Any]) -> list[int]:
-    """sample_ids whose point on an engine's map lies inside the region's polygon."""
+    """sample_ids whose point on a map lies inside the region's polygon."""
     points = arrays.map_points(audit.id, str(region["engine"]))
     polygon = np.asarray(region["polygon"], dtype=np.float64)
     return [int(one) for one in np.flatnonzero(geometry.contains(polygon, np.asarray(points)))]
@@ -268,7 +274,7 @@ def map_bytes(audit_id: int, engine: str) -> bytes:
     """Points of a map and what colours them, packed for the canvas (``geometry.pack``)."""
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
-        if engine not in audit.engines:
+        if engine not in (arrays.FEATURES, *audit.engines):
             raise NotFoundError(f"Audit {audit_id} has no engine {engine!r}.")
         table = scores.table(open_session, audit_id)
     decided = decisions.outcomes(audit.dataset_id)
@@ -313,17 +319,18 @@ def _page(
 def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
     token = str(verdict.get("token"))
     try:
+        said = schema.read(bodies.SeenVerdict, verdict)
         decided = decisions.decide(
-            int(verdict["dataset"]),
-            int(verdict["sample"]),
-            str(verdict["decision"]),
-            reviewer=str(verdict["reviewer"]),
-            label=verdict.get("label"),
-            labels=verdict.get("labels"),
-            source=RULING if verdict.get("ruling") else "app",
-            batch=verdict.get("batch"),
-            note=verdict.get("note") or None,
-            audit_id=verdict.get("audit"),
+            said.dataset,
+            said.sample,
+            said.decision,
+            reviewer=said.reviewer,
+            label=said.label,
+            labels=said.labels,
+            source=RULING if said.ruling else "app",
+            batch=said.batch,
+            note=said.note or None,
+            audit_id=said.audit,
         )
     except CatalogError:  # no word against this verdict: the browser keeps it and sends it again
         raise
@@ -332,7 +339,7 @@ def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
     # The reviewer's own verdict from another window is a conflict too.
     conflict = decided.replaced
     # What the reviewer had on the screen when deciding is no surprise.
-    if conflict is not None and conflict.id == verdict.get("seen"):
+    if conflict is not None and conflict.id == said.seen:
         conflict = None
     told = None
     if conflict is not None:

@@ -6,6 +6,7 @@ Every route needs the secret of ``access.py``. Bodies and answers are JSON; what
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -18,6 +19,7 @@ from starlette.routing import Route
 from app.server import bench, pictures, verify
 from app.session import access, failures
 from auditor.errors import AuditorError, CatalogError
+from auditor.review import schema
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 DAY_S = 86_400
@@ -34,7 +36,10 @@ def _json(answer: Callable[[dict[str, Any]], Any]) -> Endpoint:
         if len(body) > MAX_BODY_BYTES:
             return JSONResponse({"error": "The request is too large."}, status_code=400)
         try:
-            payload = await request.json()
+            payload = json.loads(body)
+        except (ValueError, RecursionError):
+            return JSONResponse({"error": "The request is not JSON."}, status_code=400)
+        try:
             return JSONResponse(_finite(await run_in_threadpool(answer, payload)))
         except CatalogError as error:  # the same request may succeed in a minute
             return JSONResponse({"error": str(error)}, status_code=503)
@@ -63,13 +68,26 @@ def _binary(answer: Callable[[Request], tuple[bytes, str]]) -> Endpoint:
     return endpoint
 
 
+class _Picture(schema.Body):
+    dataset: schema.Place
+    sample: schema.Place
+    size: int = 128
+
+
+class _Map(schema.Body):
+    audit: schema.Place
+    engine: schema.Text
+
+
 def _image(request: Request) -> tuple[bytes, str]:
-    size = min(MAX_PICTURE, max(16, int(request.query_params.get("size", "128"))))
-    return pictures.png(request.path_params["dataset"], request.path_params["sample"], size), "image/png"
+    asked = schema.read(_Picture, {**request.query_params, **request.path_params})
+    size = min(MAX_PICTURE, max(16, asked.size))
+    return pictures.png(asked.dataset, asked.sample, size), "image/png"
 
 
 def _map(request: Request) -> tuple[bytes, str]:
-    points = bench.map_bytes(request.path_params["audit"], request.path_params["engine"])
+    asked = schema.read(_Map, request.path_params)
+    points = bench.map_bytes(asked.audit, asked.engine)
     return points, "application/octet-stream"
 
 

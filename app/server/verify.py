@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from app.server import bodies
 from app.session import readers
 from auditor.catalog import draws, reviews
 from auditor.catalog.db import session
 from auditor.catalog.records import Review
 from auditor.errors import AuditorError, CatalogError, VerificationError
-from auditor.review import random_sample
+from auditor.review import random_sample, schema
 
 
 def record(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Write blind verdicts; each answer says whether that one is in the database, the last what others judged."""
-    results = [_record_one(verdict) for verdict in payload["verdicts"]]
-    if results:
-        standing = _standing(int(payload["verdicts"][-1]["draw"]))
+    verdicts = schema.read(bodies.Verdicts, payload).verdicts
+    results = [_record_one(verdict) for verdict in verdicts]
+    if results and "error" not in results[-1]:
+        standing = _standing(verdicts[-1]["draw"])
         results[-1]["judged"] = [f"{draw}/{sample}" for draw, sample in standing]
     return {"results": results}
 
@@ -27,10 +29,11 @@ def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
 
     ``refused`` says why it stays, where somebody else's later verdict counts.
     """
-    draw_id, reviewer = int(payload["draw"]), str(payload["reviewer"])
+    body = schema.read(bodies.BlindUndo, payload)
+    draw_id, reviewer = body.draw, body.reviewer
     refused = None
     try:
-        random_sample.undo(draw_id, int(payload["sample"]), reviewer=reviewer)
+        random_sample.undo(draw_id, body.sample, reviewer=reviewer)
     except VerificationError as error:
         refused = str(error)
     with session() as open_session:
@@ -45,16 +48,14 @@ def _standing(draw_id: int) -> dict[tuple[int, int], Review]:
 
 
 def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
-    token, reviewer = str(verdict.get("token")), str(verdict["reviewer"])
-    draw_id, sample_id = int(verdict["draw"]), int(verdict["sample"])
+    token = str(verdict.get("token"))
     try:
-        before = _standing(draw_id).get((draw_id, sample_id))
-        random_sample.record(
-            draw_id, sample_id, str(verdict["decision"]), label=verdict.get("label"), reviewer=reviewer
-        )
+        said = schema.read(schema.BlindVerdict, verdict)
+        before = _standing(said.draw).get((said.draw, said.sample))
+        random_sample.record(said.draw, said.sample, said.decision, label=said.label, reviewer=said.reviewer)
     except CatalogError:  # no word against this verdict: the browser keeps it and sends it again
         raise
     except AuditorError as error:
         return {"token": token, "error": str(error)}
-    others = before is not None and before.reviewer != reviewer.strip()
+    others = before is not None and before.reviewer != said.reviewer.strip()
     return {"token": token, "judged_before_by": before.reviewer if before is not None and others else None}

@@ -12,9 +12,9 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
-from auditor import engine_bridge
+from auditor import backbone_bridge, engine_bridge
 from auditor.audits import plan as auditing
-from auditor.backbones import features, shelf, weights
+from auditor.backbones import features, shelf
 
 Args = ParamSpec("Args")
 Answer = TypeVar("Answer")
@@ -27,8 +27,8 @@ class EngineTitle:
     name: str
     title: str
     paper: str
-    settings: list[engine_bridge.Setting]
-    settings_on_features: list[engine_bridge.Setting]
+    settings: Mapping[str, list[engine_bridge.Setting]]
+    """By what the engine trains on: ``images``, ``features``, or ``finetuned``, a backbone on images."""
     needs_features: bool
 
 
@@ -38,10 +38,10 @@ def call(function: Callable[Args, Answer], *args: Args.args, **kwargs: Args.kwar
         return pool.submit(function, *args, **kwargs).result()
 
 
-def choices() -> tuple[list[EngineTitle], list[str]]:
-    """Every engine of the registry, and the backbones whose weights are on this machine.
+def choices() -> tuple[list[EngineTitle], dict[str, backbone_bridge.Source]]:
+    """Every engine of the registry, and where weights of the short list of backbones come from.
 
-    Of the short list of backbones; the one that is taken by itself comes first.
+    Neither changes while the app runs. The backbone that is taken by itself comes first.
     """
     return call(_choices)
 
@@ -54,30 +54,35 @@ def plan(
     seed: int,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     backbone: str = features.NO_BACKBONE,
+    *,
+    finetune: bool = False,
 ) -> int:
     """Register an audit; nothing runs yet. Returns its id. ``options``: by engine, fields that differ.
 
-    ``backbone``: whose weights are on this machine, or ``"none"``.
+    ``backbone``: whose weights are on this machine, or ``"none"``; ``finetune``: the engines train it further.
 
     Raises:
         AuditorError: as ``auditing.plan``.
     """
-    return call(_plan, name, chosen, preset, device, seed, options, backbone)
+    return call(_plan, name, chosen, preset, device, seed, options, backbone, finetune)
 
 
-def _choices() -> tuple[list[EngineTitle], list[str]]:
+def _choices() -> tuple[list[EngineTitle], dict[str, backbone_bridge.Source]]:
     engines = [
         EngineTitle(
             one.name,
             one.title,
             one.paper,
-            engine_bridge.settings_of(one.name),
-            engine_bridge.settings_of(one.name, on_features=True),
+            {
+                "images": engine_bridge.settings_of(one.name),
+                "features": engine_bridge.settings_of(one.name, on_features=True),
+                "finetuned": engine_bridge.settings_of(one.name, is_finetuned=True),
+            },
             one.needs_features,
         )
         for one in engine_bridge.engine_choices()
     ]
-    return engines, [name for name in shelf.PREFERRED if weights.present(name) is not None]
+    return engines, {name: backbone_bridge.source(name) for name in shelf.PREFERRED}
 
 
 def _plan(
@@ -88,8 +93,16 @@ def _plan(
     seed: int,
     options: Mapping[str, Mapping[str, Any]] | None,
     backbone: str,
+    finetune: bool,
 ) -> int:
     source = features.choose(backbone)
     return auditing.plan(
-        name, chosen, preset=preset, device=device, seed=seed, options=options, features=source
+        name,
+        chosen,
+        preset=preset,
+        device=device,
+        seed=seed,
+        options=options,
+        features=source,
+        finetune=finetune,
     )

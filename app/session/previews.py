@@ -44,7 +44,7 @@ def look(source: str, options: Mapping[str, str | None]) -> Look:
 
 def _pictures(source: str, options: Mapping[str, str | None]) -> list[tuple[str, bytes]]:
     found: list[tuple[str, bytes]] = []
-    with staging.work_folder() as folder:
+    with staging.preview_folder() as folder:
         opened = open_source(source, SourceOptions(**options), folder / "files")
         rows = _one_a_class(opened.rows())
         for row, payload in zip(rows, opened.payloads(row.location for row in rows), strict=False):

@@ -11,6 +11,11 @@ from auditor.wording import plural as plural
 
 MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~$:&])")
 
+SHORTCODE = re.compile(r":(?=[\w+-][\w/+-]*:)")
+"""Streamlit turns ``:material/home:`` and ``:smile:`` into pictures after backslashes are gone."""
+WORD_JOINER = "\u2060"
+"""Takes no room and breaks such a code apart."""
+
 FIELDS = {
     "label_column": "Column of labels",
     "path_column": "Column of image paths",
@@ -25,7 +30,8 @@ FIELDS = {
 
 def plain(text: str) -> str:
     """Text for ``st.markdown`` and labels in which no character is markup."""
-    return MARKDOWN.sub(r"\\\1", " ".join(text.split()))
+    apart = SHORTCODE.sub(f":{WORD_JOINER}", " ".join(text.split()))
+    return MARKDOWN.sub(r"\\\1", apart)
 
 
 def documented(text: str) -> str:

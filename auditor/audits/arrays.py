@@ -2,14 +2,14 @@
 
 Layout below ``home/audits/<audit>/<engine>/``: ``pred_probs.npy`` (N, K) float32, ``trust_score.npy`` (N,)
 float32, ``embeddings.npy`` (N, D) float32, ``signal_<name>.npy`` (N,) float32, ``history_<name>.npy`` (E, N)
-float16 and ``map.npy`` (N, 2) float32; the audit's first engine also ``neighbours.npy`` (N, 8) int32. They are
+float16 and ``map.npy`` (N, 2) float32; the audit's first engine also ``neighbours.npy`` (N, 8) int32. Where there
+are features of a backbone, map and neighbours are made from these and lie below ``features``. They are
 opened as memory maps: one sample's story reads a few pages, never the file. Only where an audit of an earlier
 version left no ``neighbours.npy`` does a story look through all embeddings.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,14 +21,19 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from auditor.audits import embedding, own_models
-from auditor.catalog import audits, datasets, scores
+from auditor.backbones import features
+from auditor.backbones.features import FeatureSource
+from auditor.catalog import audits, datasets, folders, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, EngineRun, Sample
 from auditor.errors import NotFoundError
-from auditor.settings import settings
+from auditor.files import load_array, load_arrays, load_json
 from auditor.statistics import LEAST_WEIGHT, engine_sentence, headline
 
+FEATURES = "features"
+"""In place of an engine's name: what the backbone saw, or the user's own features."""
 NEIGHBOURS = 8
+AGAIN = "put it back from a backup, or audit again"
 MOST_DUPLICATES = 60
 """Samples with the same picture that a story names: a placeholder may be in a dataset any number of times."""
 TOP_CLASSES = 9
@@ -70,6 +75,9 @@ class Evidence:
     nine."""
     verdicts: list[EngineVerdict]
     neighbours: list[int]
+    """The samples that look most alike."""
+    neighbours_in: str
+    """Where they do: ``FEATURES``, or an engine's name."""
     duplicates: list[int]
     """The first ``MOST_DUPLICATES`` other samples with the same picture."""
     headline: str
@@ -89,7 +97,7 @@ def store(folder: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 def engine_folder(audit_id: int, engine: str) -> Path:
     """Where an engine's arrays lie."""
-    return settings().audit_folder(audit_id) / engine
+    return folders.of_audit(audit_id) / engine
 
 
 def array(audit_id: int, engine: str, name: str) -> NDArray[Any]:
@@ -101,8 +109,7 @@ def array(audit_id: int, engine: str, name: str) -> NDArray[Any]:
     path = engine_folder(audit_id, engine) / f"{name}.npy"
     if not path.exists():
         raise NotFoundError(f"Audit {audit_id} has no {name} of engine {engine}; did that engine finish?")
-    loaded: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    return loaded
+    return load_array(path, remedy=AGAIN)
 
 
 def pred_probs(audit_id: int, engine: str) -> NDArray[np.float32]:
@@ -125,14 +132,47 @@ def history(audit_id: int, engine: str, name: str) -> NDArray[np.float16]:
     return array(audit_id, engine, f"history_{name}")
 
 
-def embeddings(audit_id: int, engine: str) -> NDArray[np.float32]:
-    """(N, D) float32: what the engine learned about each image."""
-    return array(audit_id, engine, "embeddings")
+def embeddings(audit_id: int, engine: str) -> NDArray[np.floating]:
+    """(N, D) float32: what the engine learned about each image. Of ``FEATURES`` the first view, also float16."""
+    if engine != FEATURES:
+        return array(audit_id, engine, "embeddings")
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+    source = features_of(audit)
+    if source is None:
+        raise NotFoundError(f"Audit {audit_id} has no features.")
+    return features.load(audit.dataset_id, source)[:, 0]
 
 
 def map_points(audit_id: int, engine: str) -> NDArray[np.float32]:
-    """(N, 2) float32: the embedding laid out on a plane."""
+    """(N, 2) float32: the embedding of an engine, or ``FEATURES``, laid out on a plane."""
     return array(audit_id, engine, "map")
+
+
+def maps_of(audit_id: int) -> list[str]:
+    """What has a map: ``FEATURES`` where there are some, then engines that trained on images."""
+    names = [FEATURES, *engines_of(audit_id)]
+    return [name for name in names if (engine_folder(audit_id, name) / "map.npy").exists()]
+
+
+def features_of(audit: Audit) -> FeatureSource | None:
+    """The features that the audit's engines look at (all of them, or where they train the backbone further those
+    that need features); None where they train on the images from scratch."""
+    stored = audit.options.get("features")
+    return None if stored is None else FeatureSource(**stored)
+
+
+def features_title(audit: Audit) -> str:
+    """How people call the audit's features: ``features of timm:resnet10t`` or ``your own features F``.
+
+    Raises:
+        NotFoundError: it has none.
+    """
+    source = features_of(audit)
+    if source is None:
+        raise NotFoundError(f"Audit {audit.id} has no features.")
+    own = source.name.removeprefix(features.OWN)
+    return f"features of {source.name}" if source.weights is not None else f"your own features {own}"
 
 
 def signal_names(audit_id: int, engine: str) -> list[str]:
@@ -154,8 +194,9 @@ def engines_of(audit_id: int) -> list[str]:
 
 def trained_labels(audit_id: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The labels (N,) and the trusted mask (N,) that the audit trained on."""
-    with np.load(settings().audit_folder(audit_id) / "inputs.npz", allow_pickle=False) as stored:
-        return stored["labels"], stored["trusted"]
+    path = folders.of_audit(audit_id) / "inputs.npz"
+    labels, trusted = load_arrays(path, "labels", "trusted", remedy=AGAIN)
+    return labels, trusted
 
 
 def evidence(audit_id: int, sample_id: int) -> Evidence:
@@ -185,6 +226,8 @@ def evidence(audit_id: int, sample_id: int) -> Evidence:
     weights = [max(audit.summary["weights"].get(name, 0.0), LEAST_WEIGHT) for name in opinions]
     probs = np.average(list(opinions.values()), axis=0, weights=weights)
     order = np.argsort(-probs, kind="stable")[:TOP_CLASSES]
+    has_features = (engine_folder(audit_id, FEATURES) / "neighbours.npy").exists()
+    alike_in = FEATURES if has_features else engines[0] if engines else ""
     return Evidence(
         sample_id=sample_id,
         filepath=sample.filepath,
@@ -195,7 +238,8 @@ def evidence(audit_id: int, sample_id: int) -> Evidence:
         trust_score=float("nan") if score.trust_score is None else score.trust_score,
         top_classes=[(int(label), float(probs[label])) for label in order],
         verdicts=verdicts,
-        neighbours=_neighbours(audit_id, engines[0], sample_id) if engines else [],
+        neighbours=_neighbours(audit_id, alike_in, sample_id) if alike_in else [],
+        neighbours_in=alike_in,
         duplicates=same_picture,
         headline=headline(score.given_label, votes, dataset.class_names),
     )
@@ -254,11 +298,10 @@ def predicted_label(probs: NDArray[np.floating]) -> int:
 
 def describe(audit_id: int, engine: str) -> dict[str, Any]:
     """Title, paper and the signals' meanings of an engine as the audit recorded them (needs no torch)."""
-    path = settings().audit_folder(audit_id) / f"{engine}.json"
+    path = folders.of_audit(audit_id) / f"{engine}.json"
     if not path.exists():
         return {"title": engine, "paper": "", "signals": {}}
-    about: dict[str, Any] = json.loads(path.read_text())
-    return about
+    return load_json(path, remedy=AGAIN)
 
 
 def _neighbours(audit_id: int, engine: str, sample_id: int) -> list[int]:

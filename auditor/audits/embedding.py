@@ -16,6 +16,7 @@ from sklearn.decomposition import PCA
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
+from auditor import engine_bridge
 from auditor.errors import AuditFailedError
 
 MAX_FIT = 20_000
@@ -98,12 +99,12 @@ def nearest_neighbors(
 
 
 def neighbor_table(
-    embeddings: NDArray[np.floating], *, num_neighbors: int = NUM_NEIGHBORS, seed: int = 42
+    embeddings: NDArray[np.floating], *, num_neighbors: int = NUM_NEIGHBORS
 ) -> NDArray[np.int32]:
     """Return each sample's nearest samples, nearest first: (N, k) int32 rows, k cut to N - 1.
 
-    Up to ``MAX_EXACT`` samples they are those of ``nearest_neighbors``; above, nearest-neighbour descent (Dong,
-    Moses and Li 2011) finds nearly all of them for work that hardly grows faster than N.
+    Up to ``MAX_EXACT`` samples they are those of ``nearest_neighbors``; above, an index finds nearly all of them
+    for work that hardly grows faster than N.
 
     Raises:
         AuditFailedError: the embeddings are not (N, D).
@@ -111,15 +112,7 @@ def neighbor_table(
     if embeddings.ndim != 2 or len(embeddings) <= MAX_EXACT:
         exact, _ = nearest_neighbors(embeddings, np.arange(len(embeddings)), num_neighbors=num_neighbors)
         return exact.astype(np.int32)
-    from pynndescent import NNDescent  # takes seconds to import and compile, so only a large set pays
-
-    with threadpool_limits(1, user_api="openmp"):  # as in _umap
-        search = NNDescent(_unit_rows(embeddings), n_neighbors=2 * num_neighbors, random_state=seed, n_jobs=1)
-    found, _ = search.neighbor_graph
-    is_self = found == np.arange(len(found))[:, None]
-    is_self[~is_self.any(axis=1), -1] = True
-    near: NDArray[np.int32] = found[~is_self].reshape(len(found), -1)[:, :num_neighbors].astype(np.int32)
-    return near
+    return engine_bridge.nearest(_unit_rows(embeddings), num_neighbors).astype(np.int32)
 
 
 def _reduce(embeddings: NDArray[np.floating]) -> NDArray[np.float32]:

@@ -15,12 +15,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from auditor import engine_bridge
-from auditor.catalog import datasets
+from auditor.catalog import datasets, folders
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset
 from auditor.errors import ImportRefusedError, NotFoundError
-from auditor.files import written_whole
-from auditor.settings import settings
+from auditor.files import load_array, written_whole
 from auditor.statistics import (
     probabilities_from_array,
     probabilities_from_cells,
@@ -47,6 +46,16 @@ class Added:
     num_samples: int
 
 
+@dataclass(frozen=True)
+class Witness:
+    """Checked predictions that are not kept yet."""
+
+    dataset_id: int
+    name: str
+    pred_probs: NDArray[np.float32]
+    """(N, K); a row of NaN has no opinion."""
+
+
 def add(dataset_name: str, source: str | Path | NDArray[np.floating], *, name: str | None = None) -> Added:
     """Take predicted probabilities as one more witness of every later audit; those of the same name are replaced.
 
@@ -57,6 +66,15 @@ def add(dataset_name: str, source: str | Path | NDArray[np.floating], *, name: s
     Raises:
         ImportRefusedError: the name cannot be a witness's, or a class or row does not fit; the text names the row
             and the remedy, and nothing was stored.
+    """
+    return keep(read(dataset_name, source, name=name))
+
+
+def read(dataset_name: str, source: str | Path | NDArray[np.floating], *, name: str | None = None) -> Witness:
+    """``add`` without keeping anything yet: everything is checked.
+
+    Raises:
+        ImportRefusedError: as ``add``.
     """
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
@@ -74,8 +92,18 @@ def add(dataset_name: str, source: str | Path | NDArray[np.floating], *, name: s
             pred_probs = _from_table(dataset, found, model)
         else:
             pred_probs = _from_array(dataset, found, str(source))
-    _store(_folder(dataset.id) / f"{model}.npy", pred_probs)
-    return Added(model, int(np.isfinite(pred_probs).all(axis=1).sum()), len(pred_probs))
+    return Witness(dataset.id, model, pred_probs)
+
+
+def keep(witness: Witness) -> Added:
+    """Keep what ``read`` checked, in place of earlier predictions of the same name.
+
+    Raises:
+        ImportRefusedError: it cannot be written; the earlier ones stay.
+    """
+    pred_probs = witness.pred_probs
+    _store(_folder(witness.dataset_id) / f"{witness.name}.npy", pred_probs)
+    return Added(witness.name, int(np.isfinite(pred_probs).all(axis=1).sum()), len(pred_probs))
 
 
 def names(dataset_id: int | None) -> list[str]:
@@ -84,7 +112,7 @@ def names(dataset_id: int | None) -> list[str]:
 
 
 def forget(dataset_name: str, model: str) -> None:
-    """Remove a model's predictions; scores that heard them stand until their audit is settled again.
+    """Remove a model's predictions; scores that used them stay until their audit is settled again.
 
     Raises:
         NotFoundError: there are none of that name; the text lists those that there are.
@@ -102,7 +130,10 @@ def load(dataset_id: int | None) -> dict[str, NDArray[np.float32]]:
     """By model, (N, K) float32 as a read-only memory map; a row of NaN has no opinion."""
     folder = _folder(dataset_id)
     return {
-        name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in names(dataset_id)
+        name: load_array(
+            folder / f"{name}.npy", remedy=f"hand it in again, or forget it with --forget-pred-probs {name}"
+        )
+        for name in names(dataset_id)
     }
 
 
@@ -113,8 +144,7 @@ def heard_by(audit: Audit) -> dict[str, NDArray[np.float32]]:
 
 
 def _folder(dataset_id: int | None) -> Path:
-    assert dataset_id is not None
-    return settings().dataset_folder(dataset_id) / FOLDER
+    return folders.of_dataset(dataset_id) / FOLDER
 
 
 def _checked(name: str, suffix: str) -> str:
@@ -134,7 +164,7 @@ def _checked(name: str, suffix: str) -> str:
 
 
 def _name_of_columns(prefix: str) -> str:
-    """A prefix is no file's name: what cannot stand in one is left out. No engine's name ends like this."""
+    """A prefix is no file's name: what a file name cannot hold is left out. No engine's name ends like this."""
     kept = re.sub(r"[^\w .()+-]+", "_", prefix).strip(" ._-+()")
     return f"{kept}_columns" if kept else "columns"
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from auditor import engine_bridge, jobs
 from auditor.audits import durations, statements
 from auditor.backbones.features import FeatureSource
-from auditor.catalog import audits, datasets
+from auditor.catalog import audits, datasets, folders
 from auditor.catalog import jobs as catalog_jobs
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, NewAudit, NewEngineRun
@@ -94,26 +94,35 @@ def plan(
     options: Mapping[str, Mapping[str, Any]] | None = None,
     map_method: str = "umap",
     features: FeatureSource | None = None,
+    finetune: bool = False,
 ) -> int:
     """Register an audit and freeze its inputs; nothing runs yet. Returns the audit's id.
 
     ``options``: by engine, config fields that differ from the preset. ``map_method``: ``"umap"`` or ``"pca"``,
     which lays out a map in a blink where UMAP first compiles for half a minute. ``features``: of a backbone or the
-    user's own, on which all engines train in place of the images. Where the audit before this one
-    found ``HEAVY_NOISE``, the plain network is trained in two rounds unless the options say otherwise.
+    user's own, on which all engines train in place of the images. ``finetune``: they train the backbone of
+    ``features`` further instead, on the images and each for itself; engines that need features still get them.
+    Where the audit before this one found ``HEAVY_NOISE``, the plain network is trained in two rounds unless the
+    options say otherwise.
 
     Raises:
         NotFoundError: no such dataset.
         AuditFailedError: an unknown engine, preset, device or config field, labels that cannot be audited,
-            or a disk that has no room for them.
+            nothing to fine-tune, or a disk that has no room for them.
     """
+    finetuned = _finetuned(features) if finetune else None
+    if not 0 <= seed < 2**31:
+        raise AuditFailedError(f"The seed is {seed}; use a whole number from 0 to {2**31 - 1}.")
     on_features = features is not None
     names = list(engines or [each.name for each in engine_bridge.engine_choices(on_features=on_features)])
+    twice = next((each for each in names if names.count(each) > 1), None)
+    if twice is not None:
+        raise AuditFailedError(f"The engine {twice} is named twice; name it once.")
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
         earlier = audits.latest_finished(open_session, dataset.id)
     chosen = _with_rounds(names, options or {}, earlier)
-    configs = engine_bridge.configs(names, preset, chosen, on_features=on_features)
+    configs = engine_bridge.configs(names, preset, chosen, on_features=on_features, finetuned=finetuned)
     resolved = engine_bridge.resolve_device(device)
     labels, trusted = _inputs(dataset)
     audit = NewAudit(
@@ -122,7 +131,9 @@ def plan(
         device=resolved,
         seed=seed,
         engines=names,
-        options={"map": map_method} | ({} if features is None else {"features": features.as_dict()}),
+        options={"map": map_method}
+        | ({} if features is None else {"features": features.as_dict()})
+        | ({"finetune": True} if finetune else {}),
     )
     runs = [NewEngineRun(engine=name, config=configs[name]) for name in names]
     abouts = {name: json.dumps(engine_bridge.about(name), ensure_ascii=False) for name in names}
@@ -130,6 +141,7 @@ def plan(
     with session() as open_session:
         audit_id = audits.create(open_session, audit, runs)
         with _all_or_nothing(settings().audit_folder(audit_id)) as folder:
+            folders.write_manifest(folder, audit.uuid, title=f"audit {audit_id} of {dataset.name}")
             with written_whole(folder / "inputs.npz") as beside, beside.open("wb") as file:
                 np.savez(file, labels=labels, trusted=trusted)
             for name, text in abouts.items():
@@ -137,6 +149,20 @@ def plan(
                     beside.write_text(text)
             open_session.commit()
     return audit_id
+
+
+def _finetuned(features: FeatureSource | None) -> engine_bridge.Pretrained:
+    """What is trained further.
+
+    Raises:
+        AuditFailedError: there is no backbone.
+    """
+    if features is None or features.weights is None:
+        raise AuditFailedError(
+            "Fine-tuning trains a backbone further, and this audit has none; name one whose weights are here "
+            "(`auditor weights list`), or train without it."
+        )
+    return engine_bridge.Pretrained(features.name, features.weights, features.side)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Where the work of people stands: what was found, what is left, and whether going on is worth it.
+"""How far the work of people is: what was found, what is left, and whether going on is worth it.
 
 Reviews and blind verdicts count together, so that every screen, the report and the command line say the same.
 What a decision cannot change is kept between calls: with a million samples the bench asks after every few of them.
@@ -37,7 +37,7 @@ FEW_LEFT = 0.01
 
 @dataclass(frozen=True)
 class ReviewProgress:
-    """Where the review of an audit's suspects stands."""
+    """How far the review of an audit's suspects is."""
 
     decided: int
     found: int
@@ -53,7 +53,7 @@ class ReviewProgress:
 def progress(
     dataset_id: int, audit_id: int, *, queue: pd.DataFrame | None = None, reviewer: str | None = None
 ) -> ReviewProgress:
-    """Where the review stands, how fast it goes and whether going on is worth it.
+    """How far the review is, how fast it goes and whether going on is worth it.
 
     ``queue``: the next undecided suspects where only a part of them is reviewed, as ``scores.page`` gives them;
     None = those of the whole ranking. What is left is about the whole data set either way.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from auditor.audits import arrays, own_models
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
-from auditor.catalog.records import Dataset, now
+from auditor.catalog.records import Audit, Dataset, now
 from auditor.errors import AuditFailedError
 from auditor.review import random_sample
 from auditor.statistics import (
@@ -38,7 +38,11 @@ def settle(audit_id: int) -> Consensus:
         dataset = datasets.by_id(open_session, audit.dataset_id)
         given = datasets.given_labels(open_session, audit.dataset_id)
     found = combine(
-        witnesses(audit_id, dataset), given, len(dataset.class_names), verified=verified_rows(audit_id)
+        witnesses(audit_id, dataset),
+        given,
+        len(dataset.class_names),
+        verified=verified_rows(audit_id),
+        neighbours=_neighbours_in_features(audit),
     )
     with session() as open_session:
         scores.store(open_session, audit_id, _columns(found, given))
@@ -69,6 +73,13 @@ def witnesses(audit_id: int, dataset: Dataset) -> list[Witness]:
     return found
 
 
+def _neighbours_in_features(audit: Audit) -> NDArray[np.integer] | None:
+    """(N, k) each sample's nearest in the features of a backbone; None where the engines trained on images."""
+    if not (arrays.engine_folder(audit.id, arrays.FEATURES) / "neighbours.npy").exists():
+        return None
+    return arrays.array(audit.id, arrays.FEATURES, "neighbours")
+
+
 def verified_rows(audit_id: int) -> Verified:
     """The verified sample as this audit counts it, with the rows that it trained on as trusted."""
     with session() as open_session:
@@ -79,7 +90,7 @@ def verified_rows(audit_id: int) -> Verified:
 
 
 def _columns(found: Consensus, given: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-    # Unlabeled samples stand last; ties keep the order of the source.
+    # Unlabeled samples come last; ties keep the order of the source.
     order = np.argsort(np.where(np.isnan(found.trust_score), 2.0, found.trust_score), kind="stable")
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
@@ -107,6 +118,7 @@ def _summary(found: Consensus) -> dict[str, Any]:
         "num_voters": found.num_voters,
         "weights": {name: float(weight) for name, weight in found.weights.items()},
         "rows_chose_weights": found.learning is not None and bool(found.learning.any()),
+        "weighting": found.weighting,
         "weights_sentence": found.weights_sentence,
         "rank_correlations": _rounded(found.rank_correlations),
         "structured_noise": found.structured_noise,

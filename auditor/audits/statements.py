@@ -1,4 +1,4 @@
-"""What may be said about the flags and the whole data set, with the verdicts as they stand this moment.
+"""What may be said about the flags and the whole data set, with the verdicts as they are at this moment.
 
 The scores are those of the audit's last settling; the verified rows are read afresh, so that a screen can show
 after every verdict what has become certain.
@@ -174,6 +174,7 @@ def suspects(audit: Audit, *, top: int, max_fdr: float | None = None, split: str
         AuditFailedError: ``max_fdr`` is outside (0, 1).
         NotFoundError: no sample is of that split.
     """
+    top = min(top, 2**31 - 1)  # as large as a database takes
     if split is not None:
         _check_split(audit.dataset_id, split)
     if max_fdr is None:

@@ -21,14 +21,12 @@ from auditor import engine_bridge, jobs
 from auditor.audits import arrays as results
 from auditor.audits import embedding, plan, settle
 from auditor.backbones import features
-from auditor.backbones.features import FeatureSource
-from auditor.catalog import audits, datasets
+from auditor.catalog import audits, datasets, folders
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, Epoch, now
 from auditor.errors import AuditFailedError, CatalogBusyError
 from auditor.pictures import cache
 from auditor.progress import Progress, Ticker
-from auditor.settings import settings
 from auditor.statistics import trust_in_given
 
 if TYPE_CHECKING:
@@ -57,21 +55,21 @@ def work(audit_id: int, tell: jobs.Reporter) -> None:
         audits.set_status(open_session, audit_id, "running", started_at=audit.started_at or now(), error=None)
     with _explaining(audit_id):
         found = _features(audit, dataset, tell)
+        if found is not None:
+            _lay_out(audit, found, tell)
+        if audit.options.get("finetune"):
+            source = results.features_of(audit)
+            assert source is not None
+            features.check_weights(source)
         for done, name in enumerate(audit.engines):
             _run_engine(audit, dataset, name, found, partial(_tell, tell, audit, done))
         jobs.patiently(lambda: settle.settle(audit_id))
         jobs.patiently(lambda: _finish(audit_id))
 
 
-def features_of(audit: Audit) -> FeatureSource | None:
-    """The features that the audit's engines train on; None where they train on the images."""
-    stored = audit.options.get("features")
-    return None if stored is None else FeatureSource(**stored)
-
-
 def _features(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> NDArray[np.floating] | None:
     """The audit's features, computed where they are not there yet."""
-    source = features_of(audit)
+    source = results.features_of(audit)
     if source is None:
         return None
     if source.weights is None or features.is_complete(dataset.id, source):
@@ -84,6 +82,20 @@ def _features(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> NDArray[np
         device=audit.device,
         on_rows=lambda done, _: ticker.at(done),
     )
+
+
+def _lay_out(audit: Audit, found: NDArray[np.floating], tell: jobs.Reporter) -> None:
+    """The map and the neighbours of the features' first view, once an audit."""
+    folder = results.engine_folder(audit.id, results.FEATURES)
+    if (folder / "neighbours.npy").exists():
+        return
+    tell(Progress("laying out the map", 0, len(audit.engines), None))
+    points = np.asarray(found[:, 0], dtype=np.float32)
+    arrays = {
+        "map": embedding.map_2d(points, quick=audit.options.get("map") == "pca"),
+        "neighbours": embedding.neighbor_table(points, num_neighbors=results.NEIGHBOURS),
+    }
+    results.store(folder, arrays)
 
 
 def _tell(tell: jobs.Reporter, audit: Audit, done: int, part: float) -> None:
@@ -110,11 +122,13 @@ def _run_engine(
         return
     tell(row.progress)
     jobs.patiently(lambda: _begin(audit_id, name))
-    checkpoint = engine_bridge.FileCheckpoint(settings().audit_folder(audit.id) / f"{name}.checkpoint")
+    checkpoint = engine_bridge.FileCheckpoint(folders.of_audit(audit.id) / f"{name}.checkpoint")
     watch = _EpochWatch(audit.id, name, tell, cache.true_labels(dataset), row.seconds)
     labels, trusted = results.trained_labels(audit.id)
     with session() as open_session:
         given = datasets.given_labels(open_session, audit.dataset_id)
+    if audit.options.get("finetune") and not engine_bridge.needs_features(name):
+        found = None
     result = engine_bridge.train(
         name,
         cache.image_cache(dataset) if found is None else None,
@@ -132,9 +146,10 @@ def _run_engine(
         "pred_probs": result.pred_probs,
         "trust_score": trust_in_given(result.trust_score, result.pred_probs, given, labels),
         "embeddings": result.embeddings,
-        "map": embedding.map_2d(result.embeddings, quick=audit.options.get("map") == "pca"),
     }
-    if name == audit.engines[0]:  # whose neighbours a card shows
+    if found is None:  # of features there is one map for all engines
+        arrays["map"] = embedding.map_2d(result.embeddings, quick=audit.options.get("map") == "pca")
+    if name == audit.engines[0] and results.features_of(audit) is None:  # whose neighbours a card shows
         arrays["neighbours"] = embedding.neighbor_table(result.embeddings, num_neighbors=results.NEIGHBOURS)
     arrays |= {f"signal_{key}": values for key, values in result.signals.items()}
     arrays |= {f"history_{key}": values for key, values in result.signal_history.items()}

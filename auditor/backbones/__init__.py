@@ -2,6 +2,7 @@
 
 __all__ = [
     "features",
+    "own_features",
     "shelf",
     "weights",
 ]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -22,14 +21,14 @@ from numpy.typing import NDArray
 from auditor import backbone_bridge
 from auditor.backbones import weights
 from auditor.backbones.shelf import PREFERRED
-from auditor.catalog import datasets
-from auditor.catalog.db import session
+from auditor.catalog import folders
 from auditor.errors import AuditFailedError, ImportRefusedError, NotFoundError
-from auditor.files import written_whole
+from auditor.files import new_folder_beside, written_whole
 from auditor.processes import usable_cores
-from auditor.settings import settings
 
 FOLDER = "features"
+OWN = "own:"
+"""How the name of a user's own features begins."""
 CHUNK = 128
 """Rows a range."""
 DEFAULT_VIEWS = 4
@@ -98,7 +97,17 @@ def choose(
         found = next((each for each in map(weights.present, PREFERRED) if each is not None), None)
     else:
         found = weights.find(name, file)
+        backbone_bridge.size(found.name, found.path, side=side)  # damaged or of another network: said now
     return None if found is None else of_backbone(found.name, found.path, side=side, views=views)
+
+
+def check_weights(source: FeatureSource) -> None:
+    """Raise NotFoundError where the weights file is gone or has changed since the audit was planned."""
+    path = Path(str(source.weights))
+    if not path.is_file() or backbone_bridge.weights_hash(path) != source.sha256:
+        raise NotFoundError(
+            f"{source.weights} is not the file that was planned for this audit; put it back, or start a new one."
+        )
 
 
 def is_complete(dataset_id: int, source: FeatureSource) -> bool:
@@ -109,7 +118,7 @@ def is_complete(dataset_id: int, source: FeatureSource) -> bool:
 
 def folder(dataset_id: int, source: FeatureSource) -> Path:
     """Where these features lie."""
-    return settings().dataset_folder(dataset_id) / FOLDER / source.key
+    return folders.of_dataset(dataset_id) / FOLDER / source.key
 
 
 def load(dataset_id: int, source: FeatureSource) -> NDArray[np.floating]:
@@ -155,11 +164,7 @@ def embed(
         AuditFailedError: the weights do not fit, or the network cannot take such images.
         NotFoundError: the weights file is gone or has changed since the audit was planned.
     """
-    assert source.weights is not None, "own features are not computed"
-    if backbone_bridge.weights_hash(Path(source.weights)) != source.sha256:
-        raise NotFoundError(
-            f"{source.weights} is not the file that was planned for this audit; start a new one."
-        )
+    check_weights(source)
     num_rows = len(np.load(images, mmap_mode="r", allow_pickle=False))
     place = folder(dataset_id, source)
     done = _done(place)
@@ -183,7 +188,7 @@ def embed(
             place / "features.npy",
             ranges,
             name=source.name,
-            weights=Path(source.weights),
+            weights=Path(str(source.weights)),
             side=source.side,
             views=source.views,
             device=device,
@@ -191,18 +196,6 @@ def embed(
             on_done=mark,
         )
     return load(dataset_id, source)
-
-
-def add_own_of(dataset_name: str, file: Path) -> FeatureSource:
-    """``add_own`` for the dataset of that name.
-
-    Raises:
-        NotFoundError: there is no such dataset.
-        ImportRefusedError: as ``add_own``.
-    """
-    with session() as open_session:
-        dataset = datasets.get(open_session, dataset_name)
-    return add_own(dataset.id, dataset.num_samples, file, name=file.stem)
 
 
 def add_own(dataset_id: int, num_samples: int, features: NDArray[Any] | Path, *, name: str) -> FeatureSource:
@@ -224,9 +217,7 @@ def add_own(dataset_id: int, num_samples: int, features: NDArray[Any] | Path, *,
         raise ImportRefusedError(f"{where} holds {array.dtype}; features are numbers.")
     digest = hashlib.sha256()
     dtype = np.float16 if array.dtype == np.float16 else np.float32
-    staged = settings().dataset_folder(dataset_id) / FOLDER / f".own.{os.getpid()}.writing"
-    staged.mkdir(parents=True, exist_ok=True)
-    try:
+    with new_folder_beside(folders.of_dataset(dataset_id) / FOLDER / "own") as staged:
         kept = np.lib.format.open_memmap(staged / "features.npy", "w+", dtype, array.shape)
         for start in range(0, len(array), 8_192):
             part = np.asarray(array[start : start + 8_192], dtype=dtype)
@@ -240,22 +231,22 @@ def add_own(dataset_id: int, num_samples: int, features: NDArray[Any] | Path, *,
         kept.flush()
         del kept
         sha256 = digest.hexdigest()
-        source = FeatureSource(f"own-{sha256[:12]}", f"own:{name}", None, sha256, None, array.shape[1])
+        source = FeatureSource(f"own-{sha256[:12]}", f"{OWN}{name}", None, sha256, None, array.shape[1])
         np.save(staged / "done.npy", np.ones(-(-num_samples // CHUNK), dtype=bool))
         (staged / "about.json").write_text(json.dumps(source.as_dict(), indent=1), encoding="utf-8")
         if not is_complete(dataset_id, source):
             place = folder(dataset_id, source)
             shutil.rmtree(place, ignore_errors=True)
             staged.replace(place)
-    finally:
-        shutil.rmtree(staged, ignore_errors=True)
     return source
 
 
 def _read_own(path: Path) -> NDArray[Any]:
+    if path.exists() and not path.is_file():
+        raise ImportRefusedError(f"{path} is no regular file; name an .npy array.")
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, OverflowError, MemoryError, RecursionError, SyntaxError) as error:
         raise ImportRefusedError(
             f"{path} cannot be read as an .npy array ({error}); save it with numpy.save."
         ) from error

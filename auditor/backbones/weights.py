@@ -22,6 +22,8 @@ from auditor.settings import settings
 FOLDER = "weights"
 HUB_FILES = ("model.safetensors", "pytorch_model.bin")
 """What timm's networks are called on the hub, the safe form first."""
+HUB = "https://huggingface.co"
+"""Where a person finds a file of the hub in a browser."""
 ABOUT = "about.json"
 
 
@@ -62,7 +64,7 @@ def find(name: str, file: Path | None = None) -> Weights:
         if not file.is_file():
             raise NotFoundError(f"There is no weights file {file}.")
         return Weights(name, file.absolute(), "file")
-    found = _in_home(name) or _in_cache(name)
+    found = _in_home(name) or _in_cache(name, backbone_bridge.source(name))
     if found is None:
         raise NotFoundError(
             f"There are no weights of {name} on this machine; `auditor weights get {name}` downloads them, or name "
@@ -71,8 +73,10 @@ def find(name: str, file: Path | None = None) -> Weights:
     return found
 
 
-def present(name: str) -> Weights | None:
-    """The weights of ``name`` if they lie on this machine."""
+def present(name: str, source: backbone_bridge.Source | None = None) -> Weights | None:
+    """The weights of ``name`` if they lie on this machine. Whoever has its ``source`` loads no library for this."""
+    if source is not None:
+        return _in_home(name) or _in_cache(name, source)
     try:
         return find(name)
     except NotFoundError:
@@ -169,8 +173,7 @@ def _in_home(name: str) -> Weights | None:
     return Weights(name, path, "home") if path.is_file() else None
 
 
-def _in_cache(name: str) -> Weights | None:
-    source = backbone_bridge.source(name)
+def _in_cache(name: str, source: backbone_bridge.Source) -> Weights | None:
     if source.repository is not None:
         from huggingface_hub import try_to_load_from_cache
 
@@ -178,7 +181,8 @@ def _in_cache(name: str) -> Weights | None:
             cached = try_to_load_from_cache(source.repository, file)
             if isinstance(cached, str) and Path(cached).is_file():
                 return Weights(name, Path(cached), "cache")
-    elif source.cached is not None and source.cached.is_file():
+    # Also of timm's: older versions, and torch.hub's own DINOv2, load the same file from its address.
+    if source.cached is not None and source.cached.is_file():
         return Weights(name, source.cached, "cache")
     return None
 
@@ -186,7 +190,7 @@ def _in_cache(name: str) -> Weights | None:
 def _address(name: str) -> str:
     source = backbone_bridge.source(name)
     if source.repository is not None:
-        return f"{HUB_FILES[0]} of {source.repository}"
+        return f"{HUB}/{source.repository}/resolve/main/{HUB_FILES[0]}"
     return source.url or "none published"
 
 

@@ -2,9 +2,12 @@
 
 __all__ = [
     "audits",
+    "backups",
+    "claims",
     "datasets",
     "db",
     "draws",
+    "folders",
     "jobs",
     "leases",
     "records",

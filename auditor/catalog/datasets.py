@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,13 @@ from sqlmodel import Session, select
 
 from auditor.catalog.models import (
     AuditTable,
+    ClaimTable,
     DatasetTable,
     DecisionTable,
     DrawTable,
     EngineRunTable,
     EpochTable,
     JobTable,
-    LeaseTable,
     ReviewTable,
     SampleTable,
     ScoreTable,
@@ -30,6 +31,19 @@ from auditor.errors import NotFoundError
 from auditor.wording import did_you_mean
 
 ROWS_A_STATEMENT = 5_000
+
+
+@dataclass(frozen=True)
+class Owned:
+    """A dataset's number, UUID and source, the UUID of each of its audits, and its jobs."""
+
+    id: int
+    uuid: str
+    source: str
+    audits: dict[int, str]
+    jobs: list[int]
+
+
 NAMES = names_of(Sample)
 COLUMNS = tuple(getattr(SampleTable, name) for name in NAMES)
 
@@ -59,10 +73,13 @@ def get(session: Session, name: str) -> Dataset:
     """
     found = session.exec(select(DatasetTable).where(DatasetTable.name == name)).first()
     if found is None:
-        names = [row.name for row in list_all(session)]
-        hint = did_you_mean(name, names, "`auditor status` lists all datasets.")
-        raise NotFoundError(f"There is no dataset {name!r}; {hint}")
+        raise _unknown(session, name)
     return read(Dataset, found)
+
+
+def _unknown(session: Session, name: str) -> NotFoundError:
+    hint = did_you_mean(name, names(session), "`auditor status` lists all datasets.")
+    return NotFoundError(f"There is no dataset {name!r}; {hint}")
 
 
 def by_id(session: Session, dataset_id: int) -> Dataset:
@@ -80,6 +97,11 @@ def by_id(session: Session, dataset_id: int) -> Dataset:
 def has(session: Session, dataset_id: int) -> bool:
     """Whether a dataset of that number is registered."""
     return session.exec(select(DatasetTable.id).where(DatasetTable.id == dataset_id)).first() is not None
+
+
+def has_uuid(session: Session, uuid: str) -> bool:
+    """Whether a dataset of that UUID is registered."""
+    return session.exec(select(DatasetTable.id).where(DatasetTable.uuid == uuid)).first() is not None
 
 
 def change(session: Session, dataset_id: int, **values: Any) -> None:
@@ -113,12 +135,38 @@ def list_all(session: Session) -> list[Dataset]:
     return [read(Dataset, row) for row in rows]
 
 
+def names(session: Session) -> list[str]:
+    """The name of every dataset, the newest first; nothing else of their rows is read."""
+    return list(session.exec(select(DatasetTable.name).order_by(DatasetTable.id.desc())))
+
+
+def owned(session: Session, name: str) -> Owned:
+    """What belongs to the dataset of that name, read so that damage in other cells does no harm.
+
+    Raises:
+        NotFoundError: there is none; the text names the nearest spelling.
+    """
+    columns: Any = (DatasetTable.id, DatasetTable.uuid, DatasetTable.source)
+    row = session.execute(select(*columns).where(DatasetTable.name == name)).first()
+    if row is None:
+        raise _unknown(session, name)
+    audits = session.execute(select(AuditTable.id, AuditTable.uuid).where(AuditTable.dataset_id == row.id))
+    jobs = session.execute(select(JobTable.id).where(JobTable.dataset_id == row.id))
+    own_jobs = [one.id for one in jobs]
+    return Owned(row.id, row.uuid, row.source, {one.id: one.uuid for one in audits}, own_jobs)
+
+
+def sources(session: Session) -> list[str]:
+    """What each dataset was imported from."""
+    return list(session.exec(select(DatasetTable.source)))
+
+
 def remove(session: Session, dataset_id: int) -> None:
     """Delete a dataset with its audits, jobs, reviews and verdicts."""
     audits = select(AuditTable.id).where(AuditTable.dataset_id == dataset_id)
     for table in (ScoreTable, EpochTable, EngineRunTable):
         session.execute(delete(table).where(table.audit_id.in_(audits)))
-    for owned in (JobTable, AuditTable, DecisionTable, ReviewTable, DrawTable, LeaseTable, SampleTable):
+    for owned in (JobTable, AuditTable, DecisionTable, ReviewTable, ClaimTable, DrawTable, SampleTable):
         session.execute(delete(owned).where(owned.dataset_id == dataset_id))
     session.execute(delete(DatasetTable).where(DatasetTable.id == dataset_id))
 

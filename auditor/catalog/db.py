@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import json
+import os
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from sqlalchemy import Engine, event
@@ -17,6 +20,8 @@ from auditor.settings import settings
 
 WRITE_WAIT_S = 30
 """How long a writer waits for another one before it gives up."""
+LEAST_FREE = 2**18
+"""With less, SQLite fails in ways that do not name the disk."""
 DAMAGED = (
     "the file is damaged; put a backup in its place, or move it away together with its -wal and -shm files, "
     "and the next command starts an empty catalog"
@@ -43,12 +48,26 @@ def session() -> Iterator[Session]:
             except BaseException:
                 open_session.rollback()
                 raise
+    except ValueError as error:
+        if not _is_damaged_value(error):
+            raise
+        raise CatalogError(
+            f"The catalog {settings().catalog_name} holds a damaged value ({' '.join(str(error).split())[:120]}): "
+            "put a backup in its place (`auditor restore`), or remove the dataset that `auditor status` names."
+        ) from error
     except DatabaseError as error:
         # Its other kinds (a broken constraint, wrong SQL) are the caller's; damage comes as the plain one.
         if type(error) not in (OperationalError, DatabaseError):
             raise
         is_busy = "locked" in str(error.orig)
         raise (CatalogBusyError if is_busy else CatalogError)(_explained(error)) from error
+
+
+def _is_damaged_value(error: ValueError) -> bool:
+    """Whether a cell of the catalog does not hold what its column promises."""
+    if isinstance(error, json.JSONDecodeError):
+        return True
+    return "isoformat" in str(error) or "datetime" in str(error)
 
 
 def close_all() -> None:
@@ -59,7 +78,7 @@ def close_all() -> None:
 def _engine(url: str) -> Engine:
     home = settings().home
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        settings().make_home()
     except OSError as error:
         raise AuditorError(
             f"{home} cannot be created ({error.strerror}); set AUDITOR_HOME to a folder that you can write to."
@@ -83,12 +102,20 @@ def _engine_cached(url: str) -> Engine:
             "pip install 'psycopg[binary]' and write postgresql+psycopg://user:password@host/name."
         ) from error
     if sqlite:
+        _create_private(engine.url.database)
         event.listen(engine, "connect", _sqlite_pragmas)
     try:
         schema.prepare(engine)
     except DatabaseError as error:  # of any kind: damage, no right to create or alter a table
         raise AuditorError(_explained(error)) from error
     return engine
+
+
+def _create_private(file: str | None) -> None:
+    """An empty file that only its owner reads; SQLite gives the files beside it the same rights."""
+    if file and file != ":memory:":
+        with suppress(OSError):  # SQLite says better what is wrong
+            os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def _sqlite_pragmas(connection: Any, _record: Any) -> None:
@@ -104,6 +131,7 @@ def _explained(error: DatabaseError) -> str:
     remedies = {
         "locked": "another process is busy writing; try again in a minute",
         "full": "free some space or point AUDITOR_HOME to another disk",
+        "I/O": "free some space, or check the disk and the limit on file sizes",
         "readonly": "make the file writable or point AUDITOR_HOME elsewhere",
         "permission denied": "let this user create tables, or name another in AUDITOR_DATABASE_URL",
         "must be owner": "open it once as the user who owns its tables, so that what is missing can be added",
@@ -111,5 +139,9 @@ def _explained(error: DatabaseError) -> str:
         "malformed": DAMAGED,
         "unable to open": "check the rights on the folder or set AUDITOR_HOME",
     }
+    with suppress(OSError):
+        if shutil.disk_usage(settings().home).free < LEAST_FREE:
+            name, remedy = settings().catalog_name, remedies["full"]
+            return f"The catalog {name} cannot be used: the disk is full ({text}); {remedy}."
     remedy = next((way for word, way in remedies.items() if word in text), "see `auditor doctor`")
     return f"The catalog {settings().catalog_name} cannot be used ({text}): {remedy}."

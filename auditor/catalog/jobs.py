@@ -7,6 +7,7 @@ import os
 import socket
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import delete, update
@@ -138,8 +139,10 @@ def is_recent(moment: datetime) -> bool:
 def this_host() -> str:
     """Where a process number means the same process: this machine, and on it the container."""
     try:
-        # Containers may share the machine's name, or its home folder, but not the numbers of its processes.
-        return f"{socket.gethostname()} {os.readlink('/proc/self/ns/pid')}"
+        # Containers may share the machine's name, or its home folder, but not the numbers of its processes; and
+        # machines may have the same name, but not the same boot.
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{socket.gethostname()} {os.readlink('/proc/self/ns/pid')} {boot}"
     except OSError:  # no Linux
         return socket.gethostname()
 

@@ -1,70 +1,75 @@
-"""Samples that somebody is looking at: for that time nobody else is asked about them."""
+"""Leases: who works in a folder of the home, for processes that may be in other containers or on other hosts.
+
+A process number says nothing there. A lease has a host, a boot and a heartbeat; who finds one whose holder is gone
+takes it over in one transaction, so that only one process cleans up, and never while its holder registers its work.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import timedelta
-from typing import Any
+import os
 
-from sqlalchemy import delete, insert
+import psutil
+from sqlalchemy import delete, update
 from sqlmodel import Session, select
 
+from auditor.catalog.jobs import this_host
 from auditor.catalog.models import LeaseTable
 from auditor.catalog.records import now
-from auditor.catalog.reviews import AT_ONCE
+from auditor.processes import process_lives
 
-LEASE_S = 180.0
-"""Seconds that a lease lasts. A window that is looked at renews its own long before."""
+HEARTBEAT_S = 5.0
+SILENCE_S = 120.0
+"""A holder that cannot be seen from here is gone when it was silent for longer; clocks of hosts differ a little."""
 
 
-def take(session: Session, dataset_id: int, sample_ids: Sequence[int], reviewer: str) -> dict[int, str]:
-    """Lease the samples that are free to the reviewer; returns who holds the others, by sample_id.
-
-    The caller holds ``datasets.lock``: of two who ask at once, the second would find every sample free.
-    """
-    others = holders(session, dataset_id, sample_ids, apart_from=reviewer)
-    free = [one for one in dict.fromkeys(sample_ids) if one not in others]
-    for start in range(0, len(free), AT_ONCE):
-        part = free[start : start + AT_ONCE]
-        session.execute(
-            delete(LeaseTable).where(LeaseTable.dataset_id == dataset_id, LeaseTable.sample_id.in_(part))
+def take(session: Session, name: str, uuid: str) -> None:
+    """Say that this process works in the folder ``name``, on what will have this UUID."""
+    session.add(
+        LeaseTable(
+            name=name,
+            uuid=uuid,
+            pid=os.getpid(),
+            host=this_host(),
+            process_started=psutil.Process().create_time(),
+            heartbeat_at=now(),
         )
-    until = now() + timedelta(seconds=LEASE_S)
-    if free:
-        rows = [
-            {"dataset_id": dataset_id, "sample_id": one, "reviewer": reviewer, "until": until} for one in free
-        ]
-        session.execute(insert(LeaseTable), rows)
-    return others
-
-
-def give_up(session: Session, dataset_id: int, reviewer: str) -> None:
-    """End the reviewer's leases, and all that ran out."""
-    ended = (LeaseTable.reviewer == reviewer) | (LeaseTable.until < now())
-    session.execute(delete(LeaseTable).where(LeaseTable.dataset_id == dataset_id, ended))
-
-
-def holders(
-    session: Session, dataset_id: int, sample_ids: Sequence[int], *, apart_from: str
-) -> dict[int, str]:
-    """Who else looks at these samples at this moment, by sample_id."""
-    found: dict[int, str] = {}
-    for start in range(0, len(sample_ids), AT_ONCE):
-        part = list(sample_ids[start : start + AT_ONCE])
-        statement = select(LeaseTable.sample_id, LeaseTable.reviewer)
-        statement = statement.where(*_of_others(dataset_id, apart_from), LeaseTable.sample_id.in_(part))
-        found |= {int(one): str(name) for one, name in session.execute(statement)}
-    return found
-
-
-def held_by_others(dataset_id: int, reviewer: str) -> Any:
-    """A subquery of the sample_ids that others look at, for a filter."""
-    return select(LeaseTable.sample_id).where(*_of_others(dataset_id, reviewer))
-
-
-def _of_others(dataset_id: int, reviewer: str) -> tuple[Any, ...]:
-    return (
-        LeaseTable.dataset_id == dataset_id,
-        LeaseTable.reviewer != reviewer,
-        LeaseTable.until > now(),
     )
+
+
+def beat(session: Session, name: str) -> bool:
+    """Say that the holder lives; returns whether it still holds the lease. Locks it until the transaction ends."""
+    this = update(LeaseTable).where(LeaseTable.name == name).values(heartbeat_at=now())
+    return bool(session.execute(this, execution_options={"synchronize_session": False}).rowcount)
+
+
+def end(session: Session, name: str) -> None:
+    """The work is done, or was cleaned up."""
+    session.execute(delete(LeaseTable).where(LeaseTable.name == name))
+
+
+def names(session: Session) -> list[str]:
+    """Every lease."""
+    return list(session.exec(select(LeaseTable.name)))
+
+
+def is_gone(session: Session, name: str) -> bool:
+    """Whether the lease has a holder that is gone; cheap and without a lock."""
+    row = session.get(LeaseTable, name, populate_existing=True)
+    return row is not None and not _lives(row)
+
+
+def take_over(session: Session, name: str) -> str | None:
+    """Lock the lease and return the UUID that its holder worked on; None where somebody lives who holds it.
+
+    Whoever ends the lease in this transaction cleans up alone.
+    """
+    unchanged = update(LeaseTable).where(LeaseTable.name == name).values(uuid=LeaseTable.uuid)
+    session.execute(unchanged, execution_options={"synchronize_session": False})
+    row = session.get(LeaseTable, name, populate_existing=True)
+    return None if row is None or _lives(row) else row.uuid
+
+
+def _lives(row: LeaseTable) -> bool:
+    if row.host == this_host():
+        return process_lives(row.pid, row.process_started)
+    return (now() - row.heartbeat_at).total_seconds() <= SILENCE_S

@@ -14,7 +14,7 @@ from sqlalchemy import JSON, BigInteger, Column, DateTime, Index
 from sqlalchemy.types import TypeDecorator
 from sqlmodel import Field, SQLModel
 
-from auditor.catalog.records import now
+from auditor.catalog.records import new_uuid, now
 from auditor.vocabulary import SUSPECT
 
 
@@ -65,11 +65,13 @@ class DatasetTable(SQLModel, table=True):
     """Size of the decoded image cache."""
     class_names: list[str] = Field(sa_column=Column(JSON, nullable=False))
     user_columns: list[str] = Field(default_factory=list, sa_column=Column(JSON, nullable=False))
-    """The user's own columns in their order; values stand in ``SampleTable.extra``."""
+    """The user's own columns in their order; values are in ``SampleTable.extra``."""
     path_column: str | None = None
     label_column: str | None = None
     has_true_labels: bool = False
     """Known truth was supplied; it lies beside the image cache and is never trained on."""
+    uuid: str = Field(default_factory=new_uuid)
+    """What the manifest in its folder repeats (``folders``)."""
     import_report: dict[str, Any] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
 
 
@@ -133,6 +135,8 @@ class AuditTable(SQLModel, table=True):
     error: str | None = None
     summary: dict[str, Any] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
     """Whole-dataset statements of the consensus: noise rate, transition matrix, weights, warnings."""
+    uuid: str = Field(default_factory=new_uuid)
+    """What the manifest in its folder repeats (``folders``)."""
 
 
 class JobTable(SQLModel, table=True):
@@ -162,7 +166,7 @@ class JobTable(SQLModel, table=True):
     stage: str = ""
     done: float = 0.0
     total: float | None = None
-    """``done`` of ``total`` of the stage; None while nobody knows how much there is."""
+    """``done`` of ``total`` of the stage; None while the amount is not known."""
     seconds_left: float | None = None
     """For the stage, as the work estimates it; None while nothing tells."""
     created_at: datetime = Field(default_factory=now, sa_column=_utc())
@@ -172,6 +176,22 @@ class JobTable(SQLModel, table=True):
     error: str | None = None
     """One line with the remedy."""
     result: dict[str, Any] | None = Field(default=None, sa_column=Column(JSON, nullable=True))
+
+
+class LeaseTable(SQLModel, table=True):
+    """Somebody works in a folder of the home; the row is gone when the work is done (``leases``)."""
+
+    __tablename__ = "lease"
+
+    name: str = Field(primary_key=True)
+    """Of the folder below ``home/datasets``."""
+    uuid: str
+    """Of the dataset that it becomes."""
+    pid: int
+    host: str
+    """Where ``pid`` is a process (``jobs.this_host``)."""
+    process_started: float
+    heartbeat_at: datetime = Field(default_factory=now, sa_column=_utc())
 
 
 class EngineRunTable(SQLModel, table=True):
@@ -223,7 +243,7 @@ class ScoreTable(SQLModel, table=True):
     audit_id: int = Field(foreign_key="audit.id", primary_key=True)
     sample_id: int = Field(primary_key=True)
     rank: int
-    """0 = most suspicious. Unlabeled samples stand last."""
+    """0 = most suspicious. Unlabeled samples come last."""
     given_label: int
     """As it was when the audit ran."""
     trust_score: float | None
@@ -282,10 +302,10 @@ class DecisionTable(SQLModel, table=True):
     review_id: int = Field(foreign_key="review.id")
 
 
-class LeaseTable(SQLModel, table=True):
+class ClaimTable(SQLModel, table=True):
     """Who is looking at a sample, and until when nobody else is asked about it."""
 
-    __tablename__ = "lease"
+    __tablename__ = "claim"
 
     dataset_id: int = Field(foreign_key="dataset.id", primary_key=True)
     sample_id: int = Field(primary_key=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,6 +22,11 @@ T = TypeVar("T")
 def now() -> datetime:
     """The current time in UTC."""
     return datetime.now(tz=UTC)
+
+
+def new_uuid() -> str:
+    """A name that nothing else has, on no machine."""
+    return uuid.uuid4().hex
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +53,8 @@ class NewDataset:
     label_column: str | None = None
     has_true_labels: bool = False
     import_report: dict[str, Any] = field(default_factory=dict)
+    uuid: str = field(default_factory=new_uuid)
+    """What the manifest in its folder repeats."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +104,8 @@ class NewAudit:
     error: str | None = None
     summary: dict[str, Any] = field(default_factory=dict)
     """Whole-dataset statements of the consensus: noise rate, transition matrix, weights, warnings."""
+    uuid: str = field(default_factory=new_uuid)
+    """What the manifest in its folder repeats."""
 
 
 @dataclass(frozen=True, kw_only=True)

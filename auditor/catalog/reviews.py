@@ -66,7 +66,7 @@ def standing(session: Session, dataset_id: int, sample_id: int) -> Review | None
 
 
 def decisions(session: Session, dataset_id: int) -> dict[int, Review]:
-    """``standing`` of every sample that has one, by sample_id."""
+    """The latest decision of every sample that has one, by sample_id."""
     counting = outcomes(session, dataset_id)
     found = {sample_id: one for sample_id, one in counting.items() if one.kind != BLIND}
     behind = [sample_id for sample_id, one in counting.items() if one.kind == BLIND]

@@ -105,6 +105,7 @@ def _copy_beside(connection: Connection) -> None:
             closing(sqlite3.connect(file)) as source,
             closing(sqlite3.connect(beside)) as target,
         ):
+            beside.chmod(0o600)
             source.backup(target)
     except (OSError, sqlite3.Error) as error:
         raise AuditorError(

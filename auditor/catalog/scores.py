@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from sqlalchemy import delete, func, insert
 from sqlmodel import Session, select
 
-from auditor.catalog import leases, reviews
+from auditor.catalog import claims, reviews
 from auditor.catalog.models import DecisionTable, ReviewTable, SampleTable, ScoreTable
 from auditor.catalog.records import Audit, Review, Score, read
 from auditor.catalog.reviews import AT_ONCE
 
 ROWS_A_STATEMENT = 20_000
 DECIDED = ("decision", "decided_label", "decided_labels", "reviewer", "decided_at")
-"""Columns of a page that say what stands decided."""
+"""Columns of a page that say what was decided."""
 STRONG_DISAGREEMENT = 0.5
 """Spread of the engines' trust ranks from which they disagree strongly."""
 
@@ -50,7 +50,7 @@ class SuspectFilter:
     max_rank: int | None = None
     """Only the first so many of the ranking, such as the flags of a promise."""
     after_rank: int | None = None
-    """Only what stands behind this rank: the next page, found by index however deep it lies."""
+    """Only what comes after this rank: the next page, found by an index however far down it is."""
     sample_ids: tuple[int, ...] | None = None
     """Only these samples, such as a region of the map (at most some tens of thousands)."""
 
@@ -73,7 +73,7 @@ def store(session: Session, audit_id: int, columns: dict[str, NDArray[Any]]) -> 
 
 
 def page(session: Session, audit: Audit, where: SuspectFilter, *, limit: int = 60) -> pd.DataFrame:
-    """The first suspects, the most suspicious first, with paths and what stands decided.
+    """The first suspects, the most suspicious first, with paths and what was decided.
 
     Columns: those of ``ScoreTable`` and filepath, duplicate_group, decision, decided_label, decided_labels,
     reviewer, decided_at.
@@ -205,7 +205,7 @@ def _filtered(audit: Audit, where: SuspectFilter, columns: list[Any]) -> Any:
         )
         statement = statement.where(DecisionTable.review_id.in_(theirs))
     if where.free_for is not None:
-        taken = leases.held_by_others(audit.dataset_id, where.free_for)
+        taken = claims.held_by_others(audit.dataset_id, where.free_for)
         statement = statement.where(ScoreTable.sample_id.not_in(taken))
     if where.filepath_has is not None:
         statement = statement.where(SampleTable.filepath.icontains(where.filepath_has, autoescape=True))

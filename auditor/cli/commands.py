@@ -6,7 +6,8 @@ the commands, so that ``auditor status`` does not wait for torch.
 
 from __future__ import annotations
 
-import json
+import dataclasses
+import logging
 import shlex
 import signal
 import sys
@@ -26,7 +27,10 @@ from auditor.cli.options import (
     POLICY,
     PRESET,
     REVIEWER,
+    SEED,
     SETTINGS,
+    Commands,
+    echo,
     engines_option,
     port_option,
     refuse_beside,
@@ -39,15 +43,18 @@ if TYPE_CHECKING:
 
 PLANNED = (
     *("engines", "preset", "device", "seed", "settings", "map_method"),
-    *("backbone", "weights", "backbone_size", "views", "own_features"),
+    *("backbone", "weights", "backbone_size", "views", "own_features", "features_column", "finetune"),
 )
 """What is fixed once an audit is planned."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="label-auditor")
-def cli() -> None:
+@click.option("-v", "--verbose", is_flag=True, help="Also show what libraries log, and where an error began.")
+def cli(verbose: bool) -> None:
     """Find the wrong labels in an image set, decide on them fast, and get a clean CSV."""
+    if verbose:
+        logging.basicConfig(level=logging.DEBUG, format="%(asctime)s %(name)s %(levelname)s %(message)s")
 
 
 @cli.command("import")
@@ -60,12 +67,17 @@ def cli() -> None:
 @click.option("--label-column", help="Column with given labels; default: found by its name.")
 @click.option("--true-label-column", help="Column with known truth, for benchmarks only; never trained on.")
 @click.option("--root", type=click.Path(path_type=Path), help="Folder that paths are relative to.")
+@click.option(
+    "--class-names",
+    type=click.Path(path_type=Path),
+    help="File with one class name a line, class 0 first, for labels that are numbers.",
+)
 @click.option("--skip-bad", is_flag=True, help="Skip unreadable files instead of refusing the import.")
-@click.option("--workers", type=click.IntRange(1), help="Processes; default: one a core.")
+@click.option("--workers", type=click.IntRange(1, 1_000), help="Processes; default: one a core.")
 @AS_JSON
 def import_command(source: str, name: str, as_json: bool, **options: Any) -> None:
-    """Import SOURCE: a folder with one sub-folder per class, a CSV or TSV, Parquet, a zip of any of these,
-    fiftyone:NAME or torchvision:NAME."""
+    """Import SOURCE: a folder with one sub-folder per class, a CSV or TSV, Parquet, a zip of any of these, a
+    file of annotations (metadata.jsonl, COCO, Label Studio, CVAT, val.txt), fiftyone:NAME or torchvision:NAME."""
     from auditor.cli import output
     from auditor.importing import imports
 
@@ -86,7 +98,7 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
 @DEVICE
 @click.option(
     "--seed",
-    type=int,
+    type=SEED,
     default=0,
     show_default=True,
     help="Seed of all random choices; the same seed gives the same training.",
@@ -109,16 +121,28 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
 @click.option("--weights", type=click.Path(path_type=Path), help="File with the weights of --backbone.")
 @click.option(
     "--backbone-size",
-    type=click.IntRange(8),
+    type=click.IntRange(8, 4_096),
     metavar="PX",
     help="Side in pixels of the images that --backbone gets.",
 )
 @click.option("--views", type=click.IntRange(1, 6), help="Views of each image; default: 4.")
 @click.option(
+    "--finetune",
+    is_flag=True,
+    help="Train the backbone too, with every engine, on the images; takes far longer.",
+)
+@click.option(
     "--features",
     "own_features",
-    type=click.Path(path_type=Path),
-    help="Your own features in place of a backbone: an .npy of (N, D) or (N, V, D) in the dataset's order.",
+    metavar="FILE|column:NAME|fiftyone:FIELD",
+    help="Your own features in place of a backbone: an .npy of (N, D) or (N, V, D) in the dataset's order; a .csv, "
+    ".tsv or .parquet with sample_id or filepath; columns of NAME itself; or a field of the FiftyOne dataset that "
+    "was imported (fiftyone:OTHER/FIELD: of another).",
+)
+@click.option(
+    "--features-column",
+    metavar="COLUMN",
+    help="Of a table of --features: the column with lists, or what the names of several columns begin with.",
 )
 @click.option(
     "--pred-probs",
@@ -147,7 +171,9 @@ def audit(
     weights: Path | None,
     backbone_size: int | None,
     views: int | None,
-    own_features: Path | None,
+    finetune: bool,
+    own_features: str | None,
+    features_column: str | None,
     pred_probs: str | None,
     forget_pred_probs: str | None,
     resume: bool,
@@ -163,19 +189,16 @@ def audit(
         if pred_probs is not None or resume or detach:
             raise click.UsageError("--forget-pred-probs trains nothing; use it alone.")
         own_models.forget(name, forget_pred_probs)
-        click.echo(f"{name}: audits no longer use {forget_pred_probs}.")
+        echo(f"{name}: audits no longer use {forget_pred_probs}.")
         return
     if resume:
         refuse_beside("--resume", PLANNED, "an audit goes on as planned; leave --resume out to plan another")
-    if pred_probs is not None:
-        added = own_models.add(name, pred_probs)
-        taken = f"{added.num_rows:,} of {added.num_samples:,} samples"
-        click.echo(f"{added.name}: predictions for {taken} are one more witness.", err=True)
+    witness = None if pred_probs is None else own_models.read(name, pred_probs)
     if resume:
         audit_id = plan.newest_unfinished(name)
     else:
         options = engine_bridge.options_of(settings)
-        found = _features(name, backbone, weights, backbone_size, views, own_features)
+        found = _features(name, backbone, weights, backbone_size, views, own_features, features_column)
         audit_id = plan.plan(
             name,
             engines,
@@ -185,12 +208,17 @@ def audit(
             options=options,
             map_method=map_method,
             features=found,
+            finetune=finetune,
         )
-        _say_features(found, backbone)
+        _say_features(found, backbone, finetune=finetune)
+    if witness is not None:  # now that nothing else refuses the command
+        added = own_models.keep(witness)
+        taken = f"{added.num_rows:,} of {added.num_samples:,} samples"
+        echo(f"{added.name}: predictions for {taken} are one more witness.", err=True)
     plan.start(audit_id)
     if detach:
         shown = f"`auditor status {shlex.quote(name)}` shows its progress"
-        click.echo(f"Audit {audit_id} runs in the background; {shown}.")
+        echo(f"Audit {audit_id} runs in the background; {shown}.")
         return
     output.follow_audit(audit_id)
     output.audit_summary(audit_id, as_json=as_json)
@@ -202,29 +230,35 @@ def _features(
     weights: Path | None,
     side: int | None,
     views: int | None,
-    own: Path | None,
+    own: str | None,
+    column: str | None,
 ) -> FeatureSource | None:
     """What the options of ``audit`` say about features."""
+    from auditor import api
     from auditor.backbones import features
 
+    if column is not None and own is None:
+        raise click.UsageError("--features-column is of a table; name it with --features.")
     if own is not None:
         if backbone is not None or weights is not None or side is not None or views is not None:
             raise click.UsageError("--features takes the place of a backbone; use one of them.")
-        return features.add_own_of(name, own)
+        return api.own_features(name, own, column=column)
     return features.choose(backbone, weights, side=side, views=views or features.DEFAULT_VIEWS)
 
 
-def _say_features(source: FeatureSource | None, backbone: str | None) -> None:
+def _say_features(source: FeatureSource | None, backbone: str | None, *, finetune: bool) -> None:
     """On standard error: which features the planned audit uses, or what it would gain by some."""
     from auditor.backbones import features
 
     if source is None and backbone is None:
-        click.echo(features.WITHOUT, err=True)
+        echo(features.WITHOUT, err=True)
+    elif source is not None and finetune:
+        echo(f"Every engine trains {source.name} further, at {source.side} px.", err=True)
     elif source is not None and source.weights is not None:
-        click.echo(f"Features of {source.name} at {source.side} px, {source.views} views an image.", err=True)
+        echo(f"Features of {source.name} at {source.side} px, {source.views} views an image.", err=True)
 
 
-@cli.group()
+@cli.group(cls=Commands)
 def weights() -> None:
     """Weights of pretrained backbones: list them, or download one."""
 
@@ -253,7 +287,7 @@ def get_weights(name: str, yes: bool, as_json: bool) -> None:
 
     def agreed(offer: files.Offer) -> bool:
         size = "size unknown" if offer.size is None else f"{offer.size / 1e6:,.0f} MB"
-        click.echo(f"{offer.source}: {size}, licence {offer.licence}.", err=True)
+        echo(f"{offer.source}: {size}, licence {offer.licence}.", err=True)
         return yes or click.confirm("Download it?", err=True)
 
     found = files.get(name, on_offer=agreed)
@@ -303,7 +337,7 @@ def suspects(
 @cli.command()
 @click.argument("name")
 @click.option("--draw", type=click.IntRange(1), metavar="N", help="Draw N samples at random and write --out.")
-@click.option("--seed", type=int, default=0, show_default=True, help="The same seed draws the same samples.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="The same seed draws the same samples.")
 @click.option("--out", type=click.Path(path_type=Path), help="CSV to fill in: a class, exclude, or empty.")
 @click.option("--draw-id", type=click.IntRange(1), metavar="N", help="Write the file of draw N again.")
 @click.option("--apply", "apply_path", type=click.Path(path_type=Path), help="The filled CSV.")
@@ -339,41 +373,53 @@ def verify(
     if draw_id is not None:
         refuse_beside("--draw-id", ("seed",), "that draw exists already; leave it out")
         drawn, judged = random_sample.write_again(name, draw_id, out, force=force)
-        click.echo(
+        echo(
             f"{out}: the {drawn.size} samples of draw {draw_id} again, {judged} of them judged; an empty "
             "verdict_label leaves a verdict unchanged."
         )
         return
     drawn = random_sample.draw_csv(name, int(draw or 0), out, seed=seed, force=force)
-    click.echo(
-        f"{drawn.size} samples drawn with seed {seed}: fill in verdict_label in {out}, then --apply it."
-    )
+    echo(f"{drawn.size} samples drawn with seed {seed}: fill in verdict_label in {out}, then --apply it.")
 
 
 @cli.command()
 @click.argument("name")
 @click.option("--apply", "apply_path", type=click.Path(path_type=Path), required=True, help="Decisions.")
 @REVIEWER
-def review(name: str, apply_path: Path, reviewer: str | None) -> None:
+@AS_JSON
+def review(name: str, apply_path: Path, reviewer: str | None, as_json: bool) -> None:
     """Read decisions on NAME from a file with the columns of an export."""
+    from auditor.cli import output
     from auditor.review import decision_files
 
     counts = decision_files.apply_file(name, apply_path, reviewer=reviewer_or_login(reviewer))
     done = ", ".join(f"{count} {decision}" for decision, count in counts.items() if count)
-    click.echo(f"{apply_path}: {done or 'no decisions in it'}.")
+    output.done(f"{apply_path}: {done or 'no decisions in it'}.", {"decisions": counts}, as_json=as_json)
 
 
 @cli.command()
 @click.argument("name")
 @click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help=".csv, .tsv, .parquet or a folder."
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    help=".csv, .tsv, .parquet, a folder, or the kind of the file of annotations that was imported.",
 )
+@click.option("--links", is_flag=True, help="A folder: hard links to the images in place of copies.")
 @POLICY
 @MAX_FDR
 @AUDIT_ID
 @FORCE
+@AS_JSON
 def export(
-    name: str, out: Path, policy: str, max_fdr: float | None, audit_id: int | None, force: bool
+    name: str,
+    out: Path,
+    links: bool,
+    policy: str,
+    max_fdr: float | None,
+    audit_id: int | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Write the cleaned labels of NAME.
 
@@ -384,10 +430,18 @@ def export(
 
     if not out.suffix:
         refuse_beside("a folder", ("force",), "name a new folder")
+    else:
+        refuse_beside("a file", ("links",), "links are for a folder; leave it out")
     with writing(out), output.step_progress() as progress:
-        write = partial(exporting.export, force=force) if out.suffix else exporting.export_tree
+        write = (
+            partial(exporting.export, force=force)
+            if out.suffix
+            else partial(exporting.export_tree, links=links)
+        )
         summary = write(name, out, policy=policy, max_fdr=max_fdr, audit_id=audit_id, progress=progress)
-    click.echo(f"{out}: {summary.sentence}")
+    output.done(
+        f"{out}: {summary.sentence}", {"out": str(out), **dataclasses.asdict(summary)}, as_json=as_json
+    )
 
 
 @cli.command()
@@ -401,7 +455,11 @@ def export(
     help="Share of labels to make wrong.",
 )
 @click.option(
-    "--seeds", type=click.IntRange(1), default=1, show_default=True, help="How many trials of each kind."
+    "--seeds",
+    type=click.IntRange(1, 1_000),
+    default=1,
+    show_default=True,
+    help="How many trials of each kind.",
 )
 @PRESET
 @DEVICE
@@ -440,7 +498,7 @@ def simulate(
 @click.argument("name")
 @click.option(
     "--seeds",
-    type=click.IntRange(1),
+    type=click.IntRange(1, 1_000),
     default=3,
     show_default=True,
     help="How many networks are trained on each side.",
@@ -469,7 +527,7 @@ def compare(name: str, seeds: int, settings: tuple[str, ...], as_json: bool, **o
             name,
             seeds=tuple(range(seeds)),
             options=fields.get("cross_entropy"),
-            on_ready=lambda text: click.echo(text, err=True),
+            on_ready=lambda text: echo(text, err=True),
             on_progress=progress,
             **options,
         )
@@ -481,13 +539,15 @@ def compare(name: str, seeds: int, settings: tuple[str, ...], as_json: bool, **o
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="An .html file.")
 @AUDIT_ID
 @FORCE
-def report(name: str, out: Path, audit_id: int | None, force: bool) -> None:
+@AS_JSON
+def report(name: str, out: Path, audit_id: int | None, force: bool, as_json: bool) -> None:
     """Write one self-contained HTML page on NAME for people who did not run the audit."""
+    from auditor.cli import output
     from auditor.outputs import report as reports
 
     with writing(out):
         reports.write_report(name, out, audit_id=audit_id, force=force)
-    click.echo(f"{out}: written.")
+    output.done(f"{out}: written.", {"out": str(out)}, as_json=as_json)
 
 
 @cli.command()
@@ -511,25 +571,63 @@ def fiftyone(name: str, action: str, reviewer: str | None, **options: Any) -> No
 @cli.command()
 @click.argument("name")
 @click.argument("folder", type=click.Path(path_type=Path))
-def move(name: str, folder: Path) -> None:
+@AS_JSON
+def move(name: str, folder: Path, as_json: bool) -> None:
     """Tell the auditor that the images of NAME are now in FOLDER (their content is checked); decisions stay."""
+    from auditor.cli import output
     from auditor.pictures import cache
 
     cache.move_root(name, folder)
-    click.echo(f"{name} now reads from {folder.resolve()}.")
+    root = str(folder.resolve())
+    output.done(f"{name} now reads from {root}.", {"dataset": name, "root": root}, as_json=as_json)
 
 
 @cli.command()
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def remove(name: str, yes: bool) -> None:
+@AS_JSON
+def remove(name: str, yes: bool, as_json: bool) -> None:
     """Remove dataset NAME with its audits and reviews. The source is not changed."""
     from auditor import api
+    from auditor.cli import output
 
     if not yes:
-        click.confirm(f"Remove {name} with all of its audits and decisions?", abort=True)
+        click.confirm(f"Remove {name} with all of its audits and decisions?", abort=True, err=as_json)
     api.remove(name)
-    click.echo(f"{name} is removed; its source was not changed.")
+    output.done(f"{name} is removed; its source was not changed.", {"removed": name}, as_json=as_json)
+
+
+@cli.command()
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option("--catalog-only", is_flag=True, help="Leave out image caches and the arrays of audits.")
+@FORCE
+@AS_JSON
+def backup(out: Path, catalog_only: bool, force: bool, as_json: bool) -> None:
+    """Write everything that the auditor keeps to OUT, one .tar; the app may stay open."""
+    from auditor.catalog import backups
+    from auditor.cli import output
+
+    with writing(out):
+        done = backups.backup(out, with_files=not catalog_only, force=force)
+    text = f"{out}: {done.num_datasets} datasets, {done.num_audits} audits, {done.num_bytes / 1e6:,.1f} MB."
+    output.done(text, {"out": str(out), **dataclasses.asdict(done)}, as_json=as_json)
+    for folder in done.left_out:
+        echo(f"Left out: {folder} (see `auditor doctor`).", err=True)
+
+
+@cli.command()
+@click.argument("source", type=click.Path(path_type=Path))
+@AS_JSON
+def restore(source: Path, as_json: bool) -> None:
+    """Bring the backup SOURCE back into an empty AUDITOR_HOME (and an empty database)."""
+    from auditor.catalog import backups
+    from auditor.cli import output
+
+    done = backups.restore(source)
+    text = f"{done.num_datasets} datasets and {done.num_audits} audits are back."
+    output.done(text, dataclasses.asdict(done), as_json=as_json)
+    for text in done.left_out:
+        echo(text, err=True)
 
 
 @cli.command()
@@ -568,11 +666,12 @@ def app(port: int, address: str) -> None:
 def doctor(as_json: bool) -> None:
     """Say what this machine has and what is missing: Python, torch, GPU, browser, MongoDB, home, disk."""
     from auditor.cli import doctor as diagnosis
+    from auditor.cli import output
 
     checks = diagnosis.checks()
     if as_json:
-        click.echo(json.dumps([check.__dict__ for check in checks], indent=2))
+        output.print_json([dataclasses.asdict(check) for check in checks])
     else:
         for check in checks:
-            click.echo(f"{check.mark} {check.name:<12} {check.text}")
+            echo(f"{check.mark} {check.name:<12} {check.text}")
     sys.exit(1 if any(check.is_fatal for check in checks) else 0)

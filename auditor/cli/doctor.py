@@ -18,6 +18,7 @@ from auditor.processes import usable_cores
 from auditor.settings import settings
 
 MIN_FREE_GB = 2.0
+MOST_LISTED = 10
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ def checks() -> list[Check]:
         _home,
         _disk,
         _catalog,
+        _folders,
         _browser,
         _mongodb,
     ]
@@ -115,7 +117,7 @@ def _home() -> Check:
     home = settings().home
     probe = home / f".probe-{uuid.uuid4().hex}"
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        settings().make_home()
         probe.write_bytes(b"")
         probe.unlink()
     except OSError as error:
@@ -144,6 +146,23 @@ def _catalog() -> Check:
     except AuditorError as error:
         return Check("catalog", "broken", str(error))
     return Check("catalog", "ok", f"{settings().catalog_name}, {count} datasets")
+
+
+def _folders() -> Check:
+    from auditor.catalog import folders
+    from auditor.catalog.db import session
+    from auditor.errors import AuditorError
+
+    try:
+        with session() as open_session:
+            found = folders.strays(open_session)
+    except (AuditorError, OSError):
+        return Check("folders", "missing", "unknown, because the catalog cannot be read")
+    if not found:
+        return Check("folders", "ok", "every dataset and audit has its own")
+    listed = "; ".join(f"{stray.folder} {stray.text}" for stray in found[:MOST_LISTED])
+    more = f"; and {len(found) - MOST_LISTED} more" if len(found) > MOST_LISTED else ""
+    return Check("folders", "missing", listed + more)
 
 
 def _browser() -> Check:

@@ -11,6 +11,26 @@ import click
 from click.core import ParameterSource
 
 from auditor.errors import AuditorError, cannot_write
+from auditor.wording import visible
+
+LONGEST_LINE = 500
+"""Letters of a command's first sentence that its group lists."""
+
+
+class Commands(click.Group):
+    """A group whose list of commands shows each one's whole first sentence, wrapped."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands."""
+        shown = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [
+            (name, command.get_short_help_str(LONGEST_LINE))
+            for name, command in shown
+            if command is not None and not command.hidden
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
 
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print machine-readable output.")
 FORCE = click.option("--force", is_flag=True, help="Overwrite an existing file.")
@@ -39,13 +59,21 @@ MAX_FDR = click.option(
     metavar="Q",
     help="Promise that on average at most the share Q is wrong; needs verified samples.",
 )
+LARGEST = 2**31 - 1
+"""What a number in the catalog holds on every database."""
+SEED = click.IntRange(0, LARGEST)
 AUDIT_ID = click.option(
     "--audit",
     "audit_id",
-    type=int,
+    type=click.IntRange(1, LARGEST),
     metavar="ID",
     help="Number of the audit; default: the newest finished one.",
 )
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print a line on standard output or standard error; names of a user's files move no cursor there."""
+    click.echo(visible(text), err=err)
 
 
 def port_option(default: int, about: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
@@ -59,7 +87,11 @@ def engines_option(default: str) -> Callable[[click.decorators.FC], click.decora
     """``--engines a,b`` as a list of names, None where it is left out."""
 
     def parsed(context: click.Context, parameter: click.Parameter, text: str | None) -> list[str] | None:  # noqa: ARG001
-        return [one.strip() for one in text.split(",")] if text else None
+        found = [one.strip() for one in text.split(",")] if text else None
+        twice = next((one for one in found or [] if (found or []).count(one) > 1), None)
+        if twice is not None:
+            raise click.BadParameter(f"{twice} is named twice; an engine is trained once.")
+        return found
 
     return click.option("--engines", callback=parsed, help=f"Comma-separated; default: {default}.")
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import click
 import numpy as np
 import pandas as pd
 from rich.console import Console
@@ -23,7 +22,8 @@ from auditor.backbones.weights import Weights
 from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset
-from auditor.errors import AuditFailedError
+from auditor.cli.options import echo
+from auditor.errors import AuditFailedError, AuditorError, CatalogBusyError
 from auditor.experiments.before_after import BeforeAfter
 from auditor.experiments.simulation import Round, Tournament
 from auditor.outputs.report import conflict_sentence
@@ -38,7 +38,15 @@ MOST_PROBLEMS = 20
 def print_json(value: Any) -> None:
     """Print as JSON; NaN, which JSON does not know, becomes null."""
     known = json.loads(json.dumps(value, default=_plain), parse_constant=lambda _: None)
-    click.echo(json.dumps(known, indent=2, ensure_ascii=False))
+    echo(json.dumps(known, indent=2, ensure_ascii=False))
+
+
+def done(text: str, facts: Mapping[str, Any], *, as_json: bool) -> None:
+    """What a command did: its line, or its facts for a program."""
+    if as_json:
+        print_json(facts)
+    else:
+        echo(text)
 
 
 @contextmanager
@@ -68,24 +76,24 @@ def import_report(report: Any, *, as_json: bool) -> None:
         return
     unlabeled = f", {report.num_unlabeled:,} unlabeled" if report.num_unlabeled else ""
     images, classes = plural(report.num_samples, "image"), plural(report.num_classes, "class")
-    click.echo(f"{report.name}: {images} in {classes}{unlabeled}, {report.seconds:.1f} s.")
+    echo(f"{report.name}: {images} in {classes}{unlabeled}, {report.seconds:.1f} s.")
     for note in report.notes:
-        click.echo(note)
+        echo(note)
     if report.skipped:
-        click.echo("Skipped:", err=True)
+        echo("Skipped:", err=True)
         problems(report.skipped, report.num_skipped)
     if report.num_conflicts:
         with session() as open_session:
-            click.echo(conflict_sentence(datasets.conflicts(open_session, report.dataset_id)))
-    click.echo(f"Next: auditor audit {shlex.quote(report.name)}")
+            echo(conflict_sentence(datasets.conflicts(open_session, report.dataset_id)))
+    echo(f"Next: auditor audit {shlex.quote(report.name)}")
 
 
 def problems(found: Sequence[Any], count: int) -> None:
     """The first rows that cannot be imported, one line each."""
     for problem in found[:MOST_PROBLEMS]:
-        click.echo(f"  {problem}", err=True)
+        echo(f"  {problem}", err=True)
     if count > MOST_PROBLEMS:
-        click.echo(f"  ... and {count - MOST_PROBLEMS:,} more", err=True)
+        echo(f"  ... and {count - MOST_PROBLEMS:,} more", err=True)
 
 
 def weights_table(rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
@@ -95,8 +103,8 @@ def weights_table(rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
         return
     for row in rows:
         where = f"{row['path']} ({row['place']})" if row["path"] else "not on this machine"
-        click.echo(f"{row['name']}\n    {row['good_for']}\n    {where}")
-    click.echo("`auditor weights get NAME` downloads one; other networks of timm or torchvision work too.")
+        echo(f"{row['name']}\n    {row['good_for']}\n    {where}")
+    echo("`auditor weights get NAME` downloads one; other networks of timm or torchvision work too.")
 
 
 def weights_kept(found: Weights, *, as_json: bool) -> None:
@@ -104,7 +112,7 @@ def weights_kept(found: Weights, *, as_json: bool) -> None:
     if as_json:
         print_json({"name": found.name, "path": str(found.path), "place": found.place})
         return
-    click.echo(f"{found.name}: {found.path}")
+    echo(f"{found.name}: {found.path}")
 
 
 def follow_audit(audit_id: int) -> None:
@@ -136,7 +144,7 @@ def follow_audit(audit_id: int) -> None:
             last = plan.follow(audit_id, show)
         except KeyboardInterrupt:
             plan.cancel(audit_id)
-            click.echo("\nStopping after the current epoch ...", err=True)
+            echo("\nStopping after the current epoch ...", err=True)
             plan.follow(audit_id, show)
             command = f"auditor audit {shlex.quote(_name_of(audit_id))} --resume"
             raise AuditFailedError(f"Audit {audit_id} was cancelled; `{command}` continues it.") from None
@@ -162,41 +170,44 @@ def audit_summary(audit_id: int, *, as_json: bool) -> None:
         print_json({"audit_id": audit_id, "dataset": dataset.name, "engines": engines, **audit.summary})
         return
     for run in runs:
-        click.echo(f"  {run.engine:<14} {run.seconds:7.1f} s")
-    click.echo(audit.summary["noise_rate"]["sentence"])
+        echo(f"  {run.engine:<14} {run.seconds:7.1f} s")
+    echo(audit.summary["noise_rate"]["sentence"])
     if audit.summary["structured_noise"]:
-        click.echo(audit.summary["structured_noise_sentence"])
-    click.echo(f"{audit.summary['num_label_issues']:,} labels are above the suggested cut.")
+        echo(audit.summary["structured_noise_sentence"])
+    echo(f"{audit.summary['num_label_issues']:,} labels are above the suggested cut.")
     quoted = shlex.quote(dataset.name)
-    click.echo(f"Next: auditor verify {quoted} --draw 200 --out sample.csv, or auditor app")
+    echo(f"Next: auditor verify {quoted} --draw 200 --out sample.csv, or auditor app")
 
 
 def status(name: str | None, *, as_json: bool) -> None:
     """All datasets in one line each, or one dataset in full."""
     with session() as open_session:
-        rows = [datasets.get(open_session, name)] if name else datasets.list_all(open_session)
-        found = [_dataset_status(open_session, row) for row in rows]
+        if name:
+            datasets.get(open_session, name)  # or the nearest name
+        names = [name] if name else datasets.names(open_session)
+    found = [_status_or_damage(one) for one in names]
     if as_json:
         print_json(found[0] if name else found)
         return
     if not found:
-        click.echo(
-            "No datasets yet; `auditor demo` shows one, `auditor import SOURCE --name NAME` adds yours."
-        )
+        echo("No datasets yet; `auditor demo` shows one, `auditor import SOURCE --name NAME` adds yours.")
     for one in found:
+        if "damage" in one:
+            echo(f"{one['name']}: {one['damage']}")
+            continue
         images, classes = plural(one["num_samples"], "image"), plural(one["num_classes"], "class")
-        click.echo(f"{one['name']}: {images}, {classes}")
+        echo(f"{one['name']}: {images}, {classes}")
         for audit in one["audits"]:
-            click.echo(f"  audit {audit['id']} ({audit['preset']}) {audit['state']}{_how_far(audit)}")
+            echo(f"  audit {audit['id']} ({audit['preset']}) {audit['state']}{_how_far(audit)}")
         decided = ", ".join(f"{count:,} {decision}" for decision, count in one["decisions"].items())
         found_wrong = f"; {plural(one['found'], 'wrong label')} found" if decided else ""
-        click.echo(f"  decisions: {decided or 'none yet'}{found_wrong}")
+        echo(f"  decisions: {decided or 'none yet'}{found_wrong}")
         if one["drawn"]:
-            click.echo(f"  verified: {one['judged']:,} of {one['drawn']:,} drawn at random")
+            echo(f"  verified: {one['judged']:,} of {one['drawn']:,} drawn at random")
         if one["own_predictions"]:
-            click.echo(f"  own predictions: {', '.join(one['own_predictions'])}")
+            echo(f"  own predictions: {', '.join(one['own_predictions'])}")
         for sentence in one["sentences"]:
-            click.echo(f"  {sentence}")
+            echo(f"  {sentence}")
 
 
 def suspects(
@@ -231,32 +242,32 @@ def suspects(
             }
         )
         return
-    click.echo(listed.statement)
+    echo(listed.statement)
     for row in rows:
-        click.echo(
+        echo(
             f"{row['rank'] + 1:>6}  {row['filepath']}  {row['given_label']} -> {row['suggested_label']}"
             f"  trust {row['trust_score']:.3f}  {row['decision'] or ''}"
         )
-        click.echo(f"        {row['reason']}")
+        echo(f"        {row['reason']}")
     if len(rows) < listed.total:
-        click.echo(f"The first {len(rows):,} of {listed.total:,}; --top {listed.total} lists all.")
+        echo(f"The first {len(rows):,} of {listed.total:,}; --top {listed.total} lists all.")
 
 
 def verdicts_applied(name: str, counts: dict[str, int]) -> None:
     """What the verdicts say immediately: the noise rate and what can be promised."""
-    click.echo(", ".join(f"{count} {word}" for word, count in counts.items()) + ".")
+    echo(", ".join(f"{count} {word}" for word, count in counts.items()) + ".")
     with session() as open_session:
         dataset = datasets.get(open_session, name)
         audit = audits.latest_finished(open_session, dataset.id)
     if audit is None:
-        click.echo(f"Next: auditor audit {shlex.quote(name)}")
+        echo(f"Next: auditor audit {shlex.quote(name)}")
         return
     settle.settle(audit.id)
     standing = statements.load(audit.id)
-    click.echo(statements.noise_rate(standing).sentence)
+    echo(statements.noise_rate(standing).sentence)
     for q, promise in statements.promises(standing).items():
-        click.echo(f"  at {percent(q)}: {promise.sentence}")
-    click.echo(statements.what_more_buys(standing, random_sample.next_size(dataset.id)).sentence)
+        echo(f"  at {percent(q)}: {promise.sentence}")
+    echo(statements.what_more_buys(standing, random_sample.next_size(dataset.id)).sentence)
 
 
 def tournament(result: Tournament, *, as_json: bool) -> None:
@@ -267,17 +278,17 @@ def tournament(result: Tournament, *, as_json: bool) -> None:
         return
     for one in result.rounds:
         budgets = "".join(f"{f'top {winner.budget:.0%}':>9}" for winner in one.winners)
-        click.echo(f"Planted by {one.kind}: share found in the least trusted labels")
-        click.echo(f"  {'':<14}{budgets}{'AUROC':>9}{'avg precision':>15}{'seconds':>10}")
+        echo(f"Planted by {one.kind}: share found in the least trusted labels")
+        echo(f"  {'':<14}{budgets}{'AUROC':>9}{'avg precision':>15}{'seconds':>10}")
         for row in one.table.to_dict("records"):
             found = "".join(
                 f"{row[f'found_at_{round(100 * winner.budget)}']:>9.1%}" for winner in one.winners
             )
             rest = f"{row['auroc']:>9.3f}{row['average_precision']:>15.3f}{row['seconds']:>10.1f}"
-            click.echo(f"  {row['engine']:<14}{found}{rest}")
-        click.echo(f"  {'(possible)':<14}" + "".join(f"{winner.at_most:>9.1%}" for winner in one.winners))
-        click.echo(one.sentence)
-    click.echo(result.warning)
+            echo(f"  {row['engine']:<14}{found}{rest}")
+        echo(f"  {'(possible)':<14}" + "".join(f"{winner.at_most:>9.1%}" for winner in one.winners))
+        echo(one.sentence)
+    echo(result.warning)
 
 
 def before_after(result: BeforeAfter, *, as_json: bool) -> None:
@@ -286,13 +297,13 @@ def before_after(result: BeforeAfter, *, as_json: bool) -> None:
         print_json({"statement": result.sentence, **dataclasses.asdict(result)})
         return
     for seed, before, after in result.by_seed:
-        click.echo(f"  seed {seed}: accuracy {before:.3f} with given labels, {after:.3f} with cleaned labels")
+        echo(f"  seed {seed}: accuracy {before:.3f} with given labels, {after:.3f} with cleaned labels")
     differs = "differs" if result.num_changed == 1 else "differ"
     held_out = f"{result.num_held_out:,} rows were held out"
-    click.echo(f"{plural(result.num_changed, 'training label')} {differs}; {held_out}.")
-    click.echo(result.sentence)
+    echo(f"{plural(result.num_changed, 'training label')} {differs}; {held_out}.")
+    echo(result.sentence)
     for note in result.notes:
-        click.echo(note)
+        echo(note)
 
 
 def _suspect(row: Mapping[Any, Any], names: list[str]) -> dict[str, Any]:
@@ -301,6 +312,7 @@ def _suspect(row: Mapping[Any, Any], names: list[str]) -> dict[str, Any]:
 
     kept = ("sample_id", "filepath", "rank", "trust_score", "error_probability", "suggested_probability")
     found = {key: row[key] for key in kept}
+    found["rank"] += 1  # people count from one
     found |= {"given_label": name_of(row["given_label"]), "suggested_label": name_of(row["suggested_label"])}
     decided = {key: None if pd.isna(row[key]) else row[key] for key in ("decision", "reviewer")}
     found |= {"agreement": row["agreement"], **decided}
@@ -315,6 +327,18 @@ def _round(one: Round) -> dict[str, Any]:
         "winners": [dataclasses.asdict(winner) for winner in one.winners],
         "rows": json.loads(one.table.to_json(orient="records")),
     }
+
+
+def _status_or_damage(name: str) -> dict[str, Any]:
+    """A dataset's status; where something of it is damaged, what that is: the others are shown all the same."""
+    try:
+        with session() as open_session:
+            return _dataset_status(open_session, datasets.get(open_session, name))
+    except CatalogBusyError:
+        raise
+    except (AuditorError, KeyError, TypeError, ValueError, OSError) as error:
+        text = str(error) if isinstance(error, AuditorError) else f"{type(error).__name__} {error}"
+        return {"name": name, "damage": f"cannot be shown: {text}"}
 
 
 def _dataset_status(open_session: Any, dataset: Dataset) -> dict[str, Any]:

@@ -21,12 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor import engine_bridge
+from auditor.catalog import folders
 from auditor.catalog.records import Dataset
 from auditor.errors import AuditFailedError
 from auditor.files import written_whole
 from auditor.pictures import cache
 from auditor.progress import OnProgress, Progress
-from auditor.settings import settings
 
 FORGET_AFTER_S = 7 * 86_400.0
 """How long trainings are kept that nobody came back to."""
@@ -70,7 +70,7 @@ class Trainings:
     ) -> None:
         self._dataset, self._total, self._on_progress = dataset, total, on_progress
         self._device = engine_bridge.resolve_device(device)
-        self._folder = settings().dataset_folder(dataset.id) / f"{kind}-unfinished"
+        self._folder = folders.of_dataset(dataset.id) / f"{kind}-unfinished"
         self._used: list[Path] = []
         self._seconds = 0.0
         for path in self._folder.glob("*"):

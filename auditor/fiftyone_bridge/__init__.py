@@ -2,5 +2,6 @@
 
 __all__ = [
     "database",
+    "own_features",
     "sync",
 ]

@@ -153,11 +153,14 @@ def decision_values(standing: Review | None, class_names: list[str]) -> dict[str
 def map_and_embeddings(
     columns: Columns,
 ) -> tuple[str, NDArray[np.float32], NDArray[np.float32]] | None:
-    """The first engine that has both: its name, its map (N, 2) and its embeddings (N, D)."""
-    for engine in columns.engines:
+    """What they come from, for people, a map (N, 2) and embeddings (N, D): of the features, or the first engine."""
+    for name in arrays.maps_of(columns.audit.id):
+        is_features = name == arrays.FEATURES
+        called = arrays.features_title(columns.audit) if is_features else f"the engine {name}"
         try:
-            points = arrays.map_points(columns.audit.id, engine)
-            return engine, points, arrays.embeddings(columns.audit.id, engine)
+            points = arrays.map_points(columns.audit.id, name)
+            found = np.asarray(arrays.embeddings(columns.audit.id, name), dtype=np.float32)
+            return called, points, found
         except NotFoundError:
             continue
     return None

@@ -226,10 +226,10 @@ def _colours(fiftyone: Any, target: Any) -> None:
 def _brain(target: Any, columns: Columns, here: Here) -> list[str]:
     found = fields.map_and_embeddings(columns)
     if found is None:
-        return ["No engine has a map; the Embeddings panel has nothing to show."]
+        return ["There is no map; the Embeddings panel has nothing to show."]
     import fiftyone.brain as brain
 
-    engine, points, embeddings = found
+    called, points, embeddings = found
     ids = sorted(i for i in here.ids if i < columns.num_samples)
     view = (
         target.select([here.ids[i] for i in ids], ordered=True)
@@ -247,7 +247,7 @@ def _brain(target: Any, columns: Columns, here: Here) -> list[str]:
     brain.compute_similarity(
         view, embeddings=vectors, brain_key=SIMILARITY_KEY, backend="sklearn", metric="cosine", progress=False
     )
-    return [f"The map and the search for similar images are those of the engine {engine}."]
+    return [f"The map and the search for similar images are those of {called}."]
 
 
 def _short(embeddings: NDArray[np.float32]) -> NDArray[np.float32]:

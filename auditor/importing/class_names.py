@@ -23,6 +23,10 @@ def remarks(info: SourceInfo, names: Sequence[str]) -> list[str]:
             f"{name!r} is taken for a class; leave the cell empty for an unlabeled sample."
             for name in missing
         ]
+    joined = [name for name in names if "|" in name.strip("|")]
+    if joined:
+        shown = ", ".join(repr(printable(name, 60)) for name in joined[:3])
+        found.append(f"{shown} is taken for one class; are these several classes of one image?")
     return found
 
 

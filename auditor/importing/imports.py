@@ -18,7 +18,8 @@ import numpy as np
 
 from auditor.catalog import datasets, db
 from auditor.errors import ImportRefusedError
-from auditor.importing import class_names, staging
+from auditor.importing import class_names as names_of_classes
+from auditor.importing import staging
 from auditor.importing.building import (
     Builder,
     Built,
@@ -95,7 +96,7 @@ def preview(source: str | Path, **options: Any) -> Preview:
     Raises:
         ImportRefusedError: the source cannot be read at all.
     """
-    with staging.work_folder() as folder:
+    with staging.preview_folder() as folder:
         opened = open_source(source, SourceOptions(**options), folder / "files")
         counts: dict[str, int] = dict.fromkeys(opened.info.class_names or (), 0)
         first: list[SourceRow] = []
@@ -126,7 +127,7 @@ def preview(source: str | Path, **options: Any) -> Preview:
         num_problems=problems.count + len(bad),
         image_size=default_size(heights, widths) if sizes else None,
         ignored=opened.ignored,
-        notes=class_names.remarks(opened.info, names),
+        notes=names_of_classes.remarks(opened.info, names),
     )
 
 
@@ -154,6 +155,7 @@ def import_dataset(
     path_column: str | None = None,
     true_label_column: str | None = None,
     root: str | Path | None = None,
+    class_names: str | Path | None = None,
     skip_bad: bool = False,
     workers: int | None = None,
     progress: OnProgress | None = None,
@@ -162,6 +164,7 @@ def import_dataset(
 
     ``image_size`` is the side of the square cache (default: the median of the longer sides, at most 224).
     ``skip_bad`` leaves out rows that cannot be used instead of refusing the whole import.
+    ``class_names`` is a file with one class name a line, for a source whose labels are numbers.
     ``true_label_column`` is known truth for benchmarks: stored beside the cache, never trained on.
     ``workers`` defaults to the number of processors.
 
@@ -171,11 +174,16 @@ def import_dataset(
     start = time.monotonic()
     _check_request(name, image_size)
     options = SourceOptions(
-        label_column, path_column, true_label_column, str(root) if root is not None else None
+        label_column,
+        path_column,
+        true_label_column,
+        str(root) if root is not None else None,
+        str(class_names) if class_names is not None else None,
     )
     workers = workers or usable_cores()
     try:
-        with staging.work_folder() as folder:
+        with staging.workplace(name) as place:
+            folder = place.folder
             opened = open_source(source, options, folder / "files")
             parsed = read_rows(opened, folder / "rows.jsonl", progress)
             _refuse_labels(opened.info, parsed)
@@ -188,7 +196,7 @@ def import_dataset(
                 workers=workers,
                 progress=progress,
             )
-            return Registration(str(source), name, opened, parsed, built, folder, progress).run(start)
+            return Registration(str(source), name, opened, parsed, built, place, progress).run(start)
     except OSError as error:
         if error.errno in FULL_DISK:
             raise _disk_full() from error

@@ -76,7 +76,7 @@ class Registration:
     source: Source
     parsed: Parsed
     built: Built
-    folder: Path
+    place: staging.Workplace
     on_progress: OnProgress | None
 
     def run(self, start: float) -> ImportReport:
@@ -86,7 +86,7 @@ class Registration:
         Ticker(self.on_progress, "comparing", len(labels))
         found = self._duplicates(labels)
         if self.source.info.true_label_column is not None:
-            np.save(self.folder / TRUE_LABELS, self.parsed.true_labels[kept])
+            np.save(self.place.folder / TRUE_LABELS, self.parsed.true_labels[kept])
         registering = Ticker(self.on_progress, "registering", len(labels))
         report = ImportReport(
             dataset_id=0,
@@ -112,7 +112,7 @@ class Registration:
 
     def _duplicates(self, labels: np.ndarray) -> Duplicates:
         size = self.built.size
-        path = self.folder / cache_name(channels=self.built.channels, height=size, width=size)
+        path = self.place.folder / cache_name(channels=self.built.channels, height=size, width=size)
         images = np.load(path, mmap_mode="r", allow_pickle=False)
         return find_duplicates(self.built.content_hash, self.built.perceptual_hash, images, labels)
 
@@ -137,24 +137,24 @@ class Registration:
                 dataset_id = datasets.create(session, table, rows)
                 decisions.apply_rows(session, dataset_id, rows.reviews, source="import")
                 root = Path(table.root)
-                if root.is_relative_to(self.folder):
+                work = self.place.folder
+                if root.is_relative_to(work):
                     final = settings().dataset_folder(dataset_id)
-                    datasets.change(session, dataset_id, root=str(final / root.relative_to(self.folder)))
+                    datasets.change(session, dataset_id, root=str(final / root.relative_to(work)))
                 self.parsed.rows.path.unlink()
-                published = staging.publish(self.folder, dataset_id)
+                published = self.place.publish(session, dataset_id)
         except IntegrityError as error:
             raise name_taken(self.name) from error
         finally:
             if published is not None:
-                staging.withdraw(published)
-        assert published is not None
-        staging.confirm(published)
+                self.place.withdraw(published)
         return dataset_id
 
     def _table(self, report: ImportReport) -> NewDataset:
         info = self.source.info
         return NewDataset(
             name=self.name,
+            uuid=self.place.uuid,
             source=self.source_name,
             source_kind=info.kind,
             root=info.root,

@@ -1,7 +1,7 @@
 """All or nothing: an import works in a folder of its own and leaves either a whole dataset or nothing.
 
-The folder is named after the process that works in it. Whoever starts the next import removes the folders of
-processes that are gone, so that even SIGKILL and a power cut leave no stray file for long.
+A lease in the catalog says who works there (``leases``). Whoever starts the next import removes the folders of
+those who are gone, so that even SIGKILL and a power cut leave no stray file for long.
 """
 
 from __future__ import annotations
@@ -9,30 +9,127 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import threading
+import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-import psutil
+from sqlmodel import Session
 
-from auditor.catalog import datasets, db
-from auditor.errors import ImportRefusedError
-from auditor.processes import process_lives
+from auditor.catalog import datasets, db, folders, leases, records
+from auditor.errors import AuditorError, ImportRefusedError
+from auditor.processes import BETWEEN_FORKS, between_forks
 from auditor.settings import settings
 
 PREFIX = ".importing-"
-MARKER = ".importing.json"
-"""Lies in a dataset's folder until its rows are committed: names the process, so that the sweep can tell."""
+PREVIEW_PREFIX = ".previewing-"
+OLD_S = 86_400
+"""A folder without a lease in this catalog (a preview, an earlier version) is litter after a day."""
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """The folder of one import and the UUID of the dataset that it becomes."""
+
+    folder: Path
+    uuid: str
+
+    def publish(self, session: Session, dataset_id: int) -> Path:
+        """Move the folder to its final name and end the lease, just before the caller commits.
+
+        Raises:
+            ImportRefusedError: another process took this one for dead meanwhile.
+        """
+        if not leases.beat(session, self.folder.name):
+            raise ImportRefusedError(
+                "another process took this import for dead and removed its files (did this machine sleep, or do "
+                "the clocks of two machines differ by minutes?); nothing was imported. Import again."
+            )
+        target = settings().dataset_folder(dataset_id)
+        os.rename(self.folder, target)  # never onto the files of another one: its number was free
+        leases.end(session, self.folder.name)
+        return target
+
+    def withdraw(self, target: Path) -> None:
+        """The transaction failed: remove the published folder, unless the rows were committed after all."""
+        with db.session() as session:
+            is_registered = datasets.has_uuid(session, self.uuid)
+        if not is_registered:
+            folders.delete(target, self.uuid)
 
 
 @contextmanager
-def work_folder() -> Iterator[Path]:
-    """A fresh folder for one import; removed on leaving unless it was moved to its final place."""
+def workplace(name: str) -> Iterator[Workplace]:
+    """A fresh folder for the import of ``name``; removed on leaving unless it was moved to its final place."""
     sweep()
-    started = psutil.Process().create_time()
-    folder = settings().datasets / f"{PREFIX}{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    own = records.new_uuid()
+    place = Workplace(settings().datasets / f"{PREFIX}{own[:16]}", own)
+    with db.session() as session:
+        leases.take(session, place.folder.name, own)
+    heart = _Heart(place.folder.name)
+    try:
+        _make(place.folder)
+        folders.write_manifest(place.folder, own, title=f"dataset {name}")
+        heart.start()
+        yield place
+    finally:
+        heart.stop()
+        shutil.rmtree(place.folder, ignore_errors=True)
+        with suppress(AuditorError), db.session() as session:
+            leases.end(session, place.folder.name)
+
+
+@contextmanager
+def preview_folder() -> Iterator[Path]:
+    """A fresh folder for a look at a source, which must not wait for the catalog; removed on leaving."""
+    folder = settings().datasets / f"{PREVIEW_PREFIX}{uuid.uuid4().hex[:16]}"
+    try:
+        _make(folder)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def sweep() -> None:
+    """Remove what imports left behind whose process is gone."""
+    with db.session() as session:
+        gone = [name for name in leases.names(session) if leases.is_gone(session, name)]
+        held = set(leases.names(session))
+    for name in gone:
+        with db.session() as session:
+            left = leases.take_over(session, name)
+            if left is None:
+                continue
+            # The folder has its own name until just before the rows are committed, with which the lease ends.
+            if not datasets.has_uuid(session, left):
+                for folder in (settings().datasets / name, *_numbered(left)):
+                    shutil.rmtree(folder, ignore_errors=True)
+            leases.end(session, name)
+    _sweep_old(held)
+
+
+def _numbered(wanted: str) -> list[Path]:
+    """Numbered folders whose manifest has that UUID."""
+    place = settings().datasets
+    numbered = [path for path in place.iterdir() if path.name.isdecimal()] if place.is_dir() else []
+    return [path for path in numbered if folders.manifest(path).get("uuid") == wanted]
+
+
+def _sweep_old(held: set[str]) -> None:
+    place = settings().datasets
+    for folder in list(place.iterdir()) if place.is_dir() else []:
+        if not folder.name.startswith((PREFIX, PREVIEW_PREFIX)) or folder.name in held:
+            continue
+        with suppress(OSError):
+            if time.time() - folder.stat().st_mtime > OLD_S:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True)
     except OSError as error:
@@ -40,64 +137,29 @@ def work_folder() -> Iterator[Path]:
             f"{folder.parent} cannot be written ({error.strerror}); set AUDITOR_HOME to a folder that you "
             "may write."
         ) from error
-    try:
-        (folder / MARKER).write_text(json.dumps({"pid": os.getpid(), "started": started}))
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
-def publish(folder: Path, dataset_id: int) -> Path:
-    """Move a finished work folder to its final name. The marker stays until ``confirm``."""
-    target = settings().dataset_folder(dataset_id)
-    if target.exists():
-        # Ids are only given to new rows: what lies here belongs to no dataset.
-        shutil.rmtree(target)
-    os.rename(folder, target)
-    return target
+class _Heart:
+    """A thread that says again and again that the holder of a lease lives."""
 
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name=BETWEEN_FORKS, daemon=True)
 
-def confirm(target: Path) -> None:
-    """The rows are committed: the folder is no longer provisional."""
-    (target / MARKER).unlink()
+    def start(self) -> None:
+        self._thread.start()
 
+    def stop(self) -> None:
+        self._end.set()
+        if self._thread.is_alive():
+            self._thread.join()
 
-def withdraw(target: Path) -> None:
-    """The transaction failed: remove the published folder, unless the rows were committed after all."""
-    if not is_registered(int(target.name)):
-        shutil.rmtree(target, ignore_errors=True)
-
-
-def sweep() -> None:
-    """Remove what imports of dead processes left behind."""
-    datasets = settings().datasets
-    if not datasets.is_dir():
-        return
-    for folder in datasets.iterdir():
-        owner = _owner(folder)
-        if owner is None or process_lives(*owner):
-            continue
-        if folder.name.isdigit() and is_registered(int(folder.name)):
-            # Killed between the commit and the removal of the marker: the dataset is whole.
-            confirm(folder)
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _owner(folder: Path) -> tuple[int, float | None] | None:
-    """(pid, its start time) of the import that works in ``folder``; None where no import does."""
-    try:
-        marker = json.loads((folder / MARKER).read_text())
-        return int(marker["pid"]), float(marker["started"])
-    except (OSError, ValueError, KeyError, TypeError):
-        pid = folder.name.removeprefix(PREFIX).split("-")[0]
-        return (int(pid), None) if folder.name.startswith(PREFIX) and pid.isdigit() else None
-
-
-def is_registered(dataset_id: int) -> bool:
-    """Whether the catalog has a dataset of that number."""
-    with db.session() as session:
-        return datasets.has(session, dataset_id)
+    def _beat(self) -> None:
+        while not self._end.wait(leases.HEARTBEAT_S):
+            # A catalog that is locked for a while; this process is still seen on its own machine.
+            with suppress(AuditorError), between_forks(), db.session() as session:
+                leases.beat(session, self._name)
 
 
 class RowFile:

@@ -111,7 +111,7 @@ def start(
 
 
 def overview(job_id: int) -> Overview:
-    """Where a job stands.
+    """How far a job is.
 
     Raises:
         NotFoundError: there is no such job.

@@ -41,7 +41,7 @@ def log_file(job_id: int) -> Path:
 
 
 def run(job_id: int, work: Callable[[Job, Reporter], dict[str, Any] | None]) -> None:
-    """Do a job's work in this process. Its result, JSON values, or what ended it stands in its row afterwards.
+    """Do a job's work in this process. Its result, JSON values, or what ended it is in its row afterwards.
 
     Raises:
         JobRefusedError: another process works on it.

@@ -30,14 +30,18 @@ from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, Review, Sample
 from auditor.errors import ExportRefusedError, NotFoundError
-from auditor.files import written_whole
+from auditor.files import folder_written_whole, written_whole
 from auditor.pictures import cache
+from auditor.pictures.sources import SourceOptions, annotation_format
 from auditor.progress import OnProgress, Ticker
 from auditor.review.decisions import outcomes
 from auditor.tables import quoted
 from auditor.vocabulary import ACTIONS, EXCLUDE, EXCLUDING, KEEP, RELABEL, UNSEEN
 
 POLICIES = ("reviewed", "auto")
+TABLES = (".csv", ".tsv", ".parquet")
+ANNOTATIONS = (".json", ".jsonl", ".ndjson", ".xml", ".txt")
+"""Files that are only written where the dataset was imported from one of that kind."""
 SCORE_COLUMNS = ["is_label_issue", "trust_score", "suggested_label", "suggested_probability"]
 SOURCE_PREFIX = "source_"
 """Put before a column of the user that is named like one of ours."""
@@ -92,7 +96,8 @@ def export(
     force: bool = False,
     progress: OnProgress | None = None,
 ) -> ExportSummary:
-    """Write the cleaned table to ``out`` (``.csv``, ``.tsv`` or ``.parquet``).
+    """Write the cleaned table to ``out`` (``.csv``, ``.tsv`` or ``.parquet``), or the source's file of annotations
+    again (``.json``, ``.jsonl``, ``.xml``, ``.txt``) with cleaned labels and everything else in it unchanged.
 
     ``policy="reviewed"`` changes only what a person decided, on a suspect or in a verified sample; ``"auto"`` also
     accepts suggestions, as many as let the share of wrong ones among them stay at or below ``max_fdr`` on average.
@@ -103,13 +108,15 @@ def export(
         NotFoundError: no such dataset, or ``audit_id`` is no finished audit of it.
     """
     suffix = out.suffix.lower()
-    if suffix not in (".csv", ".tsv", ".parquet"):
+    if suffix not in (*TABLES, *ANNOTATIONS):
         raise ExportRefusedError(f"{out}: the file's kind is unknown; use .csv, .tsv or .parquet.")
     if out.exists() and not force:
         raise ExportRefusedError(f"{out} exists; choose another name or pass --force.")
     sources = _load(dataset_name, policy, max_fdr, audit_id, progress)
     with written_whole(out) as beside:
-        if suffix == ".parquet":
+        if suffix in ANNOTATIONS:
+            summary = _write_annotations(sources, beside, suffix)
+        elif suffix == ".parquet":
             summary = _write_parquet(sources, beside)
         else:
             with beside.open("w", encoding="utf-8", newline="") as file:
@@ -143,9 +150,13 @@ def export_tree(
     policy: str = "reviewed",
     max_fdr: float | None = None,
     audit_id: int | None = None,
+    links: bool = False,
     progress: OnProgress | None = None,
 ) -> ExportSummary:
-    """Write the cleaned set as a folder with a sub-folder a class, made of hard links (copies across disks).
+    """Write the cleaned set as a folder with a sub-folder a class, of copies of the images.
+
+    With ``links`` they are hard links where the disk allows it: no space is taken, and whoever edits such a file in
+    place changes the original.
 
     Where the source named splits, each has its folder with the classes below it: what was apart stays apart.
 
@@ -157,18 +168,13 @@ def export_tree(
         raise ExportRefusedError(f"{out} exists; choose a new folder.")
     sources = _load(dataset_name, policy, max_fdr, audit_id, progress)
     _check_folders(sources.dataset)
-    building = out.with_name(f".{out.name}.{os.getpid()}.writing")
     counts = _Counts()
-    try:
+    with folder_written_whole(out) as building:
         for row, sample in _rows_with_samples(sources):
             counts.add(row)
             if row["cleaned_label"]:
                 folder = building / (sample.split or "") / row["cleaned_label"]
-                _link(cache.extracted_path(sources.dataset, sample), folder, sample)
-        building.mkdir(parents=True, exist_ok=True)
-        building.rename(out)
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
+                _put(cache.extracted_path(sources.dataset, sample), folder, sample, links=links)
     return counts.summary(sources)
 
 
@@ -379,7 +385,32 @@ def _check_folders(dataset: Dataset) -> None:
         )
 
 
-def _link(source: Path, folder: Path, sample: Sample) -> None:
+def _write_annotations(sources: _Sources, out: Path, suffix: str) -> ExportSummary:
+    """The file that the dataset was imported from, with cleaned labels and without excluded images."""
+    dataset = sources.dataset
+    source = Path(dataset.source)
+    options = SourceOptions(dataset.label_column, dataset.path_column)
+    found = (
+        annotation_format(source, options) if source.suffix.lower() == suffix and source.is_file() else None
+    )
+    if found is None:
+        raise ExportRefusedError(
+            f"{suffix} is written where a dataset was imported from such a file of annotations, and {dataset.name} "
+            f"comes from {dataset.source}; use .csv, .tsv or .parquet."
+        )
+    found.class_names = dataset.class_names
+    counts, outcome = _Counts(), dict[str, str | None]()
+    for row in _rows(sources):
+        counts.add(row)
+        is_changed = row["action"] == RELABEL
+        outcome[row["filepath"]] = (
+            None if row["action"] == EXCLUDE else row["cleaned_label"] if is_changed else ""
+        )
+    out.write_text(found.rewritten(lambda path: outcome.get(path, "")), encoding="utf-8")
+    return counts.summary(sources)
+
+
+def _put(source: Path, folder: Path, sample: Sample, *, links: bool) -> None:
     """Put the file into the folder under a name that is free there.
 
     Nothing is ever written to a file that exists: as a link it shares its bytes with an original.
@@ -389,21 +420,23 @@ def _link(source: Path, folder: Path, sample: Sample) -> None:
     others = (f"{stem}-{sample.sample_id}-{number}{suffix}" for number in itertools.count(2))
     for name in itertools.chain([source.name, f"{stem}-{sample.sample_id}{suffix}"], others):
         try:
-            _link_or_copy(source, folder / name)
+            _link_or_copy(source, folder / name, links=links)
             return
         except FileExistsError:
             continue
 
 
-def _link_or_copy(source: Path, target: Path) -> None:
-    try:
-        os.link(source, target)
-    except OSError as error:
-        if error.errno not in LINKS_REFUSED:
-            raise
-        with source.open("rb") as original, target.open("xb") as copy:
-            shutil.copyfileobj(original, copy)
-        shutil.copystat(source, target)
+def _link_or_copy(source: Path, target: Path, *, links: bool) -> None:
+    if links:
+        try:
+            os.link(source, target)
+            return
+        except OSError as error:
+            if error.errno not in LINKS_REFUSED:
+                raise
+    with source.open("rb") as original, target.open("xb") as copy:
+        shutil.copyfileobj(original, copy)
+    shutil.copystat(source, target)
 
 
 class _Counts:

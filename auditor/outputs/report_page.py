@@ -32,8 +32,8 @@ MIN_MOVE = 0.005
 
 SOURCES = (
     "Consensus: weighted mean of rank percentiles over witnesses; weights by logistic regression on verified rows, "
-    "else by agreement (after Dawid and Skene 1979 and Chen, Ye, Chen, Zhao and Heng 2021) or by separation (Otsu "
-    "1979).",
+    "else by agreement (after Dawid and Skene 1979 and Chen, Ye, Chen, Zhao and Heng 2021), by separation (Otsu "
+    "1979), or as a few verified rows choose (area under the curve after DeLong, DeLong and Clarke-Pearson 1988).",
     "Wrong-label promises: conformal p-values with Benjamini-Hochberg (Benjamini and Hochberg 1995; Bates, "
     "Candès, Lei, Romano and Sesia 2023).",
     "Intervals: Clopper and Pearson 1934; confidence sequences after Robbins 1970 and Waudby-Smith and Ramdas "

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from auditor.catalog import datasets, db
+from auditor.catalog import datasets, db, folders
 from auditor.catalog.records import Dataset, Sample
 from auditor.errors import NotFoundError
+from auditor.files import load_array
 from auditor.pictures.decoding import ImageError, decode
 from auditor.pictures.sources import UnreadableError, read_bytes
 from auditor.settings import settings
@@ -38,8 +39,13 @@ def cache_name(*, channels: int, height: int, width: int) -> str:
 
 
 def folder(dataset: Dataset) -> Path:
-    """The dataset's folder in the home."""
-    return settings().dataset_folder(dataset.id)
+    """The dataset's folder in the home.
+
+    Raises:
+        MisplacedError: it belongs to another dataset.
+    """
+    path = settings().dataset_folder(dataset.id)
+    return folders.checked(path, dataset.uuid, f"dataset {dataset.name}")
 
 
 def image_cache_path(dataset: Dataset) -> Path:
@@ -58,7 +64,7 @@ def image_cache(dataset: Dataset) -> np.memmap:
     remedy = f"import {dataset.name!r} again under another name"
     try:
         images = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError) as error:
         raise NotFoundError(f"The image cache {path} cannot be read ({error}); {remedy}.") from error
     wanted = (dataset.num_samples, dataset.channels, dataset.height, dataset.width)
     if images.shape != wanted or images.dtype != np.uint8:
@@ -71,7 +77,8 @@ def image_cache(dataset: Dataset) -> np.memmap:
 def true_labels(dataset: Dataset) -> NDArray[np.int64] | None:
     """(N,) known truth supplied at the import (-1 = unknown), or None. For benchmarks only."""
     path = folder(dataset) / TRUE_LABELS
-    return np.load(path, allow_pickle=False) if path.exists() else None
+    remedy = f"put it back from a backup, or import {dataset.name!r} again under another name"
+    return load_array(path, remedy=remedy, mapped=False) if path.exists() else None
 
 
 def original_bytes(dataset: Dataset, sample: Sample) -> bytes:

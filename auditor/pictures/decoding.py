@@ -3,6 +3,7 @@
 - Turned as its EXIF orientation says. The first frame of an animation. Transparent parts on white, as a viewer
   shows them.
 - 16-bit grey is divided by 257, so that black and white stay what they are for all images alike.
+- Copies are made in strips, so that the largest image taken (9,459 px square) needs 1 GB at most.
 - Scaled so that the whole image fits a square of the chosen side; what is left beside a non-square image is
   filled with the mean colour of its own edges. Nothing is cropped and nothing is stretched.
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import io
 import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import imagehash
@@ -30,6 +32,8 @@ FORMATS = tuple(
 """As far as this build of Pillow has them. (MPO, a camera's JPEG with several frames, opens as JPEG.)"""
 MAX_PIXELS = 89_478_485
 """Pillow's own warning level: 9,459 px square. What declares more is taken for a decompression bomb."""
+STRIP_PIXELS = 2**22
+"""Of what is copied at a time."""
 MAX_FILE_BYTES = 256 * 2**20
 GREY_MODES = frozenset(["1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "I;16N", "F"])
 ORIENTATION = 0x0112
@@ -101,12 +105,15 @@ def decode(data: bytes, *, size: int, channels: int) -> Decoded:
     mode = "L" if channels == 1 else "RGB"
     if _is_decoded_in_full(data, image):
         digest = hashlib.sha256(f"{image.mode}{width}x{height}:".encode())
-        digest.update(image.tobytes())
+        for strip in _strips(image):
+            digest.update(strip.tobytes())
     else:
         digest = hashlib.sha256(data)
     bits = imagehash.phash(image).hash.ravel()
     return Decoded(
-        pixels=np.ascontiguousarray(channels_first(fit(image.convert(mode), size))),
+        pixels=np.ascontiguousarray(
+            channels_first(fit(image if image.mode == mode else image.convert(mode), size))
+        ),
         height=height,
         width=width,
         content_hash=digest.digest(),
@@ -143,6 +150,24 @@ def _is_decoded_in_full(data: bytes, image: Image.Image) -> bool:
     header = _open(data)
     is_deep = header.mode.startswith("I") or header.mode == "F"
     return not is_deep and header.width * header.height == image.width * image.height
+
+
+def _strips(image: Image.Image) -> Iterator[Image.Image]:
+    """The image in pieces of at most ``STRIP_PIXELS``, from top to bottom: row after row, the same bytes."""
+    height = max(1, STRIP_PIXELS // image.width)
+    for top in range(0, image.height, height):
+        yield image.crop((0, top, image.width, min(image.height, top + height)))
+
+
+def _in_strips(image: Image.Image, mode: str, convert: Callable[[Image.Image], Image.Image]) -> Image.Image:
+    """``convert`` of the image to ``mode``, one strip after the other."""
+    if image.width * image.height <= STRIP_PIXELS:
+        return convert(image)
+    whole, top = Image.new(mode, image.size), 0
+    for strip in _strips(image):
+        whole.paste(convert(strip), (0, top))
+        top += strip.height
+    return whole
 
 
 def channels_first(image: Image.Image) -> NDArray[np.uint8]:
@@ -228,17 +253,25 @@ def _is_grey(image: Image.Image) -> bool:
 def _plain(image: Image.Image) -> Image.Image:
     """Any mode as L or RGB."""
     if image.mode.startswith("I"):
-        values = np.asarray(image).astype(np.int64).clip(0, 65535)
-        return Image.fromarray(((values + 128) // 257).astype(np.uint8))
+        return _in_strips(image, "L", _from_deep)
     if image.mode == "F":
         return Image.fromarray(_from_float(np.asarray(image)))
     if image.mode in ("LA", "La") or (image.mode in ("1", "L") and "transparency" in image.info):
-        return _on_white(image.convert("LA").convert("RGBA")).convert("L")
+        return _in_strips(
+            image, "L", lambda strip: _on_white(strip.convert("LA").convert("RGBA")).convert("L")
+        )
     if image.mode in ("RGBA", "RGBa", "PA") or "transparency" in image.info:
-        return _on_white(image.convert("RGBA"))
+        return _in_strips(image, "RGB", lambda strip: _on_white(strip.convert("RGBA")))
     if image.mode == "P":
         return image.convert("L" if _is_grey(image) else "RGB")
-    return image.convert("L" if image.mode in GREY_MODES else "RGB")
+    mode = "L" if image.mode in GREY_MODES else "RGB"
+    return image if image.mode == mode else image.convert(mode)
+
+
+def _from_deep(image: Image.Image) -> Image.Image:
+    """More than 8 bits of grey as 8: divided by 257."""
+    values = np.asarray(image).astype(np.int64).clip(0, 65535)
+    return Image.fromarray(((values + 128) // 257).astype(np.uint8))
 
 
 def _on_white(image: Image.Image) -> Image.Image:

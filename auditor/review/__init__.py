@@ -5,4 +5,5 @@ __all__ = [
     "decisions",
     "log",
     "random_sample",
+    "schema",
 ]

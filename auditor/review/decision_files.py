@@ -1,8 +1,8 @@
 """Decisions from files: a CSV, TSV or Parquet with the columns of an export goes back into the log.
 
 All rows of a file are taken or none; applying a file twice changes nothing, and a decision that is older
-than the one that stands stays out of its way. An export says when each decision was taken and knows nothing of
-being edited: a row that carries the time of the latest decision, but decides something else, is a new decision.
+than the latest one is not taken. An export says when each decision was taken and not that it was
+edited since: a row that has the time of the latest decision, but decides something else, is a new decision.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Dataset, Review, now
 from auditor.errors import ReviewError
 from auditor.review import decisions
-from auditor.tables import read_table, unquoted
+from auditor.tables import is_place, read_table, unquoted
 from auditor.vocabulary import MULTIPLE, RELABEL, UNSEEN
 
 
@@ -30,7 +30,7 @@ def apply_file(dataset_name: str, path: Path, *, reviewer: str = "", source: str
     """Take decisions from a CSV, TSV or Parquet with the columns of an export; all rows or none.
 
     Needs ``review_decision`` and ``sample_id`` or ``filepath``; ``relabel`` takes its class from
-    ``cleaned_label``. ``reviewer`` and ``reviewed_at`` of a row stand where they are filled in, except where an
+    ``cleaned_label``. ``reviewer`` and ``reviewed_at`` of a row are used where they are filled in, except where an
     exported row was edited: that decision is taken now, by ``reviewer`` unless the row names somebody new.
     Returns how many rows of each decision were applied, and ``unchanged``. Applying a file twice changes
     nothing.
@@ -120,7 +120,7 @@ def _parsed_rows(
             raise ReviewError(
                 f"{where}: review_labels {several} names a class that the dataset does not have."
             )
-        # Naming no class at all repeats the decision where it stands already.
+        # Naming no class at all repeats the decision that is there already.
         is_repeated = not several and sample_id in stand_at_several
         if decision == MULTIPLE and len(set(several)) < 2 and not is_repeated:
             raise ReviewError(
@@ -152,12 +152,17 @@ def _parsed_rows(
 
 def _sample_of(row: Mapping[Any, Any], by_path: dict[str, int], num_samples: int, where: str) -> int:
     filepath = unquoted(str(row.get("filepath") or ""))
+    text = str(row.get("sample_id") or "")
     if filepath in by_path:
+        if text and (not is_place(text) or int(text) != by_path[filepath]):
+            raise ReviewError(
+                f"{where}: {filepath!r} is sample {by_path[filepath]}, and sample_id says {text!r}; correct one of "
+                "them, or leave the column out."
+            )
         return by_path[filepath]
     if filepath:
         raise ReviewError(f"{where}: {filepath!r} is not in the dataset; was the file made for another one?")
-    text = str(row.get("sample_id") or "")
-    if not text.isdigit() or int(text) >= num_samples:
+    if not is_place(text) or int(text) >= num_samples:
         raise ReviewError(f"{where}: sample_id {text!r} is not in the dataset (0..{num_samples - 1}).")
     return int(text)
 
@@ -168,6 +173,7 @@ def _time_of(row: Mapping[Any, Any], where: str, *, otherwise: datetime) -> date
         return otherwise
     try:
         at = datetime.fromisoformat(text)
-    except ValueError as error:
+        at = (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
         raise ReviewError(f"{where}: reviewed_at {text!r} is no ISO 8601 time.") from error
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
+    return at

@@ -1,6 +1,6 @@
 """What people decide about labels: recorded at once, never overwritten, undone by another row.
 
-The log is append-only. What stands for a sample is its latest decision that was not undone; a run never
+The log is append-only. What counts for a sample is its latest decision that was not undone; a run never
 touches it. What a person confirmed or corrected is the trusted set of the next audit, except the rows that
 calibrate its promises.
 """
@@ -24,7 +24,7 @@ from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
 from auditor.catalog.records import NewReview, Review, now
 from auditor.errors import ReviewError
-from auditor.review import random_sample
+from auditor.review import random_sample, schema
 from auditor.vocabulary import (
     DECISIONS,
     EXCLUDING,
@@ -87,24 +87,24 @@ def decide(
         ReviewError: unknown decision, a label that is missing or outside the classes, or no reviewer's name.
         NotFoundError: no such sample.
     """
-    with session() as open_session:
-        datasets.lock(open_session, dataset_id)
-        return _decide(
-            open_session,
-            NewReview(
-                dataset_id=dataset_id,
-                sample_id=sample_id,
-                decision=decision,
-                label=label,
-                labels=None if labels is None else [int(one) for one in labels],
-                reviewer=reviewer.strip(),
-                source=source,
-                batch=batch,
-                audit_id=audit_id,
-                note=note,
-                created_at=at or now(),
-            ),
+    row = _typed(
+        NewReview(
+            dataset_id=dataset_id,
+            sample_id=sample_id,
+            decision=decision,
+            label=label,
+            labels=None if labels is None else list(labels),
+            reviewer=reviewer,
+            source=source,
+            batch=batch,
+            audit_id=audit_id,
+            note=note,
+            created_at=at or now(),
         )
+    )
+    with session() as open_session:
+        datasets.lock(open_session, row.dataset_id)
+        return _decide(open_session, row)
 
 
 def decide_many(
@@ -118,20 +118,25 @@ def decide_many(
 ) -> str:
     """Record (sample_id, decision, label) together or not at all; returns their batch, undone in one step."""
     batch = uuid.uuid4().hex
-    with session() as open_session:
-        datasets.lock(open_session, dataset_id)
-        for sample_id, decision, label in decisions:
-            row = NewReview(
+    rows = [
+        _typed(
+            NewReview(
                 dataset_id=dataset_id,
-                sample_id=int(sample_id),
+                sample_id=sample_id,
                 kind=kind,
                 decision=decision,
                 label=label,
-                reviewer=reviewer.strip(),
+                reviewer=reviewer,
                 source=source,
                 batch=batch,
                 audit_id=audit_id,
             )
+        )
+        for sample_id, decision, label in decisions
+    ]
+    with session() as open_session:
+        datasets.lock(open_session, dataset_id)
+        for row in rows:
             _decide(open_session, row)
     return batch
 
@@ -176,7 +181,7 @@ def undo_last(dataset_id: int, reviewer: str) -> list[Review]:
 
 
 def undo_batch(dataset_id: int, batch: str, reviewer: str) -> int:
-    """Take back every decision of one batch that still stands un-undone; returns how many."""
+    """Take back every decision of one batch that was not undone yet; returns how many."""
     with session() as open_session:
         datasets.lock(open_session, dataset_id)
         left = _not_undone(open_session, dataset_id, batch)
@@ -228,7 +233,7 @@ def findings(standing: Mapping[int, Review], in_question: NDArray[np.bool_]) -> 
 
 
 def decision_counts(standing: Mapping[int, Review]) -> dict[str, int]:
-    """How many samples stand at each decision; suggestions that were accepted unseen stand at ``unseen``."""
+    """How many samples have each decision; suggestions that were accepted unseen count as ``unseen``."""
     return dict(Counter(row.decision if row.is_seen else row.kind for row in standing.values()))
 
 
@@ -254,7 +259,7 @@ def labels_to_train_on(dataset_id: int) -> tuple[NDArray[np.int64], NDArray[np.b
 def apply_rows(
     open_session: Session, dataset_id: int, rows: Sequence[dict[str, Any]], *, source: str
 ) -> dict[str, int]:
-    """Record decisions in the caller's transaction; rows equal to what stands are left alone.
+    """Record decisions in the caller's transaction; rows equal to the latest decision are left alone.
 
     ``rows``: mappings with sample_id, decision, label, labels, reviewer, created_at and, where nobody looked, kind.
     """
@@ -273,15 +278,15 @@ def apply_rows(
         if stays:
             counts["older"] = counts.get("older", 0) + 1
             continue
-        _decide(open_session, NewReview(dataset_id=dataset_id, batch=batch, source=source, **row))
+        _decide(open_session, _typed(NewReview(dataset_id=dataset_id, batch=batch, source=source, **row)))
         counts[row["decision"]] = counts.get(row["decision"], 0) + 1
     return counts
 
 
 def says_same(stands: Review, row: Mapping[str, Any]) -> bool:
-    """Whether a row for ``apply_rows`` decides what stands already.
+    """Whether a row for ``apply_rows`` says what is decided already.
 
-    The classes of ``multiple`` have no order, and a row that names none does not contradict those that stand.
+    The classes of ``multiple`` have no order, and a row that names none does not contradict those that were named.
     """
     if (stands.decision, stands.label) != (row["decision"], row["label"]):
         return False
@@ -315,6 +320,25 @@ def _not_undone(open_session: Session, dataset_id: int, batch: str) -> list[Revi
     rows = reviews.of_batch(open_session, dataset_id, batch)
     undone = {row.reverts for row in rows if row.decision == UNDO}
     return [row for row in rows if row.decision != UNDO and row.id not in undone]
+
+
+def _typed(row: NewReview) -> NewReview:
+    """The row with plain values of the right types.
+
+    Raises:
+        ReviewError: a value has another type, such as a class 1.5.
+    """
+    fields = {"dataset": row.dataset_id, "sample": row.sample_id, "audit": row.audit_id}
+    said = schema.read(schema.Verdict, vars(row) | fields)
+    return dataclasses.replace(
+        row,
+        dataset_id=said.dataset,
+        sample_id=said.sample,
+        label=said.label,
+        labels=said.labels,
+        reviewer=said.reviewer.strip(),
+        audit_id=said.audit,
+    )
 
 
 def _is_unseen(standing: Review | None) -> bool:

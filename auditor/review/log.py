@@ -38,7 +38,7 @@ def with_samples(dataset_id: int, log: pd.DataFrame) -> pd.DataFrame:
 
 
 def conflicts(dataset_id: int) -> pd.DataFrame:
-    """Samples on which people differ: one row a sample and person, with whose word stands."""
+    """Samples on which people differ: one row a sample and person, and whose decision counts."""
     left = _not_taken_back(entries(dataset_id))
     latest = left.groupby(["sample_id", "reviewer"], as_index=False, sort=False).tail(1)
     said = latest.decision + ":" + latest.label.astype("string").fillna("")

@@ -24,14 +24,15 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Draw, NewDraw, NewReview, Review, Sample
 from auditor.errors import VerificationError, cannot_write
 from auditor.files import written_whole
+from auditor.review import schema
 from auditor.statistics import NO_CLASS, UNSURE, Verified
-from auditor.tables import SEPARATORS, quoted, read_table, readings
+from auditor.tables import SEPARATORS, is_place, quoted, read_table, readings
 from auditor.vocabulary import BLIND, KEEP, LABEL, NOT_CLEAR, SUSPECT, UNDO, VERDICTS, from_verdict
 
 MOST_NAMED = 20
 """Rows of a file that one message names."""
 FIRST_SIZE = 200
-"""Rows of a first draw: enough to see a list that a tenth of the labels stand on."""
+"""Rows of a first draw: enough to see a list of a tenth of the labels."""
 COLUMNS = ("draw_id", "sample_id", "filepath", "given_label", "verdict_label")
 """Of a draw's file; ``filepath`` and ``given_label`` may be left out of one that comes back."""
 
@@ -66,13 +67,22 @@ def record(draw_id: int, sample_id: int, decision: str, *, label: int | None = N
 
     Raises:
         VerificationError: the sample is not in the draw, or the verdict is none of these.
+        ReviewError: a value is of another type, such as a class 1.5.
     """
+    fields = {
+        "draw": draw_id,
+        "sample": sample_id,
+        "decision": decision,
+        "label": label,
+        "reviewer": reviewer,
+    }
+    said = schema.read(schema.BlindVerdict, fields)
     with session() as open_session:
-        _record(open_session, draw_id, sample_id, decision, label, reviewer.strip())
+        _record(open_session, said.draw, said.sample, said.decision, said.label, said.reviewer.strip())
 
 
 def undo(draw_id: int, sample_id: int, *, reviewer: str) -> None:
-    """Take back the reviewer's verdict; the sample waits to be judged again. Nothing happens where none stands.
+    """Take back the reviewer's verdict; the sample waits to be judged again. Nothing happens where there is none.
 
     Raises:
         VerificationError: somebody else's later verdict counts.
@@ -111,13 +121,13 @@ def num_drawn(dataset_id: int) -> int:
 
 
 def num_judged(dataset_id: int) -> int:
-    """Verdicts that stand."""
+    """Verdicts that count."""
     with session() as open_session:
         return len(reviews.verdicts(open_session, dataset_id))
 
 
 def standing(dataset_id: int, *, trusted: NDArray[np.bool_] | None = None) -> Verified:
-    """All verdicts that stand, in drawing order.
+    """All verdicts that count (the latest of each sample, not undone), in drawing order.
 
     ``trusted``: (N,) bool, rows that the audit in question trained on as trusted or corrected. A sample that
     is not judged to its end, or that was enlarged by a further draw, may have been stopped or enlarged because
@@ -300,6 +310,8 @@ def apply_csv(dataset_name: str, path: Path, *, reviewer: str) -> dict[str, int]
 
 
 def _draw(open_session: Session, dataset_name: str, size: int, seed: int) -> Draw:
+    if not 0 <= seed < 2**31:
+        raise VerificationError(f"The seed is {seed}; use a whole number from 0 to {2**31 - 1}.")
     dataset = datasets.get(open_session, dataset_name)
     datasets.lock(open_session, dataset.id)  # a draw at the same moment would take the same samples
     earlier = draws.of_dataset(open_session, dataset.id)
@@ -338,7 +350,7 @@ def _write(open_session: Session, row: Draw, out: Path) -> None:
 
 def _drawn_key(cells: Mapping[Any, Any], drawn: Mapping[int, set[int]], where: str) -> tuple[int, int]:
     """(draw_id, sample_id) of a row."""
-    if not str(cells["draw_id"]).isdigit() or not str(cells["sample_id"]).isdigit():
+    if not is_place(str(cells["draw_id"])) or not is_place(str(cells["sample_id"])):
         raise VerificationError(f"{where}: draw_id and sample_id must be the numbers that were written.")
     draw_id, sample_id = int(cells["draw_id"]), int(cells["sample_id"])
     if sample_id not in drawn.get(draw_id, set()):

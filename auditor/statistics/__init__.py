@@ -7,6 +7,7 @@ from auditor.statistics.predictions import (
     probabilities_from_array,
     probabilities_from_cells,
     read_predictions,
+    rows_of_table,
     witness_from_frame,
     witness_from_probabilities,
 )
@@ -59,6 +60,7 @@ __all__ = [
     "promises",
     "read_predictions",
     "row_chunks",
+    "rows_of_table",
     "shared_pictures",
     "shared_sentence",
     "split_reports",

@@ -1,11 +1,11 @@
 """From the witnesses' opinions to one trust score a label, a suggestion, and what can be said honestly.
 
 Every witness's scores become rank percentiles over the whole labeled set (never within a class: that
-gains on balanced sets and loses badly on long tails), and the consensus is their weighted mean. Before anybody
-verified a row, those count more whose predictions the others and the labels share, or, where they part as under
-structured noise, those whose own predictions separate the labels into two groups (``weights``). With enough
-verified rows the weights are learned: a logistic regression on the ranks' log-odds, from rows that calibrate
-nothing afterwards, and kept only where it ranks better out of fold. All functions are pure: arrays in, arrays out.
+gains on balanced sets and loses badly on long tails), and the consensus is their weighted mean. A short list of
+weightings is tried (``weights``). Before anybody verified a row, the safe one leads. Where the witnesses part, some
+of the verified rows choose among them (``choice``). With hundreds of verified rows the weights are learned: a
+logistic regression on the ranks' log-odds, kept only where it ranks better out of fold. Rows that choose or teach
+calibrate nothing afterwards. All functions are pure: arrays in, arrays out.
 
 Roles of verified rows in one audit: *trusted* rows were trained on as trusted, so they say nothing about how
 this audit treats others; *learning* rows choose the weights; all the rest *calibrate*. No row has two roles.
@@ -24,6 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
+from auditor.statistics.choice import choose
 from auditor.statistics.noise import (
     NoiseRate,
     Transition,
@@ -38,7 +39,7 @@ from auditor.statistics.probabilities import (
     guess_error_probability,
 )
 from auditor.statistics.promises import Exchangeability, check_exchangeable
-from auditor.statistics.weights import UnlearnedWeights, unlearned_weights
+from auditor.statistics.weights import Weighting, weightings
 from auditor.statistics.witnesses import (
     UNLABELED,
     Pooled,
@@ -53,6 +54,10 @@ __all__ = ["Consensus", "Verified", "Witness", "combine", "rank_percentiles", "s
 
 MIN_ROWS_FOR_WEIGHTS = 300
 """Verified rows from which weights are worth learning (measured)."""
+MIN_ROWS_TO_CHOOSE = 40
+"""Verified rows from which, where the witnesses part, some choose the weighting."""
+MOST_ROWS_TO_CHOOSE = 60
+"""Rows that choose at most, below ``MIN_ROWS_FOR_WEIGHTS``; the others go on to calibrate."""
 MIN_ROWS_OF_A_KIND = 10
 """Wrong and right learning rows below which nothing is learned."""
 MIN_ROWS_TO_CALIBRATE = 10
@@ -61,6 +66,8 @@ REGULARIZATION = 0.3
 """C of the logistic regression (measured)."""
 STRUCTURED_BELOW = 0.7
 """Rank correlation between two witnesses below which the noise is probably structured."""
+OTHER_RANKING = 0.95
+"""Rank correlation below which the ranking by smoothness is another one than the safe ranking."""
 MIN_ROWS_FOR_CORRELATION = 30
 
 
@@ -95,6 +102,8 @@ class Consensus:
     weights: Mapping[str, float]
     """By witness; absolute values sum to 1."""
     weights_are_learned: bool
+    weighting: str
+    """Name of the weighting that leads (``weights.Weighting``), or ``learned``."""
     weights_sentence: str
     rank_correlations: NDArray[np.float64]
     """(W, W) Spearman; NaN where two witnesses share too few samples."""
@@ -120,6 +129,7 @@ def combine(
     num_classes: int,
     *,
     verified: Verified | None = None,
+    neighbours: NDArray[np.integer] | None = None,
 ) -> Consensus:
     """Combine witnesses into one trust score, suggestion and set of statements.
 
@@ -128,6 +138,7 @@ def combine(
         given_labels: (N,) int in {-1, 0..K-1}.
         num_classes: K.
         verified: randomly drawn, blindly judged rows; None or empty means that nothing is promised.
+        neighbours: (N, k) int, each sample's nearest others in features of a backbone; None without one.
 
     Raises:
         AuditFailedError: a witness's arrays do not fit the labels.
@@ -147,8 +158,12 @@ def combine(
     structured, structured_sentence = _judge_structure(correlations, names)
     pooled = pool_predictions(witnesses, given_labels, num_classes)
     guessed_rate = guess_noise_rate(pooled, int(labeled.sum()))
-    unlearned = unlearned_weights(witnesses, given_labels, parted=structured, noise_rate=guessed_rate.point)
-    weighting = _weigh(ranks, unlearned, given_labels, verified)
+    candidates = weightings(
+        witnesses, given_labels, parted=structured, noise_rate=guessed_rate.point, neighbours=neighbours
+    )
+    weighting = _weigh(ranks, candidates, given_labels, verified, parted=structured)
+    if weighting.other is not None:
+        structured, structured_sentence = True, _with_other(structured, structured_sentence, weighting.other)
     trust = weighting.trust_score
 
     # 2. How many, and from which class to which.
@@ -181,6 +196,7 @@ def combine(
         witness_ranks=ranks,
         weights=weighting.weights,
         weights_are_learned=weighting.is_learned,
+        weighting=weighting.name,
         weights_sentence=weighting.sentence,
         rank_correlations=correlations,
         structured_noise=structured,
@@ -208,18 +224,22 @@ def rank_percentiles(scores: NDArray[np.floating], labeled: NDArray[np.bool_]) -
     return percentiles
 
 
-def split_roles(verified: Verified) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return the (m,) masks of the rows that may choose weights and of those that calibrate.
+def split_roles(verified: Verified, *, parted: bool = False) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return the (m,) masks of the rows that may choose or teach weights and of those that calibrate.
 
-    Below ``MIN_ROWS_FOR_WEIGHTS`` no row learns and every row that was not trusted calibrates. The split
+    From ``MIN_ROWS_FOR_WEIGHTS`` on, half of the rows teach. Below, where the witnesses ``parted``, the first of
+    that half choose, from ``MIN_ROWS_TO_CHOOSE`` rows on; else every row that was not trusted calibrates. The split
     looks at the draw only, never at a score or a verdict, so both parts stay random samples.
     """
     free = ~verified.trusted_mask
-    if verified.size < MIN_ROWS_FOR_WEIGHTS:
-        return np.zeros(verified.size, dtype=bool), free
     second_half = np.arange(verified.size) % 2 == 1
     if verified.calibrates is not None:
         second_half = ~np.asarray(verified.calibrates, dtype=bool)
+    if verified.size < MIN_ROWS_FOR_WEIGHTS:
+        chooses = free & second_half & (np.cumsum(free & second_half) <= MOST_ROWS_TO_CHOOSE)
+        if not parted or verified.size < MIN_ROWS_TO_CHOOSE:
+            chooses = np.zeros(verified.size, dtype=bool)
+        return chooses, free & ~chooses
     return free & second_half, free & ~second_half
 
 
@@ -227,37 +247,107 @@ def split_roles(verified: Verified) -> tuple[NDArray[np.bool_], NDArray[np.bool_
 class _Weighting:
     trust_score: NDArray[np.float32]
     weights: Mapping[str, float]
+    name: str
     is_learned: bool
     sentence: str
     learning: NDArray[np.bool_] | None
     calibrating: NDArray[np.bool_] | None
+    other: Weighting | None = None
+    """The second opinion: another weighting that ranks the labels differently, while no row has chosen."""
 
 
 def _weigh(
     ranks: NDArray[np.float32],
-    unlearned: UnlearnedWeights,
+    candidates: Sequence[Weighting],
     given_labels: NDArray[np.integer],
     verified: Verified | None,
+    *,
+    parted: bool,
 ) -> _Weighting:
-    """Keep the unlearned weights or learn better ones, and score every sample with them."""
-    names = list(unlearned.weights)
-    shares = np.array([unlearned.weights[name] for name in names], dtype=np.float32)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        spoken = np.isfinite(ranks)
-        mean = np.where(spoken, ranks, 0) @ shares / (spoken @ shares)
-    plain_trust = mean.astype(np.float32)
+    """Let the safe weighting lead, or the one that verified rows choose, or learn better weights."""
+    safe = candidates[0]
+    trust = weighted_trust(ranks, safe)
+    other = _other_ranking(ranks, trust, candidates)
     if verified is None:
-        sentence = f"{unlearned.title}: {unlearned.why}"
-        return _Weighting(plain_trust, unlearned.weights, False, sentence, None, None)
-    learning, calibrating = split_roles(verified)
-    learned, why = _learn_weights(ranks, plain_trust, given_labels, verified.subset(learning))
+        return _Weighting(
+            trust, safe.weights, safe.name, False, f"{safe.title}: {safe.why}", None, None, other
+        )
+    learning, calibrating = split_roles(verified, parted=parted or other is not None)
+    rows = verified.subset(learning)
+    rows = rows.subset(~rows.is_unsure & np.isfinite(trust[rows.sample_ids]))
+    lead, other, sentence = _choose(ranks, candidates, given_labels, rows, other)
+    trust = weighted_trust(ranks, lead)
+    if verified.size < MIN_ROWS_FOR_WEIGHTS:
+        return _Weighting(trust, lead.weights, lead.name, False, sentence, learning, calibrating, other)
+    learned, why = _learn_weights(ranks, trust, given_labels, rows)
     if learned is None:
-        sentence = f"{unlearned.title}: {why}"
-        return _Weighting(plain_trust, unlearned.weights, False, sentence, learning, calibrating)
-    trust = rank_percentiles(_log_odds(ranks) @ learned, np.isfinite(plain_trust))
+        sentence = f"{sentence} Learned weights are not used: {why}"
+        return _Weighting(trust, lead.weights, lead.name, False, sentence, learning, calibrating, other)
+    names = list(lead.weights)
+    trust = rank_percentiles(_log_odds(ranks) @ learned, np.isfinite(trust))
     absolute = learned / np.abs(learned).sum()
     weights = {name: float(share) for name, share in zip(names, absolute, strict=True)}
-    return _Weighting(trust, weights, True, why, learning, calibrating)
+    return _Weighting(trust, weights, "learned", True, why, learning, calibrating)
+
+
+def weighted_trust(ranks: NDArray[np.float32], weighting: Weighting) -> NDArray[np.float32]:
+    """(N,) weighted mean of the (N, W) ranks; a witness without an opinion on a sample does not count there."""
+    shares = np.array(list(weighting.weights.values()), dtype=np.float32)
+    spoken = np.isfinite(ranks)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(spoken, ranks, 0) @ shares / (spoken @ shares)
+    return mean.astype(np.float32)
+
+
+def _choose(
+    ranks: NDArray[np.float32],
+    candidates: Sequence[Weighting],
+    given_labels: NDArray[np.integer],
+    rows: Verified,
+    other: Weighting | None,
+) -> tuple[Weighting, Weighting | None, str]:
+    """The weighting that leads, the second opinion that is left, and why in words."""
+    safe = candidates[0]
+    reason = f"{safe.title}: {safe.why}"
+    if not rows.size:
+        return safe, other, reason
+    trust = np.stack([weighted_trust(ranks[rows.sample_ids], one) for one in candidates], axis=1)
+    # A witness that says nothing about a row has no opinion on its order.
+    found = choose(np.nan_to_num(trust, nan=0.5), rows.is_wrong(given_labels))
+    if np.isnan(found.aurocs[0]):
+        few = f"{found.num_wrong} wrong and {found.num_right} right verified rows are too few to choose another."
+        return safe, other, f"{reason} {few}"
+    lead = candidates[found.chosen]
+    looked = f"{rows.size} verified rows chose among {len(candidates)} weightings"
+    if lead is safe:
+        figure = f"area under the curve {found.aurocs[0]:.3f}"
+        return safe, None, f"{reason} {looked}; none was clearly better ({figure})."
+    figures = f"area under the curve {found.aurocs[found.chosen]:.3f}, {found.aurocs[0]:.3f} by {safe.name}"
+    return lead, None, f"{lead.title}: {looked} ({figures}); they calibrate nothing else."
+
+
+def _other_ranking(
+    ranks: NDArray[np.float32], trust: NDArray[np.float32], candidates: Sequence[Weighting]
+) -> Weighting | None:
+    """The weighting by smoothness where it ranks the labels differently."""
+    for one in candidates[1:]:
+        if one.name == "smoothness":
+            second = weighted_trust(ranks, one)
+            both = np.isfinite(trust) & np.isfinite(second)
+            if both.sum() >= MIN_ROWS_FOR_CORRELATION:
+                alike = np.corrcoef(rankdata(trust[both]), rankdata(second[both]))[0, 1]
+                return one if alike < OTHER_RANKING else None
+    return None
+
+
+def _with_other(parted: bool, sentence: str, other: Weighting) -> str:
+    """Name the second opinion."""
+    heaviest = max(other.weights, key=other.weights.__getitem__)
+    opinion = (
+        f"A pattern is likely: samples that look alike speak for {heaviest} ({other.weights[heaviest]:.0%} by "
+        f"smoothness), and the list would be another one. Verify {MIN_ROWS_TO_CHOOSE} labels to decide."
+    )
+    return f"{sentence} {opinion}" if parted else opinion
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,7 +393,6 @@ def _learn_weights(
     """Logistic regression of "right" on log-odds ranks; None, and why, where ``plain_trust`` ranks as well."""
     if ranks.shape[1] == 1:
         return None, "there is only one witness."
-    rows = rows.subset(~rows.is_unsure & np.isfinite(plain_trust[rows.sample_ids]))
     is_right = ~rows.is_wrong(given_labels)
     num_wrong, num_right = int((~is_right).sum()), int(is_right.sum())
     if min(num_wrong, num_right) < MIN_ROWS_OF_A_KIND:

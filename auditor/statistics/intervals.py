@@ -94,7 +94,7 @@ def confidence_sequence(
     """Return an interval that is valid at all sample sizes together, with or without replacement.
 
     ``population`` is the finite number of rows that the sample is drawn from without replacement; None
-    stands for an endless one.
+    means an endless one.
 
     Raises:
         ValueError: the counts do not fit.

@@ -68,7 +68,7 @@ def witness_from_frame(
             no distribution; names the first offending row.
     """
     columns = [_class_column(frame, class_name, name) for class_name in class_names]
-    target = _target_rows(frame, len(given_labels), filepaths, columns, name)
+    target = rows_of_table(frame, len(given_labels), filepaths, columns, name)
     pred_probs = np.full((len(given_labels), len(class_names)), np.nan, dtype=np.float32)
     pred_probs[target] = _normalized(_numbers(frame, columns, name), name)
     return witness_from_probabilities(pred_probs, given_labels, name=name)
@@ -106,29 +106,30 @@ def probabilities_from_cells(
     return _normalized(values, name, [f"sample {i} ({path})" for i, path in enumerate(filepaths)])
 
 
-def read_predictions(path: Path) -> pd.DataFrame | NDArray[Any]:
-    """Read a table of probabilities from ``.csv``, ``.tsv`` or ``.parquet``, or an array from ``.npy``.
+def read_predictions(path: Path, *, what: str = "probabilities") -> pd.DataFrame | NDArray[Any]:
+    """Read a table of probabilities (``what``) from ``.csv``, ``.tsv`` or ``.parquet``, or an array from ``.npy``.
 
     Nothing in an array's file is ever unpickled.
 
     Raises:
         ImportRefusedError: the file is absent, of another kind, or cannot be parsed.
     """
-    kinds = "a .csv, .tsv, .parquet or .npy of probabilities"
+    kinds = f"a .csv, .tsv, .parquet or .npy of {what}"
     if not path.is_file():
         raise ImportRefusedError(f"{path} does not exist; give {kinds}.")
     kind = path.suffix.lower()
     try:
         if kind == ".npy":
-            array: NDArray[Any] = np.load(path, allow_pickle=False)
+            # Mapped: a header that promises more than the file holds is found before memory is taken.
+            array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
             return array
         if kind == ".parquet":
             return pd.read_parquet(path)
         if kind in (".csv", ".tsv"):
             return pd.read_csv(path, sep="\t" if kind == ".tsv" else ",", dtype={"filepath": str})
-    except (ValueError, OSError, EOFError) as error:
+    except (ValueError, OSError, EOFError, OverflowError, MemoryError, RecursionError, SyntaxError) as error:
         raise ImportRefusedError(
-            f"{path} cannot be read as {kind[1:]}: {str(error).splitlines()[0]}"
+            f"{path} cannot be read as {kind[1:]}: {' '.join(str(error).split())[:160]}"
         ) from error
     raise ImportRefusedError(f"{path} is {kind or 'without suffix'}; give {kinds}.")
 
@@ -151,7 +152,7 @@ def probabilities_from_array(
             f"{name} holds an array of shape {shape}; give {num_samples:,} rows, one per sample, and "
             f"{num_classes} columns, one per class, both in the order of the dataset."
         )
-    if not np.issubdtype(array.dtype, np.number):
+    if not np.issubdtype(array.dtype, np.number) or np.iscomplexobj(array):
         raise ImportRefusedError(f"{name} holds {array.dtype}; give numbers.")
     return _normalized(np.asarray(array, dtype=np.float64), name)
 
@@ -168,15 +169,21 @@ def _class_column(frame: pd.DataFrame, class_name: str, name: str) -> Hashable:
     return found[0]
 
 
-def _target_rows(
+def rows_of_table(
     frame: pd.DataFrame,
     num_samples: int,
     filepaths: Sequence[str] | None,
-    class_columns: Sequence[Hashable],
+    value_columns: Sequence[Hashable],
     name: str,
 ) -> NDArray[np.int64]:
-    """sample_id of every row. Their order alone is no key: tables are sorted and shuffled."""
-    by_path = _column_of_paths(frame, filepaths, class_columns)
+    """sample_id of every row: by a column ``sample_id`` or by one of paths; where both are there they agree.
+
+    Their order alone is no key: tables are sorted and shuffled. ``value_columns`` hold no paths.
+
+    Raises:
+        ImportRefusedError: there is no key, or one is unknown or doubled; names the first such row.
+    """
+    by_path = _column_of_paths(frame, filepaths, value_columns)
     if "sample_id" in frame.columns:
         keys = pd.to_numeric(frame["sample_id"], errors="coerce").to_numpy(dtype=np.float64)
         known = (keys >= 0) & (keys < num_samples) & (keys == np.floor(keys))
@@ -207,7 +214,7 @@ def _target_rows(
 
 
 def _column_of_paths(
-    frame: pd.DataFrame, filepaths: Sequence[str] | None, class_columns: Sequence[Hashable]
+    frame: pd.DataFrame, filepaths: Sequence[str] | None, value_columns: Sequence[Hashable]
 ) -> Hashable | None:
     """``filepath``, or the first other column that holds paths of the data set alone."""
     if filepaths is None:
@@ -215,8 +222,12 @@ def _column_of_paths(
     if "filepath" in frame.columns:
         return "filepath"
     known = set(filepaths)
-    rest = (column for column in frame.columns if column not in class_columns and column != "sample_id")
-    return next((column for column in rest if len(frame) and frame[column].isin(known).all()), None)
+    rest = (column for column in frame.columns if column not in value_columns and column != "sample_id")
+    return next((column for column in rest if len(frame) and _are_among(frame[column], known)), None)
+
+
+def _are_among(cells: pd.Series, known: set[str]) -> bool:
+    return all(isinstance(cell, str) and cell in known for cell in cells)
 
 
 def _places_of(paths: pd.Series, filepaths: Sequence[str] | None) -> NDArray[np.int64]:

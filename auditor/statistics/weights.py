@@ -1,12 +1,14 @@
-"""How much each witness counts before anybody verified a row.
+"""How much each witness counts: a short list of weightings, of which the first is the safe one.
 
-Two things about a network can be seen without truth. How often the others predict the class that it predicts:
-networks that err independently agree where both are right (Dawid and Skene 1979 estimate skill so), but one that is
-better than all others agrees with them least. And how often it predicts the given label: that is one more opinion,
-and accuracy on noisy labels ranks networks as accuracy on true ones does (Chen, Ye, Chen, Zhao and Heng 2021,
-"Robustness of Accuracy Metric and its Inspirations in Learning with Noisy Labels"), unless a network has
-memorized wrong labels. These show among the labels that the others doubt most (``Votes.obeys``); they are taken
-out of its agreement with the labels and also count against it:
+Without verified rows the safe one leads; a few verified rows choose among all of them (``choice``).
+
+**Agreement** is the safe one. Two things about a network can be seen without truth. How often the others predict
+the class that it predicts: networks that err independently agree where both are right (Dawid and Skene 1979
+estimate skill so), but one that is better than all others agrees with them least. And how often it predicts the
+given label: that is one more opinion, and accuracy on noisy labels ranks networks as accuracy on true ones does
+(Chen, Ye, Chen, Zhao and Heng 2021, "Robustness of Accuracy Metric and its Inspirations in Learning with Noisy
+Labels"), unless a network has memorized wrong labels. These show among the labels that the others doubt most
+(``Votes.obeys``); they are taken out of its agreement with the labels and also count against it:
 
     skill = odds(agrees with others) * odds(agrees with labels, beyond memory) ^ 4 * (1 - memorized) ^ 2
 
@@ -16,7 +18,10 @@ for memory and with only what no network could know (``Votes.surely_memorized``)
 only as far as both agree. Nobody falls below a fifth of an equal share. On the 27 runs it was chosen on: .003 to
 .021 AUROC better than equal weights on CIFAR-10, .001 worse at most on MNIST.
 
-Where witnesses part, as under structured noise, those count more that separate the labels into two groups
+The others: **smoothness** where the samples' neighbours in features of a backbone are known, **equal** weights, and
+the witness **alone** that each of the former counts most (all of them alone are too many for a few rows to choose
+among: where all rank alike that cost .002 AUROC, by luck). Without such features nothing stands for smoothness;
+there, where witnesses part as under structured noise, those lead that separate the labels into two groups
 (``separation``), if one does.
 """
 
@@ -29,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.statistics.separation import ONE_GROUP, separation
+from auditor.statistics.smoothness import smoothness
 from auditor.statistics.witnesses import UNLABELED, Witness, row_chunks
 
 LEAST_SEPARATION = 0.005
@@ -37,18 +43,35 @@ FEWEST_VOTERS = 2
 """Witnesses that predict classes, so that each has another to be held against."""
 LEAST_SHARE = 0.25
 """Of an equal share, what skill leaves to anybody before all shares are scaled to sum to 1 (by 1.25 at most)."""
+SMOOTH_SCALE = 0.02
+"""Smoothness by which a witness must lead to count e times as much (chosen on one seed of four problems)."""
+LEAST_FIT = 0.25
+"""Of the share of given labels that the best witness predicts beyond chance, what another must reach to count by
+its smoothness: one whose classes have lost their meaning is smooth too."""
 SUREST = 0.05
 """Share of the rows, those on which the others are surest of another class, that show what a witness memorized."""
 
 
 @dataclass(frozen=True)
-class UnlearnedWeights:
-    """Weights that need no verified rows."""
+class Weighting:
+    """One way to weigh the witnesses; needs no verified rows."""
 
+    name: str
+    """``agreement``, ``separation``, ``equal``, ``smoothness`` or ``NAME alone``."""
     weights: Mapping[str, float]
-    """By witness, positive, summing to 1."""
-    title: str
+    """By witness, not negative, summing to 1."""
     why: str
+
+    @property
+    def title(self) -> str:
+        """As a heading: what leads."""
+        if self.name == "equal":
+            return "Equal weights"
+        return (
+            f"Only {self.name.removesuffix(' alone')}"
+            if self.name.endswith(" alone")
+            else f"Weights by {self.name}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,46 +109,84 @@ class Votes:
         return np.clip((self.obeys - excused) / np.maximum(1.0 - excused, 1e-9), 0.0, 1.0)
 
 
-def unlearned_weights(
+def weightings(
     witnesses: Sequence[Witness],
     given_labels: NDArray[np.integer],
     *,
     parted: bool,
     noise_rate: float,
-) -> UnlearnedWeights:
-    """Weigh by separation where the witnesses ``parted`` and one separates, else by skill, else all the same.
+    neighbours: NDArray[np.integer] | None = None,
+) -> tuple[Weighting, ...]:
+    """The candidates, the safe one first; at least one.
 
     Args:
-        witnesses: at least one; their predictions may be memory maps, each is read once or twice in chunks.
+        witnesses: at least one; their predictions may be memory maps, each is read a few times in chunks.
         given_labels: (N,) int in {-1, 0..K-1}.
         parted: two witnesses rank very differently.
         noise_rate: guessed share of wrong labels, in [0, 1].
+        neighbours: (N, k) int, each sample's nearest others in features of a backbone, -1 where there is none;
+            None without a backbone.
     """
     names = [witness.name for witness in witnesses]
     voters = [witness for witness in witnesses if witness.pred_probs is not None]
-    if parted:
-        beyond = {voter.name: separation(voter, given_labels) - ONE_GROUP for voter in voters}
-        if max(beyond.values(), default=0.0) > 0:
-            weights = _shares(names, {name: max(one, LEAST_SEPARATION) for name, one in beyond.items()})
-            return UnlearnedWeights(
-                weights,
-                "Weights by separation",
-                "the witnesses disagree, so a witness counts more if it separates the labels into two groups; "
-                f"{_heaviest(weights)}.",
-            )
-    if len(voters) >= FEWEST_VOTERS:
-        shares = _agreement_shares(votes(voters, given_labels), noise_rate)
-        weights = _shares(names, dict(zip((voter.name for voter in voters), shares.tolist(), strict=True)))
-        floor = LEAST_SHARE / len(names)
-        weights = _shares(names, {name: max(weight, floor) for name, weight in weights.items()})
-        return UnlearnedWeights(
-            weights,
-            "Weights by agreement",
-            "a witness counts more if the others and the given labels agree with its predictions, without the "
-            f"labels that it memorised;  {_heaviest(weights)}.",
-        )
-    equal = dict.fromkeys(names, 1.0 / len(names))
-    return UnlearnedWeights(equal, "Equal weights", "every witness counts the same.")
+    equal = Weighting("equal", dict.fromkeys(names, 1.0 / len(names)), "every witness counts the same.")
+    found: list[Weighting] = []
+    if parted and neighbours is None:
+        found += _by_separation(names, voters, given_labels)
+    seen = votes(voters, given_labels) if len(voters) >= FEWEST_VOTERS else None
+    if seen is not None:
+        found.append(_by_agreement(names, voters, seen, noise_rate))
+        if neighbours is not None:
+            found.append(_by_smoothness(names, voters, seen, neighbours))
+    found.append(equal)
+    heaviest = [max(one.weights, key=one.weights.__getitem__) for one in found[:-1]]
+    for name in dict.fromkeys(heaviest):
+        alone = {other: float(other == name) for other in names}
+        found.append(Weighting(f"{name} alone", alone, f"{name} alone ranks."))
+    return tuple(found)
+
+
+def _by_separation(
+    names: Sequence[str], voters: Sequence[Witness], given_labels: NDArray[np.integer]
+) -> list[Weighting]:
+    """Nothing where no witness separates the labels into two groups."""
+    beyond = {voter.name: separation(voter, given_labels) - ONE_GROUP for voter in voters}
+    if max(beyond.values(), default=0.0) <= 0:
+        return []
+    weights = _shares(names, {name: max(one, LEAST_SEPARATION) for name, one in beyond.items()})
+    why = (
+        "the witnesses disagree, so a witness counts more if it separates the labels into two groups; "
+        f"{_heaviest(weights)}."
+    )
+    return [Weighting("separation", weights, why)]
+
+
+def _by_agreement(
+    names: Sequence[str], voters: Sequence[Witness], seen: Votes, noise_rate: float
+) -> Weighting:
+    shares = _agreement_shares(seen, noise_rate)
+    weights = _shares(names, dict(zip((voter.name for voter in voters), shares.tolist(), strict=True)))
+    floor = LEAST_SHARE / len(names)
+    weights = _shares(names, {name: max(weight, floor) for name, weight in weights.items()})
+    why = (
+        "a witness counts more if the others and the given labels agree with its predictions, without the "
+        f"labels that it memorised; {_heaviest(weights)}."
+    )
+    return Weighting("agreement", weights, why)
+
+
+def _by_smoothness(
+    names: Sequence[str], voters: Sequence[Witness], seen: Votes, neighbours: NDArray[np.integer]
+) -> Weighting:
+    found = np.array([smoothness(voter, neighbours) for voter in voters])
+    chance = 1.0 / max(2, voters[0].pred_probs.shape[1] if voters[0].pred_probs is not None else 2)
+    fit = np.clip(seen.with_given[:, 0] / np.maximum(seen.with_given.sum(axis=1), 1) - chance, 0.0, None)
+    means_classes = fit >= LEAST_FIT * fit.max()
+    lead = found - found[means_classes].max()
+    shares = np.where(means_classes, np.exp(np.minimum(lead, 0.0) / SMOOTH_SCALE), 0.0)
+    weights = _shares(names, dict(zip((voter.name for voter in voters), shares.tolist(), strict=True)))
+    why = f"a witness counts more if it predicts the same for samples that look alike; {_heaviest(weights)}."
+    return Weighting("smoothness", weights, why)
 
 
 def votes(witnesses: Sequence[Witness], given_labels: NDArray[np.integer]) -> Votes:

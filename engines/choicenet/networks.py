@@ -310,6 +310,7 @@ def build_mixture_network(
         width=config.width,
         baseline=config.variant == "standard",
         weights=config.weights,
+        image_side=config.image_side,
     )
     head: nn.Module
     if config.variant == "standard":
@@ -329,6 +330,7 @@ def _build_trunk(
     width: int = 0,
     baseline: bool = False,
     weights: str | None = None,
+    image_side: int | None = None,
 ) -> tuple[nn.Module, int]:
     """The trunk called ``name`` and the size of its features; ``width`` 0 is the trunk's own width."""
     if name == RESIDUAL_TRUNK:
@@ -337,5 +339,7 @@ def _build_trunk(
             channels=channels, image_size=(height, side), width=width or 64, baseline=baseline
         )
         return trunk, trunk.feature_size
-    network = build_for_shape(name, shape, num_classes, weights=weights, width=width or None)
+    network = build_for_shape(
+        name, shape, num_classes, weights=weights, width=width or None, image_side=image_side
+    )
     return network, int(network.feature_size)  # type: ignore[arg-type]

@@ -159,7 +159,7 @@ class _Training:
 
 def _optimizer(network: MixtureNetwork, config: ChoiceNetConfig) -> torch.optim.Optimizer:
     """The optimizer without its own decay: the L2 term belongs to the loss, before the clipping."""
-    optimizer = make_optimizer(network.parameters(), dataclasses.replace(config, weight_decay=0.0))
+    optimizer = make_optimizer(network, dataclasses.replace(config, weight_decay=0.0))
     if config.optimizer == "adam":
         for group in optimizer.param_groups:
             group["eps"] = config.adam_epsilon

@@ -22,7 +22,7 @@ SPEC = EngineSpec(
         "loss_rank": SignalSpec(
             title="Loss rank",
             meaning=(
-                "Where the sample's loss stands among all, from 0 (smallest) to 1, at the end of training; a "
+                "The rank of the sample's loss among all, from 0 (smallest) to 1, at the end of training; a "
                 "hard image ranks high with a right label too."
             ),
             high_means="suspect",

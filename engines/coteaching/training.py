@@ -59,6 +59,7 @@ from engines.coteaching.trials import (
     split_rows,
 )
 from engines.meta.meta_set import draw_meta_batch
+from engines.shared.config import parameter_groups, set_learning_rate
 from engines.shared.device import (
     autocast,
     compiled,
@@ -238,10 +239,11 @@ class Learners:
 
     def _set_rates(self, epoch: int) -> None:
         config, num_epochs = self.config, len(self.keep_rates)
-        for group in itertools.chain.from_iterable(one.param_groups for one in self._optimizers):
-            group["lr"] = config.learning_rate_of(epoch, num_epochs)
+        for optimizer in self._optimizers:
+            set_learning_rate(optimizer, config.learning_rate_of(epoch, num_epochs))
             if config.optimizer == "adam":
-                group["betas"] = config.adam_betas_of(epoch, num_epochs)
+                for group in optimizer.param_groups:
+                    group["betas"] = config.adam_betas_of(epoch, num_epochs)
 
     @torch.no_grad()
     def evaluate(self, rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -250,7 +252,7 @@ class Learners:
         for network in self.networks:
             network.eval()
         losses, correct = [], []
-        for part in rows.split(run.rows.scoring_batch):
+        for part in rows.split(run.scoring_batch):
             images, labels = self.inputs(part), run.labels[part].to(run.device)
             with autocast(self.config.precision, run.device):
                 logits = [call(images)[1] for call in self._calls]
@@ -293,11 +295,10 @@ def build_learner(run: Run, config: CoteachingConfig, *stream: int | str) -> nn.
 
 def _make_optimizer(network: nn.Module, config: CoteachingConfig) -> torch.optim.Optimizer:
     """Adam or SGD; the loop sets their learning rate every epoch."""
+    parameters = parameter_groups(network, config)
     if config.optimizer == "adam":
-        return torch.optim.Adam(
-            network.parameters(), lr=0.0, eps=1e-8, weight_decay=config.weight_decay, fused=True
-        )
-    return torch.optim.SGD(network.parameters(), lr=0.0, momentum=0.9, weight_decay=config.weight_decay)
+        return torch.optim.Adam(parameters, lr=0.0, eps=1e-8, weight_decay=config.weight_decay, fused=True)
+    return torch.optim.SGD(parameters, lr=0.0, momentum=0.9, weight_decay=config.weight_decay)
 
 
 def _copied_to_cpu(state: Any) -> Any:

@@ -1,7 +1,7 @@
 """Plain cross-entropy: the baseline that the robust methods are measured against, and a full witness.
 
 A network is trained on the given labels as they are. While it has not memorised them yet, a wrong label
-stands out by its margin: the log-probability of the given class minus that of the best other. Trust ranks
+shows in its margin: the log-probability of the given class minus that of the best other. Trust ranks
 two forms of it together, both high where the label looks right: the margin averaged over test-time views
 after training, and the margin averaged over training (area under the margin, Pleiss et al. 2020,
 https://arxiv.org/abs/2001.10528).
@@ -88,7 +88,7 @@ class CrossEntropyConfig(LoopConfig):
 
         Under ``quick`` it trains twice as long as the other engines, and still for less time than most: 30 epochs
         instead of 10 were worth .02 to .05 AUROC on 10,000 images of CIFAR-10 (benchmarks/results/detection.md).
-        With 45 it begins to know wrong labels of small easy sets by heart, and the noise rate is guessed too low.
+        With 45 it begins to learn the wrong labels of small easy sets too, and the noise rate is guessed too low.
         """
         check_preset(name)
         if name == "quick":
@@ -149,7 +149,7 @@ def train(
     for number, fit in enumerate(fits[first:], start=first):
         # 2. A fresh network, or the interrupted one.
         network = run.build_network("network", number)
-        optimizer = make_optimizer(network.parameters(), config)
+        optimizer = make_optimizer(network, config)
         if state is not None and number == first:
             network.load_state_dict(state["network"])
             optimizer.load_state_dict(state["optimizer"])

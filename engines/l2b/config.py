@@ -119,7 +119,7 @@ class L2BConfig(LoopConfig):
 
     @classmethod
     def code(cls) -> L2BConfig:
-        """The released code: it takes v after the optimizer's momentum and weight decay, not where it stands."""
+        """The released code: it takes v after the optimizer's momentum and weight decay, not before them."""
         return dataclasses.replace(cls.preset("paper"), lookahead="optimizer")
 
 

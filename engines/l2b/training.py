@@ -124,7 +124,7 @@ class _Training:
         self.network = run.build_network("network")
         # What plain steps call; a meta step needs the layers themselves, and its variants refuse to compile.
         self.call = compiled(self.network, enabled=config.compile, device=run.device)
-        self.optimizer = make_optimizer(self.network.parameters(), config)
+        self.optimizer = make_optimizer(self.network, config)
         self.margins = MarginTracker(run.data.num_samples, run.device)
         self.tracker = WeightTracker(run.data.num_samples, run.device)
         self.past_losses: list[Tensor] = []

@@ -2,7 +2,7 @@
 
 from engines.contract import EngineSpec, SignalSpec
 
-__all__ = ["SPEC"]
+__all__ = ["SPEC", "search"]
 
 SPEC = EngineSpec(
     name="neighbours",

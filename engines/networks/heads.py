@@ -37,6 +37,7 @@ def build_for_shape(
     *,
     weights: str | None = None,
     width: int | None = None,
+    image_side: int | None = None,
 ) -> nn.Module:
     """The network called ``name`` (a resolved one) for samples of ``shape``: (C, H, W) images or (D,) features.
 
@@ -53,6 +54,7 @@ def build_for_shape(
         num_classes=num_classes,
         weights=weights,
         width=width,
+        side=image_side,
     )
 
 

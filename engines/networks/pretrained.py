@@ -1,8 +1,9 @@
 """Pretrained networks behind one door: those of timm and torchvision, by name, with weights from a file.
 
 ``backbone("timm:mobilenetv3_large_100", weights)`` is a network that sees images as its weights want them and
-says what it saw: (B, D) features, no classes. Building never downloads: weights come from a file of plain tensors
-(``.safetensors``, or ``.pth`` and ``.bin`` read without unpickling anything but tensors).
+says what it saw: (B, D) features, no classes. ``pretrained_network`` puts a new head on it, to train it further.
+Building never downloads: weights come from a file of plain tensors (``.safetensors``, or ``.pth`` and ``.bin`` read
+without unpickling anything but tensors).
 """
 
 from __future__ import annotations
@@ -60,6 +61,51 @@ class Backbone(nn.Module):
         return features
 
 
+class PretrainedNetwork(nn.Module):
+    """A backbone that trains on, with a linear head of ours: images (B, C, H, W) in [0, 1] in, of any size.
+
+    It resizes and standardises by itself, as the weights want it: whoever feeds it standardises nothing.
+    """
+
+    def __init__(self, trunk: Backbone, num_classes: int) -> None:
+        super().__init__()
+        self.feature_size = trunk.feature_size
+        self.trunk = trunk
+        self.head = nn.Linear(trunk.feature_size, num_classes)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        features = self.trunk(as_the_weights_want(x, self.trunk.config))
+        return features, self.head(features)
+
+
+def is_pretrained(name: str, weights: str | Path | None) -> bool:
+    """Whether ``build_network`` makes a ``PretrainedNetwork``: of all of timm, of torchvision's with weights."""
+    return name.startswith(TIMM) or (name.startswith(TORCHVISION) and weights is not None)
+
+
+def pretrained_network(
+    name: str, weights: str | Path | None, num_classes: int, *, side: int | None = None
+) -> PretrainedNetwork:
+    """``backbone`` with a head for K classes that is drawn from torch's global generator, in training mode.
+
+    Raises:
+        EngineInputError: as ``backbone``.
+    """
+    return PretrainedNetwork(backbone(name, weights, side=side), num_classes).train()
+
+
+def as_the_weights_want(images: Tensor, config: InputConfig) -> Tensor:
+    """Whole images, standardised: (B, C, H, W) in [0, 1], grey or RGB, any size -> (B, 3, side, side).
+
+    Of an image that is not square the largest square in the middle. The centre crop of the weights' recipe is for
+    networks that stay as they are; one that trains gets used to whole images.
+    """
+    mean, std = (
+        torch.tensor(values, device=images.device)[:, None, None] for values in (config.mean, config.std)
+    )
+    return (cropped(images, config, (1.0, 0.5, 0.5)) - mean) / std
+
+
 def input_config(name: str, side: int | None = None) -> InputConfig:
     """How ``name`` wants its images, ``side`` px large where one is given. Builds no network.
 
@@ -93,12 +139,20 @@ def weights_source(name: str) -> WeightsSource:
     """
     if name.startswith(TIMM):
         cfg = _pretrained_cfg(name)
-        return WeightsSource(cfg.hf_hub_id or None, cfg.url or None, cfg.license, None)
+        url = cfg.url or None
+        return WeightsSource(
+            cfg.hf_hub_id or None, url, cfg.license, None if url is None else _torch_cache(url)
+        )
     input_config(name)
     import torchvision
 
     url = torchvision.models.get_model_weights(name.removeprefix(TORCHVISION)).DEFAULT.url
-    return WeightsSource(None, url, None, Path(torch.hub.get_dir()) / "checkpoints" / url.rpartition("/")[2])
+    return WeightsSource(None, url, None, _torch_cache(url))
+
+
+def _torch_cache(url: str) -> Path:
+    """Where torch's own client keeps the file."""
+    return Path(torch.hub.get_dir()) / "checkpoints" / url.rpartition("/")[2]
 
 
 def fetch_checked(url: str, path: Path, *, progress: bool) -> None:
@@ -152,13 +206,13 @@ def cropped(images: Tensor, config: InputConfig, box: tuple[float, float, float]
     """A square part of each image at the size that the backbone takes.
 
     Args:
-        images: (B, C, H, W) uint8, grey or RGB, any size.
+        images: (B, C, H, W) uint8 or float, grey or RGB, any size.
         config: the side and the interpolation.
         box: (share, vertical, horizontal): share of the shorter side that is kept, and where the part lies in
             the rest, 0 = top or left, 1 = bottom or right.
 
     Returns:
-        (B, 3, side, side) uint8, stored channels last; grey becomes three equal channels.
+        (B, 3, side, side) of the same type, stored channels last; grey becomes three equal channels.
     """
     share, vertical, horizontal = box
     height, width = images.shape[2:]

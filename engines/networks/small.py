@@ -1,8 +1,9 @@
 """Image classifiers that return what they saw and what they say: ``forward(x) -> (features, logits)``.
 
-From a one-layer perceptron to torchvision's classifiers. ``x`` is (B, C, H, W) float32, standardised unless
-an engine's paper says otherwise; features are (B, D) with D = ``.feature_size``, logits (B, K). A network
-that cannot take images of the given size says so when it is built, and names one that can.
+From a one-layer perceptron to the classifiers of timm and torchvision. ``x`` is (B, C, H, W) float32, standardised
+unless an engine's paper says otherwise or the network does so itself (``is_pretrained``); features are (B, D) with
+D = ``.feature_size``, logits (B, K). A network that cannot take images of the given size says so when it is built,
+and names one that can.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from engines.contract import EngineInputError
+from engines.networks.pretrained import TIMM, is_pretrained, pretrained_network
 from engines.networks.torchvision_networks import TORCHVISION, ImageSize, torchvision_network
 
 
@@ -294,26 +296,29 @@ def build_network(
     num_classes: int,
     weights: str | None = None,
     width: int | None = None,
+    side: int | None = None,
 ) -> nn.Module:
     """The network called ``name``, parameters drawn from torch's global generator (see ``seeded_init``).
 
     ``width`` scales a network where it has a width (hidden units of ``mlp``, first channels of the
-    convolutional nets, the factor of ``wrn22_4``). ``weights`` is a state_dict file for torchvision networks.
+    convolutional nets, the factor of ``wrn22_4``). ``weights`` is a state_dict file for networks of timm and
+    torchvision; ``side`` is how large they get their images then (default: as their weights want it).
 
     Raises:
         EngineInputError: unknown name, images too small for it, or weights that do not fit.
     """
+    if is_pretrained(name, weights):
+        return _channels_last(pretrained_network(name, weights, num_classes, side=side))
     if name.startswith(TORCHVISION):
-        network = torchvision_network(
-            name.removeprefix(TORCHVISION), channels, image_size, num_classes, weights
+        return _channels_last(
+            torchvision_network(name.removeprefix(TORCHVISION), channels, image_size, num_classes)
         )
-        return _channels_last(network)
     if name not in NETWORKS:
         raise EngineInputError(
-            f"there is no network {name!r}; use one of {', '.join(NETWORKS)} or {TORCHVISION}<name>."
+            f"there is no network {name!r}; use one of {', '.join(NETWORKS)}, {TIMM}<name> or {TORCHVISION}<name>."
         )
     if weights is not None:
-        raise EngineInputError(f"weights need a network {TORCHVISION}<name>, not {name!r}.")
+        raise EngineInputError(f"weights need a network {TIMM}<name> or {TORCHVISION}<name>, not {name!r}.")
     return _channels_last(NETWORKS[name](channels, image_size, num_classes, width))
 
 

@@ -1,4 +1,4 @@
-"""Any torchvision classifier as a network that returns (features, logits), with a user's own weights if wanted."""
+"""Any torchvision classifier as a network that returns (features, logits), or as a backbone with weights."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from pathlib import Path
 
 import safetensors.torch
 import torch
-import torchvision
 from torch import Tensor, nn
 
 from engines.contract import EngineInputError
@@ -30,14 +29,14 @@ class TorchvisionNetwork(nn.Module):
 
 
 def torchvision_network(
-    name: str, channels: int, image_size: ImageSize, num_classes: int, weights: str | None
+    name: str, channels: int, image_size: ImageSize, num_classes: int
 ) -> TorchvisionNetwork:
-    """torchvision's classifier ``name``, with the weights of the state_dict file ``weights`` where there is one.
+    """torchvision's classifier ``name``, freshly drawn.
 
     Raises:
-        EngineInputError: unknown name, no linear last layer, images of a wrong size, or weights that do not fit.
+        EngineInputError: unknown name, no linear last layer, or images of a wrong size.
     """
-    backbone, feature_size = torchvision_backbone(name, image_size, weights)
+    backbone, feature_size = torchvision_backbone(name, image_size, None)
     network = TorchvisionNetwork(backbone, feature_size, num_classes)
     _try_forward(network, name, channels, image_size)
     return network
@@ -67,6 +66,8 @@ def torchvision_backbone(
 
 
 def _torchvision_classifier(name: str, image_size: ImageSize) -> nn.Module:
+    import torchvision  # takes seconds, which every process that trains would pay
+
     # Only these take the image size; the two with auxiliary heads return something else while training.
     options: dict[str, object] = {}
     if name.startswith("vit_"):

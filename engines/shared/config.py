@@ -15,6 +15,7 @@ import torch
 
 from engines.contract import EngineInputError
 from engines.networks.heads import HEADS
+from engines.networks.pretrained import DOORS, Backbone
 
 PRESETS = ("quick", "standard", "paper")
 OPTIMIZERS = ("adam", "sgd")
@@ -38,10 +39,16 @@ class LoopConfig:
     """
 
     network: str = "auto"
-    """Key of ``networks.NETWORKS``, ``"auto"`` or ``"torchvision:<name>"``; on features ``"mlp"`` (``"auto"``) or
-    ``"linear"``."""
+    """Key of ``networks.NETWORKS``, ``"auto"``, ``"timm:<name>"`` or ``"torchvision:<name>"``; on features
+    ``"mlp"`` (``"auto"``) or ``"linear"``."""
     weights: str | None = None
-    """Path of a state_dict file with pretrained weights for a torchvision network. Nothing is downloaded."""
+    """Path of a file with pretrained weights for a network of timm or torchvision. Nothing is downloaded."""
+    image_side: int | None = None
+    """Side in pixels of the images that a pretrained network gets, at least 8; None: as its weights want it, at
+    most 224."""
+    trunk_rate: float = 0.1
+    """Learning rate of a pretrained network's own weights, as a share of ``learning_rate``, which the new head has:
+    above 0, at most 1."""
     epochs: int = 20
     """Passes over the labeled samples, at least 1."""
     batch_size: int = 128
@@ -87,8 +94,14 @@ class LoopConfig:
             found.append(f"learning_rate is {self.learning_rate}, it must be above 0")
         if not 1 <= self.views <= MAX_VIEWS:
             found.append(f"views is {self.views}, it must be 1 to {MAX_VIEWS}")
-        if self.weights is not None and not self.network.startswith("torchvision:"):
-            found.append(f"weights need a network 'torchvision:<name>', but network is {self.network!r}")
+        if not 0 < self.trunk_rate <= 1:
+            found.append(f"trunk_rate is {self.trunk_rate}, it must be above 0 and at most 1")
+        if self.image_side is not None:
+            found += at_least(self, 8, "image_side")
+        if self.weights is not None and not self.network.startswith(DOORS):
+            found.append(
+                f"weights need a network 'timm:<name>' or 'torchvision:<name>', but network is {self.network!r}"
+            )
         return found
 
     @classmethod
@@ -111,6 +124,14 @@ class LoopConfig:
         network = self.network if self.network in HEADS else "auto"
         augment = "none" if self.augment == "none" else "auto"
         return replace(self, network=network, weights=None, augment=augment)
+
+    def for_finetuning(self, network: str, weights: str | None, image_side: int | None = None) -> Self:
+        """This config for training a pretrained network further: ``timm:<name>`` with the weights of that file.
+
+        Engines change what it needs besides and say so where they do.
+        """
+        augment = "none" if self.augment == "none" else "auto"
+        return replace(self, network=network, weights=weights, image_side=image_side, augment=augment)
 
     def as_dict(self) -> dict[str, Any]:
         """Every field as plain values; ``type(self)(**config.as_dict())`` builds the config again."""
@@ -147,10 +168,34 @@ def one_of(config: object, field: str, allowed: Iterable[str]) -> list[str]:
     return [] if value in allowed else [f"{field} is {value!r}, it must be one of {', '.join(allowed)}"]
 
 
+def parameter_groups(network: torch.nn.Module, config: LoopConfig) -> list[dict[str, Any]]:
+    """The parameters for an optimizer: one group, or two where a part of the network was pretrained.
+
+    ``share`` of a group is what ``set_learning_rate`` multiplies its learning rate by: ``trunk_rate`` for what was
+    pretrained.
+    """
+    trunks = [part for part in network.modules() if isinstance(part, Backbone)]
+    pretrained = {id(value) for trunk in trunks for value in trunk.parameters()}
+    new = [value for value in network.parameters() if id(value) not in pretrained]
+    groups: list[dict[str, Any]] = [{"params": new}]
+    if pretrained:
+        old = [value for value in network.parameters() if id(value) in pretrained]
+        groups.append({"params": old, "share": config.trunk_rate})
+    return groups
+
+
 def make_optimizer(
-    parameters: Iterable[torch.nn.Parameter], config: LoopConfig, *, momentum: float = 0.9
+    network: torch.nn.Module, config: LoopConfig, *, momentum: float = 0.9
 ) -> torch.optim.Optimizer:
     """Adam or SGD (with ``momentum``) as the config says, at its first learning rate."""
+    optimizer = _optimizer(parameter_groups(network, config), config, momentum)
+    set_learning_rate(optimizer, config.learning_rate)
+    return optimizer
+
+
+def _optimizer(
+    parameters: list[dict[str, Any]], config: LoopConfig, momentum: float
+) -> torch.optim.Optimizer:
     if config.optimizer == "adam":
         return torch.optim.Adam(parameters, lr=config.learning_rate, weight_decay=config.weight_decay)
     return torch.optim.SGD(
@@ -176,6 +221,6 @@ def learning_rate_at(config: LoopConfig, epoch: int, num_epochs: int | None = No
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:
-    """Give every parameter group of ``optimizer`` this learning rate."""
+    """Give every parameter group of ``optimizer`` this learning rate, or its ``share`` of it."""
     for group in optimizer.param_groups:
-        group["lr"] = learning_rate
+        group["lr"] = learning_rate * group.get("share", 1.0)

@@ -10,11 +10,11 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import torch
-import torchvision
 
 from engines.contract import DeviceMemoryError, EngineInputError
 
@@ -135,7 +135,7 @@ def autocast(precision: str, device: torch.device) -> AbstractContextManager[obj
 
 @functools.cache
 def _computes_in_bfloat16(card: torch.device) -> bool:
-    """Asked for each card: torch answers for the current one, and an old card may stand beside a new one."""
+    """Asked for each card: torch answers for the current one, and a machine may have an old card and a new one."""
     if not torch.cuda.is_available():
         return False
     with torch.cuda.device(card):
@@ -175,7 +175,7 @@ class Stopwatch:
 def fresh_memory(device: torch.device) -> None:
     """Free what the run before this one left, and begin a new peak; the CPU's peak cannot begin anew.
 
-    Networks and images that stand in reference cycles keep their CUDA memory until Python looks for such cycles,
+    Networks and images in reference cycles keep their CUDA memory until Python looks for such cycles,
     and torch keeps what it once took from the card: both are missing to the next engine.
     """
     gc.collect()
@@ -215,7 +215,7 @@ def versions() -> dict[str, str]:
     found = {
         "python": platform.python_version(),
         "torch": str(torch.__version__),
-        "torchvision": str(torchvision.__version__),
+        "torchvision": version("torchvision"),
         "numpy": np.__version__,
     }
     if torch.cuda.is_available():

@@ -21,7 +21,7 @@ class ExponentialAverage:
 
     @torch.no_grad()
     def update(self, module: nn.Module, decay: float) -> None:
-        """Follow ``module``; ``decay`` in [0, 1], 0 copies it exactly and 1 stands still.
+        """Follow ``module``; ``decay`` in [0, 1], 0 copies it exactly and 1 never changes.
 
         Raises:
             ValueError: ``decay`` is outside [0, 1].

@@ -17,10 +17,11 @@ from torch import Tensor, nn
 
 from engines.contract import Checkpoint, EngineResult, OnEpoch, Provenance, TrainingData
 from engines.networks.heads import build_for_shape, resolve_for_shape
+from engines.networks.pretrained import input_config, is_pretrained, weights_hash
 from engines.shared.checkpoint import load_state, run_fingerprint, save_state
 from engines.shared.config import LoopConfig
 from engines.shared.device import describe_device, peak_memory_bytes, resolve_device, seeded_init, versions
-from engines.shared.loader import standardize
+from engines.shared.loader import scoring_batch, standardize
 from engines.shared.recording import Recorder
 from engines.shared.rows import Rows, open_rows
 from engines.shared.scoring import Scores, heldout_accuracy, score_pass
@@ -37,10 +38,12 @@ class Run:
         device: ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"cuda:<n>"``.
         on_epoch: hears of each epoch; may raise ``TrainingCancelled``.
         checkpoint: where the state is kept, or None.
-        standardized: False feeds images in [0, 1]. Features are always standardised: their scale means nothing.
+        standardized: False feeds images in [0, 1], as does a pretrained network, which standardises them as its
+            weights want it. Features are always standardised: their scale means nothing.
 
     Raises:
-        EngineInputError: no labels or one class, an unknown device, or an augmentation that does not fit the rows.
+        EngineInputError: no labels or one class, an unknown device, an augmentation that does not fit the rows, or
+            weights that cannot be read.
     """
 
     def __init__(
@@ -61,7 +64,15 @@ class Run:
         self.rows: Rows = open_rows(data.inputs, self.device, resident=config.resident)
         """What the engine trains on."""
         self.on_features = data.features is not None
-        self.mean_std = self.rows.mean_std() if standardized or self.on_features else None
+        is_finetuned = not self.on_features and is_pretrained(config.network, config.weights)
+        standardizes = self.on_features or (standardized and not is_finetuned)
+        self.mean_std = self.rows.mean_std() if standardizes else None
+        self.scoring_batch = self.rows.scoring_batch
+        """Rows scored at once."""
+        if is_finetuned:
+            side = input_config(config.network, config.image_side).side
+            self.scoring_batch = min(self.scoring_batch, scoring_batch(self.device, (side, side)))
+        self._weights_hash = None if config.weights is None else weights_hash(config.weights)
         self.labels = torch.from_numpy(data.given_labels.copy())
         """(N,) int64 given labels on the CPU."""
         self.labeled = torch.from_numpy(np.flatnonzero(data.labeled))
@@ -94,6 +105,7 @@ class Run:
                 self.data.num_classes,
                 weights=self._config.weights,
                 width=width,
+                image_side=self._config.image_side,
             )
         return network.to(self.device)
 
@@ -105,7 +117,13 @@ class Run:
     def score(self, network: nn.Module, *, views: int = 1, index: Tensor | None = None) -> Scores:
         """A deterministic pass of ``network`` over all rows, or those at ``index``."""
         return score_pass(
-            network, self.rows, self.mean_std, views=views, precision=self._config.precision, index=index
+            network,
+            self.rows,
+            self.mean_std,
+            views=views,
+            batch_size=self.scoring_batch,
+            precision=self._config.precision,
+            index=index,
         )
 
     def heldout_accuracy(self, *networks: nn.Module) -> dict[str, float]:
@@ -114,7 +132,9 @@ class Run:
             return {}
         precision = self._config.precision
         found = [
-            heldout_accuracy(network, *self.evaluation, self.mean_std, precision=precision)
+            heldout_accuracy(
+                network, *self.evaluation, self.mean_std, batch_size=self.scoring_batch, precision=precision
+            )
             for network in networks
         ]
         return {"heldout_accuracy": float(np.mean(found))}
@@ -173,7 +193,9 @@ class Run:
         notes: Mapping[str, Any],
         is_out_of_sample: bool = False,
     ) -> EngineResult:
-        """What the method found, with the run's history and provenance."""
+        """What the method found, with the run's history and provenance (the hash of the weights it began with)."""
+        if self._weights_hash is not None:
+            notes = {**notes, "weights_sha256": self._weights_hash}
         return EngineResult(
             pred_probs=pred_probs,
             trust_score=trust_score,

@@ -39,7 +39,8 @@ class UMNConfig(LoopConfig):
     """Labeled share of a batch; None: as in the samples, at least 0.05 (the paper's 5 of 100)."""
 
     label_loss: str = "log"
-    """``"linear"`` (paper): f·q(given). ``"log"``: f·log q(given), learns faster, memorises more."""
+    """``"linear"`` (paper): f·q(given). ``"log"``: f·log q(given), learns faster, memorises more. ``"auto"``:
+    linear up to 20 classes, log above: with many classes linear hardly learns in a short run."""
     lambda_y: float = 1.0
     """Weight of the label term against the generative terms [assumption: the paper has none, so 1]."""
     elbo_scale: str = "pixels"
@@ -98,7 +99,7 @@ class UMNConfig(LoopConfig):
             *within(self, 1e-6, 0.5, "epsilon_floor"),
             *within(self, 0, 1, "ramp_share", "adam_beta2"),
             *one_of(self, "method", METHODS),
-            *one_of(self, "label_loss", ("linear", "log")),
+            *one_of(self, "label_loss", ("linear", "log", "auto")),
             *one_of(self, "elbo_scale", ("sum", "pixels")),
             *one_of(self, "classifier_input", ("auto", "z_a", "trunk")),
             *one_of(self, "reconstruction", ("auto", "bernoulli", "gaussian")),
@@ -150,16 +151,20 @@ class UMNConfig(LoopConfig):
         )
 
     def for_features(self) -> UMNConfig:
-        """Smaller latents and M2 networks, batches of 256, two thirds of the epochs.
+        """Smaller latents and M2 networks, batches of 512, 0.4 of the epochs, and the paper's label loss.
 
         The sum over classes runs the M2 networks once for every class and is most of a step; a head on features
-        does not need networks made for images. Measured on 8,000 whitened images of digits with 30 % symmetric
-        errors, two views: AUROC .982 in an eighth of the time, .980 with the sizes for images.
+        does not need networks made for images. The linear label loss does not learn wrong labels by heart, which a
+        head on good features does first. Measured on 12,500 rows of CIFAR-10 (four views of a network trained on
+        other rows), AUROC with ``log`` and with all of this: human labels .949 and .954, pair flips of 30 % .894
+        and .973, asymmetric 30 % .881 and .934, in 9 s of CPU where it was 15. With 100 classes (clusters within
+        those ten, 25 % errors) linear has .909 and .743 where log has .989 and .827, hence ``auto``.
         """
         return replace(
             super().for_features(),
-            epochs=math.ceil(self.epochs * 2 / 3),
-            batch_size=max(self.batch_size, 256),
+            epochs=math.ceil(self.epochs * 0.4),
+            batch_size=max(self.batch_size, 512),
+            label_loss="auto",
             latent_a=self.latent_a or 16,
             latent_b=min(self.latent_b, 8),
             upper_hidden=min(self.upper_hidden, 64),

@@ -63,6 +63,10 @@ MEAN_TEACHER_WEIGHT = 100.0
 cross-entropy over the whole batch, batches drawn at random)."""
 
 
+MOST_CLASSES_LINEAR = 20
+"""Classes up to which the label loss ``auto`` is linear (measured at 10 and at 100)."""
+
+
 class Draws(NamedTuple):
     """The random streams of one epoch, made from (seed, rotation, epoch): nothing to save for a resume."""
 
@@ -89,6 +93,8 @@ class Bench:
             _, height, width = run.rows.shape
             self.decoded_size = _decoded_size((height, width), config.decoded_side)
         decoded = (run.rows.shape[0], *(self.decoded_size or ()))
+        few = self.num_classes <= MOST_CLASSES_LINEAR
+        self.label_loss = config.label_loss if config.label_loss != "auto" else "linear" if few else "log"
         self.elbo_scale = 1.0 if config.elbo_scale == "sum" else 1.0 / math.prod(decoded)
 
     def _network_name(self) -> str:
@@ -123,6 +129,7 @@ class Bench:
             "num_classes": self.num_classes,
             "width": self.config.width,
             "weights": self.config.weights,
+            "side": self.config.image_side,
         }
         if self.config.method not in GENERATIVE:
             return build_classifier_only(self.network_name, **shared)
@@ -197,7 +204,7 @@ class Member:
             self.unlabeled_rows = self.unlabeled_rows[:0]
         self.model = bench.build(rotation)
         self.guider = ExponentialAverage(self.model.recognizer)
-        self.optimizer = make_optimizer(self.model.parameters(), config)
+        self.optimizer = make_optimizer(self.model, config)
         if config.optimizer == "adam":
             for group in self.optimizer.param_groups:
                 group["betas"] = (0.9, config.adam_beta2)
@@ -331,7 +338,7 @@ class Member:
         weight = self._weight(epsilon)
 
         # 3. The loss: mean over the whole batch, the label term from its labeled rows only.
-        label = label_term(log_probs[front], labels, weight, kind=config.label_loss)
+        label = label_term(log_probs[front], labels, weight, kind=bench.label_loss)
         loss = bench.elbo_scale * generative.mean() - config.lambda_y * label.sum() / len(batch.labels)
         means = {name: value.detach().mean() for name, value in terms.items()}
         if self.consistency_weight > 0:

@@ -7,7 +7,7 @@ of :mod:`engines.networks.small` with a posterior head on its features. The gene
 size exactly.
 
 Published tables leave out widths of the flat network, the activations between convolutions and the last
-layer of the image decoder; what stands here is [assumption]: 600/500/500 units and 50 latents as in the
+layer of the image decoder; what is used here is [assumption]: 600/500/500 units and 50 latents as in the
 M1+M2 literature, BatchNorm with LeakyReLU(0.1), and a last 3x3 convolution to the image's channels.
 """
 
@@ -177,6 +177,7 @@ def build_stacked_vae(
     decoded_size: tuple[int, int] | None = None,
     width: int = 128,
     weights: str | None = None,
+    side: int | None = None,
 ) -> StackedVAE:
     """Build the whole model.
 
@@ -191,13 +192,20 @@ def build_stacked_vae(
         classifier_input: ``"z_a"``, ``"trunk"`` or ``"auto"`` (z_a for ``umn_mlp``, trunk otherwise).
         decoded_size: (H, W) of what the decoder reconstructs; None means ``image_size``.
         width: channels of ``umn13``'s first two blocks (published: 128); the others follow in proportion.
-        weights: state_dict file for torchvision networks.
+        weights: state_dict file for networks of timm and torchvision.
+        side: how large such a network gets its images; None: as its weights want it.
 
     Raises:
         EngineInputError: the network is unknown or cannot take images of this size.
     """
     trunk, trunk_features = _build_trunk(
-        name, channels=channels, image_size=image_size, num_classes=num_classes, width=width, weights=weights
+        name,
+        channels=channels,
+        image_size=image_size,
+        num_classes=num_classes,
+        width=width,
+        weights=weights,
+        side=side,
     )
     if classifier_input == "auto":
         classifier_input = "z_a" if name == "umn_mlp" else "trunk"
@@ -274,6 +282,7 @@ def build_classifier_only(
     num_classes: int,
     width: int = 128,
     weights: str | None = None,
+    side: int | None = None,
 ) -> StackedVAE:
     """The baselines' network: no latent, no generator.
 
@@ -292,6 +301,7 @@ def build_classifier_only(
             num_classes=num_classes,
             width=width,
             weights=weights,
+            side=side,
         )
     recognizer = _PlainRecognizer(trunk)
     return StackedVAE(recognizer, None)
@@ -316,6 +326,7 @@ def _build_trunk(
     num_classes: int,
     width: int,
     weights: str | None,
+    side: int | None,
 ) -> tuple[nn.Module, int]:
     """The trunk and the number of features that its posterior head reads."""
     if name == "umn_mlp":
@@ -327,6 +338,7 @@ def _build_trunk(
         num_classes=num_classes,
         weights=weights,
         width=width if name == "umn13" else None,
+        side=side,
     )
     if name == "umn13":
         trunk = _Trunk13(backbone, image_size, width=width)

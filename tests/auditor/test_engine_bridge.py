@@ -60,16 +60,21 @@ def test_train__a_config_of_another_version_is_refused_by_name() -> None:
         )
 
 
-@pytest.mark.parametrize("on_features", [False, True])
+@pytest.mark.parametrize("trained_on", ["images", "features", "finetuned"])
 @pytest.mark.parametrize("engine", sorted(ENGINES))
-def test_settings_of__every_field_has_its_meaning_and_defaults(engine: str, on_features: bool) -> None:
-    if ENGINES[engine].needs_features and not on_features:
+def test_settings_of__every_field_has_its_meaning_and_defaults(engine: str, trained_on: str) -> None:
+    if ENGINES[engine].needs_features and trained_on == "images":
         return
-    found = {one.name: one for one in engine_bridge.settings_of(engine, on_features=on_features)}
+    on_features, is_finetuned = trained_on != "images", trained_on == "finetuned"
+    settings = engine_bridge.settings_of(engine, on_features=on_features, is_finetuned=is_finetuned)
+    found = {one.name: one for one in settings}
     assert list(found) == [field.name for field in dataclasses.fields(ENGINES[engine].config_type)]
     assert [one.name for one in found.values() if not one.meaning] == []
     for preset in engine_bridge.PRESETS:
-        config = engine_bridge.configs([engine], preset, {}, on_features=on_features)[engine]
+        backbone = engine_bridge.Pretrained("auto", None, None) if is_finetuned else None
+        config = engine_bridge.configs([engine], preset, {}, on_features=on_features, finetuned=backbone)[
+            engine
+        ]
         assert {name: one.defaults[preset] for name, one in found.items()} == config
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from auditor.files import written_whole
+from auditor.errors import DamagedError
+from auditor.files import folder_written_whole, load_array, load_arrays, load_json, written_whole
 
 
 def test_written_whole__makes_the_folder_and_leaves_nothing_beside(tmp_path: Path) -> None:
@@ -30,3 +35,52 @@ def test_written_whole__a_failure_leaves_the_earlier_file(tmp_path: Path) -> Non
 def half_of_it(path: Path) -> None:
     path.write_text("a half")
     raise OSError("disk is full")
+
+
+def killed_in_the_middle(out: Path, maker: str = "written_whole") -> None:
+    code = (
+        f"import os, pathlib\nfrom auditor.files import {maker}\n"
+        f"with {maker}(pathlib.Path({str(out)!r})) as beside:\n    os.kill(os.getpid(), 9)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
+
+
+@pytest.mark.parametrize("maker", ["written_whole", "folder_written_whole"])
+def test_written_whole__what_a_kill_leaves_is_gone_after_the_next_file(tmp_path: Path, maker: str) -> None:
+    killed_in_the_middle(tmp_path / "out.csv", maker)
+    assert len(list(tmp_path.iterdir())) == 1
+    (tmp_path / ".old.csv.4194303.writing").write_text("of an earlier version")
+    (tmp_path / ".mine.writing").write_text("a user's own")
+    with written_whole(tmp_path / "other.csv") as beside:
+        beside.write_text("new")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".mine.writing", "other.csv"]
+
+
+def test_written_whole__leaves_what_another_one_is_writing(tmp_path: Path) -> None:
+    with written_whole(tmp_path / "one.csv") as first, folder_written_whole(tmp_path / "two") as second:
+        first.write_text("one")
+        with written_whole(tmp_path / "three.csv") as third:
+            third.write_text("three")
+        assert first.exists()
+        assert second.is_dir()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one.csv", "three.csv", "two"]
+
+
+@pytest.mark.parametrize("content", [b"", b"\x93NUMPY", b"{", b"PK\x03\x04"])
+def test_load__damage_is_one_line_with_the_file_and_the_remedy(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    for load in (load_array, load_json, functools.partial(load_arrays, path, "x")):
+        arguments = () if isinstance(load, functools.partial) else (path,)
+        with pytest.raises(DamagedError, match=r"^\S+/file is damaged \(.+\); audit again\.$"):
+            load(*arguments, remedy="audit again")
+
+
+def test_load_array__a_half_is_damaged_and_a_missing_one_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    np.save(path, np.zeros(1_000))
+    path.write_bytes(path.read_bytes()[:900])
+    with pytest.raises(DamagedError, match=r"a\.npy is damaged"):
+        load_array(path, remedy="audit again")
+    with pytest.raises(DamagedError, match=r"b\.npy is missing; audit again"):
+        load_array(tmp_path / "b.npy", remedy="audit again")

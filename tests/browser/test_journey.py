@@ -142,10 +142,10 @@ def give_a_name(page: Any) -> None:
     page.get_by_test_id("card").wait_for(timeout=WAIT_MS)
 
 
-def review_twenty(page: Any) -> list[int]:
+def review_twelve(page: Any) -> list[int]:
     """Keys only; the next card shows at once and the verdict is in the database soon after."""
     reviewed = []
-    for i in range(20):
+    for i in range(12):
         card = page.locator("[data-testid=card]")
         sample = int(card.get_attribute("data-sample"))
         page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
@@ -229,7 +229,7 @@ def look_at_every_screen(browser: Any, server: Server, artifacts: Path) -> None:
             page.wait_for_function("!document.querySelector('[data-testid=stSkeleton]')", timeout=WAIT_MS)
             for width, height in SIZES:
                 page.set_viewport_size({"width": width, "height": height})
-                page.wait_for_timeout(700)
+                page.wait_for_timeout(400)
                 page.screenshot(path=str(artifacts / f"{path or 'home'}-{width}x{height}-{scheme}.png"))
                 wide = page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
                 assert not wide, f"{path} does not fit into {width} pixels"
@@ -252,7 +252,7 @@ def test_journey__from_a_zip_to_a_cleaned_csv(
     watch_it_grow_kill_the_server_and_come_back(page, server)
     open_page(page, server, "suspects")
     give_a_name(page)
-    reviewed = review_twenty(page)
+    reviewed = review_twelve(page)
     undo_one(page, reviewed)
     no_verdict_is_lost_while_the_server_is_away(page, server)
     lasso_a_region(page, server)

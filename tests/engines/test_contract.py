@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import tempfile
 from collections.abc import Callable
 from functools import cache, cached_property
 from itertools import pairwise
@@ -16,6 +17,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import safetensors.torch
+import timm
 import torch
 from numpy.typing import NDArray
 
@@ -30,8 +33,10 @@ from engines.contract import (
     TrainingData,
 )
 from engines.networks.heads import HEADS
+from engines.networks.pretrained import pretrained_network
 from engines.registry import ENGINES
 from engines.shared.config import LoopConfig
+from engines.shared.device import seeded_init
 from tests.engines.helpers import MemoryCheckpoint, digits, digits_data, on_features, rank_correlation
 
 SUM_ATOL = 1e-5
@@ -60,8 +65,13 @@ CUDA_ACCURACY = 0.05
 TRAINED = [name for name, spec in ENGINES.items() if issubclass(spec.config_type, LoopConfig)]
 """Engines that train a network; a witness without one (neighbours) has tests of its own."""
 
-FORMS = ("images", "features")
-"""Every check runs on both: where it makes images, ``Runs`` takes features of them."""
+FORMS = ("images", "features", "finetuned")
+"""Every check runs on all: where it makes images, ``Runs`` takes features of them, or trains a network of timm on
+them that begins with the weights of a file."""
+
+FINETUNED = "timm:test_resnet"
+"""The smallest residual network of timm: made for tests, 370,000 weights."""
+FINETUNED_SIDE = 16
 
 SHOWN_TO_ALL: dict[str, dict[str, Any]] = {"umn": {"rotations": 1}}
 """What makes an engine train one network on every label in ordinary batches."""
@@ -82,8 +92,9 @@ class Runs:
 
     def __init__(self, spec: EngineSpec, device: str, form: str) -> None:
         self.spec, self.device, self.form = spec, device, form
+        changes = PAPER_SEARCH.get(spec.name, {}) if form == "finetuned" else {}
         self.config = dataclasses.replace(
-            spec.config_type.preset("quick"), **TINY, **TINY_BY_ENGINE.get(spec.name, {})
+            spec.config_type.preset("quick"), **TINY, **TINY_BY_ENGINE.get(spec.name, {}), **changes
         )
         self.data = self.in_form(digits_data(200, num_unlabeled=10, num_trusted=40)[0])
         for array in (self.data.inputs, self.data.given_labels, self.data.trusted_mask):
@@ -91,18 +102,19 @@ class Runs:
         self.records: list[EpochRecord] = []
 
     def in_form(self, data: TrainingData) -> TrainingData:
-        return data if self.form == "images" or data.images is None else on_features(data)
+        return on_features(data) if self.form == "features" and data.images is not None else data
 
     def quick(self) -> Any:
         """``quick`` as it is, with the small network and batches for few samples."""
         config = self.spec.config_type.preset("quick")
-        config = config if self.form == "images" else config.for_features()
-        return dataclasses.replace(config, network="mlp", batch_size=64)
+        config = config.for_features() if self.form == "features" else config
+        changes: dict[str, Any] = {}
+        if self.form == "finetuned":
+            changes = {"epochs": 8, **PAPER_SEARCH.get(self.spec.name, {})}
+        return dataclasses.replace(config, network="mlp", batch_size=64, **changes)
 
     def train(self, data: TrainingData | None = None, **options: Any) -> EngineResult:
-        config = options.pop("config", self.config)
-        if self.form == "features" and config.network not in HEADS:
-            config = dataclasses.replace(config, network="auto")
+        config = self.in_form_config(options.pop("config", self.config))
         return self.spec.train(
             self.in_form(data or self.data),
             config,
@@ -110,6 +122,15 @@ class Runs:
             device=self.device,
             **options,
         )
+
+    def in_form_config(self, config: Any) -> Any:
+        """What ``train`` makes of a config."""
+        if self.form == "features" and config.network not in HEADS:
+            return dataclasses.replace(config, network="auto")
+        if self.form == "finetuned":
+            # As it was set, and not as `for_finetuning` of an engine shortens a preset.
+            return LoopConfig.for_finetuning(config, FINETUNED, other_weights(), FINETUNED_SIDE)
+        return config
 
     @cached_property
     def base(self) -> EngineResult:
@@ -139,6 +160,28 @@ class Runs:
             return
         np.testing.assert_array_equal(np.isnan(one.trust_score), np.isnan(other.trust_score))
         assert rank_correlation(one, other) >= CUDA_RANK_CORRELATION
+
+
+WEIGHTS = tempfile.TemporaryDirectory()
+
+
+@cache
+def other_weights() -> str:
+    """A file with weights of ``FINETUNED`` as a hub has it: the whole classifier, trained on other digits."""
+    images, labels = (torch.from_numpy(values) for values in digits(1_200, start=500))
+    with seeded_init(0, "other digits"):
+        network = pretrained_network(FINETUNED, None, 10, side=FINETUNED_SIDE)
+        optimizer = torch.optim.Adam(network.parameters(), lr=2e-3)
+        for rows in torch.randperm(6 * len(images)).remainder(len(images)).split(64):
+            _, logits = network(images[rows].float() / 255)
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(logits, labels[rows]).backward()
+            optimizer.step()
+        whole = timm.create_model(FINETUNED.removeprefix("timm:"))
+    whole.load_state_dict(network.trunk.network.state_dict(), strict=False)
+    path = str(Path(WEIGHTS.name) / "weights.safetensors")
+    safetensors.torch.save_file(whole.state_dict(), path)
+    return path
 
 
 @cache
@@ -224,7 +267,8 @@ def check_epochs_are_numbered_and_progress_reaches_one(runs: Runs) -> None:
 def check_provenance_rebuilds_the_config(runs: Runs) -> None:
     provenance = runs.base.provenance
     stored = json.loads(json.dumps(dict(provenance.config)))
-    assert runs.spec.config_type(**stored) == runs.config
+    assert runs.spec.config_type(**stored) == runs.in_form_config(runs.config)
+    assert ("weights_sha256" in provenance.notes) == (runs.form == "finetuned")
     json.dumps(dict(provenance.notes))
     assert (provenance.engine, provenance.seed) == (runs.spec.name, 3)
     assert provenance.versions["torch"]

@@ -16,7 +16,6 @@ import pytest
 from auditor.catalog import datasets, db
 from auditor.importing import staging
 from auditor.importing.imports import import_dataset
-from auditor.pictures import cache
 from auditor.settings import settings
 from tests.auditor.sample_pictures import write_folder, write_parquet
 
@@ -152,25 +151,6 @@ def test_sweep__leaves_living_imports_alone(tmp_path: Path) -> None:
     assert set(before) <= set(left_behind())
     process.kill()
     process.wait()
-    staging.sweep()
-    assert left_behind() == ["1"]
-
-
-def test_sweep__killed_just_after_the_commit_keeps_the_dataset(tmp_path: Path) -> None:
-    report = import_dataset(write_folder(tmp_path / "set", 10), name="digits")
-    folder = settings().dataset_folder(report.dataset_id)
-    (folder / staging.MARKER).write_text('{"pid": 4194303, "started": 1.0}')
-    staging.sweep()
-    assert not (folder / staging.MARKER).exists()
-    with db.session() as session:
-        assert len(cache.image_cache(datasets.get(session, "digits"))) == 10
-
-
-def test_sweep__killed_just_before_the_commit_removes_the_folder(tmp_path: Path) -> None:
-    import_dataset(write_folder(tmp_path / "set", 10), name="digits")
-    stray = settings().dataset_folder(2)
-    stray.mkdir()
-    (stray / staging.MARKER).write_text('{"pid": 4194303, "started": 1.0}')
     staging.sweep()
     assert left_behind() == ["1"]
 

@@ -77,6 +77,6 @@ class Undo(_Decision):
 
 
 def register(plugin: Any) -> None:
-    """Tell FiftyOne what there is."""
+    """Register the operators with FiftyOne."""
     for operator in (Keep, TakeSuggestion, Exclude, Undo):
         plugin.register(operator)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 from auditor.errors import ImportRefusedError
+from auditor.pictures.sources.annotations import AnnotationSource, NamedSource, annotation_format
 from auditor.pictures.sources.columns import PATH_NAMES, columns_taken, find_column
 from auditor.pictures.sources.exports import classes_named, review_time, several_labels
 from auditor.pictures.sources.folder import FolderSource, is_image_name
@@ -33,6 +35,7 @@ __all__ = [
     "SourceOptions",
     "SourceRow",
     "UnreadableError",
+    "annotation_format",
     "classes_named",
     "columns_taken",
     "fiftyone_sets",
@@ -45,7 +48,10 @@ __all__ = [
 ]
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
-KINDS = "a folder of class folders, a CSV or TSV, a Parquet file, a zip, fiftyone:NAME or torchvision:NAME"
+KINDS = (
+    "a folder of class folders, a CSV or TSV, a Parquet file, a zip, a file of annotations (metadata.jsonl, COCO, "
+    "Label Studio, CVAT, val.txt), fiftyone:NAME or torchvision:NAME"
+)
 
 
 def open_source(source: str | Path, options: SourceOptions, scratch: Path | None = None) -> Source:
@@ -56,7 +62,13 @@ def open_source(source: str | Path, options: SourceOptions, scratch: Path | None
     Raises:
         ImportRefusedError: not there, of no known kind, or unreadable as a whole.
     """
-    named = str(source)
+    opened = _open(str(source), options, scratch)
+    if options.class_names is None:
+        return opened
+    return NamedSource(opened, Path(options.class_names).expanduser())
+
+
+def _open(named: str, options: SourceOptions, scratch: Path | None) -> Source:
     if named.startswith("fiftyone:"):
         from auditor.pictures.sources.fiftyone_sets import (
             open_fiftyone,  # FiftyOne starts a database on import
@@ -68,12 +80,26 @@ def open_source(source: str | Path, options: SourceOptions, scratch: Path | None
 
         _refuse_columns(named, "its classes are torchvision's", options)
         return open_torchvision(named.removeprefix("torchvision:"), options)
-    path = Path(named).expanduser().absolute()
+    if not named.strip() or "\0" in named:
+        raise ImportRefusedError(f"The source is empty; name {KINDS}.")
     try:
+        path = Path(named).expanduser().absolute()
         return _open_path(path, options, scratch)
     except PermissionError as error:
         raise ImportRefusedError(
-            f"{error.filename or path} cannot be read ({error.strerror}); make it readable for this user."
+            f"{error.filename or named} cannot be read ({error.strerror}); make it readable for this user."
+        ) from error
+    except RecursionError as error:
+        raise ImportRefusedError(
+            f"{printable(named)} is nested too deeply; import a folder further in."
+        ) from error
+    except RuntimeError as error:  # ~nouser
+        raise ImportRefusedError(f"{printable(named)}: {error}; name the folder in full.") from error
+    except OSError as error:
+        if error.errno not in (errno.ENAMETOOLONG, errno.ELOOP):
+            raise
+        raise ImportRefusedError(
+            f"{printable(named)} cannot be opened ({error.strerror}); name {KINDS}."
         ) from error
 
 
@@ -82,7 +108,14 @@ def _open_path(path: Path, options: SourceOptions, scratch: Path | None) -> Sour
         raise ImportRefusedError(f"{path} does not exist; name {KINDS}.")
     if path.is_dir():
         return _open_folder(path, options)
+    if not path.is_file():
+        raise ImportRefusedError(f"{path} is no regular file; name {KINDS}.")
     suffix = path.suffix.lower()
+    annotations = annotation_format(path, options)
+    if annotations is not None:
+        if suffix not in (".jsonl", ".ndjson"):
+            _refuse_columns(str(path), "it is no table", options)
+        return AnnotationSource(annotations, path, options)
     if suffix in TABLE_SUFFIXES:
         return open_table(path, images_at(options.root, path.parent), options)
     if suffix in (".parquet", ".pq"):
@@ -96,10 +129,20 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
     names = sorted(entry.name for entry in path.iterdir())
     parquet = [path / name for name in names if name.lower().endswith(".parquet")]
     if parquet and not any((path / name).is_dir() for name in names):
+        _refuse_outside(path, parquet)
         return ParquetSource(parquet, path, options)
     try:
         source = FolderSource(FolderTree(path))
     except ImportRefusedError:
+        below = [path / name for name, reason in FolderTree(path).walk() if reason is None]
+        parquet = [file for file in below if file.suffix.lower() == ".parquet"]
+        if parquet:  # a repository of Hugging Face: data/train-00000-of-00001.parquet, ...
+            return ParquetSource(parquet, path, options)
+        if any(file.suffix == ".arrow" for file in below):
+            raise ImportRefusedError(
+                f"{path} was written by save_to_disk of Hugging Face's datasets; write Parquet in its place: "
+                f"datasets.load_from_disk({str(path)!r}).to_parquet('set.parquet')."
+            ) from None
         tables = [name for name in names if name.lower().endswith((".csv", ".tsv", ".parquet"))]
         if tables:
             raise ImportRefusedError(
@@ -108,6 +151,18 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
         raise
     _refuse_columns(str(path), "its classes are its folders", options)
     return source
+
+
+def _refuse_outside(folder: Path, files: list[Path]) -> None:
+    """A part that is a link out of the folder, or no file, is refused as an image is."""
+    root = folder.resolve()
+    for file in files:
+        if not file.resolve().is_relative_to(root):
+            raise ImportRefusedError(
+                f"{file} is a link to a place outside {folder}; copy it there or remove the link."
+            )
+        if not file.is_file():
+            raise ImportRefusedError(f"{file} is no regular file; remove it from the folder.")
 
 
 def _open_zip(path: Path, options: SourceOptions, scratch: Path | None) -> Source:

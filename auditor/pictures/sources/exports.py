@@ -66,8 +66,8 @@ def review_time(review: Mapping[str, str]) -> datetime:
     text = review["reviewed_at"]
     try:
         time = datetime.fromisoformat(text)
-    except ValueError:
+        return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
         raise ValueError(
             f"reviewed_at is {printable(text, 40)!r}; write a time such as 2026-01-31T12:00:00+00:00"
         ) from None
-    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)

@@ -94,6 +94,16 @@ def open_fiftyone(name: str, options: SourceOptions) -> FiftyOneSource:
         FiftyOneError: FiftyOne is missing or its database cannot be reached.
         ImportRefusedError: no such dataset, or nothing in it that can be imported.
     """
+    return FiftyOneSource(load_fiftyone(name), options)
+
+
+def load_fiftyone(name: str) -> Any:
+    """The user's own ``fiftyone.Dataset`` of that name.
+
+    Raises:
+        FiftyOneError: FiftyOne is missing or its database cannot be reached.
+        ImportRefusedError: no such dataset.
+    """
     for key, value in SETTINGS.items():
         os.environ.setdefault(key, value)
     try:
@@ -112,7 +122,7 @@ def open_fiftyone(name: str, options: SourceOptions) -> FiftyOneSource:
             f"FiftyOne has no dataset {name!r} in {place_of(fiftyone)}; {hint} "
             "Set FIFTYONE_DATABASE_URI to look in another database."
         )
-    return FiftyOneSource(fiftyone.load_dataset(name), options)
+    return fiftyone.load_dataset(name)
 
 
 def host_of(uri: str) -> str:

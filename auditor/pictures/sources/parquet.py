@@ -6,6 +6,7 @@ are read in small batches and never held all together.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from auditor.engine_bridge import export_columns
 from auditor.errors import ImportRefusedError
 from auditor.pictures.sources.columns import LABEL_NAMES, choose_column, is_trusted
 from auditor.pictures.sources.exports import is_own_export, review_of
-from auditor.pictures.sources.folder import has_broken_text
+from auditor.pictures.sources.folder import SPLITS, has_broken_text
 from auditor.pictures.sources.parquet_files import (
     declared_classes,
     image_column,
@@ -58,19 +59,30 @@ class ParquetSource:
         """
         self.ignored: list[str] = []
         self._files = files
-        self._one = root == files[0]
+        self._root, self._one = root, root == files[0]
         schema = open_parquet(files[0]).schema_arrow
         self._refuse_other_schemas(schema)
         name, columns = files[0].name, schema.names
+        twice = next((column for column in columns if columns.count(column) > 1), None)
+        if twice is not None:
+            raise ImportRefusedError(f"{name} has the column {printable(twice, 40)!r} twice; rename one.")
         label = choose_column(name, columns, "label", options.label_column, LABEL_NAMES)
+        if pa.types.is_nested(schema.field(label).type):
+            kind = printable(str(schema.field(label).type), 60)
+            raise ImportRefusedError(
+                f"{name}: the column {printable(label, 40)!r} holds {kind}; a label is one number or text.",
+                field="label_column",
+            )
         true = options.true_label_column
         if true is not None:
             true = choose_column(name, columns, "true-label", true, ())
         path = image_column(name, schema, options.path_column)
         self._layout = layout_of(schema, path)
+        if self._layout == "struct" and _has_no_bytes(files[0], path):
+            self._layout = "struct of paths"
         # Every location names a column that would not be found by itself.
         self._column_mark = f":{path}" if options.path_column is not None else ""
-        self._images = images_at(options.root, files[0].parent) if self._layout == "path" else None
+        self._images = images_at(options.root, files[0].parent) if "path" in self._layout else None
         own = is_own_export(columns)
         self._names = {c: declared_classes(name, schema, c) for c in (label, true) if c}
         self.info = SourceInfo(
@@ -109,9 +121,18 @@ class ParquetSource:
                     )
                     row += 1
 
+    def _called(self, file: Path) -> str:
+        """The file in a location: empty where there is one, else its path below the folder."""
+        return "" if self._one else file.relative_to(self._root).as_posix()
+
     def _text_columns(self) -> list[str]:
         path = self.info.path_column
-        inner = {"struct": [f"{path}.path"], "binary": [], "path": [str(path)]}[self._layout]
+        inner = {
+            "struct": [f"{path}.path"],
+            "struct of paths": [f"{path}.path"],
+            "binary": [],
+            "path": [str(path)],
+        }[self._layout]
         others = [self.info.label_column, self.info.true_label_column]
         schema = open_parquet(self._files[0]).schema_arrow
         if self._layout == "struct" and "path" not in [f.name for f in schema.field(path).type]:
@@ -121,9 +142,9 @@ class ParquetSource:
 
     def _row(self, file: Path, row: int, cells: dict[str, Any], book: PathBook) -> SourceRow | Problem:
         image = cells.get(str(self.info.path_column))
-        place = f"{'' if self._one else file.name}#{row}{self._column_mark}"
+        place = f"{self._called(file)}#{row}{self._column_mark}"
         text = image.get("path") if isinstance(image, dict) else image if self._layout == "path" else None
-        location, path = place, str(text or f"{file.name}#{row}")
+        location, path = place, str(text or f"{self._called(file) or file.name}#{row}")
         if has_broken_text(path):
             return Problem(file.name, row, "has a path that is not valid text; correct it")
         if self._images is not None:
@@ -138,7 +159,10 @@ class ParquetSource:
             review = review_of({c: _text(v) for c, v in cells.items()}) if self.info.is_own_export else None
         except ValueError as error:
             return Problem(file.name, row, str(error))
-        again = book.again(path, row, label) if text else None
+        split = _text(cells.get("split")) or split_of(file)
+        # Files of different splits may name their images alike; paths that lead to one file may not.
+        key = location if self._images is not None else f"{split or ''}/{path}"
+        again = book.again(key, row, label) if text else None
         if again is not None:
             return Problem(file.name, row, f"{printable(path)} {again}")
         return SourceRow(
@@ -148,7 +172,7 @@ class ParquetSource:
             label=label,
             true_label=true,
             trusted=trusted and label is not None,
-            split=_text(cells.get("split")) or None,
+            split=split or None,
             extra={column: _text(cells[column]) for column in self.info.user_columns},
             review=review,
         )
@@ -161,7 +185,7 @@ class ParquetSource:
         if isinstance(value, float) and value != value:
             return None
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            if value != int(value):
+            if not math.isfinite(value) or value != int(value):
                 raise ValueError(f"{column} is {value}, not a whole number; give a class number or name")
             number = int(value)
             if number == -1:
@@ -189,7 +213,7 @@ class ParquetSource:
         location = next(wanted, None)
         for file in self._files:
             start = 0
-            prefix = "" if self._one else file.name
+            prefix = self._called(file)
             for batch in self._batches(file, [self._bytes_column()], IMAGES_A_BATCH):
                 images = _bytes_of(batch.column(0))
                 while location is not None:
@@ -217,6 +241,28 @@ class ParquetSource:
                 raise ImportRefusedError(
                     f"{file} has other columns than {self._files[0].name}; import the files one by one."
                 )
+
+
+def _has_no_bytes(file: Path, column: str) -> bool:
+    """Whether a column of Hugging Face's images holds paths alone, as the file's statistics tell."""
+    metadata = open_parquet(file).metadata
+    places = [
+        place
+        for place in range(metadata.num_columns)
+        if metadata.schema.column(place).path == f"{column}.bytes"
+    ]
+    if not places or not metadata.num_rows:
+        return False
+    parts = [metadata.row_group(group).column(places[0]) for group in range(metadata.num_row_groups)]
+    return all(
+        part.statistics is not None and part.statistics.null_count == part.num_values for part in parts
+    )
+
+
+def split_of(file: Path) -> str | None:
+    """The split that Hugging Face's names of files tell, as in ``train-00000-of-00004.parquet``."""
+    name = file.stem.partition("-")[0].lower()
+    return name if name in SPLITS else None
 
 
 def _bytes_of(column: pa.Array) -> pa.Array:

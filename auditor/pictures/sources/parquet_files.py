@@ -111,7 +111,7 @@ def declared_classes(file: str, schema: pa.Schema, column: str) -> tuple[str, ..
 def _listed_classes(text: str) -> list[str]:
     try:
         parsed = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         parsed = None
     return [str(name) for name in parsed] if isinstance(parsed, list) else text.split(",")
 
@@ -120,7 +120,7 @@ def _hugging_face_feature(text: bytes, column: str) -> list[str] | None:
     try:
         feature = json.loads(text)["info"]["features"][column]
         names = feature["names"] if feature.get("_type") == "ClassLabel" else None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     if isinstance(names, list) and all(isinstance(name, str) for name in names):
         return names

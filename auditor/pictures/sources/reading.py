@@ -39,7 +39,11 @@ def read_bytes(root: str, location: str) -> bytes:
             )
 
             return read_item(root, location)
-        if location.startswith("#") and not os.path.isdir(root):
+        if (
+            location.startswith("#")
+            and root.lower().endswith((".parquet", ".pq"))
+            and not os.path.isdir(root)
+        ):
             _, row, column = _split(location)
             return _parquet_row(root, row, column)
         if os.path.isdir(root):
@@ -52,7 +56,7 @@ def read_bytes(root: str, location: str) -> bytes:
 
 
 def _below_folder(root: str, location: str) -> bytes:
-    if ".parquet#" in location.lower():
+    if ".parquet#" in location.lower() and not os.path.isfile(os.path.join(root, _checked(location))):
         file, row, column = _split(location)
         return _parquet_row(os.path.join(root, _checked(file)), row, column)
     path = os.path.join(root, _checked(location))

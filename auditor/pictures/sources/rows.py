@@ -6,6 +6,7 @@ data and is only ever compared and stored.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ IMAGE_SUFFIXES = (
     *(".ppm", ".pgm", ".pbm", ".pnm"),
 )
 LONGEST_SHOWN = 160
+WHOLE = re.compile(r"-?[0-9]{1,18}")
+"""A class that is a number; Python turns no text of thousands of digits into one."""
 
 Payload: TypeAlias = "bytes | str"
 """An encoded image, or the location where a worker reads it itself."""
@@ -64,7 +67,7 @@ class SourceInfo:
     """What is known before the first row is read."""
 
     kind: str
-    """``folder``, ``table``, ``parquet``, ``zip``, ``fiftyone`` or ``torchvision``."""
+    """``folder``, ``table``, ``parquet``, ``zip``, ``fiftyone``, ``torchvision`` or a format of ``annotations``."""
     root: str
     """Absolute path of the folder or file that locations are relative to (or ``torchvision:...``)."""
     table_file: str = ""
@@ -88,6 +91,8 @@ class SourceOptions:
     path_column: str | None = None
     true_label_column: str | None = None
     root: str | None = None
+    class_names: str | None = None
+    """A file with one class name a line, for a source whose labels are numbers."""
 
 
 class Source(Protocol):
@@ -144,6 +149,6 @@ def printable(text: str, longest: int = LONGEST_SHOWN) -> str:
 def ordered_class_names(names: Iterable[str]) -> list[str]:
     """Classes in the order a person expects: as numbers where all are whole numbers, else by text."""
     found = list(names)
-    if all(name.isascii() and name.lstrip("-").isdigit() for name in found):
+    if all(WHOLE.fullmatch(name) for name in found):
         return sorted(found, key=lambda name: (int(name), name))
     return sorted(found)

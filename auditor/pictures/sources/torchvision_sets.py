@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import io
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,7 @@ def read_item(root: str, location: str) -> bytes:
         ImportRefusedError: the files are gone, or there is no such number.
     """
     found = _load(root)
-    if not location.isdigit() or int(location) >= len(found):
+    if not re.fullmatch(r"[0-9]{1,18}", location) or int(location) >= len(found):
         raise ImportRefusedError(f"{root} has no image {location}; put the same files back.")
     return _png(found, location)
 

@@ -20,6 +20,8 @@ BOMB_RATIO = 100
 BOMB_BYTES = 1 << 30
 """... to more than this is refused. Photographs hardly grow at all; even flat drawings stay below 50."""
 MAX_MEMBERS = 5_000_000
+MAX_DEPTH = 200
+"""Python gives up at a thousand."""
 NOISE = ("__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini")
 
 
@@ -83,9 +85,9 @@ class FolderTree:
 
     def walk(self) -> Iterator[tuple[str, str | None]]:
         """See ``Tree``; links to folders are not followed, for they may turn in circles."""
-        yield from self._walk("")
+        yield from self._walk("", 0)
 
-    def _walk(self, folder: str) -> Iterator[tuple[str, str | None]]:
+    def _walk(self, folder: str, depth: int) -> Iterator[tuple[str, str | None]]:
         try:
             with os.scandir(os.path.join(self.root, folder)) as entries:
                 ordered = sorted(entries, key=lambda entry: entry.name)
@@ -99,11 +101,16 @@ class FolderTree:
             if entry.is_symlink() and not self.is_inside(location, is_link=True):
                 yield location, f"is a link to a place outside {self.root}; copy it there or remove the link"
             elif entry.is_dir(follow_symlinks=False):
-                yield from self._walk(location)
+                if depth < MAX_DEPTH:
+                    yield from self._walk(location, depth + 1)
+                else:
+                    yield location, f"lies more than {MAX_DEPTH} folders deep; move it further up"
             elif entry.is_dir():
                 yield location, "is a link to another folder; copy the folder there or remove the link"
             elif entry.is_file():
                 yield location, None
+            elif entry.is_symlink():
+                yield location, "is a link to nothing; put the file there or remove the link"
 
     def open(self, location: str) -> IO[bytes]:
         """See ``Tree``."""

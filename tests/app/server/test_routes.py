@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 from PIL import Image
 from starlette.applications import Starlette
 
 from app.server.routes import ROUTES
 from app.session import access
+from auditor.audits import arrays
 from auditor.catalog import db
 from auditor.importing import imports
 from auditor.review import random_sample
@@ -156,12 +158,14 @@ def test_queue__a_users_mistake_is_one_line(client: Client) -> None:
 def test_queue__an_unexpected_error_is_logged_with_the_id_that_is_shown(
     client: Client, copied_home: Path
 ) -> None:
-    answer = client.post("queue", {"no_audit": True})
+    probs = arrays.engine_folder(1, "cross_entropy") / "pred_probs.npy"
+    np.save(probs, np.load(probs)[:1])
+    answer = client.post("queue", {"audit": 1, "where": {"engine": "cross_entropy"}})
     assert answer.status_code == 500
     number = answer.json()["error"].split("logged as ")[1].split(" ")[0]
     log = (copied_home / "app.log").read_text()
     assert f"error {number}" in log
-    assert "KeyError: 'audit'" in log
+    assert "IndexError: " in log
 
 
 def test_blind__verdict_is_recorded_and_taken_back(client: Client) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from auditor.audits import plan
-from auditor.catalog import audits
+from auditor.audits import durations, plan
+from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
 from auditor.catalog.records import NewEngineRun
 from tests.auditor.catalogs import add_dataset, queued_audit
@@ -48,3 +48,28 @@ def test_left__an_engine_that_ran_here_takes_what_it_took_by_size_on_the_same_de
         add_audit(small, device, l2b={"status": "finished", "progress": 1.0, "seconds": spent})
     assert plan.overview(add_audit(large, umn=HALF, l2b={})).seconds_left == 30 + 20
     assert plan.overview(add_audit(large, l2b={})).seconds_left == 20
+
+
+def test_seconds__runs_on_images_on_features_and_fine_tuned_are_told_apart(home: Path) -> None:
+    small, large = add_dataset("small", num=40), add_dataset("large", num=80)
+    kinds = {
+        10.0: {},
+        2.0: {"features": {"name": "timm:a"}},
+        50.0: {"features": {"name": "timm:a"}, "finetune": True},
+        70.0: {"features": {"name": "timm:b"}, "finetune": True},
+    }
+    for spent, options in kinds.items():
+        audit_id = add_audit(small, l2b={"status": "finished", "progress": 1.0, "seconds": spent})
+        with session() as open_session:
+            audits.change(open_session, audit_id, options=options)
+    with session() as open_session:
+        dataset = datasets.by_id(open_session, large)
+
+    def known(**how: object) -> tuple[float, bool]:
+        return durations.seconds(dataset, ["l2b"], "quick", **how)  # type: ignore[arg-type]
+
+    assert known() == (20.0, True)
+    assert known(on_features=True) == (4.0, True)
+    assert known(on_features=True, finetuned="timm:a") == (100.0, True)
+    assert known(on_features=True, finetuned="timm:b") == (140.0, True)
+    assert known(on_features=True, finetuned="timm:c")[1] is False

@@ -6,6 +6,7 @@ import pytest
 from auditor.audits import embedding
 from auditor.audits.embedding import map_2d, nearest_neighbors, neighbor_table
 from auditor.errors import AuditFailedError
+from engines.neighbours import search
 
 
 def blobs(num_samples=120, num_blobs=3, size=12, seed=0):
@@ -94,6 +95,7 @@ def test_neighbor_table__of_a_large_set_misses_few(monkeypatch):
     points, _ = blobs(3_000, num_blobs=5)
     exact = neighbor_table(points, num_neighbors=8)
     monkeypatch.setattr(embedding, "MAX_EXACT", 1_000)
+    monkeypatch.setattr(search, "EXACT_UP_TO", 1_000)
     table = neighbor_table(points, num_neighbors=8)
     np.testing.assert_array_equal(table, neighbor_table(points, num_neighbors=8))
     assert np.mean([len(set(a) & set(b)) / 8 for a, b in zip(table, exact, strict=True)]) > 0.95
@@ -102,6 +104,7 @@ def test_neighbor_table__of_a_large_set_misses_few(monkeypatch):
 
 def test_neighbor_table__a_large_set_of_the_same_picture(monkeypatch):
     monkeypatch.setattr(embedding, "MAX_EXACT", 100)
+    monkeypatch.setattr(search, "EXACT_UP_TO", 100)
     table = neighbor_table(np.ones((400, 3)), num_neighbors=8)
     assert table.min() >= 0
     assert all(i not in row and len(set(row)) == 8 for i, row in enumerate(table.tolist()))

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import safetensors.torch
 import timm
 import torch
 
 from auditor import api
-from auditor.audits import arrays, plan, worker
+from auditor.audits import arrays, embedding, plan, worker
 from auditor.backbones import features
 from auditor.catalog import audits, scores
 from auditor.catalog.db import session
@@ -25,13 +26,14 @@ from tests.auditor.conftest import Run
 from tests.helpers import QUICK_OPTIONS, Digits
 
 NAME = "timm:mobilenetv3_small_050"
+TINY = "timm:test_resnet"
 QUICK = {"choicenet": {"epochs": 3}}
 
 
-def make_weights(folder: Path) -> Path:
+def make_weights(folder: Path, name: str = NAME) -> Path:
     torch.manual_seed(0)
     path = folder / "weights.safetensors"
-    safetensors.torch.save_file(timm.create_model(NAME.removeprefix("timm:")).state_dict(), path)
+    safetensors.torch.save_file(timm.create_model(name.removeprefix("timm:")).state_dict(), path)
     return path
 
 
@@ -62,6 +64,32 @@ def test_audit__own_features_find_the_wrong_labels(imported: Digits, tmp_path: P
     assert audit.options["features"]["name"] == "own:pixels"
     assert arrays.signal_names(audit_id, "neighbours") == ["agreement"]
     assert arrays.evidence(audit_id, 3).headline
+
+
+def test_audit__map_and_neighbours_are_those_of_the_features(imported: Digits) -> None:
+    dataset = api.open_dataset("digits")
+    audit_id = dataset.audit(["neighbours", "choicenet"], options=QUICK, features=pixels(), map_method="pca")
+    assert arrays.maps_of(audit_id) == ["features"]
+    expected = embedding.map_2d(pixels(), quick=True)
+    np.testing.assert_allclose(arrays.map_points(audit_id, "features"), expected, rtol=1e-3, atol=1e-2)
+    np.testing.assert_array_equal(arrays.embeddings(audit_id, "features"), pixels())
+    nearest, _ = embedding.nearest_neighbors(pixels(), np.array([7]), num_neighbors=8)
+    story = arrays.evidence(audit_id, 7)
+    assert (story.neighbours, story.neighbours_in) == (nearest[0].tolist(), "features")
+    with session() as open_session:
+        assert arrays.features_title(audits.get(open_session, audit_id)) == "your own features array"
+
+
+def test_audit__features_from_a_table(imported: Digits, tmp_path: Path, run: Run) -> None:
+    order = np.random.default_rng(0).permutation(300)
+    table = pd.DataFrame({"sample_id": order, "note": "x", "seen": list(pixels()[order])})
+    table.to_parquet(tmp_path / "mine.parquet")
+    wanted = ("--features", tmp_path / "mine.parquet", "--features-column", "seen")
+    code, out, err = run("audit", "digits", *wanted, "--engines", "neighbours", "--map", "pca", "--json")
+    assert code == 0, err
+    np.testing.assert_array_equal(arrays.embeddings(json.loads(out)["audit_id"], "features"), pixels())
+    code, _, err = run("audit", "digits", "--features-column", "seen")
+    assert (code, "--features-column is of a table; name it with --features" in err) == (2, True)
 
 
 def test_audit__python_takes_an_array(imported: Digits) -> None:
@@ -152,6 +180,54 @@ def test_audit__the_embedding_is_resumed_and_the_result_is_the_same(
     other = planned()
     worker.run(other)
     np.testing.assert_array_equal(stopped, arrays.pred_probs(other, "choicenet"))
+
+
+def test_audit__finetune_trains_the_backbone_on_the_images(
+    imported: Digits, tmp_path: Path, run: Run
+) -> None:
+    path = make_weights(tmp_path, TINY)
+    code, out, err = run(
+        *("audit", "digits", "--backbone", TINY, "--weights", path, "--backbone-size", "16", "--views", "1"),
+        *("--finetune", "--engines", "cross_entropy,neighbours", "--set", "cross_entropy.epochs=2"),
+        *("--set", "cross_entropy.views=1", "--map", "pca", "--json"),
+    )
+    assert code == 0, err
+    assert f"trains {TINY} further, at 16 px" in err
+    audit_id = json.loads(out)["audit_id"]
+    with session() as open_session:
+        trained = audits.run(open_session, audit_id, "cross_entropy")
+        audit = audits.get(open_session, audit_id)
+    kept = {name: trained.config[name] for name in ("network", "weights", "image_side", "epochs")}
+    assert kept == {"network": TINY, "weights": str(path), "image_side": 16, "epochs": 2}
+    assert trained.provenance["notes"]["weights_sha256"] == audit.options["features"]["sha256"]
+    assert arrays.embeddings(audit_id, "cross_entropy").shape == (300, 96)
+    # The engine that needs features still has those of the network as it came, and there is a map of both.
+    assert arrays.embeddings(audit_id, "neighbours").shape == (300, 96)
+    assert arrays.maps_of(audit_id) == ["features", "cross_entropy"]
+
+
+def test_audit__finetune_needs_a_backbone(imported: Digits, tmp_path: Path, run: Run) -> None:
+    np.save(tmp_path / "pixels.npy", pixels())
+    for options in (("--backbone", "none"), ("--features", tmp_path / "pixels.npy"), ()):
+        code, _, err = run("audit", "digits", "--finetune", "--engines", "cross_entropy", *options)
+        assert code == 1
+        assert "Fine-tuning trains a backbone further, and this audit has none" in err
+
+
+def test_audit__finetune_refuses_weights_that_changed_since_it_was_planned(
+    imported: Digits, tmp_path: Path
+) -> None:
+    source = features.choose(TINY, make_weights(tmp_path, TINY), side=16, views=1)
+    assert source is not None
+    options = {"cross_entropy": {"epochs": 1, "views": 1}}
+    audit_id = plan.plan("digits", ["cross_entropy"], options=options, features=source, finetune=True)
+    # Afterwards the features are complete, and nothing but the training would read the file.
+    worker.run(plan.plan("digits", ["neighbours"], features=source, map_method="pca"))
+    torch.manual_seed(1)
+    other = timm.create_model(TINY.removeprefix("timm:")).state_dict()
+    safetensors.torch.save_file(other, tmp_path / "weights.safetensors")
+    with pytest.raises(AuditFailedError, match="is not the file that was planned for this audit"):
+        worker.run(audit_id)
 
 
 def test_weights_list__says_what_is_here(run: Run) -> None:

@@ -90,7 +90,7 @@ def test_get__a_damaged_file_is_not_kept(home: Path, content: bytes, monkeypatch
 
 def test_get__without_a_network_names_the_file_to_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(WeightsError, match=f"model.safetensors of {REPOSITORY}.*--weights") as caught:
+    with pytest.raises(WeightsError, match=f"huggingface.co/{REPOSITORY}/resolve/main/.*--weights") as caught:
         weights.get(NAME, progress=False)
     assert "\n" not in str(caught.value)
 
@@ -130,6 +130,16 @@ def test_find__in_the_cache_of_torch(home: Path) -> None:
     place.parent.mkdir(parents=True)
     torch.save(torchvision.models.resnet18().state_dict(), place)
     code = "from auditor.backbones import weights; print(*weights.find('torchvision:resnet18').__dict__.values())"
+    assert python(code, home).stdout.split()[1:] == [str(place), "cache"]
+
+
+def test_find__a_network_of_timm_in_the_cache_of_torch(home: Path) -> None:
+    # As torch.hub.load("facebookresearch/dinov2", "dinov2_vits14") leaves it.
+    place = home / "torch" / "hub" / "checkpoints" / "dinov2_vits14_pretrain.pth"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(b"x")
+    name = "timm:vit_small_patch14_dinov2"
+    code = f"from auditor.backbones import weights; print(*weights.find({name!r}).__dict__.values())"
     assert python(code, home).stdout.split()[1:] == [str(place), "cache"]
 
 

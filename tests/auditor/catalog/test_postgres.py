@@ -17,11 +17,12 @@ from sqlalchemy import create_engine, text
 
 from auditor import api
 from auditor.audits import plan, worker
-from auditor.catalog import audits, datasets, db, draws, reviews, scores
+from auditor.catalog import audits, backups, datasets, db, draws, reviews, scores
 from auditor.cli import doctor
 from auditor.errors import AuditorError
 from auditor.importing.imports import import_dataset
 from auditor.outputs import export
+from auditor.pictures import cache
 from auditor.review import decision_files, decisions, random_sample
 from tests.auditor.catalogs import add_dataset, at_once, first_epoch, forget_version, queued_audit
 from tests.helpers import write_digits
@@ -194,3 +195,31 @@ def test_session__url_that_cannot_be_used_is_explained(
     with pytest.raises(AuditorError, match=message) as caught, db.session():
         pass
     assert "secret" not in str(caught.value)
+
+
+def test_backup__of_a_team_s_catalog_comes_back_into_an_empty_database(
+    empty: str, server: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(PROGRAMS[-1]), prepend=os.pathsep)
+    import_dataset(write_digits(tmp_path / "source").table, name="digits", image_size=8, workers=1)
+    backups.backup(tmp_path / "all.tar")
+    with pytest.raises(AuditorError, match="is not empty"):
+        backups.restore(tmp_path / "all.tar")
+    name = f"other_{uuid.uuid4().hex}"
+    administration = create_engine(server, isolation_level="AUTOCOMMIT")
+    with administration.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+    administration.dispose()
+    monkeypatch.setenv("AUDITOR_HOME", str(tmp_path / "other"))
+    with pytest.raises(AuditorError, match=r"The database .* has tables"):
+        backups.restore(tmp_path / "all.tar")
+    monkeypatch.setenv("AUDITOR_DATABASE_URL", server.replace("/postgres?", f"/{name}?"))
+    assert backups.restore(tmp_path / "all.tar").left_out == []
+    with db.session() as session:
+        dataset = datasets.get(session, "digits")
+    assert len(cache.image_cache(dataset)) == dataset.num_samples
+
+
+def test_create__after_a_restored_catalog_passes_over_numbers_with_folders(empty: str, home: Path) -> None:
+    (home / "datasets" / "1").mkdir(parents=True)
+    assert add_dataset() == 2

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from auditor.audits import own_models
@@ -51,7 +54,7 @@ def test_suspects__json_is_ranked(audited: tuple[Digits, int], run: Run) -> None
     code, out, _ = run("suspects", "digits", "--top", "20", "--json")
     rows = json.loads(out)["suspects"]
     assert code == 0
-    assert [row["rank"] for row in rows] == list(range(20))
+    assert [row["rank"] for row in rows] == list(range(1, 21))  # as the list without --json counts
     assert sum(digits.is_wrong[row["sample_id"]] for row in rows) >= 12
     for row in rows:  # one witness: it either sees another class than the label's or the same
         assert f"sees '{row['suggested_label']}'" in row["reason"] or "as labeled" in row["reason"]
@@ -157,7 +160,28 @@ def test_export_and_review__round_trip(audited: tuple[Digits, int], run: Run, tm
     cells = lines[1].split(",")
     cells[place] = "exclude"
     out_path.write_text("\n".join([lines[0], ",".join(cells)]) + "\n")
-    assert "1 exclude" in run("review", "digits", "--apply", out_path, "--reviewer", "ada")[1]
+    _, said, _ = run("review", "digits", "--apply", out_path, "--reviewer", "ada", "--json")
+    assert json.loads(said)["decisions"]["exclude"] == 1
+    written = json.loads(run("export", "digits", "--out", out_path, "--force", "--json")[1])
+    assert (written["num_rows"], written["num_exclude"]) == (300, 1)
+
+
+def test_json__every_command_that_answers_has_it() -> None:
+    serving = {"app", "job", "demo"}
+    lacking = {
+        name
+        for name, command in cli.commands.items()
+        if not isinstance(command, click.Group) and "as_json" not in {each.name for each in command.params}
+    }
+    assert lacking <= serving | {"verify"}
+
+
+def test_verbose__shows_where_an_error_began(home: Path) -> None:
+    def says(*args: str) -> str:
+        return subprocess.run([sys.executable, "-m", "auditor", *args], capture_output=True, text=True).stderr
+
+    assert "Traceback" not in says("suspects", "digit")
+    assert "Traceback" in says("-v", "suspects", "digit")
 
 
 def test_audit__settings_and_background_run(audited: tuple[Digits, int], run: Run) -> None:
@@ -247,7 +271,7 @@ def test_import__bad_rows_are_listed_with_file_and_row(home: Path, run: Run, tmp
 
 def test_remove__forgets_the_dataset_and_leaves_the_source(audited: tuple[Digits, int], run: Run) -> None:
     digits, _ = audited
-    assert run("remove", "digits", "--yes")[0] == 0
+    assert json.loads(run("remove", "digits", "--yes", "--json")[1]) == {"removed": "digits"}
     assert run("suspects", "digits")[0] == 1
     assert digits.table.exists()
 

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from auditor import engine_bridge
 from auditor.catalog import datasets
 from auditor.catalog.db import session
+from auditor.cli.commands import cli
 from auditor.errors import AuditFailedError
 from auditor.experiments import before_after, tournament
 from auditor.experiments.kept_trainings import FORGET_AFTER_S, Trainings
@@ -149,10 +151,14 @@ def test_forget__leaves_what_others_may_come_back_to(audited: tuple[Digits, int]
 
 @pytest.mark.usefixtures("decided")
 def test_compare__killed_goes_on_where_it_was() -> None:
-    command = [sys.executable, "-m", "auditor", "compare", "digits", "--seeds", "2", "--preset", "quick"]
+    command = ["compare", "digits", "--seeds", "2", "--preset", "quick"]
     command += ["--set", "epochs=40", "--set", "network=mlp", "--device", "cpu"]
-    root = Path(__file__).resolve().parents[3]
-    process = subprocess.Popen(command, cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "auditor", *command],
+        cwd=Path(__file__).resolve().parents[3],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     deadline = time.monotonic() + WAIT_S
     while kept("compare").count(".npz") < 2 and time.monotonic() < deadline:
         assert process.poll() is None
@@ -161,8 +167,8 @@ def test_compare__killed_goes_on_where_it_was() -> None:
     process.wait()
     before = kept("compare")
     assert before.count(".npz") >= 2
-    again = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    again = CliRunner().invoke(cli, command, catch_exceptions=False)
     assert kept("compare") == []
-    whole = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    whole = CliRunner().invoke(cli, command, catch_exceptions=False)
     assert again.stdout == whole.stdout
     assert "accuracy" in whole.stdout

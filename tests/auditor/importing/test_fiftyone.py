@@ -41,6 +41,47 @@ for source, options in wanted:
         print("REFUSED", error)
 """
 
+FEATURES = """
+import sys
+from pathlib import Path
+import numpy as np
+from auditor import api
+from auditor.backbones import features
+from auditor.errors import AuditorError
+from auditor.importing.imports import import_dataset
+import fiftyone as fo
+
+root = Path(sys.argv[1])
+paths = sorted(root.rglob("*.png"))
+values = {str(p): np.arange(4.0) + 10 * n for n, p in enumerate(paths)}
+mine = fo.Dataset("mine", persistent=True)
+for path in reversed(paths):
+    mine.add_sample(fo.Sample(filepath=str(path), ground_truth=fo.Classification(label=path.parent.name)))
+import_dataset("fiftyone:mine", name="fromthere")
+import_dataset(str(root), name="folder")
+for sample in mine.iter_samples(autosave=True):
+    sample["emb"] = values[sample.filepath]
+    sample["some"] = None if sample.filepath == str(paths[3]) else [1.0, 2.0]
+
+def first(name, source):
+    dataset = api.open_dataset(name)
+    return features.load(dataset.table.id, source)[:3, 0].tolist()
+
+print("IDS", first("fromthere", api.own_features("fromthere", "fiftyone:emb")))
+print("PATHS", first("folder", api.own_features("folder", "fiftyone:mine/emb")))
+refused = (("fromthere", "fiftyone:embs"), ("fromthere", "fiftyone:some"), ("folder", "fiftyone:emb"))
+for name, spec in (*refused, ("folder", "fiftyone:mint/emb")):
+    try:
+        api.own_features(name, spec)
+    except AuditorError as error:
+        print("REFUSED", error)
+mine.delete_samples([mine.first().id])
+try:
+    api.own_features("folder", "fiftyone:mine/emb")
+except AuditorError as error:
+    print("REFUSED", error)
+"""
+
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[str]:
@@ -63,19 +104,7 @@ def database(tmp_path: Path) -> Iterator[str]:
 @pytest.mark.usefixtures("home")
 def test_import_dataset__fiftyone_dataset_by_name(tmp_path: Path, database: str) -> None:
     folder = write_folder(tmp_path / "set", 20)
-    own = {"FIFTYONE_DATABASE_URI": database, "HOME": str(tmp_path), "FIFTYONE_DO_NOT_TRACK": "1"}
-    environment = {**os.environ, **own, "FIFTYONE_DATABASE_VALIDATION": "false"}
-    run = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(folder)],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env=environment,
-        timeout=200,
-        check=False,
-    )
-    lines = [line for line in run.stdout.splitlines() if line.startswith(("REPORT", "REFUSED"))]
-    assert lines == [
+    assert said_by(SCRIPT, folder, tmp_path, database) == [
         "REPORT 20 10 1",
         f"REFUSED fiftyone:twice, row 1: {folder}/0/0000.png is listed before, in row 0, with another label "
         "('digit 5' there, 'digit 9' here); keep the right one. Correct them, or leave those rows out.",
@@ -83,4 +112,45 @@ def test_import_dataset__fiftyone_dataset_by_name(tmp_path: Path, database: str)
         "mean 'mine'? Set FIFTYONE_DATABASE_URI to look in another database.",
         "REFUSED fiftyone:mine has no classification field 'truth'; name another one. "
         "Its classification fields are: ground_truth.",
-    ], run.stdout[-2000:] + run.stderr[-2000:]
+    ]
+
+
+@pytest.mark.usefixtures("home")
+def test_own_features__of_a_fiftyone_field_by_id_and_by_path(tmp_path: Path, database: str) -> None:
+    folder = write_folder(tmp_path / "set", 20)
+    paths = sorted(folder.rglob("*.png"))
+    inside = [path.relative_to(folder) for path in paths]
+    lines = said_by(FEATURES, folder, tmp_path, database)
+    vectors = [[10.0 * n + k for k in range(4)] for n in range(20)]
+    assert lines[:2] == [f"IDS {vectors[:-4:-1]}", f"PATHS {vectors[:3]}"]
+    assert lines[2] == "REFUSED fiftyone:mine has no field 'embs'; did you mean 'emb'?"
+    assert lines[3] == (
+        f"REFUSED fiftyone:mine/some: sample 16 ({inside[3]}) has no features; features must be finite numbers: "
+        "embed that image again."
+    )
+    assert lines[4].endswith(
+        "was not imported from FiftyOne; name the FiftyOne dataset too: fiftyone:DATASET/emb."
+    )
+    assert "FiftyOne has no dataset 'mint'" in lines[5]
+    assert lines[6].startswith(
+        f"REFUSED fiftyone:mine/emb has no row for sample 19 ({inside[19]}; 1 such sample)"
+    )
+
+
+def said_by(script: str, folder: Path, home: Path, database: str) -> list[str]:
+    """The lines that a script says about ``folder``, run in a process of its own with FiftyOne at ``database``."""
+    own = {"FIFTYONE_DATABASE_URI": database, "HOME": str(home), "FIFTYONE_DO_NOT_TRACK": "1"}
+    environment = {**os.environ, **own, "FIFTYONE_DATABASE_VALIDATION": "false"}
+    run = subprocess.run(
+        [sys.executable, "-c", script, str(folder)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=environment,
+        timeout=200,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
+    return [
+        line for line in run.stdout.splitlines() if line.startswith(("REPORT", "REFUSED", "IDS", "PATHS"))
+    ]

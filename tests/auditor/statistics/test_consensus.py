@@ -156,10 +156,10 @@ def test_combine__learns_weights_where_a_witness_misleads():
     plain = combine([good, bad], world.given_labels, 4)
     learned = combine([good, bad], world.given_labels, 4, verified=world.verify(400))
     assert not plain.weights_are_learned
-    assert learned.weights_are_learned
+    assert learned.weights_are_learned or learned.weighting == "a alone"
     assert learned.weights["a"] > 5 * abs(learned.weights["b"])
     assert detection(world, learned.trust_score) > detection(world, plain.trust_score) + 0.05
-    assert "Weights learned from 200 verified rows" in learned.weights_sentence
+    assert "200 verified rows" in learned.weights_sentence
 
 
 def test_combine__where_witnesses_part_those_count_more_that_see_two_groups():
@@ -201,6 +201,65 @@ def test_separation__reads_margins_of_labeled_rows_in_chunks(monkeypatch):
     assert separation(witness, world.given_labels) == pytest.approx(expected, rel=1e-5)
     monkeypatch.setattr(evidence, "CHUNK_CELLS", 28)
     assert separation(witness, world.given_labels) == pytest.approx(expected, rel=1e-5)
+
+
+def _alike(world, seed=0):
+    """(N, 4) neighbours of the same true class."""
+    rng = np.random.default_rng(seed)
+    return np.stack(
+        [rng.choice(np.flatnonzero(world.true_labels == label), 4) for label in world.true_labels]
+    )
+
+
+def _parted_on_features():
+    """Pairs of classes called one another; one witness that learned the classes, two that learned the errors."""
+    rng = np.random.default_rng(0)
+    true = np.arange(3_000) % 4
+    given = np.where(rng.random(3_000) < 0.4, (true + 1) % 4, true)
+    world = World(true, given, 4)
+    learned = make_witness(World(true, true, 4), "good", skill=2.0).pred_probs
+    rows = np.arange(3_000)
+    good = Witness("good", learned[rows, given], learned)
+    herd = []
+    for name in "bc":
+        probs = np.where(np.arange(4) == given[:, None], 1.0, 0.1) + 0.2 * learned + rng.random((3_000, 4))
+        probs = (probs / probs.sum(axis=1, keepdims=True)).astype(np.float32)
+        herd.append(Witness(name, probs[rows, given], probs))
+    return world, [*herd, good]
+
+
+def test_combine__on_features_the_second_opinion_is_named_and_does_not_lead_without_verified_rows():
+    world, witnesses = _parted_on_features()
+    found = combine(witnesses, world.given_labels, 4, neighbours=_alike(world))
+    assert found.weighting == "agreement"
+    assert found.structured_noise
+    assert "A pattern is likely" in found.structured_noise_sentence
+    assert "good" in found.structured_noise_sentence
+
+
+def test_combine__a_few_verified_rows_choose_and_calibrate_nothing():
+    world, witnesses = _parted_on_features()
+    before = combine(witnesses, world.given_labels, 4, neighbours=_alike(world))
+    verified = world.verify(100)
+    found = combine(witnesses, world.given_labels, 4, verified=verified, neighbours=_alike(world))
+    assert found.weighting in ("smoothness", "good alone")
+    assert detection(world, found.trust_score) > detection(world, before.trust_score) + 0.05
+    assert "50 verified rows chose" in found.weights_sentence
+    assert "A pattern is likely" not in found.structured_noise_sentence
+    assert found.learning.sum() == 50
+    assert not (found.learning & found.calibrating).any()
+    few = combine(witnesses, world.given_labels, 4, verified=world.verify(39), neighbours=_alike(world))
+    assert few.weighting == "agreement"
+    assert few.calibrating.all()
+
+
+def test_split_roles__where_witnesses_part_the_first_of_the_other_half_choose():
+    ids = np.arange(299)
+    learning, calibrating = split_roles(Verified(ids, ids * 0), parted=True)
+    np.testing.assert_array_equal(np.flatnonzero(learning), np.arange(1, 120, 2))
+    np.testing.assert_array_equal(calibrating, ~learning)
+    small = Verified(ids[:39], ids[:39] * 0)
+    assert not split_roles(small, parted=True)[0].any()
 
 
 def test_combine__rows_that_learn_do_not_calibrate():

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from auditor.statistics import weights
 from auditor.statistics.consensus import combine
 from auditor.statistics.separation import ONE_GROUP, separation
-from auditor.statistics.weights import Votes, unlearned_weights, votes
+from auditor.statistics.weights import Votes, Weighting, votes, weightings
 from auditor.statistics.witnesses import UNLABELED, Witness, pool_suggestions
 from tests.auditor.statistics.worlds import detection, make_witness, make_world
 
@@ -24,6 +24,13 @@ def sure_of(name: str, classes: list[int], *, num_classes: int = 3) -> Witness:
         if label < 0:
             probs[row] = np.nan
     return Witness(name, np.arange(len(classes), dtype=np.float32), probs)
+
+
+def leading(
+    witnesses: list[Witness], given: NDArray[np.integer], *, parted: bool, noise_rate: float
+) -> Weighting:
+    """What leads without verified rows."""
+    return weightings(witnesses, given, parted=parted, noise_rate=noise_rate)[0]
 
 
 def test_votes__by_hand() -> None:
@@ -97,11 +104,11 @@ def test_skill__of_a_parrot_and_of_nobody_is_finite() -> None:
     assert found[0] == 0.0
 
 
-def test_unlearned_weights__squared_skills_and_their_floor() -> None:
+def test_weightings__squared_skills_and_their_floor() -> None:
     # a and b agree with all others and all labels, c in 6 of 8 rows.
     a, b = sure_of("a", [0] * 8), sure_of("b", [0] * 8)
     c = sure_of("c", [0] * 6 + [1] * 2)
-    found = unlearned_weights([a, b, c], np.zeros(8, int), parted=False, noise_rate=0.2)
+    found = leading([a, b, c], np.zeros(8, int), parted=False, noise_rate=0.2)
     squared: NDArray[np.float64] = np.array([9.0 * 9.0**4, 9.0 * 9.0**4, 7 / 3 * (7 / 3) ** 4]) ** 2
     shares = np.maximum(squared / squared.sum(), 0.25 / 3)
     np.testing.assert_allclose(list(found.weights.values()), shares / shares.sum())
@@ -109,7 +116,7 @@ def test_unlearned_weights__squared_skills_and_their_floor() -> None:
     assert "a most, with 46%" in found.why
 
 
-def test_unlearned_weights__one_better_than_a_herd_counts_most_though_it_agrees_least() -> None:
+def test_weightings__one_better_than_a_herd_counts_most_though_it_agrees_least() -> None:
     world = make_world(3_000, rate=0.2)
     best = make_witness(world, "best", skill=2.5)
     leader = make_witness(world, "herd", skill=1.2)
@@ -121,12 +128,12 @@ def test_unlearned_weights__one_better_than_a_herd_counts_most_though_it_agrees_
         herd.append(Witness(f"follower {k}", leader.trust_score, probs / probs.sum(axis=1, keepdims=True)))
     agreed, differed = votes([best, *herd], world.given_labels).with_others.T
     assert (agreed / differed).argmin() == 0
-    found = unlearned_weights([best, *herd], world.given_labels, parted=False, noise_rate=0.2).weights
+    found = leading([best, *herd], world.given_labels, parted=False, noise_rate=0.2).weights
     assert max(found, key=found.__getitem__) == "best"
 
 
 @pytest.mark.parametrize("share", [0.3, 0.7, 1.0])
-def test_unlearned_weights__one_that_memorized_labels_counts_least(share: float) -> None:
+def test_weightings__one_that_memorized_labels_counts_least(share: float) -> None:
     world = make_world(3_000, rate=0.2)
     honest = [make_witness(world, name, skill=3.0) for name in "abc"]
     probs = np.array(make_witness(world, "parrot", skill=3.0).pred_probs)
@@ -137,7 +144,7 @@ def test_unlearned_weights__one_that_memorized_labels_counts_least(share: float)
     seen = votes([*honest, parrot], world.given_labels)
     assert seen.with_given[:, 0].argmax() == 3, "it agrees with most labels"
     assert seen.obeys[3] == pytest.approx(share, abs=0.1)
-    found = unlearned_weights([*honest, parrot], world.given_labels, parted=False, noise_rate=0.2).weights
+    found = leading([*honest, parrot], world.given_labels, parted=False, noise_rate=0.2).weights
     assert found["parrot"] == min(found.values()) < 0.07
 
 
@@ -157,31 +164,31 @@ def test_combine__one_good_witness_among_some_that_know_nothing_never_counts_les
         assert detection(world, found.trust_score) > equal
 
 
-def test_unlearned_weights__parted_witnesses_of_which_none_separates_weigh_by_agreement() -> None:
+def test_weightings__parted_witnesses_of_which_none_separates_weigh_by_agreement() -> None:
     world = make_world(2_000, rate=0.3)
     unsure = [make_witness(world, name, skill=0.8) for name in "abc"]
     assert max(separation(one, world.given_labels) for one in unsure) < ONE_GROUP
-    found = unlearned_weights(unsure, world.given_labels, parted=True, noise_rate=0.2)
-    assert found == unlearned_weights(unsure, world.given_labels, parted=False, noise_rate=0.2)
+    found = leading(unsure, world.given_labels, parted=True, noise_rate=0.2)
+    assert found == leading(unsure, world.given_labels, parted=False, noise_rate=0.2)
     assert found.title == "Weights by agreement"
 
 
-def test_unlearned_weights__silent_witness_weighs_as_the_others_on_average() -> None:
+def test_weightings__silent_witness_weighs_as_the_others_on_average() -> None:
     voters = [sure_of(name, [0] * 8) for name in "abc"]
     silent = Witness("silent", np.arange(8, dtype=np.float32))
-    found = unlearned_weights([*voters, silent], np.zeros(8, int), parted=False, noise_rate=0.2).weights
+    found = leading([*voters, silent], np.zeros(8, int), parted=False, noise_rate=0.2).weights
     assert found == pytest.approx(dict.fromkeys(["a", "b", "c", "silent"], 0.25))
 
 
 @pytest.mark.parametrize("parted", [False, True])
-def test_unlearned_weights__where_fewer_than_two_predict_all_weigh_the_same(parted: bool) -> None:
+def test_weightings__where_fewer_than_two_predict_all_weigh_the_same(parted: bool) -> None:
     silent = [Witness(name, np.arange(4, dtype=np.float32)) for name in "ab"]
-    assert unlearned_weights(silent, np.zeros(4, int), parted=parted, noise_rate=0.2).weights == {
+    assert leading(silent, np.zeros(4, int), parted=parted, noise_rate=0.2).weights == {
         "a": 0.5,
         "b": 0.5,
     }
     one = [sure_of("a", [0, 1, 2, 0]), silent[1]]
-    assert unlearned_weights(one, np.zeros(4, int), parted=False, noise_rate=0.2).title == "Equal weights"
+    assert leading(one, np.zeros(4, int), parted=False, noise_rate=0.2).title == "Equal weights"
 
 
 def test_combine__agreement_ranks_better_than_equal_weights() -> None:
@@ -190,7 +197,7 @@ def test_combine__agreement_ranks_better_than_equal_weights() -> None:
         world = make_world(2_000, rate=0.2, seed=seed)
         good = [make_witness(world, name, skill=2.0, seed=seed + k) for k, name in enumerate("abc")]
         dull = make_witness(world, "d", skill=0.7, seed=seed + 9)
-        found = unlearned_weights([*good, dull], world.given_labels, parted=False, noise_rate=0.2).weights
+        found = leading([*good, dull], world.given_labels, parted=False, noise_rate=0.2).weights
         assert found["d"] < min(found[name] for name in "abc")
         ranks = combine([*good, dull], world.given_labels, 4).witness_ranks
         weighted = ranks @ np.array(list(found.values()))

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from engines.choicenet.cholesky import (
     CholeskyBlock,
     Mixture,
+    _head,
     complement_root,
     component_probs,
     correlation_kl,
@@ -371,3 +372,18 @@ def test_sample__features_that_are_all_zero_have_a_finite_gradient(sharing: str)
     assert len(reached) >= 5  # all but the mixture probabilities, which are not drawn
     for gradient in (features.grad, *reached):
         assert gradient.isfinite().all()
+
+
+@pytest.mark.parametrize(("num_components", "starts"), [(2, [0.5]), (3, [0.5, 0.25])])
+def test_cholesky_block__correlations_start_evenly_below_rho_start(
+    num_components: int, starts: list[float]
+) -> None:
+    block = CholeskyBlock(5, 3, num_components=num_components, rho_start=0.5)
+    torch.testing.assert_close(block.rho_head.bias[1:].tanh().tolist(), starts)
+    assert block.rho_head.bias[0] == 0
+
+
+def test_head__gammas_of_the_code_start_about_one() -> None:
+    gamma = _head(4, 2000, 0.1, norm=True)[1].weight
+    assert gamma.mean() == pytest.approx(1.0, abs=1e-3)
+    assert gamma.std() == pytest.approx(0.01, rel=0.1)

@@ -148,3 +148,26 @@ def test_run_epoch__reweighting_never_lets_a_trusted_sample_judge_itself() -> No
             drawn = training._draw_meta_rows(torch.arange(20))
             assert sorted(drawn.tolist()) == list(range(20, 40))
     torch.testing.assert_close(*trained, rtol=0, atol=0)
+
+
+def learners_of(config: CoteachingConfig, *, num_trusted: int = 0) -> Learners:
+    run = run_of(digits_data(60, num_trusted=num_trusted)[0], config)
+    return Learners(run, config, np.ones(config.epochs), run.labeled, ("train", 0))
+
+
+def test_learners__only_the_long_training_keeps_margins() -> None:
+    assert training_of(tiny(), 1.0).trackers == []
+
+
+@pytest.mark.parametrize(("num_trusted", "is_weighed"), [(1, False), (2, True)])
+def test_choose__two_trusted_samples_are_enough_to_weigh_the_others(
+    num_trusted: int, is_weighed: bool
+) -> None:
+    learners = learners_of(tiny(variant="reweight"), num_trusted=num_trusted)
+    trusted = torch.from_numpy(np.flatnonzero(learners.run.data.trusted_mask))
+    rows = torch.arange(60)[~torch.isin(torch.arange(60), trusted)][:16]
+    images, labels = learners.inputs(rows), learners.run.labels[rows]
+    (logits,) = learners._forward(images)
+    losses = learners._losses(logits, labels, 0)[None]
+    choice = learners._choose(rows, images, labels, losses, logits.argmax(dim=1)[None], 0)
+    assert torch.equal(choice.weights, torch.ones_like(losses)) != is_weighed

@@ -214,3 +214,12 @@ def test_train__that_diverges_says_so(epochs: int) -> None:
     config = CrossEntropyConfig(network="mlp", epochs=epochs, batch_size=60, learning_rate=1e30)
     with pytest.raises(EngineError, match="lower learning_rate"):
         train(data, config, device="cpu")
+
+
+def test_train__an_epoch_that_diverged_is_not_reported() -> None:
+    data, _ = digits_data(60)
+    config = CrossEntropyConfig(network="mlp", epochs=2, batch_size=20, learning_rate=1e30)
+    reported: list[object] = []
+    with pytest.raises(EngineError, match="lower learning_rate"):
+        train(data, config, device="cpu", on_epoch=reported.append)
+    assert reported == []

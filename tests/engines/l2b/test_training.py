@@ -16,10 +16,12 @@ from torch import Tensor, nn
 
 from engines.contract import EngineInputError, EpochRecord, TrainingCancelled, TrainingData
 from engines.l2b.config import l2b_learning_rate
+from engines.l2b.signals import residual_alpha
 from engines.l2b.step import meta_forward
 from engines.l2b.training import SPEC, L2BConfig, train
 from engines.meta.directional import one_hot
 from engines.networks.small import build_network
+from engines.shared.rows import open_rows
 from tests.engines.helpers import MemoryCheckpoint
 
 TINY = L2BConfig(
@@ -256,3 +258,24 @@ def test_l2b_config__paper_preset_is_the_published_one() -> None:
     assert l2b_learning_rate(config, 0) == 0.15
     assert l2b_learning_rate(config, 150) == pytest.approx(0.075)
     assert l2b_learning_rate(config, 300) == pytest.approx(0)
+
+
+def test_residual_alpha__measures_the_direction_of_the_meta_gradient_and_not_its_length() -> None:
+    """With weights of 0 every class is equally likely, so images 1,000 times darker only scale both gradients."""
+    data, _ = digits(40)
+    network = Linear()
+    network.head = nn.Linear(64, 10, bias=False)
+    nn.init.zeros_(network.head.weight)
+    store = open_rows(data.inputs, "cpu")
+    labels = torch.from_numpy(data.given_labels)
+
+    def signal(scale: float) -> NDArray[np.float32]:
+        dark = (torch.zeros(1), torch.full((1,), scale))
+        return residual_alpha(network, store, dark, labels, torch.arange(20), num_classes=10, batch_size=16)
+
+    np.testing.assert_allclose(1e3 * signal(1e5), signal(1e2), rtol=1e-2, atol=1e-6)
+
+
+def test_train__two_free_meta_samples_are_enough_for_a_meta_step() -> None:
+    notes = train(digits(80, trusted=40)[0], replace(TINY, meta_batch_size=2), device="cpu").notes
+    assert notes["meta_steps"] > 0

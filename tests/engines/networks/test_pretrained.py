@@ -12,7 +12,14 @@ import torch
 import torchvision
 
 from engines.contract import EngineInputError
-from engines.networks.pretrained import backbone, cropped, input_config, normalized, weights_hash
+from engines.networks.pretrained import (
+    backbone,
+    cropped,
+    input_config,
+    normalized,
+    pretrained_network,
+    weights_hash,
+)
 
 SMALL = "timm:mobilenetv3_small_050"
 
@@ -162,3 +169,42 @@ def test_weights_hash__tells_files_apart(tmp_path: Path) -> None:
     assert weights_hash(first) == weights_hash(first)
     with pytest.raises(EngineInputError, match="cannot be read"):
         weights_hash(tmp_path)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_pretrained_network__standardises_as_its_weights_want(tmp_path: Path, channels: int) -> None:
+    name = "timm:test_vit"  # its weights want a mean of .5, unlike those of most networks
+    path = random_weights(tmp_path, name)
+    torch.manual_seed(3)
+    network = pretrained_network(name, path, 5, side=32).eval()
+    assert input_config(name).mean == (0.5, 0.5, 0.5)
+    images = torch.rand(2, channels, 32, 32)
+    features, logits = network(images)
+    expected = backbone(name, path, side=32)((images.expand(-1, 3, -1, -1) - 0.5) / 0.5)
+    torch.testing.assert_close(features, expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(logits, network.head(features))
+
+
+@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 41, 30), (1, 33, 100)])
+def test_pretrained_network__takes_images_of_any_size_and_looks_at_the_middle(
+    shape: tuple[int, int, int],
+) -> None:
+    network = pretrained_network("timm:test_resnet", None, 2, side=32).eval()
+    images = torch.rand(2, *shape)
+    short = min(shape[1:])
+    top, left = (round((side - short) / 2) for side in shape[1:])
+    middle = images[:, :, top : top + short, left : left + short]
+    torch.testing.assert_close(network(images), network(middle))
+
+
+def test_pretrained_network__trains_whole_from_the_same_weights(tmp_path: Path) -> None:
+    path = random_weights(tmp_path, "timm:test_resnet")
+    networks = []
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        networks.append(pretrained_network("timm:test_resnet", path, 3, side=32))
+    one, other = (dict(network.named_parameters()) for network in networks)
+    different = {name for name, value in one.items() if not torch.equal(value, other[name])}
+    assert different == {"head.weight", "head.bias"}
+    networks[0](torch.rand(4, 3, 32, 32))[1].square().sum().backward()
+    assert [name for name, value in one.items() if value.grad is None] == []

@@ -151,18 +151,40 @@ def weights_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_weights__are_loaded_and_the_head_is_new(weights_file: Path) -> None:
     network = build_network(
-        "torchvision:resnet18", channels=3, image_size=(32, 32), num_classes=7, weights=str(weights_file)
+        "torchvision:resnet18",
+        channels=3,
+        image_size=(32, 32),
+        num_classes=7,
+        weights=str(weights_file),
+        side=32,
     )
+    assert network.training
     stored = torch.load(weights_file, weights_only=True)
-    assert torch.equal(
-        network.state_dict()["backbone.layer4.1.conv2.weight"], stored["layer4.1.conv2.weight"]
-    )
     network.eval()
     reference = torchvision.models.resnet18().eval()
     reference.load_state_dict(stored)
     reference.fc = nn.Identity()
-    images = torch.randn(2, 3, 32, 32)
-    torch.testing.assert_close(network(images)[0], reference(images))
+    images = torch.rand(2, 3, 32, 32)
+    mean, std = (torch.tensor(v)[:, None, None] for v in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
+    features, logits = network(images)
+    torch.testing.assert_close(features, reference((images - mean) / std), rtol=1e-4, atol=1e-5)
+    assert logits.shape == (2, 7)
+
+
+def test_weights__the_network_gets_the_images_as_large_as_it_wants(weights_file: Path) -> None:
+    sides: list[int] = []
+    for side in (None, 40):
+        network = build_network(
+            "torchvision:resnet18",
+            channels=1,
+            image_size=(9, 12),
+            num_classes=2,
+            weights=str(weights_file),
+            side=side,
+        ).eval()
+        network.trunk.register_forward_pre_hook(lambda _, inputs: sides.append(inputs[0].shape))
+        network(torch.rand(1, 1, 9, 12))
+    assert sides == [(1, 3, 224, 224), (1, 3, 40, 40)]
 
 
 def test_weights__of_another_network(weights_file: Path) -> None:
@@ -193,8 +215,10 @@ def test_weights__unusable_file(tmp_path: Path, content: object, text: str) -> N
         )
 
 
-def test_weights__need_torchvision() -> None:
-    with pytest.raises(EngineInputError, match="weights need a network torchvision:<name>, not 'mlp'"):
+def test_weights__need_a_network_that_has_some() -> None:
+    with pytest.raises(
+        EngineInputError, match="weights need a network timm:<name> or torchvision:<name>, not 'mlp'"
+    ):
         build_network("mlp", channels=1, image_size=(8, 8), num_classes=2, weights="w.pt")
 
 

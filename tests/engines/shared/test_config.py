@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from engines.contract import EngineInputError
+from engines.networks.pretrained import pretrained_network
 from engines.shared.config import LoopConfig, learning_rate_at, make_optimizer, set_learning_rate, within
 
 
@@ -47,9 +48,9 @@ def test_loop_config__nan_weight_decay() -> None:
         LoopConfig(weight_decay=math.nan)
 
 
-def test_loop_config__weights_need_torchvision() -> None:
+def test_loop_config__weights_need_a_network_that_has_some() -> None:
     with pytest.raises(
-        EngineInputError, match="weights need a network 'torchvision:<name>', but network is 'mlp'"
+        EngineInputError, match=r"weights need a network 'timm:<name>' or .* network is 'mlp'"
     ):
         LoopConfig(network="mlp", weights="w.pt")
 
@@ -107,12 +108,40 @@ def test_learning_rate_at__one_epoch() -> None:
 
 
 def test_make_optimizer__kinds_and_rate() -> None:
-    parameters = [torch.nn.Parameter(torch.ones(2))]
-    adam = make_optimizer(parameters, LoopConfig(weight_decay=0.1))
+    network = torch.nn.Linear(2, 1)
+    adam = make_optimizer(network, LoopConfig(weight_decay=0.1))
     assert isinstance(adam, torch.optim.Adam)
     assert adam.param_groups[0]["weight_decay"] == 0.1
-    sgd = make_optimizer(parameters, LoopConfig(optimizer="sgd", learning_rate=0.5), momentum=0.8)
+    sgd = make_optimizer(network, LoopConfig(optimizer="sgd", learning_rate=0.5), momentum=0.8)
     assert isinstance(sgd, torch.optim.SGD)
     assert (sgd.param_groups[0]["lr"], sgd.param_groups[0]["momentum"]) == (0.5, 0.8)
     set_learning_rate(sgd, 0.25)
     assert sgd.param_groups[0]["lr"] == 0.25
+
+
+def test_make_optimizer__a_pretrained_trunk_learns_more_slowly_than_its_new_head() -> None:
+    network = torch.nn.Sequential(pretrained_network("timm:test_resnet", None, 2, side=32))
+    config = LoopConfig(optimizer="sgd", learning_rate=0.5, trunk_rate=0.2)
+    optimizer = make_optimizer(network, config)
+    rates = {id(value): group["lr"] for group in optimizer.param_groups for value in group["params"]}
+    trunk, head = network[0].trunk, network[0].head
+    assert {rates.pop(id(value)) for value in head.parameters()} == {0.5}
+    assert {rates.pop(id(value)) for value in trunk.parameters()} == {0.1}
+    assert not rates
+    set_learning_rate(optimizer, 0.25)
+    assert [group["lr"] for group in optimizer.param_groups] == [0.25, 0.05]
+
+
+def test_for_finetuning__keeps_what_is_no_matter_of_the_network() -> None:
+    config = LoopConfig(epochs=7, augment="shift", network="conv3").for_finetuning(
+        "timm:resnet10t", "w.pt", 64
+    )
+    assert config == LoopConfig(
+        epochs=7, augment="auto", network="timm:resnet10t", weights="w.pt", image_side=64
+    )
+
+
+@pytest.mark.parametrize(("field", "value"), [("trunk_rate", 0.0), ("trunk_rate", 1.5), ("image_side", 7)])
+def test_loop_config__settings_of_a_pretrained_network_out_of_range(field: str, value: float) -> None:
+    with pytest.raises(EngineInputError, match=f"{field} is {value}, it must be"):
+        LoopConfig(**{field: value})

@@ -23,6 +23,7 @@ from engines.umn.networks import (
     StackedVAE,
     _conv,
     _Decoder13,
+    build_classifier_only,
     build_feature_vae,
     build_stacked_vae,
 )
@@ -392,6 +393,18 @@ def test_epsilon_tracker__aggregates_by_hand() -> None:
     assert all(np.isnan(tracker.aggregate(how)[1]) for how in ("final", "ema"))
 
 
+def test_epsilon_tracker__goes_on_from_its_state() -> None:
+    whole, resumed = EpsilonTracker(2), EpsilonTracker(2)
+    for value in (0.4, 0.2):
+        whole.update(np.array([value, 1.0], dtype=np.float32))
+    resumed.load_state_dict(copy.deepcopy(whole.state_dict()))
+    for how in ("final", "ema"):
+        np.testing.assert_array_equal(resumed.aggregate(how), whole.aggregate(how))
+    for tracker in (whole, resumed):
+        tracker.update(np.array([0.0, 0.5], dtype=np.float32))
+    np.testing.assert_array_equal(resumed.aggregate("ema"), whole.aggregate("ema"))
+
+
 def test_train__signals_are_of_the_judging_model_and_history_is_by_epoch() -> None:
     data, _ = digits_data(60, num_unlabeled=10)
     result = run(data, epsilon_aggregate="final")
@@ -487,9 +500,18 @@ def test_train__every_method_gives_a_result_on_features(method: str, classifier_
 
 
 def test_for_features__smaller_networks_larger_batches_and_what_was_chosen_stays() -> None:
-    found = UMNConfig(network="umn13", epochs=12, batch_size=512, latent_a=7, augment="shift").for_features()
-    assert (found.network, found.augment, found.epochs, found.batch_size) == ("auto", "auto", 8, 512)
+    found = UMNConfig(network="umn13", epochs=12, batch_size=600, latent_a=7, augment="shift").for_features()
+    assert (found.network, found.augment, found.epochs, found.batch_size) == ("auto", "auto", 5, 600)
+    assert found.label_loss == "auto"
     assert (found.latent_a, found.latent_b, found.upper_hidden) == (7, 8, 64)
+
+
+@pytest.mark.parametrize(("num_classes", "expected"), [(20, "linear"), (21, "log")])
+def test_bench__auto_label_loss_is_linear_for_few_classes(num_classes: int, expected: str) -> None:
+    data = on_features(digits_data(60)[0])
+    data = TrainingData(None, data.given_labels, num_classes, features=data.features)
+    assert bench_of(data, UMNConfig.preset("quick").for_features()).label_loss == expected
+    assert bench_of(data, UMNConfig(network="mlp", label_loss="log")).label_loss == "log"
 
 
 # --- Settings and learning --------------------------------------------------------------------------------
@@ -525,3 +547,23 @@ def test_train__that_diverges_says_so(method: str, epochs: int) -> None:
     )
     with pytest.raises(EngineError, match="lower learning_rate"):
         train(data, config, device="cpu")
+
+
+def test_train_epoch__says_that_it_diverged_before_anything_is_scored() -> None:
+    data, _ = digits_data(60)
+    with pytest.raises(EngineError, match="lower learning_rate"):
+        member_of(data, learning_rate=1e30, batch_size=20).train_epoch(0)
+
+
+@pytest.mark.parametrize("build", [build_stacked_vae, build_classifier_only])
+def test_build__a_trunk_of_torchvision_takes_the_weights_that_are_named(build: Any) -> None:
+    latent = {"latent_a": 4, "latent_b": 4} if build is build_stacked_vae else {}
+    with pytest.raises(EngineInputError, match="there is no weights file nowhere.pt"):
+        build(
+            "torchvision:resnet18",
+            channels=3,
+            image_size=(32, 32),
+            num_classes=3,
+            weights="nowhere.pt",
+            **latent,
+        )

@@ -1,0 +1,119 @@
+"""What the browser may send to each route; anything else is answered with one line and the status 400."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, FiniteFloat, StrictBool
+
+from auditor.review.schema import Body, Place, Text, Verdict, Whole
+
+Point = tuple[FiniteFloat, FiniteFloat]
+
+
+class Region(Body):
+    """Samples inside a polygon that was drawn on the map of an engine."""
+
+    engine: Text
+    polygon: Annotated[list[Point], Field(max_length=20_000)]
+
+
+class Where(Body):
+    """Which samples a queue holds; what is None or false narrows nothing."""
+
+    given: Whole | None = None
+    suggested: Whole | None = None
+    split: Text | None = None
+    issues: StrictBool | None = None
+    undecided: StrictBool | None = None
+    decided: StrictBool | None = None
+    agreement: Whole | None = None
+    disagreement: FiniteFloat | None = None
+    max_rank: Whole | None = None
+    engine: Text | None = None
+    region: Region | None = None
+    disputed: StrictBool | None = None
+    by: Text | None = None
+    search: Text | None = None
+    share: tuple[Place, Annotated[int, Field(ge=1, le=1_000)]] | None = None
+
+
+class Queue(Body):
+    """A queue of an audit, or a page of it behind the rank ``after``."""
+
+    audit: Place
+    where: Where | None = None
+    after: Whole | None = None
+    limit: Place | None = None
+    reviewer: Text | None = None
+    ahead: Place | None = None
+    """How many samples are leased to the reviewer at once."""
+    since: Whole | None = None
+    """The newest row of the log that the page knows of."""
+
+    @property
+    def filters(self) -> dict[str, Any]:
+        """``where`` as the mapping that ``bench.suspect_filter`` reads."""
+        return {} if self.where is None else self.where.model_dump()
+
+
+class Acceptable(Queue):
+    """The most suspicious of a queue, to be accepted together."""
+
+    top: Place
+    reviewer: Text
+
+
+class Accept(Body):
+    """Suggestions that are accepted in one step: (sample, label) pairs."""
+
+    audit: Place
+    reviewer: Text
+    changes: Annotated[list[tuple[Place, Place]], Field(max_length=10_000)]
+
+
+class Lease(Body):
+    """Samples that a reviewer is about to look at."""
+
+    dataset: Place
+    reviewer: Text
+    samples: Annotated[list[Place], Field(max_length=10_000)]
+
+
+class Card(Body):
+    """One sample of an audit."""
+
+    audit: Place
+    sample: Place
+
+
+class Undo(Body):
+    """The newest decision of a reviewer."""
+
+    audit: Place
+    reviewer: Text
+
+
+class SeenVerdict(Verdict):
+    """A verdict of the review bench."""
+
+    seen: Whole | None = None
+    """The decision that was on the screen."""
+    batch: Text | None = None
+    """The same for all tiles that one key decided."""
+    ruling: StrictBool | None = None
+    """Taken where people differed."""
+
+
+class BlindUndo(Body):
+    """The verdict of a reviewer on one sample of a draw."""
+
+    draw: Place
+    sample: Place
+    reviewer: Text
+
+
+class Verdicts(BaseModel):
+    """Verdicts in the order of sending; each is read apart, so that one that is wrong holds up no other."""
+
+    verdicts: Annotated[list[dict[str, Any]], Field(max_length=10_000)]

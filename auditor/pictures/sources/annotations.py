@@ -1,0 +1,539 @@
+"""Files that other tools write about images: read as rows, and written again with cleaned labels.
+
+Each format is read for one class an image, and is written back as it came in, with everything else in it unchanged:
+
+=====================  ====================================================================================
+``metadata.jsonl``     one JSON object a line with ``file_name`` and a label (Hugging Face's image folders)
+COCO                   ``images``, ``annotations``, ``categories``: the category of an image's annotations
+Label Studio           a list of tasks: the choice of the newest annotation
+CVAT                   "CVAT for images": the tag of an image
+ImageNet's lists       ``val.txt``: a path and a class number a line
+=====================  ====================================================================================
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import parse_qs, unquote, urlsplit
+from xml.etree import ElementTree
+
+from auditor.errors import ImportRefusedError
+from auditor.pictures.sources.columns import LABEL_NAMES, PATH_NAMES, choose_column
+from auditor.pictures.sources.folder import has_broken_text
+from auditor.pictures.sources.roots import images_at
+from auditor.pictures.sources.rows import (
+    IMAGE_SUFFIXES,
+    PathBook,
+    Payload,
+    Problem,
+    Source,
+    SourceInfo,
+    SourceOptions,
+    SourceRow,
+    printable,
+)
+from auditor.pictures.sources.trees import MissingError, PathError, ZipTree
+
+Outcome = Callable[[str], str | None]
+"""What an image's label is in the end, by its path as the file gives it. Empty: the entry stays as it is; None: the
+image is left out."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One image in a file of annotations."""
+
+    row: int
+    filepath: str
+    label: str | None
+    split: str | None = None
+    extra: Mapping[str, str] | None = None
+    problem: str | None = None
+    """Why it cannot be imported."""
+
+
+class Format:
+    """One format of annotations."""
+
+    kind = ""
+    columns: tuple[str, ...] = ()
+    """The names of a line's fields, for a file that has some."""
+    path_column: str | None = None
+    label_column: str | None = None
+    class_names: Sequence[str] = ()
+    """The dataset's classes in their order, for writing a file that holds numbers."""
+
+    def entries(self) -> Iterator[Entry]:
+        """Every image in the file's order."""
+        raise NotImplementedError
+
+    def classes(self) -> tuple[str, ...] | None:
+        """The class names that the file declares; None: those that occur."""
+        return None
+
+    def rewritten(self, outcome: Outcome) -> str:
+        """The file's text with other labels."""
+        raise NotImplementedError
+
+    def _numbered(self, label: str) -> str:
+        """The class as a file with numbers has it: the name, where classes are called by their numbers."""
+        return label if all(map(_is_whole, self.class_names)) else str(self.class_names.index(label))
+
+
+class AnnotationSource:
+    """The images that a file of annotations names, below its folder or the root."""
+
+    def __init__(self, found: Format, file: Path, options: SourceOptions) -> None:
+        """``found`` is the format of ``file``."""
+        self.ignored: list[str] = []
+        self._found, self._file = found, file
+        self.tree = images_at(options.root, file.parent)
+        self.info = SourceInfo(
+            kind="zip" if isinstance(self.tree, ZipTree) else found.kind,
+            root=self.tree.root,
+            table_file=file.name,
+            class_names=found.classes(),
+            user_columns=found.columns,
+            columns=found.columns,
+            path_column=found.path_column,
+            label_column=found.label_column,
+        )
+
+    def rows(self) -> Iterator[SourceRow | Problem]:
+        """See ``Source``."""
+        book = PathBook()
+        for entry in self._found.entries():
+            problem = entry.problem
+            is_missing, location = False, ""
+            if problem is None and has_broken_text(entry.filepath):
+                problem = "has a path that is not valid text; correct it"
+            if problem is None:
+                try:
+                    location = self.tree.locate(entry.filepath)
+                    again = book.again(location, entry.row, entry.label)
+                    problem = None if again is None else f"{printable(entry.filepath)} {again}"
+                except PathError as error:
+                    text = f"{printable(entry.filepath)} {error}" if entry.filepath else str(error)
+                    problem, is_missing = text, isinstance(error, MissingError)
+            if problem is not None:
+                yield Problem(self._file.name, entry.row, problem, is_missing)
+                continue
+            yield SourceRow(
+                row=entry.row,
+                filepath=entry.filepath,
+                location=location,
+                label=entry.label,
+                split=entry.split,
+                extra=dict(entry.extra) if entry.extra else None,
+            )
+
+    def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
+        """See ``Source``: workers read the files themselves."""
+        yield from locations
+
+
+class JsonLines(Format):
+    """One JSON object a line, with a path and a label: rows are counted from 1."""
+
+    kind = "jsonl"
+
+    def __init__(self, file: Path, options: SourceOptions) -> None:
+        """Read the first line.
+
+        Raises:
+            ImportRefusedError: no JSON object, or no path or label in it.
+        """
+        self._file = file
+        first = next(self._lines(), None)
+        if first is None:
+            raise ImportRefusedError(f"{file} is empty; write one JSON object a line.")
+        self.columns = tuple(str(name) for name in first[1])
+        self._path = choose_column(file.name, self.columns, "path", options.path_column, PATH_NAMES)
+        self._label = choose_column(file.name, self.columns, "label", options.label_column, LABEL_NAMES)
+        self.path_column, self.label_column = self._path, self._label
+
+    def entries(self) -> Iterator[Entry]:
+        """See ``Format``."""
+        for row, value in self._lines():
+            label, problem = _class_name(value.get(self._label), self._label)
+            yield Entry(
+                row,
+                str(value.get(self._path) or ""),
+                label,
+                str(value.get("split") or "") or None,
+                {name: _cell(value.get(name)) for name in self.columns},
+                problem,
+            )
+
+    def rewritten(self, outcome: Outcome) -> str:
+        """See ``Format``."""
+        kept = []
+        for _, value in self._lines():
+            label = outcome(str(value.get(self._path) or ""))
+            if label is None:
+                continue
+            if label and isinstance(value.get(self._label), int):
+                value[self._label] = int(self._numbered(label))
+            elif label:
+                value[self._label] = label
+            kept.append(value)
+        return "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in kept)
+
+    def _lines(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        try:
+            with self._file.open(encoding="utf-8-sig") as lines:
+                for row, line in enumerate(lines, start=1):
+                    if not line.strip():
+                        continue
+                    value = json.loads(line)
+                    if not isinstance(value, dict):
+                        raise ImportRefusedError(
+                            f"{self._file.name}, row {row}: is no JSON object; write one a line."
+                        )
+                    yield row, value
+        except json.JSONDecodeError as error:
+            raise ImportRefusedError(
+                f"{self._file.name}, row {row}: is no JSON ({error.msg}); correct it."
+            ) from error
+        except UnicodeDecodeError as error:
+            raise ImportRefusedError(
+                f"{self._file.name} is not UTF-8 text ({error.reason}); save it so."
+            ) from error
+
+
+class Coco(Format):
+    """COCO's annotations, read for one category an image; rows are the images' places from 0."""
+
+    kind = "coco"
+
+    def __init__(self, file: Path, value: dict[str, Any]) -> None:
+        """``value`` is the whole file.
+
+        Raises:
+            ImportRefusedError: a category without a name or number.
+        """
+        self._file, self._value = file, value
+        try:
+            self._names = {each["id"]: str(each["name"]) for each in value["categories"]}
+        except (KeyError, TypeError) as error:
+            raise ImportRefusedError(f"{file}: a category lacks id or name; add them.") from error
+        self._found: dict[Any, list[Any]] = {}
+        for annotation in value["annotations"]:
+            if isinstance(annotation, dict):
+                self._found.setdefault(annotation.get("image_id"), []).append(annotation.get("category_id"))
+
+    def classes(self) -> tuple[str, ...] | None:
+        """The categories in their order."""
+        return tuple(dict.fromkeys(self._names.values()))
+
+    def entries(self) -> Iterator[Entry]:
+        """See ``Format``."""
+        for row, image in enumerate(self._value["images"]):
+            if not isinstance(image, dict):
+                yield Entry(row, "", None, problem="is no image of COCO; correct it")
+                continue
+            numbers = set(self._found.get(image.get("id"), ()))
+            problem, label = None, None
+            if len(numbers) > 1:
+                problem = "has annotations of several categories; one class an image can be audited"
+            elif numbers:
+                number = numbers.pop()
+                label = self._names.get(number)
+                if label is None:
+                    problem = f"has the category {printable(str(number), 40)}, which is not declared; add it"
+            yield Entry(row, str(image.get("file_name") or ""), label, problem=problem)
+
+    def rewritten(self, outcome: Outcome) -> str:
+        """See ``Format``."""
+        numbers = {name: number for number, name in self._names.items()}
+        images = [image for image in self._value["images"] if outcome(str(image["file_name"])) is not None]
+        label_of = {image["id"]: outcome(str(image["file_name"])) for image in images}
+        annotations = [
+            annotation
+            | ({"category_id": numbers[label]} if (label := label_of[annotation["image_id"]]) else {})
+            for annotation in self._value["annotations"]
+            if annotation["image_id"] in label_of
+        ]
+        annotated = {annotation["image_id"] for annotation in annotations}
+        highest = max((each["id"] for each in annotations if isinstance(each.get("id"), int)), default=0)
+        for number, (image, label) in enumerate(label_of.items(), start=highest + 1):
+            if label and image not in annotated:  # it came without a label
+                annotations.append({"id": number, "image_id": image, "category_id": numbers[label]})
+        return json.dumps(self._value | {"images": images, "annotations": annotations}, ensure_ascii=False)
+
+
+class LabelStudio(Format):
+    """Label Studio's export as JSON; rows are the tasks' places from 0."""
+
+    kind = "label_studio"
+    LOCAL: ClassVar = "/data/local-files/"
+
+    def __init__(self, file: Path, tasks: list[Any]) -> None:
+        """``tasks`` is the whole file."""
+        self._file, self._tasks = file, tasks
+
+    def entries(self) -> Iterator[Entry]:
+        """See ``Format``."""
+        for row, task in enumerate(self._tasks):
+            if not isinstance(task, dict) or not isinstance(task.get("data"), dict):
+                yield Entry(row, "", None, problem="is no task of Label Studio; export them as JSON")
+                continue
+            said = _chosen(task)
+            choices = said["value"]["choices"] if said else []
+            problem = "has several choices; one class an image can be audited" if len(choices) > 1 else None
+            yield Entry(row, self._path(task), str(choices[0]) if choices else None, problem=problem)
+
+    def rewritten(self, outcome: Outcome) -> str:
+        """See ``Format``. An image without a label in the file gets an annotation of its own."""
+        kept = []
+        for task in self._tasks:
+            label = outcome(self._path(task))
+            if label is None:
+                continue
+            said = _chosen(task)
+            if said is not None and label:
+                said["value"] = said["value"] | {"choices": [label]}
+            elif label:
+                result = {
+                    "type": "choices",
+                    "from_name": "label",
+                    "to_name": "image",
+                    "value": {"choices": [label]},
+                }
+                task.setdefault("annotations", []).append({"result": [result]})
+            kept.append(task)
+        return json.dumps(kept, ensure_ascii=False)
+
+    def _path(self, task: dict[str, Any]) -> str:
+        """The image's path as the server stores it: ``?d=`` of local files, or what follows ``/data/upload/``."""
+        data = task["data"]
+        text = next(
+            (str(data[name]) for name in ("image", "img", "picture", "photo") if data.get(name)),
+            next((value for value in data.values() if _is_image(value)), ""),
+        )
+        parts = urlsplit(text)
+        if parts.path.startswith(self.LOCAL):
+            return unquote(parse_qs(parts.query).get("d", [""])[0])
+        return unquote(parts.path.removeprefix("/data/upload/")) if not parts.scheme else text
+
+
+class Cvat(Format):
+    """The XML of "CVAT for images"; rows are the images' places from 0."""
+
+    kind = "cvat"
+
+    def __init__(self, file: Path) -> None:
+        """Parse the file.
+
+        Raises:
+            ImportRefusedError: no XML, or not of CVAT.
+        """
+        try:
+            self._root = ElementTree.parse(file).getroot()
+        except (ElementTree.ParseError, UnicodeDecodeError) as error:
+            raise ImportRefusedError(f"{file} is no XML ({error}); export it again.") from error
+        if self._root.tag != "annotations":
+            raise ImportRefusedError(f"{file} is no XML of CVAT; export it as 'CVAT for images'.")
+
+    def classes(self) -> tuple[str, ...] | None:
+        """The labels of the task, in their order."""
+        names = [name.text or "" for name in self._root.iterfind("meta//labels/label/name")]
+        return tuple(dict.fromkeys(names)) or None
+
+    def entries(self) -> Iterator[Entry]:
+        """See ``Format``."""
+        for row, image in enumerate(self._root.iterfind("image")):
+            labels = {tag.get("label", "") for tag in image.iterfind("tag")}
+            problem = "has several tags; one class an image can be audited" if len(labels) > 1 else None
+            label = labels.pop() if labels else None
+            yield Entry(row, image.get("name", ""), label, image.get("subset"), problem=problem)
+
+    def rewritten(self, outcome: Outcome) -> str:
+        """See ``Format``."""
+        for image in list(self._root.iterfind("image")):
+            label = outcome(image.get("name", ""))
+            if label is None:
+                self._root.remove(image)
+                continue
+            tags = list(image.iterfind("tag"))
+            if label and not tags:
+                tags = [ElementTree.SubElement(image, "tag", {"source": "manual"})]
+            for tag in tags:
+                tag.set("label", label or tag.get("label", ""))
+        return ElementTree.tostring(self._root, encoding="unicode", xml_declaration=True)
+
+
+class ImageList(Format):
+    """``path number`` a line, as ImageNet's ``val.txt``; rows are counted from 1."""
+
+    kind = "image_list"
+
+    def __init__(self, file: Path) -> None:
+        """Nothing is read yet."""
+        self._file = file
+
+    def entries(self) -> Iterator[Entry]:
+        """See ``Format``."""
+        for row, path, number in self._lines():
+            problem = (
+                None
+                if _is_whole(number)
+                else f"ends in {printable(number, 40)!r}, not in a class number; correct it"
+            )
+            yield Entry(row, path, None if number == "-1" else number, problem=problem)
+
+    def rewritten(self, outcome: Outcome) -> str:
+        """See ``Format``: the numbers of the classes."""
+        kept = []
+        for _, path, number in self._lines():
+            label = outcome(path)
+            if label is not None:
+                kept.append(f"{path} {self._numbered(label) if label else number}\n")
+        return "".join(kept)
+
+    def _lines(self) -> Iterator[tuple[int, str, str]]:
+        try:
+            with self._file.open(encoding="utf-8-sig") as lines:
+                for row, line in enumerate(lines, start=1):
+                    if line.strip():
+                        path, _, number = line.strip().rpartition(" ")
+                        yield row, path.strip(), number
+        except UnicodeDecodeError as error:
+            raise ImportRefusedError(
+                f"{self._file.name} is not UTF-8 text ({error.reason}); save it so."
+            ) from error
+
+
+def annotation_format(file: Path, options: SourceOptions) -> Format | None:
+    """The format of a file of annotations; None if it is none.
+
+    Raises:
+        ImportRefusedError: a ``.json``, ``.jsonl`` or ``.xml`` that cannot be read or is of no known format.
+    """
+    suffix = file.suffix.lower()
+    if suffix in (".jsonl", ".ndjson"):
+        return JsonLines(file, options)
+    if suffix == ".xml":
+        return Cvat(file)
+    if suffix == ".txt":
+        return ImageList(file) if _is_image_list(file) else None
+    if suffix != ".json":
+        return None
+    try:
+        value = json.loads(file.read_text(encoding="utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise ImportRefusedError(f"{file} is no JSON ({error}); export it again.") from error
+    if isinstance(value, dict) and all(
+        isinstance(value.get(k), list) for k in ("images", "annotations", "categories")
+    ):
+        return Coco(file, value)
+    if isinstance(value, list):
+        return LabelStudio(file, value)
+    raise ImportRefusedError(
+        f"{file} is neither COCO (images, annotations, categories) nor a list of Label Studio's tasks."
+    )
+
+
+def _chosen(task: dict[str, Any]) -> dict[str, Any] | None:
+    """The choice in the newest annotation that was not cancelled."""
+    for annotation in reversed(task.get("annotations") or []):
+        if isinstance(annotation, dict) and not annotation.get("was_cancelled"):
+            for result in annotation.get("result") or []:
+                value = result.get("value") if isinstance(result, dict) else None
+                if isinstance(value, dict) and value.get("choices"):
+                    return result
+    return None
+
+
+def _is_whole(text: str) -> bool:
+    return text.isascii() and text.lstrip("-").isdigit()
+
+
+def _class_name(value: Any, column: str) -> tuple[str | None, str | None]:
+    """(class name or None, why it is none): text or a whole number; empty and -1 are unlabeled."""
+    if value is None or value == "" or value == -1:
+        return None, None
+    if isinstance(value, (str, int)) and not isinstance(value, bool):
+        return str(value).strip() or None, None
+    return None, f"{column} is {printable(json.dumps(value), 60)}, not a class; give a name or a whole number"
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _is_image(value: Any) -> bool:
+    return isinstance(value, str) and urlsplit(value).path.lower().endswith(IMAGE_SUFFIXES)
+
+
+def _is_image_list(file: Path) -> bool:
+    with file.open("rb") as stream:
+        first = stream.readline(1 << 16).decode("utf-8-sig", "replace").strip()
+    path, _, number = first.rpartition(" ")
+    return _is_whole(number) and path.strip().lower().endswith(IMAGE_SUFFIXES)
+
+
+class NamedSource:
+    """A source whose class numbers are named by a file, one name a line, class 0 first."""
+
+    def __init__(self, source: Source, file: Path) -> None:
+        """Read the names.
+
+        Raises:
+            ImportRefusedError: the file cannot be read, is empty or has a name twice, or the source has names.
+        """
+        try:
+            names = [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines()]
+        except (OSError, UnicodeDecodeError) as error:
+            raise ImportRefusedError(f"{file} cannot be read ({error}); name a text file.") from error
+        while names and not names[-1]:
+            names.pop()
+        for row, name in enumerate(names, start=1):
+            if not name or names.index(name) < row - 1:
+                what = f"{printable(name, 60)!r} is there before" if name else "no class is named"
+                raise ImportRefusedError(f"{file.name}, row {row}: {what}; write one class name a line.")
+        if not names:
+            raise ImportRefusedError(f"{file} is empty; write one class name a line.")
+        if source.info.class_names is not None:
+            raise ImportRefusedError(
+                f"{source.info.table_file} names its classes itself; leave the class names out.",
+                field="class_names",
+            )
+        self._source, self._names = source, tuple(names)
+        self._known = frozenset(names)
+        self.ignored = source.ignored
+        self.info = replace(source.info, class_names=self._names)
+
+    def rows(self) -> Iterator[SourceRow | Problem]:
+        """See ``Source``."""
+        for row in self._source.rows():
+            if isinstance(row, Problem):
+                yield row
+                continue
+            try:
+                row.label, row.true_label = self._name(row.label), self._name(row.true_label)
+            except ValueError as error:
+                yield Problem(self.info.table_file, row.row, str(error))
+                continue
+            yield row
+        self.ignored = self._source.ignored
+
+    def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
+        """See ``Source``."""
+        yield from self._source.payloads(locations)
+
+    def _name(self, label: str | None) -> str | None:
+        if label is None or label in self._known:
+            return label
+        if not _is_whole(label) or not 0 <= int(label) < len(self._names):
+            raise ValueError(
+                f"has the class {printable(label, 60)!r}, which is none of the {len(self._names):,} class names "
+                "and no number of one; correct it"
+            )
+        return self._names[int(label)]

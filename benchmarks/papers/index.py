@@ -1,0 +1,366 @@
+"""Every table and figure of the four papers: what was run again, how far off it was, and what the rest needs.
+
+    python -m benchmarks.papers.index        (``make papers``)
+
+What was measured is read from the result files, never written here; ``results/papers.json`` keeps the list and
+``results/papers.md`` is its page. Status of a row: ``in small`` (run by the command beside it, at a smaller scale
+than the paper's) or ``not run`` (with what it needs). No row was run at the paper's own scale.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from benchmarks.papers.choicenet_tables import PAPER as CHOICENET_PAPER
+from benchmarks.papers.choicenet_tables import PAPER_COMPONENTS
+from benchmarks.papers.s2e_spaces import PAPER as S2E_PAPER
+from benchmarks.papers.s2e_spaces import RIVALS as S2E_SPACES
+from benchmarks.papers.umn_tables import PAPER_DETECTION, PAPER_ERROR, RATES
+
+L2B_PAPER = {"α = 0": 47.1, "cross-entropy": 49.2, "β = 0": 57.5, "α + β = 1": 59.1, "L2B": 67.3}
+"""Test accuracy in %, the ablation on CIFAR-100 with 40 % symmetric noise."""
+RESULTS = Path(__file__).resolve().parent.parent / "results"
+PAGE_HEAD = """# The four papers, table by table
+
+Written by `make papers` from the result files. *In small*: run here on a smaller budget than the paper's, with our
+figure minus the paper's. *Not run*: what it needs. Nothing was run at a paper's own scale.
+
+"""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One table or figure.
+
+    Attributes:
+        paper: UMN, L2B, Co-teaching + S2E or ChoiceNet.
+        name: what the paper calls it, or what it shows where the number is not known to us.
+        shows: what it reports.
+        needs: what keeps it from the paper's scale, or from being run at all.
+        command: the module of this package that runs it again; empty if none does.
+        measured: reads our figures from the result files; None if nothing was run.
+    """
+
+    paper: str
+    name: str
+    shows: str
+    needs: str
+    command: str = ""
+    measured: Callable[[], str] | None = None
+
+
+def _cells(name: str) -> Any:
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def _umn_cells(method: str, label_loss: str = "linear") -> list[Mapping[str, Any]]:
+    return [
+        cell
+        for cell in _cells("umn_tables")["cells"]
+        if cell["method"] == method and cell["settings"]["label_loss"] == label_loss
+    ]
+
+
+def _between(values: Sequence[float], form: str) -> str:
+    return f"{min(values):{form}} to {max(values):{form}}"
+
+
+def _umn_error() -> str:
+    parts = []
+    for method, published in PAPER_ERROR.items():
+        cells = _umn_cells(method)
+        if cells:
+            off = [
+                mean(cell["test_error"] for cell in cells if cell["corruption"] == rate) - paper
+                for rate, paper in zip(RATES, published, strict=True)
+            ]
+            parts.append(f"{method} {_between(off, '+.1f')}")
+    return f"test error on MNIST, points over the paper's: {', '.join(parts)}"
+
+
+def _umn_detection() -> str:
+    parts = []
+    for label_loss in ("linear", "log"):
+        cells = _umn_cells("umn", label_loss)
+        found = [
+            mean(cell["detection"]["gmm"]["f1"] for cell in cells if cell["corruption"] == rate)
+            for rate in RATES
+        ]
+        parts.append(
+            f"{_between(found, '.2f')} with the {'printed' if label_loss == 'linear' else 'logarithmic'} loss"
+        )
+    return f"F1 by the mixture rule {', '.join(parts)} (paper {_between(PAPER_DETECTION['f1'], '.2f')})"
+
+
+def _l2b_ablation() -> str:
+    runs = {(run["noise"], run["run"]): run["heldout_accuracy"] for run in _cells("l2b_ablation")["runs"]}
+    names = {
+        "cross-entropy": "cross-entropy",
+        "alpha0": "α = 0",
+        "l2rw": "β = 0",
+        "alpha+beta=1": "α + β = 1",
+        "l2b": "L2B",
+    }
+    parts = [f"{shown} {100 * runs['pair', name]:.1f}" for name, shown in names.items()]
+    return (
+        f"accuracy on MNIST, pair flips of 45 %, one seed: {', '.join(parts)}; paper, CIFAR-100 at 40 %: "
+        f"{', '.join(f'{name} {value}' for name, value in L2B_PAPER.items())}"
+    )
+
+
+def _s2e_off(noises: Mapping[str, Mapping[str, float]] = S2E_PAPER) -> str:
+    cells = _cells("s2e_spaces")["cells"]
+    off = []
+    for noise, published in noises.items():
+        for name, paper in published.items():
+            found = [
+                cell["test_best_over_epochs"]
+                for key, cell in cells.items()
+                if key.startswith(f"{noise} | {S2E_SPACES[name]} | random |")
+            ]
+            off.append(mean(found) - paper)
+    return (
+        f"best test accuracy on MNIST, points off the paper's, every space and noise: {_between(off, '+.1f')}"
+    )
+
+
+def _s2e_rules() -> str:
+    found: dict[str, list[float]] = {}
+    for key, cell in _cells("s2e_spaces")["cells"].items():
+        noise, space, rule, _ = key.split(" | ")
+        if noise == "pair 45 %" and space == "paper":
+            found.setdefault(rule, []).append(cell["test_best_over_epochs"])
+    best = sorted(found, key=lambda rule: -mean(found[rule]))
+    return f"pair flips of 45 % on MNIST: {', '.join(f'{rule} {mean(found[rule]):.1f}' for rule in best)}"
+
+
+def _choicenet(table: str) -> dict[str, Mapping[str, Any]]:
+    return {key: cell for key, cell in _cells("choicenet_tables").items() if key.split("/")[1] == table}
+
+
+def _choicenet_mnist() -> str:
+    cells, off, won = _choicenet("main"), [], 0
+    for (noise, rate), (_, (published, _)) in CHOICENET_PAPER.items():
+        plain, ours = (
+            mean(cell["final"] for key, cell in cells.items() if f"/{noise}-{rate:g}/{method}/" in key)
+            for method in ("ConvNet", "ChoiceNet")
+        )
+        off.append(ours - published)
+        won += ours > plain
+    return (
+        f"ChoiceNet's test accuracy on MNIST, points against the paper's: {_between(off, '+.1f')}; "
+        f"ahead of the same network in {won} of {len(off)} cells (paper: all)"
+    )
+
+
+def _choicenet_binary() -> str:
+    parts = [
+        f"{key.split('/')[3]} {cell['final']:.1f} (training {cell['train_accuracy']:.1f})"
+        for key, cell in _choicenet("binary").items()
+    ]
+    return f"test accuracy {', '.join(parts)}; paper 98.1 (81.7)"
+
+
+def _choicenet_ablation() -> str:
+    cells = _choicenet("ablation")
+    off = [
+        mean(cell["final"] for key, cell in cells.items() if key.split("/")[3] == f"K = {components}")
+        - published
+        for components, published in PAPER_COMPONENTS.items()
+    ]
+    return f"test accuracy by K, points against the paper's: {_between(off, '+.1f')}; as flat in K as there"
+
+
+def _choicenet_regression() -> str:
+    rows: dict[tuple[str, str], float] = {}
+    for key, cell in _choicenet("regression").items():
+        _, _, data, method, _ = key.split("/")
+        rows[data, method] = cell["rmse"]
+    won = [
+        data
+        for data in sorted({data for data, _ in rows})
+        if rows[data, "choicenet"]
+        <= min(value for (other, name), value in rows.items() if other == data and name != "mdn")
+    ]
+    return (
+        "lowest RMSE of ChoiceNet, robust, leaky robust, L1 and L2 losses in "
+        f"{len(won)} of {len({data for data, _ in rows})} cells ({', '.join(won)})"
+    )
+
+
+_FACES = "the face images, which cannot be had any more"
+_GPU = "a GPU for days"
+ITEMS: tuple[Item, ...] = (
+    Item(
+        "UMN",
+        "Table 1",
+        "test error with 100 noisy labels",
+        "350 epochs on a GPU; SVHN cannot be had here; CIFAR-10 and the ResNet-101 column need a GPU",
+        "umn_tables",
+        _umn_error,
+    ),
+    Item(
+        "UMN",
+        "Table 2",
+        "corrupt labels found",
+        "350 epochs on a GPU; which rule the paper used is not printed",
+        "umn_tables",
+        _umn_detection,
+    ),
+    Item(
+        "UMN",
+        "Figures 3 to 5",
+        "ε over training, its histogram, error over epochs",
+        "the curves of a run are kept by the engine; a drawing at 350 epochs",
+    ),
+    Item(
+        "L2B",
+        "Table 1 and the ISIC columns",
+        "CIFAR-10, CIFAR-100 and ISIC 2019 under symmetric noise",
+        f"{_GPU}; ISIC 2019's images",
+    ),
+    Item(
+        "L2B",
+        "Tables 2, 3 and 7",
+        "with DivideMix, UniCon and C2D",
+        "those three methods, which are not built",
+    ),
+    Item(
+        "L2B",
+        "Table 4",
+        "Clothing1M",
+        "its images, on request from their owners; a preset with ImageNet weights",
+    ),
+    Item(
+        "L2B",
+        "Tables 5 and 6",
+        "segmentation under mask noise",
+        "segmentation, which is not built; PROMISE12 cannot be had here",
+    ),
+    Item("L2B", "the ablation of α and β", "CIFAR-100 at 20 and 40 %", _GPU, "l2b_ablation", _l2b_ablation),
+    Item("L2B", "Table 8 and Figures 1 to 5", "comparisons and curves over training", _GPU),
+    Item("Co-teaching + S2E", "Table 2", "face recognition", _FACES),
+    Item(
+        "Co-teaching + S2E",
+        "Table 3, MNIST",
+        "spaces of R(t), searched at random",
+        f"200 epochs, 60,000 images, 50 draws: {_GPU}",
+        "s2e_spaces",
+        _s2e_off,
+    ),
+    Item("Co-teaching + S2E", "Table 3, CIFAR-10 and CIFAR-100", "the same spaces", _GPU),
+    Item(
+        "Co-teaching + S2E",
+        "Table 7 and Figure 10",
+        "search rules and weight sharing, on CIFAR-10 there",
+        _GPU,
+        "s2e_spaces",
+        _s2e_rules,
+    ),
+    Item(
+        "Co-teaching + S2E",
+        "Figures 1, 3, 5, 6 and 9",
+        "accuracy, label precision and searched R(t) over epochs",
+        f"{_GPU}; the engine keeps every one of these curves",
+    ),
+    Item(
+        "ChoiceNet",
+        "MNIST",
+        "nine cells of permuted, shuffled and biased labels",
+        "the paper's residual network and 41 epochs: a GPU (--preset paper)",
+        "choicenet_tables",
+        _choicenet_mnist,
+    ),
+    Item(
+        "ChoiceNet",
+        "zeros against ones",
+        "40 % of the zeros called one",
+        "as above",
+        "choicenet_tables",
+        _choicenet_binary,
+    ),
+    Item(
+        "ChoiceNet",
+        "ablation",
+        "K and τ, shuffle of 90 %",
+        "as above",
+        "choicenet_tables",
+        _choicenet_ablation,
+    ),
+    Item(
+        "ChoiceNet",
+        "regression with outliers",
+        "three functions, up to 60 % outliers",
+        "longer training and more seeds",
+        "choicenet_tables",
+        _choicenet_regression,
+    ),
+    Item(
+        "ChoiceNet", "Table 1", "Boston housing", "the set, which scikit-learn withdrew; another of its kind"
+    ),
+    Item("ChoiceNet", "Table 2", "CIFAR-10 with CNN-9", _GPU),
+    Item(
+        "ChoiceNet",
+        "Table 3",
+        "WideResNet-22-4 on five sets",
+        f"{_GPU}; its CIFAR-100 column cannot be true as printed",
+    ),
+    Item(
+        "ChoiceNet",
+        "Figures 4 and 5",
+        "flipped functions; correlations over training",
+        "two functions mixed: not run",
+    ),
+    Item(
+        "ChoiceNet",
+        "behaviour cloning and text",
+        "MuJoCo; a text set",
+        "MuJoCo and the texts: outside an auditor of images",
+    ),
+)
+
+
+def main() -> None:
+    """Read the results, keep the list, write the page and print it."""
+    rows = [
+        {
+            "paper": item.paper,
+            "item": item.name,
+            "shows": item.shows,
+            "status": "in small" if item.measured else "not run",
+            "measured": item.measured() if item.measured else "",
+            "command": f"python -m benchmarks.papers.{item.command}" if item.command else "",
+            "needs": item.needs,
+        }
+        for item in ITEMS
+    ]
+    (RESULTS / "papers.json").write_text(
+        json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+    (RESULTS / "papers.md").write_text(page(rows), encoding="utf-8")
+    for row in rows:
+        print(f"{row['paper']:<18} {row['item']:<32} {row['status']:<9} {row['measured'] or row['needs']}")
+
+
+def page(rows: Sequence[Mapping[str, str]]) -> str:
+    """``rows`` as one table a paper."""
+    text = PAGE_HEAD
+    for paper in dict.fromkeys(row["paper"] for row in rows):
+        text += f"## {paper}\n\n| what | shows | status | ours | the rest needs | command |\n"
+        text += "| --- | --- | --- | --- | --- | --- |\n"
+        for row in rows:
+            if row["paper"] == paper:
+                command = f"`{row['command']}`" if row["command"] else ""
+                cells = (row["item"], row["shows"], row["status"], row["measured"], row["needs"], command)
+                text += f"| {' | '.join(cells)} |\n"
+        text += "\n"
+    return text.rstrip() + "\n"
+
+
+if __name__ == "__main__":
+    main()

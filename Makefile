@@ -7,11 +7,12 @@ DEMO_ARGS ?=
 TEST_ARGS ?=
 MUTATE_ARGS ?=
 PICTURES_ARGS ?=
+FAULTS_ARGS ?=
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	if $$p -c 'import sys; raise SystemExit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; \
 	then echo $$p; break; fi; done)
 
-.PHONY: help demo test check docs pictures mutate papers lint types format app clean
+.PHONY: help demo test check docs pictures mutate papers lint types format app clean faults
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -39,6 +40,9 @@ mutate: $(VENV)/.ready-dev ## Change the engines' code one line at a time and li
 
 papers: $(VENV)/.ready-dev ## List every table and figure of the four papers with what was run again
 	$(RUN)/python -m benchmarks.papers.index
+
+faults: $(VENV)/.ready-dev ## Kill, damage and misfeed the product; goes on where it was stopped (FAULTS_ARGS="--minutes 30")
+	OMP_NUM_THREADS=1 PYTHONPATH=. $(RUN)/python -m tests.faults.campaign $(FAULTS_ARGS)
 
 lint: $(VENV)/.ready-dev ## Check style
 	$(RUN)/ruff check .

@@ -32,10 +32,20 @@ def main() -> None:
     except Exception as error:
         if _is_verbose():
             raise
+        if (damage := _damage()) is not None:
+            _fail(damage)
         text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        _fail(
-            f"a mistake of ours ({text}); nothing was written after it. `auditor -v` shows where; report it."
-        )
+        _fail(f"a mistake of ours ({text}); `auditor -v` shows where: please report it.")
+
+
+def _damage() -> str | None:
+    """What of the catalog's values explains an error that nobody expected."""
+    from auditor.catalog.db import damaged_value
+
+    try:
+        return damaged_value()
+    except AuditorError as error:
+        return str(error)
 
 
 def _is_verbose() -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import getpass
+import html
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,16 +14,29 @@ import pandas as pd
 from numpy.typing import NDArray
 from sqlmodel import Session
 
-from auditor.audits import own_models, plan, statements, worker
+from auditor.audits import arrays, own_models, plan, worker
+from auditor.audits import statements as saying
 from auditor.backbones import features as feature_files
 from auditor.backbones import own_features as tables_of_features
 from auditor.catalog import audits, datasets, folders, jobs, records
+from auditor.catalog import scores as scoring
 from auditor.catalog.db import session
-from auditor.errors import AuditFailedError, ImportRefusedError, JobRefusedError
+from auditor.errors import (
+    AuditFailedError,
+    ImportRefusedError,
+    JobRefusedError,
+    NotFoundError,
+    ReviewError,
+)
+from auditor.experiments import before_after, simulation, tournament
 from auditor.importing import imports
 from auditor.jobs import KINDS
 from auditor.outputs import export as exporting
+from auditor.outputs import report as reports
+from auditor.review import decision_files, decisions, random_sample
 from auditor.settings import settings
+from auditor.statistics import NoiseRate
+from auditor.wording import did_you_mean, plural
 
 FIFTYONE = "fiftyone:"
 """How a source of features begins that lies in FiftyOne."""
@@ -44,9 +59,63 @@ class Dataset:
         """The dataset's row in the catalog."""
         return self._row
 
+    def __repr__(self) -> str:
+        """One line: name, size, classes, newest audit."""
+        row, audit = self._row, self._newest()
+        state = "not audited" if audit is None else f"audit {audit.id}"
+        return (
+            f"auditor.Dataset({row.name!r}: {plural(row.num_samples, 'image')}, "
+            f"{plural(len(row.class_names), 'class')}, {state})"
+        )
+
+    def _repr_html_(self) -> str:
+        """A small table for notebooks; text from the user's files is escaped."""
+        row, audit = self._row, self._newest()
+        facts = {
+            "images": f"{row.num_samples:,}",
+            "classes": f"{len(row.class_names):,}: {', '.join(row.class_names[:12])}"
+            + (", ..." if len(row.class_names) > 12 else ""),
+            "source": row.source,
+            "decided": f"{len(decisions.outcomes(row.id)):,}",
+            "newest audit": "none" if audit is None else f"{audit.id}: {', '.join(audit.engines)}",
+        }
+        if audit is not None:
+            facts["wrong labels"] = saying.noise_rate_now(audit).sentence
+        cells = "".join(
+            f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in facts.items()
+        )
+        return f"<table><caption>{html.escape(row.name)}</caption>{cells}</table>"
+
+    def _newest(self) -> records.Audit | None:
+        with session() as open_session:
+            return audits.latest_finished(open_session, self._row.id)
+
+    def _audit(self, audit_id: int | None) -> records.Audit:
+        with session() as open_session:
+            return audits.require_finished(open_session, self._row, audit_id)
+
+    @property
+    def class_names(self) -> list[str]:
+        """The classes, in their order."""
+        return list(self._row.class_names)
+
+    def __len__(self) -> int:
+        """Number of images."""
+        return self._row.num_samples
+
+    def audits(self) -> pd.DataFrame:
+        """The audits, the newest first: audit_id, status, preset, seed, engines, created_at, finished_at."""
+        with session() as open_session:
+            rows = audits.of_dataset(open_session, self._row.id)
+        names = ["status", "preset", "seed", "engines", "created_at", "finished_at"]
+        return pd.DataFrame(
+            [{"audit_id": row.id, **{name: getattr(row, name) for name in names}} for row in rows],
+            columns=["audit_id", *names],
+        )
+
     def audit(
         self,
-        engines: Sequence[str] | None = None,
+        engines: str | Sequence[str] | None = None,
         *,
         preset: str = "quick",
         device: str = "auto",
@@ -63,6 +132,7 @@ class Dataset:
     ) -> int:
         """Train the engines in this process and score every label; returns the audit's id.
 
+        ``engines``: one name or several, default all.
         ``backbone``: a pretrained network such as ``"timm:mobilenetv3_large_100"`` on whose features the engines
         train, with ``weights`` from a file; default one whose weights are here, ``"none"``: from scratch. It gets
         images of ``backbone_size`` pixels (default: as its weights want them) in ``views`` views each (default: 4).
@@ -87,7 +157,7 @@ class Dataset:
             )
         audit_id = plan.plan(
             self.name,
-            engines,
+            [engines] if isinstance(engines, str) else engines,
             preset=preset,
             device=device,
             seed=seed,
@@ -128,7 +198,7 @@ class Dataset:
         """
         with session() as open_session:
             audit = audits.require_finished(open_session, self._row, audit_id)
-        listed = statements.suspects(audit, top=top or self._row.num_samples, max_fdr=max_fdr, split=split)
+        listed = saying.suspects(audit, top=top or self._row.num_samples, max_fdr=max_fdr, split=split)
         page = listed.page
         names = dict(enumerate(self._row.class_names))
         for column in ("given_label", "suggested_label"):
@@ -138,6 +208,223 @@ class Dataset:
         found = page[kept]
         found.attrs["statement"] = listed.statement
         return found
+
+    def samples(self) -> pd.DataFrame:
+        """One row a sample in the dataset's order: sample_id, filepath, given_label, split, own columns."""
+        names = self._row.class_names
+        with session() as open_session:
+            rows = [
+                {
+                    **(one.extra or {}),
+                    "sample_id": one.sample_id,
+                    "filepath": one.filepath,
+                    "given_label": names[one.given_label] if one.given_label >= 0 else None,
+                    "split": one.split,
+                }
+                for one in datasets.iterate_samples(open_session, self._row.id)
+            ]
+        first = ["sample_id", "filepath", "given_label", "split"]
+        found = pd.DataFrame(rows)
+        return found[[*first, *(column for column in found.columns if column not in first)]]
+
+    def scores(self, audit_id: int | None = None) -> pd.DataFrame:
+        """Every label's scores, one row a sample in the dataset's order, with class names.
+
+        Columns: sample_id, given_label, suggested_label, trust_score, error_probability, suggested_probability,
+        is_label_issue, rank (0 = the most suspicious), agreement, disagreement.
+
+        Raises:
+            NotFoundError: no such finished audit.
+        """
+        with session() as open_session:
+            table = scoring.table(open_session, self._audit(audit_id).id)
+        names = dict(enumerate(self._row.class_names))
+        for column in ("given_label", "suggested_label"):
+            table[column] = table[column].map(names)
+        kept = ["given_label", "suggested_label", "trust_score", "error_probability", "suggested_probability"]
+        kept += ["is_label_issue", "rank", "agreement", "disagreement"]
+        found = table[kept].reset_index(drop=True)
+        found.insert(0, "sample_id", np.arange(len(found)))
+        return found
+
+    def signals(self, audit_id: int | None = None) -> pd.DataFrame:
+        """Each engine's trust and published signals: ``ENGINE_trust``, ``ENGINE_SIGNAL``; one row a sample.
+
+        Raises:
+            NotFoundError: no such finished audit.
+        """
+        audit = self._audit(audit_id)
+        found: dict[str, Any] = {"sample_id": np.arange(self._row.num_samples)}
+        for engine in arrays.engines_of(audit.id):
+            found[f"{engine}_trust"] = np.asarray(arrays.trust(audit.id, engine))
+            for name in arrays.signal_names(audit.id, engine):
+                found[f"{engine}_{name}"] = np.asarray(arrays.signal(audit.id, engine, name))
+        return pd.DataFrame(found)
+
+    def pred_probs(self, engine: str | None = None, audit_id: int | None = None) -> pd.DataFrame:
+        """(N, K) class probabilities of one engine (default: the audit's first), a column a class.
+
+        Raises:
+            NotFoundError: no such finished audit, or no such engine in it.
+        """
+        audit = self._audit(audit_id)
+        probs = arrays.pred_probs(audit.id, self._engine(audit, engine))
+        return pd.DataFrame(np.asarray(probs), columns=self._row.class_names)
+
+    def embeddings(self, engine: str | None = None, audit_id: int | None = None) -> NDArray[np.float32]:
+        """(N, D) embeddings of one engine (default: the audit's first).
+
+        Raises:
+            NotFoundError: no such finished audit, or that engine has none.
+        """
+        audit = self._audit(audit_id)
+        return np.asarray(arrays.embeddings(audit.id, self._engine(audit, engine)))
+
+    def _engine(self, audit: records.Audit, engine: str | None) -> str:
+        there = arrays.engines_of(audit.id)
+        if engine is None and there:
+            return there[0]
+        if engine not in there:
+            raise NotFoundError(
+                f"Audit {audit.id} has no engine {engine!r}; it has {', '.join(there) or 'none'}."
+            )
+        return str(engine)
+
+    def noise_rate(self, audit_id: int | None = None) -> NoiseRate:
+        """How many labels are wrong: ``low``, ``point``, ``high``, ``kind`` and a ``sentence``."""
+        return saying.noise_rate_now(self._audit(audit_id))
+
+    def promises(self, audit_id: int | None = None) -> pd.DataFrame:
+        """What can be promised about lists of suspects, a row a level: max_fdr, num_flagged, sentence."""
+        found = saying.promises(saying.load(self._audit(audit_id).id))
+        return pd.DataFrame(
+            [
+                {"max_fdr": level, "num_flagged": int(one.flags.sum()), "sentence": one.sentence}
+                for level, one in found.items()
+            ],
+            columns=["max_fdr", "num_flagged", "sentence"],
+        )
+
+    def statements(self, audit_id: int | None = None) -> saying.Statements:
+        """What the audit and the people say about the whole dataset."""
+        return saying.statements(saying.load(self._audit(audit_id).id))
+
+    def review(
+        self,
+        sample_id: int,
+        decision: str,
+        label: str | None = None,
+        *,
+        labels: Sequence[str] | None = None,
+        reviewer: str | None = None,
+    ) -> None:
+        """Record one decision (``keep``, ``relabel`` with ``label``, ``exclude``, ...); classes by their names.
+
+        Raises:
+            ReviewError: unknown decision or class, or a label that is missing.
+            NotFoundError: no such sample.
+        """
+        decisions.decide(
+            self._row.id,
+            _whole("sample_id", sample_id),
+            decision,
+            label=None if label is None else self._class(label),
+            labels=None if labels is None else [self._class(one) for one in labels],
+            reviewer=reviewer or getpass.getuser(),
+            source="python",
+        )
+
+    def apply_reviews(self, path: str | Path, *, reviewer: str | None = None) -> dict[str, int]:
+        """Read decisions from a file with the columns of an export; how many of each."""
+        return decision_files.apply_file(self.name, Path(path), reviewer=reviewer or getpass.getuser())
+
+    def undo(self, *, reviewer: str | None = None) -> bool:
+        """Take back the reviewer's latest decision; whether there was one."""
+        return decisions.undo_last(self._row.id, reviewer or getpass.getuser()) is not None
+
+    def reviews(self) -> pd.DataFrame:
+        """The log of decisions, one row a decision; nothing is ever removed from it."""
+        return decisions.log_frame(self._row.id)
+
+    def draw(self, size: int, *, seed: int = 0) -> pd.DataFrame:
+        """Draw samples at random to be judged blindly: draw_id, sample_id, filepath, given_label.
+
+        Raises:
+            VerificationError: fewer labeled samples are left than asked for.
+        """
+        drawn = random_sample.draw(self.name, _whole("size", size), seed=_whole("seed", seed))
+        with session() as open_session:
+            rows = {
+                row.sample_id: row for row in datasets.samples(open_session, self._row.id, drawn.sample_ids)
+            }
+        names = self._row.class_names
+        return pd.DataFrame(
+            {
+                "draw_id": drawn.id,
+                "sample_id": drawn.sample_ids,
+                "filepath": [rows[i].filepath for i in drawn.sample_ids],
+                "given_label": [names[rows[i].given_label] for i in drawn.sample_ids],
+            }
+        )
+
+    def verify(
+        self,
+        draw_id: int,
+        sample_id: int,
+        label: str | None = None,
+        *,
+        decision: str = "label",
+        reviewer: str | None = None,
+    ) -> None:
+        """Record one blind verdict: the class that is seen, or ``decision="exclude"`` or ``"unsure"``.
+
+        Raises:
+            VerificationError: the sample is not in the draw, or the verdict is none of these.
+            ReviewError: ``label`` is no class.
+        """
+        random_sample.record(
+            _whole("draw_id", draw_id),
+            _whole("sample_id", sample_id),
+            decision,
+            label=None if label is None else self._class(label),
+            reviewer=reviewer or getpass.getuser(),
+        )
+
+    def _class(self, name: str) -> int:
+        if name not in self._row.class_names:
+            hint = did_you_mean(str(name), self._row.class_names, "see class_names.")
+            raise ReviewError(f"{self.name} has no class {name!r}; {hint}")
+        return self._row.class_names.index(name)
+
+    def compare(self, *, seeds: int = 3, **options: Any) -> before_after.BeforeAfter:
+        """Train on given and on cleaned labels and compare on verified rows; options as in ``before_after``."""
+        return before_after.before_after(self.name, seeds=tuple(range(seeds)), **options)
+
+    def simulate(
+        self, engines: str | Sequence[str] | None = None, *, rate: float = 0.1, seeds: int = 1, **options: Any
+    ) -> simulation.Tournament:
+        """Plant known errors (in memory only) and rank the engines; options as in ``tournament.simulate``."""
+        chosen = [engines] if isinstance(engines, str) else engines
+        return tournament.simulate(self.name, engines=chosen, rate=rate, seeds=range(seeds), **options)
+
+    def report(self, path: str | Path, *, audit_id: int | None = None, force: bool = False) -> None:
+        """Write one self-contained HTML page for people who did not run the audit."""
+        reports.write_report(self.name, Path(path), audit_id=audit_id, force=force)
+
+    def to_datalab(self, audit_id: int | None = None) -> pd.DataFrame:
+        """Our columns under the names of cleanlab's ``Datalab.get_issues("label")``, one row a sample.
+
+        Columns: is_label_issue, label_score (our trust), given_label, predicted_label.
+        """
+        found = self.scores(audit_id)
+        return pd.DataFrame(
+            {
+                "is_label_issue": found.is_label_issue.astype(bool),
+                "label_score": found.trust_score,
+                "given_label": found.given_label,
+                "predicted_label": found.suggested_label,
+            }
+        )
 
     def export(
         self,
@@ -153,10 +440,12 @@ class Dataset:
             self.name, Path(path), policy=policy, max_fdr=max_fdr, audit_id=audit_id, force=force
         )
 
-    def to_fiftyone(self, *, to: str | None = None, replace: bool = False) -> Any:
-        """Create or update the FiftyOne dataset of this audit and return it (a ``fiftyone.Dataset``).
+    def to_fiftyone(
+        self, *, to: str | None = None, audit_id: int | None = None, replace: bool = False
+    ) -> Any:
+        """Write this audit into the user's FiftyOne and return its dataset (a ``fiftyone.Dataset``).
 
-        Our own MongoDB runs until this process ends; ``to`` and ``replace`` as in ``fiftyone_sync.push``.
+        ``to``, ``audit_id`` and ``replace`` as in ``sync.push``.
 
         Raises:
             NotFoundError: no audit of this dataset has finished.
@@ -164,8 +453,39 @@ class Dataset:
         """
         from auditor.fiftyone_bridge import sync
 
-        sync.push(self.name, to=to, replace=replace)
-        return sync.load(self.name)
+        sync.push(self.name, to=to, audit_id=audit_id, replace=replace)
+        return sync.load(self.name, to)
+
+
+def list_datasets() -> pd.DataFrame:
+    """All imported datasets: name, num_samples, num_classes, source, created_at."""
+    with session() as open_session:
+        rows = datasets.list_all(open_session)
+    columns = ["name", "num_samples", "num_classes", "source", "created_at"]
+    return pd.DataFrame(
+        [
+            {
+                "name": row.name,
+                "num_samples": row.num_samples,
+                "num_classes": len(row.class_names),
+                "source": row.source,
+                "created_at": row.created_at,
+            }
+            for row in rows
+        ],
+        columns=columns,
+    )
+
+
+def _whole(name: str, value: int) -> int:
+    """A whole number from Python or NumPy.
+
+    Raises:
+        ReviewError: it is none; the text names the argument.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise ReviewError(f"{name} is {value!r}; give a whole number.")
+    return int(value)
 
 
 def own_features(

@@ -34,8 +34,8 @@ HEAD_SHARE = 0.7
 """Of the looks, those drawn from the head: twice as many rows as the noise rate's guess says are wrong."""
 NEIGHBOURS = 8
 """As an audit keeps."""
-WEAK = "neighbours"
-"""The weakest engine on features, beside the published networks."""
+WEAK = ("neighbours", "scratch_5")
+"""Weak witnesses beside the published networks: the weakest on features, and a short training from scratch."""
 
 
 def main() -> None:
@@ -63,7 +63,8 @@ def main() -> None:
 def witness_of(folder: Path, name: str) -> Witness:
     """One engine as the product sees it."""
     arrays = np.load(folder / f"{name}.npz")
-    return Witness(name, arrays[f"trust {name}"], arrays["pred_probs"])
+    trust = next(key for key in arrays.files if key.startswith("trust "))
+    return Witness(name, arrays[trust], arrays["pred_probs"])
 
 
 def together(
@@ -164,7 +165,8 @@ def published(work: Path) -> dict[str, Any]:
         name: witness_from_probabilities(_whole(arrays[name][HALF:]), given, name=name)
         for name in arrays.files
     }
-    weak = witness_of(folder, WEAK)
+    weak = {name: witness_of(folder, name) for name in WEAK if (folder / f"{name}.npz").exists()}
+    near = nearest_of(work, "aggre")
     names = list(networks)
     groups = [(name,) for name in names]
     groups += [(a, b) for number, a in enumerate(names) for b in names[number + 1 :]]
@@ -173,13 +175,18 @@ def published(work: Path) -> dict[str, Any]:
     for group in groups:
         members = [networks[name] for name in group]
         alone = combine(members, given, 10)
-        joined = combine([*members, weak], given, 10)
-        rows[" + ".join(group)] = {
+        row: dict[str, Any] = {
             "alone": scores_of(wrong, -alone.trust_score),
-            f"with {WEAK}": scores_of(wrong, -joined.trust_score),
-            "weights": {name: float(value) for name, value in joined.weights.items()},
             "noise_rate": _rate(alone, wrong),
         }
+        for name, witness in weak.items():
+            # An audit without a backbone has no neighbours, and one from scratch has no backbone.
+            joined = combine(
+                [*members, witness], given, 10, neighbours=near if name == "neighbours" else None
+            )
+            row[f"with {name}"] = scores_of(wrong, -joined.trust_score)
+            row[f"weighting with {name}"] = joined.weighting
+        rows[" + ".join(group)] = row
         print(group, round(rows[" + ".join(group)]["alone"]["auroc"], 4), flush=True)
     return rows
 

@@ -40,7 +40,10 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         os.environ["AUDITOR_HOME"] = f"{place}/home"
+        # FiftyOne's own service, in a folder that is thrown away: nothing lands in the user's database.
         os.environ.pop("FIFTYONE_DATABASE_URI", None)
+        os.environ["FIFTYONE_CONFIG_PATH"] = f"{place}/none.json"
+        os.environ["FIFTYONE_DATABASE_DIR"] = f"{place}/db"
         measured = _measure(Path(place), arguments.samples)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     arguments.out.write_text(json.dumps(measured, indent=2) + "\n")
@@ -48,7 +51,8 @@ def main() -> None:
 
 
 def _measure(place: Path, num: int) -> dict[str, Any]:
-    from auditor.fiftyone_bridge import database, sync
+    from auditor import fiftyone_door
+    from auditor.fiftyone_bridge import sync
     from auditor.progress import Progress
 
     build(place, num)
@@ -65,7 +69,7 @@ def _measure(place: Path, num: int) -> dict[str, Any]:
     def watch(step: Progress) -> None:
         stages.setdefault(step.stage, round(time.monotonic() - began, 2))
 
-    timed("start_mongodb_and_fiftyone", database.connect)
+    timed("start_mongodb_and_fiftyone", fiftyone_door.connect)
     began = time.monotonic()
     first = timed("push_new", lambda: sync.push("bench", progress=watch))
     second = timed("push_again", lambda: sync.push("bench"))
@@ -84,8 +88,14 @@ def _measure(place: Path, num: int) -> dict[str, Any]:
         "cpus": os.cpu_count(),
         "device": f"{platform.machine()} CPU, {_cpu_name()}",
         "versions": {name: importlib.metadata.version(name) for name in packages}
-        | {"python": platform.python_version(), "mongodb": database.version()},
+        | {"python": platform.python_version(), "mongodb": _mongodb_version()},
     }
+
+
+def _mongodb_version() -> str:
+    from fiftyone.core.odm import get_db_conn
+
+    return str(get_db_conn().client.server_info()["version"])
 
 
 def build(place: Path, num: int) -> None:

@@ -42,16 +42,17 @@ FLOORS = {
         ("__main__",),
         ("cli",),
         ("kinds",),
-        ("api", "experiments"),
+        ("api",),
+        ("estimator", "experiments"),
         ("fiftyone_bridge",),
-        ("outputs",),
+        ("memory", "outputs"),
         ("importing",),
         ("audits",),
         ("backbones", "jobs", "pictures", "review"),
         ("catalog",),
         ("statistics",),
-        ("backbone_bridge", "engine_bridge", "tables"),
-        ("errors", "files", "processes", "progress", "settings", "vocabulary", "wording"),
+        ("backbone_bridge", "engine_bridge", "fiftyone_door", "tables"),
+        ("errors", "files", "hosts", "processes", "progress", "settings", "vocabulary", "wording"),
     ),
     "engines": (
         ("registry",),
@@ -72,7 +73,7 @@ EXCEPTIONS = {
     "auditor/pictures/sources/torchvision_sets.py": {"torchvision"},
 }
 BRIDGES = ("engine_bridge.py", "backbone_bridge.py")
-FIFTYONE_AT_HOME = ("auditor/fiftyone_bridge/", "auditor/pictures/sources/fiftyone_sets.py")
+FIFTYONE_AT_HOME = ("auditor/fiftyone_bridge/", "auditor/fiftyone_door.py")
 LAZY_FACES = {"auditor", "engines"}
 """Faces that load what they name when it is asked for; they stand above every floor."""
 

@@ -9,13 +9,13 @@ sees those.
 
 from __future__ import annotations
 
-import ipaddress
 import os
 from collections.abc import Iterable
-from urllib.parse import urlsplit
 
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from auditor.hosts import admits
 
 VARIABLE = "AUDITOR_ALLOWED_HOSTS"
 """Comma-separated names and addresses by which others reach the app, for example behind a proxy: no ports."""
@@ -62,46 +62,13 @@ class Gate:
         await self.app(scope, receive, send_with_headers)
 
     def admits(self, hosts: list[str], origins: list[str]) -> bool:
-        """Whether a request with these headers may pass: one host of ours, and at most one origin, of ours too."""
-        if len(hosts) != 1 or len(origins) > 1 or not self._is_ours(_name(f"//{hosts[0]}")):
-            return False
-        if not origins:
-            return True  # no page asks: an image of this page, or a program of this machine
-        name = _name(origins[0])
-        if name in self._configured:
-            return True  # a proxy may call us by another name than the page has
-        scheme, _, place = origins[0].partition("://")
-        return scheme in ("http", "https") and place.lower() == hosts[0].lower()
-
-    def _is_ours(self, name: str | None) -> bool:
-        return name is not None and (name in self._configured or is_loopback(name))
-
-
-def is_loopback(name: str) -> bool:
-    """Whether a host's name or address is this machine and nothing else."""
-    if name == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
+        """Whether a request with these headers may pass."""
+        return admits(hosts, origins, self._configured)
 
 
 def _configured() -> list[str]:
     names = os.environ.get(VARIABLE, "").split(",")
     return [name.strip().strip("[]").lower() for name in names if name.strip()]
-
-
-def _name(url: str) -> str | None:
-    """The host in a URL, without port and brackets, in small letters; None where there is none."""
-    try:
-        parts = urlsplit(url)
-        parts.port  # noqa: B018 - raises where it is no number
-    except ValueError:
-        return None
-    if parts.username is not None or parts.path not in ("", "/"):
-        return None
-    return parts.hostname
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:

@@ -42,7 +42,7 @@ def settle(audit_id: int) -> Consensus:
         given,
         len(dataset.class_names),
         verified=verified_rows(audit_id),
-        neighbours=_neighbours_in_features(audit),
+        neighbours=neighbours_in_features(audit),
     )
     with session() as open_session:
         scores.store(open_session, audit_id, _columns(found, given))
@@ -73,7 +73,7 @@ def witnesses(audit_id: int, dataset: Dataset) -> list[Witness]:
     return found
 
 
-def _neighbours_in_features(audit: Audit) -> NDArray[np.integer] | None:
+def neighbours_in_features(audit: Audit) -> NDArray[np.integer] | None:
     """(N, k) each sample's nearest in the features of a backbone; None where the engines trained on images."""
     if not (arrays.engine_folder(audit.id, arrays.FEATURES) / "neighbours.npy").exists():
         return None

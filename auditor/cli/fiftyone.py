@@ -17,6 +17,7 @@ def run(
     action: str,
     *,
     to: str | None,
+    audit_id: int | None,
     replace: bool,
     reviewer: str,
     port: int,
@@ -31,7 +32,7 @@ def run(
     """
     if action == "push":
         with output.step_progress() as progress:
-            pushed = sync.push(name, to=to, replace=replace, progress=progress)
+            pushed = sync.push(name, to=to, audit_id=audit_id, replace=replace, progress=progress)
         print_pushed(pushed, as_json=as_json)
     elif action == "pull":
         with output.step_progress() as progress:
@@ -39,7 +40,7 @@ def run(
         print_pulled(pulled, as_json=as_json)
     else:
         with output.step_progress() as progress:
-            opened = sync.prepare(name, to=to, port=port, view=view, progress=progress)
+            opened = sync.prepare(name, to=to, audit_id=audit_id, port=port, view=view, progress=progress)
         sync.serve(opened, reviewer=reviewer, browser=browser, say=click.echo)
 
 

@@ -20,7 +20,7 @@ from rich.progress import Progress as Bar
 from auditor.audits import arrays, own_models, plan, progress, settle, statements
 from auditor.backbones.weights import Weights
 from auditor.catalog import audits, datasets
-from auditor.catalog.db import session
+from auditor.catalog.db import damaged_value, session
 from auditor.catalog.records import Audit, Dataset
 from auditor.cli.options import echo
 from auditor.errors import AuditFailedError, AuditorError, CatalogBusyError
@@ -183,7 +183,7 @@ def status(name: str | None, *, as_json: bool) -> None:
     """All datasets in one line each, or one dataset in full."""
     with session() as open_session:
         if name:
-            datasets.get(open_session, name)  # or the nearest name
+            datasets.owned(open_session, name)  # or the nearest name
         names = [name] if name else datasets.names(open_session)
     found = [_status_or_damage(one) for one in names]
     if as_json:
@@ -192,22 +192,23 @@ def status(name: str | None, *, as_json: bool) -> None:
     if not found:
         echo("No datasets yet; `auditor demo` shows one, `auditor import SOURCE --name NAME` adds yours.")
     for one in found:
-        if "damage" in one:
-            echo(f"{one['name']}: {one['damage']}")
-            continue
-        images, classes = plural(one["num_samples"], "image"), plural(one["num_classes"], "class")
-        echo(f"{one['name']}: {images}, {classes}")
-        for audit in one["audits"]:
-            echo(f"  audit {audit['id']} ({audit['preset']}) {audit['state']}{_how_far(audit)}")
-        decided = ", ".join(f"{count:,} {decision}" for decision, count in one["decisions"].items())
-        found_wrong = f"; {plural(one['found'], 'wrong label')} found" if decided else ""
-        echo(f"  decisions: {decided or 'none yet'}{found_wrong}")
-        if one["drawn"]:
-            echo(f"  verified: {one['judged']:,} of {one['drawn']:,} drawn at random")
-        if one["own_predictions"]:
-            echo(f"  own predictions: {', '.join(one['own_predictions'])}")
-        for sentence in one["sentences"]:
-            echo(f"  {sentence}")
+        for line in [f"{one['name']}: {one['damage']}"] if "damage" in one else _status_lines(one):
+            echo(line)
+
+
+def _status_lines(one: Mapping[str, Any]) -> list[str]:
+    images, classes = plural(one["num_samples"], "image"), plural(one["num_classes"], "class")
+    lines = [f"{one['name']}: {images}, {classes}"]
+    for audit in one["audits"]:
+        lines.append(f"  audit {audit['id']} ({audit['preset']}) {audit['state']}{_how_far(audit)}")
+    decided = ", ".join(f"{count:,} {decision}" for decision, count in one["decisions"].items())
+    found_wrong = f"; {plural(one['found'], 'wrong label')} found" if decided else ""
+    lines.append(f"  decisions: {decided or 'none yet'}{found_wrong}")
+    if one["drawn"]:
+        lines.append(f"  verified: {one['judged']:,} of {one['drawn']:,} drawn at random")
+    if one["own_predictions"]:
+        lines.append(f"  own predictions: {', '.join(one['own_predictions'])}")
+    return [*lines, *(f"  {sentence}" for sentence in one["sentences"])]
 
 
 def suspects(
@@ -333,11 +334,15 @@ def _status_or_damage(name: str) -> dict[str, Any]:
     """A dataset's status; where something of it is damaged, what that is: the others are shown all the same."""
     try:
         with session() as open_session:
-            return _dataset_status(open_session, datasets.get(open_session, name))
+            found = _dataset_status(open_session, datasets.get(open_session, name))
+        _status_lines(found)  # what cannot be written as a line is damaged too
+        return found
     except CatalogBusyError:
         raise
-    except (AuditorError, KeyError, TypeError, ValueError, OSError) as error:
-        text = str(error) if isinstance(error, AuditorError) else f"{type(error).__name__} {error}"
+    except AuditorError as error:
+        return {"name": name, "damage": f"cannot be shown: {error}"}
+    except Exception as error:
+        text = damaged_value() or f"{type(error).__name__}: {error}"
         return {"name": name, "damage": f"cannot be shown: {text}"}
 
 

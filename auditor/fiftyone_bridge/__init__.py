@@ -1,7 +1,6 @@
 """FiftyOne: audits are pushed there, decisions are brought back, its App is opened on them."""
 
 __all__ = [
-    "database",
     "own_features",
     "sync",
 ]

@@ -1,25 +1,25 @@
-"""FiftyOne's App: a server of its own on 127.0.0.1 with one owner, who stops it."""
+"""FiftyOne's App behind a gate: a process of its own on 127.0.0.1 that ends with the one that started it."""
 
 from __future__ import annotations
 
-import os
+import json
+import secrets
 import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import psutil
+from urllib.parse import quote
 
 from auditor.errors import FiftyOneError
-from auditor.fiftyone_bridge import database
-from auditor.fiftyone_bridge.processes import ADDRESS, folder, is_free, recorded, stop_recorded, write_record
-from auditor.processes import process_lives
+from auditor.fiftyone_bridge.processes import ADDRESS, folder, is_free
 
 PORT = 5151
 START_S = 180.0
 """A busy machine loads FiftyOne for a minute."""
+STOP_S = 10.0
 
 
 @dataclass
@@ -27,62 +27,66 @@ class RunningApp:
     """FiftyOne's App on this machine."""
 
     url: str
-    process: subprocess.Popen[bytes] | None
-    """None where it was running before, started by another process of ours that still lives."""
+    """Opens it once for a browser, with the key; whoever has this address gets in."""
+    process: subprocess.Popen[bytes]
 
     def stop(self) -> None:
-        """End it, if it is ours to end."""
-        if self.process is not None:
-            stop_recorded(folder() / "app.json", self.process)
+        """End it."""
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        try:
+            self.process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
 
 
-def start_app(*, port: int = PORT, environment: dict[str, str] | None = None) -> RunningApp:
+def start_app(
+    path: str, *, roots: Sequence[Path], plugins: Path, reviewer: str = "", port: int = PORT
+) -> RunningApp:
     """Serve the App on 127.0.0.1 from a process of its own; ``connect()`` must have been called.
 
-    An App of this home whose owner was killed is ended first; one whose owner lives is used as it is.
+    ``path``: of the address that is opened. ``roots``: only files below them are given out.
 
     Raises:
         FiftyOneError: the port is taken, or the App does not start.
     """
     place = folder()
     place.mkdir(parents=True, exist_ok=True)
-    record = recorded(place / "app.json")
-    if record is not None:
-        if process_lives(record["owner"], record["owner_started"]) and record["owner"] != os.getpid():
-            return RunningApp(f"http://{ADDRESS}:{record['port']}", None)
-        stop_recorded(place / "app.json", None)
     refuse_port(port)
-    log = place / "app.log"
-    command = [sys.executable, "-m", "fiftyone.server.main", "--port", str(port), "--address", ADDRESS]
-    own = {
-        **database.QUIET,
-        "FIFTYONE_DATABASE_URI": database.uri(),
-        "FIFTYONE_APP_THEME": "light",
+    log, token = place / "app.log", secrets.token_urlsafe(32)
+    told = {
+        "port": port,
+        "token": token,
+        "roots": [str(root) for root in roots],
+        "plugins": str(plugins),
+        "reviewer": reviewer,
     }
     with log.open("wb") as stream:
         process = subprocess.Popen(
-            command,
+            [sys.executable, "-m", "auditor.fiftyone_bridge.serving"],
             stdout=stream,
             stderr=stream,
-            stdin=subprocess.DEVNULL,
-            env={**os.environ, **own, **(environment or {})},
-            start_new_session=True,
+            stdin=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C must reach us first
         )
-    owner = psutil.Process()
-    write_record(
-        place / "app.json", process.pid, port=port, owner=owner.pid, owner_started=owner.create_time()
-    )
-    app = RunningApp(f"http://{ADDRESS}:{port}", process)
+    address = f"http://{ADDRESS}:{port}"
+    app = RunningApp(f"{address}/enter/{token}?next={quote(path, safe='')}", process)
     try:
-        _await_app(app, log)
+        assert process.stdin is not None
+        # By its standard input, not its arguments or environment: those are seen in a list of processes. When
+        # this process ends, however it ends, that input ends too, and with it the App.
+        process.stdin.write(json.dumps(told).encode() + b"\n")
+        process.stdin.flush()
+        _await_app(app, f"{address}/fiftyone", token, log)
     except BaseException:
         app.stop()
         raise
     return app
 
 
-def _await_app(app: RunningApp, log: Path) -> None:
-    assert app.process is not None
+def _await_app(app: RunningApp, url: str, token: str, log: Path) -> None:
+    asked = urllib.request.Request(url, headers={"X-Auditor-Key": token})
     until = time.monotonic() + START_S
     while time.monotonic() < until:
         if app.process.poll() is not None:
@@ -91,7 +95,7 @@ def _await_app(app: RunningApp, log: Path) -> None:
                 f"FiftyOne's App stopped right after its start ({last[:100]}); {log} says more."
             )
         try:
-            with urllib.request.urlopen(f"{app.url}/fiftyone", timeout=5) as answer:
+            with urllib.request.urlopen(asked, timeout=5) as answer:
                 if answer.status == 200:
                     return
         except OSError:
@@ -103,10 +107,9 @@ def refuse_port(port: int) -> None:
     """Say early that the port is taken.
 
     Raises:
-        FiftyOneError: another program than an App of this home listens on it.
+        FiftyOneError: a program listens on it.
     """
-    record = recorded(folder() / "app.json")
-    if not is_free(port) and (record is None or record["port"] != port):
+    if not is_free(port):
         raise FiftyOneError(
             f"Port {port} is taken by another program; stop it, or choose another one with --port {port + 1}."
         )

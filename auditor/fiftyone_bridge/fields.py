@@ -15,6 +15,7 @@ from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, Review
 from auditor.errors import NotFoundError
+from auditor.outputs import export
 from auditor.pictures import cache
 from auditor.vocabulary import KEEP
 
@@ -24,7 +25,21 @@ INDEX = "sample_index"
 """Our sample_id on every sample: the key that both sides share."""
 BASE = "audit_base"
 """What stood here when we last wrote; see ``fiftyone_merge.Base``."""
-DECISION_FIELDS = {"decision": "str", "decided_label": "str", "reviewer": "str", "decided_at": "date"}
+GIVEN = "ground_truth"
+"""The given labels in a dataset that we made."""
+REVIEW_FIELDS = {
+    "decision": "str",
+    "label": "str",
+    "kind": "str",
+    "reviewer": "str",
+    "time": "date",
+    "blind": "str",
+}
+"""Parts of the embedded document ``review``."""
+LEGACY_FIELDS = ("decision", "decided_label", "reviewer", "decided_at", "verified_label")
+"""What earlier versions wrote in the place of ``review``."""
+MAX_LOGITS = 10_000_000
+"""Of one engine, N * K: with more, predictions carry their confidence alone."""
 
 DESCRIPTIONS = {
     INDEX: "The sample's place in the audited dataset; do not change it",
@@ -39,11 +54,18 @@ DESCRIPTIONS = {
     "engines_disagree": "Spread of the engines' trust, 0 = they agree, 1 = they are opposed",
     "duplicate_group": "Samples with the same number show the same picture",
     "duplicate_conflict": "A copy or near copy of this picture has another label: look at both",
-    "verified_label": "What a person saw on a random draw, without a suggestion; not read back from here",
-    "decision": "What a person decided",
-    "decided_label": "The corrected label",
-    "reviewer": "Who decided",
-    "decided_at": "When it was decided",
+    GIVEN: "The given label; it stays as it was delivered",
+    "cleaned": "The label that the export would write; edit it to correct, then pull",
+    "suggested": "The label to use instead",
+    "review": "What a person decided",
+    "review.decision": "What a person decided",
+    "review.label": "The corrected label",
+    "review.kind": "How it came about",
+    "review.reviewer": "Who decided",
+    "review.time": "When it was decided",
+    "review.blind": "What a person saw on a random draw, without a suggestion; not read back from here",
+    "mistakenness": "Brain's mistakenness of the given label, from the logits of the field that the run names",
+    "hardness": "Brain's hardness, from the logits of the field that the run names",
     "umn_epsilon": "UMN's label confidence: cannot tell wrong labels by itself",
     "l2b_alpha": "L2B's weight of the given label: also low for hard samples",
     "l2b_beta": "L2B's weight of the model's own label",
@@ -66,6 +88,12 @@ class Columns:
     suggested: list[str | None]
     confidence: list[float | None]
     decisions: dict[int, Review]
+    """The latest look at a suspect, blind verdicts apart: what tags say."""
+    reviews: list[dict[str, Any] | None]
+    """The document ``review``, from what counts now, blind verdicts included."""
+    cleaned: list[str | None]
+    probs: dict[str, NDArray[np.float32]]
+    """Engine -> (N, K) class probabilities."""
 
     @property
     def num_samples(self) -> int:
@@ -73,21 +101,22 @@ class Columns:
         return self.dataset.num_samples
 
 
-def load(name: str) -> Columns:
-    """Columns of the dataset's newest finished audit.
+def load(name: str, audit_id: int | None = None) -> Columns:
+    """Columns of the dataset's newest finished audit, or of ``audit_id``.
 
     Raises:
         NotFoundError: no such dataset, or none of its audits has finished.
     """
     with session() as open_session:
         dataset = datasets.get(open_session, name)
-        audit = audits.require_finished(open_session, dataset)
+        audit = audits.require_finished(open_session, dataset, audit_id)
         given = datasets.given_labels(open_session, dataset.id)
         splits = datasets.splits(open_session, dataset.id).tolist()
         table = scores.table(open_session, audit.id)
         copies = datasets.duplicates(open_session, dataset.id)
         conflicts = set(datasets.conflicts(open_session, dataset.id).sample_id)
         decisions = reviews.decisions(open_session, dataset.id)
+        counting = reviews.outcomes(open_session, dataset.id)
         verdicts = {i: row for (_, i), row in reviews.verdicts(open_session, dataset.id).items()}
     names = dataset.class_names
     group = dict(zip(copies.sample_id, copies.duplicate_group, strict=True))
@@ -100,7 +129,6 @@ def load(name: str) -> Columns:
         "is_label_issue": ("bool", table.is_label_issue.astype(bool).tolist()),
         "engines_against": ("int", table.agreement.tolist()),
         "engines_disagree": ("float", _floats(table.disagreement.to_numpy(dtype=float))),
-        "verified_label": ("str", [_seen(verdicts.get(i), given_names[i], names) for i in range(len(given))]),
         "duplicate_group": ("int", [_int(group.get(i)) for i in range(len(given))]),
         "duplicate_conflict": ("bool", [i in conflicts for i in range(len(given))]),
     }
@@ -112,6 +140,11 @@ def load(name: str) -> Columns:
     for field, (engine, signal) in engine_bridge.signal_columns().items():
         if engine in engines and signal in arrays.signal_names(audit.id, engine):
             columns[field] = ("float", _floats(arrays.signal(audit.id, engine, signal)))
+    probs = {engine: arrays.pred_probs(audit.id, engine) for engine in engines}
+    if engines:
+        hardness, mistakenness = brain_scores(probs[engines[0]], np.asarray(given))
+        columns["mistakenness"] = ("float", _floats(mistakenness))
+        columns["hardness"] = ("float", _floats(hardness))
     suggested = table.suggested_label.to_numpy(dtype=np.int64)
     return Columns(
         dataset=dataset,
@@ -123,6 +156,12 @@ def load(name: str) -> Columns:
         suggested=[names[label] if label >= 0 else None for label in suggested],
         confidence=_floats(table.suggested_probability.to_numpy(dtype=float)),
         decisions=decisions,
+        reviews=[
+            review_document(counting.get(i), verdicts.get(i), given_names[i], names)
+            for i in range(len(given))
+        ],
+        cleaned=[cleaned_label(counting.get(i), given_names[i], names) for i in range(len(given))],
+        probs=probs,
     )
 
 
@@ -137,17 +176,45 @@ def image_paths(dataset: Dataset) -> Iterator[str]:
             yield str(cache.extracted_path(dataset, sample))
 
 
-def decision_values(standing: Review | None, class_names: list[str]) -> dict[str, Any]:
-    """The fields that show the current decision."""
-    if standing is None:
-        return dict.fromkeys(DECISION_FIELDS)
-    labels = [standing.label] if standing.label is not None else list(standing.labels or [])
-    return {
-        "decision": standing.decision,
-        "decided_label": " | ".join(class_names[label] for label in labels) or None,
-        "reviewer": standing.reviewer,
-        "decided_at": standing.created_at,
-    }
+def cleaned_label(counting: Review | None, given: str | None, class_names: list[str]) -> str | None:
+    """What the export would write after what counts now; None where it leaves the sample out."""
+    _, label = export.outcome(counting, class_names.index(given) if given is not None else -1)
+    return class_names[label] if label >= 0 else None
+
+
+def review_document(
+    counting: Review | None, verdict: Review | None, given: str | None, class_names: list[str]
+) -> dict[str, Any] | None:
+    """What a person decided as FiftyOne keeps it, ``verdict`` being the blind one; None where nobody did."""
+    if counting is None and verdict is None:
+        return None
+    found: dict[str, Any] = {"_cls": "DynamicEmbeddedDocument", **dict.fromkeys(REVIEW_FIELDS)}
+    if counting is not None:
+        labels = [counting.label] if counting.label is not None else list(counting.labels or [])
+        found |= {
+            "decision": counting.decision,
+            "label": " | ".join(class_names[label] for label in labels) or None,
+            "kind": counting.kind,
+            "reviewer": counting.reviewer,
+            "time": counting.created_at,
+        }
+    return found | {"blind": _seen(verdict, given, class_names)}
+
+
+def brain_scores(
+    probs: NDArray[np.floating], given: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(N,) hardness and mistakenness as FiftyOne's Brain defines them on logits, in one go.
+
+    Hardness is the entropy of the prediction in nats. Mistakenness is (1 + m exp(-entropy)) / 2 with m = -1 where
+    the given label is predicted and 1 elsewhere; NaN where no label is given. Brain's own loop saves every sample,
+    which would also change when a person is taken to have decided there.
+    """
+    safe = np.clip(np.asarray(probs, dtype=np.float64), np.finfo(np.float32).tiny, 1.0)
+    hardness = -(safe * np.log(safe)).sum(axis=1)
+    sign = np.where(safe.argmax(axis=1) == given, -1.0, 1.0)
+    mistakenness = np.where(given >= 0, (sign * np.exp(-hardness) + 1.0) / 2.0, np.nan)
+    return hardness, mistakenness
 
 
 def map_and_embeddings(

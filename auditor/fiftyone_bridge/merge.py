@@ -1,21 +1,21 @@
 """What a sample in FiftyOne says about its label, and what a person changed there since we last looked.
 
 Three sides meet: the *base* (what stood in FiftyOne after the last push or pull, kept on the sample as text),
-*theirs* (its tags and ``ground_truth`` now) and *ours* (the latest decision in the catalog). Pure functions of
-plain values; neither FiftyOne nor the catalog is touched here.
+*theirs* (its tags, its given label and ``cleaned`` now) and *ours* (the latest decision in the catalog). Pure
+functions of plain values; neither FiftyOne nor the catalog is touched here.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from auditor.catalog.records import Review
 from auditor.vocabulary import DECISIONS, EXCLUDE, KEEP, NOT_CLEAR, RELABEL, UNDO
 
 TAG_OF = {name: name if name in NOT_CLEAR else one.action for name, one in DECISIONS.items()}
-"""Decision -> tag: what becomes of the sample; the exact decision is in the field ``decision``."""
+"""Decision -> tag: what becomes of the sample; the exact decision is in the field ``review.decision``."""
 DECISION_TAGS = tuple(dict.fromkeys(TAG_OF.values()))
 
 
@@ -25,19 +25,22 @@ class Base:
 
     tags: tuple[str, ...] = ()
     label: str | None = None
+    """In the field of the given label."""
     review_id: int | None = None
     """The review in the catalog that this was said by."""
+    cleaned: str | None = None
 
     def to_text(self) -> str:
         """As it is kept on the sample."""
-        return json.dumps([list(self.tags), self.label, self.review_id], ensure_ascii=False)
+        return json.dumps([list(self.tags), self.label, self.review_id, self.cleaned], ensure_ascii=False)
 
     @classmethod
     def from_text(cls, text: str | None, given: str | None) -> Base:
         """Read it back; a sample that we never finished writing says nothing but its given label."""
         try:
-            tags, label, review_id = json.loads(text or "")
-            return cls(tuple(tags), label, review_id)
+            # Earlier versions wrote no ``cleaned``: there was no such field.
+            tags, label, review_id, *cleaned = json.loads(text or "")
+            return cls(tuple(tags), label, review_id, *cleaned)
         except (ValueError, TypeError):
             return cls(label=given)
 
@@ -58,28 +61,19 @@ def decision_tags(tags: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(tag for tag in tags or () if tag in DECISION_TAGS)
 
 
-def has_changed(base: Base, tags: tuple[str, ...], label: str | None) -> bool:
-    """Whether a person changed the decision tags or the label since the base."""
-    return set(tags) != set(base.tags) or label != base.label
+def has_changed(base: Base, tags: tuple[str, ...], label: str | None, cleaned: str | None) -> bool:
+    """Whether a person changed the decision tags or one of the labels since the base."""
+    return set(tags) != set(base.tags) or label != base.label or cleaned != base.cleaned
+
+
+def spoken(base: Base, label: str | None, cleaned: str | None) -> tuple[Base, str | None]:
+    """The label that a person may have edited, and the base to compare it with: ``cleaned`` goes first."""
+    return (base, label) if cleaned == base.cleaned else (replace(base, label=base.cleaned), cleaned)
 
 
 def wanted_tags(standing: Review | None) -> tuple[str, ...]:
     """The decision tags of the current decision."""
     return () if standing is None else (TAG_OF[standing.decision],)
-
-
-def wanted_label(
-    current: str | None, given: str | None, standing: Review | None, class_names: Sequence[str]
-) -> str | None:
-    """The label that ``ground_truth`` should show.
-
-    A person's edit is left as long as it is the current decision; where a later decision says otherwise, the given
-    label comes back. A correction made elsewhere does not rewrite the given label.
-    """
-    corrected = None
-    if standing is not None and standing.decision == RELABEL and standing.label is not None:
-        corrected = class_names[standing.label]
-    return current if current is not None and current == corrected else given
 
 
 def understand(
@@ -116,7 +110,7 @@ def _by_label(base: Base, label: str | None, given: str | None, classes: Mapping
     if label == base.label:
         return None
     if not label:
-        return Said(None, problem="its ground_truth was deleted; tag it exclude to leave it out")
+        return Said(None, problem="its label was deleted; tag it exclude to leave it out")
     if label not in classes:
         return Said(None, problem=f"{label!r} is none of the classes")
     return Said(KEEP) if label == given else Said(RELABEL, classes[label])
@@ -126,7 +120,7 @@ def _by_tag(tag: str, suggested: str | None, given: str | None, classes: Mapping
     if tag != RELABEL:
         return Said(tag)
     if suggested is None or suggested not in classes or suggested == given:
-        return Said(None, problem="it is tagged relabel but has no other label; edit its ground_truth")
+        return Said(None, problem="it is tagged relabel but has no other label; edit its cleaned")
     return Said(RELABEL, classes[suggested])
 
 

@@ -16,23 +16,31 @@ from typing import Any
 
 from sqlmodel import Session
 
+from auditor import fiftyone_door
 from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset, NewReview, Review
 from auditor.errors import ReviewError
-from auditor.fiftyone_bridge import database, processes, push
-from auditor.fiftyone_bridge.fields import BASE, INDEX, decision_values
+from auditor.fiftyone_bridge import processes, push
+from auditor.fiftyone_bridge.fields import BASE, INDEX, cleaned_label, review_document
 from auditor.fiftyone_bridge.merge import (
     TAG_OF,
     Base,
     Said,
     decision_tags,
     has_changed,
+    spoken,
     understand,
-    wanted_label,
     wanted_tags,
 )
-from auditor.fiftyone_bridge.samples import Here, base_of, read_samples, tag_changes, updates
+from auditor.fiftyone_bridge.samples import (
+    Here,
+    base_of,
+    classification,
+    read_samples,
+    tag_changes,
+    updates,
+)
 from auditor.progress import OnProgress, Ticker
 from auditor.review import decisions as reviewing
 from auditor.vocabulary import DECISIONS, UNDO
@@ -96,8 +104,8 @@ def pull(name: str, *, reviewer: str, to: str | None = None, progress: OnProgres
     """
     with session() as open_session:
         dataset = datasets.get(open_session, name)
-    fiftyone = database.connect()
-    with database.explained(), processes.alone(f"push-{dataset.id}"):
+    fiftyone = fiftyone_door.connect()
+    with fiftyone_door.explained(), processes.alone(f"push-{dataset.id}"):
         target = push.find(fiftyone, dataset, to)
         return pull_samples(target, target, dataset, reviewer=reviewer, progress=progress)
 
@@ -132,17 +140,23 @@ def mirror(target: Any, dataset: Dataset, sample_ids: Sequence[int], here: Here 
     with session() as open_session:
         rows = datasets.samples(open_session, dataset.id, list(sample_ids))
         standing = {i: reviews.standing(open_session, dataset.id, i) for i in sample_ids}
+        counting = reviews.outcomes(open_session, dataset.id, sample_ids)
+        verdicts = {i: row for (_, i), row in reviews.verdicts(open_session, dataset.id).items()}
+    import fiftyone
+
     names, operations = dataset.class_names, []
     for row in rows:
         i, given = row.sample_id, names[row.given_label] if row.given_label >= 0 else None
         if i not in here.ids:
             continue
-        label = wanted_label(here.labels[i], given, standing[i], names)
         added, removed = tag_changes(decision_tags(here.tags[i]), wanted_tags(standing[i]))
-        values = decision_values(standing[i], names)
-        values[BASE] = base_of(standing[i], label).to_text()
-        if label != here.labels[i] and i in here.has_truth:
-            values["ground_truth.label" if label is not None else "ground_truth"] = label
+        cleaned = cleaned_label(counting.get(i), given, names)
+        values: dict[str, Any] = {
+            "review": review_document(counting.get(i), verdicts.get(i), given, names),
+            BASE: base_of(standing[i], here.labels[i], cleaned).to_text(),
+        }
+        if cleaned != here.cleaned[i]:
+            values["cleaned"] = classification(fiftyone, cleaned)
         operations += updates(here.ids[i], values, added, removed)
     target._bulk_write(operations, ids=[here.ids[i] for i in sample_ids if i in here.ids])
 
@@ -163,11 +177,14 @@ def _understood(
         ticker.at(done)
         given = names[given_labels[i]] if given_labels[i] >= 0 else None
         base, tags = Base.from_text(here.bases[i], given), decision_tags(here.tags[i])
-        if not has_changed(base, tags, here.labels[i]):
+        label, cleaned = here.labels[i], here.cleaned[i]
+        if not has_changed(base, tags, label, cleaned):
             continue
-        said = understand(
-            base, tags, here.labels[i], given=given, suggested=here.suggested[i], classes=classes
-        )
+        compared, edited = spoken(base, label, cleaned)
+        if edited not in (label, compared.label) and label != base.label:
+            text = f"its label was changed to {label!r} and its cleaned to {edited!r}; cleaned counts"
+            work.listed.append(Listed(i, here.paths[i], "contradiction", text))
+        said = understand(compared, tags, edited, given=given, suggested=here.suggested[i], classes=classes)
         if said.problem is not None:
             kind = "unknown" if said.decision is None else "contradiction"
             work.listed.append(Listed(i, here.paths[i], kind, said.problem))

@@ -16,19 +16,36 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
+
+from auditor import engine_bridge, fiftyone_door
+from auditor.catalog import datasets
+from auditor.catalog.db import session
 from auditor.catalog.records import Dataset
 from auditor.errors import FiftyOneError
-from auditor.fiftyone_bridge import database, fields, processes
+from auditor.fiftyone_bridge import fields, processes
 from auditor.fiftyone_bridge import views as fiftyone_views
-from auditor.fiftyone_bridge.fields import BASE, DECISION_FIELDS, DESCRIPTIONS, INDEX, MARK, Columns
-from auditor.fiftyone_bridge.merge import Base, decision_tags, has_changed, wanted_label, wanted_tags
+from auditor.fiftyone_bridge.fields import (
+    BASE,
+    DESCRIPTIONS,
+    GIVEN,
+    INDEX,
+    LEGACY_FIELDS,
+    MARK,
+    MAX_LOGITS,
+    REVIEW_FIELDS,
+    Columns,
+)
+from auditor.fiftyone_bridge.merge import DECISION_TAGS, Base, decision_tags, has_changed, wanted_tags
 from auditor.fiftyone_bridge.samples import Here, base_of, classification, read_samples, tag_changes, updates
 from auditor.pictures import cache
+from auditor.pictures.sources import fiftyone_sets
 from auditor.progress import OnProgress, Ticker
 
 NAME_FILE = "fiftyone.json"
 """In the dataset's folder: the FiftyOne dataset it was pushed to."""
 ISSUE_TAG = "label_issue"
+TINY = float(np.finfo(np.float32).tiny)
 ADD_ROWS = 2_500
 WRITE_ROWS = 5_000
 
@@ -50,33 +67,48 @@ class Pushed:
 
 
 def push(
-    name: str, *, to: str | None = None, replace: bool = False, progress: OnProgress | None = None
+    name: str,
+    *,
+    to: str | None = None,
+    audit_id: int | None = None,
+    replace: bool = False,
+    progress: OnProgress | None = None,
 ) -> Pushed:
-    """Create or update the FiftyOne dataset with the newest finished audit of ``name``.
+    """Write the newest finished audit of ``name``, or ``audit_id``, into FiftyOne.
 
-    ``to`` names another FiftyOne dataset than that of the same name; ``replace`` drops one of an earlier
-    import that is there.
+    A dataset that was imported from FiftyOne gets our fields on its own samples, found by their ids; another one
+    becomes a FiftyOne dataset of its name. ``to`` names another one. ``replace`` drops what an earlier import left:
+    a dataset that we made, or our fields on one of the user's own.
 
     Raises:
-        NotFoundError: no such dataset, or no finished audit.
+        NotFoundError: no such dataset, or no such finished audit.
         FiftyOneError: FiftyOne or MongoDB cannot be used, or the name belongs to a dataset of somebody's own.
     """
     began = time.monotonic()
-    columns = fields.load(name)
-    fiftyone = database.connect()
-    with database.explained(), processes.alone(f"push-{columns.dataset.id}"):
-        target = open_or_create(
-            fiftyone, columns.dataset, to or remembered_name(columns.dataset), replace=replace
-        )
+    columns = fields.load(name, audit_id)
+    dataset = columns.dataset
+    fiftyone = fiftyone_door.connect()
+    with fiftyone_door.explained(), processes.alone(f"push-{dataset.id}"):
+        target = open_or_create(fiftyone, dataset, to or remembered_name(dataset), replace=replace)
+        is_theirs = bool(target.info[MARK].get("is_theirs"))
         declare_fields(fiftyone, target, columns)
-        paths = list(_counted(fields.image_paths(columns.dataset), columns.num_samples, progress))
-        num_added = _add_missing(fiftyone, target, columns, paths, progress)
+        if is_theirs:
+            paths, num_added = None, 0
+            _number(target, dataset)
+        else:
+            paths = list(_counted(fields.image_paths(dataset), columns.num_samples, progress))
+            num_added = _add_missing(fiftyone, target, columns, paths, progress)
         here = read_samples(target)
         waiting = _write(fiftyone, target, columns, paths, here, progress)
         last = Ticker(progress, "writing views and the map", 1)
         notes = fiftyone_views.write(fiftyone, target, columns, here)
         _remember(target, columns)
         last.at(1)
+    gone = columns.num_samples - sum(i < columns.num_samples for i in here.ids)
+    if gone:
+        notes.append(f"{gone} samples of the import are no longer in FiftyOne's dataset; they got nothing.")
+    if note := fiftyone_door.note_of_before(name):
+        notes.append(note)
     return Pushed(
         name=target.name,
         num_samples=columns.num_samples,
@@ -93,62 +125,110 @@ def push(
 
 
 def open_or_create(fiftyone: Any, dataset: Dataset, name: str, *, replace: bool = False) -> Any:
-    """Our dataset of that name.
+    """The dataset of that name: the one that this import came from, or one of ours.
 
     Raises:
-        FiftyOneError: a dataset of that name is not ours, or belongs to an import that is gone; or it belongs to
-            this one and was to be replaced.
+        FiftyOneError: a dataset of that name is somebody's own, or belongs to an import that is gone; or it belongs
+            to this one and was to be replaced.
     """
-    if replace and fiftyone.dataset_exists(name):
-        mark = fiftyone.load_dataset(name).info.get(MARK)
-        if mark is None:
+    is_origin = name == origin(dataset)
+    if not fiftyone.dataset_exists(name):
+        if is_origin:
             raise FiftyOneError(
-                f"FiftyOne's dataset {name!r} was not made by us; use --as to name another one."
+                f"FiftyOne has no dataset {name!r} any more, from which {dataset.name} came; --as OTHER makes a "
+                "new one."
             )
-        if mark.get("key") == _key(dataset):
+        return _created(fiftyone, dataset, name)
+    target = fiftyone.load_dataset(name)
+    mark = target.info.get(MARK)
+    if mark is None and is_origin:
+        _refuse_fields_of_theirs(target, dataset)
+        label = dataset.label_column or GIVEN
+        return _marked(target, dataset, label_field=label, is_theirs=True)
+    if mark is None:
+        raise FiftyOneError(
+            f"FiftyOne has a dataset {name!r} that was not made by us; push under another name with --as."
+        )
+    if mark.get("key") == _key(dataset):
+        if replace:
             # It may hold decisions that were not pulled; nothing is gained by dropping them.
             option = "" if name == remembered_name(dataset) else f" --as {shlex.quote(name)}"
             raise FiftyOneError(
                 f"FiftyOne's dataset {name!r} belongs to this import: a push without --replace updates it, and "
                 f"`auditor fiftyone {shlex.quote(dataset.name)} pull{option}` brings the decisions in it."
             )
-        fiftyone.delete_dataset(name)
-    if not fiftyone.dataset_exists(name):
-        target = fiftyone.Dataset(name, persistent=True)
-        target.info[MARK] = {"key": _key(dataset), "dataset": dataset.name}
-        target.save()
         return target
-    target = fiftyone.load_dataset(name)
-    mark = target.info.get(MARK)
-    if mark is None:
+    if not replace:
         raise FiftyOneError(
-            f"FiftyOne has a dataset {name!r} that was not made by us; push under another name with --as."
+            f"FiftyOne's dataset {name!r} belongs to an earlier import; --replace drops what that one wrote, with "
+            "the decisions in it, --as NAME keeps it."
         )
-    if mark.get("key") != _key(dataset):
-        raise FiftyOneError(
-            f"FiftyOne's dataset {name!r} belongs to an earlier import; --replace deletes it with the tags "
-            "in it, --as NAME keeps it."
-        )
+    if not mark.get("is_theirs"):
+        fiftyone.delete_dataset(name)
+        return _created(fiftyone, dataset, name)
+    _strip(target, mark)
+    if not is_origin:
+        raise FiftyOneError(f"FiftyOne's dataset {name!r} is not ours to replace; use --as.")
+    return _marked(target, dataset, label_field=dataset.label_column or GIVEN, is_theirs=True)
+
+
+def origin(dataset: Dataset) -> str | None:
+    """The FiftyOne dataset that this one was imported from."""
+    return dataset.source.removeprefix("fiftyone:") if dataset.source_kind == "fiftyone" else None
+
+
+def _created(fiftyone: Any, dataset: Dataset, name: str) -> Any:
+    return _marked(fiftyone.Dataset(name, persistent=True), dataset)
+
+
+def _marked(target: Any, dataset: Dataset, **more: Any) -> Any:
+    target.info[MARK] = {"key": _key(dataset), "dataset": dataset.name, **more}
+    target.save()
     return target
 
 
+def _refuse_fields_of_theirs(target: Any, dataset: Dataset) -> None:
+    """What we write must not land in fields that the user filled."""
+    ours = {INDEX, BASE, *DESCRIPTIONS, *engine_bridge.trust_columns(), *engine_bridge.signal_columns()}
+    ours |= {f"pred_{engine}" for engine in engine_bridge.trust_columns().values()}
+    taken = sorted((ours - {GIVEN}) & set(target.get_field_schema()))
+    if taken:
+        raise FiftyOneError(
+            f"FiftyOne's dataset {target.name!r} has fields of its own named {', '.join(taken)}; rename them, or "
+            f"push {dataset.name} elsewhere with --as."
+        )
+
+
+def _strip(target: Any, mark: dict[str, Any]) -> None:
+    """Take what another import of ours wrote off a dataset of the user's own."""
+    target.untag_samples([ISSUE_TAG, *DECISION_TAGS])
+    there = set(target.get_field_schema())
+    target.delete_sample_fields([name for name in mark.get("fields", []) if name in there])
+    for view in mark.get("views", []):
+        if target.has_saved_view(view):
+            target.delete_saved_view(view)
+
+
 def find(fiftyone: Any, dataset: Dataset, name: str | None = None) -> Any:
-    """Our dataset of that name, which must be there.
+    """The dataset of that name, which must have been pushed.
 
     Raises:
         FiftyOneError: it was never pushed.
     """
     name = name or remembered_name(dataset)
-    if not fiftyone.dataset_exists(name):
+    is_there = fiftyone.dataset_exists(name)
+    if not is_there or (MARK not in fiftyone.load_dataset(name).info and name == origin(dataset)):
+        what = "was not pushed to" if is_there else "is not in"
+        note = fiftyone_door.note_of_before(dataset.name)
         raise FiftyOneError(
-            f"FiftyOne has no dataset {name!r} in {database.named(fiftyone)}; `auditor fiftyone "
-            f"{shlex.quote(dataset.name)} push` makes it, FIFTYONE_DATABASE_URI names another database."
+            f"{name!r} {what} {fiftyone_door.place_of(fiftyone)}; `auditor fiftyone "
+            f"{shlex.quote(dataset.name)} push` does it. {note}".strip()
         )
     return open_or_create(fiftyone, dataset, name)
 
 
 def declare_fields(fiftyone: Any, target: Any, columns: Columns) -> None:
-    """Add the fields that are not there yet, with what they mean."""
+    """Add the fields that are not there yet, with what they mean, and take off those of earlier versions."""
     types = {
         "float": fiftyone.FloatField,
         "int": fiftyone.IntField,
@@ -156,35 +236,70 @@ def declare_fields(fiftyone: Any, target: Any, columns: Columns) -> None:
         "str": fiftyone.StringField,
         "date": fiftyone.DateTimeField,
     }
+    mark = target.info[MARK]
     schema = target.get_field_schema()
-    kinds = {INDEX: "int", BASE: "str", **columns.kinds, **DECISION_FIELDS}
-    for field, kind in kinds.items():
-        if field in schema:
-            continue
-        engine = field.removesuffix("_trust")
-        about = DESCRIPTIONS.get(field) or f"Trust of the engine {engine}: 1 = the given label looks right"
-        target.add_sample_field(field, types[kind], description=about)
-    for field, about in (
-        ("ground_truth", "The given label; edit it to correct"),
-        ("suggested", "The label to use instead"),
-    ):
+    if "fields" in mark and "label_field" not in mark:
+        target.delete_sample_fields([name for name in LEGACY_FIELDS if name in schema])
+    for field, kind in {INDEX: "int", BASE: "str", **columns.kinds}.items():
+        if field not in schema:
+            target.add_sample_field(field, types[kind])
+        if target.get_field(field).description != (about := _about(field, columns)):
+            _describe(target, field, about)
+    labels = ["cleaned", "suggested", *(f"pred_{engine}" for engine in columns.engines)]
+    labels += [] if mark.get("is_theirs") else [GIVEN]
+    for field in labels:
         if field not in schema:
             target.add_sample_field(
-                field,
-                fiftyone.EmbeddedDocumentField,
-                embedded_doc_type=fiftyone.Classification,
-                description=about,
+                field, fiftyone.EmbeddedDocumentField, embedded_doc_type=fiftyone.Classification
             )
-    for path in (INDEX, "trust_score", "ground_truth.label"):
+        _describe(target, field, _about(field, columns))
+    if "review" not in schema:
+        target.add_sample_field(
+            "review",
+            fiftyone.EmbeddedDocumentField,
+            embedded_doc_type=fiftyone.DynamicEmbeddedDocument,
+            description=DESCRIPTIONS["review"],
+        )
+    for part, kind in REVIEW_FIELDS.items():
+        if not target.has_field(f"review.{part}"):
+            about = DESCRIPTIONS[f"review.{part}"]
+            target.add_sample_field(f"review.{part}", types[kind], description=about)
+    mark = dict(target.info[MARK])
+    mark.setdefault("label_field", GIVEN)
+    mark["fields"] = sorted({*mark.get("fields", []), INDEX, BASE, *columns.kinds, *labels, "review"})
+    target.info[MARK] = mark
+    target.save()
+    for path in (INDEX, "trust_score", f"{mark['label_field']}.label"):
         target.create_index(path)
 
 
+def _about(field: str, columns: Columns) -> str:
+    """What a field means, and of which audit its values are: a later one may have had other engines."""
+    if field in (INDEX, BASE, GIVEN, "given_label", "split", "cleaned") or field.startswith("duplicate_"):
+        return DESCRIPTIONS[field]
+    engine = field.removeprefix("pred_").removesuffix("_trust")
+    if field.startswith("pred_"):
+        about = f"What the engine {engine} predicts"
+    elif field.endswith("_trust"):
+        about = f"Trust of the engine {engine}: 1 = the given label looks right"
+    else:
+        about = DESCRIPTIONS.get(field, field)
+    return f"{about} (audit {columns.audit.id})"
+
+
+def _describe(target: Any, field: str, about: str) -> None:
+    found = target.get_field(field)
+    if found.description != about:
+        found.description = about
+        found.save()
+
+
 def remembered_name(dataset: Dataset) -> str:
-    """The FiftyOne dataset that it was last pushed to; that of its own name before the first push."""
+    """The FiftyOne dataset that it was last pushed to; before that, the one it came from, or that of its name."""
     try:
         return str(json.loads((cache.folder(dataset) / NAME_FILE).read_text())["name"])
     except (OSError, ValueError, KeyError):
-        return dataset.name
+        return origin(dataset) or dataset.name
 
 
 def _key(dataset: Dataset) -> str:
@@ -193,15 +308,12 @@ def _key(dataset: Dataset) -> str:
 
 
 def _remember(target: Any, columns: Columns) -> None:
-    mark = dict(target.info[MARK])
-    ours = set(mark.get("fields", [])) | set(columns.values)
-    mark |= {
+    target.info[MARK] = {
+        **target.info[MARK],
         "audit": columns.audit.id,
         "pushed_at": datetime.now(tz=UTC).isoformat(),
-        "fields": sorted(ours),
         "classes": list(columns.dataset.class_names),
     }
-    target.info[MARK] = mark
     place = cache.folder(columns.dataset)
     place.mkdir(parents=True, exist_ok=True)
     (place / NAME_FILE).write_text(json.dumps({"name": target.name}))
@@ -236,23 +348,41 @@ def _add_missing(
     return len(missing)
 
 
+def _number(target: Any, dataset: Dataset) -> None:
+    """Give the samples that an import of ours read their ``sample_index``, found by FiftyOne's own ids."""
+    from bson import ObjectId
+    from pymongo import UpdateOne
+
+    there = dict(zip(*target.values(["id", INDEX]), strict=True))
+    with session() as open_session:
+        wanted = {
+            str((sample.extra or {}).get(fiftyone_sets.ID_COLUMN)): sample.sample_id
+            for sample in datasets.iterate_samples(open_session, dataset.id)
+        }
+    new = {own: i for own, i in wanted.items() if own in there and there[own] != i}
+    if new:
+        operations = [UpdateOne({"_id": ObjectId(own)}, {"$set": {INDEX: i}}) for own, i in new.items()]
+        target._bulk_write(operations, ids=list(new))
+
+
 def _write(
     fiftyone: Any,
     target: Any,
     columns: Columns,
-    paths: Sequence[str],
+    paths: Sequence[str] | None,
     here: Here,
     progress: OnProgress | None,
 ) -> int:
-    """Bring every sample up to date; returns how many have decisions that wait to be pulled."""
-    stale = set(target.info[MARK].get("fields", [])) - set(columns.values)
-    cleared = dict.fromkeys(stale & set(target.get_field_schema()))
+    """Bring every sample up to date; returns how many have decisions that wait to be pulled.
+
+    ``paths``: of the images in a dataset that we made; None in one of the user's own.
+    """
     ids = sorted(i for i in here.ids if i < columns.num_samples)
     waiting = 0
     for part in _parts(ids, WRITE_ROWS, Ticker(progress, "writing fields", len(ids))):
         operations: list[Any] = []
         for i in part:
-            found, is_waiting = _operations(fiftyone, columns, here, i, paths[i], cleared)
+            found, is_waiting = _operations(fiftyone, columns, here, i, None if paths is None else paths[i])
             operations += found
             waiting += is_waiting
         target._bulk_write(operations, ids=[here.ids[i] for i in part])
@@ -260,18 +390,24 @@ def _write(
 
 
 def _operations(
-    fiftyone: Any, columns: Columns, here: Here, i: int, path: str, cleared: dict[str, None]
+    fiftyone: Any, columns: Columns, here: Here, i: int, path: str | None
 ) -> tuple[list[Any], bool]:
     """Updates of one sample, and whether a person's decision on it waits to be pulled."""
     given, standing = columns.given[i], columns.decisions.get(i)
     base = Base.from_text(here.bases[i], given)
     tags = decision_tags(here.tags[i])
-    label = here.labels[i] if i in here.has_truth else given
+    # The given label is written once, where it is missing in a dataset of ours, and then never again.
+    is_first = path is not None and here.bases[i] is None
+    label = given if is_first else here.labels[i]
+    if here.bases[i] is None and path is None:
+        base = Base(
+            label=label
+        )  # whatever stands there now in a dataset of the user's own was there before us
     values = {field: column[i] for field, column in columns.values.items()}
-    values |= cleared | fields.decision_values(standing, columns.dataset.class_names)
-    if here.paths[i] != path:
+    values |= {"review": columns.reviews[i]} | _predictions(fiftyone, columns, i)
+    if path is not None and here.paths[i] != path:
         values["filepath"] = path
-    is_waiting = has_changed(base, tags, label)
+    is_waiting = has_changed(base, tags, label, here.cleaned[i])
     if here.suggested[i] is None:
         values["suggested"] = classification(fiftyone, columns.suggested[i], columns.confidence[i])
     elif not is_waiting:  # whoever tagged it relabel meant the suggestion that they saw
@@ -282,19 +418,30 @@ def _operations(
     if is_waiting:
         values[BASE] = base.to_text()
     else:
-        label = wanted_label(label, given, standing, columns.dataset.class_names)
         added, removed = tag_changes(tags, wanted_tags(standing))
-        values[BASE] = base_of(standing, label).to_text()
-    if label is not None and i not in here.has_truth:
-        values["ground_truth"] = classification(fiftyone, label)
-    elif not is_waiting and label != here.labels[i]:
-        values["ground_truth.label" if label is not None else "ground_truth"] = label
+        cleaned = columns.cleaned[i]
+        values[BASE] = base_of(standing, label, cleaned).to_text()
+        if cleaned != here.cleaned[i]:
+            values["cleaned"] = classification(fiftyone, cleaned)
+    if is_first and i not in here.has_truth:
+        values[GIVEN] = classification(fiftyone, given)
     is_issue = columns.values["is_label_issue"][i]
     if is_issue and ISSUE_TAG not in here.tags[i]:
         added.append(ISSUE_TAG)
     if not is_issue and i in here.flagged:  # ours to take off; one that a person set is theirs
         removed.append(ISSUE_TAG)
     return updates(here.ids[i], values, added, removed), is_waiting
+
+
+def _predictions(fiftyone: Any, columns: Columns, i: int) -> dict[str, Any]:
+    found = {}
+    for engine, probs in columns.probs.items():
+        row = np.asarray(probs[i], dtype=np.float32)
+        best = int(row.argmax())
+        logits = np.log(np.clip(row, TINY, 1.0)) if probs.size <= MAX_LOGITS else None
+        name = columns.dataset.class_names[best]
+        found[f"pred_{engine}"] = classification(fiftyone, name, round(float(row[best]), 6), logits)
+    return found
 
 
 def _parts(rows: Sequence[int], size: int, ticker: Ticker) -> Iterator[Sequence[int]]:

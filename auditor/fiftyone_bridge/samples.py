@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from auditor.catalog.records import Review
-from auditor.fiftyone_bridge.fields import BASE, INDEX
+from auditor.fiftyone_bridge.fields import BASE, GIVEN, INDEX, MARK
 from auditor.fiftyone_bridge.merge import Base, wanted_tags
 
 
@@ -19,7 +23,9 @@ class Here:
     ids: dict[int, str]
     tags: dict[int, list[str]]
     labels: dict[int, str | None]
+    """The given label as it stands there."""
     has_truth: set[int]
+    cleaned: dict[int, str | None]
     suggested: dict[int, str | None]
     bases: dict[int, str | None]
     flagged: set[int]
@@ -29,14 +35,22 @@ class Here:
     doubled: list[int]
 
 
-def read_samples(target: Any) -> Here:
+def label_field(samples: Any) -> str:
+    """Where the given labels are: a field of the user's own in a dataset that was imported from FiftyOne."""
+    return str((samples.info or {}).get(MARK, {}).get("label_field", GIVEN))
+
+
+def read_samples(samples: Any) -> Here:
     """Read what a push or pull needs to know, in one request."""
-    fields = [INDEX, "id", "tags", "ground_truth.label", "ground_truth.id", "suggested.label", BASE]
+    given = label_field(samples)
+    fields = [INDEX, "id", "tags", f"{given}.label", f"{given}.id", "suggested.label", BASE]
     fields += ["is_label_issue", "filepath", "last_modified_at"]
-    rows = zip(*target.values(fields), strict=True)
-    here = Here({}, {}, {}, set(), {}, {}, set(), {}, {}, 0, [])
+    # One that an earlier version pushed has no such field yet.
+    fields += ["cleaned.label"] if samples.has_field("cleaned") else []
+    rows = zip(*samples.values(fields), strict=True)
+    here = Here({}, {}, {}, set(), {}, {}, {}, set(), {}, {}, 0, [])
     foreign = 0
-    for index, own_id, tags, label, truth, suggestion, base, flagged, path, modified in rows:
+    for index, own_id, tags, label, truth, suggestion, base, flagged, path, modified, *cleaned in rows:
         if index is None:
             foreign += 1
             continue
@@ -44,7 +58,7 @@ def read_samples(target: Any) -> Here:
             here.doubled.append(index)
             continue
         here.ids[index], here.tags[index], here.labels[index] = own_id, tags or [], label
-        here.suggested[index] = suggestion
+        here.suggested[index], here.cleaned[index] = suggestion, cleaned[0] if cleaned else None
         here.bases[index], here.paths[index], here.modified[index] = base, path, _aware(modified)
         if truth is not None:
             here.has_truth.add(index)
@@ -53,9 +67,9 @@ def read_samples(target: Any) -> Here:
     return Here(**{**here.__dict__, "num_foreign": foreign})
 
 
-def base_of(standing: Review | None, label: str | None) -> Base:
+def base_of(standing: Review | None, label: str | None, cleaned: str | None) -> Base:
     """What is remembered on a sample that shows the current decision."""
-    return Base(wanted_tags(standing), label, None if standing is None else standing.id)
+    return Base(wanted_tags(standing), label, None if standing is None else standing.id, cleaned)
 
 
 def tag_changes(current: Sequence[str], wanted: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -81,24 +95,28 @@ def updates(
 
 
 def classification(
-    fiftyone: Any, label: str | None, confidence: float | None = None
+    fiftyone: Any,
+    label: str | None,
+    confidence: float | None = None,
+    logits: NDArray[np.floating] | None = None,
 ) -> dict[str, Any] | None:
-    """A label as MongoDB keeps it, with an id of its own."""
+    """A label as MongoDB keeps it, with an id of its own; ``logits`` (K,) of a prediction."""
     if label is None:
         return None
     from bson import ObjectId
 
-    document = dict(_template(fiftyone))
-    return document | {"_id": ObjectId(), "label": label, "confidence": confidence}
+    if logits is not None:
+        found: dict[str, Any] = fiftyone.Classification(
+            label=label, confidence=confidence, logits=logits
+        ).to_dict()
+        return found | {"_id": ObjectId()}
+    return dict(_template(fiftyone)) | {"_id": ObjectId(), "label": label, "confidence": confidence}
 
 
-_templates: dict[str, dict[str, Any]] = {}
-
-
+@functools.cache
 def _template(fiftyone: Any) -> dict[str, Any]:
-    if "classification" not in _templates:
-        _templates["classification"] = fiftyone.Classification(label="", confidence=0.0).to_dict()
-    return _templates["classification"]
+    document: dict[str, Any] = fiftyone.Classification(label="", confidence=0.0).to_dict()
+    return document
 
 
 def _aware(time_: Any) -> datetime:

@@ -1,8 +1,7 @@
 """FiftyOne and an audit: push it there, pull decisions back, open the App on it.
 
-Everything that other rooms call is here; the work is done in the other ``fiftyone_*`` files. FiftyOne holds one
-database connection a process: a long-lived process that must not keep MongoDB running (an app) calls the command
-line instead, ``python -m auditor fiftyone NAME push``.
+Everything that other rooms call is here; the work is done in the other files beside it. FiftyOne takes seconds to
+import and holds one database connection a process, so the app never loads it and pushes by jobs.
 """
 
 from __future__ import annotations
@@ -19,17 +18,17 @@ from types import FrameType
 from typing import Any
 from urllib.parse import quote
 
+from auditor import fiftyone_door
 from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.errors import FiftyOneError
 from auditor.fiftyone_bridge import app as fiftyone_app
-from auditor.fiftyone_bridge import database, processes, views
+from auditor.fiftyone_bridge import processes, views
 from auditor.fiftyone_bridge import push as fiftyone_push
-from auditor.fiftyone_bridge.actions import REVIEWER
 from auditor.fiftyone_bridge.app import PORT, RunningApp
-from auditor.fiftyone_bridge.database import release
 from auditor.fiftyone_bridge.pull import Listed, Pulled, pull
 from auditor.fiftyone_bridge.push import Pushed, push
+from auditor.pictures import cache
 from auditor.progress import OnProgress
 
 __all__ = [
@@ -43,7 +42,6 @@ __all__ = [
     "prepare",
     "pull",
     "push",
-    "release",
     "serve",
     "start",
 ]
@@ -51,7 +49,7 @@ __all__ = [
 PLUGIN = Path(__file__).with_name("plugin")
 
 
-def load(name: str) -> Any:
+def load(name: str, to: str | None = None) -> Any:
     """The ``fiftyone.Dataset`` that ``name`` was pushed to.
 
     Raises:
@@ -60,9 +58,9 @@ def load(name: str) -> Any:
     """
     with session() as open_session:
         dataset = datasets.get(open_session, name)
-    fiftyone = database.connect()
-    with database.explained():
-        return fiftyone_push.find(fiftyone, dataset)
+    fiftyone = fiftyone_door.connect()
+    with fiftyone_door.explained():
+        return fiftyone_push.find(fiftyone, dataset, to)
 
 
 @dataclass(frozen=True)
@@ -74,6 +72,8 @@ class Prepared:
     """Of the FiftyOne dataset."""
     path: str
     """The rest of the App's address: the dataset and the view."""
+    roots: tuple[Path, ...]
+    """Where its pictures are."""
     port: int
 
 
@@ -81,6 +81,7 @@ def prepare(
     name: str,
     *,
     to: str | None = None,
+    audit_id: int | None = None,
     port: int = PORT,
     view: str = views.SUSPECTS,
     progress: OnProgress | None = None,
@@ -92,12 +93,15 @@ def prepare(
         FiftyOneError: FiftyOne cannot be used, or the port is taken.
     """
     fiftyone_app.refuse_port(port)
-    pushed = push(name, to=to, progress=progress)
-    fiftyone = database.connect()
-    with database.explained():
+    pushed = push(name, to=to, audit_id=audit_id, progress=progress)
+    fiftyone = fiftyone_door.connect()
+    with fiftyone_door.explained():
         slug = views.slug_of(fiftyone, fiftyone.load_dataset(pushed.name), view)
     query = f"?view={slug}" if slug else ""
-    return Prepared(name, pushed.name, f"/datasets/{quote(pushed.name)}{query}", port)
+    with session() as open_session:
+        dataset = datasets.get(open_session, name)
+    roots = (Path(dataset.root), cache.folder(dataset))
+    return Prepared(name, pushed.name, f"/datasets/{quote(pushed.name)}{query}", roots, port)
 
 
 def start(prepared: Prepared, *, reviewer: str = "") -> RunningApp:
@@ -106,18 +110,20 @@ def start(prepared: Prepared, *, reviewer: str = "") -> RunningApp:
     Raises:
         FiftyOneError: the App does not start.
     """
-    fiftyone = database.connect()
-    environment = {"FIFTYONE_PLUGINS_DIR": str(_plugins(Path(fiftyone.config.plugins_dir)))}
-    if reviewer:
-        environment[REVIEWER] = reviewer
-    app = fiftyone_app.start_app(port=prepared.port, environment=environment)
-    return RunningApp(app.url + prepared.path, app.process)
+    fiftyone = fiftyone_door.connect()
+    return fiftyone_app.start_app(
+        prepared.path,
+        roots=prepared.roots,
+        plugins=_plugins(Path(fiftyone.config.plugins_dir)),
+        reviewer=reviewer,
+        port=prepared.port,
+    )
 
 
 def serve(
     prepared: Prepared, *, reviewer: str = "", browser: bool = True, say: Callable[[str], None] = print
 ) -> None:
-    """Open the App and stay until Ctrl-C or SIGTERM, then stop it and our MongoDB.
+    """Open the App and stay until Ctrl-C or SIGTERM, then stop it.
 
     Raises:
         FiftyOneError: the App does not start, or ended by itself.
@@ -126,10 +132,7 @@ def serve(
     app: RunningApp | None = None
     try:
         app = start(prepared, reviewer=reviewer)
-        if app.process is None:
-            say(f"FiftyOne's App is already running: {app.url}")
-            return
-        say(f"FiftyOne's App: {app.url}   (Ctrl-C stops it; nothing is lost)")
+        say(f"FiftyOne's App: {app.url}   (Ctrl-C stops it; the address has your key)")
         if browser:
             webbrowser.open(app.url)
         _wait(app.process)
@@ -139,7 +142,6 @@ def serve(
     finally:
         if app is not None:
             app.stop()
-        release()
         signal.signal(signal.SIGTERM, previous)
 
 

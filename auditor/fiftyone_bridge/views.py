@@ -10,7 +10,7 @@ from sklearn.decomposition import PCA
 
 from auditor.catalog.scores import STRONG_DISAGREEMENT
 from auditor.fiftyone_bridge import fields
-from auditor.fiftyone_bridge.fields import BASE, DECISION_FIELDS, INDEX, MARK, Columns
+from auditor.fiftyone_bridge.fields import BASE, INDEX, LEGACY_FIELDS, MARK, REVIEW_FIELDS, Columns
 from auditor.fiftyone_bridge.samples import Here
 from auditor.vocabulary import EXCLUDE, KEEP, RELABEL, UNSURE
 
@@ -20,6 +20,8 @@ REVIEWED = "reviewed"
 COPIES = "duplicates with different labels"
 MAX_CLASS_VIEWS = 100
 """The App lists every view in one menu."""
+RUN_KEY = "audit"
+"""Of the custom run that says which audit stands in the fields."""
 MAP_KEY = "audit_map"
 SIMILARITY_KEY = "audit_similarity"
 MAX_COMPONENTS = 48
@@ -27,6 +29,7 @@ MAX_COMPONENTS = 48
 RED, GREEN, BLUE, GREY = "#FF8182", "#4AC26B", "#80CCFF", "#D0D7DE"
 AMBER, PURPLE = "#F2CC60", "#D2A8FF"
 """Light enough for the black text that the App sets on them."""
+LIGHT = [RED, GREEN, BLUE, AMBER, PURPLE, "#FFB77C", "#7FD8D0", "#F7A8D0", "#B8D67A", GREY]
 DECISION_COLOURS = {KEEP: GREEN, RELABEL: BLUE, EXCLUDE: PURPLE, UNSURE: AMBER}
 
 
@@ -36,10 +39,12 @@ def write(fiftyone: Any, target: Any, columns: Columns, here: Here) -> list[str]
     Views and settings of a person's own stay; ours are brought up to date.
     """
     notes = _views(fiftyone, target, columns)
-    if not target.info[MARK].get("app_is_set"):
-        _sidebar(fiftyone, target, columns)
-        _colours(fiftyone, target)
-        _editing(target, columns)
+    _editing(target, columns)
+    is_theirs = bool(target.info[MARK].get("is_theirs"))
+    if not target.info[MARK].get("app_is_set") and not (is_theirs and target.app_config.sidebar_groups):
+        _sidebar(fiftyone, target, columns, is_theirs)
+        if not is_theirs or target.app_config.color_scheme is None:
+            _colours(fiftyone, target)
         target.info[MARK] = {**target.info[MARK], "app_is_set": True}
         target.save()
     else:
@@ -56,8 +61,10 @@ def _views(fiftyone: Any, target: Any, columns: Columns) -> list[str]:
     wanted: list[tuple[str, Any, str, str]] = [
         (
             SUSPECTS,
-            target.match(field("is_label_issue") == True).sort_by("suspicion_rank"),  # noqa: E712
-            "Labels that the audit flags, the most suspicious first",
+            target.match(
+                (field("is_label_issue") == True) & (field("review.decision") == None)  # noqa: E711, E712
+            ).sort_by("suspicion_rank"),
+            "Labels that the audit flags and nobody has decided on, the most suspicious first",
             RED,
         ),
         (
@@ -70,7 +77,7 @@ def _views(fiftyone: Any, target: Any, columns: Columns) -> list[str]:
         ),
         (
             REVIEWED,
-            target.match(field("decision") != None).sort_by("decided_at", reverse=True),  # noqa: E711
+            target.match(field("review.decision") != None).sort_by("review.time", reverse=True),  # noqa: E711
             "Samples that a person decided on, the latest first",
             BLUE,
         ),
@@ -82,9 +89,10 @@ def _views(fiftyone: Any, target: Any, columns: Columns) -> list[str]:
         ),
     ]
     classes, notes = _classes_to_show(columns)
+    given = target.info[MARK]["label_field"]
     for label in classes:
         name = columns.dataset.class_names[label]
-        view = target.match(field("ground_truth.label") == name).sort_by("suspicion_rank")
+        view = target.match(field(f"{given}.label") == name).sort_by("suspicion_rank")
         wanted.append((_class_view(label, name), view, f"Labelled {name}, the most suspicious first", GREY))
     ours = set(target.info[MARK].get("views", []))
     taken = set(target.list_saved_views()) - ours
@@ -143,35 +151,51 @@ def _slug(fiftyone: Any, name: str) -> str:
 # --- Sidebar and colours --------------------------------------------------------------------------------
 
 
-def _groups(columns: Columns) -> list[tuple[str, list[str], bool]]:
+def _groups(columns: Columns, given: str) -> list[tuple[str, list[str], bool]]:
     trusts = [f"{engine}_trust" for engine in columns.engines]
     other = ["trust_score", "error_probability", "suspicion_rank", "is_label_issue", "engines_against"]
     other += ["engines_disagree"]
-    labels = ["given_label", "verified_label"]
-    signals = [name for name in columns.values if name not in {*other, *trusts, *labels}]
+    brain = ["mistakenness", "hardness"]
+    signals = [name for name in columns.values if name not in {"given_label", *other, *trusts, *brain}]
     signals = [name for name in signals if not name.startswith("duplicate_")]
     return [
-        ("labels", ["ground_truth", "suggested", *labels], True),
+        ("labels", [given, "cleaned", "suggested", "given_label"], True),
+        ("decisions", ["review", *(f"review.{part}" for part in REVIEW_FIELDS)], True),
         ("audit", other, True),
-        ("decisions", list(DECISION_FIELDS), True),
+        ("predictions", [f"pred_{engine}" for engine in columns.engines], True),
         ("trust of each engine", trusts, True),
         ("published signals", signals, False),
+        ("brain", brain, False),
         ("duplicates", ["duplicate_group", "duplicate_conflict"], False),
         # The App shows an empty group of that name where there is none.
         ("metadata", [INDEX, BASE, "id", "filepath", "created_at", "last_modified_at", "metadata"], False),
     ]
 
 
-def _sidebar(fiftyone: Any, target: Any, columns: Columns) -> None:
-    schema = set(target.get_field_schema())
+def _sidebar(fiftyone: Any, target: Any, columns: Columns, is_theirs: bool) -> None:
+    """Ours alone in a dataset that we made; in one of the user's own, ours after what FiftyOne shows by default."""
+    schema = set(target.get_field_schema(flat=True))
+    given = target.info[MARK]["label_field"]
+    ours = [(name, [path for path in paths if path in schema]) for name, paths, _ in _groups(columns, given)]
+    opened = {name: is_open for name, _, is_open in _groups(columns, given)}
     documents = [fiftyone.SidebarGroupDocument(name="tags", expanded=True)]
-    for name, paths, expanded in _groups(columns):
-        there = [path for path in paths if path in schema]
-        if there:
-            documents.append(fiftyone.SidebarGroupDocument(name=name, paths=there, expanded=expanded))
+    if is_theirs:
+        documents = list(fiftyone.DatasetAppConfig.default_sidebar_groups(target))
+        # What is theirs stays where FiftyOne puts it.
+        known = {INDEX, BASE, *target.info[MARK]["fields"], *(f"review.{part}" for part in REVIEW_FIELDS)}
+        ours = [(name, [path for path in paths if path in known]) for name, paths in ours]
+        for group in documents:
+            group.paths = [path for path in group.paths or [] if path not in known]
+        ours = [(f"audit: {name}" if name == "labels" else name, paths) for name, paths in ours]
+        opened["audit: labels"] = True
+    for name, paths in ours:
+        if paths:
+            documents.append(
+                fiftyone.SidebarGroupDocument(name=name, paths=paths, expanded=opened.get(name, True))
+            )
     target.app_config.sidebar_groups = documents
     target.app_config.active_fields = fiftyone.ActiveFields(
-        paths=["ground_truth", "suggested", "trust_score", "decision"]
+        paths=[given, "suggested", "cleaned", "trust_score", "review.decision"]
     )
     target.save()
 
@@ -181,40 +205,44 @@ def _add_to_sidebar(target: Any, columns: Columns) -> None:
     groups = target.app_config.sidebar_groups
     if not groups:
         return
+    given = target.info[MARK]["label_field"]
+    schema = set(target.get_field_schema(flat=True))
     shown = {path for group in groups for path in group.paths or []}
     by_name = {group.name: group for group in groups}
-    for name, paths, _ in _groups(columns):
-        new = [path for path in paths if path in columns.values and path not in shown]
+    for group in groups:  # fields that an earlier version wrote
+        group.paths = [path for path in group.paths or [] if path not in LEGACY_FIELDS or path in schema]
+    for name, paths, _ in _groups(columns, given):
+        new = [path for path in paths if path in schema and path not in shown]
         if new and name in by_name:
             by_name[name].paths = [*(by_name[name].paths or []), *new]
     target.save()
 
 
 def _editing(target: Any, columns: Columns) -> None:
-    """Let the App's Annotate tab offer the classes, so that a label is corrected with two clicks."""
-    if hasattr(target, "generate_label_schemas"):  # older ones have no such tab
-        schema = target.generate_label_schemas("ground_truth")
+    """Let the App's Annotate tab offer the classes for ``cleaned``, so that two clicks correct a label."""
+    if hasattr(target, "generate_label_schemas") and "cleaned" not in (target.label_schemas or {}):
+        schema = target.generate_label_schemas("cleaned")
+        schema["component"] = "dropdown"
         schema["classes"] = list(columns.dataset.class_names)
-        target.update_label_schema("ground_truth", schema)
-        target.activate_label_schemas(["ground_truth"])
+        target.update_label_schema("cleaned", schema)
+        target.activate_label_schemas(["cleaned"])
 
 
 def _colours(fiftyone: Any, target: Any) -> None:
+    """By value: by field, every tag would have the one colour of the field ``tags``."""
     decided = [{"value": name, "color": colour} for name, colour in DECISION_COLOURS.items()]
     issue = [{"value": "True", "color": RED}, {"value": "False", "color": GREEN}]
     target.app_config.color_scheme = fiftyone.ColorScheme(
-        color_by="field",
+        color_by="value",
+        color_pool=LIGHT,
         fields=[
             {
                 "path": "tags",
                 "fieldColor": RED,
                 "valueColors": [{"value": "label_issue", "color": RED}, *decided],
             },
-            {"path": "ground_truth", "fieldColor": AMBER},
-            {"path": "suggested", "fieldColor": BLUE},
-            {"path": "trust_score", "fieldColor": GREY},
             {"path": "is_label_issue", "fieldColor": RED, "valueColors": issue},
-            {"path": "decision", "fieldColor": BLUE, "valueColors": decided},
+            {"path": "review.decision", "fieldColor": BLUE, "valueColors": decided},
         ],
     )
     target.save()
@@ -224,6 +252,7 @@ def _colours(fiftyone: Any, target: Any) -> None:
 
 
 def _brain(target: Any, columns: Columns, here: Here) -> list[str]:
+    _runs(target, columns)
     found = fields.map_and_embeddings(columns)
     if found is None:
         return ["There is no map; the Embeddings panel has nothing to show."]
@@ -248,6 +277,41 @@ def _brain(target: Any, columns: Columns, here: Here) -> list[str]:
         view, embeddings=vectors, brain_key=SIMILARITY_KEY, backend="sklearn", metric="cosine", progress=False
     )
     return [f"The map and the search for similar images are those of {called}."]
+
+
+def _runs(target: Any, columns: Columns) -> None:
+    """Register what stands in the fields, so that the App and ``list_brain_runs`` name it."""
+    from fiftyone.brain.internal.core.hardness import HardnessConfig
+    from fiftyone.brain.internal.core.mistakenness import ClassificationMistakennessConfig
+
+    audit = columns.audit
+    target.register_run(
+        RUN_KEY,
+        target.init_run(
+            method="label_auditor",
+            audit=audit.id,
+            engines=columns.engines,
+            preset=audit.preset,
+            seed=audit.seed,
+            trust_field="trust_score",
+        ),
+        overwrite=True,
+    )
+    if not columns.engines:
+        return
+    pred, given = f"pred_{columns.engines[0]}", target.info[MARK]["label_field"]
+    configs = {
+        "mistakenness": ClassificationMistakennessConfig(pred, given, "mistakenness", True),
+        "hardness": HardnessConfig(pred, "hardness"),
+    }
+    for key, config in configs.items():
+        if target.has_brain_run(key):
+            # Not delete_brain_run: that would delete the field, which is written already.
+            target._doc.brain_methods.pop(key).delete()
+            target.save()
+        method = config.build()
+        method.register_run(target, key, cleanup=False)
+        method.save_run_results(target, key, None)
 
 
 def _short(embeddings: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -268,7 +268,7 @@ def _row(sources: _Sources, scored: dict[Any, Any] | None, sample: Sample) -> di
     decided = sources.decisions.get(i)
     score = scored or {}
     suggested = score.get("suggested_label", -1)
-    action, cleaned = _outcome(decided, sample.given_label, suggested, bool(sources.automatic[i]))
+    action, cleaned = outcome(decided, sample.given_label, suggested, bool(sources.automatic[i]))
     extra = sample.extra or {}
     row: dict[str, Any] = {
         name: extra[column] for column, name in sources.user_columns.items() if column in extra
@@ -295,7 +295,9 @@ def _row(sources: _Sources, scored: dict[Any, Any] | None, sample: Sample) -> di
     return row
 
 
-def _outcome(decided: Review | None, given: int, suggested: int, automatic: bool) -> tuple[str, int]:
+def outcome(
+    decided: Review | None, given: int, suggested: int = -1, automatic: bool = False
+) -> tuple[str, int]:
     """(action, cleaned label); a person's decision always goes before an automatic one."""
     if decided is not None and decided.decision in EXCLUDING:
         return EXCLUDE, -1

@@ -160,7 +160,10 @@ def move_root(name: str, root: Path) -> Dataset:
     """
     with db.session() as session:
         dataset = datasets.get(session, name)
-        place = str(root.expanduser().absolute())
+        try:
+            place = str(root.expanduser().absolute())
+        except RuntimeError as error:  # ~nouser
+            raise NotFoundError(f"{root}: {error}; name the folder in full.") from error
         few = sorted({0, dataset.num_samples // 2, dataset.num_samples - 1})
         for sample in datasets.samples(session, dataset.id, few):
             try:

@@ -127,7 +127,7 @@ def read_predictions(path: Path, *, what: str = "probabilities") -> pd.DataFrame
             return pd.read_parquet(path)
         if kind in (".csv", ".tsv"):
             return pd.read_csv(path, sep="\t" if kind == ".tsv" else ",", dtype={"filepath": str})
-    except (ValueError, OSError, EOFError, OverflowError, MemoryError, RecursionError, SyntaxError) as error:
+    except Exception as error:  # whatever the parsers of NumPy, pandas and Arrow raise on a damaged file
         raise ImportRefusedError(
             f"{path} cannot be read as {kind[1:]}: {' '.join(str(error).split())[:160]}"
         ) from error

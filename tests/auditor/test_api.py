@@ -17,7 +17,7 @@ from auditor.audits import own_models, plan, settle
 from auditor.catalog import audits, jobs
 from auditor.catalog.db import session
 from auditor.catalog.records import now
-from auditor.errors import AuditFailedError, ImportRefusedError, NotFoundError
+from auditor.errors import AuditFailedError, ImportRefusedError, NotFoundError, ReviewError
 from tests.auditor.catalogs import add_dataset, queued_audit
 from tests.helpers import Digits, verify_truthfully
 
@@ -113,3 +113,69 @@ def test_remove__refuses_while_an_earlier_audit_is_started_again(
     monkeypatch.setattr(subprocess, "Popen", start)
     with pytest.raises(InterruptedError):
         plan.start(audit_id)
+
+
+def test_dataset__shows_itself(audited: tuple[Digits, int]) -> None:
+    dataset = auditor.open("digits")
+    assert repr(dataset) == "auditor.Dataset('digits': 300 images, 10 classes, audit 1)"
+    assert len(dataset) == 300
+    shown = dataset._repr_html_()
+    assert "<table>" in shown
+    assert "cross_entropy" in shown
+    listed = auditor.datasets()
+    assert (listed.name.tolist(), listed.num_samples.tolist()) == (["digits"], [300])
+    assert auditor.__version__
+    assert dataset.audits().audit_id.tolist() == [1]
+
+
+@pytest.mark.usefixtures("home")
+def test_dataset__text_of_a_users_file_is_no_html(tmp_path: Path) -> None:
+    images = np.zeros((4, 8, 8), np.uint8) + np.arange(4, dtype=np.uint8)[:, None, None] * 60
+    dataset = auditor.from_arrays(images, ["<b>x</b>", "y"] * 2, name="d", workers=1)
+    assert "<b>x" not in dataset._repr_html_()
+    assert "&lt;b&gt;x" in dataset._repr_html_()
+
+
+def test_dataset__tables_in_the_datasets_order(audited: tuple[Digits, int]) -> None:
+    digits, _ = audited
+    dataset = auditor.open("digits")
+    given = [str(label) for label in digits.given_labels]
+    table = dataset.scores()
+    assert table.given_label.tolist() == given
+    assert table.sample_id.tolist() == list(range(300))
+    assert dataset.samples().given_label.tolist() == given
+    assert table.sort_values("rank").trust_score.is_monotonic_increasing
+    probs = dataset.pred_probs()
+    assert probs.columns.tolist() == [str(i) for i in range(10)]
+    np.testing.assert_allclose(probs.sum(axis=1), 1, atol=1e-4)
+    assert len(dataset.embeddings()) == 300
+    assert "cross_entropy_trust" in dataset.signals().columns
+    assert dataset.to_datalab().label_score.equals(table.trust_score)
+    with pytest.raises(NotFoundError, match="has no engine 'umn'; it has cross_entropy"):
+        dataset.pred_probs("umn")
+
+
+def test_dataset__review_and_undo(audited: tuple[Digits, int]) -> None:
+    dataset = auditor.open("digits")
+    dataset.review(0, "relabel", "7", reviewer="ann")
+    dataset.review(1, "exclude", reviewer="ann")
+    assert dataset.reviews().decision.tolist() == ["relabel", "exclude"]
+    assert dataset.undo(reviewer="ann")
+    assert dataset.reviews().decision.tolist() == ["relabel", "exclude", "undo"]
+    with pytest.raises(ReviewError, match="has no class 'seven'"):
+        dataset.review(2, "relabel", "seven")
+    with pytest.raises(ReviewError, match="sample_id is 1.5; give a whole number"):
+        dataset.review(1.5, "keep")  # type: ignore[arg-type]
+
+
+def test_dataset__draw_and_verify(audited: tuple[Digits, int]) -> None:
+    digits, _ = audited
+    dataset = auditor.open("digits")
+    drawn = dataset.draw(20)
+    for row in drawn.itertuples():
+        dataset.verify(row.draw_id, row.sample_id, str(digits.true_labels[row.sample_id]), reviewer="ada")
+    rate = dataset.noise_rate()
+    assert 0 < rate.low <= rate.high < 1
+    promised = dataset.promises()
+    assert promised.columns.tolist() == ["max_fdr", "num_flagged", "sentence"]
+    assert dataset.statements().noise_rate.sentence == rate.sentence

@@ -99,11 +99,11 @@ def test_import__a_dangling_link_is_reported(home: Path, tmp_path: Path) -> None
     assert "gone.png: is a link to nothing" in refusal(folder)
 
 
-def test_import__a_thousand_nested_folders_are_reported(home: Path, tmp_path: Path) -> None:
+def test_import__hundreds_of_nested_folders_are_reported(home: Path, tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "set", 10)
     inside = next(path for path in folder.iterdir() if path.is_dir())
     descriptor = os.open(inside, os.O_RDONLY)
-    for _ in range(1_000):
+    for _ in range(300):
         os.mkdir("d", dir_fd=descriptor)
         descriptor, above = os.open("d", os.O_RDONLY, dir_fd=descriptor), descriptor
         os.close(above)

@@ -44,7 +44,8 @@ class _Decision(operators.Operator):
             return {"done": str(error)}
         ctx.ops.notify(text, variant="success")
         ctx.ops.clear_selected_samples()
-        ctx.ops.reload_samples()
+        # reload_samples counts again and leaves the pictures that are there.
+        ctx.ops.reload_dataset()
         return {"done": text}
 
     def resolve_output(self, ctx: Any) -> Any:  # noqa: ARG002

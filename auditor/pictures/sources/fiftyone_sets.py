@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from auditor.errors import FiftyOneError, ImportRefusedError
+from auditor import fiftyone_door
+from auditor.errors import ImportRefusedError
 from auditor.pictures.sources.rows import (
     PathBook,
     Payload,
@@ -22,8 +23,6 @@ from auditor.wording import did_you_mean
 
 LABEL_FIELD = "ground_truth"
 ID_COLUMN = "fiftyone_id"
-SETTINGS = {"FIFTYONE_DO_NOT_TRACK": "1", "FIFTYONE_DATABASE_VALIDATION": "false"}
-"""Set before FiftyOne is imported, unless the user set them: no telemetry, no warning about MongoDB's age."""
 
 
 class FiftyOneSource:
@@ -104,34 +103,13 @@ def load_fiftyone(name: str) -> Any:
         FiftyOneError: FiftyOne is missing or its database cannot be reached.
         ImportRefusedError: no such dataset.
     """
-    for key, value in SETTINGS.items():
-        os.environ.setdefault(key, value)
-    try:
-        import fiftyone
-
+    fiftyone = fiftyone_door.connect()
+    with fiftyone_door.explained():
         names = fiftyone.list_datasets()
-    except Exception as error:
-        # Whatever goes wrong in its start (no package, no mongod, no port) is one thing to a user.
-        reason = printable(" ".join(str(error).split()), 120)
-        raise FiftyOneError(
-            f"FiftyOne cannot be used ({reason}); `auditor doctor` says what is missing."
-        ) from error
     if name not in names:
         hint = did_you_mean(name, names, f"it has {printable(', '.join(names)) or 'none'}.")
         raise ImportRefusedError(
-            f"FiftyOne has no dataset {name!r} in {place_of(fiftyone)}; {hint} "
+            f"FiftyOne has no dataset {name!r} in {fiftyone_door.place_of(fiftyone)}; {hint} "
             "Set FIFTYONE_DATABASE_URI to look in another database."
         )
     return fiftyone.load_dataset(name)
-
-
-def host_of(uri: str) -> str:
-    """Host and port of a MongoDB's address, without name and password."""
-    return uri.split("@")[-1].removeprefix("mongodb://").split("?")[0].rstrip("/")
-
-
-def place_of(fiftyone: Any) -> str:
-    """The database that a loaded FiftyOne looks in, for messages."""
-    if fiftyone.config.database_uri:
-        return f"the MongoDB at {host_of(fiftyone.config.database_uri)}"
-    return f"its own MongoDB in {fiftyone.config.database_dir}"

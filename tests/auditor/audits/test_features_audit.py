@@ -14,7 +14,7 @@ import timm
 import torch
 
 from auditor import api
-from auditor.audits import arrays, embedding, plan, worker
+from auditor.audits import arrays, embedding, plan, settle, worker
 from auditor.backbones import features
 from auditor.catalog import audits, scores
 from auditor.catalog.db import session
@@ -77,7 +77,12 @@ def test_audit__map_and_neighbours_are_those_of_the_features(imported: Digits) -
     story = arrays.evidence(audit_id, 7)
     assert (story.neighbours, story.neighbours_in) == (nearest[0].tolist(), "features")
     with session() as open_session:
-        assert arrays.features_title(audits.get(open_session, audit_id)) == "your own features array"
+        audit = audits.get(open_session, audit_id)
+    assert arrays.features_title(audit) == "your own features array"
+    in_features = settle.neighbours_in_features(audit)
+    assert in_features is not None
+    assert in_features[7].tolist() == nearest[0].tolist()
+    assert settle.settle(audit_id).weighting == "agreement"
 
 
 def test_audit__features_from_a_table(imported: Digits, tmp_path: Path, run: Run) -> None:

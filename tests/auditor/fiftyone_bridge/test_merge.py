@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.catalog.records import Review
-from auditor.fiftyone_bridge.merge import Base, Said, has_changed, understand, wanted_label, wanted_tags
+from auditor.fiftyone_bridge.merge import Base, Said, has_changed, spoken, understand, wanted_tags
 
 NAMES = ["cat", "dog", "owl"]
 CLASSES = {name: label for label, name in enumerate(NAMES)}
@@ -70,11 +70,35 @@ def test_base__survives_its_text_and_a_foreign_one() -> None:
         assert Base.from_text(broken, "cat") == Base(label="cat")
 
 
+def test_base__of_an_earlier_version() -> None:
+    assert Base.from_text('[["keep"], "cat", 7]', "cat") == Base(("keep",), "cat", 7)
+
+
 def test_wanted__what_stands_is_no_change() -> None:
     for decision, label in (("keep", None), ("relabel", 2), ("none", None), ("unsure", None)):
         standing = Review(id=5, dataset_id=1, sample_id=0, decision=decision, label=label, reviewer="ann")
-        shown = wanted_label("cat", "cat", standing, NAMES)
-        assert not has_changed(Base(wanted_tags(standing), shown, 5), wanted_tags(standing), shown)
-    relabelled = Review(id=5, dataset_id=1, sample_id=0, decision="relabel", label=2, reviewer="ann")
-    assert wanted_label("owl", "cat", relabelled, NAMES) == "owl"  # a person's edit that stands
-    assert wanted_label("dog", "cat", relabelled, NAMES) == "cat"  # one that does not
+        base = Base(wanted_tags(standing), "cat", 5, "owl")
+        assert not has_changed(base, wanted_tags(standing), "cat", "owl")
+        assert has_changed(base, wanted_tags(standing), "cat", "dog")
+
+
+@pytest.mark.parametrize(
+    ("label", "cleaned", "decision", "corrected"),
+    [
+        ("cat", "owl", "relabel", "owl"),
+        ("owl", "cat", "relabel", "owl"),
+        ("owl", "dog", "relabel", "dog"),  # cleaned goes first
+        ("owl", "owl", "relabel", "owl"),
+    ],
+)
+def test_spoken__either_label_corrects(label: str, cleaned: str, decision: str, corrected: str) -> None:
+    base = Base(label="cat", cleaned="cat")
+    compared, edited = spoken(base, label, cleaned)
+    found = understand(compared, (), edited, given="cat", suggested=None, classes=CLASSES)
+    assert (found.decision, found.label) == (decision, CLASSES[corrected])
+
+
+def test_spoken__cleaned_set_back_to_the_given_label_confirms_it() -> None:
+    compared, edited = spoken(Base(("relabel",), "cat", 7, "owl"), "cat", "cat")
+    found = understand(compared, ("relabel",), edited, given="cat", suggested=None, classes=CLASSES)
+    assert found.decision == "keep"

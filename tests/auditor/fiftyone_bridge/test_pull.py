@@ -31,9 +31,9 @@ def tag(target: Any, sample_id: int, *tags: str) -> None:
         target.match({"sample_index": sample_id}).tag_samples(one)
 
 
-def edit(target: Any, sample_id: int, label: str) -> None:
+def edit(target: Any, sample_id: int, label: str, field: str = "ground_truth") -> None:
     sample = target.one({"sample_index": sample_id})
-    sample.ground_truth.label = label
+    sample[field].label = label
     sample.save()
 
 
@@ -58,14 +58,16 @@ def test_pull__tags_and_labels_come_back_once(
     tag(pushed, 1, "exclude", "look at this")
     edit(pushed, 2, str(other(digits, 2)))
     edit(pushed, 3, "zebra")
+    edit(pushed, 5, str(other(digits, 5)), "cleaned")
     tag(pushed, 4, "keep", "exclude")
     pulled = pull()
-    assert pulled.counts == {"keep": 1, "exclude": 2, "relabel": 1}
+    assert pulled.counts == {"keep": 1, "exclude": 2, "relabel": 2}
     expected = {
         0: ("keep", None, "ann"),
         1: ("exclude", None, "ann"),
         2: ("relabel", other(digits, 2), "ann"),
         4: ("exclude", None, "ann"),
+        5: ("relabel", other(digits, 5), "ann"),
     }
     assert standing() == expected
     assert [(one.sample_id, one.kind) for one in pulled.listed] == [(3, "unknown"), (4, "contradiction")]
@@ -81,8 +83,15 @@ def test_pull__tags_and_labels_come_back_once(
     assert table.cleaned_label[2] == other(digits, 2)
     assert table.action[:5].tolist() == ["keep", "exclude", "relabel", "keep", "exclude"]
     sync.push("digits")
-    assert at(pushed, 2, "ground_truth.label") == str(other(digits, 2))
+    assert at(pushed, 2, "ground_truth.label") == str(other(digits, 2))  # theirs: we never write there again
+    assert at(pushed, 2, "cleaned.label") == at(pushed, 2, "ground_truth.label")
+    assert at(pushed, 5, "ground_truth.label") == str(digits.given_labels[5])
+    assert [at(pushed, i, "cleaned.label") for i in (1, 4)] == [None, None]
     assert pull().counts == {}
+    assert (
+        len(pushed.load_saved_view("suspected mislabels").match({"sample_index": {"$in": [0, 1, 2, 4, 5]}}))
+        == 0
+    )
 
 
 def test_pull__both_sides_changed(pushed: Any) -> None:
@@ -129,7 +138,7 @@ def test_pull__a_tag_taken_off_takes_back(pushed: Any) -> None:
 
 
 def test_pull__never_pushed(database: Any, audited: tuple[Digits, int]) -> None:
-    with pytest.raises(FiftyOneError, match="`auditor fiftyone digits push` makes it"):
+    with pytest.raises(FiftyOneError, match="`auditor fiftyone digits push` does it"):
         pull()
 
 
@@ -144,7 +153,8 @@ def test_act__the_same_as_in_our_app(pushed: Any) -> None:
         index[1]: ("relabel", suggested[1], "ann"),
         index[2]: ("keep", None, "ann"),
     }
-    assert at(pushed, index[0], "decided_label") == str(suggested[0])
+    assert at(pushed, index[0], "review.label") == str(suggested[0])
+    assert at(pushed, index[0], "cleaned.label") == str(suggested[0])
     assert pull().counts == {}
     assert actions.act(pushed, ids[:1], "undo", reviewer="ann") == "Took back 1 sample."
     assert index[0] not in standing()

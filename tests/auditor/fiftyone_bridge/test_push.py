@@ -7,23 +7,34 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from auditor import api, progress
+from auditor import api
+from auditor.audits import arrays
 from auditor.catalog import datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import NewReview
 from auditor.errors import FiftyOneError
-from auditor.fiftyone_bridge import fields, processes, push, sync
+from auditor.fiftyone_bridge import fields, sync
 from auditor.importing import imports
 from auditor.pictures import cache
-from auditor.progress import Progress
 from auditor.review import random_sample
-from tests.helpers import QUICK_OPTIONS, Digits
+from tests.helpers import QUICK_OPTIONS, Digits, write_digits
+
+TINY_COTEACHING = {
+    "coteaching": {
+        "search_iterations": 1,
+        "search_samples": 1,
+        "search_epochs": 2,
+        "rank_epochs": 1,
+        "epochs": 2,
+    }
+    | {"network": "mlp", "views": 1}
+}
 
 
 def in_order(target: Any, field: str) -> list[Any]:
@@ -43,6 +54,16 @@ def test_push__everything_of_the_audit_is_there(pushed: Any, audited: tuple[Digi
         in_order(pushed, "suggested.confidence"), table.suggested_probability, atol=1e-5
     )
     np.testing.assert_allclose(in_order(pushed, "trust_score"), table.trust_score, atol=1e-5)
+    assert in_order(pushed, "cleaned.label") == in_order(pushed, "ground_truth.label")
+    probs = arrays.pred_probs(audit_id, "cross_entropy")
+    assert in_order(pushed, "pred_cross_entropy.label") == [str(label) for label in probs.argmax(axis=1)]
+    np.testing.assert_allclose(
+        np.exp(np.stack(in_order(pushed, "pred_cross_entropy.logits"))), probs, atol=1e-5
+    )
+    assert (
+        pushed.evaluate_classifications("pred_cross_entropy", gt_field="ground_truth").metrics()["accuracy"]
+        > 0
+    )
     assert {"cross_entropy_trust", "is_label_issue", "engines_disagree"} <= set(pushed.get_field_schema())
     assert pushed.count_sample_tags() == {"label_issue": int(table.is_label_issue.sum())}
     assert in_order(pushed, "filepath")[7] == str(digits.table.parent / "images" / "0007.png")
@@ -55,7 +76,7 @@ def test_load__blind_verdicts_stand_apart_from_decisions(audited: tuple[Digits, 
     random_sample.record(draw.id, seen, "label", label=int(digits.true_labels[seen]), reviewer="ada")
     random_sample.record(draw.id, excluded, "exclude", reviewer="ada")
     columns = fields.load("digits")
-    found = columns.values["verified_label"]
+    found = [None if review is None else review["blind"] for review in columns.reviews]
     assert (found[seen], found[excluded], found[waiting]) == (str(digits.true_labels[seen]), "exclude", None)
     assert sum(value is not None for value in found) == 2
     assert columns.decisions == {}
@@ -77,6 +98,11 @@ def test_push__views_map_similarity_and_sidebar(pushed: Any) -> None:
     first = pushed.first()
     similar = pushed.sort_by_similarity(first.id, k=3, brain_key="audit_similarity")
     assert similar.first().id == first.id
+    brain = pytest.importorskip("fiftyone.brain")
+    index = brain.compute_near_duplicates(pushed, similarity_index="audit_similarity", progress=False)
+    assert index.total_index_size == 300
+    assert pushed.list_brain_runs() == ["audit_map", "audit_similarity", "hardness", "mistakenness"]
+    assert pushed.get_run_info("audit").config.engines == ["cross_entropy"]
     groups = {group.name: group.paths for group in pushed.app_config.sidebar_groups}
     assert groups["audit"][0] == "trust_score"
     assert groups["trust of each engine"] == ["cross_entropy_trust"]
@@ -104,31 +130,6 @@ def test_push__again_updates_and_keeps_what_a_person_added(pushed: Any, database
     assert pushed.load_brain_results("audit_map").points.shape == (300, 2)
 
 
-def test_push__database_killed_in_the_middle(
-    audited: tuple[Digits, int], database: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("FIFTYONE_DATABASE_URI")  # from here on our own MongoDB, in the home
-    monkeypatch.setattr(push, "ADD_ROWS", 60)
-    monkeypatch.setattr(push, "WRITE_ROWS", 60)
-    monkeypatch.setattr(progress, "EVERY_S", 0.0)
-
-    def kill(step: Progress) -> None:
-        if step.stage == "adding samples" and step.done == 120:
-            record = processes.recorded(processes.folder() / "mongod.json")
-            assert record is not None
-            psutil.Process(record["pid"]).kill()
-
-    with pytest.raises(FiftyOneError, match="nothing is lost, try again"):
-        sync.push("digits", progress=kill)
-    again = sync.push("digits")
-    target = sync.load("digits")
-    # MongoDB may lose the last tenth of a second before a kill, here perhaps all of the first 120 samples.
-    assert 0 < again.num_added <= 300
-    assert in_order(target, "sample_index") == list(range(300))
-    assert in_order(target, "ground_truth.label") == [str(label) for label in audited[0].given_labels]
-    assert None not in in_order(target, "trust_score")
-
-
 def test_push__somebody_elses_dataset_is_left_alone(audited: tuple[Digits, int], database: Any) -> None:
     theirs = database.Dataset("digits", persistent=True)
     theirs.add_sample(database.Sample(filepath="/nowhere/else.png"))
@@ -148,7 +149,7 @@ def test_push__replace_drops_only_what_an_earlier_import_left(pushed: Any) -> No
     assert sync.push("digits").num_waiting == 1
     pushed.info[fields.MARK] |= {"key": "2020-01-01T00:00:00+00:00"}
     pushed.save()
-    with pytest.raises(FiftyOneError, match="belongs to an earlier import; --replace deletes it"):
+    with pytest.raises(FiftyOneError, match="belongs to an earlier import; --replace drops what"):
         sync.push("digits")
     assert sync.push("digits", replace=True).num_added == 300
     assert "exclude" not in sync.load("digits").distinct("tags")
@@ -165,8 +166,8 @@ def test_push__decisions_of_the_app_become_tags(pushed: Any, audited: tuple[Digi
     sync.push("digits")
     tags = [set(tags) - {"label_issue"} for tags in in_order(pushed, "tags")[:5]]
     assert tags == [set(), {"keep"}, {"relabel"}, {"exclude"}, set()]
-    assert in_order(pushed, "decision")[:4] == [None, "keep", "relabel", "unreadable"]
-    assert in_order(pushed, "decided_label")[2] == "8"
+    assert in_order(pushed, "review.decision")[:4] == [None, "keep", "relabel", "unreadable"]
+    assert in_order(pushed, "review.label")[2] == "8"
     assert in_order(pushed, "ground_truth.label")[2] == str(audited[0].given_labels[2])
     assert sorted(pushed.load_saved_view("reviewed").values("sample_index")) == [1, 2, 3]
 
@@ -186,3 +187,113 @@ def test_image_paths__parquet_is_taken_out_once(tmp_path: Path) -> None:
     assert all(Path(path).read_bytes() == row["bytes"] for path, row in zip(paths, rows, strict=True))
     assert all(Path(path).is_relative_to(cache.folder(dataset)) for path in paths)
     assert list(fields.image_paths(dataset)) == paths
+
+
+def test_push__brain_scores_are_brains_own(pushed: Any) -> None:
+    brain = pytest.importorskip("fiftyone.brain")
+    ours = {name: in_order(pushed, name) for name in ("mistakenness", "hardness")}
+    brain.compute_mistakenness(
+        pushed, "pred_cross_entropy", "ground_truth", "again", use_logits=True, progress=False
+    )
+    brain.compute_hardness(pushed, "pred_cross_entropy", "hard_again", progress=False)
+    np.testing.assert_allclose(in_order(pushed, "again"), ours["mistakenness"], atol=1e-4)
+    np.testing.assert_allclose(in_order(pushed, "hard_again"), ours["hardness"], atol=1e-4)
+    sync.push("digits")  # the runs can be written again, and the fields stay
+    pushed.reload()
+    assert in_order(pushed, "mistakenness") == ours["mistakenness"]
+
+
+def test_push__a_newer_audit_with_other_engines_clears_nothing(pushed: Any) -> None:
+    before = in_order(pushed, "cross_entropy_trust")
+    newer = api.Dataset("digits").audit(["coteaching"], options=TINY_COTEACHING, map_method="pca")
+    sync.push("digits")
+    pushed.reload()
+    assert in_order(pushed, "cross_entropy_trust") == before
+    assert None not in in_order(pushed, "coteaching_trust")
+    assert pushed.get_field("coteaching_trust").description.endswith(f"(audit {newer})")
+    assert pushed.get_field("cross_entropy_trust").description.endswith("(audit 1)")
+    trust = in_order(pushed, "trust_score")
+    sync.push("digits", audit_id=1)
+    assert in_order(pushed, "trust_score") != trust
+
+
+@pytest.fixture
+def theirs(database: Any, home: Path, tmp_path: Path) -> Any:
+    """A dataset of the user's own with tags, fields and a view, imported as ``mine`` and audited."""
+    digits = write_digits(tmp_path / "source", num=120)
+    paths = [tmp_path / "source" / str(path) for path in pd.read_csv(digits.table).iloc[:, 0]]
+    own = database.Dataset("their photos", persistent=True)
+    own.add_samples(
+        [
+            database.Sample(filepath=str(path), label=database.Classification(label=str(given)), tags=["old"])
+            for path, given in zip(paths, digits.given_labels, strict=True)
+        ],
+        progress=False,
+    )
+    own.add_sample_field("note", database.StringField)
+    own.set_values("note", [str(i) for i in range(len(own))])
+    own.save_view("some", own.limit(3))
+    imports.import_dataset(
+        "fiftyone:their photos", name="mine", label_column="label", image_size=16, workers=1
+    )
+    api.Dataset("mine").audit(["cross_entropy"], options=QUICK_OPTIONS, map_method="pca")
+    return own
+
+
+def test_push__onto_the_dataset_it_came_from(theirs: Any, database: Any) -> None:
+    before = theirs.values(["id", "label.id", "label.label", "note", "filepath"])
+    bystander = database.Dataset("bystander", persistent=True)
+    bystander.add_sample(database.Sample(filepath="/nowhere.png"))
+    untouched = bystander.first().to_dict(include_private=True)
+    pushed = sync.push("mine")
+    assert (pushed.name, pushed.num_added, pushed.num_foreign) == ("their photos", 0, 0)
+    theirs.reload()
+    assert theirs.values(["id", "label.id", "label.label", "note", "filepath"]) == before
+    assert all("old" in tags for tags in theirs.values("tags"))
+    assert "some" in theirs.list_saved_views()
+    assert "ground_truth" not in theirs.get_field_schema()
+    assert None not in theirs.values("trust_score")
+    assert theirs.values("cleaned.label") == theirs.values("label.label")
+    assert "note" in {path for group in theirs.app_config.sidebar_groups for path in group.paths}
+    assert bystander.first().to_dict(include_private=True) == untouched
+    assert sorted(database.list_datasets()) == ["bystander", "their photos"]
+    # Decisions come back by the same road, and edits of their own label field too.
+    sample = theirs.match({"sample_index": 3}).first()
+    sample["label"].label = next(name for name in ("0", "1") if name != sample["label"].label)
+    sample.save()
+    theirs.match({"sample_index": 4}).tag_samples("exclude")
+    assert sync.pull("mine", reviewer="ann").counts == {"exclude": 1, "relabel": 1}
+    sync.push("mine")
+    assert theirs.match({"sample_index": 4}).values("cleaned.label") == [None]
+
+
+def test_push__fields_of_theirs_are_never_written_over(theirs: Any, database: Any) -> None:
+    theirs.add_sample_field("cleaned", database.StringField)
+    with pytest.raises(
+        FiftyOneError, match="fields of its own named cleaned; rename them, or push mine elsewhere"
+    ):
+        sync.push("mine")
+    assert sync.push("mine", to="beside").num_added == 120
+
+
+def test_push__the_dataset_it_came_from_is_gone(theirs: Any, database: Any) -> None:
+    theirs.delete_samples(theirs.limit(2))
+    pushed = sync.push("mine")
+    assert pushed.notes[-1].startswith("2 samples of the import are no longer in FiftyOne's dataset")
+    assert len(theirs) == 118
+    database.delete_dataset("their photos")
+    with pytest.raises(FiftyOneError, match="any more, from which mine came; --as OTHER makes a new one"):
+        sync.push("mine")
+
+
+def test_push__a_second_import_takes_the_fields_over_only_when_told(theirs: Any) -> None:
+    sync.push("mine")
+    imports.import_dataset(
+        "fiftyone:their photos", name="two", label_column="label", image_size=16, workers=1
+    )
+    api.Dataset("two").audit(["cross_entropy"], options=QUICK_OPTIONS, map_method="pca")
+    with pytest.raises(FiftyOneError, match="belongs to an earlier import"):
+        sync.push("two")
+    assert sync.push("two", replace=True).num_samples == 120
+    assert all("old" in tags for tags in theirs.values("tags"))
+    assert theirs.values("note")[:2] == ["0", "1"]

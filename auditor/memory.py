@@ -1,0 +1,245 @@
+"""Datasets from what is in memory: arrays, a torch dataset, a Hugging Face dataset, a DataFrame.
+
+The images are kept once, as PNG in a Parquet file below the home, and imported like any other source; removing the
+dataset removes that file.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from PIL import Image
+
+from auditor.errors import ImportRefusedError
+from auditor.importing import imports
+from auditor.settings import settings
+
+BATCH = 500
+"""Images that are held as PNG at once."""
+CHANNELS = (1, 3, 4)
+
+
+def from_arrays(
+    images: Iterable[Any],
+    labels: Sequence[Any],
+    *,
+    name: str,
+    class_names: Sequence[str] | None = None,
+    splits: Sequence[str] | None = None,
+    **options: Any,
+) -> None:
+    """Import ``images`` with ``labels`` under ``name``.
+
+    Args:
+        images: N images, each (H, W), (H, W, C) or (C, H, W), uint8 in 0..255 or floats in [0, 1]; or PIL images.
+        labels: N class names, or whole numbers; None, NaN and -1 are unlabeled.
+        name: of the dataset.
+        class_names: what the numbers mean; default: the numbers themselves.
+        splits: N names such as ``train`` and ``test``.
+        options: ``image_size``, ``workers``, ``progress`` as in an import.
+
+    Raises:
+        ImportRefusedError: numbers of images and labels differ, or an image or label cannot be used.
+    """
+    names = [_label(label, row, class_names) for row, label in enumerate(labels)]
+    if splits is not None and len(splits) != len(names):
+        raise ImportRefusedError(f"splits has {len(splits)} entries and labels {len(names)}; give one each.")
+    own = {} if splits is None else {"split": [str(split) for split in splits]}
+    _import_pictures(images, names, own, name=name, **options)
+
+
+def from_torch(dataset: Any, *, name: str, class_names: Sequence[str] | None = None, **options: Any) -> None:
+    """Import a map-style torch dataset whose items start with (image, class).
+
+    ``class_names`` default to the dataset's ``classes``. Leave normalisation and random transforms out of it.
+
+    Raises:
+        ImportRefusedError: an item is no image with a class.
+    """
+    names = class_names if class_names is not None else getattr(dataset, "classes", None)
+    labels: list[Any] = []
+
+    def pictures() -> Iterator[Any]:
+        for row in range(len(dataset)):
+            item = dataset[row]
+            if not isinstance(item, tuple | list) or len(item) < 2:
+                raise ImportRefusedError(f"dataset[{row}] is no pair of image and class.")
+            labels.append(_label(item[1], row, names))
+            yield item[0]
+
+    _import_pictures(pictures(), labels, {}, name=name, **options)
+
+
+def from_huggingface(
+    dataset: Any, *, name: str, image_column: str = "image", label_column: str = "label", **options: Any
+) -> None:
+    """Import a Hugging Face ``Dataset``, or a ``DatasetDict`` with its splits.
+
+    Class names are those of a ``ClassLabel``.
+
+    Raises:
+        ImportRefusedError: no such column, or an image cannot be used.
+    """
+    parts = dict(dataset) if isinstance(dataset, Mapping) else {"": dataset}
+    labels: list[str] = []
+    splits: list[str] = []
+    for split, part in parts.items():
+        for column in (image_column, label_column):
+            if column not in part.column_names:
+                raise ImportRefusedError(
+                    f"The dataset has no column {column!r}, it has {', '.join(part.column_names)}; name it by "
+                    "image_column or label_column."
+                )
+        names = getattr(part.features[label_column], "names", None)
+        labels += [_label(value, row, names) for row, value in enumerate(part[label_column])]
+        splits += [split] * len(part)
+
+    def pictures() -> Iterator[Any]:
+        for part in parts.values():
+            for row in part.select_columns([image_column]):
+                yield row[image_column]
+
+    _import_pictures(pictures(), labels, {"split": splits} if any(splits) else {}, name=name, **options)
+
+
+def from_dataframe(
+    frame: pd.DataFrame,
+    *,
+    name: str,
+    path_column: str | None = None,
+    label_column: str | None = None,
+    root: str | Path | None = None,
+    **options: Any,
+) -> None:
+    """Import a table of image paths and labels; all its columns are kept.
+
+    ``root``: what the paths are relative to, default the current folder. Columns that are not named are found.
+
+    Raises:
+        ImportRefusedError: no path or label column, or a row that cannot be used.
+    """
+    folder = _new_folder()
+    try:
+        frame.to_csv(folder / "table.csv", index=False)
+        imports.import_dataset(
+            folder / "table.csv",
+            name=name,
+            path_column=path_column,
+            label_column=label_column,
+            root=root or Path.cwd(),
+            **options,
+        )
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _import_pictures(
+    images: Iterable[Any], labels: list[str], own: dict[str, list[str]], *, name: str, **options: Any
+) -> None:
+    """``labels`` may grow while ``images`` are read."""
+    folder = _new_folder()
+    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    schema = pa.schema([("image", kind), ("label", pa.string()), *((column, pa.string()) for column in own)])
+    try:
+        count = 0
+        with pq.ParquetWriter(folder / "images.parquet", schema) as writer:
+            for part in _batches(enumerate(images)):
+                rows = [{"bytes": _png(image, row), "path": None} for row, image in part]
+                end = count + len(rows)
+                if end > len(labels):
+                    break
+                columns: dict[str, Any] = {"image": rows, "label": labels[count:end]}
+                columns |= {column: values[count:end] for column, values in own.items()}
+                writer.write_table(pa.table(columns, schema=schema))
+                count = end
+        if count != len(labels) or count == 0:
+            raise ImportRefusedError(
+                f"images and labels differ in number ({len(labels)} labels); give one each."
+            )
+        imports.import_dataset(folder / "images.parquet", name=name, label_column="label", **options)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _batches(items: Iterable[Any]) -> Iterator[list[Any]]:
+    part: list[Any] = []
+    for item in items:
+        part.append(item)
+        if len(part) == BATCH:
+            yield part
+            part = []
+    if part:
+        yield part
+
+
+def _new_folder() -> Path:
+    folder = settings().uploads / uuid.uuid4().hex
+    folder.mkdir(parents=True)
+    return folder
+
+
+def _label(value: Any, row: int, class_names: Sequence[str] | None) -> str:
+    """A class name; empty for unlabeled."""
+    if value is None or (isinstance(value, float | np.floating) and np.isnan(value)):
+        return ""
+    if isinstance(value, str):
+        return value
+    try:
+        number = int(value)
+        is_whole = number == value
+    except (TypeError, ValueError):
+        is_whole = False
+    if not is_whole:
+        raise ImportRefusedError(f"labels[{row}] is {value!r}; give class names or whole numbers.")
+    if number == -1:
+        return ""
+    if class_names is None:
+        return str(number)
+    if not 0 <= number < len(class_names):
+        raise ImportRefusedError(f"labels[{row}] is {number}, outside the {len(class_names)} class_names.")
+    return str(class_names[number])
+
+
+def _png(image: Any, row: int) -> bytes:
+    stream = io.BytesIO()
+    if not isinstance(image, Image.Image):
+        image = Image.fromarray(_pixels(np.asarray(image), row))
+    image.save(stream, "PNG")
+    return stream.getvalue()
+
+
+def _pixels(array: NDArray[Any], row: int) -> NDArray[np.uint8]:
+    """(H, W) or (H, W, C) uint8."""
+    if array.ndim == 3 and array.shape[0] in CHANNELS and array.shape[2] not in CHANNELS:
+        array = array.transpose(1, 2, 0)
+    if array.ndim == 3 and array.shape[2] == 1:
+        array = array[:, :, 0]
+    if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in CHANNELS) or 0 in array.shape:
+        raise ImportRefusedError(
+            f"images[{row}] has the shape {array.shape}; give (H, W), (H, W, C) or (C, H, W)."
+        )
+    if array.dtype == np.uint8:
+        return np.ascontiguousarray(array)
+    if array.dtype == bool:
+        return array.astype(np.uint8) * 255
+    low, high = float(array.min()), float(array.max())
+    if np.issubdtype(array.dtype, np.floating) and low >= 0 and high <= 1:
+        return np.rint(array * 255).astype(np.uint8)
+    if np.issubdtype(array.dtype, np.integer) and low >= 0 and high <= 255:
+        return array.astype(np.uint8)
+    raise ImportRefusedError(
+        f"images[{row}] has values from {low:g} to {high:g}; give whole numbers in 0..255 or floats in [0, 1] "
+        "(images before normalisation)."
+    )

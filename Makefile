@@ -6,12 +6,13 @@ RUN := $(VENV)/bin
 DEMO_ARGS ?=
 TEST_ARGS ?=
 MUTATE_ARGS ?=
+PICTURES_ARGS ?=
 FAULTS_ARGS ?=
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	if $$p -c 'import sys; raise SystemExit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; \
 	then echo $$p; break; fi; done)
 
-.PHONY: help demo test check docs mutate papers lint types format app clean faults
+.PHONY: help demo test check docs pictures mutate papers lint types format app clean faults
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -30,6 +31,9 @@ docs: $(VENV)/.ready-dev ## Build the documentation as a site in build/site
 	$(RUN)/python -m tools.reference
 	$(RUN)/python -m tools.house
 	PYTHONPATH=. $(RUN)/python -m mkdocs build --strict --quiet
+
+pictures: $(VENV)/.ready-dev ## Take the pictures of all screens anew (build/pictures; the best of them: docs/images)
+	PYTHONPATH=. OMP_NUM_THREADS=1 $(RUN)/python -m tools.pictures $(PICTURES_ARGS)
 
 mutate: $(VENV)/.ready-dev ## Change the engines' code one line at a time and list what no test notices (hours; MUTATE_ARGS="--sample 50")
 	OMP_NUM_THREADS=1 $(RUN)/python -m benchmarks.mutation $(MUTATE_ARGS)

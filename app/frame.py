@@ -13,13 +13,24 @@ st.html(
     '[data-testid="stMainBlockContainer"] {padding-left: 2rem; padding-right: 2rem; padding-bottom: 1.5rem}'
     '[data-testid="stSidebarHeader"] {height: 2.2rem; padding-bottom: 0}'
     ".st-key-remember_name {position: absolute; height: 0; overflow: hidden}"
+    '[class*="st-key-pictures_"] img {aspect-ratio: 1; object-fit: cover; border-radius: 0.5rem}'
+    # Streamlit's captions are paler than 4.5 : 1.
+    '[data-testid="stCaptionContainer"] {opacity: 0.85 !important}'
     # One bar of 48 pixels above every screen.
     ".st-key-top_bar {min-height: 48px; margin-bottom: 0.25rem}"
     ".st-key-top_bar h1 {font-size: 1.35rem; padding: 0}"
     ".st-key-screens a {padding: 0.2rem 0.5rem}"
-    # What a lasso selected is led to; a part of the map stays in sight above it.
-    ".st-key-map_region {min-height: 80vh; scroll-margin-top: 26vh}"
+    # The pictures of a region stand beside the map, at its height.
+    ".st-key-map_region {height: calc(100vh - 130px); overflow-y: auto; scroll-margin-top: 26vh}"
+    # Narrower than a laptop: two rows of filters, each wide enough for its words.
+    "@media (min-width: 641px) and (max-width: 1100px) {"
+    '.st-key-suspects_filters [data-testid="stHorizontalBlock"] {flex-wrap: wrap; gap: 0.4rem}'
+    '.st-key-suspects_filters [data-testid="stColumn"] {min-width: 31%; flex: 1 1 31%}'
+    "}"
     "@media (max-width: 640px) {"
+    ".st-key-map_region {height: auto; min-height: 80vh}"
+    ".st-key-top_bar {min-height: 40px; gap: 0.3rem}"
+    '.st-key-top_bar [data-testid="stPageLink"] {display: none}'
     '[data-testid="stMainBlockContainer"] {padding: 3.4rem 0.9rem 1rem}'
     "html:not([data-filters=open]) .st-key-suspects_filters {display: none}"
     '.st-key-suspects_filters [data-testid="stHorizontalBlock"] {gap: 0.3rem}'

@@ -155,7 +155,7 @@ VERDICTS: dict[str, Verdict] = {
     one.name: one
     for one in (
         Verdict(LABEL, keys=("q",), button="It is right", help="the given label is right", takes="class"),
-        Verdict(EXCLUDE, keys=("e", "0"), button="No class fits", help="no class fits: exclude the sample"),
+        Verdict(EXCLUDE, keys=("e",), button="No class fits", help="no class fits: exclude the sample"),
         Verdict(UNSURE, keys=("n",), button="Not sure", help="not sure"),
     )
 }

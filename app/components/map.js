@@ -11,7 +11,7 @@ class EmbeddingMap {
     this.tools = el("div", { class: "tools", role: "toolbar", "aria-label": "Map tools" });
     this.box = el("div", { class: "bench map" }, [
       el("div", { class: "head" }, [this.tools, this.status]),
-      el("div", { class: "body" }, [el("div", { class: "plot" }, [this.canvas, this.tip]), this.legend]),
+      el("div", { class: "plot" }, [this.canvas, this.tip]), this.legend,
     ]);
     root.append(this.box);
     this.tool = "lasso";
@@ -43,6 +43,7 @@ class EmbeddingMap {
       this.index();
       this.polygon = this.data.region ? this.data.region.map((point) => this.toMap(point)) : null;
       this.colourAgain();
+      this.home();
       this.box.setAttribute("data-state", "ready");
     } catch (error) {
       this.status.textContent = error.message;
@@ -120,8 +121,8 @@ class EmbeddingMap {
       });
       return row;
     });
-    const cross = el("div", { class: "entry note" }, [el("b", { text: "×" }), el("span", { text: "label issue" })]);
-    this.legend.replaceChildren(cross, ...rows);
+    const ring = el("div", { class: "entry note" }, [el("b", { text: "◉" }), el("span", { text: "suspect" })]);
+    this.legend.replaceChildren(ring, ...rows);
   }
 
   drawTools() {
@@ -132,6 +133,7 @@ class EmbeddingMap {
     this.tools.replaceChildren(
       tool("lasso", "Lasso", "S"), tool("box", "Box", "B"), tool("pan", "Pan", "P"),
       el("button", { class: "plain", onclick: () => this.home() }, [el("kbd", { text: "H" }), el("span", { text: "Whole map" })]),
+      el("button", { class: "plain", title: "Select all that is in view", onclick: () => this.selectView() }, [el("kbd", { text: "A" }), el("span", { text: "In view" })]),
       el("button", { class: "plain", onclick: () => this.clear() }, [el("kbd", { text: "Esc" }), el("span", { text: "Clear" })]),
     );
   }
@@ -142,9 +144,32 @@ class EmbeddingMap {
     this.drawTools();
   }
 
+  // The cloud fills the canvas, whatever their shapes.
   home() {
     this.view = { scale: 1, x: 0, y: 0 };
+    const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight];
+    if (this.points && this.points.count && width) {
+      const { x, y, count } = this.points;
+      let [left, right, low, high] = [65535, 0, 65535, 0];
+      for (let i = 0; i < count; i += 1) {
+        if (x[i] < left) left = x[i];
+        if (x[i] > right) right = x[i];
+        if (y[i] < low) low = y[i];
+        if (y[i] > high) high = y[i];
+      }
+      const base = Math.min(width, height) / 65535;
+      const scale = 0.94 * Math.min(width / Math.max(1, right - left), height / Math.max(1, high - low)) / base;
+      this.view = { scale: Math.min(80, scale), x: (left + right) / 2 - 32768, y: (low + high) / 2 - 32768 };
+    }
     this.paint();
+  }
+
+  // Selects what is in view: with the arrows and + −, a region without a pointer.
+  selectView() {
+    if (!this.points) return;
+    const { width, height } = this.frame();
+    this.drawing = [[2, 2], [width - 2, 2], [width - 2, height - 2], [2, height - 2]].map((one) => this.fromPixel(one));
+    this.finish();
   }
 
   clear() {
@@ -226,14 +251,14 @@ class EmbeddingMap {
     this.paintPolygon(context);
   }
 
-  // A cross of each colour is drawn once and then copied, for the same reason.
+  // A ring of each colour is drawn once and then copied, for the same reason.
   paintCrosses(pixels, width, height, crosses, arm, ratio) {
     const style = getComputedStyle(this.box);
     const halo = style.getPropertyValue("--st-background-color") || "#fff";
     const text = style.getPropertyValue("--st-text-color") || "#000";
     const stamps = new Map();
     for (const [px, py, group] of crosses) {
-      if (!stamps.has(group)) stamps.set(group, crossStamp(arm * ratio, ratio, halo, group === 65535 ? text : this.colourOf(group)));
+      if (!stamps.has(group)) stamps.set(group, ringStamp(arm * ratio, ratio, halo, group === 65535 ? text : this.colourOf(group)));
       copyStamp(pixels, width, height, px * ratio, py * ratio, stamps.get(group));
     }
   }
@@ -316,7 +341,7 @@ class EmbeddingMap {
   zoom(place, factor) {
     if (!this.points) return;
     const before = this.fromPixel(place);
-    this.view.scale = Math.max(0.8, Math.min(80, this.view.scale * factor));
+    this.view.scale = Math.max(0.5, Math.min(80, this.view.scale * factor));
     const after = this.fromPixel(place);
     this.view.x += before[0] - after[0];
     this.view.y += before[1] - after[1];
@@ -351,8 +376,9 @@ class EmbeddingMap {
     this.leadToImages();
   }
 
-  // The images of a region appear below the map: scroll until both can be seen.
+  // On a narrow page the images of a region appear below the map: scroll until both can be seen.
   async leadToImages() {
+    if (window.innerWidth > 640) return;
     for (let tries = 0; tries < 60; tries += 1) {
       const images = document.querySelector(".st-key-map_region");
       if (images) {
@@ -398,7 +424,7 @@ class EmbeddingMap {
       this.tip.replaceChildren(image, el("div", {}, [
         el("b", { text: `Sample ${sample}` }), el("div", { text: `given ${name(given[sample])}` }),
         el("div", { text: `suggested ${name(suggested[sample])}` }),
-        el("div", { text: trust[sample] === 255 ? "no trust score" : `trust ${(trust[sample] / 254).toFixed(2)}${issue[sample] ? " · label issue" : ""}` }),
+        el("div", { text: trust[sample] === 255 ? "no trust score" : `trust ${(trust[sample] / 254).toFixed(2)}${issue[sample] ? " · suspect" : ""}` }),
         decision[sample] === 255 ? null : el("div", { text: this.decided(decision[sample]).words }),
       ]));
     }
@@ -419,6 +445,7 @@ class EmbeddingMap {
     const moves = { arrowleft: [-step, 0], arrowright: [step, 0], arrowup: [0, step], arrowdown: [0, -step] };
     if (key in tools) this.choose(tools[key]);
     else if (key === "h") this.home();
+    else if (key === "a") this.selectView();
     else if (key === "escape") this.clear();
     else if (key === "+" || key === "-") this.zoom([this.canvas.clientWidth / 2, this.canvas.clientHeight / 2], key === "+" ? 1.4 : 0.7);
     else if (own && key in moves) {

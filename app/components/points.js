@@ -37,21 +37,25 @@ function fillSquare(pixels, width, height, left, top, size, tone) {
   }
 }
 
-// A cross with a halo as pixels, all in the canvas's own pixels.
-function crossStamp(arm, ratio, halo, tone) {
-  const half = Math.ceil(arm + 3 * ratio);
+// A dot in a ring with a halo as pixels, all in the canvas's own pixels.
+function ringStamp(radius, ratio, halo, tone) {
+  const half = Math.ceil(radius + 3 * ratio);
   const context = el("canvas", { width: 2 * half, height: 2 * half }).getContext("2d");
   context.translate(half, half);
-  for (const [width, colour] of [[3.6, halo], [1.5, tone]]) {
-    context.lineWidth = width * ratio;
-    context.strokeStyle = colour;
+  const circle = (size) => {
     context.beginPath();
-    context.moveTo(-arm, -arm);
-    context.lineTo(arm, arm);
-    context.moveTo(arm, -arm);
-    context.lineTo(-arm, arm);
-    context.stroke();
-  }
+    context.arc(0, 0, size, 0, 2 * Math.PI);
+  };
+  circle(radius + 1.5 * ratio);
+  context.fillStyle = halo;
+  context.fill();
+  circle(radius);
+  context.lineWidth = 1.6 * ratio;
+  context.strokeStyle = tone;
+  context.stroke();
+  circle(Math.max(1, radius - 2.6 * ratio));
+  context.fillStyle = tone;
+  context.fill();
   return { half, pixels: new Uint32Array(context.getImageData(0, 0, 2 * half, 2 * half).data.buffer) };
 }
 

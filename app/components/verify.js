@@ -3,16 +3,19 @@
 // back. After every ten saved verdicts the page is told, so that it can say what is known.
 
 const VERIFY_ACTIONS = [
-  { id: "keep", key: "q", text: "the given label is right" },
   { id: "class", key: "l", text: "any other class: type a part of its name, Enter takes the first" },
-  { id: "exclude", key: "e", text: "no class fits: exclude the sample" },
-  { id: "unsure", key: "n", text: "not sure" },
   { id: "undo", key: "z", text: "undo your last verdict" },
   { id: "large", key: "v", text: "the picture large; Esc closes" },
 ];
 const VERIFY_FIXED = [["?", "this list"]];
 const AHEAD = 8; // as many as the page leases (readers.LEASED_AHEAD)
 const BEAT_MS = 30000;
+
+// The given label is right: on the review bench that is "keep", so both have one key.
+const keyId = (verdicts, name) => (verdicts[name].takes === "class" ? "keep" : name);
+
+const verifyKeys = (verdicts) =>
+  new Keymap([...Object.entries(verdicts).map(([name, { keys, help }]) => ({ id: keyId(verdicts, name), key: keys[0], text: help })), ...VERIFY_ACTIONS]);
 
 class Verify {
   constructor(root) {
@@ -23,7 +26,6 @@ class Verify {
     this.toldTens = 0;
     this.refusals = 0;
     this.refusedAt = -STARTLED_MS;
-    this.keymap = new Keymap(VERIFY_ACTIONS);
     this.leased = new Set();
     this.beat = setInterval(() => {
       if (!root.isConnected) clearInterval(this.beat);
@@ -46,6 +48,7 @@ class Verify {
     this.whose = whose;
     const isNew = !this.data || JSON.stringify(data.items) !== JSON.stringify(this.data.items);
     this.data = data;
+    this.keymap ||= verifyKeys(data.verdicts);
     if (this.server) this.server.connection = data.connection;
     else {
       this.server = new Server(data.connection);
@@ -115,8 +118,12 @@ class Verify {
     const button = (id, text, action, tone = "") => actionButton(this.keymap.shown(id), text, action, tone, { title: text });
     const digit = (label) => this.keymap.digit(this.data.classNames, label);
     const others = this.data.classNames
-      .map((other, label) => (label === item.given ? null : actionButton(digit(label), other, () => this.judge("label", label), "", { title: other })))
+      .map((other, label) => (label === item.given ? null : actionButton(digit(label), other, () => this.judgeClass(label), "", { title: other })))
       .filter(Boolean);
+    const verdicts = (takesClass) =>
+      Object.entries(this.data.verdicts)
+        .filter(([, { takes }]) => (takes === "class") === takesClass)
+        .map(([name, { button: text }]) => button(keyId(this.data.verdicts, name), text, () => this.give(name), takesClass ? "keep" : ""));
     const many = this.data.classNames.length > 24;
     const [done, total] = [this.judged, this.data.total];
     const progress = el("div", { class: "progress", title: `${done} of ${total} judged` }, [el("i", { style: `width:${(100 * done) / total}%` })]);
@@ -128,13 +135,12 @@ class Verify {
           el("small", { text: `${done + 1} of ${total} · sample ${item.sample}`, title: item.filepath }),
           el("div", { class: "given", text: "The given label is" }),
           el("div", { class: "big", text: name, title: name, "data-testid": "given" }),
-          el("div", { class: "row" }, [button("keep", "It is right", () => this.judge("label", item.given), "keep")]),
+          el("div", { class: "row" }, verdicts(true)),
           el("h4", { text: "Or it should be" }),
           el("div", { class: "row classes" }, many ? [] : others),
           el("div", { class: "row" }, [
-            button("class", "Find a class", () => this.pickClass()), button("exclude", "No class fits", () => this.judge("exclude")),
-            button("unsure", "Not sure", () => this.judge("unsure")), button("undo", "Undo", () => this.undo()),
-            actionButton("?", "Keys", () => this.help()),
+            button("class", "Find a class", () => this.pickClass()), ...verdicts(false),
+            button("undo", "Undo", () => this.undo()), actionButton("?", "Keys", () => this.help()),
           ]),
         ]),
       ]),
@@ -152,6 +158,17 @@ class Verify {
     if (count) this.tell(`${whyWaiting(error)} Verdicts are kept in this browser and sent when the server answers again.`, "bad");
     else if (this.wasWaiting) this.tell("");
     this.wasWaiting = count > 0;
+  }
+
+  // What a verdict's own key and button say: of one that names a class, the given one.
+  give(name) {
+    if (this.data.verdicts[name].takes === "class") this.judgeClass(this.item?.given);
+    else this.judge(name);
+  }
+
+  judgeClass(label) {
+    const { verdicts } = this.data;
+    this.judge(Object.keys(verdicts).find((name) => verdicts[name].takes === "class"), label);
   }
 
   async judge(decision, label = null) {
@@ -233,6 +250,10 @@ class Verify {
     this.component.setTriggerValue("milestone", this.judged);
   }
 
+  verdictOf(id) {
+    return Object.keys(this.data.verdicts).find((name) => keyId(this.data.verdicts, name) === id);
+  }
+
   help() {
     showKeys(this.layer, this.keymap, this.data.classNames, VERIFY_FIXED, () => this.draw());
   }
@@ -240,7 +261,7 @@ class Verify {
   pickClass() {
     showPicker(this.layer, this.data.classNames, "Which class is it?", (label) => {
       hideLayer(this.layer);
-      this.judge("label", label);
+      this.judgeClass(label);
     });
   }
 
@@ -255,14 +276,11 @@ class Verify {
     if (event.repeat) return;
     if (waitsForUndo(this, event)) return;
     const named = this.keymap.isOff ? -1 : classOfDigit(this.data.classNames, key);
-    const actions = {
-      keep: () => this.item && this.judge("label", this.item.given), class: () => this.item && this.pickClass(),
-      exclude: () => this.judge("exclude"), unsure: () => this.judge("unsure"), undo: () => this.undo(), large: () => this.enlarge(),
-    };
     const id = this.keymap.idOf(key);
+    const others = { class: () => this.item && this.pickClass(), undo: () => this.undo(), large: () => this.enlarge() };
     if (key === "?") this.help();
-    else if (id) actions[id]();
-    else if (named >= 0) this.judge("label", named);
+    else if (id) (others[id] || (() => this.give(this.verdictOf(id))))();
+    else if (named >= 0) this.judgeClass(named);
     else return;
     event.preventDefault();
   }

@@ -21,7 +21,7 @@ LEAST_SHOWN = 0.005
 BLUE, ORANGE = "#0072B2", "#E69F00"
 PALE, DEEP = "#fdeadb", "#e8843c"
 KINDS = alt.Scale(
-    domain=["label issue", "other label", "wrong label", "right label"], range=[ORANGE, BLUE, ORANGE, BLUE]
+    domain=["suspect", "other label", "wrong label", "right label"], range=[ORANGE, BLUE, ORANGE, BLUE]
 )
 
 

@@ -1,6 +1,8 @@
-"""The most suspicious samples of an audit as pictures, with what each is and should be."""
+"""Samples as a row of pictures with one line below each."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import streamlit as st
 
@@ -20,17 +22,20 @@ def draw(dataset: Dataset, audit: Audit, count: int, *, width: int) -> int:
     names = dataset.class_names
     rows = page[["sample_id", "given_label", "suggested_label"]].astype(int).to_numpy().tolist()
     seen = [
-        (
-            pictures.png(dataset.id, sample, SIDE),
-            f"{words.class_name(names, given)} → {words.class_name(names, suggested)}",
-        )
+        (sample, words.class_name(names, given), words.class_name(names, suggested))
         for sample, given, suggested in rows
     ]
-    if seen:
-        st.image(
-            [png for png, _ in seen],
-            caption=[plain(pair) for _, pair in seen],
-            alt=[f"given {pair.replace('→', 'suggested')}" for _, pair in seen],
-            width=width,
-        )
+    row(dataset, seen, key=f"worst_{dataset.id}", width=width)
     return len(seen)
+
+
+def row(dataset: Dataset, seen: Sequence[tuple[int, str, str]], *, key: str, width: int) -> None:
+    """(sample, label before, label after) each as a square picture with both labels below it."""
+    with st.container(horizontal=True, gap="small", key=f"pictures_{key}"):
+        for sample, before, after in seen:
+            st.image(
+                pictures.png(dataset.id, sample, SIDE),
+                caption=plain(f"{before} → {after}"),
+                alt=f"Sample {sample}: {before}, then {after}",
+                width=width,
+            )

@@ -15,6 +15,14 @@ from auditor.audits import arrays
 from auditor.catalog.records import Audit, EngineRun
 from auditor.pictures import cache
 
+PAPERS = {
+    "https://arxiv.org/abs/2001.10528": "Identifying Mislabeled Data using the Area Under the Margin Ranking",
+    "https://arxiv.org/abs/1911.02377": "Searching to Exploit Memorization Effect in Learning with Noisy Labels",
+    "https://arxiv.org/abs/2202.04291": "L2B: Learning to Bootstrap Robust Models for Combating Label Noise",
+    "https://arxiv.org/abs/1805.06431": "ChoiceNet: Robust Learning by Revealing Output Correlations",
+    "https://arxiv.org/abs/2408.14358": "An Embedding is Worth a Thousand Noisy Labels",
+}
+"""Titles of the papers that engines name by their address."""
 MOST_ROWS = 20_000  # a distribution over epochs is drawn from so many rows
 
 
@@ -24,10 +32,9 @@ def draw_engine(audit_id: int, run: EngineRun, is_marked: NDArray[np.bool_], mar
     with st.container(border=True, height="stretch"):
         st.markdown(f"**{plain(about['title'])}**")
         device = run.provenance.get("device", "")
-        st.caption(
-            f"{words.duration(run.seconds)} on {plain(str(device)) or 'an unknown device'} · "
-            f"{plain(about['paper'])}"
-        )
+        paper = str(about["paper"])
+        cited = f"[{plain(PAPERS[paper])}]({paper})" if paper in PAPERS else plain(paper)
+        st.caption(f"{words.duration(run.seconds)} on {plain(str(device)) or 'an unknown device'} · {cited}")
         for warning in arrays.warnings_of(run):
             st.caption(f":material/warning: {plain(warning)}")
         trust = np.asarray(arrays.trust(audit_id, run.engine), dtype=np.float64)
@@ -110,18 +117,19 @@ with shown():
     titles = {name: arrays.describe(audit.id, name)["title"] for name in finished}
     truth = cache.true_labels(dataset)
     table = readers.score_table(audit)
-    marks, is_marked = ("label issue", "other label"), table.is_label_issue.to_numpy(dtype=bool)
+    marks, is_marked = ("suspect", "other label"), table.is_label_issue.to_numpy(dtype=bool)
     if truth is not None:
         given = table.given_label.to_numpy()
         marks, is_marked = ("wrong label", "right label"), (given != truth) & (given >= 0) & (truth >= 0)
         st.caption("The true labels of this dataset are known: colours show which labels are wrong.")
+    st.subheader("Agreement", anchor=False)
+    draw_agreement(audit, titles)
+    st.subheader("Each engine", anchor=False)
     a_row = min(3, max(2, len(finished)))
     for start in range(0, len(finished), a_row):
         for column, name in zip(st.columns(a_row), finished[start : start + a_row], strict=False):
             with column:
                 draw_engine(audit.id, runs[name], is_marked, marks)
-    st.subheader("Agreement", anchor=False)
-    draw_agreement(audit, titles)
     st.subheader("Curves", anchor=False)
     points = curves.table(readers.epochs(audit.id), titles)
     left, right = st.columns(2)

@@ -7,11 +7,12 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from app.panels import before_after, downloads, fiftyone
+from app.panels import before_after, downloads, fiftyone, worst
 from app.session import state, words
 from app.session.failures import shown
 from app.session.words import plain
 from auditor.catalog.records import Dataset
+from auditor.errors import AuditorError
 from auditor.outputs import export
 from auditor.review import decisions
 from auditor.review import log as decision_log
@@ -20,6 +21,7 @@ POLICIES = {
     "reviewed": "Only what a person decided",
     "auto": "Also suggestions under a promised false-discovery rate",
 }
+PICTURES = 9
 FDR_CHOICES = (0.05, 0.10, 0.20)
 
 
@@ -43,7 +45,17 @@ def choose_policy() -> tuple[str, float | None]:
 
 def show_changes(dataset: Dataset, policy: str, max_fdr: float | None, *, audit_id: int | None) -> None:
     """Counts, pairs and first rows of what would change."""
-    summary, rows = export.preview(dataset.name, policy=policy, max_fdr=max_fdr, audit_id=audit_id, rows=50)
+    try:
+        summary, rows = export.preview(
+            dataset.name, policy=policy, max_fdr=max_fdr, audit_id=audit_id, rows=50
+        )
+    except AuditorError as error:
+        if policy == "reviewed":
+            raise
+        st.info(f"{plain(str(error))} What people decided can be exported now:", icon=":material/info:")
+        state.link("verify", "Verify random samples", ":material/fact_check:")
+        policy, max_fdr = "reviewed", None
+        summary, rows = export.preview(dataset.name, policy=policy, max_fdr=None, audit_id=audit_id, rows=50)
     figures = st.columns(6)
     for place, (title, value) in enumerate(
         {
@@ -61,6 +73,13 @@ def show_changes(dataset: Dataset, policy: str, max_fdr: float | None, *, audit_
     if rows.empty:
         st.info("No label would change yet: review suspects first, or choose the automatic policy above.")
         return
+    changes = zip(rows.sample_id, rows.given_label, rows.cleaned_label, strict=True)
+    worst.row(
+        dataset,
+        [(int(one), str(given), str(after) or "excluded") for one, given, after in changes][:PICTURES],
+        key="export",
+        width=110,
+    )
     left, right = st.columns([1, 2.2])
     left.subheader("Changes by pair", anchor=False)
     pairs = pd.DataFrame(summary.pairs, columns=["given label", "cleaned label", "samples"])

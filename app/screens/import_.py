@@ -35,6 +35,15 @@ def choose_source() -> Callable[[], tuple[str, str | None]] | None:
         )
         if st.form_submit_button("Preview the upload", type="primary"):
             wanted = partial(keep_upload, file)
+    with path_tab:
+        st.selectbox(
+            "Pick a folder or file below the allowed folders",
+            allowed.offered(),
+            index=None,
+            placeholder="type a part of its name",
+            key="import_pick",
+            on_change=_take_pick,
+        )
     with path_tab, st.form("import_path_form", border=False):
         typed = st.text_input(
             "A folder with one sub-folder per class, a table, Parquet, a zip, torchvision:NAME or fiftyone:NAME",
@@ -45,6 +54,10 @@ def choose_source() -> Callable[[], tuple[str, str | None]] | None:
         if st.form_submit_button("Preview the path", type="primary"):
             wanted = partial(allowed_path, typed)
     return wanted
+
+
+def _take_pick() -> None:
+    st.session_state["import_path"] = st.session_state["import_pick"] or ""
 
 
 def keep_upload(file: UploadedFile | None) -> tuple[str, str | None]:

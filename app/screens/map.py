@@ -16,7 +16,6 @@ REGION = "map_region"
 
 dataset, bar = state.screen("Map")
 audit = state.require_audit(dataset)
-left, right = st.columns([1, 1])
 
 
 def title(name: str) -> str:
@@ -30,8 +29,18 @@ maps = arrays.maps_of(audit.id)
 if not maps:
     st.info("This audit has no map yet.")
     st.stop()
-engine = left.selectbox("Made from", maps, format_func=title, key="map_engine")
-colour = right.selectbox("Colour by", list(COLOURS), format_func=COLOURS.__getitem__, key="map_colour")
+with bar:
+    engine = st.selectbox(
+        "Made from", maps, format_func=title, key="map_engine", label_visibility="collapsed", width=300
+    )
+    colour = st.selectbox(
+        "Colour by",
+        list(COLOURS),
+        format_func=lambda name: f"Colour: {COLOURS[name].lower()}",
+        key="map_colour",
+        label_visibility="collapsed",
+        width=220,
+    )
 
 
 def take_region() -> None:
@@ -45,23 +54,28 @@ def take_region() -> None:
 region = st.session_state.get(REGION)
 if region is not None and (region["audit"], region["engine"]) != (audit.id, engine):
     region = None
-components.embedding_map(
-    key="map_view",
-    connection=readers.connection(dataset),
-    audit_id=audit.id,
-    engine=engine,
-    class_names=dataset.class_names,
-    colour=colour,
-    region=None if region is None else region["polygon"],
-    version=st.session_state.get("map_version", 0),
-    on_region=take_region,
-)
-st.caption(
-    f"Points that lie together look alike in {title(engine)}. A cross is a label issue: its given label is above "
-    "the suggested cut. Wheel zooms, Shift and drag pans, a double click shows the whole map."
-)
-if region is not None:
-    with st.container(key="map_region"):
+plot, side = st.columns([1.15, 1], gap="medium")
+with plot:
+    components.embedding_map(
+        key="map_view",
+        connection=readers.connection(dataset),
+        audit_id=audit.id,
+        engine=engine,
+        class_names=dataset.class_names,
+        colour=colour,
+        region=None if region is None else region["polygon"],
+        version=st.session_state.get("map_version", 0),
+        on_region=take_region,
+    )
+with side.container(key="map_region"):
+    if region is None:
+        st.markdown("**Draw around points to see their pictures here.**")
+        st.caption(
+            f"Points that lie together look alike in {title(engine)}; a ring is a suspect. "
+            "Wheel zooms, Shift and drag pan. "
+            "By keys: arrows and + − move the view, A selects what is in view."
+        )
+    else:
         reviewer = state.require_reviewer("Every decision is kept with your name, and you can undo each one.")
         queue = {"region": {"engine": engine, "polygon": region["polygon"]}}
         regions.draw(dataset, audit, queue, reviewer)

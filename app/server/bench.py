@@ -15,7 +15,7 @@ import pandas as pd
 from app.server import bodies, geometry
 from auditor.audits import arrays
 from auditor.audits import progress as review_progress
-from auditor.catalog import audits, datasets, reviews, sample_leases, scores
+from auditor.catalog import audits, claims, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit
 from auditor.errors import AuditorError, CatalogError, NotFoundError, ReviewError
@@ -37,14 +37,14 @@ MOST_PAGES_SEARCHED = 40
 def queue(payload: Mapping[str, Any]) -> dict[str, Any]:
     """One page of suspects behind ``after`` (a rank), the most suspicious first."""
     body = schema.read(bodies.Queue, payload)
-    limit, where = min(MAX_PAGE, body.limit or 60), body.filters
+    where, after, limit = body.filters, body.after, min(MAX_PAGE, body.limit or 60)
     with session() as open_session:
         audit = audits.get(open_session, body.audit)
     elsewhere: list[str] = []
     if body.reviewer is None or not where.get("undecided"):
-        page = queue_page(audit, where, after=body.after, limit=limit)
+        page = queue_page(audit, where, after=after, limit=limit)
     else:
-        page, elsewhere = _leased_page(audit, where, body.after, limit, body.reviewer, body.ahead)
+        page, elsewhere = _leased_page(audit, where, after, limit, body.reviewer, body.ahead or 0)
     with session() as open_session:
         standing = _review_ids(open_session, audit.dataset_id, page)
     return {"items": [_item(row, standing, audit) for row in page.to_dict("records")], "elsewhere": elsewhere}
@@ -56,14 +56,14 @@ def _leased_page(
     """A page of what nobody else looks at, its first ``ahead`` samples leased; or who holds the rest."""
     with session() as open_session:
         datasets.lock(open_session, audit.dataset_id)
-        sample_leases.give_up(open_session, audit.dataset_id, reviewer)
+        claims.give_up(open_session, audit.dataset_id, reviewer)
         page = _page(open_session, audit, {**where, "free_for": reviewer}, after, limit)
         first = [int(one) for one in page.sample_id.head(ahead)]
-        sample_leases.take(open_session, audit.dataset_id, first, reviewer)
+        claims.take(open_session, audit.dataset_id, first, reviewer)
         if len(page):
             return page, []
         rest = [int(one) for one in _page(open_session, audit, where, after, limit).sample_id]
-        held = sample_leases.holders(open_session, audit.dataset_id, rest, apart_from=reviewer)
+        held = claims.holders(open_session, audit.dataset_id, rest, apart_from=reviewer)
     return page, sorted(set(held.values()))
 
 
@@ -76,7 +76,7 @@ def lease(payload: Mapping[str, Any]) -> dict[str, Any]:
     dataset_id, reviewer, wanted = body.dataset, body.reviewer, body.samples[:MAX_PAGE]
     with session() as open_session:
         datasets.lock(open_session, dataset_id)
-        held = sample_leases.take(open_session, dataset_id, wanted, reviewer)
+        held = claims.take(open_session, dataset_id, wanted, reviewer)
         counting = reviews.outcomes(open_session, dataset_id, wanted)
     decided = {str(one): row.reviewer for one, row in counting.items() if row.reviewer != reviewer}
     return {"held": {str(one): name for one, name in held.items()}, "decided": decided}
@@ -174,9 +174,8 @@ def acceptable(payload: Mapping[str, Any]) -> dict[str, Any]:
     body = schema.read(bodies.Acceptable, payload)
     with session() as open_session:
         audit = audits.get(open_session, body.audit)
-    top = min(MOST_ACCEPTED, max(1, body.top))
     where = {**body.filters, "undecided": True, "free_for": body.reviewer}
-    page = queue_page(audit, where, limit=top)
+    page = queue_page(audit, where, limit=min(MOST_ACCEPTED, max(1, body.top)))
     page = page[(page.suggested_label >= 0) & (page.suggested_label != page.given_label)]
     is_guess = audit.summary.get("error_probability_is_guess", True)
     return {"items": [_item(row, {}, audit) for row in page.to_dict("records")], "isGuess": bool(is_guess)}
@@ -203,15 +202,14 @@ def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
     upcoming = None
     if any(value not in (None, False) for name, value in where.items() if name != "undecided"):
         upcoming = queue_page(audit, {**where, "undecided": True}, limit=review_progress.PACE_WINDOW)
-    reviewer = payload.get("reviewer")
+    reviewer = body.reviewer
     seen = review_progress.progress(audit.dataset_id, audit.id, queue=upcoming, reviewer=reviewer)
     with session() as open_session:
         newest = reviews.newest(open_session, audit.dataset_id)
-        since = payload.get("since")
         told = (
             []
-            if reviewer is None or since is None
-            else reviews.overruled(open_session, audit.dataset_id, str(reviewer), after=int(since))
+            if reviewer is None or body.since is None
+            else reviews.overruled(open_session, audit.dataset_id, reviewer, after=body.since)
         )
     return {
         "newest": newest,

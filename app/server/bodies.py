@@ -32,13 +32,10 @@ class Where(Body):
     max_rank: Whole | None = None
     engine: Text | None = None
     region: Region | None = None
-    share: tuple[Place, Place] | None = None
-    """(which, of how many) equal parts that reviewers share out."""
-    search: Text | None = None
-    """A part of the file name, or # and a sample's number."""
     disputed: StrictBool | None = None
     by: Text | None = None
-    """A reviewer, whose decisions are looked at."""
+    search: Text | None = None
+    share: tuple[Place, Annotated[int, Field(ge=1, le=1_000)]] | None = None
 
 
 class Queue(Body):
@@ -49,14 +46,38 @@ class Queue(Body):
     after: Whole | None = None
     limit: Place | None = None
     reviewer: Text | None = None
-    """Who looks: samples that others look at are left out."""
-    ahead: Place = 0
-    """How many samples are leased to the reviewer."""
+    ahead: Place | None = None
+    """How many samples are leased to the reviewer at once."""
+    since: Whole | None = None
+    """The newest row of the log that the page knows of."""
 
     @property
     def filters(self) -> dict[str, Any]:
         """``where`` as the mapping that ``bench.suspect_filter`` reads."""
         return {} if self.where is None else self.where.model_dump()
+
+
+class Acceptable(Queue):
+    """The most suspicious of a queue, to be accepted together."""
+
+    top: Place
+    reviewer: Text
+
+
+class Accept(Body):
+    """Suggestions that are accepted in one step: (sample, label) pairs."""
+
+    audit: Place
+    reviewer: Text
+    changes: Annotated[list[tuple[Place, Place]], Field(max_length=10_000)]
+
+
+class Lease(Body):
+    """Samples that a reviewer is about to look at."""
+
+    dataset: Place
+    reviewer: Text
+    samples: Annotated[list[Place], Field(max_length=10_000)]
 
 
 class Card(Body):
@@ -99,10 +120,10 @@ class SeenVerdict(Verdict):
 
     seen: Whole | None = None
     """The decision that was on the screen."""
-    ruling: StrictBool | None = None
-    """Whether it settles a disagreement."""
     batch: Text | None = None
-    """Decisions with the same are one action."""
+    """The same for all tiles that one key decided."""
+    ruling: StrictBool | None = None
+    """Taken where people differed."""
 
 
 class BlindUndo(Body):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import secrets
@@ -15,6 +16,7 @@ from auditor.settings import settings
 ROOTS_VARIABLE = "AUDITOR_IMPORT_ROOTS"
 UPLOAD_VARIABLE = "AUDITOR_MAX_UPLOAD_MB"
 MAX_UPLOAD_MB = 500
+MOST_OFFERED, MOST_IN_A_FOLDER = 2_000, 300
 UPLOAD_KINDS = ("zip", "csv", "tsv", "parquet")
 NAMED_SOURCES = ("torchvision:", "fiftyone:")
 
@@ -49,6 +51,37 @@ def checked(text: str) -> str:
     if not path.exists():
         raise ImportRefusedError(f"{path} does not exist on this server.")
     return str(path)
+
+
+def offered() -> list[str]:
+    """Folders, tables and zips at most two folders below the allowed roots, hidden ones apart, in their order."""
+    found: list[str] = []
+    for root in roots():
+        found.append(str(root))
+        for folder in _folders(root):
+            found += [str(folder), *(str(one) for one in _folders(folder))]
+            found += [str(one) for one in _tables(folder)]
+        found += [str(one) for one in _tables(root)]
+    return sorted(dict.fromkeys(found))[:MOST_OFFERED]
+
+
+def _folders(place: Path) -> list[Path]:
+    return [one for one in _entries(place) if one.is_dir()]
+
+
+def _tables(place: Path) -> list[Path]:
+    return [one for one in _entries(place) if one.suffix.lstrip(".") in UPLOAD_KINDS]
+
+
+def _entries(place: Path) -> list[Path]:
+    try:
+        with os.scandir(place) as entries:
+            seen = itertools.islice(
+                (Path(one.path) for one in entries if one.name[0] != "."), MOST_IN_A_FOLDER
+            )
+            return sorted(seen)
+    except OSError:
+        return []
 
 
 def max_upload_mb() -> int:

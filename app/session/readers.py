@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from app.session import access
 from auditor.audits import progress, statements
-from auditor.catalog import audits, datasets, reviews, sample_leases, scores
+from auditor.catalog import audits, claims, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, EngineRun, Epoch
 from auditor.errors import AuditorError, NotFoundError
@@ -115,12 +115,12 @@ def dealt_items(dataset_id: int, pending: list[tuple[int, int]], reviewer: str) 
     """``blind_items`` for one of several judges: what others look at comes last, the first are leased."""
     with session() as open_session:
         datasets.lock(open_session, dataset_id)
-        others = sample_leases.holders(
+        others = claims.holders(
             open_session, dataset_id, [sample for _, sample in pending], apart_from=reviewer
         )
         dealt = sorted(pending, key=lambda one: one[1] in others)
         first = [sample for _, sample in dealt[:LEASED_AHEAD] if sample not in others]
-        sample_leases.take(open_session, dataset_id, first, reviewer)
+        claims.take(open_session, dataset_id, first, reviewer)
     return blind_items(dataset_id, dealt)
 
 

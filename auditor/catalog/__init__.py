@@ -3,6 +3,7 @@
 __all__ = [
     "audits",
     "backups",
+    "claims",
     "datasets",
     "db",
     "draws",
@@ -11,6 +12,5 @@ __all__ = [
     "leases",
     "records",
     "reviews",
-    "sample_leases",
     "scores",
 ]

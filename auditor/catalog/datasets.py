@@ -15,6 +15,7 @@ from sqlmodel import Session, select
 
 from auditor.catalog.models import (
     AuditTable,
+    ClaimTable,
     DatasetTable,
     DecisionTable,
     DrawTable,
@@ -22,7 +23,6 @@ from auditor.catalog.models import (
     EpochTable,
     JobTable,
     ReviewTable,
-    SampleLeaseTable,
     SampleTable,
     ScoreTable,
 )
@@ -166,7 +166,7 @@ def remove(session: Session, dataset_id: int) -> None:
     audits = select(AuditTable.id).where(AuditTable.dataset_id == dataset_id)
     for table in (ScoreTable, EpochTable, EngineRunTable):
         session.execute(delete(table).where(table.audit_id.in_(audits)))
-    for owned in (JobTable, AuditTable, DecisionTable, ReviewTable, DrawTable, SampleLeaseTable, SampleTable):
+    for owned in (JobTable, AuditTable, DecisionTable, ReviewTable, ClaimTable, DrawTable, SampleTable):
         session.execute(delete(owned).where(owned.dataset_id == dataset_id))
     session.execute(delete(DatasetTable).where(DatasetTable.id == dataset_id))
 

@@ -302,10 +302,10 @@ class DecisionTable(SQLModel, table=True):
     review_id: int = Field(foreign_key="review.id")
 
 
-class SampleLeaseTable(SQLModel, table=True):
+class ClaimTable(SQLModel, table=True):
     """Who is looking at a sample, and until when nobody else is asked about it."""
 
-    __tablename__ = "sample_lease"
+    __tablename__ = "claim"
 
     dataset_id: int = Field(foreign_key="dataset.id", primary_key=True)
     sample_id: int = Field(primary_key=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sqlalchemy import delete, func, insert
 from sqlmodel import Session, select
 
-from auditor.catalog import reviews, sample_leases
+from auditor.catalog import claims, reviews
 from auditor.catalog.models import DecisionTable, ReviewTable, SampleTable, ScoreTable
 from auditor.catalog.records import Audit, Review, Score, read
 from auditor.catalog.reviews import AT_ONCE
@@ -205,7 +205,7 @@ def _filtered(audit: Audit, where: SuspectFilter, columns: list[Any]) -> Any:
         )
         statement = statement.where(DecisionTable.review_id.in_(theirs))
     if where.free_for is not None:
-        taken = sample_leases.held_by_others(audit.dataset_id, where.free_for)
+        taken = claims.held_by_others(audit.dataset_id, where.free_for)
         statement = statement.where(ScoreTable.sample_id.not_in(taken))
     if where.filepath_has is not None:
         statement = statement.where(SampleTable.filepath.icontains(where.filepath_has, autoescape=True))

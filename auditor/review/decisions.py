@@ -316,6 +316,12 @@ def _decide(open_session: Session, new: NewReview) -> Decided:
     return Decided(written.id, replaced if is_conflict else None, replaced)
 
 
+def _not_undone(open_session: Session, dataset_id: int, batch: str) -> list[Review]:
+    rows = reviews.of_batch(open_session, dataset_id, batch)
+    undone = {row.reverts for row in rows if row.decision == UNDO}
+    return [row for row in rows if row.decision != UNDO and row.id not in undone]
+
+
 def _typed(row: NewReview) -> NewReview:
     """The row with plain values of the right types.
 
@@ -333,12 +339,6 @@ def _typed(row: NewReview) -> NewReview:
         reviewer=said.reviewer.strip(),
         audit_id=said.audit,
     )
-
-
-def _not_undone(open_session: Session, dataset_id: int, batch: str) -> list[Review]:
-    rows = reviews.of_batch(open_session, dataset_id, batch)
-    undone = {row.reverts for row in rows if row.decision == UNDO}
-    return [row for row in rows if row.decision != UNDO and row.id not in undone]
 
 
 def _is_unseen(standing: Review | None) -> bool:

@@ -129,7 +129,7 @@ def test_suspects__answers_to_a_filter_that_was_changed_again_are_dropped(
         choose(page, "suspects_show", "Everything")
     page.wait_for_timeout(1000)
     assert held
-    choose(page, "suspects_show", "Undecided label issues")
+    choose(page, "suspects_show", "Suspects to check")
     settled(page)
     wait_until(lambda: 0 < page.get_by_test_id("tile").count() < 60, "the second filter's tiles", 30)
     for asked in held:
@@ -157,7 +157,7 @@ def test_suspects__a_verdict_given_while_another_queue_loads_is_not_asked_again(
     asked.fulfill(response=answer)
     page.locator("[data-testid=bench][data-state=ready]").wait_for(timeout=WAIT_MS)
     page.locator(f"[data-testid=card][data-sample='{two}']").wait_for(timeout=WAIT_MS)
-    assert "1 decided" in page.locator(".turner").inner_text()
+    assert "1 checked" in page.locator(".turner").inner_text()
     press(page, "q")
     page.locator(f"[data-testid=card][data-sample='{three}']").wait_for(timeout=WAIT_MS)
     wait_until(lambda: decisions() == {one: "keep", two: "keep"}, "the next verdict", 30)
@@ -266,7 +266,7 @@ def test_verify__quick_keys_to_the_end_of_a_draw_and_a_refused_one_comes_back(
 def test_suspects__a_key_counts_once_after_the_page_ran_again(browser: Any, running: Server) -> None:
     page = open_as_ada(browser, running, "suspects")
     page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
-    for show in ("Everything", "Undecided"):
+    for show in ("Everything", "All unchecked"):
         with page.expect_response("**/bench/queue"):
             choose(page, "suspects_show", show)
         settled(page)

@@ -52,7 +52,7 @@ def shared(audited_home: Path, tmp_path_factory: pytest.TempPathFactory, forker:
 def running(shared: Server) -> Server:
     """The app, on which nobody has decided anything."""
     with session() as open_session:
-        for table in ("decision", "review", "draw", "sample_lease"):
+        for table in ("decision", "review", "draw", "claim"):
             open_session.execute(text(f"DELETE FROM {table}"))
     return shared
 

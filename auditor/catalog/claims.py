@@ -9,11 +9,11 @@ from typing import Any
 from sqlalchemy import delete, insert
 from sqlmodel import Session, select
 
-from auditor.catalog.models import SampleLeaseTable
+from auditor.catalog.models import ClaimTable
 from auditor.catalog.records import now
 from auditor.catalog.reviews import AT_ONCE
 
-LEASE_S = 180.0
+CLAIM_S = 180.0
 """Seconds that a lease lasts. A window that is looked at renews its own long before."""
 
 
@@ -27,23 +27,21 @@ def take(session: Session, dataset_id: int, sample_ids: Sequence[int], reviewer:
     for start in range(0, len(free), AT_ONCE):
         part = free[start : start + AT_ONCE]
         session.execute(
-            delete(SampleLeaseTable).where(
-                SampleLeaseTable.dataset_id == dataset_id, SampleLeaseTable.sample_id.in_(part)
-            )
+            delete(ClaimTable).where(ClaimTable.dataset_id == dataset_id, ClaimTable.sample_id.in_(part))
         )
-    until = now() + timedelta(seconds=LEASE_S)
+    until = now() + timedelta(seconds=CLAIM_S)
     if free:
         rows = [
             {"dataset_id": dataset_id, "sample_id": one, "reviewer": reviewer, "until": until} for one in free
         ]
-        session.execute(insert(SampleLeaseTable), rows)
+        session.execute(insert(ClaimTable), rows)
     return others
 
 
 def give_up(session: Session, dataset_id: int, reviewer: str) -> None:
     """End the reviewer's leases, and all that ran out."""
-    ended = (SampleLeaseTable.reviewer == reviewer) | (SampleLeaseTable.until < now())
-    session.execute(delete(SampleLeaseTable).where(SampleLeaseTable.dataset_id == dataset_id, ended))
+    ended = (ClaimTable.reviewer == reviewer) | (ClaimTable.until < now())
+    session.execute(delete(ClaimTable).where(ClaimTable.dataset_id == dataset_id, ended))
 
 
 def holders(
@@ -53,20 +51,20 @@ def holders(
     found: dict[int, str] = {}
     for start in range(0, len(sample_ids), AT_ONCE):
         part = list(sample_ids[start : start + AT_ONCE])
-        statement = select(SampleLeaseTable.sample_id, SampleLeaseTable.reviewer)
-        statement = statement.where(*_of_others(dataset_id, apart_from), SampleLeaseTable.sample_id.in_(part))
+        statement = select(ClaimTable.sample_id, ClaimTable.reviewer)
+        statement = statement.where(*_of_others(dataset_id, apart_from), ClaimTable.sample_id.in_(part))
         found |= {int(one): str(name) for one, name in session.execute(statement)}
     return found
 
 
 def held_by_others(dataset_id: int, reviewer: str) -> Any:
     """A subquery of the sample_ids that others look at, for a filter."""
-    return select(SampleLeaseTable.sample_id).where(*_of_others(dataset_id, reviewer))
+    return select(ClaimTable.sample_id).where(*_of_others(dataset_id, reviewer))
 
 
 def _of_others(dataset_id: int, reviewer: str) -> tuple[Any, ...]:
     return (
-        SampleLeaseTable.dataset_id == dataset_id,
-        SampleLeaseTable.reviewer != reviewer,
-        SampleLeaseTable.until > now(),
+        ClaimTable.dataset_id == dataset_id,
+        ClaimTable.reviewer != reviewer,
+        ClaimTable.until > now(),
     )

@@ -1,4 +1,4 @@
-"""Leases: who is looking at a sample, so that two people are not asked about the same one."""
+"""Claims: who is looking at a sample, so that two people are not asked about the same one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ down_revision = "0004"
 def upgrade() -> None:
     """Create the table."""
     op.create_table(
-        "sample_lease",
+        "claim",
         sa.Column("dataset_id", sa.Integer, sa.ForeignKey("dataset.id"), primary_key=True),
         sa.Column("sample_id", sa.Integer, primary_key=True),
         sa.Column("reviewer", sa.String, nullable=False),

@@ -94,27 +94,6 @@ class Undo(Body):
     reviewer: Text
 
 
-class Acceptable(Queue):
-    """The first of a queue whose suggestions a reviewer may accept together."""
-
-    reviewer: Text
-    top: Place
-
-
-class Accept(Undo):
-    """Suggestions that a reviewer accepts in one step, as (sample, label)."""
-
-    changes: Annotated[list[tuple[Place, Place]], Field(max_length=10_000)]
-
-
-class Lease(Body):
-    """Samples of a dataset that a reviewer looks at."""
-
-    dataset: Place
-    reviewer: Text
-    samples: Annotated[list[Place], Field(max_length=10_000)]
-
-
 class SeenVerdict(Verdict):
     """A verdict of the review bench."""
 

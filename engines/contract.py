@@ -224,6 +224,9 @@ class EngineResult:
     provenance: Provenance
     is_out_of_sample: bool = False
     """True where each sample was judged by a model that never saw its given label."""
+    features: NDArray[np.float16] | None = None
+    """(N, V, D) float16: what the network saw early in training, for other engines to train on; None where the
+    config did not ask for it."""
 
     def __post_init__(self) -> None:
         if len(self.pred_probs) != len(self.trust_score):

@@ -202,7 +202,7 @@ def features_of(audit: Audit) -> FeatureSource | None:
 
 
 def features_title(audit: Audit) -> str:
-    """How people call the audit's features: ``features of timm:resnet10t`` or ``your own features F``.
+    """How people call the audit's features: ``the features of timm:resnet10t`` or ``your own features F``.
 
     Raises:
         NotFoundError: it has none.
@@ -211,7 +211,7 @@ def features_title(audit: Audit) -> str:
     if source is None:
         raise NotFoundError(f"Audit {audit.id} has no features.")
     own = source.name.removeprefix(features.OWN)
-    return f"features of {source.name}" if source.weights is not None else f"your own features {own}"
+    return f"the features of {source.name}" if source.weights is not None else f"your own features {own}"
 
 
 def signal_names(audit_id: int, engine: str) -> list[str]:

@@ -317,6 +317,21 @@ def _batched(rows: Iterable[Any], size: int = ROWS_A_STATEMENT) -> Iterable[Sequ
         yield batch
 
 
+def set_duplicate_groups(
+    session: Session, dataset_id: int, groups: Mapping[int, tuple[int, str | None]]
+) -> None:
+    """Put samples into groups of duplicates: (group, kind) by sample_id; kind None leaves what it was."""
+    for sample_id, (group, kind) in groups.items():
+        values: dict[str, Any] = {"duplicate_group": group} | (
+            {} if kind is None else {"duplicate_kind": kind}
+        )
+        session.execute(
+            update(SampleTable)
+            .where(SampleTable.dataset_id == dataset_id, SampleTable.sample_id == sample_id)
+            .values(**values)
+        )
+
+
 def group_members(session: Session, dataset_id: int, duplicate_group: int, *, limit: int) -> list[int]:
     """The first ``limit`` sample_ids of a group of duplicates."""
     # The sum keeps SQLite from walking the whole primary key, which has the order asked for, to the group.

@@ -45,16 +45,8 @@ if TYPE_CHECKING:
 
 PLANNED = (
     *("engines", "preset", "device", "seed", "settings", "map_method"),
-    *(
-        "backbone",
-        "weights",
-        "backbone_size",
-        "views",
-        "own_features",
-        "features_column",
-        "finetune",
-        "alone",
-    ),
+    *("backbone", "weights", "backbone_size", "views", "own_features", "features_column", "finetune"),
+    *("alone", "budget"),
 )
 """What is fixed once an audit is planned."""
 
@@ -106,6 +98,12 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
 @click.argument("name")
 @engines_option("all")
 @PRESET
+@click.option(
+    "--budget",
+    metavar="TIME",
+    help="Time to train in, such as 10m, 2h or overnight: the audit does what finds most in it. Default on a CPU "
+    "without --preset: 10m.",
+)
 @DEVICE
 @click.option(
     "--seed",
@@ -179,6 +177,7 @@ def audit(
     name: str,
     engines: list[str] | None,
     preset: str,
+    budget: str | None,
     device: str,
     seed: int,
     settings: tuple[str, ...],
@@ -227,8 +226,10 @@ def audit(
             features=found,
             alone=alone,
             finetune=finetune,
+            budget=_budget(budget, device),
         )
         _say_features(found, backbone, finetune=finetune)
+        output.plan_summary(audit_id)
     if witness is not None:  # now that nothing else refuses the command
         added = own_models.keep(witness)
         taken = f"{added.num_rows:,} of {added.num_samples:,} samples"
@@ -240,6 +241,21 @@ def audit(
         return
     output.follow_audit(audit_id)
     output.audit_summary(audit_id, as_json=as_json)
+
+
+def _budget(text: str | None, device: str) -> float | None:
+    """Seconds of ``--budget``; the default is ten minutes on a CPU where ``--preset`` does not say how long."""
+    from auditor import engine_bridge
+    from auditor.audits import budgets
+
+    context = click.get_current_context()
+    is_preset_given = context.get_parameter_source("preset") is click.core.ParameterSource.COMMANDLINE
+    if text is not None:
+        if is_preset_given:
+            raise click.UsageError("--budget takes the place of --preset; use one of them.")
+        return budgets.parse(text)
+    is_cpu = engine_bridge.resolve_device(device) == "cpu"
+    return budgets.DEFAULT_S if is_cpu and not is_preset_given else None
 
 
 def _features(

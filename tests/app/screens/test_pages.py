@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from app.panels import downloads
@@ -385,6 +386,32 @@ def test_audit__sends_the_settings_that_were_changed() -> None:
             "cross_entropy"
         ]
     )
+    assert plan.follow(newest.id or 0, lambda _: None).is_over
+
+
+def test_audit__fine_tuning_of_a_backbone_can_be_chosen(copied_home: Path) -> None:
+    name = "timm:mobilenetv3_large_100"
+    place = copied_home / "weights" / name.replace(":", "-")
+    place.mkdir(parents=True)
+    (place / "model.safetensors").write_bytes(b"no weights at all")
+    (place / "about.json").write_text('{"file": "model.safetensors"}')
+    st.cache_data.clear()
+    app = open_page("audit")
+    st.cache_data.clear()  # of these weights, for the tests after this one
+    assert app.selectbox(key="audit_backbone").value == name
+    app.checkbox(key="audit_finetune").check().run()
+    app.text_input(key="audit_set_l2b_trunk_rate").input("0.5")
+    app.button(key="audit_start").click().run()
+    assert not app.exception
+    newest = readers.audits_of(1)[0]
+    plan.cancel(newest.id or 0)
+    with session() as open_session:
+        runs = {run.engine: run.config for run in audits.runs(open_session, newest.id or 0)}
+    assert newest.options["finetune"] is True
+    assert newest.options["features"]["name"] == name
+    trained = {engine: config["network"] for engine, config in runs.items() if engine != "neighbours"}
+    assert set(trained.values()) == {name}
+    assert (runs["l2b"]["trunk_rate"], runs["umn"]["trunk_rate"]) == (0.5, 0.1)
     assert plan.follow(newest.id or 0, lambda _: None).is_over
 
 

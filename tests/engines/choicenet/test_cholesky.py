@@ -384,6 +384,6 @@ def test_cholesky_block__correlations_start_evenly_below_rho_start(
 
 
 def test_head__gammas_of_the_code_start_about_one() -> None:
-    gamma = _head(4, 2000, 0.1, norm=True)[1].weight
+    gamma = _head(4, 2000, 0.1, norm=True)[1].weight.detach()
     assert gamma.mean() == pytest.approx(1.0, abs=1e-3)
     assert gamma.std() == pytest.approx(0.01, rel=0.1)

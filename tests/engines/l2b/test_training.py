@@ -277,5 +277,5 @@ def test_residual_alpha__measures_the_direction_of_the_meta_gradient_and_not_its
 
 
 def test_train__two_free_meta_samples_are_enough_for_a_meta_step() -> None:
-    notes = train(digits(80, trusted=40)[0], replace(TINY, meta_batch_size=2), device="cpu").notes
-    assert notes["meta_steps"] > 0
+    result = train(digits(80, trusted=40)[0], replace(TINY, meta_batch_size=2), device="cpu")
+    assert result.provenance.notes["meta_steps"] > 0

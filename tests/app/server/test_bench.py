@@ -275,9 +275,10 @@ def test_progress__what_comes_next_is_that_of_the_queue() -> None:
     assert "in the whole dataset" not in whole
     assert "of the next 50 should be wrong" in whole
     assert "left in the whole dataset (" in part
-    share = percent(float(np.mean([item["error"] for item in inside[:50]])))
+    left = [item for item in inside if not item["decision"]]
+    share = percent(float(np.mean([item["error"] for item in left[:50]])))
     assert "in this queue, " in part
-    assert f"{share} of the next {min(50, len(inside))} should be wrong" in part
+    assert f"{share} of the next {min(50, len(left))} should be wrong" in part
     assert told(given=None, issues=False) == whole
     assert "in this queue, " in told(engine="choicenet")
 

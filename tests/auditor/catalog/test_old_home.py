@@ -108,7 +108,9 @@ def test_old_home__promises_and_statements_are_the_same(old_home: Path, audit_id
     seen = progress.progress(DATASET, audit_id)
     *numbers, advice = before["progress"]
     assert [seen.decided, seen.found, seen.hit_rate, seen.left.point] == numbers
-    assert figures(seen.advice) == figures(advice)
+    # What is left is said as before; the share of the next ones only where verified rows calibrate it.
+    is_guess = standing.audit.summary["error_probability_is_guess"]
+    assert figures(seen.advice) == (figures(advice)[:3] if is_guess else figures(advice))
 
 
 def figures(sentence: str) -> list[str]:

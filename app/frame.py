@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.session import choices, failures, state
+from app.session import choices, failures, navigation, state
 
 st.set_page_config(page_title="Label auditor", page_icon="🔎", layout="wide", initial_sidebar_state=236)
 # Room for the work: Streamlit's own margins are made for prose.
@@ -13,16 +13,16 @@ st.html(
     '[data-testid="stMainBlockContainer"] {padding-left: 2rem; padding-right: 2rem; padding-bottom: 1.5rem}'
     '[data-testid="stSidebarHeader"] {height: 2.2rem; padding-bottom: 0}'
     ".st-key-remember_name {position: absolute; height: 0; overflow: hidden}"
+    # One bar of 48 pixels above every screen.
+    ".st-key-top_bar {min-height: 48px; margin-bottom: 0.25rem}"
+    ".st-key-top_bar h1 {font-size: 1.35rem; padding: 0}"
+    ".st-key-screens a {padding: 0.2rem 0.5rem}"
     # What a lasso selected is led to; a part of the map stays in sight above it.
     ".st-key-map_region {min-height: 80vh; scroll-margin-top: 26vh}"
     "@media (max-width: 640px) {"
     '[data-testid="stMainBlockContainer"] {padding: 3.4rem 0.9rem 1rem}'
     "html:not([data-filters=open]) .st-key-suspects_filters {display: none}"
     '.st-key-suspects_filters [data-testid="stHorizontalBlock"] {gap: 0.3rem}'
-    '.st-key-suspects_head [data-testid="stHorizontalBlock"] {flex-flow: row wrap; gap: 0.3rem}'
-    '.st-key-suspects_head [data-testid="stColumn"] {flex: 1 1 auto; min-width: 0; width: auto}'
-    '.st-key-suspects_head [data-testid="stColumn"]:nth-child(2) {order: 3; flex-basis: 100%}'
-    '.st-key-suspects_head [data-testid="stPageLink"] p {white-space: normal}'
     "}"
     "</style>"
 )
@@ -47,9 +47,10 @@ PAGES = {
     ],
 }
 
-page = st.navigation(PAGES)
+page = st.navigation(PAGES, position="hidden")
 choices.turn_page(page.url_path)
 with failures.shown():
     state.choose_dataset()
+    navigation.draw(PAGES)
     state.show_reviewer()
     page.run()

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sqlmodel import Session
 
-from auditor.audits import arrays, own_models, plan, worker
+from auditor.audits import arrays, budgets, own_models, plan, worker
 from auditor.audits import statements as saying
 from auditor.backbones import features as feature_files
 from auditor.backbones import own_features as tables_of_features
@@ -124,11 +124,13 @@ class Dataset:
         map_method: str = "umap",
         backbone: str | None = None,
         weights: str | Path | None = None,
+        alone: bool = False,
         backbone_size: int | None = None,
         views: int | None = None,
         finetune: bool = False,
         features: NDArray[np.floating] | str | Path | None = None,
         features_column: str | None = None,
+        budget: str | float | None = None,
     ) -> int:
         """Train the engines in this process and score every label; returns the audit's id.
 
@@ -137,7 +139,9 @@ class Dataset:
         train, with ``weights`` from a file; default one whose weights are here, ``"none"``: from scratch. It gets
         images of ``backbone_size`` pixels (default: as its weights want them) in ``views`` views each (default: 4).
         ``finetune``: every engine trains the backbone too, on the images. ``features``: your own in its place, see
-        ``own_features``.
+        ``own_features``. ``alone``: hear only these engines, not the latest runs of others in earlier audits.
+        ``budget``: ``"10m"``, ``"overnight"`` or seconds; the audit does what finds most in that time, in place of
+        ``preset``.
 
         Raises:
             ImportRefusedError: features that do not fit the dataset; names the row and the remedy.
@@ -164,6 +168,8 @@ class Dataset:
             options=options,
             map_method=map_method,
             features=source,
+            alone=alone,
+            budget=budgets.parse(budget) if isinstance(budget, str) else budget,
             finetune=finetune,
         )
         worker.run(audit_id)

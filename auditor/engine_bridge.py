@@ -16,7 +16,7 @@ import numbers
 import os
 import textwrap
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import UnionType
@@ -44,6 +44,10 @@ KINDS: dict[Any, tuple[type, str]] = {
     type(None): (type(None), "null"),
 }
 """What a field of an engine's config takes, and how a person calls it."""
+CPU_SIDE = 112
+"""Longest side in pixels of images that engines train on on a CPU unless their configs say otherwise."""
+FEATURES_EXPECTED = 256
+"""Features of a sample that an estimate reckons with; how many a backbone has is known once it is loaded."""
 CHECKPOINT_INTERVAL_S = 10.0
 """Least time between two checkpoint files: small epochs would otherwise be spent on writing."""
 
@@ -220,6 +224,7 @@ def train(
     *,
     config: Mapping[str, Any],
     trusted: NDArray[np.bool_] | None = None,
+    trusted_weight: NDArray[np.float32] | None = None,
     evaluation: tuple[NDArray[np.uint8], NDArray[np.int64]] | None = None,
     features: NDArray[np.floating] | None = None,
     seed: int = 0,
@@ -251,6 +256,7 @@ def train(
         given_labels=labels,
         num_classes=num_classes,
         trusted=trusted,
+        trusted_weight=trusted_weight,
         evaluation=None if evaluation is None else EvaluationSet(*evaluation),
         features=features,
     )
@@ -371,6 +377,61 @@ def _kinds(config_type: type) -> dict[str, list[tuple[type, str]]]:
         hint = hints[field.name]
         kinds = get_args(hint) if get_origin(hint) is UnionType else (hint,)
         found[field.name] = [KINDS[kind] for kind in kinds if kind in KINDS]
+    return found
+
+
+def estimated_seconds(
+    planned: Mapping[str, Mapping[str, Any]],
+    shape: tuple[int, int, int],
+    num_rows: int,
+    num_classes: int,
+    *,
+    device: str,
+    on_features: Collection[str] = (),
+) -> dict[str, float]:
+    """How long each engine's training takes on this machine, which is measured for a moment.
+
+    Args:
+        planned: configs by engine, as ``configs`` returns them.
+        shape: (C, H, W) of the images.
+        num_rows: N.
+        num_classes: K.
+        device: a resolved one.
+        on_features: engines that train on features, of about ``FEATURES_EXPECTED`` values.
+    """
+    from engines.contract import EngineInputError
+    from engines.networks.pretrained import is_pretrained
+    from engines.registry import ENGINES
+    from engines.shared import device as devices
+    from engines.shared.loader import reduced_size
+    from engines.shared.work import speed
+
+    place = devices.resolve_device(device)
+    found = {}
+    for name, values in planned.items():
+        config = ENGINES[name].config_type(**values)
+        is_head = name in on_features
+        rows: tuple[int, ...] = (FEATURES_EXPECTED,)
+        if not is_head:
+            side = None if is_pretrained(config.network, config.weights) else config.side_on(place)
+            rows = (shape[0], *reduced_size(shape[1:], side))
+        work = config.work(num_rows, num_classes, on_features=is_head)
+        network, precision = (
+            values.get(key, usual) for key, usual in (("network", "auto"), ("precision", "float32"))
+        )
+        try:
+            rate = speed(
+                network,
+                rows,
+                num_classes,
+                device=place,
+                precision=precision,
+                weights=values.get("weights"),
+                image_side=values.get("image_side"),
+            )
+        except EngineInputError:  # a network of the engine's own, or one that says at its start what is wrong
+            rate = speed("auto", rows, num_classes, device=place, precision=precision)
+        found[name] = rate.seconds(work)
     return found
 
 

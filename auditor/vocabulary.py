@@ -109,7 +109,7 @@ DECISIONS: dict[str, Decision] = {
             says=WRONG,
             action=EXCLUDE,
             words="no class fits",
-            key="0",
+            key="x",
             button="None fits",
             help="none of the classes applies",
             colour="#D55E00",
@@ -161,10 +161,18 @@ VERDICTS: dict[str, Verdict] = {
 }
 """What a person answers who judges a sample blind: the class that they see, no class fits, or not sure."""
 
+RATE, PROMISES = "rate", "promises"
+PURPOSES = (RATE, PROMISES)
+"""What a draw is for: ``rate`` takes every label as often as any other, ``promises`` most rows from the head of the
+ranking."""
+
 SUSPECT, BLIND, UNSEEN = "suspect", "blind", "unseen"
 KINDS = (SUSPECT, BLIND, UNSEEN)
 """How a label was decided: looking at the sample and the suggestion, looking at a randomly drawn sample without the
 suggestion, or accepting a suggestion without a look at each sample."""
+
+RULING = "ruling"
+"""The source of a decision on a sample about which people differed: it ends the dispute."""
 
 LEVELS = (0.05, 0.10, 0.20)
 """The false-discovery rates that screens and exports offer: 1 in 20, 1 in 10, 1 in 5 flags may be wrong."""

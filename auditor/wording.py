@@ -29,6 +29,30 @@ def percent(share: float) -> str:
     return f"{text.removesuffix('.0')} %"
 
 
+def evidence(share: float) -> str:
+    """An uncalibrated probability in words: ``strong``, ``some`` or ``weak evidence``; ``no`` if it is unknown."""
+    if not math.isfinite(share):
+        return "no evidence"
+    return "strong evidence" if share >= 0.8 else "some evidence" if share >= 0.4 else "weak evidence"
+
+
+def odds_of_wrong(share: float, *, is_guess: bool) -> str:
+    """``85 % likely wrong`` where verified rows say so, else ``strong evidence against it``."""
+    return f"{evidence(share)} against it" if is_guess else f"{percent(share)} likely wrong"
+
+
+def duration(seconds: float | None) -> str:
+    """90 as ``1 min 30 s``; None as ``unknown``."""
+    if seconds is None:
+        return "unknown"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
 def visible(text: str) -> str:
     r"""``text`` for a terminal: what would move the cursor, change colours or turn the order is spelled (\x1b)."""
     return "".join(_spelled(c) if _acts(c) else c for c in text)

@@ -95,7 +95,8 @@ TAIL = """
 ## Not measured
 
 - Real pretrained weights: none can be had where this was run.
-- Fine-tuning (`--finetune`), and `--budget`: run `benchmarks.backbones` again once its rows are there.
+- Fine-tuning (`--finetune`), `--budget`, and longer trainings from scratch: `--methods scratch_15 scratch_45` runs
+  the last.
 - A GPU.
 """
 

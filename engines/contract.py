@@ -81,6 +81,8 @@ class TrainingData:
     """K, at least 1."""
     trusted: NDArray[np.bool_] | None = None
     """(N,) bool: a person confirmed this given label. ``None`` means nobody confirmed any."""
+    trusted_weight: NDArray[np.float32] | None = None
+    """(N,) positive: how many samples each trusted one stands for where they were not drawn alike; ``None`` = 1."""
     evaluation: EvaluationSet | None = None
     features: NDArray[np.floating] | None = None
     """(N, V, D) float16 or float32: V views of each image as a frozen backbone sees them, the centre view first;
@@ -96,6 +98,11 @@ class TrainingData:
         if trusted.shape != (num_samples,) or trusted.dtype != np.bool_:
             raise EngineInputError(
                 f"trusted must be ({num_samples},) bool, got {trusted.shape} {trusted.dtype}."
+            )
+        weight = self.trusted_weight
+        if weight is not None and (weight.shape != (num_samples,) or not (weight[trusted] > 0).all()):
+            raise EngineInputError(
+                f"trusted_weight must be ({num_samples},) and positive where trusted, got {weight.shape}."
             )
         without_label = np.flatnonzero(trusted & (self.given_labels == UNLABELED))
         if len(without_label):
@@ -217,6 +224,9 @@ class EngineResult:
     provenance: Provenance
     is_out_of_sample: bool = False
     """True where each sample was judged by a model that never saw its given label."""
+    features: NDArray[np.float16] | None = None
+    """(N, V, D) float16: what the network saw early in training, for other engines to train on; None where the
+    config did not ask for it."""
 
     def __post_init__(self) -> None:
         if len(self.pred_probs) != len(self.trust_score):

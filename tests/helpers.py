@@ -56,9 +56,11 @@ def write_digits(folder: Path, *, num: int = 300, num_wrong: int = 30, seed: int
     return Digits(folder / "digits.csv", given, truth)
 
 
-def verify_truthfully(digits: Digits, size: int, *, seed: int = 0) -> random_sample.Draw:
+def verify_truthfully(
+    digits: Digits, size: int, *, seed: int = 0, purpose: str = "rate"
+) -> random_sample.Draw:
     """Draw ``size`` of the digits imported as "digits" and judge each by its true label."""
-    draw = random_sample.draw("digits", size, seed=seed)
+    draw = random_sample.draw("digits", size, seed=seed, purpose=purpose)
     for sample_id in draw.sample_ids:
         label = int(digits.true_labels[sample_id])
         random_sample.record(draw.id, sample_id, "label", label=label, reviewer="ada")

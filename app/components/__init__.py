@@ -16,7 +16,7 @@ from auditor import vocabulary
 
 FOLDER = Path(__file__).parent
 NAME_COOKIE = "auditor_reviewer"
-SHARED = ("core.js", "layer.js", "viewer.js")
+SHARED = ("core.js", "layer.js", "keys.js", "viewer.js")
 
 
 @cache
@@ -25,7 +25,9 @@ def _source(*names: str) -> str:
 
 
 _BENCH = st.components.v2.component(
-    "auditor_bench", css=_source("bench.css"), js=_source(*SHARED, "figures.js", "card.js", "bench.js")
+    "auditor_bench",
+    css=_source("bench.css"),
+    js=_source(*SHARED, "figures.js", "card.js", "accept.js", "bench.js"),
 )
 _VERIFY = st.components.v2.component(
     "auditor_verify", css=_source("bench.css"), js=_source(*SHARED, "verify.js")
@@ -47,6 +49,7 @@ def review_bench(
     mode: str = "card",
     page_size: int = 60,
     refresh: int = 0,
+    links: bool = False,
 ) -> None:
     """The review bench on one queue.
 
@@ -60,6 +63,7 @@ def review_bench(
         mode: ``card`` or ``grid`` to open with.
         page_size: tiles on a page.
         refresh: another number loads the page afresh, for example after a batch was undone.
+        links: offer a link to the sample in view, for a page whose address names a queue.
     """
     _BENCH(
         key=key,
@@ -73,6 +77,7 @@ def review_bench(
             "mode": mode,
             "pageSize": page_size,
             "refresh": refresh,
+            "links": links,
         },
     )
 

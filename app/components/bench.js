@@ -3,6 +3,9 @@
 // refuses brings its sample back. The next page waits until everything is saved.
 
 const MODE_KEPT = "auditor-mode";
+const AHEAD = 8; // samples that are leased before they are in view
+const LEASE_MS = 120000; // renewed a minute before the server lets go
+const BEAT_MS = 30000;
 
 class Bench {
   constructor(root) {
@@ -14,12 +17,24 @@ class Bench {
     this.pages = [null];
     this.mode = "card";
     this.total = null;
+    this.leased = new Map(); // by sample: until when it is ours
+    this.newest = null; // number of the newest word in the log that this window knows of
     this.loads = 0;
     this.refusals = 0;
     this.written = new Set(); // numbers of the verdicts that this window gave
     this.recent = new Map(); // by sample: items with a verdict that the next page of the queue may not know
     this.refusedAt = -STARTLED_MS;
     this.shell();
+    this.beat = setInterval(() => this.stayAwake(), BEAT_MS);
+  }
+
+  // While somebody looks: leases are renewed, and what others decided is told.
+  stayAwake() {
+    if (!this.root.isConnected) clearInterval(this.beat);
+    else if (document.visibilityState === "visible" && this.bench.offsetParent !== null && this.data) {
+      this.lease(true);
+      this.refreshStats();
+    }
   }
 
   shell() {
@@ -32,7 +47,7 @@ class Bench {
     this.layer = el("div", { class: "layer", hidden: true });
     this.viewer = new Viewer(() => this.server);
     this.bench = el("div", { class: "bench", "data-testid": "bench" }, [
-      el("div", { class: "top" }, [this.stats, this.turner]), this.notice.node, this.stage, this.actions, this.layer, this.live,
+      el("div", { class: "top" }, [this.stats, this.turner]), this.stage, this.actions, this.notice.node, this.layer, this.live,
       this.viewer.node,
     ]);
     this.root.append(this.bench);
@@ -43,6 +58,7 @@ class Bench {
     const queue = JSON.stringify([data.queue, whose]);
     const isNew = queue !== this.queue;
     this.data = data;
+    this.keymap ||= benchKeys(data.decisions);
     if (this.server) this.server.connection = data.connection;
     else {
       this.server = new Server(data.connection);
@@ -81,6 +97,7 @@ class Bench {
     this.total = null;
     this.cards.clear();
     this.chosen.clear();
+    this.leased.clear();
     this.load(null, {});
     this.refreshStats();
   }
@@ -93,8 +110,12 @@ class Bench {
     try {
       const page = await this.server.post("queue", {
         audit: this.data.audit, where: this.data.queue, after, limit: this.data.pageSize,
+        reviewer: this.data.reviewer, ahead: this.mode === "grid" ? this.data.pageSize : AHEAD,
       });
       if (isOvertaken()) return;
+      this.elsewhere = page.elsewhere;
+      const until = performance.now() + LEASE_MS;
+      for (const item of page.items.slice(0, this.mode === "grid" ? undefined : AHEAD)) this.leased.set(item.sample, until);
       const at = keep ? this.items[this.cursor]?.sample : null;
       this.items = page.items.map((item) => this.recent.get(item.sample) || item);
       this.cards.clear();
@@ -126,6 +147,42 @@ class Bench {
     }
   }
 
+  // What comes next is ours before it shows; what others look at or decided meanwhile is passed over.
+  async lease(isDue = false) {
+    if (!this.data.queue.undecided || this.leasing) return;
+    const next = this.items.slice(this.mode === "grid" ? 0 : this.cursor, this.mode === "grid" ? undefined : this.cursor + AHEAD);
+    const wanted = next.filter((item) => !item.decision);
+    const isOurs = (item) => (this.leased.get(item.sample) || 0) > performance.now();
+    if (!wanted.length || (!isDue && wanted.slice(0, AHEAD / 2).every(isOurs))) return;
+    this.leasing = true;
+    const [queue, samples] = [this.queue, wanted.map((item) => item.sample)];
+    try {
+      const { dataset } = this.data.connection;
+      const answer = await this.server.post("lease", { dataset, reviewer: this.data.reviewer, samples });
+      if (queue === this.queue) this.passOver(samples, answer);
+    } catch (error) {
+      // The next look asks again.
+    }
+    this.leasing = false;
+  }
+
+  passOver(samples, { held, decided }) {
+    const until = performance.now() + LEASE_MS;
+    for (const sample of samples) if (!(sample in held)) this.leased.set(sample, until);
+    const inView = this.item;
+    const isGone = (item) => !item.decision && (item.sample in held || item.sample in decided);
+    const gone = this.items.filter((item) => isGone(item) && (item !== inView || item.sample in held));
+    if (!gone.length) return;
+    this.items = this.items.filter((item) => !gone.includes(item));
+    this.chosen.clear();
+    if (gone.includes(inView)) {
+      this.refusedAt = performance.now(); // a key that comes now was meant for the sample that went
+      this.tell(`${held[inView.sample]} is looking at sample ${inView.sample}; you see the next one.`);
+      this.cursor = Math.min(this.cursor, Math.max(0, this.items.length - 1));
+    } else this.cursor = this.items.indexOf(inView);
+    if (gone.includes(inView) || this.mode === "grid") this.draw();
+  }
+
   get item() {
     return this.items[this.cursor];
   }
@@ -146,12 +203,20 @@ class Bench {
 
   drawEmpty() {
     const first = this.pages.length === 1;
-    const text = first ? "This queue is empty." : "That was the last page of this queue.";
-    const back = el("button", { class: "plain", text: "Back to the first page", onclick: () => this.restart() });
-    const hint = first ? "Change the filters above to see other samples, or go to Export." : "";
+    const others = (this.elsewhere || []).join(" and ");
+    let text = first ? "This queue is empty." : "That was the last page of this queue.";
+    if (others) text = `${others} ${this.elsewhere.length > 1 ? "are" : "is"} looking at what is left of this queue.`;
+    const isSuspects = this.data.queue.issues && this.data.queue.undecided;
+    let hint = "Change the filters above to see other samples.";
+    if (!first && isSuspects) hint = "Every suspect here is checked. Next: export the cleaned labels, or verify how many are left.";
+    const page = (name, says) => el("a", { class: "action", href: `${this.data.connection.base}/${name}${location.search}`, target: "_self", text: says });
     this.stage.replaceChildren(
       el("div", { class: "empty", "data-testid": "empty" }, [
-        el("strong", { text }), el("p", { text: hint }), first ? null : back,
+        el("strong", { text }), el("p", { text: hint }),
+        el("div", { class: "row centre" }, [
+          el("button", { class: "plain", text: "Back to the first page", onclick: () => this.restart() }),
+          this.data.links ? page("verify", "Verify") : null, this.data.links ? page("export", "Export") : null,
+        ].filter(Boolean)),
       ]),
     );
   }
@@ -166,13 +231,16 @@ class Bench {
           el("span", { class: "arrow", text: "→" }),
           el("span", { class: "suggested", text: this.className(item.suggested), title: this.className(item.suggested) }),
         ]),
-        el("span", { class: "odds", text: percent(item.error), title: "probability that the given label is wrong" }),
+        el("span", { class: "odds", text: item.oddsShort, title: item.odds }),
       ]);
       tile.addEventListener("click", (event) => this.clickTile(i, event));
+      tile.addEventListener("pointerdown", (event) => this.startDrag(i, event));
+      tile.addEventListener("pointerenter", () => this.dragOver(i));
       tile.addEventListener("dblclick", () => this.open(i));
       return tile;
     });
-    this.stage.replaceChildren(el("div", { class: "grid", role: "list", "aria-label": "Suspects" }, this.tiles));
+    const style = `--tile:${TILES[tileSize()]}px`;
+    this.stage.replaceChildren(el("div", { class: "grid", style, role: "group", "aria-label": "Samples" }, this.tiles));
     this.items.forEach((_, i) => this.drawTile(i));
   }
 
@@ -202,6 +270,10 @@ class Bench {
     const item = this.item;
     const frame = new Card(this, item);
     this.frame = frame;
+    const hadFocus = this.root.getRootNode().activeElement;
+    const focused = hadFocus && hadFocus.closest && hadFocus.closest(".actions") ? hadFocus.dataset.key : null;
+    if (focused) setTimeout(() => this.actions.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus());
+    this.lease();
     this.stage.replaceChildren(frame.node);
     this.bench.setAttribute("data-sample", item.sample);
     this.live.textContent = `Sample ${item.sample}: given ${this.className(item.given)}`;
@@ -238,14 +310,14 @@ class Bench {
   }
 
   place() {
-    const decided = this.items.filter((item) => item.decision).length;
+    const checked = this.items.filter((item) => item.decision).length;
     const at = `${Math.min(this.cursor + 1, this.items.length)} of ${this.items.length}`;
     const total = this.total === null ? "" : ` · ${this.total.toLocaleString("en")} in this queue`;
-    return `Page ${this.pages.length}: ${at} · ${decided} decided${total}`;
+    return `Page ${this.pages.length}: ${at} · ${checked} checked${total}`;
   }
 
-  tell(text, tone = "info") {
-    this.notice.tell(text, tone);
+  tell(text, tone = "info", more = null) {
+    this.notice.tell(text, tone, more);
   }
 
   showWaiting(count, error) {
@@ -264,12 +336,23 @@ class Bench {
     this.statsTimer = setTimeout(async () => {
       const queue = this.queue;
       try {
-        const progress = await this.server.post("progress", { audit: this.data.audit, where: this.data.queue });
-        if (queue === this.queue) drawFigures(this.stats, progress);
+        const { audit, reviewer } = this.data;
+        const progress = await this.server.post("progress", { audit, where: this.data.queue, reviewer, since: this.newest });
+        if (queue !== this.queue) return;
+        drawFigures(this.stats, progress);
+        this.newest = progress.newest;
+        this.tellOverruled(progress.overruled);
       } catch (error) {
         if (error.final) this.tell(error.message, "bad");
       }
     }, 150);
+  }
+
+  tellOverruled(theirs) {
+    if (!theirs.length) return;
+    const [one] = theirs;
+    const more = theirs.length > 1 ? ` and ${theirs.length - 1} more` : "";
+    this.tell(`${one.reviewer} decided otherwise than you on sample ${one.sample} (${this.verdictText(one)})${more}. See “People differ”.`, "warn");
   }
 
   // -- moving ----------------------------------------------------------------------------------------------
@@ -299,9 +382,28 @@ class Bench {
     this.show(this.mode === "grid" ? "card" : "grid");
     this.chosen.clear();
     this.draw();
+    this.lease(true);
+  }
+
+  // Dragging over tiles selects them.
+  startDrag(i, event) {
+    if (event.button !== 0 || event.shiftKey || event.pointerType !== "mouse") return;
+    this.drag = { from: i, moved: false };
+    event.currentTarget.releasePointerCapture?.(event.pointerId);
+    document.addEventListener("pointerup", () => { setTimeout(() => { this.drag = null; }); }, { once: true });
+  }
+
+  dragOver(i) {
+    if (!this.drag || (i === this.drag.from && !this.drag.moved)) return;
+    this.drag.moved = true;
+    this.chosen.clear();
+    const [from, to] = [Math.min(i, this.drag.from), Math.max(i, this.drag.from)];
+    for (let at = from; at <= to; at += 1) this.chosen.add(at);
+    this.items.forEach((_, at) => this.drawTile(at));
   }
 
   clickTile(i, event) {
+    if (this.drag && this.drag.moved) return;
     if (event.shiftKey) {
       const [from, to] = [Math.min(i, this.cursor), Math.max(i, this.cursor)];
       for (let at = from; at <= to; at += 1) this.chosen.add(at);
@@ -385,7 +487,10 @@ class Bench {
     const isAnother = this.turning || performance.now() - this.refusedAt < STARTLED_MS;
     if (!targets.length || (this.mode === "card" && isAnother)) return;
     this.notice.hush();
-    const sent = targets.map((item) => this.sendOne(item, choose(item)));
+    // Tiles that are decided together are one action, which undo takes back together.
+    const batch = targets.length > 1 ? crypto.getRandomValues(new Uint32Array(4)).join("-") : null;
+    const note = this.mode === "card" && this.frame ? this.frame.note.value.trim() : "";
+    const sent = targets.map((item) => this.sendOne(item, choose(item), { batch, note }));
     this.chosen.clear();
     if (this.mode === "card") this.moveTo(this.cursor + 1);
     else {
@@ -397,7 +502,7 @@ class Bench {
     this.refreshStats();
   }
 
-  async sendOne(item, choice) {
+  async sendOne(item, choice, more) {
     const before = { decision: item.decision, label: item.label, labels: item.labels, reviewer: item.reviewer };
     const { dataset } = this.data.connection;
     const saving = {}; // this verdict, should the same sample be decided again before it is saved
@@ -407,7 +512,7 @@ class Bench {
       const result = await this.outbox.send({
         dataset, audit: this.data.audit, sample: item.sample,
         reviewer: this.data.reviewer, seen: item.review ?? null, decision: item.decision,
-        label: item.label, labels: item.labels,
+        label: item.label, labels: item.labels, ruling: Boolean(this.data.queue.disputed), ...more,
       });
       item.review = result.review;
       this.written.add(result.review);
@@ -457,32 +562,67 @@ class Bench {
       this.tell(error.message, "bad");
       return;
     }
-    if (!answer.item) {
+    if (!answer.items.length) {
       this.tell("You have no decision to undo.");
       return;
     }
-    this.recent.delete(answer.item.sample);
-    const at = this.items.findIndex((item) => item.sample === answer.item.sample);
-    if (at >= 0) {
-      Object.assign(this.items[at], answer.item);
-      this.cursor = at;
-    } else this.items.splice(this.cursor, 0, answer.item);
-    this.tell(`Undone: sample ${answer.item.sample} is ${this.verdictText(answer.item) || "undecided"} again.`);
+    const [first] = answer.items;
+    if (answer.unseen) {
+      // The list is as it was before, and so is the place in it.
+      const at = this.beforeAccepting ?? first.sample;
+      await this.load(this.pages[this.pages.length - 1], { keep: true });
+      this.cursor = Math.max(0, this.items.findIndex((item) => item.sample === at));
+    } else this.bringBack(answer.items);
+    this.tell(
+      answer.undone > 1
+        ? `Undone: ${answer.undone} decisions of one step are taken back.`
+        : `Undone: sample ${first.sample} is ${this.verdictText(first) || "undecided"} again.`,
+    );
     this.draw();
+    this.count();
+    this.refreshStats();
+  }
+
+  // The samples of an undone action, where they were: several are seen together in the grid.
+  bringBack(items) {
+    const missing = [];
+    for (const item of items) {
+      this.recent.delete(item.sample);
+      const here = this.items.find((one) => one.sample === item.sample);
+      if (here) Object.assign(here, item);
+      else missing.push(item);
+    }
+    this.items.splice(Math.min(this.cursor, this.items.length), 0, ...missing);
+    this.cursor = this.items.findIndex((one) => one.sample === items[0].sample);
+    if (items.length > 1 && this.mode === "card") this.show("grid");
+  }
+
+  acceptMany() {
+    this.beforeAccepting = this.item?.sample;
+    this.acceptance = new Acceptance(this);
+  }
+
+  accepted(number) {
+    this.recent.clear();
+    this.load(this.pages[this.pages.length - 1], { keep: true }).then(() => {
+      const key = this.keymap.shown("undo");
+      const undo = el("button", { class: "plain", text: "Undo", onclick: () => this.undo() });
+      this.tell(`${number} suggestions accepted${key ? `; ${key} takes them back` : ""}. `, "good", undo);
+    });
     this.refreshStats();
   }
 
   // -- pickers and help ------------------------------------------------------------------------------------
 
   help() {
-    showKeys(this.layer, benchHelp(this.data.decisions));
+    showKeys(this.layer, this.keymap, this.data.classNames, BENCH_FIXED, () => this.draw());
   }
 
   pickClass() {
     showPicker(this.layer, this.data.classNames, "Which class is it?", (label) => {
       hideLayer(this.layer);
       this.label(label);
-    });
+    }, { likely: this.mode === "card" ? this.shownClasses : [] });
   }
 
   pickSeveral(decision) {
@@ -496,40 +636,32 @@ class Bench {
       this.viewer.onKey(event);
       return;
     }
-    if (!this.layer.hidden) {
-      if (key === "Escape" || this.layer.anyKeyCloses) hideLayer(this.layer);
-      return;
-    }
+    if (keyOfLayer(this.layer, event)) return;
     if (event.repeat && !key.startsWith("Arrow")) return;
     if (waitsForUndo(this, event)) return;
     const grid = this.mode === "grid";
-    const shown = this.shownClasses || [];
+    const { classNames } = this.data;
     const moves = { ArrowLeft: -1, ArrowRight: 1 };
     if (grid) Object.assign(moves, { ArrowUp: -this.columns(), ArrowDown: this.columns() });
     if (key in moves && this.items.length) this.moveTo(this.cursor + moves[key]);
-    else if (decisionOfKey(this.data.decisions, key)) decideBy(this, decisionOfKey(this.data.decisions, key))();
-    else if (key === "l") this.pickClass();
-    else if (key === "z") this.undo();
-    else if (key === "v") this.enlarge();
-    else if (key === "g") this.toggleMode();
     else if (key === "?") this.help();
+    else if (this.keymap.idOf(key)) this.act(this.keymap.idOf(key));
     else if (key === " " && grid) this.toggleChosen(this.cursor);
     else if (key === "Enter" && this.items.every((item) => item.decision)) this.turn(1);
     else if (key === "Enter" && grid) this.open(this.cursor);
-    else if (/^[1-9]$/.test(key)) this.number(Number(key), shown);
+    else if (!this.keymap.isOff && classOfDigit(classNames, key) >= 0) this.label(classOfDigit(classNames, key));
     else return;
     event.preventDefault();
   }
 
-  async number(place, shown) {
-    if (this.mode === "card") {
-      if (shown[place - 1] !== undefined) this.label(shown[place - 1]);
-      return;
-    }
-    const targets = this.targets();
-    const stories = await Promise.all(targets.map((item) => this.card(item.sample)));
-    const labels = new Map(targets.map((item, i) => [item, stories[i].classes[place - 1]?.label]));
-    this.record(targets.filter((item) => labels.get(item) !== undefined), (item) => this.towards(item, labels.get(item)));
+  act(id) {
+    const actions = {
+      class: () => this.pickClass(), undo: () => this.undo(), accept: () => this.acceptMany(), large: () => this.enlarge(),
+      smooth: () => this.frame && this.mode === "card" && this.frame.toggleSmooth(),
+      engines: () => this.frame && this.mode === "card" && this.frame.toggleEngines(),
+      grid: () => this.items.length && this.toggleMode(),
+    };
+    (actions[id] || decideBy(this, id))();
   }
 }
 

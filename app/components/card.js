@@ -14,17 +14,66 @@ class Card {
     this.standing = el("div", { class: "standing", "data-testid": "standing" });
     this.choices = el("div", { class: "choices" });
     this.right = el("div", { class: "evidence" });
+    this.note = el("input", {
+      class: "note", type: "text", maxlength: "300", placeholder: "Note, kept with your verdict", "aria-label": "Note",
+    });
+    this.note.addEventListener("keydown", (event) => ["Enter", "Escape"].includes(event.key) && this.note.blur());
     const verdict = bench.verdictText(item);
     this.standing.setAttribute("data-decision", item.decision || "");
     this.standing.textContent = verdict ? `Decided: ${verdict}` : "";
     this.node = el("div", { class: "card", "data-testid": "card", "data-sample": item.sample }, [
       el("div", { class: "left" }, [
-        el("div", { class: "pane" }, [zoomable(this.picture, "Enlarge the picture (V)", () => bench.enlarge()), el("kbd", { text: "V" })]),
-        this.path, this.standing,
+        el("div", { class: "pane" }, [zoomable(this.picture, "Enlarge the picture (V)", () => bench.enlarge()), el("kbd", { text: bench.keymap.shown("large") })]),
+        el("div", { class: "about" }, [this.path, this.tools()]), this.standing, this.note,
       ]),
       el("div", { class: "right" }, [this.labels(), this.choices, this.right]),
     ]);
+    this.look();
     bench.shownClasses = [];
+  }
+
+  tools() {
+    const copy = (text, says) => () => navigator.clipboard.writeText(text()).then(() => this.bench.tell(says));
+    const link = () => {
+      const url = new URL(location.href);
+      url.searchParams.set("suspects_search", `#${this.item.sample}`);
+      return url.href;
+    };
+    const button = (text, onclick) => el("button", { class: "plain small", text, onclick });
+    return el("span", { class: "tools" }, [
+      button("Copy path", copy(() => this.filepath || "", "The path is copied.")),
+      this.bench.data.links ? button("Copy link", copy(link, "A link to this sample is copied.")) : null,
+      button("Adjust", () => this.toggleLook()),
+    ].filter(Boolean));
+  }
+
+  // Brightness, contrast and interpolation: of the window, not of one sample.
+  look() {
+    const { light = 100, contrast = 100, pixels = false } = this.bench.look || {};
+    this.picture.style.filter = light === 100 && contrast === 100 ? "" : `brightness(${light}%) contrast(${contrast}%)`;
+    this.picture.style.imageRendering = pixels ? "pixelated" : "auto";
+  }
+
+  toggleSmooth() {
+    this.bench.look = { ...this.bench.look, pixels: !(this.bench.look || {}).pixels };
+    this.look();
+  }
+
+  toggleLook() {
+    if (this.sliders) {
+      this.sliders.remove();
+      this.sliders = null;
+      return;
+    }
+    const slider = (name, text) => {
+      const input = el("input", { type: "range", min: "40", max: "260", value: String((this.bench.look || {})[name] ?? 100), "aria-label": text });
+      input.addEventListener("input", () => { this.bench.look = { ...this.bench.look, [name]: Number(input.value) }; this.look(); });
+      return el("label", {}, [el("span", { text }), input]);
+    };
+    const reset = el("button", { class: "plain small", text: "As it is", onclick: () => { this.bench.look = null; this.look(); this.toggleLook(); } });
+    const smooth = el("button", { class: "plain small", text: `Smooth / pixels ${this.bench.keymap.shown("smooth")}`, onclick: () => this.toggleSmooth() });
+    this.sliders = el("div", { class: "sliders" }, [slider("light", "Brightness"), slider("contrast", "Contrast"), smooth, reset]);
+    this.note.before(this.sliders);
   }
 
   labels() {
@@ -35,9 +84,8 @@ class Card {
         el("b", { text: bench.className(label), title: bench.className(label) }),
         el("span", { class: "odds", text: odds }),
       ]);
-    const wrong = item.error === null ? "" : `${percent(item.error)} likely wrong`;
     return el("div", { class: "sides" }, [
-      side("given", "Q", item.given, wrong),
+      side("given", "Q", item.given, item.odds),
       side("suggested", "W", item.suggested, `${percent(item.suggestedProbability)} if it is wrong`),
     ]);
   }
@@ -45,12 +93,13 @@ class Card {
   fill(story) {
     const { bench } = this;
     bench.shownClasses = story.classes.map((entry) => entry.label);
+    this.filepath = story.filepath;
     this.path.textContent = `Sample ${story.sample} · ${story.filepath}`;
     this.path.title = story.filepath;
     this.choices.replaceChildren(
-      ...story.classes.map((entry, i) =>
+      ...story.classes.map((entry) =>
         el("button", { class: "choice", onclick: () => bench.label(entry.label), title: bench.className(entry.label) }, [
-          el("kbd", { text: String(i + 1) }),
+          bench.keymap.digit(bench.data.classNames, entry.label) ? el("kbd", { text: bench.keymap.digit(bench.data.classNames, entry.label) }) : el("i"),
           el("span", { class: "name", text: bench.className(entry.label) }),
           el("span", { class: "bar" }, [el("i", { style: `width:${Math.round(100 * entry.probability)}%` })]),
           el("span", { class: "odds", text: percent(entry.probability) }),
@@ -58,6 +107,7 @@ class Card {
       ),
     );
     const same = story.duplicates;
+    this.opinions(story);
     const sections = [
       this.exemplars(story), this.engines(story),
       this.strip(`Nearest in ${story.neighboursIn}`, story.neighbours, "neighbours"),
@@ -66,7 +116,16 @@ class Card {
     this.right.replaceChildren(...sections.filter(Boolean));
   }
 
-  thumbs(samples, size = 96) {
+  // Who said what, where more than one person looked.
+  opinions(story) {
+    if (story.opinions.length < 2) return;
+    const { bench } = this;
+    const said = story.opinions.map((one) => `${one.reviewer}: ${bench.verdictText({ ...one, reviewer: bench.data.reviewer })}`);
+    this.standing.textContent = said.join(" · ");
+    this.standing.setAttribute("data-opinions", said.length);
+  }
+
+  thumbs(samples, size = 320) {
     return samples.map((sample) => {
       const image = el("img", {
         src: this.bench.server.image(sample.sample, size), alt: `Sample ${sample.sample}`, title: sample.filepath || "",
@@ -109,9 +168,23 @@ class Card {
         this.meter(engine.trust), this.curve(engine.history), el("p", { text: engine.sentence }),
       ]),
     );
-    return el("section", { class: "engines", "data-testid": "engines" }, [
-      el("h4", { text: "What each engine says" }), ...rows,
+    const { suggested, given } = this.item;
+    const count = (label) => story.engines.filter((engine) => engine.predicted === label).length;
+    const [number, name] = [story.engines.length, this.bench.className(suggested)];
+    const against = given === suggested ? "" : ` · ${count(given)} say “${this.bench.className(given)}”`;
+    this.folded = el("details", { class: "engines", "data-testid": "engines", open: Boolean(this.bench.enginesOpen) }, [
+      el("summary", {}, [
+        el("span", { text: `${count(suggested)} of ${number} engines say “${name}”${against}` }),
+        el("kbd", { text: this.bench.keymap.shown("engines") }),
+      ]),
+      ...rows,
     ]);
+    this.folded.addEventListener("toggle", () => { this.bench.enginesOpen = this.folded.open; });
+    return this.folded;
+  }
+
+  toggleEngines() {
+    if (this.folded) this.folded.open = !this.folded.open;
   }
 
   meter(trust) {

@@ -146,15 +146,15 @@ const WARNED_MS = 6000;
 // A key that comes so soon after a refused sample came back was meant for the sample that it pushed aside.
 const STARTLED_MS = 600;
 
-// One line above the stage.
+// One line in a fixed corner: it never moves the picture.
 class Notice {
   constructor() {
     this.node = el("div", { class: "notice", role: "status", hidden: true, "data-testid": "notice" });
   }
 
-  tell(text, tone = "info") {
+  tell(text, tone = "info", more = null) {
     this.toldAt = performance.now();
-    this.node.textContent = text || "";
+    this.node.replaceChildren(...[text || "", more].filter(Boolean));
     this.node.className = `notice ${tone}`;
     this.node.hidden = !text;
   }

@@ -1,28 +1,23 @@
 // What is around the bench's cards: the line of figures, the toolbar, the list of keys.
 
-// Keys beside those of the decisions, which the page sends (``vocabulary.py``).
-const CLASS_KEYS = [
-  ["1 – 9", "the most likely classes, in the order shown"],
-  ["L", "any other class: type its name"],
+const BENCH_ACTIONS = [
+  { id: "class", key: "l", text: "any other class: type a part of its name, Enter takes the first" },
+  { id: "undo", key: "z", text: "undo your last action, however many samples it was" },
+  { id: "accept", key: "a", text: "accept many suggestions: shows them first" },
+  { id: "large", key: "v", text: "the picture large; ← → the one before or after it, Esc closes" },
+  { id: "smooth", key: "s", text: "smooth picture, or its pixels" },
+  { id: "engines", key: "d", text: "what each engine says" },
+  { id: "grid", key: "g", text: "grid or single view" },
 ];
-const BENCH_KEYS = [
-  ["Z", "undo your last decision"],
+const BENCH_FIXED = [
   ["← →", "previous and next (↑ ↓ in the grid)"],
   ["Space", "select a tile; Shift + click selects a range"],
-  ["V", "enlarge the picture; ← → shows the one before or after it, Esc closes"],
-  ["G", "grid or single view (Enter opens a tile)"],
-  ["Enter", "next page, once every tile of a page is decided"],
+  ["Enter", "opens a tile; next page, once every tile of a page is checked"],
   ["?", "this list"],
 ];
 
-function benchHelp(decisions) {
-  const rows = Object.values(decisions).flatMap(({ key, help, takes }) => [
-    [key.toUpperCase(), help], ...(takes === "class" ? CLASS_KEYS : []),
-  ]);
-  return [...rows, ...BENCH_KEYS];
-}
-
-const decisionOfKey = (decisions, key) => Object.keys(decisions).find((name) => decisions[name].key === key);
+const benchKeys = (decisions) =>
+  new Keymap([...Object.entries(decisions).map(([id, { key, help }]) => ({ id, key, text: help })), ...BENCH_ACTIONS]);
 
 // What a decision's key and button do: one that names a class takes the suggestion, one that names several asks for them.
 function decideBy(bench, name) {
@@ -32,53 +27,67 @@ function decideBy(bench, name) {
   return () => bench.verdict(name);
 }
 
+// "42 of 218 checked": the queue as it was when it was opened, its finish line.
 function drawFigures(line, progress) {
   const figure = (label, value, title, tone = "") =>
     el("div", { class: `figure ${tone}`, title }, [el("b", { text: value }), el("span", { text: label })]);
   line.setAttribute("data-decided", progress.decided);
   line.replaceChildren(
-    figure("decided", progress.decided.toLocaleString("en"), "samples that somebody looked at, including blind verdicts"),
-    figure("hit rate", percent(progress.hit_rate), "share of decided suspects whose given label was wrong"),
-    figure("per minute", progress.per_minute ? progress.per_minute.toFixed(1) : "–", "your pace, without pauses", "minor"),
-    figure("wrong labels found", progress.found.toLocaleString("en"), "", "minor"),
+    figure("checked in all", progress.decided.toLocaleString("en"), "samples that somebody looked at, blind verdicts too", "minor"),
+    figure("wrong labels found", progress.found.toLocaleString("en"), "by people, in the whole dataset"),
+    figure("a minute", progress.per_minute ? progress.per_minute.toFixed(1) : "–", "your own pace, without pauses", "minor"),
     figure("expected left", progress.expected_left === null ? "–" : Math.round(progress.expected_left).toLocaleString("en"),
       "wrong labels of the whole dataset that nobody has found yet"),
-    el("div", { class: "stopping", text: progress.sentence || "", title: progress.sentence || "" }),
+    el("details", { class: "stopping" }, [el("summary", { text: "why?" }), el("span", { text: progress.sentence || "" })]),
   );
 }
 
 function verdictButtons(bench) {
-  const button = (key, text, action, tone = "") =>
-    el("button", { class: `action ${tone}`, onclick: action, "data-key": key, "aria-keyshortcuts": key }, [
-      el("kbd", { text: key }), el("span", { text }),
-    ]);
+  const { keymap } = bench;
+  const idle = bench.items.length ? {} : { disabled: true };
+  const button = (id, text, action, tone = "", more = {}) => actionButton(keymap.shown(id), text, action, tone, more);
   const decisions = Object.entries(bench.data.decisions).flatMap(([name, about]) => [
-    button(about.key.toUpperCase(), about.button, decideBy(bench, name), name),
-    about.takes === "class" ? button("L", "Other class", () => bench.pickClass()) : null,
+    button(name, about.button, decideBy(bench, name), name, idle),
+    about.takes === "class" ? button("class", "Other class", () => bench.pickClass(), "", idle) : null,
   ]);
   return [
     ...decisions.filter(Boolean),
     el("span", { class: "gap" }),
-    button("Z", "Undo", () => bench.undo()),
-    button("G", bench.mode === "grid" ? "Single" : "Grid", () => bench.toggleMode()),
-    button("?", "Keys", () => bench.help()),
+    button("undo", "Undo", () => bench.undo()),
+    button("grid", bench.mode === "grid" ? "Single" : "Grid", () => bench.toggleMode(), "", idle),
+    actionButton("?", "Keys", () => bench.help()),
   ];
 }
 
 function pageTurner(bench) {
   return el("span", { class: "turn" }, [
     filterButton(bench.data.queue),
+    bench.mode === "grid" ? sizeButtons(bench) : null,
+    actionButton(bench.keymap.shown("accept"), "Accept many", () => bench.acceptMany(), "", { "data-testid": "accept" }),
     el("button", { class: "plain", text: "‹ Page", onclick: () => bench.turn(-1), "aria-label": "Previous page" }),
     el("span", { text: bench.place() }),
     el("button", { class: "plain", text: "Page ›", onclick: () => bench.turn(1), "aria-label": "Next page" }),
-  ]);
+  ].filter(Boolean));
+}
+
+const TILE_KEPT = "auditor-tile";
+const TILES = { S: 88, M: 124, L: 196 };
+const tileSize = () => (localStorage.getItem(TILE_KEPT) in TILES ? localStorage.getItem(TILE_KEPT) : "M");
+
+function sizeButtons(bench) {
+  const buttons = Object.keys(TILES).map((size) => el("button", {
+    class: `plain ${size === tileSize() ? "chosen" : ""}`, text: size, "aria-label": `Tile size ${size}`,
+    "aria-pressed": String(size === tileSize()),
+    onclick: () => { localStorage.setItem(TILE_KEPT, size); bench.draw(); },
+  }));
+  return el("span", { class: "sizes", role: "group", "aria-label": "Tile size" }, buttons);
 }
 
 // On a phone the filters above the bench fold away; this opens them. Where there are none, nothing is drawn.
 function filterButton(queue) {
   if (!document.querySelector(".st-key-suspects_filters")) return null;
   const page = document.documentElement;
-  const chosen = Object.entries(queue).filter(([name, value]) => name !== "undecided" && value !== null && value !== false).length;
+  const chosen = Object.entries(queue).filter(([name, value]) => !["undecided", "issues"].includes(name) && value !== null && value !== false).length;
   return el("button", {
     class: "plain fold", text: chosen ? `Filters (${chosen})` : "Filters", "data-testid": "filters",
     onclick: () => { page.dataset.filters = page.dataset.filters === "open" ? "" : "open"; },

@@ -3,10 +3,12 @@
 function hideLayer(layer) {
   layer.hidden = true;
   layer.anyKeyCloses = false;
+  layer.capture = null;
   layer.replaceChildren();
 }
 
 function showLayer(layer, title, content) {
+  layer.anyKeyCloses = false;
   const close = el("button", { class: "plain", text: "Close (Esc)", onclick: () => hideLayer(layer) });
   layer.replaceChildren(
     el("div", { class: "sheet", role: "dialog", "aria-label": title }, [el("strong", { text: title }), content, close]),
@@ -14,16 +16,10 @@ function showLayer(layer, title, content) {
   layer.hidden = false;
 }
 
-// keys: [key, what it does] each.
-function showKeys(layer, keys) {
-  const rows = keys.map(([key, text]) => el("div", { class: "key" }, [el("kbd", { text: key }), el("span", { text })]));
-  showLayer(layer, "Keys", el("div", { class: "keys", "data-testid": "help" }, rows));
-  layer.anyKeyCloses = true;
-}
-
 const MOST_SHOWN = 200;
 
-function showPicker(layer, classNames, title, onPick, extra = null) {
+// ``likely``: labels that come first, the most likely in front.
+function showPicker(layer, classNames, title, onPick, { extra = null, likely = [] } = {}) {
   const list = el("div", { class: "classes" });
   const search = el("input", { type: "text", placeholder: "Type a part of its name", "aria-label": title });
   const buttons = classNames.map((name, label) => {
@@ -31,11 +27,16 @@ function showPicker(layer, classNames, title, onPick, extra = null) {
     button.addEventListener("click", () => onPick(label, button));
     return button;
   });
+  const order = [...likely, ...classNames.map((_, label) => label).filter((label) => !likely.includes(label))].map((label) => buttons[label]);
   const filter = () => {
     const part = search.value.toLowerCase();
-    const hits = buttons.filter((button) => button.textContent.toLowerCase().includes(part));
+    const hits = order.filter((button) => button.textContent.toLowerCase().includes(part));
     // A name that is typed in full comes first, so that "car" can be chosen beside "carpet".
-    hits.sort((a, b) => (b.textContent.toLowerCase() === part) - (a.textContent.toLowerCase() === part));
+    const rank = (button) => {
+      const name = button.textContent.toLowerCase();
+      return name === part ? 0 : name.startsWith(part) ? 1 : 2;
+    };
+    if (part) hits.sort((a, b) => rank(a) - rank(b));
     list.replaceChildren(...hits.slice(0, MOST_SHOWN));
     return hits;
   };
@@ -72,5 +73,5 @@ function showSeveral(layer, classNames, onDone) {
     button.classList.toggle("chosen", chosen.has(label));
     button.setAttribute("aria-pressed", String(chosen.has(label)));
   };
-  showPicker(layer, classNames, "Which classes apply? Choose two or more.", pick, done);
+  showPicker(layer, classNames, "Which classes apply? Choose two or more.", pick, { extra: done });
 }

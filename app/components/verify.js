@@ -2,16 +2,17 @@
 // once; the outbox keeps each verdict until it is in the database, and one that the server refuses brings its sample
 // back. After every ten saved verdicts the page is told, so that it can say what is known.
 
-// Keys beside those of the verdicts, which the page sends (``vocabulary.py``).
-const CLASS_KEYS = [
-  ["1 – 9", "it should be the class that has this key"],
-  ["L", "any other class: type its name"],
+const VERIFY_ACTIONS = [
+  { id: "keep", key: "q", text: "the given label is right" },
+  { id: "class", key: "l", text: "any other class: type a part of its name, Enter takes the first" },
+  { id: "exclude", key: "e", text: "no class fits: exclude the sample" },
+  { id: "unsure", key: "n", text: "not sure" },
+  { id: "undo", key: "z", text: "undo your last verdict" },
+  { id: "large", key: "v", text: "the picture large; Esc closes" },
 ];
-const VERIFY_KEYS = [
-  ["Z", "undo your last verdict"],
-  ["V", "the picture large; Esc closes"],
-  ["?", "this list"],
-];
+const VERIFY_FIXED = [["?", "this list"]];
+const AHEAD = 8; // as many as the page leases (readers.LEASED_AHEAD)
+const BEAT_MS = 30000;
 
 class Verify {
   constructor(root) {
@@ -22,12 +23,18 @@ class Verify {
     this.toldTens = 0;
     this.refusals = 0;
     this.refusedAt = -STARTLED_MS;
+    this.keymap = new Keymap(VERIFY_ACTIONS);
+    this.leased = new Set();
+    this.beat = setInterval(() => {
+      if (!root.isConnected) clearInterval(this.beat);
+      else if (document.visibilityState === "visible" && this.box.offsetParent !== null && this.data) this.lease(true);
+    }, BEAT_MS);
     this.stage = el("div", { class: "stage" });
     this.layer = el("div", { class: "layer", hidden: true });
     this.live = el("div", { class: "sr-only", "aria-live": "polite" });
     this.viewer = new Viewer(() => this.server);
     this.box = el("div", { class: "bench verify", "data-testid": "verify" }, [
-      this.notice.node, this.stage, this.layer, this.live, this.viewer.node,
+      this.stage, this.notice.node, this.layer, this.live, this.viewer.node,
     ]);
     root.append(this.box);
   }
@@ -70,15 +77,22 @@ class Verify {
     return `${item.draw}/${item.sample}`;
   }
 
-  // Names that end in a digit of their own ("3", "digit 3") have it as their key, others their place.
-  // 0 means "no class fits" here as on Suspects, so that a tenth class, or one named 0, has no digit.
-  keyOf(label) {
-    const names = this.data.classNames;
-    if (names.length > 10) return null;
-    const digits = names.map((name) => (/(?:^|[^0-9])([0-9])$/.exec(name) || [])[1]);
-    const areOwn = digits.every(Boolean) && new Set(digits).size === names.length;
-    const digit = areOwn ? digits[label] : String(label + 1);
-    return /^[1-9]$/.test(digit) ? digit : null;
+  // What comes next is ours before it shows; what others look at waits behind the rest.
+  async lease(isDue = false) {
+    const samples = this.items.slice(0, AHEAD).map((item) => item.sample);
+    if (this.leasing || !samples.length || (!isDue && samples.slice(0, AHEAD / 2).every((one) => this.leased.has(one)))) return;
+    this.leasing = true;
+    try {
+      const { dataset } = this.data.connection;
+      const { held } = await this.server.post("lease", { dataset, reviewer: this.data.reviewer, samples });
+      for (const sample of samples) if (!(sample in held)) this.leased.add(sample);
+      const [inView, ...rest] = this.items;
+      const isTheirs = (item) => item.sample in held;
+      if (inView) this.items = [inView, ...rest.filter((item) => !isTheirs(item)), ...rest.filter(isTheirs)];
+    } catch (error) {
+      // The next look asks again.
+    }
+    this.leasing = false;
   }
 
   enlarge() {
@@ -90,45 +104,42 @@ class Verify {
     const item = this.item;
     this.box.setAttribute("data-judged", this.judged);
     if (!item) {
-      this.stage.replaceChildren(el("div", { class: "empty", "data-testid": "verified" }, [el("strong", { text: "Every drawn sample is judged." })]));
+      this.stage.replaceChildren(el("div", { class: "empty done", "data-testid": "verified" }, [
+        el("strong", { text: "Every drawn sample is judged." }),
+        this.last ? actionButton(this.keymap.shown("undo"), "Undo", () => this.undo()) : null,
+      ].filter(Boolean)));
       return;
     }
     const name = this.data.classNames[item.given];
     const picture = el("img", { class: "picture", src: this.server.image(item.sample, 640), alt: `Sample ${item.sample}`, "data-testid": "picture" });
-    const button = (key, text, action, tone = "") =>
-      el("button", { class: `action ${tone}`, onclick: action, title: text }, [
-        ...[...(key || "")].map((one) => el("kbd", { text: one })), el("span", { text }),
-      ]);
+    const button = (id, text, action, tone = "") => actionButton(this.keymap.shown(id), text, action, tone, { title: text });
+    const digit = (label) => this.keymap.digit(this.data.classNames, label);
     const others = this.data.classNames
-      .map((other, label) => (label === item.given ? null : button(this.keyOf(label), other, () => this.judgeClass(label))))
+      .map((other, label) => (label === item.given ? null : actionButton(digit(label), other, () => this.judge("label", label), "", { title: other })))
       .filter(Boolean);
-    const verdicts = (takesClass) =>
-      Object.entries(this.data.verdicts)
-        .filter(([, { takes }]) => (takes === "class") === takesClass)
-        .map(([name, { keys, button: text }]) =>
-          button(keys.join("").toUpperCase(), text, () => this.give(name), takesClass ? "keep" : ""));
     const many = this.data.classNames.length > 24;
     const [done, total] = [this.judged, this.data.total];
     const progress = el("div", { class: "progress", title: `${done} of ${total} judged` }, [el("i", { style: `width:${(100 * done) / total}%` })]);
     this.stage.replaceChildren(
       el("div", { class: "judge", "data-testid": "judge", "data-sample": item.sample }, [
-        el("div", { class: "pane" }, [zoomable(picture, "Show the picture large (V)", () => this.enlarge()), el("kbd", { text: "V" })]),
+        el("div", { class: "pane" }, [zoomable(picture, "Show the picture large (V)", () => this.enlarge()), el("kbd", { text: this.keymap.shown("large") })]),
         el("div", { class: "question" }, [
           progress,
           el("small", { text: `${done + 1} of ${total} · sample ${item.sample}`, title: item.filepath }),
           el("div", { class: "given", text: "The given label is" }),
           el("div", { class: "big", text: name, title: name, "data-testid": "given" }),
-          el("div", { class: "row" }, verdicts(true)),
+          el("div", { class: "row" }, [button("keep", "It is right", () => this.judge("label", item.given), "keep")]),
           el("h4", { text: "Or it should be" }),
           el("div", { class: "row classes" }, many ? [] : others),
           el("div", { class: "row" }, [
-            button("L", "Find a class", () => this.pickClass()), ...verdicts(false),
-            button("Z", "Undo", () => this.undo()),
-            button("?", "Keys", () => this.help()),
+            button("class", "Find a class", () => this.pickClass()), button("exclude", "No class fits", () => this.judge("exclude")),
+            button("unsure", "Not sure", () => this.judge("unsure")), button("undo", "Undo", () => this.undo()),
+            actionButton("?", "Keys", () => this.help()),
           ]),
         ]),
       ]),
     );
+    this.lease();
     this.live.textContent = `Given label ${name}`;
     for (const next of this.items.slice(1, 4)) new Image().src = this.server.image(next.sample, 640);
   }
@@ -141,17 +152,6 @@ class Verify {
     if (count) this.tell(`${whyWaiting(error)} Verdicts are kept in this browser and sent when the server answers again.`, "bad");
     else if (this.wasWaiting) this.tell("");
     this.wasWaiting = count > 0;
-  }
-
-  // What a verdict's own key and button say: of one that names a class, the given one.
-  give(name) {
-    if (this.data.verdicts[name].takes === "class") this.judgeClass(this.item?.given);
-    else this.judge(name);
-  }
-
-  judgeClass(label) {
-    const { verdicts } = this.data;
-    this.judge(Object.keys(verdicts).find((name) => verdicts[name].takes === "class"), label);
   }
 
   async judge(decision, label = null) {
@@ -230,19 +230,17 @@ class Verify {
     }
     this.comeBack(item);
     this.tell(`Undone: judge sample ${item.sample} again.`);
+    this.component.setTriggerValue("milestone", this.judged);
   }
 
   help() {
-    const rows = Object.values(this.data.verdicts).flatMap(({ keys, help, takes }) => [
-      [keys.join(" or ").toUpperCase(), help], ...(takes === "class" ? CLASS_KEYS : []),
-    ]);
-    showKeys(this.layer, [...rows, ...VERIFY_KEYS]);
+    showKeys(this.layer, this.keymap, this.data.classNames, VERIFY_FIXED, () => this.draw());
   }
 
   pickClass() {
     showPicker(this.layer, this.data.classNames, "Which class is it?", (label) => {
       hideLayer(this.layer);
-      this.judgeClass(label);
+      this.judge("label", label);
     });
   }
 
@@ -253,21 +251,18 @@ class Verify {
       this.viewer.onKey(event);
       return;
     }
-    if (!this.layer.hidden) {
-      if (event.key === "Escape" || this.layer.anyKeyCloses) hideLayer(this.layer);
-      return;
-    }
+    if (keyOfLayer(this.layer, event)) return;
     if (event.repeat) return;
     if (waitsForUndo(this, event)) return;
-    const named = this.data.classNames.findIndex((_, label) => this.keyOf(label) === key);
-    const { verdicts } = this.data;
-    const verdict = Object.keys(verdicts).find((name) => verdicts[name].keys.includes(key));
-    if (verdict) this.give(verdict);
-    else if (key === "z") this.undo();
-    else if (key === "l") this.pickClass();
-    else if (key === "v") this.enlarge();
-    else if (key === "?") this.help();
-    else if (named >= 0) this.judgeClass(named);
+    const named = this.keymap.isOff ? -1 : classOfDigit(this.data.classNames, key);
+    const actions = {
+      keep: () => this.item && this.judge("label", this.item.given), class: () => this.item && this.pickClass(),
+      exclude: () => this.judge("exclude"), unsure: () => this.judge("unsure"), undo: () => this.undo(), large: () => this.enlarge(),
+    };
+    const id = this.keymap.idOf(key);
+    if (key === "?") this.help();
+    else if (id) actions[id]();
+    else if (named >= 0) this.judge("label", named);
     else return;
     event.preventDefault();
   }

@@ -2,7 +2,6 @@
 
 __all__ = [
     "before_after",
-    "bulk",
     "charts",
     "curves",
     "demo",
@@ -15,4 +14,5 @@ __all__ = [
     "regions",
     "statements",
     "watching",
+    "worst",
 ]

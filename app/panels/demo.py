@@ -20,4 +20,4 @@ def offer() -> None:
             demo.prepare()
         plan.start(apart.plan(NAME, None, "quick", "auto", 0))
         state.go_to_dataset(NAME)
-        st.switch_page("screens/audit.py")
+        state.go_to("audit")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
+from app.server import bench
 from app.session import choices as kept
 from app.session import readers, state
 from auditor.audits import arrays
@@ -14,64 +18,132 @@ from auditor.catalog.scores import STRONG_DISAGREEMENT
 from auditor.statistics import MOST_SPLITS
 
 SHOW = {
-    "undecided": "Undecided",
-    "issues": "Undecided label issues",
+    "suspects": "Suspects to check",
+    "undecided": "All unchecked",
     "everything": "Everything",
-    "decided": "Decided",
+    "decided": "Checked",
+    "disputed": "People differ",
 }
+WHERE: dict[str, dict[str, Any]] = {
+    "suspects": {"undecided": True, "issues": True},
+    "undecided": {"undecided": True},
+    "everything": {},
+    "decided": {"decided": True},
+    "disputed": {"disputed": True},
+}
+"""What each choice asks of a queue."""
+SEARCH = "suspects_search"
+SHARES = tuple((part, parts) for parts in (2, 3, 4) for part in range(1, parts + 1))
+"""Parts of a queue for so many people."""
 MOST_PAIRS = 200
 
 
-def choose(dataset: Dataset, audit: Audit) -> dict[str, Any]:
-    """Draw the filters in one row; class names in the options are shown as they are."""
-    names = dataset.class_names
-    counts = readers.class_counts(dataset)
-    labels = [state.ALL, *sorted(label for label in counts if label >= 0)]
-
-    def given_option(label: str | int) -> str:
-        return "Given: any" if isinstance(label, str) else f"Given: {names[label]} ({counts.get(label, 0):,})"
-
-    def suggested_option(label: str | int) -> str:
-        return "Suggested: any" if isinstance(label, str) else f"Suggested: {names[label]}"
-
-    def pair_option(pair: Any) -> str:
-        return "Pair: any" if pair == state.ALL else f"{names[pair[0]]} → {names[pair[1]]} ({pair[2]:,})"
-
-    pairs = [
-        tuple(pair) for pair in readers.pair_counts(audit).head(MOST_PAIRS).astype(int).to_numpy().tolist()
-    ]
+def choose(dataset: Dataset, audit: Audit, bar: DeltaGenerator) -> dict[str, Any]:
+    """Draw the filters in one row, the search in the bar; class names in the options are shown as they are."""
     # On a phone the row folds away behind the bench's button "Filters" (frame.py).
     splits = list(readers.split_counts(dataset).items())[:MOST_SPLITS]
     if splits and splits[0][1] == dataset.num_samples:
         splits = []  # the one split of all samples divides nothing
-    widths = [1.2, 1.1, 1.4, 1.1, 1.8] + [1.1] * bool(splits)
-    row = st.container(key="suspects_filters").columns(widths)
+    row = st.container(key="suspects_filters").columns([1.2, 1.1, 1.2, 1.2, 1.3, 1.1] + [1] * bool(splits))
     with row[0]:
-        show = _select(dataset, "Show", list(SHOW), SHOW.__getitem__, state.QUEUE_SHOW)
-    with row[1]:
-        given = _select(dataset, "Given label", labels, given_option, state.QUEUE_GIVEN)
-    with row[2]:
-        suggested = _select(dataset, "Suggested label", labels, suggested_option, state.QUEUE_SUGGESTED)
-    with row[3]:
-        pair = _select(dataset, "Pair", [state.ALL, *pairs], pair_option, state.QUEUE_PAIR)
+        queue = dict(WHERE[_select(dataset, "Show", list(SHOW), SHOW.__getitem__, state.QUEUE_SHOW)])
     with row[4]:
-        against = _choose_engines(dataset, audit)
-    split = state.ALL
+        queue |= _choose_engines(dataset, audit)
+    with row[5]:
+        queue |= _choose_people(dataset)
     if splits:
-        with row[5]:
+        with row[6]:
             split = _choose_split(dataset, splits)
-    queue: dict[str, Any] = {
-        "undecided": show in ("undecided", "issues"),
-        "issues": show == "issues",
-        "decided": show == "decided",
+        queue |= {} if split == state.ALL else {"split": split[0]}
+    if search := _search(dataset, bar):
+        queue = {"search": search}
+    return queue | _choose_classes(dataset, audit, queue, row[1:4])
+
+
+def _search(dataset: Dataset, bar: DeltaGenerator) -> str:
+    """A part of a path, or # and a sample's number: looked for among all samples, whatever else is chosen."""
+    key = f"{SEARCH}_{dataset.id}"
+    if key not in st.session_state:
+        st.session_state[key] = st.query_params.get(SEARCH, "")
+    text = bar.text_input(
+        "Search",
+        key=key,
+        placeholder="File name or #number",
+        label_visibility="collapsed",
+        width=200,
+        icon=":material/search:",
+    ).strip()
+    if text:
+        st.query_params[SEARCH] = text
+    elif SEARCH in st.query_params:
+        del st.query_params[SEARCH]
+    return text
+
+
+def _choose_classes(
+    dataset: Dataset, audit: Audit, queue: dict[str, Any], columns: Sequence[DeltaGenerator]
+) -> dict[str, Any]:
+    """Given and suggested class; a number beside a choice is how many samples the queue then holds."""
+    names = dataset.class_names
+    labels = [state.ALL, *sorted(label for label in readers.class_counts(dataset) if label >= 0)]
+    pairs, sizes = [], None
+    if "engine" not in queue:  # what one engine sees is no column to count by
+        table = readers.pair_counts(audit, bench.suspect_filter(queue, audit))
+        pairs = table.head(MOST_PAIRS).astype(int).to_numpy().tolist()
+        sizes = {name: table.groupby(f"{name}_label")["count"].sum() for name in ("given", "suggested")}
+
+    def option(kind: str, label: str | int) -> str:
+        if isinstance(label, str):
+            return f"{kind.title()}: any"
+        return f"{kind.title()}: {names[label]}" + (f" ({sizes[kind].get(label, 0):,})" if sizes else "")
+
+    def pair_option(pair: Any) -> str:
+        return "Pair: any" if pair == state.ALL else f"{names[pair[0]]} → {names[pair[1]]} ({pair[2]:,})"
+
+    with columns[0]:
+        given = _select(dataset, "Given label", labels, partial(option, "given"), state.QUEUE_GIVEN)
+    with columns[1]:
+        suggested = _select(
+            dataset, "Suggested label", labels, partial(option, "suggested"), state.QUEUE_SUGGESTED
+        )
+    with columns[2]:
+        choices = [state.ALL, *(tuple(pair) for pair in pairs)]
+        pair = _select(dataset, "Pair", choices, pair_option, state.QUEUE_PAIR)
+    if pair != state.ALL:
+        return {"given": pair[0], "suggested": pair[1]}
+    return {
         "given": None if given == state.ALL else int(given),
         "suggested": None if suggested == state.ALL else int(suggested),
     }
-    if split != state.ALL:
-        queue["split"] = split[0]
-    if pair != state.ALL:
-        queue |= {"given": pair[0], "suggested": pair[1]}
-    return queue | against
+
+
+def _choose_people(dataset: Dataset) -> dict[str, Any]:
+    """A share of the queue for each of several people, or what one person decided."""
+
+    def option(choice: Any) -> str:
+        if choice == state.ALL:
+            return "People: all"
+        if isinstance(choice, tuple):
+            return f"Share {choice[0]} of {choice[1]}"
+        return f"Checked by {choice}"
+
+    def code(choice: Any) -> str:
+        if choice == state.ALL:
+            return state.ALL
+        return f"share-{choice[0]}-{choice[1]}" if isinstance(choice, tuple) else f"by-{choice}"
+
+    chosen = kept.select(
+        "People",
+        [state.ALL, *SHARES, *readers.reviewers(dataset)],
+        dataset=dataset.name,
+        key=state.QUEUE_PEOPLE,
+        code=code,
+        format_func=option,
+        label_visibility="collapsed",
+    )
+    if chosen == state.ALL:
+        return {}
+    return {"share": list(chosen)} if isinstance(chosen, tuple) else {"by": chosen}
 
 
 def _choose_engines(dataset: Dataset, audit: Audit) -> dict[str, Any]:
@@ -102,7 +174,7 @@ def _choose_split(dataset: Dataset, splits: list[tuple[str, int]]) -> Any:
         dataset=dataset.name,
         key=state.QUEUE_SPLIT,
         code=lambda one: one if isinstance(one, str) else state.split_code(one[0]),
-        format_func=lambda one: "Split: any" if isinstance(one, str) else f"Split: {one[0]} ({one[1]:,})",
+        format_func=lambda one: "Split: any" if isinstance(one, str) else f"Split: {one[0]}",
         label_visibility="collapsed",
     )
 

@@ -58,7 +58,7 @@ def _draw_result(job: jobs.Job) -> None:
     if st.button("Start an audit", key=f"import_audit_{job.id}", type="primary"):
         state.go_to_dataset(job.name)
         jobs.remove(job.id)
-        st.switch_page("screens/audit.py")
+        state.go_to("audit")
 
 
 def _forget(job: jobs.Job) -> None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.panels import curves
+from app.panels import curves, worst
 from app.panels import jobs as panel
-from app.session import readers, words
+from app.session import readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
 from auditor.audits import arrays, plan
 from auditor.audits.plan import AuditOverview, EngineProgress
-from auditor.catalog.records import Audit
+from auditor.catalog.records import Audit, Dataset
+from auditor.review import random_sample
 
 POLL_S = 1.0
+WORST = 12
 STATES = {
     "queued": ("waiting to start", "blue"),
     "running": ("running", "blue"),
@@ -24,45 +26,68 @@ STATES = {
 }
 
 
-def watch(audit: Audit) -> None:
-    """Draw the audit, once a second while it runs."""
+def watch(dataset: Dataset, audit: Audit) -> None:
+    """Draw the audit, once a second while it runs; when it has ended, its result first."""
     is_over = plan.overview(audit.id).is_over
-    st.fragment(_draw, run_every=None if is_over else POLL_S)(audit.id, is_over)
+    st.fragment(_draw, run_every=None if is_over else POLL_S)(dataset, audit, is_over)
 
 
-def _draw(audit_id: int, was_over: bool) -> None:
+def _draw(dataset: Dataset, audit: Audit, was_over: bool) -> None:
     with shown():
-        seen = plan.overview(audit_id)
+        seen = plan.overview(audit.id)
         _head(seen)
-        titles = {row.engine: arrays.describe(audit_id, row.engine)["title"] for row in seen.engines}
-        if seen.preparing is not None:
-            first = seen.preparing
-            left = f" · {words.duration(first.seconds_left)} left" if first.seconds_left is not None else ""
-            st.progress(
-                first.progress, text=f"**{plain(first.stage)}** · {words.percent(first.progress)}{left}"
-            )
-        for row in seen.engines:
-            _bar(row, titles[row.engine])
-        if seen.error:
-            st.error(plain(seen.error), icon=":material/error:")
-        _curves(audit_id, titles)
+        titles = {row.engine: arrays.describe(audit.id, row.engine)["title"] for row in seen.engines}
+        if seen.state == "finished":
+            _land(dataset, audit)
+            with st.expander("How the engines ran"):
+                for row in seen.engines:
+                    _bar(row, titles[row.engine])
+                _curves(audit.id, titles)
+        else:
+            if seen.preparing is not None:
+                first = seen.preparing
+                left = (
+                    f" · {words.duration(first.seconds_left)} left" if first.seconds_left is not None else ""
+                )
+                st.progress(
+                    first.progress, text=f"**{plain(first.stage)}** · {words.percent(first.progress)}{left}"
+                )
+            for row in seen.engines:
+                _bar(row, titles[row.engine])
+            if seen.error:
+                st.error(plain(seen.error), icon=":material/error:")
+            with st.expander("Curves"):
+                _curves(audit.id, titles)
     if seen.is_over and not was_over:
         st.rerun()  # stops the polling and lets the rest of the page know
 
 
+def _land(dataset: Dataset, audit: Audit) -> None:
+    """What the audit found: how many suspects, the worst as pictures, and the two things to do with them."""
+    number = int(audit.summary.get("num_label_issues") or 0)
+    st.subheader(f"{words.plural(number, 'suspect')} among {dataset.num_samples:,} labels", anchor=False)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if st.button("Review the suspects", type="primary", key="audit_review", icon=":material/rule:"):
+            state.go_to("suspects")
+        if not random_sample.num_judged(dataset.id):
+            if st.button("Verify at random", key="audit_verify", icon=":material/fact_check:"):
+                state.go_to("verify")
+            st.markdown("Looks at random samples tell how many labels are wrong; without them nobody knows.")
+    if worst.draw(dataset, audit, WORST, width=150) == WORST:
+        st.caption(f"The {WORST} worst: given label → suggested label.")
+
+
 def _head(seen: AuditOverview) -> None:
-    state, colour = STATES[seen.state]
-    line, left, right = st.columns([4, 1, 1], vertical_alignment="center")
+    said, colour = STATES[seen.state]
+    line, left = st.columns([5, 1], vertical_alignment="center")
     remaining = (
         f" · about {words.duration(seen.seconds_left)} left" if seen.seconds_left and not seen.is_over else ""
     )
-    line.markdown(f"**Audit {seen.audit_id}** :{colour}-badge[{state}]{remaining}")
+    line.markdown(f"**Audit {seen.audit_id}** :{colour}-badge[{said}]{remaining}")
     with left:
         panel.controls(
             seen.audit_id, seen.state, goes_on=True, cancel=plan.cancel, resume=plan.start, key="audit"
         )
-    if seen.state == "finished":
-        right.page_link("screens/verify.py", label="Verify", icon=":material/fact_check:")
 
 
 def _bar(row: EngineProgress, title: str) -> None:

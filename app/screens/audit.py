@@ -8,7 +8,7 @@ from app.panels import engine_settings, watching
 from app.session import apart, readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
-from auditor.audits import durations, plan
+from auditor.audits import budgets, durations, plan
 from auditor.backbone_bridge import Source
 from auditor.backbones import weights
 from auditor.backbones.features import NO_BACKBONE
@@ -19,6 +19,13 @@ PRESETS = {
     "standard": "standard: what we recommend on a GPU",
     "paper": "paper: each publication's own settings",
 }
+TIMES = {
+    120.0: "2 minutes",
+    budgets.DEFAULT_S: "10 minutes",
+    1_800.0: "30 minutes",
+    budgets.OVERNIGHT_S: "overnight",
+    None: "as long as the preset takes",
+}
 FROM_SCRATCH = "the images, trained from scratch"
 DEVICES = {"auto": "automatic: a GPU if there is one", "cpu": "CPU", "cuda": "GPU (CUDA)"}
 
@@ -27,6 +34,15 @@ DEVICES = {"auto": "automatic: a GPU if there is one", "cpu": "CPU", "cuda": "GP
 def choices() -> tuple[list[apart.EngineTitle], dict[str, Source]]:
     """The registry, asked once: the process that answers takes seconds to load the training library."""
     return apart.choices()
+
+
+@st.cache_data(show_spinner="Measuring this machine …", ttl=3_600)
+def durations_of(
+    name: str, version: str, preset: str, device: str, finetuned: str | None
+) -> durations.Choices:
+    """Measured once for a dataset as it was imported (``version``)."""
+    del version
+    return apart.durations_of(name, preset, device, finetuned)
 
 
 def start_form(dataset: Dataset) -> None:
@@ -65,33 +81,54 @@ def start_form(dataset: Dataset) -> None:
             choice.title, value=True, key=f"audit_engine_{name}", help=plain(choice.paper)
         )
     ]
-    left, middle, right = st.columns([2, 1.3, 1])
+    left, time, middle, right = st.columns([2, 1.3, 1.3, 0.7])
     preset = left.selectbox("Preset", list(PRESETS), format_func=PRESETS.__getitem__, key="audit_preset")
     device = middle.selectbox("Device", list(DEVICES), format_func=DEVICES.__getitem__, key="audit_device")
     seed = right.number_input("Seed", 0, 2**31 - 1, 0, key="audit_seed")
     trained_on = "finetuned" if finetune else "features" if has_backbone else "images"
     options = engine_settings.choose([known[name] for name in chosen], preset, trained_on=trained_on)
-    seconds, is_measured = durations.seconds(
-        dataset, chosen, preset, on_features=has_backbone, finetuned=backbone if finetune else None
+    further = backbone if finetune else None
+    measured = durations_of(dataset.name, str(dataset.created_at), preset, device, further)
+    heads = [] if has_backbone else plan.heads_of(chosen, options)
+    seconds = measured.seconds(chosen, heads, on_features=has_backbone and not finetune)
+    is_budget_usual = measured.device == "cpu" and preset == "quick"
+    budget = time.selectbox(
+        "Time to train in",
+        list(TIMES),
+        index=list(TIMES).index(budgets.DEFAULT_S if is_budget_usual else None),
+        format_func=TIMES.__getitem__,
+        disabled=preset != "quick",
+        key=f"audit_budget_{is_budget_usual}",
+        help="The audit does what finds most in that time: it leaves out pixels first, then epochs.",
     )
-    basis = "from earlier runs on this machine" if is_measured else "a rough guess for two CPU cores"
+    if budget is not None and seconds > budget:
+        seconds = budget
+        st.caption("All of it would take longer: the audit leaves out what costs least to leave out.")
     go, note = st.columns([1, 4], vertical_alignment="center")
     note.caption(
-        f"About {words.duration(seconds)} for {words.plural(dataset.num_samples, 'sample')} ({basis}). "
+        f"About {words.duration(seconds)} for {words.plural(dataset.num_samples, 'sample')}, by a short test of "
+        f"this machine{' and without the backbone' if has_backbone else ''}. "
         "It runs in its own process: you can close this tab."
     )
     if go.button("Start the audit", type="primary", disabled=not chosen, key="audit_start", width="stretch"):
         with st.spinner("Checking the plan …"):
             audit_id = apart.plan(
-                dataset.name, chosen, preset, device, int(seed), options, backbone, finetune=finetune
+                dataset.name,
+                chosen,
+                preset,
+                device,
+                int(seed),
+                options,
+                backbone,
+                finetune=finetune,
+                budget=budget,
             )
         plan.start(audit_id)
         st.session_state["next_audit_watched"] = audit_id
         st.rerun()
 
 
-st.title("Audit")
-dataset = state.require_dataset()
+dataset, bar = state.screen("Audit")
 audits = readers.audits_of(dataset.id)
 is_busy = any(readers.audit_state(row) in ("running", "queued") for row in audits)
 with st.expander("Start a new audit", expanded=not audits), shown():
@@ -114,4 +151,4 @@ if len(audits) > 1:
     )
 else:
     number = audits[0].id
-watching.watch(by_id[number])
+watching.watch(dataset, by_id[number])

@@ -14,6 +14,10 @@ from auditor.outputs.report import conflict_sentence
 from auditor.statistics import Interval, Transition, shared_sentence
 
 MOST_IN_MATRIX = 40
+KINDS_OF_COPIES = (
+    "Kinds of copies: exact has the same pixels, near has nearly the same ones, features was proposed by a "
+    "backbone's features and has nearly the same pixels once the pictures are moved or mirrored."
+)
 SHARE_BAR = st.column_config.ProgressColumn(format="percent", min_value=0.0, max_value=1.0, width=130)
 
 
@@ -115,6 +119,7 @@ def draw_splits(said: statements.Statements) -> None:
         columns = ["duplicate_group", "sample_id", "filepath", "split", "duplicate_kind", "is_copied"]
         with st.expander("Pictures in more than one split"):
             st.dataframe(said.shared[columns], hide_index=True, key="classes_shared")
+            st.caption(KINDS_OF_COPIES)
 
 
 def _verified(interval: Interval | None) -> str:
@@ -137,10 +142,10 @@ def draw_conflicts(dataset: Dataset, said: statements.Statements) -> None:
         )
         columns = ["duplicate_group", "sample_id", "filepath", "given", "duplicate_kind", "is_certain"]
         st.dataframe(shown_rows[columns], hide_index=True, height="auto")
+        st.caption(KINDS_OF_COPIES)
 
 
-st.title("Classes")
-dataset = state.require_dataset()
+dataset, bar = state.screen("Classes")
 audit = state.require_audit(dataset)
 with shown():
     seen = readers.standing(audit)

@@ -102,8 +102,7 @@ def draw_detection(audit: Audit, is_wrong: NDArray[np.bool_], titles: dict[str, 
     )
 
 
-st.title("Engines")
-dataset = state.require_dataset()
+dataset, bar = state.screen("Engines")
 audit = state.require_audit(dataset)
 with shown():
     finished = arrays.engines_of(audit.id)

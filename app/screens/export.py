@@ -107,8 +107,7 @@ def show_log(dataset: Dataset) -> None:
             st.rerun()
 
 
-st.title("Export")
-dataset = state.require_dataset()
+dataset, bar = state.screen("Export")
 audit = state.chosen_audit(dataset)
 policy, max_fdr = choose_policy()
 with shown():

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.panels import demo
+from app.panels import demo, worst
 from app.session import readers, state, words
+from app.session.failures import shown
 from app.session.readers import Status
 from app.session.words import plain
+from auditor import api
 from auditor.audits.progress import left_in_words
+from auditor.catalog.records import Dataset
 
-st.title("Label auditor")
+WORST = 6
+
+state.head("Label auditor")
 
 
 def next_step(seen: Status) -> tuple[str, str, str]:
@@ -28,7 +33,7 @@ def next_step(seen: Status) -> tuple[str, str, str]:
             "verify",
             "Continue verifying",
         )
-    if seen.left is None or seen.left.high < 1:
+    if seen.left is None or (seen.left.high < 1 and seen.left.kind == "interval"):
         return "No wrong label should be left; export the cleaned table.", "export", "Export"
     text = left_in_words(seen.left)
     if seen.left.point >= 1:
@@ -37,44 +42,54 @@ def next_step(seen: Status) -> tuple[str, str, str]:
 
 
 def draw_card(seen: Status) -> None:
-    """One dataset as a card."""
+    """One dataset as a card: its worst suspects, one sentence, one button."""
     row = seen.dataset
     with st.container(border=True):
-        head, action = st.columns([4, 1.3], vertical_alignment="center")
+        head, action, more = st.columns([4, 1.4, 0.35], vertical_alignment="center")
         head.subheader(plain(row.name), anchor=False)
-        size = f"{row.width} × {row.height} px, {'grey' if row.channels == 1 else 'colour'}"
         head.caption(
-            f"{words.plural(row.num_samples, 'sample')} · {words.plural(len(row.class_names), 'class')} · {size} · "
+            f"{words.plural(row.num_samples, 'sample')} · {words.plural(len(row.class_names), 'class')} · "
             f"imported {words.ago(row.created_at)}"
         )
         sentence, page, link = next_step(seen)
         if action.button(link, key=f"home_next_{row.id}", type="primary", width="stretch"):
             state.go_to_dataset(row.name)
-            st.switch_page(f"screens/{page}.py")
-        figures = st.columns(5)
-        running = " (1 running)" if seen.running else ""
-        figures[0].metric("Audits", f"{seen.audits}{running}")
-        figures[1].metric(
-            "Verified at random", f"{seen.verified:,} of {seen.drawn:,}" if seen.drawn else "none"
-        )
-        noise = seen.noise
-        figures[2].metric(
-            "Wrong labels, estimated",
-            "–" if noise is None else words.interval(noise.low, noise.high),
-            help="An interval where random samples were judged, otherwise the range of several guesses.",
-        )
-        figures[3].metric("Found so far", words.count(seen.found), help=f"{seen.decided:,} samples decided")
-        left = seen.left
-        guess = "a guess: " if left and left.kind == "guess" else ""
-        figures[4].metric(
-            "Expected left",
-            "–" if left is None else words.count(left.point),
-            None if left is None else f"{guess}{left.low:,} – {left.high:,}",
-            delta_color="off",
-            delta_arrow="off",
-            help=left.sentence if left else None,
-        )
-        st.markdown(f":material/arrow_forward: {plain(sentence)}")
+            state.go_to(page)
+        with more.popover(
+            "", icon=":material/more_horiz:", key=f"home_more_{row.id}", help="Rename or delete"
+        ):
+            draw_changes(row)
+        if seen.finished is not None:
+            with shown():
+                worst.draw(row, seen.finished, WORST, width=128)
+        st.markdown(plain(sentence))
+        facts = [f"{words.count(seen.decided)} checked", f"{words.count(seen.found)} found wrong"]
+        if seen.left is not None and seen.left.kind == "interval":
+            facts.append(f"expected left {seen.left.low:,} – {seen.left.high:,}")
+        if seen.drawn:
+            facts.append(f"{seen.verified:,} of {seen.drawn:,} verified at random")
+        facts.append(words.plural(seen.audits, "audit") + (" (1 running)" if seen.running else ""))
+        st.caption(" · ".join(facts), help=seen.left.sentence if seen.left else None)
+
+
+def draw_changes(row: Dataset) -> None:
+    """Another name, or no dataset at all; the files it was imported from stay."""
+    name = st.text_input("Name", value=row.name, max_chars=100, key=f"home_name_{row.id}").strip()
+    is_new = bool(name) and name != row.name
+    if st.button("Rename", key=f"home_rename_{row.id}", disabled=not is_new):
+        with shown():
+            readers.rename(row, name)
+            if st.session_state.get(state.CHOSEN) == row.name:
+                state.go_to_dataset(name)
+            st.rerun()
+    st.divider()
+    sure = st.checkbox(
+        "Delete the dataset with its audits and decisions; your own files stay", key=f"home_sure_{row.id}"
+    )
+    if st.button("Delete", key=f"home_delete_{row.id}", disabled=not sure, icon=":material/delete:"):
+        with shown():
+            api.remove(row.name)
+            st.rerun()
 
 
 def draw_start() -> None:
@@ -97,7 +112,7 @@ def draw_start() -> None:
             "A zip, a CSV or Parquet file, or a folder with one sub-folder per class. "
             "The source itself is not changed."
         )
-        st.page_link("screens/import_.py", label="Import a dataset", icon=":material/upload:")
+        state.link("import_", "Import a dataset", ":material/upload:")
 
 
 statuses = [readers.status(row) for row in readers.all_datasets()]

@@ -12,7 +12,7 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from app.panels import importing
-from app.session import allowed, apart, previews, readers, words
+from app.session import allowed, apart, previews, readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
 from auditor import jobs
@@ -153,7 +153,7 @@ def offer_import(found: dict[str, Any]) -> None:
         st.rerun()
 
 
-st.title("Import")
+state.head("Import")
 importing.draw_jobs()
 with shown():
     options = choose_options()

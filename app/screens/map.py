@@ -14,8 +14,7 @@ from auditor.audits import arrays
 COLOURS = {"given": "Given label", "suggested": "Suggested label", "trust": "Trust", "review": "Review"}
 REGION = "map_region"
 
-st.title("Map")
-dataset = state.require_dataset()
+dataset, bar = state.screen("Map")
 audit = state.require_audit(dataset)
 left, right = st.columns([1, 1])
 

@@ -11,6 +11,20 @@ from app.session.failures import shown
 from auditor.audits import settle
 from auditor.catalog.records import Audit, Dataset
 from auditor.review import random_sample
+from auditor.vocabulary import PROMISES, RATE
+
+
+def choose_purpose(dataset: Dataset, key: str) -> str:
+    """Where a ranking stands: from its head, for promises, or uniformly."""
+    usual = random_sample.usual_purpose(dataset.name)
+    if usual == RATE:
+        return RATE
+    says = {
+        PROMISES: "Promises: most rows from the head of the ranking, and about every second one is a wrong label",
+        RATE: "Noise rate: every label with the same chance",
+    }
+    chosen = st.radio("What the draw is for", list(says), format_func=says.__getitem__, key=key)
+    return str(chosen)
 
 
 def offer_draw(dataset: Dataset) -> None:
@@ -31,11 +45,12 @@ def offer_draw(dataset: Dataset) -> None:
             key="verify_size",
             width=220,
         )
+        purpose = choose_purpose(dataset, "verify_purpose")
         if st.button("Draw at random and start", type="primary", key="verify_draw"):
-            random_sample.draw(dataset.name, int(size))
+            random_sample.draw(dataset.name, int(size), purpose=purpose)
             st.rerun()
         st.caption("You may skip this. Then nothing is promised: the list stays a ranking with a guess.")
-        st.page_link("screens/suspects.py", label="Skip to Suspects", icon=":material/arrow_forward:")
+        state.link("suspects", "Skip to Suspects", ":material/arrow_forward:")
 
 
 def offer_more(dataset: Dataset, audit: Audit | None) -> None:
@@ -48,15 +63,16 @@ def offer_more(dataset: Dataset, audit: Audit | None) -> None:
         ):
             with st.spinner("Computing the weights of the engines and calibrating …"):
                 settle.settle(audit.id)
-            st.switch_page("screens/suspects.py")
+            state.go_to("suspects")
         more = random_sample.next_size(dataset.id)
+        with right:
+            purpose = choose_purpose(dataset, "verify_more_purpose") if more else RATE
         if more and right.button(f"Draw {more:,} more", key="verify_more"):
-            random_sample.draw(dataset.name, more)
+            random_sample.draw(dataset.name, more, purpose=purpose)
             st.rerun()
 
 
-st.title("Verify")
-dataset = state.require_dataset()
+dataset, bar = state.screen("Verify")
 audit = state.chosen_audit(dataset)
 drawn = random_sample.num_drawn(dataset.id)
 if not drawn:
@@ -67,18 +83,18 @@ reviewer = state.require_reviewer("Every verdict is kept with your name, and you
 bench, known = st.columns([2.6, 1], gap="large")
 pending = random_sample.pending(dataset.id)
 with bench:
-    if pending:
-        components.verify_bench(
-            key="verify_bench",
-            connection=readers.connection(dataset),
-            class_names=dataset.class_names,
-            reviewer=reviewer,
-            items=readers.blind_items(dataset.id, pending),
-            total=drawn,
-            last=readers.last_blind_item(dataset.id, reviewer),
-            on_milestone=lambda: None,
-        )
-    else:
+    # Also when all is judged: the last verdict can be taken back.
+    components.verify_bench(
+        key="verify_bench",
+        connection=readers.connection(dataset),
+        class_names=dataset.class_names,
+        reviewer=reviewer,
+        items=readers.dealt_items(dataset.id, pending, reviewer),
+        total=drawn,
+        last=readers.last_blind_item(dataset.id, reviewer),
+        on_milestone=lambda: None,
+    )
+    if not pending:
         with shown():
             offer_more(dataset, audit)
 with known, shown():

@@ -15,15 +15,20 @@ import pandas as pd
 from app.server import bodies, geometry
 from auditor.audits import arrays
 from auditor.audits import progress as review_progress
-from auditor.catalog import audits, datasets, reviews, scores
+from auditor.catalog import audits, datasets, reviews, sample_leases, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit
 from auditor.errors import AuditorError, CatalogError, NotFoundError, ReviewError
 from auditor.review import decisions, schema
+from auditor.review import log as decision_log
+from auditor.vocabulary import RULING
+from auditor.wording import evidence, odds_of_wrong, percent
 
 MAX_PAGE = 300
 MAX_SELECTED = 30_000
 """Most samples of a region that a queue holds; SQLite takes some more as parameters of a statement."""
+MOST_ACCEPTED = 200
+"""Most suggestions accepted in one step: as many pictures as a person looks through."""
 EXEMPLARS = 6
 MOST_PAGES_SEARCHED = 40
 """Pages that are searched for samples on which one engine differs, before the queue counts as ended."""
@@ -32,12 +37,49 @@ MOST_PAGES_SEARCHED = 40
 def queue(payload: Mapping[str, Any]) -> dict[str, Any]:
     """One page of suspects behind ``after`` (a rank), the most suspicious first."""
     body = schema.read(bodies.Queue, payload)
+    limit, where = min(MAX_PAGE, body.limit or 60), body.filters
     with session() as open_session:
         audit = audits.get(open_session, body.audit)
-    page = queue_page(audit, body.filters, after=body.after, limit=min(MAX_PAGE, body.limit or 60))
+    elsewhere: list[str] = []
+    if body.reviewer is None or not where.get("undecided"):
+        page = queue_page(audit, where, after=body.after, limit=limit)
+    else:
+        page, elsewhere = _leased_page(audit, where, body.after, limit, body.reviewer, body.ahead)
     with session() as open_session:
         standing = _review_ids(open_session, audit.dataset_id, page)
-    return {"items": [_item(row, standing) for row in page.to_dict("records")]}
+    return {"items": [_item(row, standing, audit) for row in page.to_dict("records")], "elsewhere": elsewhere}
+
+
+def _leased_page(
+    audit: Audit, where: Mapping[str, Any], after: int | None, limit: int, reviewer: str, ahead: int
+) -> tuple[pd.DataFrame, list[str]]:
+    """A page of what nobody else looks at, its first ``ahead`` samples leased; or who holds the rest."""
+    with session() as open_session:
+        datasets.lock(open_session, audit.dataset_id)
+        sample_leases.give_up(open_session, audit.dataset_id, reviewer)
+        page = _page(open_session, audit, {**where, "free_for": reviewer}, after, limit)
+        first = [int(one) for one in page.sample_id.head(ahead)]
+        sample_leases.take(open_session, audit.dataset_id, first, reviewer)
+        if len(page):
+            return page, []
+        rest = [int(one) for one in _page(open_session, audit, where, after, limit).sample_id]
+        held = sample_leases.holders(open_session, audit.dataset_id, rest, apart_from=reviewer)
+    return page, sorted(set(held.values()))
+
+
+def lease(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Lease samples that come next, or longer those in view.
+
+    ``held``: who looks at the others; ``decided``: who has decided on one meanwhile. Both by sample_id.
+    """
+    body = schema.read(bodies.Lease, payload)
+    dataset_id, reviewer, wanted = body.dataset, body.reviewer, body.samples[:MAX_PAGE]
+    with session() as open_session:
+        datasets.lock(open_session, dataset_id)
+        held = sample_leases.take(open_session, dataset_id, wanted, reviewer)
+        counting = reviews.outcomes(open_session, dataset_id, wanted)
+    decided = {str(one): row.reviewer for one, row in counting.items() if row.reviewer != reviewer}
+    return {"held": {str(one): name for one, name in held.items()}, "decided": decided}
 
 
 def queue_size(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,6 +113,7 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
         }
         every = sorted({one for group in groups.values() for one in group})
         rows = {row.sample_id: row for row in datasets.samples(open_session, audit.dataset_id, every)}
+        said = reviews.opinions(open_session, audit.dataset_id, sample_id)
     shown = {
         name: [
             {"sample": one, "given": rows[one].given_label, "filepath": rows[one].filepath}
@@ -82,6 +125,10 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "sample": sample_id,
         "filepath": story.filepath,
+        "opinions": [
+            {"reviewer": one.reviewer, "decision": one.decision, "label": one.label, "labels": one.labels}
+            for one in said
+        ],
         "classes": [{"label": label, "probability": odds} for label, odds in story.top_classes],
         "engines": [_engine(audit_id, verdict) for verdict in story.verdicts],
         "exemplars": {"given": shown["given"], "suggested": shown["suggested"]},
@@ -102,20 +149,49 @@ def record(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Take back the reviewer's newest decision; ``item`` is the sample as it is now, or None."""
+    """Take back the reviewer's newest action.
+
+    ``undone`` counts its decisions; ``items`` are its samples as they are now, the most suspicious first, at most a
+    page of them; ``unseen`` says whether suggestions had been accepted without a look at each.
+    """
     body = schema.read(bodies.Undo, payload)
     with session() as open_session:
         audit = audits.get(open_session, body.audit)
     undone = decisions.undo_last(audit.dataset_id, body.reviewer)
-    if undone is None:
-        return {"item": None}
+    if not undone:
+        return {"undone": 0, "items": [], "unseen": False}
     with session() as open_session:
-        where = scores.SuspectFilter(sample_ids=(undone.sample_id,))
-        page = scores.page(open_session, audit, where, limit=1)
+        page = scores.page_of(open_session, audit, [row.sample_id for row in undone]).head(MAX_PAGE)
         standing = _review_ids(open_session, audit.dataset_id, page)
     if page.empty:
-        raise ReviewError(f"Sample {undone.sample_id} is undone; it is not part of this audit's list.")
-    return {"item": _item(page.to_dict("records")[0], standing)}
+        raise ReviewError(f"Sample {undone[0].sample_id} is undone; it is not part of this audit's list.")
+    items = [_item(row, standing, audit) for row in page.to_dict("records")]
+    return {"undone": len(undone), "items": items, "unseen": not undone[0].is_seen}
+
+
+def acceptable(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The most suspicious undecided samples of a queue whose suggestion can be accepted without a look at each."""
+    body = schema.read(bodies.Acceptable, payload)
+    with session() as open_session:
+        audit = audits.get(open_session, body.audit)
+    top = min(MOST_ACCEPTED, max(1, body.top))
+    where = {**body.filters, "undecided": True, "free_for": body.reviewer}
+    page = queue_page(audit, where, limit=top)
+    page = page[(page.suggested_label >= 0) & (page.suggested_label != page.given_label)]
+    is_guess = audit.summary.get("error_probability_is_guess", True)
+    return {"items": [_item(row, {}, audit) for row in page.to_dict("records")], "isGuess": bool(is_guess)}
+
+
+def accept(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Accept suggestions in one step that ``undo`` takes back in one; ``changes`` are (sample, label) pairs."""
+    body = schema.read(bodies.Accept, payload)
+    with session() as open_session:
+        audit = audits.get(open_session, body.audit)
+    changes = body.changes[:MOST_ACCEPTED]
+    if not changes:
+        raise ReviewError("Nothing is ticked, so nothing was accepted.")
+    decisions.accept(audit.dataset_id, audit.id, changes, reviewer=body.reviewer)
+    return {"accepted": len(changes)}
 
 
 def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,8 +203,28 @@ def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
     upcoming = None
     if any(value not in (None, False) for name, value in where.items() if name != "undecided"):
         upcoming = queue_page(audit, {**where, "undecided": True}, limit=review_progress.PACE_WINDOW)
-    seen = review_progress.progress(audit.dataset_id, audit.id, queue=upcoming)
+    reviewer = payload.get("reviewer")
+    seen = review_progress.progress(audit.dataset_id, audit.id, queue=upcoming, reviewer=reviewer)
+    with session() as open_session:
+        newest = reviews.newest(open_session, audit.dataset_id)
+        since = payload.get("since")
+        told = (
+            []
+            if reviewer is None or since is None
+            else reviews.overruled(open_session, audit.dataset_id, str(reviewer), after=int(since))
+        )
     return {
+        "newest": newest,
+        "overruled": [
+            {
+                "sample": row.sample_id,
+                "decision": row.decision,
+                "label": row.label,
+                "labels": row.labels,
+                "reviewer": row.reviewer,
+            }
+            for row in told
+        ],
         "decided": seen.decided,
         "found": seen.found,
         "hit_rate": seen.hit_rate,
@@ -142,7 +238,15 @@ def suspect_filter(
     where: Mapping[str, Any], audit: Audit, *, after: int | None = None
 ) -> scores.SuspectFilter:
     """The filter that a page's mapping names; a region of the map becomes the samples inside it."""
-    region = where.get("region")
+    region, share = where.get("region"), where.get("share")
+    search = str(where.get("search") or "").strip()
+    ids = None if region is None else inside(audit, region)[:MAX_SELECTED]
+    if where.get("disputed"):
+        disputed = set(decision_log.disputed(audit.dataset_id))
+        ids = sorted(disputed if ids is None else disputed & set(ids))[:MAX_SELECTED]
+    if search.startswith("#"):
+        asked = [int(search[1:])] if search[1:].isdecimal() else []
+        ids = asked if ids is None else sorted(set(asked) & set(ids))
     return scores.SuspectFilter(
         given_label=where.get("given"),
         suggested_label=where.get("suggested"),
@@ -154,7 +258,11 @@ def suspect_filter(
         min_disagreement=where.get("disagreement"),
         max_rank=where.get("max_rank"),
         after_rank=after,
-        sample_ids=None if region is None else tuple(inside(audit, region)[:MAX_SELECTED]),
+        filepath_has=search if search and not search.startswith("#") else None,
+        decided_by=where.get("by"),
+        free_for=where.get("free_for"),
+        share=None if share is None else (int(share[0]), int(share[1])),
+        sample_ids=None if ids is None else tuple(ids),
     )
 
 
@@ -222,6 +330,9 @@ def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
             reviewer=said.reviewer,
             label=said.label,
             labels=said.labels,
+            source=RULING if said.ruling else "app",
+            batch=said.batch,
+            note=said.note or None,
             audit_id=said.audit,
         )
     except CatalogError:  # no word against this verdict: the browser keeps it and sends it again
@@ -251,7 +362,17 @@ def _review_ids(open_session: Any, dataset_id: int, page: pd.DataFrame) -> dict[
     return {row.sample_id: row.id for row in standing if row is not None}
 
 
-def _item(row: Mapping[Any, Any], review_ids: Mapping[int, int]) -> dict[str, Any]:
+def _odds(row: Mapping[Any, Any], audit: Audit) -> dict[str, str]:
+    """How likely the label is wrong: a share where verified rows calibrate it, else words, long and short."""
+    share = row["error_probability"]
+    if share is None or math.isnan(share):
+        return {"odds": "", "oddsShort": ""}
+    is_guess = bool(audit.summary.get("error_probability_is_guess", True))
+    short = evidence(share).removesuffix(" evidence") if is_guess else percent(share)
+    return {"odds": odds_of_wrong(share, is_guess=is_guess), "oddsShort": short}
+
+
+def _item(row: Mapping[Any, Any], review_ids: Mapping[int, int], audit: Audit) -> dict[str, Any]:
     def known(value: Any) -> Any:
         return None if value is None or (isinstance(value, float) and math.isnan(value)) else value
 
@@ -262,6 +383,7 @@ def _item(row: Mapping[Any, Any], review_ids: Mapping[int, int]) -> dict[str, An
         "given": int(row["given_label"]),
         "suggested": int(row["suggested_label"]),
         "error": known(row["error_probability"]),
+        **_odds(row, audit),
         "suggestedProbability": known(row["suggested_probability"]),
         "agreement": int(row["agreement"]),
         "decision": known(row["decision"]),

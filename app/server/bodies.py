@@ -32,6 +32,13 @@ class Where(Body):
     max_rank: Whole | None = None
     engine: Text | None = None
     region: Region | None = None
+    share: tuple[Place, Place] | None = None
+    """(which, of how many) equal parts that reviewers share out."""
+    search: Text | None = None
+    """A part of the file name, or # and a sample's number."""
+    disputed: StrictBool | None = None
+    by: Text | None = None
+    """A reviewer, whose decisions are looked at."""
 
 
 class Queue(Body):
@@ -41,6 +48,10 @@ class Queue(Body):
     where: Where | None = None
     after: Whole | None = None
     limit: Place | None = None
+    reviewer: Text | None = None
+    """Who looks: samples that others look at are left out."""
+    ahead: Place = 0
+    """How many samples are leased to the reviewer."""
 
     @property
     def filters(self) -> dict[str, Any]:
@@ -62,11 +73,36 @@ class Undo(Body):
     reviewer: Text
 
 
+class Acceptable(Queue):
+    """The first of a queue whose suggestions a reviewer may accept together."""
+
+    reviewer: Text
+    top: Place
+
+
+class Accept(Undo):
+    """Suggestions that a reviewer accepts in one step, as (sample, label)."""
+
+    changes: Annotated[list[tuple[Place, Place]], Field(max_length=10_000)]
+
+
+class Lease(Body):
+    """Samples of a dataset that a reviewer looks at."""
+
+    dataset: Place
+    reviewer: Text
+    samples: Annotated[list[Place], Field(max_length=10_000)]
+
+
 class SeenVerdict(Verdict):
     """A verdict of the review bench."""
 
     seen: Whole | None = None
     """The decision that was on the screen."""
+    ruling: StrictBool | None = None
+    """Whether it settles a disagreement."""
+    batch: Text | None = None
+    """Decisions with the same are one action."""
 
 
 class BlindUndo(Body):

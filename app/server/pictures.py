@@ -10,8 +10,6 @@ from auditor.pictures.decoding import ImageError, channels_first, upright
 
 LARGE = 320
 """From this size on the original is read: the cache may be smaller than what a person wants to see."""
-SMALL_ORIGINAL = 200
-"""Originals below this side are enlarged pixel by pixel; the browser enlarges larger ones smoothly."""
 
 
 def png(dataset_id: int, sample_id: int, size: int) -> bytes:
@@ -29,5 +27,4 @@ def png(dataset_id: int, sample_id: int, size: int) -> bytes:
         image = upright(cache.original_bytes(dataset, sample), at_least=size)
     except (NotFoundError, ImageError):
         return cache.thumbnail_png(dataset, sample_id, size)
-    longest = max(image.size)
-    return cache.png_of(channels_first(image), size if longest < SMALL_ORIGINAL else min(size, longest))
+    return cache.png_of(channels_first(image), size)

@@ -6,6 +6,7 @@ __all__ = [
     "apart",
     "choices",
     "failures",
+    "navigation",
     "previews",
     "readers",
     "state",

@@ -13,8 +13,11 @@ from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from auditor import backbone_bridge, engine_bridge
+from auditor.audits import durations
 from auditor.audits import plan as auditing
 from auditor.backbones import features, shelf
+from auditor.catalog import datasets
+from auditor.catalog.db import session
 
 Args = ParamSpec("Args")
 Answer = TypeVar("Answer")
@@ -56,15 +59,32 @@ def plan(
     backbone: str = features.NO_BACKBONE,
     *,
     finetune: bool = False,
+    budget: float | None = None,
 ) -> int:
     """Register an audit; nothing runs yet. Returns its id. ``options``: by engine, fields that differ.
 
     ``backbone``: whose weights are on this machine, or ``"none"``; ``finetune``: the engines train it further.
+    ``budget``: seconds, in place of the preset.
 
     Raises:
         AuditorError: as ``auditing.plan``.
     """
-    return call(_plan, name, chosen, preset, device, seed, options, backbone, finetune)
+    return call(_plan, name, chosen, preset, device, seed, options, backbone, finetune, budget)
+
+
+def durations_of(name: str, preset: str, device: str, finetuned: str | None = None) -> durations.Choices:
+    """What each engine would take on the dataset ``name``, by a probe of this machine.
+
+    ``finetuned``: the backbone that the engines train further.
+    """
+    return call(_durations, name, preset, device, finetuned)
+
+
+def _durations(name: str, preset: str, device: str, finetuned: str | None) -> durations.Choices:
+    with session() as open_session:
+        dataset = datasets.get(open_session, name)
+    source = None if finetuned is None else features.choose(finetuned)
+    return durations.choices(dataset, preset, device, None if source is None else auditing.pretrained(source))
 
 
 def _choices() -> tuple[list[EngineTitle], dict[str, backbone_bridge.Source]]:
@@ -94,6 +114,7 @@ def _plan(
     options: Mapping[str, Mapping[str, Any]] | None,
     backbone: str,
     finetune: bool,
+    budget: float | None,
 ) -> int:
     source = features.choose(backbone)
     return auditing.plan(
@@ -105,4 +126,5 @@ def _plan(
         options=options,
         features=source,
         finetune=finetune,
+        budget=budget,
     )

@@ -17,13 +17,16 @@ from numpy.typing import NDArray
 
 from app.session import access
 from auditor.audits import progress, statements
-from auditor.catalog import audits, datasets, reviews, scores
+from auditor.catalog import audits, datasets, reviews, sample_leases, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, EngineRun, Epoch
-from auditor.errors import NotFoundError
+from auditor.errors import AuditorError, NotFoundError
 from auditor.review import random_sample
 from auditor.settings import settings
 from auditor.statistics import ErrorsLeft, NoiseRate
+
+LEASED_AHEAD = 8
+"""Samples of Verify that are leased before they are in view, as in ``verify.js``."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,18 @@ def dataset(name: str) -> Dataset:
     """The dataset of that name."""
     with session() as open_session:
         return datasets.get(open_session, name)
+
+
+def rename(row: Dataset, name: str) -> None:
+    """Give a dataset another name.
+
+    Raises:
+        AuditorError: the name is taken.
+    """
+    if any(other.name == name for other in all_datasets()):
+        raise AuditorError(f"A dataset named {name} exists already; choose another name.")
+    with session() as open_session:
+        datasets.change(open_session, row.id, name=name)
 
 
 def audits_of(dataset_id: int | None) -> list[Audit]:
@@ -96,6 +111,19 @@ def blind_items(dataset_id: int, pending: list[tuple[int, int]]) -> list[dict[st
     ]
 
 
+def dealt_items(dataset_id: int, pending: list[tuple[int, int]], reviewer: str) -> list[dict[str, Any]]:
+    """``blind_items`` for one of several judges: what others look at comes last, the first are leased."""
+    with session() as open_session:
+        datasets.lock(open_session, dataset_id)
+        others = sample_leases.holders(
+            open_session, dataset_id, [sample for _, sample in pending], apart_from=reviewer
+        )
+        dealt = sorted(pending, key=lambda one: one[1] in others)
+        first = [sample for _, sample in dealt[:LEASED_AHEAD] if sample not in others]
+        sample_leases.take(open_session, dataset_id, first, reviewer)
+    return blind_items(dataset_id, dealt)
+
+
 def last_blind_item(dataset_id: int, reviewer: str) -> dict[str, Any] | None:
     """The reviewer's newest blind verdict that counts, so that it can be undone after a reload."""
     with session() as open_session:
@@ -132,9 +160,17 @@ def _split_counts(home: Path, dataset_id: int, version: str) -> dict[str, int]: 
         return datasets.split_counts(open_session, dataset_id)
 
 
-def pair_counts(audit: Audit) -> pd.DataFrame:
-    """Label issues by (given_label, suggested_label), the most frequent first."""
-    return _pair_counts(settings().home, audit.id, _version(audit))
+def pair_counts(audit: Audit, where: scores.SuspectFilter) -> pd.DataFrame:
+    """What a queue holds by (given_label, suggested_label), the most frequent first, after every decision anew."""
+    with session() as open_session:
+        newest = reviews.newest(open_session, audit.dataset_id)
+    return _pair_counts(settings().home, audit.id, _version(audit), newest, where)
+
+
+def reviewers(row: Dataset) -> list[str]:
+    """Everybody who decided something, by name."""
+    with session() as open_session:
+        return reviews.reviewers(open_session, row.id)
 
 
 def _version(audit: Audit) -> str:
@@ -142,10 +178,16 @@ def _version(audit: Audit) -> str:
     return f"{audit.created_at} {audit.finished_at} {audit.summary.get('settled_at')}"
 
 
-@st.cache_data(max_entries=32, show_spinner=False)
-def _pair_counts(home: Path, audit_id: int, version: str) -> pd.DataFrame:  # noqa: ARG001
+@st.cache_data(max_entries=32, show_spinner=False, hash_funcs={scores.SuspectFilter: repr})
+def _pair_counts(
+    home: Path,  # noqa: ARG001
+    audit_id: int,
+    version: str,  # noqa: ARG001
+    newest: int,  # noqa: ARG001
+    where: scores.SuspectFilter,
+) -> pd.DataFrame:
     with session() as open_session:
-        return scores.pair_counts(open_session, audits.get(open_session, audit_id))
+        return scores.pair_counts(open_session, audits.get(open_session, audit_id), where)
 
 
 def score_table(audit: Audit) -> pd.DataFrame:

@@ -5,9 +5,11 @@ Keys that more than one screen reads are named here; a screen's own keys start w
 
 from __future__ import annotations
 
+from typing import Any, NoReturn
 from urllib.parse import unquote
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app import components
 from app.session import choices, readers
@@ -16,10 +18,13 @@ from auditor.catalog import audits
 from auditor.catalog.records import Audit, Dataset
 
 DATASET = "dataset"
+CHOSEN, NEXT = "chosen_dataset", "next_dataset"
+"""Kept apart from the widget: Streamlit may forget what a select box of another page showed."""
 AUDIT = "audit"
 REVIEWER = "reviewer"
 QUEUE_SHOW, QUEUE_GIVEN, QUEUE_SUGGESTED = "suspects_show", "suspects_given", "suspects_suggested"
 QUEUE_PAIR, QUEUE_AGREEMENT, QUEUE_SPLIT = "suspects_pair", "suspects_agreement", "suspects_split"
+QUEUE_PEOPLE = "suspects_people"
 ALL = "all"
 NAME_LENGTH = 60
 
@@ -29,30 +34,83 @@ def choose_dataset() -> Dataset | None:
     names = [row.name for row in readers.all_datasets()]
     if not names:
         return None
-    wanted = st.session_state.pop("next_dataset", None)
-    if wanted in names:
-        st.session_state[DATASET] = wanted
-    elif st.session_state.get(DATASET) not in names:
-        linked = st.query_params.get(DATASET)
-        st.session_state[DATASET] = linked if linked in names else names[0]
-    st.sidebar.selectbox("Dataset", names, key=DATASET)
-    st.query_params[DATASET] = st.session_state[DATASET]
-    return readers.dataset(st.session_state[DATASET])
+    # What was just picked, then the address, then what this session looked at: never simply the newest.
+    wanted = (st.session_state.pop(NEXT, None), st.query_params.get(DATASET), st.session_state.get(CHOSEN))
+    chosen = next((name for name in wanted if name in names), names[0])
+    st.session_state[DATASET] = st.session_state[CHOSEN] = chosen
+    st.sidebar.selectbox("Dataset", names, key=DATASET, on_change=_take_choice)
+    st.query_params[DATASET] = chosen
+    return readers.dataset(chosen)
+
+
+def _take_choice() -> None:
+    go_to_dataset(st.session_state[DATASET])
 
 
 def go_to_dataset(name: str) -> None:
     """Let the sidebar name this dataset from the next run on."""
-    st.session_state["next_dataset"] = name
+    st.session_state[NEXT] = name
+
+
+def address(**more: str) -> dict[str, str]:
+    """What every link carries: the chosen dataset and audit, and what more is said."""
+    dataset = st.session_state.get(NEXT) or st.session_state.get(CHOSEN)
+    if dataset is None:
+        return more
+    audit = choices.remembered(dataset).get(AUDIT)
+    return {DATASET: dataset, **({AUDIT: audit} if audit else {}), **more}
+
+
+def link(page: str, label: str, icon: str, **look: Any) -> None:
+    """A link to a screen that stays with the dataset and audit, in another tab too."""
+    st.page_link(f"screens/{page}.py", label=label, icon=icon, query_params=address(), **look)
+
+
+def go_to(page: str, **filters: str) -> NoReturn:
+    """Go to a screen with these filters, staying with the dataset and audit."""
+    dataset = st.session_state.get(NEXT) or st.session_state[CHOSEN]
+    choices.put(dataset, **filters)
+    said = {key: code for key, code in filters.items() if code not in (ALL, "0")}
+    st.switch_page(f"screens/{page}.py", query_params=address(**said))
+
+
+def head(title: str, dataset: Dataset | None = None) -> DeltaGenerator:
+    """The bar above a screen: its title and the dataset's name; returns the room on its right."""
+    bar = st.container(
+        key="top_bar",
+        horizontal=True,
+        vertical_alignment="center",
+        horizontal_alignment="distribute",
+        gap="small",
+    )
+    with bar.container(horizontal=True, vertical_alignment="center", width="content", gap="small"):
+        st.title(title, anchor=False)
+        if dataset is not None:
+            st.markdown(f":material/database: **{plain(dataset.name)}**", width="content")
+    return bar.container(
+        horizontal=True,
+        vertical_alignment="center",
+        horizontal_alignment="right",
+        width="content",
+        gap="small",
+    )
+
+
+def screen(title: str) -> tuple[Dataset, DeltaGenerator]:
+    """Open a screen about a dataset: draws its bar; returns the dataset and the bar's room on the right."""
+    name = st.session_state.get(CHOSEN)
+    room = head(title, None if name is None else readers.dataset(name))
+    return require_dataset(), room
 
 
 def require_dataset() -> Dataset:
     """The chosen dataset; stops the page with a hint where there is none."""
-    name = st.session_state.get(DATASET)
+    name = st.session_state.get(CHOSEN)
     if name is None:
         st.info(
             "There is no dataset yet. Import one, or try the demo on the page Home.", icon=":material/info:"
         )
-        st.page_link("screens/import_.py", label="Import a dataset", icon=":material/upload:")
+        link("import_", "Import a dataset", ":material/upload:")
         st.stop()
     return readers.dataset(name)
 
@@ -65,7 +123,7 @@ def require_audit(dataset: Dataset) -> Audit:
             f"{plain(dataset.name)} has no finished audit yet: start one, or wait for the one that is running.",
             icon=":material/info:",
         )
-        st.page_link("screens/audit.py", label="Go to Audit", icon=":material/play_circle:")
+        link("audit", "Go to Audit", ":material/play_circle:")
         st.stop()
         raise AssertionError("st.stop() ends the page")
     return chosen
@@ -99,15 +157,15 @@ def open_suspects(
 ) -> None:
     """Go to Suspects with these filters."""
     filters = {
-        QUEUE_SHOW: "undecided",
+        QUEUE_SHOW: "suspects",
         QUEUE_GIVEN: ALL if given is None else str(given),
         QUEUE_SUGGESTED: ALL if suggested is None else str(suggested),
         QUEUE_PAIR: ALL,
         QUEUE_AGREEMENT: str(agreement),
         QUEUE_SPLIT: ALL if split is None else split_code(split),
+        QUEUE_PEOPLE: ALL,
     }
-    choices.put(st.session_state[DATASET], **filters)
-    st.switch_page("screens/suspects.py")
+    go_to("suspects", **filters)
 
 
 def split_code(split: str) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from auditor.wording import duration as duration
 from auditor.wording import percent as percent
 from auditor.wording import plural as plural
 
@@ -50,18 +51,6 @@ def interval(low: float, high: float, digits: int = 1) -> str:
 def count(number: float | None) -> str:
     """12345.6 as ``12,346``; None and NaN as a dash."""
     return "–" if number is None or number != number else f"{round(number):,}"
-
-
-def duration(seconds: float | None) -> str:
-    """90 as ``1 min 30 s``; None as ``unknown``."""
-    if seconds is None:
-        return "unknown"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
 def ago(moment: datetime | None) -> str:

@@ -2,6 +2,7 @@
 
 __all__ = [
     "arrays",
+    "budgets",
     "durations",
     "experiment_results",
     "own_models",

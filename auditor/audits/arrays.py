@@ -100,13 +100,51 @@ def engine_folder(audit_id: int, engine: str) -> Path:
     return folders.of_audit(audit_id) / engine
 
 
+def runs_that_speak(audit_id: int) -> dict[str, int]:
+    """By engine, the audit whose run speaks in this audit's consensus: its own, else the latest one before it.
+
+    Only runs whose arrays are complete, the audit's own engines first. A person who wants an audit to speak for
+    itself says so when it is planned (``alone``).
+    """
+    found = {}
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+        of_audits = [audit]
+        if not audit.options.get("alone"):
+            of_audits += [
+                one
+                for one in audits.of_dataset(open_session, audit.dataset_id)
+                if one.id < audit_id and one.status == "finished"
+            ]
+        for one in of_audits:
+            for run in audits.runs(open_session, one.id):
+                is_complete = (engine_folder(one.id, run.engine) / "pred_probs.npy").exists()
+                if is_complete and run.engine not in found:
+                    found[run.engine] = one.id
+    return found
+
+
+def borrowed_in_words(audit: Audit) -> str:
+    """Which runs of earlier audits spoke when the audit was settled; empty where none did."""
+    runs = audit.summary.get("runs", {})
+    borrowed = [f"{engine} (audit {one})" for engine, one in runs.items() if one != audit.id]
+    return f"Heard as well, from earlier audits: {', '.join(borrowed)}." if borrowed else ""
+
+
+def _speaking_audit(audit_id: int, engine: str) -> int:
+    """The audit that the engine's arrays are of."""
+    if (engine_folder(audit_id, engine) / "pred_probs.npy").exists():
+        return audit_id
+    return runs_that_speak(audit_id).get(engine, audit_id)
+
+
 def array(audit_id: int, engine: str, name: str) -> NDArray[Any]:
     """One array as a read-only memory map.
 
     Raises:
         NotFoundError: the engine did not finish or has no such array.
     """
-    path = engine_folder(audit_id, engine) / f"{name}.npy"
+    path = engine_folder(_speaking_audit(audit_id, engine), engine) / f"{name}.npy"
     if not path.exists():
         raise NotFoundError(f"Audit {audit_id} has no {name} of engine {engine}; did that engine finish?")
     return load_array(path, remedy=AGAIN)
@@ -152,7 +190,8 @@ def map_points(audit_id: int, engine: str) -> NDArray[np.float32]:
 def maps_of(audit_id: int) -> list[str]:
     """What has a map: ``FEATURES`` where there are some, then engines that trained on images."""
     names = [FEATURES, *engines_of(audit_id)]
-    return [name for name in names if (engine_folder(audit_id, name) / "map.npy").exists()]
+    folders = {name: engine_folder(_speaking_audit(audit_id, name), name) for name in names}
+    return [name for name, folder in folders.items() if (folder / "map.npy").exists()]
 
 
 def features_of(audit: Audit) -> FeatureSource | None:
@@ -163,7 +202,7 @@ def features_of(audit: Audit) -> FeatureSource | None:
 
 
 def features_title(audit: Audit) -> str:
-    """How people call the audit's features: ``features of timm:resnet10t`` or ``your own features F``.
+    """How people call the audit's features: ``the features of timm:resnet10t`` or ``your own features F``.
 
     Raises:
         NotFoundError: it has none.
@@ -172,7 +211,7 @@ def features_title(audit: Audit) -> str:
     if source is None:
         raise NotFoundError(f"Audit {audit.id} has no features.")
     own = source.name.removeprefix(features.OWN)
-    return f"features of {source.name}" if source.weights is not None else f"your own features {own}"
+    return f"the features of {source.name}" if source.weights is not None else f"your own features {own}"
 
 
 def signal_names(audit_id: int, engine: str) -> list[str]:
@@ -186,10 +225,8 @@ def history_names(audit_id: int, engine: str) -> list[str]:
 
 
 def engines_of(audit_id: int) -> list[str]:
-    """Engines of the audit whose arrays are complete, in the audit's order."""
-    with session() as open_session:
-        runs = audits.runs(open_session, audit_id)
-    return [run.engine for run in runs if (engine_folder(audit_id, run.engine) / "pred_probs.npy").exists()]
+    """Engines that speak in the audit's consensus, its own in their order, then those of earlier audits."""
+    return list(runs_that_speak(audit_id))
 
 
 def trained_labels(audit_id: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -197,6 +234,12 @@ def trained_labels(audit_id: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]
     path = folders.of_audit(audit_id) / "inputs.npz"
     labels, trusted = load_arrays(path, "labels", "trusted", remedy=AGAIN)
     return labels, trusted
+
+
+def trusted_weight(audit_id: int) -> NDArray[np.float32] | None:
+    """(N,) how many samples each trusted one stands for in the audit's training; None = all the same."""
+    with np.load(folders.of_audit(audit_id) / "inputs.npz", allow_pickle=False) as stored:
+        return stored.get("trusted_weight", None)
 
 
 def evidence(audit_id: int, sample_id: int) -> Evidence:
@@ -298,14 +341,14 @@ def predicted_label(probs: NDArray[np.floating]) -> int:
 
 def describe(audit_id: int, engine: str) -> dict[str, Any]:
     """Title, paper and the signals' meanings of an engine as the audit recorded them (needs no torch)."""
-    path = folders.of_audit(audit_id) / f"{engine}.json"
+    path = folders.of_audit(_speaking_audit(audit_id, engine)) / f"{engine}.json"
     if not path.exists():
         return {"title": engine, "paper": "", "signals": {}}
     return load_json(path, remedy=AGAIN)
 
 
 def _neighbours(audit_id: int, engine: str, sample_id: int) -> list[int]:
-    if (engine_folder(audit_id, engine) / "neighbours.npy").exists():
+    if (engine_folder(_speaking_audit(audit_id, engine), engine) / "neighbours.npy").exists():
         return [int(i) for i in array(audit_id, engine, "neighbours")[sample_id]]
     ids, _ = embedding.nearest_neighbors(
         embeddings(audit_id, engine), np.array([sample_id]), num_neighbors=NEIGHBOURS
@@ -323,5 +366,6 @@ def _duplicates(open_session: Session, sample: Sample) -> list[int]:
 
 
 def _names(audit_id: int, engine: str, prefix: str) -> list[str]:
-    files = sorted(engine_folder(audit_id, engine).glob(f"{prefix}*.npy"))
+    folder = engine_folder(_speaking_audit(audit_id, engine), engine)
+    files = sorted(folder.glob(f"{prefix}*.npy"))
     return [path.stem.removeprefix(prefix) for path in files]

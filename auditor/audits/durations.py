@@ -1,109 +1,117 @@
-"""How long will an audit take? From this machine's earlier runs where there are any, else a rough table."""
+"""How long will an audit take? A probe of this machine says before it starts, its own epochs while it runs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from sqlmodel import Session
-
-from auditor.catalog import audits, datasets
-from auditor.catalog.db import session
+from auditor import engine_bridge
+from auditor.catalog import audits
 from auditor.catalog.records import Audit, Dataset, EngineRun
 
-ROUGH_S = {"quick": 45.0, "standard": 600.0, "paper": 7_200.0}
-"""Seconds an engine takes for 2,000 grey images of 28 pixels on two CPU cores, by preset."""
-ROUGH_WORK = 2_000 * 28 * 28
-ROUGH_FEATURES_S = {"quick": 10.0, "standard": 60.0, "paper": 300.0}
-"""Seconds an engine takes for 25,000 rows of features on one CPU core, by preset."""
-ROUGH_SAMPLES = 25_000
-ROUGH_FINETUNING_S = {"quick": 1_000.0, "standard": 3_000.0, "paper": 30_000.0}
-"""Seconds an engine takes to train a small backbone further on 2,000 images of 224 pixels on two CPU cores."""
-ROUGH_FINETUNED = 2_000
+MAP_START_S = 14.0
+"""Seconds until UMAP is compiled, once a process."""
+MAP_S = 0.0015
+"""Seconds a sample that UMAP places, up to ``MAP_ROWS`` of them."""
+MAP_ROWS = 20_000
+FIRM = 0.15
+"""Share of an engine's work from which its own pace replaces the estimate; the first epochs are slower."""
+WIDEST = 1.5
+"""What the plan says is corrected by at most this factor from the engines that are done."""
 
 
-def seconds(
+def planned(
     dataset: Dataset,
-    engines: Sequence[str],
-    preset: str,
+    configs: Mapping[str, Mapping[str, Any]],
     *,
-    on_features: bool = False,
-    finetuned: str | None = None,
-) -> tuple[float, bool]:
-    """(estimated seconds, whether every engine was timed on this machine before).
-
-    ``finetuned``: name of the backbone that the engines train further.
-    """
-    with session() as open_session:
-        known = timed_before(
-            open_session, dataset, preset, on_features=on_features and not finetuned, finetuned=finetuned
-        )
-    rough = ROUGH_S[preset] * _work(dataset) / ROUGH_WORK
-    if finetuned:
-        rough = ROUGH_FINETUNING_S[preset] * dataset.num_samples / ROUGH_FINETUNED
-    elif on_features:
-        rough = ROUGH_FEATURES_S[preset] * dataset.num_samples / ROUGH_SAMPLES
-    return sum(known.get(name, rough) for name in engines), all(name in known for name in engines)
-
-
-def timed_before(
-    open_session: Session,
-    dataset: Dataset,
-    preset: str,
-    device: str | None = None,
-    *,
-    on_features: bool = False,
-    finetuned: str | None = None,
+    device: str,
+    map_method: str,
+    on_features: Collection[str],
 ) -> dict[str, float]:
-    """Seconds for the dataset by engine, from its newest finished run with that preset (and device).
+    """Seconds of each engine with its map, by a probe of this machine: a second or two, then kept."""
+    found = engine_bridge.estimated_seconds(
+        configs,
+        (dataset.channels, dataset.height, dataset.width),
+        dataset.num_samples,
+        len(dataset.class_names),
+        device=device,
+        on_features=on_features,
+    )
+    if map_method != "umap":
+        return found
+    each = MAP_S * min(dataset.num_samples, MAP_ROWS)
+    first = next(iter(found))
+    return {name: seconds + each + MAP_START_S * (name == first) for name, seconds in found.items()}
 
-    Runs on features, on images and with a backbone that was trained further are told apart: the first and the last
-    depend on the number of samples and not on the size of the images.
+
+@dataclass(frozen=True)
+class Choices:
+    """What each engine of the registry would take with a preset, before anybody chose some of them."""
+
+    device: str
+    """What the wanted device means here."""
+    on_images: Mapping[str, float]
+    """Seconds by engine."""
+    on_features: Mapping[str, float]
+
+    def seconds(self, engines: Sequence[str], heads: Collection[str], *, on_features: bool) -> float:
+        """For these engines, of which ``heads`` train on features of the plain one, or all on a backbone's."""
+        of_features = set(engines if on_features else heads)
+        each = [(self.on_features if name in of_features else self.on_images)[name] for name in engines]
+        return sum(each)
+
+
+def choices(
+    dataset: Dataset, preset: str, device: str, finetuned: engine_bridge.Pretrained | None = None
+) -> Choices:
+    """Estimates for every engine, on images where it can (training ``finetuned`` further) and on features.
+
+    Raises:
+        AuditFailedError: an unknown preset or device.
     """
-    known = {}
-    for run, audit, trained_on in audits.finished_runs(open_session, preset, device):
-        if (_on_features(audit), _finetuned(audit)) != (on_features, finetuned):
-            continue
-        share = dataset.num_samples / trained_on.num_samples
-        by_samples = on_features or finetuned is not None
-        known[run.engine] = run.seconds * (share if by_samples else _work(dataset) / _work(trained_on))
-    return known
+    resolved = engine_bridge.resolve_device(device)
+    found = {}
+    for on_features in (False, True):
+        names = [each.name for each in engine_bridge.engine_choices(on_features=on_features)]
+        further = None if on_features else finetuned
+        configs = engine_bridge.configs(names, preset, {}, on_features=on_features, finetuned=further)
+        heads = names if on_features else []
+        found[on_features] = planned(dataset, configs, device=resolved, map_method="umap", on_features=heads)
+    return Choices(resolved, found[True] | found[False], found[True])
 
 
-def _finetuned(audit: Audit) -> str | None:
-    """The backbone that the audit's engines train further."""
-    return audit.options["features"]["name"] if audit.options.get("finetune") else None
+def left(audit: Audit, runs: Sequence[EngineRun]) -> float | None:
+    """Seconds until all of the audit's runs are done; None while nothing tells.
 
-
-def _on_features(audit: Audit) -> bool:
-    return "features" in audit.options and not audit.options.get("finetune")
-
-
-def left(open_session: Session, audit: Audit, runs: Sequence[EngineRun]) -> float | None:
-    """Seconds until all of the audit's runs are done; None where nothing tells.
-
-    A run without an epoch is taken to last as long as its engine did here before; where it never ran here, as
-    long as this audit's other runs on average.
+    An engine that is well under way goes on at its own pace. The others take what the plan says, times what the
+    plan was wrong by so far. An audit without an estimate, of an earlier version, takes the mean of its own runs.
     """
-    begun = {run.engine: run_left for run in runs if (run_left := audits.seconds_left(run)) is not None}
-    waiting = [run.engine for run in runs if run.engine not in begun]
-    known: dict[str, float] = {}
-    if waiting:
-        dataset = datasets.by_id(open_session, audit.dataset_id)
-        known = timed_before(
-            open_session,
-            dataset,
-            audit.preset,
-            audit.device,
-            on_features=_on_features(audit),
-            finetuned=_finetuned(audit),
+    estimate: Mapping[str, float] = audit.options.get("estimate", {})
+    waiting = [run for run in runs if run.status != "finished"]
+    measured = {run.engine: seconds for run in runs if (seconds := _total(run)) is not None}
+    known = [engine for engine in measured if engine in estimate]
+    factor = 1.0
+    if known:
+        factor = sum(measured[engine] for engine in known) / max(
+            sum(estimate[engine] for engine in known), 1e-9
         )
-    if begun:
-        mean = sum(run.seconds + begun[run.engine] for run in runs if run.engine in begun) / len(begun)
-        known = dict.fromkeys(waiting, mean) | known
-    if any(engine not in known for engine in waiting):
-        return None
-    return float(sum(begun.values()) + sum(known[engine] for engine in waiting))
+        factor = min(WIDEST, max(1 / WIDEST, factor))
+    mean = sum(measured.values()) / len(measured) if measured else None
+    total = 0.0
+    for run in waiting:
+        whole = measured.get(run.engine)
+        if whole is None:
+            whole = estimate[run.engine] * factor if run.engine in estimate else mean
+        if whole is None:
+            return None
+        total += max(0.0, whole - run.seconds)
+    return total
 
 
-def _work(dataset: Dataset) -> float:
-    return float(dataset.num_samples * dataset.height * dataset.width * dataset.channels)
+def _total(run: EngineRun) -> float | None:
+    """Seconds that the run takes in all, by its own pace; None where it has hardly begun."""
+    if run.status == "finished":
+        return run.seconds
+    seconds_left = audits.seconds_left(run)
+    return None if seconds_left is None or run.progress < FIRM else run.seconds + seconds_left

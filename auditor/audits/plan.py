@@ -13,7 +13,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor import engine_bridge, jobs
-from auditor.audits import durations, statements
+from auditor.audits import budgets, durations, statements
+from auditor.audits.budgets import Rung
 from auditor.backbones.features import FeatureSource
 from auditor.catalog import audits, datasets, folders
 from auditor.catalog import jobs as catalog_jobs
@@ -29,9 +30,15 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, NewAudit, NewEngineRun
 from auditor.errors import AuditFailedError
 from auditor.files import written_whole
-from auditor.review import decisions
+from auditor.review import decisions, random_sample
 from auditor.settings import settings
 
+TRUNK = "cross_entropy"
+"""The engine on whose early features others train where there is no backbone."""
+OF_IMAGES = frozenset({"network", "weights", "augment", "side", "precision"})
+"""Settings of an engine that say how it trains on images."""
+SHORT_S = 180.0
+"""Budget below which the map is laid out by PCA: UMAP would take a good part of it."""
 HEAVY_NOISE = 0.25
 """Noise rate from which a second round of the plain network finds more."""
 
@@ -94,7 +101,9 @@ def plan(
     options: Mapping[str, Mapping[str, Any]] | None = None,
     map_method: str = "umap",
     features: FeatureSource | None = None,
+    alone: bool = False,
     finetune: bool = False,
+    budget: float | None = None,
 ) -> int:
     """Register an audit and freeze its inputs; nothing runs yet. Returns the audit's id.
 
@@ -102,15 +111,17 @@ def plan(
     which lays out a map in a blink where UMAP first compiles for half a minute. ``features``: of a backbone or the
     user's own, on which all engines train in place of the images. ``finetune``: they train the backbone of
     ``features`` further instead, on the images and each for itself; engines that need features still get them.
-    Where the audit before this one found ``HEAVY_NOISE``, the plain network is trained in two rounds unless the
-    options say otherwise.
+    ``alone``: only this audit's engines speak in its consensus; else also the latest finished run of every other
+    engine, whichever audit it came from. ``budget``: seconds in which the audit should end on an idle machine; it
+    takes the place of ``preset`` (see ``budgets``) and never overrules ``options``. Where the audit before this one
+    found ``HEAVY_NOISE``, the plain network is trained in two rounds unless the options say otherwise.
 
     Raises:
         NotFoundError: no such dataset.
         AuditFailedError: an unknown engine, preset, device or config field, labels that cannot be audited,
             nothing to fine-tune, or a disk that has no room for them.
     """
-    finetuned = _finetuned(features) if finetune else None
+    finetuned = pretrained(features) if finetune else None
     if not 0 <= seed < 2**31:
         raise AuditFailedError(f"The seed is {seed}; use a whole number from 0 to {2**31 - 1}.")
     on_features = features is not None
@@ -118,24 +129,47 @@ def plan(
     twice = next((each for each in names if names.count(each) > 1), None)
     if twice is not None:
         raise AuditFailedError(f"The engine {twice} is named twice; name it once.")
+    resolved = engine_bridge.resolve_device(device)
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
         earlier = audits.latest_finished(open_session, dataset.id)
-    chosen = _with_rounds(names, options or {}, earlier)
-    configs = engine_bridge.configs(names, preset, chosen, on_features=on_features, finetuned=finetuned)
-    resolved = engine_bridge.resolve_device(device)
     labels, trusted = _inputs(dataset)
+    chosen = _with_rounds(names, options or {}, earlier)
+    if budget is None:
+        rung = Rung(names, preset, chosen, "")
+        set_up = _set_up(dataset, rung, resolved, map_method, on_features, finetuned)
+    else:
+        if budget < SHORT_S:
+            map_method = "pca"
+        rungs = budgets.rungs(
+            names,
+            chosen,
+            num_rows=dataset.num_samples,
+            side=min(max(dataset.height, dataset.width), engine_bridge.CPU_SIDE),
+            trunk=TRUNK,
+            reduces=resolved == "cpu" and not on_features,
+            may_leave_out=engines is None and not options,
+        )
+        for rung in rungs:
+            set_up = _set_up(dataset, rung, resolved, map_method, on_features, finetuned)
+            if set_up.seconds <= budget:
+                break
+    within = {} if budget is None else {"budget": {"seconds": budget, "does": set_up.rung.sentence}}
+    names = set_up.rung.engines
     audit = NewAudit(
         dataset_id=dataset.id,
-        preset=preset,
+        preset=set_up.rung.preset,
         device=resolved,
         seed=seed,
         engines=names,
-        options={"map": map_method}
+        options={"map": map_method, "estimate": set_up.estimate}
+        | within
         | ({} if features is None else {"features": features.as_dict()})
+        | ({"alone": True} if alone else {})
+        | ({"heads": set_up.heads} if set_up.heads else {})
         | ({"finetune": True} if finetune else {}),
     )
-    runs = [NewEngineRun(engine=name, config=configs[name]) for name in names]
+    runs = [NewEngineRun(engine=name, config=set_up.configs[name]) for name in names]
     abouts = {name: json.dumps(engine_bridge.about(name), ensure_ascii=False) for name in names}
     # The inputs lie on disk before the audit can be seen: without them it could never be resumed.
     with session() as open_session:
@@ -143,7 +177,11 @@ def plan(
         with _all_or_nothing(settings().audit_folder(audit_id)) as folder:
             folders.write_manifest(folder, audit.uuid, title=f"audit {audit_id} of {dataset.name}")
             with written_whole(folder / "inputs.npz") as beside, beside.open("wb") as file:
-                np.savez(file, labels=labels, trusted=trusted)
+                weight = random_sample.trusted_weight(dataset.id, trusted)
+                if weight is None:
+                    np.savez(file, labels=labels, trusted=trusted)
+                else:
+                    np.savez(file, labels=labels, trusted=trusted, trusted_weight=weight)
             for name, text in abouts.items():
                 with written_whole(folder / f"{name}.json") as beside:
                     beside.write_text(text)
@@ -151,8 +189,61 @@ def plan(
     return audit_id
 
 
-def _finetuned(features: FeatureSource | None) -> engine_bridge.Pretrained:
-    """What is trained further.
+@dataclass(frozen=True)
+class _SetUp:
+    """What an audit would do, and how long that should take."""
+
+    rung: Rung
+    configs: dict[str, dict[str, Any]]
+    heads: list[str]
+    estimate: dict[str, float]
+
+    @property
+    def seconds(self) -> float:
+        return sum(self.estimate.values())
+
+
+def _set_up(
+    dataset: Dataset,
+    rung: Rung,
+    device: str,
+    map_method: str,
+    on_features: bool,
+    finetuned: engine_bridge.Pretrained | None,
+) -> _SetUp:
+    names, preset, chosen = rung.engines, rung.preset, rung.options
+    heads = [] if on_features else heads_of(names, chosen)
+    if heads:
+        names = [TRUNK, *(name for name in names if name != TRUNK)]
+    configs = engine_bridge.configs(names, preset, chosen, on_features=on_features, finetuned=finetuned)
+    if heads:
+        of_heads = {name: chosen.get(name, {}) for name in heads}
+        configs |= engine_bridge.configs(heads, preset, of_heads, on_features=True)
+    estimate = durations.planned(
+        dataset,
+        configs,
+        device=device,
+        map_method=map_method,
+        on_features=[name for name in names if finetuned is None or engine_bridge.needs_features(name)]
+        if on_features
+        else heads,
+    )
+    return _SetUp(replace(rung, engines=names), configs, heads, estimate)
+
+
+def heads_of(names: Sequence[str], options: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Engines of ``names`` that train on what the plain engine's network saw early, where no backbone is used.
+
+    Where the plain engine's option ``keeps_features`` is set: all but itself and those whose options are about
+    images; else none.
+    """
+    if TRUNK not in names or not options.get(TRUNK, {}).get("keeps_features", False):
+        return []
+    return [name for name in names if name != TRUNK and not OF_IMAGES & options.get(name, {}).keys()]
+
+
+def pretrained(features: FeatureSource | None) -> engine_bridge.Pretrained:
+    """The backbone of these features, to train further.
 
     Raises:
         AuditFailedError: there is no backbone.
@@ -230,7 +321,10 @@ def overview(audit_id: int) -> AuditOverview:
         audit = audits.get(open_session, audit_id)
         runs = audits.runs(open_session, audit_id)
         job = catalog_jobs.of_audit(open_session, audit_id)
-        total, state = durations.left(open_session, audit, runs), audits.state(open_session, audit)
+        total, state = durations.left(audit, runs), audits.state(open_session, audit)
+    preparing = _preparing(job)
+    if total is not None and preparing is not None:
+        total += preparing.seconds_left or 0.0
     rows = [
         EngineProgress(
             run.engine, run.status, run.stage, run.progress, run.seconds, audits.seconds_left(run), run.error
@@ -238,7 +332,7 @@ def overview(audit_id: int) -> AuditOverview:
         for run in runs
     ]
     error = None if state in ("queued", "running") else audit.error  # that of an earlier attempt
-    return AuditOverview(audit_id, state, rows, total, error, _preparing(job))
+    return AuditOverview(audit_id, state, rows, total, error, preparing)
 
 
 EMBEDDING = "embedding images"

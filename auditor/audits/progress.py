@@ -22,7 +22,7 @@ from auditor.catalog.records import Audit, Dataset, Review
 from auditor.review import decisions, random_sample
 from auditor.review.decisions import Findings
 from auditor.settings import Settings, settings
-from auditor.statistics import ErrorsLeft, NoiseRate, noise
+from auditor.statistics import ErrorsLeft, NoiseRate, noise, rate_interval
 from auditor.vocabulary import FOUND_WRONG, NOT_CLEAR, SUSPECT
 from auditor.wording import percent
 
@@ -30,6 +30,8 @@ PAUSE_S = 120.0
 """A longer gap between two decisions is a pause, not reviewing time."""
 PACE_WINDOW = 50
 """Decisions that the current hit rate and pace are taken from."""
+FEW_LOOKS = 20
+"""Rows that a person judges in a few minutes."""
 LOW_HIT_RATE = 0.05
 FEW_LEFT = 0.01
 """Share of wrong labels up to which a list that yields little may be left; the worst that can be left counts."""
@@ -50,11 +52,14 @@ class ReviewProgress:
     """Whether going on is worth it, in one sentence."""
 
 
-def progress(dataset_id: int, audit_id: int, *, queue: pd.DataFrame | None = None) -> ReviewProgress:
+def progress(
+    dataset_id: int, audit_id: int, *, queue: pd.DataFrame | None = None, reviewer: str | None = None
+) -> ReviewProgress:
     """How far the review is, how fast it goes and whether going on is worth it.
 
     ``queue``: the next undecided suspects where only a part of them is reviewed, as ``scores.page`` gives them;
     None = those of the whole ranking. What is left is about the whole data set either way.
+    ``reviewer``: whose pace it is; None = all people together.
     """
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
@@ -76,7 +81,7 @@ def progress(dataset_id: int, audit_id: int, *, queue: pd.DataFrame | None = Non
         decided=len(known.decided),
         found=left.found,
         hit_rate=hit_rate,
-        per_minute=_pace(reviewed[-PACE_WINDOW:]),
+        per_minute=_pace([row for row in reviewed if reviewer in (None, row.reviewer)][-PACE_WINDOW:]),
         left=left,
         advice=_advice(
             left,
@@ -84,6 +89,7 @@ def progress(dataset_id: int, audit_id: int, *, queue: pd.DataFrame | None = Non
             hit_rate if len(sure) >= PACE_WINDOW else None,
             upcoming,
             is_part=queue is not None,
+            is_guess=bool(audit.summary.get("error_probability_is_guess", True)),
         ),
     )
 
@@ -135,11 +141,31 @@ def _noise_rate(home: Settings, audit_id: int, version: str, newest: tuple[int, 
     return statements.noise_rate_now(audit)
 
 
+def what_a_few_looks_tell() -> str:
+    """The next step where nothing is verified, and what it would say."""
+    most = rate_interval(0, FEW_LOOKS).high
+    said = f"if none of them is wrong, at most {percent(most)} of all are"
+    return f"{FEW_LOOKS} labels judged at random tell more: {said}"
+
+
+def _advice_without_verified(left: ErrorsLeft, hit_rate: float | None) -> str:
+    """No count of what is left, and never that it is clean: nothing backs either."""
+    if left.high < 1:
+        return "Somebody looked at every label in question."
+    seen = ""
+    if hit_rate is not None:
+        seen = f"{percent(hit_rate)} of the last {PACE_WINDOW} were wrong. "
+    return f"{seen}How many wrong labels are left is not known. {what_a_few_looks_tell()}."
+
+
 def left_in_words(left: ErrorsLeft, where: str = "") -> str:
-    """``About 163 wrong labels are left (107 to 318)``, called a guess where no random sample backs it."""
+    """``About 163 wrong labels are left (107 to 318)``; no number in the middle where no random sample backs it."""
+    if left.kind != "interval":
+        return (
+            f"How many wrong labels are left{where} is not known (guesses say {left.low:,} to {left.high:,})"
+        )
     noun = "wrong label is" if left.point == 1 else "wrong labels are"
-    about = "About" if left.kind == "interval" else "A guess: about"
-    return f"{about} {left.point:,} {noun} left{where} ({left.low:,} to {left.high:,})"
+    return f"About {left.point:,} {noun} left{where} ({left.low:,} to {left.high:,})"
 
 
 def _pace(rows: Sequence[Review]) -> float | None:
@@ -150,19 +176,31 @@ def _pace(rows: Sequence[Review]) -> float | None:
 
 
 def _advice(
-    left: ErrorsLeft, num_in_question: int, hit_rate: float | None, upcoming: pd.DataFrame, *, is_part: bool
+    left: ErrorsLeft,
+    num_in_question: int,
+    hit_rate: float | None,
+    upcoming: pd.DataFrame,
+    *,
+    is_part: bool,
+    is_guess: bool,
 ) -> str:
-    """Stopping is only called reasonable where even the upper end of what may be left allows it."""
+    """Stopping is only called reasonable where verified rows say that even the most that may be left allows it.
+
+    ``is_guess``: nothing calibrates the suspects' probabilities, so no share of the next ones is said.
+    """
+    if left.kind != "interval":
+        return _advice_without_verified(left, hit_rate)
     if left.high < 1:
-        guess = "" if left.kind == "interval" else "A guess: "
-        return f"{guess}no wrong label should be left; stopping is reasonable."
+        return "No wrong label should be left; stopping is reasonable."
     span = left_in_words(left, " in the whole dataset" if is_part else "")
     if hit_rate is not None and hit_rate < LOW_HIT_RATE:
         few = f"only {percent(hit_rate)} of the last {PACE_WINDOW} were wrong"
         if left.high <= FEW_LEFT * num_in_question:
             return f"{span}, and {few}; stopping is reasonable."
         return f"{span}, but {few}: most of the next suspects are labeled right."
-    if upcoming.empty:
+    if upcoming.empty or is_guess:
+        if is_guess:
+            return f"{span}."
         return f"{span}; this queue has no undecided suspect." if is_part else f"{span}."
     share = percent(float(upcoming.error_probability.astype(float).mean()))
     about = "" if share.startswith(("less", "more")) else "about "

@@ -5,20 +5,25 @@ Needs no training, so it also runs when verdicts were added: the same engines, t
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.audits import arrays, own_models
+from auditor.audits.out_of_fold import disagreement
+from auditor.backbones import features
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, now
-from auditor.errors import AuditFailedError
+from auditor.errors import AuditFailedError, NotFoundError
+from auditor.pictures import cache
 from auditor.review import random_sample
 from auditor.statistics import (
     Consensus,
     NoiseRate,
+    OutOfFold,
     Transition,
     Verified,
     Witness,
@@ -37,17 +42,34 @@ def settle(audit_id: int) -> Consensus:
         audit = audits.get(open_session, audit_id)
         dataset = datasets.by_id(open_session, audit.dataset_id)
         given = datasets.given_labels(open_session, audit.dataset_id)
+    out_of_fold = _out_of_fold(audit, dataset, given)
     found = combine(
         witnesses(audit_id, dataset),
         given,
         len(dataset.class_names),
         verified=verified_rows(audit_id),
+        out_of_fold=out_of_fold,
         neighbours=neighbours_in_features(audit),
     )
     with session() as open_session:
         scores.store(open_session, audit_id, _columns(found, given))
-        audits.change(open_session, audit_id, summary=_summary(found))
+        summary = _summary(found) | _kept(out_of_fold) | {"runs": arrays.runs_that_speak(audit_id)}
+        audits.change(open_session, audit_id, summary=summary)
     return found
+
+
+def _out_of_fold(audit: Audit, dataset: Dataset, given: NDArray[np.int64]) -> OutOfFold | None:
+    """Of this audit, computed once; the labels that it is about never change."""
+    stored = audit.summary.get("out_of_fold")
+    if stored is not None:
+        return OutOfFold(**stored)
+    source = audit.options.get("features")
+    try:
+        if source is None:
+            return disagreement(cache.image_cache(dataset), given)
+        return disagreement(features.load(dataset.id, features.FeatureSource(**source)), given)
+    except NotFoundError:  # the features were removed since
+        return None
 
 
 def witnesses(audit_id: int, dataset: Dataset) -> list[Witness]:
@@ -85,8 +107,12 @@ def verified_rows(audit_id: int) -> Verified:
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
         given = datasets.given_labels(open_session, audit.dataset_id)
-    labels, trusted = arrays.trained_labels(audit_id)
-    return random_sample.standing(audit.dataset_id, trusted=trusted | (labels != given))
+    # What any run that speaks was told about a sample moved its trust.
+    treated = np.zeros(len(given), dtype=bool)
+    for one in {audit_id, *arrays.runs_that_speak(audit_id).values()}:
+        labels, trusted = arrays.trained_labels(one)
+        treated |= trusted | (labels != given)
+    return random_sample.standing(audit.dataset_id, trusted=treated)
 
 
 def _columns(found: Consensus, given: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
@@ -105,6 +131,10 @@ def _columns(found: Consensus, given: NDArray[np.int64]) -> dict[str, NDArray[An
         "agreement": found.agreement,
         "disagreement": np.nan_to_num(found.disagreement),
     }
+
+
+def _kept(found: OutOfFold | None) -> dict[str, Any]:
+    return {} if found is None else {"out_of_fold": dataclasses.asdict(found)}
 
 
 def _summary(found: Consensus) -> dict[str, Any]:

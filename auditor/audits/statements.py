@@ -34,7 +34,7 @@ from auditor.statistics import (
     Transition,
     Verified,
     noise,
-    per_class_intervals,
+    part_intervals,
     shared_pictures,
     split_reports,
 )
@@ -119,7 +119,6 @@ def load(audit_id: int) -> Standing:
     if audit.summary["rows_chose_weights"] and verified.calibrates is not None:
         may_calibrate &= verified.calibrates
     trust_score = table.trust_score.to_numpy(dtype=np.float64)
-    free = verified.sample_ids[~verified.trusted_mask]
     return Standing(
         audit=audit,
         dataset=dataset,
@@ -131,9 +130,7 @@ def load(audit_id: int) -> Standing:
         | (2 * table.agreement.to_numpy(dtype=np.int64) > _speakers(audit, len(table))),
         verified=verified,
         calibrating=may_calibrate,
-        exchangeability=calibration.check_exchangeable(
-            trust_score, given, free, pool=verified.pool, treated=verified.treated
-        ),
+        exchangeability=calibration.check_draws(trust_score, given, verified, ~verified.trusted_mask),
     )
 
 
@@ -312,14 +309,8 @@ def statements(standing: Standing) -> Statements:
     )
     intervals = None
     if standing.is_random_sample:
-        intervals = per_class_intervals(
-            np.where(in_question, standing.given_labels, -1),
-            standing.verified.sample_ids,
-            is_wrong,
-            len(names),
-            is_unsure=standing.verified.is_unsure,
-            is_watched=standing.verified.is_watched,
-        )
+        drawable = np.where(in_question, standing.given_labels, -1)
+        intervals = part_intervals(drawable, standing.verified, is_wrong, len(names))
     reports = noise.class_reports(
         standing.given_labels,
         standing.error_probability,

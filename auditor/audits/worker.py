@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from auditor import engine_bridge, jobs
 from auditor.audits import arrays as results
-from auditor.audits import embedding, plan, settle
+from auditor.audits import copies, embedding, plan, settle
 from auditor.backbones import features
 from auditor.catalog import audits, datasets, folders
 from auditor.catalog.db import session
@@ -56,13 +56,16 @@ def work(audit_id: int, tell: jobs.Reporter) -> None:
     with _explaining(audit_id):
         found = _features(audit, dataset, tell)
         if found is not None:
-            _lay_out(audit, found, tell)
+            _look_at_features(audit, dataset, found, tell)
         if audit.options.get("finetune"):
             source = results.features_of(audit)
             assert source is not None
             features.check_weights(source)
         for done, name in enumerate(audit.engines):
-            _run_engine(audit, dataset, name, found, partial(_tell, tell, audit, done))
+            seen = found
+            if name in audit.options.get("heads", []):
+                seen = results.array(audit.id, plan.TRUNK, "features")
+            _run_engine(audit, dataset, name, seen, partial(_tell, tell, audit, done))
         jobs.patiently(lambda: settle.settle(audit_id))
         jobs.patiently(lambda: _finish(audit_id))
 
@@ -84,18 +87,20 @@ def _features(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> NDArray[np
     )
 
 
-def _lay_out(audit: Audit, found: NDArray[np.floating], tell: jobs.Reporter) -> None:
-    """The map and the neighbours of the features' first view, once an audit."""
+def _look_at_features(
+    audit: Audit, dataset: Dataset, found: NDArray[np.floating], tell: jobs.Reporter
+) -> None:
+    """The map, the neighbours and the near copies by the features' first view, once an audit."""
     folder = results.engine_folder(audit.id, results.FEATURES)
     if (folder / "neighbours.npy").exists():
         return
     tell(Progress("laying out the map", 0, len(audit.engines), None))
     points = np.asarray(found[:, 0], dtype=np.float32)
-    arrays = {
-        "map": embedding.map_2d(points, quick=audit.options.get("map") == "pca"),
-        "neighbours": embedding.neighbor_table(points, num_neighbors=results.NEIGHBOURS),
-    }
-    results.store(folder, arrays)
+    near = embedding.neighbor_table(points, num_neighbors=results.NEIGHBOURS)
+    pairs = copies.find(cache.image_cache(dataset), near)
+    jobs.patiently(lambda: copies.add(dataset, pairs))
+    drawn = embedding.map_2d(points, quick=audit.options.get("map") == "pca")
+    results.store(folder, {"map": drawn, "neighbours": near})
 
 
 def _tell(tell: jobs.Reporter, audit: Audit, done: int, part: float) -> None:
@@ -136,6 +141,7 @@ def _run_engine(
         len(dataset.class_names),
         config=row.config,
         trusted=trusted,
+        trusted_weight=results.trusted_weight(audit.id),
         features=found,
         seed=audit.seed,
         device=audit.device,
@@ -147,10 +153,12 @@ def _run_engine(
         "trust_score": trust_in_given(result.trust_score, result.pred_probs, given, labels),
         "embeddings": result.embeddings,
     }
-    if found is None:  # of features there is one map for all engines
+    if found is None or results.features_of(audit) is None:  # of features there is one map for all engines
         arrays["map"] = embedding.map_2d(result.embeddings, quick=audit.options.get("map") == "pca")
     if name == audit.engines[0] and results.features_of(audit) is None:  # whose neighbours a card shows
         arrays["neighbours"] = embedding.neighbor_table(result.embeddings, num_neighbors=results.NEIGHBOURS)
+    if result.features is not None:
+        arrays["features"] = result.features
     arrays |= {f"signal_{key}": values for key, values in result.signals.items()}
     arrays |= {f"history_{key}": values for key, values in result.signal_history.items()}
     results.store(results.engine_folder(audit.id, name), arrays)

@@ -17,7 +17,7 @@ class Shelved:
 
 SHELF = (
     Shelved("timm:mobilenetv3_large_100", "small and fast: thousands of photos in minutes on a laptop"),
-    Shelved("timm:vit_small_patch14_dinov2", "a good default: ten times slower on a CPU, finds more"),
+    Shelved("timm:vit_small_patch14_dinov2", "the default where it is here: ten times slower on a CPU"),
     Shelved("timm:convnext_tiny.in12k_ft_in1k", "between the two in speed, also for fine-tuning"),
     Shelved("timm:vit_base_patch14_dinov2", "best of the list: for a GPU, or for few images"),
     Shelved("torchvision:resnet18", "well known, small"),

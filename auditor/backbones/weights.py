@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,9 @@ HUB_FILES = ("model.safetensors", "pytorch_model.bin")
 """What timm's networks are called on the hub, the safe form first."""
 HUB = "https://huggingface.co"
 """Where a person finds a file of the hub in a browser."""
+TORCHVISIONS = "see torchvision"
+"""Where no licence is known: torchvision names none for single files."""
+TIMEOUT_S = 20.0
 ABOUT = "about.json"
 
 
@@ -133,7 +137,11 @@ def offer(name: str) -> Offer:
     if source.repository is None:
         if source.url is None:
             raise WeightsError(f"There are no published weights of {name}; name a file with --weights.")
-        return Offer(name, source.url, None, "see torchvision", None)
+        try:
+            size = size_at(source.url)
+        except OSError as error:
+            raise _unreachable(name, error) from error
+        return Offer(name, source.url, size, source.licence or TORCHVISIONS, None)
     from huggingface_hub import HfApi
 
     try:
@@ -153,6 +161,17 @@ def offer(name: str) -> Offer:
         str(card.get("license") or source.licence or "not said"),
         getattr(lfs, "sha256", None) if lfs is not None else None,
     )
+
+
+def size_at(url: str) -> int | None:
+    """Bytes of the file at ``url``, which is not downloaded; None where the server does not say.
+
+    Raises:
+        OSError: it cannot be reached, or has no such file.
+    """
+    with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=TIMEOUT_S) as answer:
+        length = answer.headers.get("Content-Length")
+    return int(length) if length else None
 
 
 # --- Where they lie ---------------------------------------------------------------------------------------
@@ -241,10 +260,11 @@ def _sha256(path: Path) -> str:
 
 
 def listed(name: str) -> dict[str, Any]:
-    """One backbone for people and programs: its name and where its weights lie."""
+    """One backbone for people and programs: its name, the licence of its weights and where they lie."""
     found = present(name)
     return {
         "name": name,
+        "licence": backbone_bridge.source(name).licence or TORCHVISIONS,
         "place": None if found is None else found.place,
         "path": None if found is None else str(found.path),
     }

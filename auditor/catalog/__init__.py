@@ -11,5 +11,6 @@ __all__ = [
     "leases",
     "records",
     "reviews",
+    "sample_leases",
     "scores",
 ]

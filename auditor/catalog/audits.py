@@ -10,7 +10,7 @@ from typing import Any
 from sqlmodel import Session, select
 
 from auditor.catalog import jobs
-from auditor.catalog.models import AuditTable, DatasetTable, EngineRunTable, EpochTable
+from auditor.catalog.models import AuditTable, EngineRunTable, EpochTable
 from auditor.catalog.records import (
     Audit,
     Dataset,
@@ -176,22 +176,3 @@ def _finite(values: Mapping[str, float | None]) -> dict[str, float | None]:
     return {
         name: value if value is not None and math.isfinite(value) else None for name, value in values.items()
     }
-
-
-def finished_runs(
-    session: Session, preset: str, device: str | None = None
-) -> list[tuple[EngineRun, Audit, Dataset]]:
-    """Every finished run with that preset (and device), its audit and its dataset, the oldest first."""
-    statement = (
-        select(EngineRunTable, AuditTable, DatasetTable)
-        .join(AuditTable, AuditTable.id == EngineRunTable.audit_id)
-        .join(DatasetTable, DatasetTable.id == AuditTable.dataset_id)
-        .where(EngineRunTable.status == "finished", AuditTable.preset == preset)
-        .order_by(AuditTable.id)
-    )
-    if device is not None:
-        statement = statement.where(AuditTable.device == device)
-    return [
-        (read(EngineRun, run), read(Audit, audit), read(Dataset, dataset))
-        for run, audit, dataset in session.exec(statement)
-    ]

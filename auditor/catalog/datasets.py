@@ -22,6 +22,7 @@ from auditor.catalog.models import (
     EpochTable,
     JobTable,
     ReviewTable,
+    SampleLeaseTable,
     SampleTable,
     ScoreTable,
 )
@@ -165,7 +166,7 @@ def remove(session: Session, dataset_id: int) -> None:
     audits = select(AuditTable.id).where(AuditTable.dataset_id == dataset_id)
     for table in (ScoreTable, EpochTable, EngineRunTable):
         session.execute(delete(table).where(table.audit_id.in_(audits)))
-    for owned in (JobTable, AuditTable, DecisionTable, ReviewTable, DrawTable, SampleTable):
+    for owned in (JobTable, AuditTable, DecisionTable, ReviewTable, DrawTable, SampleLeaseTable, SampleTable):
         session.execute(delete(owned).where(owned.dataset_id == dataset_id))
     session.execute(delete(DatasetTable).where(DatasetTable.id == dataset_id))
 
@@ -314,6 +315,21 @@ def _batched(rows: Iterable[Any], size: int = ROWS_A_STATEMENT) -> Iterable[Sequ
     iterator = iter(rows)
     while batch := list(itertools.islice(iterator, size)):
         yield batch
+
+
+def set_duplicate_groups(
+    session: Session, dataset_id: int, groups: Mapping[int, tuple[int, str | None]]
+) -> None:
+    """Put samples into groups of duplicates: (group, kind) by sample_id; kind None leaves what it was."""
+    for sample_id, (group, kind) in groups.items():
+        values: dict[str, Any] = {"duplicate_group": group} | (
+            {} if kind is None else {"duplicate_kind": kind}
+        )
+        session.execute(
+            update(SampleTable)
+            .where(SampleTable.dataset_id == dataset_id, SampleTable.sample_id == sample_id)
+            .values(**values)
+        )
 
 
 def group_members(session: Session, dataset_id: int, duplicate_group: int, *, limit: int) -> list[int]:

@@ -15,7 +15,7 @@ from sqlalchemy.types import TypeDecorator
 from sqlmodel import Field, SQLModel
 
 from auditor.catalog.records import new_uuid, now
-from auditor.vocabulary import SUSPECT
+from auditor.vocabulary import RATE, SUSPECT
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -279,7 +279,7 @@ class ReviewTable(SQLModel, table=True):
     reviewer: str
     created_at: datetime = Field(default_factory=now, sa_column=_utc())
     source: str = "app"
-    """``app``, ``bulk``, ``unseen``, ``csv``, ``fiftyone``, ``import``, ``verify``."""
+    """``app``, ``bulk``, ``unseen``, ``ruling``, ``csv``, ``fiftyone``, ``import``, ``verify``."""
     batch: str | None = Field(default=None, index=True)
     """Decisions taken in one step share a batch and can be undone in one."""
     audit_id: int | None = None
@@ -302,6 +302,17 @@ class DecisionTable(SQLModel, table=True):
     review_id: int = Field(foreign_key="review.id")
 
 
+class SampleLeaseTable(SQLModel, table=True):
+    """Who is looking at a sample, and until when nobody else is asked about it."""
+
+    __tablename__ = "sample_lease"
+
+    dataset_id: int = Field(foreign_key="dataset.id", primary_key=True)
+    sample_id: int = Field(primary_key=True)
+    reviewer: str
+    until: datetime = Field(sa_column=Column(UtcDateTime, nullable=False))
+
+
 class DrawTable(SQLModel, table=True):
     """A random sample drawn to be verified blind; its size was fixed before anybody looked."""
 
@@ -314,3 +325,9 @@ class DrawTable(SQLModel, table=True):
     size: int
     sample_ids: list[int] = Field(sa_column=Column(JSON, nullable=False))
     """In drawing order; rows at even places calibrate, rows at odd places may be trusted."""
+    purpose: str = RATE
+    """One of ``vocabulary.PURPOSES``."""
+    audit_id: int | None = None
+    """The audit whose ranking the head is of; None for a uniform draw."""
+    zones: list[dict[str, Any]] = Field(default_factory=list, sa_column=Column(JSON, nullable=False))
+    """What each zone is and how likely its samples were drawn (``records.NewDraw``); empty for a uniform draw."""

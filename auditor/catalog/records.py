@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from auditor.vocabulary import SUSPECT, UNSEEN
+from auditor.vocabulary import RATE, SUSPECT, UNSEEN
 
 T = TypeVar("T")
 
@@ -181,6 +181,18 @@ class NewDraw:
     size: int
     sample_ids: list[int]
     """In drawing order; rows at even places calibrate, rows at odd places may be trusted."""
+    purpose: str = RATE
+    """One of ``vocabulary.PURPOSES``."""
+    audit_id: int | None = None
+    """The audit whose ranking the head is of; None for a uniform draw."""
+    zones: list[dict[str, Any]] = field(default_factory=list)
+    """The head, then the rest: ``name``, ``size``, ``drawn`` and ``probability`` (of each sample to be drawn); the
+    head also its ``samples``, the most suspicious first. Empty for a uniform draw."""
+
+    @property
+    def head(self) -> list[int]:
+        """Samples of the head, the most suspicious first; empty for a uniform draw."""
+        return [sample for zone in self.zones for sample in zone.get("samples", ())]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -91,6 +91,54 @@ def log(
     return _rows(session, *where)
 
 
+def newest(session: Session, dataset_id: int) -> int:
+    """Number of the newest row of the log, 0 without one: it changes with every word."""
+    statement = select(func.max(ReviewTable.id)).where(ReviewTable.dataset_id == dataset_id)
+    return int(session.exec(statement).one() or 0)
+
+
+def reviewers(session: Session, dataset_id: int) -> list[str]:
+    """Everybody who said something about the dataset's labels, by name."""
+    statement = select(ReviewTable.reviewer).where(ReviewTable.dataset_id == dataset_id).distinct()
+    return sorted(session.exec(statement))
+
+
+def opinions(session: Session, dataset_id: int, sample_id: int) -> list[Review]:
+    """The latest word of each person who looked at a suspect, what was taken back apart, the oldest first."""
+    rows = log(session, dataset_id, sample_id, kinds=[SUSPECT])
+    people = dict.fromkeys(row.reviewer for row in rows)
+    latest = (_latest_look([row for row in rows if row.reviewer == name]) for name in people)
+    return sorted((one for one in latest if one is not None), key=lambda one: one.id or 0)
+
+
+def overruled(session: Session, dataset_id: int, reviewer: str, *, after: int) -> list[Review]:
+    """What others decided differently on samples that the reviewer had decided, after the row ``after``.
+
+    Only looks at suspects whose word counts now, the oldest first.
+    """
+    later = _rows(
+        session,
+        ReviewTable.dataset_id == dataset_id,
+        COLUMNS[FIELDS.index("id")] > after,
+        ReviewTable.reviewer != reviewer,
+        ReviewTable.kind == SUSPECT,
+        ReviewTable.decision != UNDO,
+    )
+    told = []
+    for row in later:
+        known = log(session, dataset_id, row.sample_id)
+        before = known[: [one.id for one in known].index(row.id)]
+        mine = _latest_look([one for one in before if one.reviewer == reviewer])
+        counts = _latest_look(known)
+        if mine is not None and counts is not None and counts.id == row.id and not _same_word(mine, row):
+            told.append(row)
+    return told
+
+
+def _same_word(one: Review, other: Review) -> bool:
+    return (one.decision, one.label, one.labels) == (other.decision, other.label, other.labels)
+
+
 def of_batch(session: Session, dataset_id: int, batch: str) -> list[Review]:
     """The decisions that were taken in one step."""
     return _rows(session, ReviewTable.dataset_id == dataset_id, ReviewTable.batch == batch)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from sqlalchemy import delete, func, insert
 from sqlmodel import Session, select
 
-from auditor.catalog import reviews
-from auditor.catalog.models import DecisionTable, SampleTable, ScoreTable
+from auditor.catalog import reviews, sample_leases
+from auditor.catalog.models import DecisionTable, ReviewTable, SampleTable, ScoreTable
 from auditor.catalog.records import Audit, Review, Score, read
 from auditor.catalog.reviews import AT_ONCE
 
@@ -36,6 +36,14 @@ class SuspectFilter:
     only_undecided: bool = False
     """Only what nobody has reviewed or judged blind."""
     only_decided: bool = False
+    decided_by: str | None = None
+    """Only where this person's word counts now."""
+    free_for: str | None = None
+    """Only what nobody but this person is looking at."""
+    filepath_has: str | None = None
+    """Only where the path holds this text."""
+    share: tuple[int, int] | None = None
+    """(k, n): the k-th of n equal parts of the samples, 1-based, so that n people meet nowhere."""
     min_agreement: int | None = None
     """At least so many engines predict another label."""
     min_disagreement: float | None = None
@@ -104,14 +112,14 @@ def count(session: Session, audit: Audit, where: SuspectFilter) -> int:
     return int(session.execute(_filtered(audit, where, [func.count()])).scalar_one())
 
 
-def pair_counts(session: Session, audit: Audit) -> pd.DataFrame:
-    """Label issues by class pair: given_label, suggested_label, count; the most frequent first."""
-    statement = (
-        select(ScoreTable.given_label, ScoreTable.suggested_label, func.count())
-        .where(ScoreTable.audit_id == audit.id, ScoreTable.is_label_issue)
-        .group_by(ScoreTable.given_label, ScoreTable.suggested_label)
-        .order_by(func.count().desc())
-    )
+def pair_counts(session: Session, audit: Audit, where: SuspectFilter | None = None) -> pd.DataFrame:
+    """What a filter leaves by class pair: given_label, suggested_label, count; the most frequent first.
+
+    Without a filter: all label issues of the audit.
+    """
+    pair = (ScoreTable.given_label, ScoreTable.suggested_label)
+    statement = _filtered(audit, where or SuspectFilter(only_issues=True), [*pair, func.count()])
+    statement = statement.group_by(*pair).order_by(func.count().desc(), *pair)
     rows = session.execute(statement).all()
     return pd.DataFrame(rows, columns=["given_label", "suggested_label", "count"])
 
@@ -169,13 +177,13 @@ def _filtered(audit: Audit, where: SuspectFilter, columns: list[Any]) -> Any:
     decided = (DecisionTable.dataset_id == audit.dataset_id) & (
         DecisionTable.sample_id == ScoreTable.sample_id
     )
-    statement = (
-        select(*columns)
-        .select_from(ScoreTable)
-        .join(SampleTable, same_sample)
-        .outerjoin(DecisionTable, decided)
-        .where(ScoreTable.audit_id == audit.id)
-    )
+    statement = select(*columns).select_from(ScoreTable).where(ScoreTable.audit_id == audit.id)
+    # A count of a million rows joins only what it asks about.
+    asks_samples = where.split is not None or where.filepath_has is not None
+    if asks_samples or any(getattr(one, "class_", None) is SampleTable for one in columns):
+        statement = statement.join(SampleTable, same_sample)
+    if where.only_undecided or where.only_decided or where.decided_by is not None:
+        statement = statement.outerjoin(DecisionTable, decided)
     # What a person decided can always be found again, even on a sample that no engine judges.
     if not where.only_decided:
         statement = statement.where(ScoreTable.trust_score.is_not(None))
@@ -191,6 +199,19 @@ def _filtered(audit: Audit, where: SuspectFilter, columns: list[Any]) -> Any:
         statement = statement.where(DecisionTable.review_id.is_(None))
     if where.only_decided:
         statement = statement.where(DecisionTable.review_id.is_not(None))
+    if where.decided_by is not None:
+        theirs = select(ReviewTable.id).where(
+            ReviewTable.dataset_id == audit.dataset_id, ReviewTable.reviewer == where.decided_by
+        )
+        statement = statement.where(DecisionTable.review_id.in_(theirs))
+    if where.free_for is not None:
+        taken = sample_leases.held_by_others(audit.dataset_id, where.free_for)
+        statement = statement.where(ScoreTable.sample_id.not_in(taken))
+    if where.filepath_has is not None:
+        statement = statement.where(SampleTable.filepath.icontains(where.filepath_has, autoescape=True))
+    if where.share is not None:
+        part, parts = where.share
+        statement = statement.where(ScoreTable.sample_id % parts == part - 1)
     if where.min_agreement is not None:
         statement = statement.where(ScoreTable.agreement >= where.min_agreement)
     if where.min_disagreement is not None:

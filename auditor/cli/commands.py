@@ -38,6 +38,7 @@ from auditor.cli.options import (
     reviewer_or_login,
     writing,
 )
+from auditor.vocabulary import PURPOSES
 
 if TYPE_CHECKING:
     from auditor.backbones.features import FeatureSource
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 PLANNED = (
     *("engines", "preset", "device", "seed", "settings", "map_method"),
     *("backbone", "weights", "backbone_size", "views", "own_features", "features_column", "finetune"),
+    *("alone", "budget"),
 )
 """What is fixed once an audit is planned."""
 
@@ -96,6 +98,12 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
 @click.argument("name")
 @engines_option("all")
 @PRESET
+@click.option(
+    "--budget",
+    metavar="TIME",
+    help="Time to train in, such as 10m, 2h or overnight: the audit does what finds most in it. Default on a CPU "
+    "without --preset: 10m.",
+)
 @DEVICE
 @click.option(
     "--seed",
@@ -157,6 +165,11 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
     metavar="MODEL",
     help="Remove a model's probabilities (see `status`); nothing else is done.",
 )
+@click.option(
+    "--alone",
+    is_flag=True,
+    help="Hear only this audit's engines, not the latest runs of others in earlier audits.",
+)
 @click.option("--resume", is_flag=True, help="Continue the newest audit that did not finish.")
 @click.option("--detach", is_flag=True, help="Start and return; `auditor status NAME` shows progress.")
 @AS_JSON
@@ -164,6 +177,7 @@ def audit(
     name: str,
     engines: list[str] | None,
     preset: str,
+    budget: str | None,
     device: str,
     seed: int,
     settings: tuple[str, ...],
@@ -177,6 +191,7 @@ def audit(
     features_column: str | None,
     pred_probs: str | None,
     forget_pred_probs: str | None,
+    alone: bool,
     resume: bool,
     detach: bool,
     as_json: bool,
@@ -209,9 +224,12 @@ def audit(
             options=options,
             map_method=map_method,
             features=found,
+            alone=alone,
             finetune=finetune,
+            budget=_budget(budget, device),
         )
         _say_features(found, backbone, finetune=finetune)
+        output.plan_summary(audit_id)
     if witness is not None:  # now that nothing else refuses the command
         added = own_models.keep(witness)
         taken = f"{added.num_rows:,} of {added.num_samples:,} samples"
@@ -223,6 +241,21 @@ def audit(
         return
     output.follow_audit(audit_id)
     output.audit_summary(audit_id, as_json=as_json)
+
+
+def _budget(text: str | None, device: str) -> float | None:
+    """Seconds of ``--budget``; the default is ten minutes on a CPU where ``--preset`` does not say how long."""
+    from auditor import engine_bridge
+    from auditor.audits import budgets
+
+    context = click.get_current_context()
+    is_preset_given = context.get_parameter_source("preset") is click.core.ParameterSource.COMMANDLINE
+    if text is not None:
+        if is_preset_given:
+            raise click.UsageError("--budget takes the place of --preset; use one of them.")
+        return budgets.parse(text)
+    is_cpu = engine_bridge.resolve_device(device) == "cpu"
+    return budgets.DEFAULT_S if is_cpu and not is_preset_given else None
 
 
 def _features(
@@ -338,6 +371,12 @@ def suspects(
 @cli.command()
 @click.argument("name")
 @click.option("--draw", type=click.IntRange(1), metavar="N", help="Draw N samples at random and write --out.")
+@click.option(
+    "--for",
+    "purpose",
+    type=click.Choice(PURPOSES),
+    help="promises: most from the head of the ranking (the default after an audit); rate: uniformly.",
+)
 @click.option("--seed", type=SEED, default=0, show_default=True, help="The same seed draws the same samples.")
 @click.option("--out", type=click.Path(path_type=Path), help="CSV to fill in: a class, exclude, or empty.")
 @click.option("--draw-id", type=click.IntRange(1), metavar="N", help="Write the file of draw N again.")
@@ -347,6 +386,7 @@ def suspects(
 def verify(
     name: str,
     draw: int | None,
+    purpose: str | None,
     seed: int,
     out: Path | None,
     draw_id: int | None,
@@ -365,22 +405,26 @@ def verify(
     if sum(one is not None for one in (draw, draw_id, apply_path)) != 1:
         raise click.UsageError("Use one of --draw N --out FILE, --draw-id N --out FILE and --apply FILE.")
     if apply_path is not None:
-        refuse_beside("--apply", ("out", "seed", "force"), "leave it out")
+        refuse_beside("--apply", ("out", "seed", "force", "purpose"), "leave it out")
         counts = random_sample.apply_csv(name, apply_path, reviewer=reviewer_or_login(reviewer))
         output.verdicts_applied(name, counts)
         return
     if out is None:
         raise click.UsageError("--draw and --draw-id need --out FILE.")
     if draw_id is not None:
-        refuse_beside("--draw-id", ("seed",), "that draw exists already; leave it out")
+        refuse_beside("--draw-id", ("seed", "purpose"), "that draw exists already; leave it out")
         drawn, judged = random_sample.write_again(name, draw_id, out, force=force)
         echo(
             f"{out}: the {drawn.size} samples of draw {draw_id} again, {judged} of them judged; an empty "
             "verdict_label leaves a verdict unchanged."
         )
         return
-    drawn = random_sample.draw_csv(name, int(draw or 0), out, seed=seed, force=force)
-    echo(f"{drawn.size} samples drawn with seed {seed}: fill in verdict_label in {out}, then --apply it.")
+    purpose = purpose or random_sample.usual_purpose(name)
+    drawn = random_sample.draw_csv(name, int(draw or 0), out, seed=seed, purpose=purpose, force=force)
+    echo(
+        f"{drawn.size} samples drawn with seed {seed}{random_sample.zones_in_words(drawn)}: fill in "
+        f"verdict_label in {out}, then --apply it."
+    )
 
 
 @cli.command()

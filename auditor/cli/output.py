@@ -29,7 +29,7 @@ from auditor.experiments.simulation import Round, Tournament
 from auditor.outputs.report import conflict_sentence
 from auditor.progress import OnProgress, Progress
 from auditor.review import decisions, random_sample
-from auditor.wording import percent, plural
+from auditor.wording import duration, percent, plural
 
 MOST_PROBLEMS = 20
 """Rows that are listed one by one; the rest is counted."""
@@ -103,7 +103,7 @@ def weights_table(rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
         return
     for row in rows:
         where = f"{row['path']} ({row['place']})" if row["path"] else "not on this machine"
-        echo(f"{row['name']}\n    {row['good_for']}\n    {where}")
+        echo(f"{row['name']}\n    {row['good_for']}; licence {row['licence']}\n    {where}")
     echo("`auditor weights get NAME` downloads one; other networks of timm or torchvision work too.")
 
 
@@ -113,6 +113,20 @@ def weights_kept(found: Weights, *, as_json: bool) -> None:
         print_json({"name": found.name, "path": str(found.path), "place": found.place})
         return
     echo(f"{found.name}: {found.path}")
+
+
+def plan_summary(audit_id: int) -> None:
+    """On standard error: how the engines train and how long that should take."""
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+    heads = audit.options.get("heads", [])
+    if heads:
+        echo(f"{plan.TRUNK} trains on the images, the others on what its network sees.", err=True)
+    seconds, budget = sum(audit.options["estimate"].values()), audit.options.get("budget", {})
+    if budget.get("does"):
+        echo(f"Within {duration(budget['seconds'])}: {budget['does']}.", err=True)
+    late = " Nothing shorter is left." if budget and seconds > budget["seconds"] else ""
+    echo(f"About {duration(seconds)}, by a short test of this machine.{late}", err=True)
 
 
 def follow_audit(audit_id: int) -> None:
@@ -171,6 +185,8 @@ def audit_summary(audit_id: int, *, as_json: bool) -> None:
         return
     for run in runs:
         echo(f"  {run.engine:<14} {run.seconds:7.1f} s")
+    if borrowed := arrays.borrowed_in_words(audit):
+        echo(borrowed)
     echo(audit.summary["noise_rate"]["sentence"])
     if audit.summary["structured_noise"]:
         echo(audit.summary["structured_noise_sentence"])

@@ -84,7 +84,7 @@ def before_after(
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
         given = datasets.given_labels(open_session, dataset.id)
-    held, truth, notes = _held_out(dataset.id)
+    held, truth, weights, notes = _held_out(dataset.id)
     cleaned = _cleaned(dataset, given, policy, max_fdr, audit_id)
     before, after = given.copy(), cleaned.copy()
     apart = apart_from_training(dataset.id, held)
@@ -106,11 +106,13 @@ def before_after(
     for seed in seeds:
         for labels, votes in ((before, votes_before), (after, votes_after)):
             votes.append(trainings.train(NETWORK, labels, config=config, seed=seed).predicted[held])
-        accuracy = [float((votes[-1] == truth).mean()) for votes in (votes_before, votes_after)]
+        accuracy = [
+            float(np.average(votes[-1] == truth, weights=weights)) for votes in (votes_before, votes_after)
+        ]
         by_seed.append((seed, accuracy[0], accuracy[1]))
     right_before, right_after = (_majority(votes) == truth for votes in (votes_before, votes_after))
     names = ("cleaned labels", "given labels")
-    difference = paired.compare_accuracy(right_after, right_before, names=names)
+    difference = paired.compare_accuracy(right_after, right_before, names=names, weights=weights)
     experiment_results.keep(dataset.id, "compare", [difference.sentence, *notes])
     trainings.forget()
     return BeforeAfter(difference, by_seed, len(held), num_changed, notes)
@@ -124,7 +126,10 @@ def apart_from_training(dataset_id: int, held: NDArray[np.int64]) -> NDArray[np.
     return np.union1d(held, copies.sample_id[same & (copies.content_hash != "")].to_numpy(dtype=np.int64))
 
 
-def _held_out(dataset_id: int) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str]]:
+def _held_out(
+    dataset_id: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], list[str]]:
+    """Samples, their true classes, how many samples each stands for, and remarks."""
     verified = random_sample.standing(dataset_id)
     usable = np.asarray(verified.true_labels) >= 0
     notes = []
@@ -136,7 +141,12 @@ def _held_out(dataset_id: int) -> tuple[NDArray[np.int64], NDArray[np.int64], li
         raise AuditFailedError(
             f"{int(usable.sum())} verified rows are too few to compare; verify at least {MIN_HELD_OUT}, better 500."
         )
-    return np.asarray(verified.sample_ids)[usable], np.asarray(verified.true_labels)[usable], notes
+    if verified.stages:
+        notes.append(
+            "Most rows come from the head of a ranking; each is weighed by the labels that it stands for."
+        )
+    kept = verified.subset(usable)
+    return np.asarray(kept.sample_ids), np.asarray(kept.true_labels), verified.weights[usable], notes
 
 
 def _before_training(num_changed: int, num_held_out: int) -> str:

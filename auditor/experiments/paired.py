@@ -17,6 +17,7 @@ from auditor.errors import AuditFailedError
 from auditor.wording import percent
 
 LEVEL = 0.95
+NUM_FLIPS = 9_999
 
 
 @dataclass(frozen=True)
@@ -53,19 +54,26 @@ def compare_accuracy(
     second_right: NDArray[np.bool_],
     *,
     names: tuple[str, str] = ("first", "second"),
+    weights: NDArray[np.float64] | None = None,
 ) -> Difference:
     """Compare two accuracies on the same held-out rows.
+
+    Rows that stand for different numbers of samples are weighed by these: then the interval is the normal one of a
+    weighted mean and the test flips the signs of the rows that differ.
 
     Args:
         first_right: (n,) bool, the first side's prediction was right.
         second_right: (n,) bool, the same rows.
         names: of the two sides.
+        weights: (n,) positive, how many samples each row stands for; None or all equal = the exact test.
 
     Raises:
         AuditFailedError: the rows differ in number or there are none.
     """
     first, second = np.asarray(first_right, dtype=bool), np.asarray(second_right, dtype=bool)
     _check_rows(first, second, names)
+    if weights is not None and np.ptp(weights) > 0:
+        return _compare_weighted(first, second, names, np.asarray(weights, dtype=np.float64))
     only_first, only_second = int((first & ~second).sum()), int((~first & second).sum())
     num = len(first)
     p_value = 1.0
@@ -88,6 +96,40 @@ def compare_accuracy(
         float(high),
         p_value,
         num,
+        bool((low > 0 or high < 0) and p_value < 1 - LEVEL),
+    )
+
+
+def _compare_weighted(
+    first: NDArray[np.bool_], second: NDArray[np.bool_], names: tuple[str, str], weights: NDArray[np.float64]
+) -> Difference:
+    """As ``compare_accuracy``, for rows of unequal weight."""
+    gain = first.astype(np.float64) - second
+    difference = float(np.average(gain, weights=weights))
+    # Half a row in each of the four cells, as above; a row of the weight that a row of the sample has on average.
+    usual = float((weights**2).sum() / weights.sum())
+    padded, share = np.append(gain, [1.0, -1.0, 0.0, 0.0]), np.append(weights, [usual / 2] * 4)
+    centre = float(np.average(padded, weights=share))
+    half = float(
+        stats.norm.ppf(0.5 + LEVEL / 2) * np.sqrt((share**2 * (padded - centre) ** 2).sum()) / share.sum()
+    )
+    differing = gain != 0
+    p_value = 1.0
+    if differing.any():
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(NUM_FLIPS, int(differing.sum())))
+        flipped = np.abs(signs @ weights[differing])
+        seen = abs(float((weights * gain).sum())) * (1 - 1e-12)
+        p_value = float((1 + np.count_nonzero(flipped >= seen)) / (1 + NUM_FLIPS))
+    low, high = max(-1.0, min(centre - half, difference)), min(1.0, max(centre + half, difference))
+    return Difference(
+        *names,
+        float(np.average(first, weights=weights)),
+        float(np.average(second, weights=weights)),
+        difference,
+        low,
+        high,
+        p_value,
+        len(first),
         bool((low > 0 or high < 0) and p_value < 1 - LEVEL),
     )
 

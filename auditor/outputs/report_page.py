@@ -18,7 +18,7 @@ from PIL import Image
 
 from auditor.audits.experiment_results import Experiment
 from auditor.statistics import ClassPair, ClassReport, ErrorsLeft, NoiseRate, Promise, SplitReport, Transition
-from auditor.wording import percent
+from auditor.wording import odds_of_wrong, percent
 
 MAX_SUSPECTS = 60
 """Pictures on the page; more belong into the app."""
@@ -128,6 +128,7 @@ def report_html(report: ReportInput) -> str:
         lstrip_blocks=True,
     )
     environment.filters["percent"] = lambda share: percent(float(share))
+    environment.filters["odds"] = lambda share, is_guess: odds_of_wrong(float(share), is_guess=is_guess)
     return environment.get_template("report.html.j2").render(
         report=report,
         is_guess=report.noise_rate.kind != "interval",

@@ -103,7 +103,7 @@ def _say_where(name: str) -> str:
 
 
 def thumbnail_png(dataset: Dataset, sample_id: int, size: int) -> bytes:
-    """The cached image as PNG, at most ``size`` pixels a side; small images are enlarged by whole factors.
+    """The cached image as PNG, at most ``size`` pixels a side; nothing is enlarged, that is up to who shows it.
 
     Read from the cache, so that it is fast and works when the source is away.
 
@@ -121,13 +121,7 @@ def png_of(pixels: NDArray[np.uint8], size: int) -> bytes:
     image = Image.fromarray(
         pixels[0] if len(pixels) == 1 else np.ascontiguousarray(pixels.transpose(1, 2, 0))
     )
-    longest = max(image.size)
-    if longest * 2 <= size:
-        # Whole factors and no smoothing: a 28-pixel digit stays crisp.
-        factor = size // longest
-        image = image.resize((image.width * factor, image.height * factor), Image.Resampling.NEAREST)
-    elif longest > size:
-        image.thumbnail((size, size))
+    image.thumbnail((size, size))
     stream = io.BytesIO()
     image.save(stream, "PNG", compress_level=1)
     return stream.getvalue()

@@ -34,10 +34,14 @@ from auditor.vocabulary import (
     MULTIPLE,
     NOT_CLEAR,
     RELABEL,
+    RULING,
     SUSPECT,
     UNDO,
     UNSEEN,
 )
+
+ON_SCREEN = ("app", "bulk", UNSEEN, RULING)
+"""Sources of decisions that a person takes in one step and can take back in one."""
 
 
 @dataclass(frozen=True)
@@ -157,23 +161,30 @@ def accept(dataset_id: int, audit_id: int, changes: Sequence[tuple[int, int]], *
     return decide_many(dataset_id, rows, reviewer=reviewer, source=UNSEEN, kind=UNSEEN, audit_id=audit_id)
 
 
-def undo_last(dataset_id: int, reviewer: str) -> Review | None:
-    """Take back the reviewer's newest decision (one sample); returns what was undone, or None."""
+def undo_last(dataset_id: int, reviewer: str) -> list[Review]:
+    """Take back the reviewer's newest action on a screen; returns what was undone, in the order it was decided.
+
+    An action is one sample, or all that was decided in one step: tiles together, a region, accepted suggestions.
+    Decisions that came from a file are rows of their own here: to take them back together is ``undo_batch``.
+    """
     with session() as open_session:
         datasets.lock(open_session, dataset_id)
         latest = reviews.latest_of(open_session, dataset_id, reviewer.strip())
-        if latest is not None:
-            _undo(open_session, latest, reviewer)
-        return latest
+        if latest is None:
+            return []
+        action = [latest]
+        if latest.batch is not None and latest.source in ON_SCREEN:
+            action = _not_undone(open_session, dataset_id, latest.batch)
+        for row in action:
+            _undo(open_session, row, reviewer)
+        return action
 
 
 def undo_batch(dataset_id: int, batch: str, reviewer: str) -> int:
     """Take back every decision of one batch that was not undone yet; returns how many."""
     with session() as open_session:
         datasets.lock(open_session, dataset_id)
-        rows = reviews.of_batch(open_session, dataset_id, batch)
-        undone = {row.reverts for row in reviews.log(open_session, dataset_id) if row.decision == UNDO}
-        left = [row for row in rows if row.decision != UNDO and row.id not in undone]
+        left = _not_undone(open_session, dataset_id, batch)
         for row in left:
             _undo(open_session, row, reviewer)
     return len(left)
@@ -322,6 +333,12 @@ def _typed(row: NewReview) -> NewReview:
         reviewer=said.reviewer.strip(),
         audit_id=said.audit,
     )
+
+
+def _not_undone(open_session: Session, dataset_id: int, batch: str) -> list[Review]:
+    rows = reviews.of_batch(open_session, dataset_id, batch)
+    undone = {row.reverts for row in rows if row.decision == UNDO}
+    return [row for row in rows if row.decision != UNDO and row.id not in undone]
 
 
 def _is_unseen(standing: Review | None) -> bool:

@@ -7,7 +7,7 @@ import pandas as pd
 from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
 from auditor.review import decisions
-from auditor.vocabulary import BLIND, UNDO
+from auditor.vocabulary import BLIND, RULING, UNDO
 
 COLUMNS = [
     *("review_kind", "id", "sample_id", "decision", "label", "labels", "reviewer", "created_at", "source"),
@@ -51,6 +51,14 @@ def conflicts(dataset_id: int) -> pd.DataFrame:
     stands = [standing.get(sample_id) == (name, decision) for sample_id, name, decision in said_by]
     columns = ["sample_id", "reviewer", "decision", "label", "review_kind", "created_at"]
     return table[columns].assign(stands=stands).reset_index(drop=True)
+
+
+def disputed(dataset_id: int) -> list[int]:
+    """sample_ids on which people differ and nobody has ruled since (a decision of source ``ruling``)."""
+    with session() as open_session:
+        counting = reviews.decisions(open_session, dataset_id)
+    differing = conflicts(dataset_id).sample_id.unique().tolist()
+    return [one for one in differing if one not in counting or counting[one].source != RULING]
 
 
 def _not_taken_back(log: pd.DataFrame) -> pd.DataFrame:

@@ -3,6 +3,11 @@
 It alone lets anybody say how many labels are wrong, so it is kept apart from reviews of suspects, which are
 not random. Rows at even places of a draw calibrate, rows at odd places may be trusted by the next audit; the
 draw fixes which is which before anybody looks.
+
+A draw *for the rate* takes every label with the same chance. A draw *for promises* takes most rows from the head
+of an audit's ranking, twice as many labels as are guessed to be wrong, and some from the rest: about half of its
+looks settle a wrong label, and inside the head few of them back a promise. The head is chosen from scores alone,
+so inside it, and inside the rest, every label has the same chance; the draw keeps both chances.
 """
 
 from __future__ import annotations
@@ -12,6 +17,7 @@ import difflib
 import os
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +25,27 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlmodel import Session
 
-from auditor.catalog import datasets, draws, reviews
+from auditor.catalog import audits, datasets, draws, reviews, scores
 from auditor.catalog.db import session
-from auditor.catalog.records import Draw, NewDraw, NewReview, Review, Sample
+from auditor.catalog.records import Audit, Draw, NewDraw, NewReview, Review, Sample
 from auditor.errors import VerificationError, cannot_write
 from auditor.files import written_whole
 from auditor.review import schema
-from auditor.statistics import NO_CLASS, UNSURE, Verified
+from auditor.statistics import NO_CLASS, UNSURE, NoiseRate, Stage, Verified, draw_zones, share_for_head
 from auditor.tables import SEPARATORS, is_place, quoted, read_table, readings
-from auditor.vocabulary import BLIND, KEEP, LABEL, NOT_CLEAR, SUSPECT, UNDO, VERDICTS, from_verdict
+from auditor.vocabulary import (
+    BLIND,
+    KEEP,
+    LABEL,
+    NOT_CLEAR,
+    PROMISES,
+    PURPOSES,
+    RATE,
+    SUSPECT,
+    UNDO,
+    VERDICTS,
+    from_verdict,
+)
 
 MOST_NAMED = 20
 """Rows of a file that one message names."""
@@ -37,29 +55,48 @@ COLUMNS = ("draw_id", "sample_id", "filepath", "given_label", "verdict_label")
 """Of a draw's file; ``filepath`` and ``given_label`` may be left out of one that comes back."""
 
 
-def draw(dataset_name: str, size: int, *, seed: int = 0) -> Draw:
-    """Draw ``size`` labeled samples that no earlier draw holds, uniformly at random.
+def draw(dataset_name: str, size: int, *, seed: int = 0, purpose: str = RATE) -> Draw:
+    """Draw ``size`` labeled samples that no earlier draw holds, at random.
 
-    Because earlier draws were uniform too, all draws together are again a uniform sample.
+    ``purpose``: ``rate`` draws uniformly, so that uniform draws together are again a uniform sample; ``promises``
+    draws most from the head of the newest finished audit's ranking and some from the rest.
 
     Raises:
-        VerificationError: fewer labeled samples are left than asked for.
+        VerificationError: fewer labeled samples are left than asked for, the purpose is unknown, or no audit has
+            ranked the labels yet.
     """
     with session() as open_session:
-        return _draw(open_session, dataset_name, size, seed)
+        return _draw(open_session, dataset_name, size, seed, purpose)
 
 
-def draw_csv(dataset_name: str, size: int, out: Path, *, seed: int = 0, force: bool = False) -> Draw:
+def draw_csv(
+    dataset_name: str, size: int, out: Path, *, seed: int = 0, purpose: str = RATE, force: bool = False
+) -> Draw:
     """``draw`` and ``write_csv`` in one: a draw whose file cannot be written is not stored either.
 
     Raises:
-        VerificationError: fewer labeled samples are left than asked for, or the file cannot be written.
+        VerificationError: as ``draw``, or the file cannot be written.
     """
     _check_out(out, force=force)
     with session() as open_session:
-        row = _draw(open_session, dataset_name, size, seed)
+        row = _draw(open_session, dataset_name, size, seed, purpose)
         _write(open_session, row, out)
         return row
+
+
+def usual_purpose(dataset_name: str) -> str:
+    """What a further draw is for unless somebody says: promises once an audit has ranked the labels."""
+    with session() as open_session:
+        dataset = datasets.get(open_session, dataset_name)
+        return RATE if audits.latest_finished(open_session, dataset.id) is None else PROMISES
+
+
+def zones_in_words(row: Draw) -> str:
+    """``, 140 of the 9,000 most suspicious labels and 60 of the rest``; empty for a uniform draw."""
+    if not row.zones:
+        return ""
+    head, rest = row.zones
+    return f", {head['drawn']} of the {head['size']:,} most suspicious labels and {rest['drawn']} of the rest"
 
 
 def record(draw_id: int, sample_id: int, decision: str, *, label: int | None = None, reviewer: str) -> None:
@@ -132,9 +169,10 @@ def standing(dataset_id: int, *, trusted: NDArray[np.bool_] | None = None) -> Ve
     ``trusted``: (N,) bool, rows that the audit in question trained on as trusted or corrected. A sample that
     is not judged to its end, or that was enlarged by a further draw, may have been stopped or enlarged because
     of what it showed: it says so, and its intervals then hold at every size. Promises rest on one draw alone,
-    the largest that was judged to its end: its size was fixed before anybody saw it, and what earlier draws showed
-    cannot change how random it is. A sample that was passed over for a later one of its draw counts as unsure:
-    whoever skips does so because of what the image shows. So does one whose verdict a later review contradicts.
+    of those judged to their end the one that resolves most: its size was fixed before anybody saw it, and what
+    earlier draws showed cannot change how random it is. A sample that was passed over for a later one of its draw
+    counts as unsure: whoever skips does so because of what the image shows. So does one whose verdict a later
+    review contradicts.
     """
     with session() as open_session:
         done = reviews.verdicts(open_session, dataset_id)
@@ -143,7 +181,7 @@ def standing(dataset_id: int, *, trusted: NDArray[np.bool_] | None = None) -> Ve
         given = datasets.given_labels(open_session, dataset_id)
         contradicted = _contradicted(open_session, dataset_id, done, given)
     seen: list[tuple[int, int, int, int]] = []  # draw, place in it, sample, true label
-    complete: dict[int, int] = {}  # draw -> its size
+    complete: set[int] = set()
     for row in rows:
         labels = [
             UNSURE
@@ -156,10 +194,11 @@ def standing(dataset_id: int, *, trusted: NDArray[np.bool_] | None = None) -> Ve
         )
         seen += [(row.id, place, row.sample_ids[place], labels[place]) for place in range(last + 1)]
         if last + 1 == row.size:
-            complete[row.id] = row.size
-    largest = max(complete, key=complete.__getitem__, default=None)  # the earliest of equals
+            complete.add(row.id)
     ids = np.array([sample for _, _, sample, _ in seen], dtype=np.int64)
+    draw_of_row = np.array([one for one, _, _, _ in seen], dtype=np.int64)
     num_drawn = sum(row.size for row in rows)
+    backing = _Backing.of([row for row in rows if row.id in complete], rows, pool)
     return Verified(
         sample_ids=ids,
         true_labels=np.array([label for _, _, _, label in seen], dtype=np.int64),
@@ -168,11 +207,69 @@ def standing(dataset_id: int, *, trusted: NDArray[np.bool_] | None = None) -> Ve
         is_watched=len(seen) < num_drawn or len(rows) > 1,
         pool=pool,
         treated=trusted,
-        backing=np.array([one == largest for one, _, _, _ in seen], dtype=bool),
+        backing=(draw_of_row == backing.draw_id) & backing.pool[ids],
         num_draws=len(rows),
         num_waiting=num_drawn - len(seen),
         largest_draw=max((row.size for row in rows), default=0),
+        stages=_stages(rows, draw_of_row, pool),
+        backing_pool=backing.pool,
+        backing_words=backing.words,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Backing:
+    """The draw that promises rest on, of those judged to their end, and what it can speak about."""
+
+    draw_id: int | None
+    pool: NDArray[np.bool_]
+    """(N,) bool."""
+    words: str = ""
+
+    @classmethod
+    def of(cls, complete: list[Draw], rows: list[Draw], pool: NDArray[np.bool_]) -> _Backing:
+        """The one that resolves most, by sizes alone and so whatever it showed; the earliest of equals."""
+        if not complete:
+            return cls(None, pool)
+
+        def labels_per_row(row: Draw) -> float:
+            if not row.head:
+                return float(pool.sum()) / (row.size + 1)
+            return len(row.head) / (int(row.zones[0]["drawn"]) + 1)
+
+        best = min(complete, key=labels_per_row)
+        inside = np.zeros_like(pool)
+        if best.head:
+            inside[best.head] = True
+            words = f"the {len(best.head):,} most suspicious labels of audit {best.audit_id}"
+            return cls(best.id, inside, words)
+        inside |= pool
+        for row in rows:
+            if row.id < best.id:
+                inside[row.sample_ids] = False
+        return cls(best.id, inside)
+
+
+def _stages(rows: list[Draw], draw_of_row: NDArray[np.int64], pool: NDArray[np.bool_]) -> tuple[Stage, ...]:
+    """One stage a draw, uniform ones after each other together; empty where all were uniform."""
+    if not any(row.head for row in rows):
+        return ()
+    stages: list[Stage] = []
+    left = pool.copy()
+    was_uniform = False
+    for row in rows:
+        mine = draw_of_row == row.id
+        if not row.head and was_uniform:
+            stages[-1] = Stage(stages[-1].rows | mine, stages[-1].zones)
+        else:
+            zones = np.where(left, 2 if row.head else 0, -1).astype(np.int8)
+            for place, sample in enumerate(row.head):
+                if left[sample]:
+                    zones[sample] = int(2 * place >= len(row.head))
+            stages.append(Stage(mine, zones))
+        left[row.sample_ids] = False
+        was_uniform = not row.head
+    return tuple(stages)
 
 
 def _contradicted(
@@ -213,6 +310,26 @@ def calibrating_ids(dataset_id: int) -> NDArray[np.int64]:
     with session() as open_session:
         rows = draws.of_dataset(open_session, dataset_id)
     return np.array([s for row in rows for s in row.sample_ids[::2]], dtype=np.int64)
+
+
+def trusted_weight(dataset_id: int, trusted: NDArray[np.bool_]) -> NDArray[np.float32] | None:
+    """(N,) how many labels each trusted sample stands for; None where no draw looked at a head more often.
+
+    A row that chance drew stands for its share of its zone. One that somebody picked stands for itself alone.
+
+    Args:
+        dataset_id: of the draws.
+        trusted: (N,) bool, the samples that are trained on as trusted.
+    """
+    verified = standing(dataset_id)
+    if not verified.stages:
+        return None
+    weight = np.ones(len(trusted), dtype=np.float32)
+    rows = verified.subset(trusted[verified.sample_ids])
+    if rows.size:
+        num_labels = sum(int((stage.zones >= 0).sum()) for stage in rows.stages[:1])
+        weight[rows.sample_ids] = np.maximum(1.0, rows.weights * num_labels / rows.size)
+    return weight
 
 
 def write_csv(draw_id: int, out: Path, *, force: bool = False) -> None:
@@ -309,7 +426,9 @@ def apply_csv(dataset_name: str, path: Path, *, reviewer: str) -> dict[str, int]
     return counts | {f"left to {name}, who judged later": count for name, count in left.items()}
 
 
-def _draw(open_session: Session, dataset_name: str, size: int, seed: int) -> Draw:
+def _draw(open_session: Session, dataset_name: str, size: int, seed: int, purpose: str) -> Draw:
+    if purpose not in PURPOSES:
+        raise VerificationError(f"A draw for {purpose!r} is unknown; use one of {', '.join(PURPOSES)}.")
     if not 0 <= seed < 2**31:
         raise VerificationError(f"The seed is {seed}; use a whole number from 0 to {2**31 - 1}.")
     dataset = datasets.get(open_session, dataset_name)
@@ -321,9 +440,45 @@ def _draw(open_session: Session, dataset_name: str, size: int, seed: int) -> Dra
         raise VerificationError(
             f"{size} samples cannot be drawn; {len(pool)} labeled samples are left that were never drawn."
         )
-    chosen = np.random.default_rng([seed, len(earlier)]).choice(pool, size=size, replace=False)
-    row = NewDraw(dataset_id=dataset.id, seed=seed, size=size, sample_ids=[int(sample) for sample in chosen])
+    generator = np.random.default_rng([seed, len(earlier)])
+    if purpose == RATE:
+        chosen = generator.choice(pool, size=size, replace=False)
+        row = NewDraw(dataset_id=dataset.id, seed=seed, size=size, sample_ids=[int(one) for one in chosen])
+        return draws.add(open_session, row)
+    audit = audits.latest_finished(open_session, dataset.id)
+    if audit is None:
+        raise VerificationError(
+            f"No audit has ranked the labels of {dataset_name}, so there is no head to draw from; "
+            "draw for the rate, or audit first."
+        )
+    guessed = share_for_head(NoiseRate(**audit.summary["noise_rate"]))
+    drawn_now = draw_zones(_ranked(open_session, audit, pool), guessed, size, generator)
+    zones: list[dict[str, Any]] = [
+        {"name": name, "size": len(zone), "drawn": num, "probability": num / max(1, len(zone))}
+        for name, zone, num in (
+            ("head", drawn_now.head, drawn_now.num_from_head),
+            ("rest", drawn_now.rest, size - drawn_now.num_from_head),
+        )
+    ]
+    zones[0]["samples"] = drawn_now.head.tolist()
+    row = NewDraw(
+        dataset_id=dataset.id,
+        seed=seed,
+        size=size,
+        sample_ids=drawn_now.sample_ids.tolist(),
+        purpose=PROMISES,
+        audit_id=audit.id,
+        zones=zones,
+    )
     return draws.add(open_session, row)
+
+
+def _ranked(open_session: Session, audit: Audit, pool: NDArray[np.integer]) -> NDArray[np.int64]:
+    """What can be drawn, the most suspicious first; what the audit has no score for stands last."""
+    table = scores.table(open_session, audit.id)
+    rank = np.full(int(max(table.sample_id.max(), pool.max())) + 1, np.inf)
+    rank[table.sample_id.to_numpy(dtype=np.int64)] = table["rank"].to_numpy(dtype=np.float64)
+    return np.asarray(pool[np.argsort(rank[pool], kind="stable")], dtype=np.int64)
 
 
 def _check_out(out: Path, *, force: bool) -> None:

@@ -1,8 +1,15 @@
 """What can be said about labels from arrays alone: trust, suggestions, rates, promises. Pure functions."""
 
 from auditor.statistics.consensus import Consensus, combine
-from auditor.statistics.intervals import Interval, per_class_intervals
-from auditor.statistics.noise import ClassPair, ClassReport, ErrorsLeft, NoiseRate, Transition
+from auditor.statistics.intervals import Interval, rate_interval
+from auditor.statistics.noise import (
+    ClassPair,
+    ClassReport,
+    ErrorsLeft,
+    NoiseRate,
+    OutOfFold,
+    Transition,
+)
 from auditor.statistics.predictions import (
     probabilities_from_array,
     probabilities_from_cells,
@@ -12,6 +19,7 @@ from auditor.statistics.predictions import (
     witness_from_probabilities,
 )
 from auditor.statistics.promises import Exchangeability, MoreRows, Promise
+from auditor.statistics.rates import part_intervals
 from auditor.statistics.regrading import trust_in_given
 from auditor.statistics.sentences import engine_sentence, headline
 from auditor.statistics.splits import (
@@ -21,6 +29,7 @@ from auditor.statistics.splits import (
     shared_sentence,
     split_reports,
 )
+from auditor.statistics.strata import Stage
 from auditor.statistics.witnesses import (
     LEAST_WEIGHT,
     NO_CLASS,
@@ -30,6 +39,7 @@ from auditor.statistics.witnesses import (
     Witness,
     row_chunks,
 )
+from auditor.statistics.zones import draw_zones, share_for_head
 
 __all__ = [
     "LEAST_WEIGHT",
@@ -45,22 +55,27 @@ __all__ = [
     "Interval",
     "MoreRows",
     "NoiseRate",
+    "OutOfFold",
     "Promise",
     "SplitReport",
+    "Stage",
     "Transition",
     "Verified",
     "Witness",
     "combine",
+    "draw_zones",
     "engine_sentence",
     "headline",
     "noise",
-    "per_class_intervals",
+    "part_intervals",
     "probabilities_from_array",
     "probabilities_from_cells",
     "promises",
+    "rate_interval",
     "read_predictions",
     "row_chunks",
     "rows_of_table",
+    "share_for_head",
     "shared_pictures",
     "shared_sentence",
     "split_reports",

@@ -27,6 +27,7 @@ from sklearn.model_selection import StratifiedKFold
 from auditor.statistics.choice import choose
 from auditor.statistics.noise import (
     NoiseRate,
+    OutOfFold,
     Transition,
     guess_noise_rate,
     guess_transition,
@@ -38,7 +39,7 @@ from auditor.statistics.probabilities import (
     calibrate_suggestions,
     guess_error_probability,
 )
-from auditor.statistics.promises import Exchangeability, check_exchangeable
+from auditor.statistics.promises import Exchangeability, check_draws
 from auditor.statistics.weights import Weighting, weightings
 from auditor.statistics.witnesses import (
     UNLABELED,
@@ -60,6 +61,8 @@ MOST_ROWS_TO_CHOOSE = 60
 """Rows that choose at most, below ``MIN_ROWS_FOR_WEIGHTS``; the others go on to calibrate."""
 MIN_ROWS_OF_A_KIND = 10
 """Wrong and right learning rows below which nothing is learned."""
+FIRST_LIST = 20
+"""Labels to look at first where nothing is verified, or a quarter of them if that is less."""
 MIN_ROWS_TO_CALIBRATE = 10
 """Verified rows below which an error probability, and wrong ones below which a suggestion's, stays a guess."""
 REGULARIZATION = 0.3
@@ -82,7 +85,7 @@ class Consensus:
     error_probability_is_guess: bool
     """True unless verified rows calibrated it."""
     is_label_issue: NDArray[np.bool_]
-    """(N,) the suggested cut: as many of the least trusted labels as the noise rate's point says."""
+    """(N,) the suggested cut: labels that are more likely wrong than right; without verified rows a first list."""
     is_doubtful: NDArray[np.bool_]
     """(N,) flagged, or most witnesses that have an opinion on the sample predict another class."""
     suggested_label: NDArray[np.int64]
@@ -129,6 +132,7 @@ def combine(
     num_classes: int,
     *,
     verified: Verified | None = None,
+    out_of_fold: OutOfFold | None = None,
     neighbours: NDArray[np.integer] | None = None,
 ) -> Consensus:
     """Combine witnesses into one trust score, suggestion and set of statements.
@@ -138,6 +142,7 @@ def combine(
         given_labels: (N,) int in {-1, 0..K-1}.
         num_classes: K.
         verified: randomly drawn, blindly judged rows; None or empty means that nothing is promised.
+        out_of_fold: of a simple model on the images or features, for the guess of the noise rate.
         neighbours: (N, k) int, each sample's nearest others in features of a backbone; None without one.
 
     Raises:
@@ -157,7 +162,7 @@ def combine(
     correlations = _rank_correlations(ranks)
     structured, structured_sentence = _judge_structure(correlations, names)
     pooled = pool_predictions(witnesses, given_labels, num_classes)
-    guessed_rate = guess_noise_rate(pooled, int(labeled.sum()))
+    guessed_rate = guess_noise_rate(pooled, int(labeled.sum()), out_of_fold=out_of_fold)
     candidates = weightings(
         witnesses, given_labels, parted=structured, noise_rate=guessed_rate.point, neighbours=neighbours
     )
@@ -173,7 +178,7 @@ def combine(
     error_probability, is_guess = _error_probability(weighting, noise.rate, given_labels, noise.rests_on)
     weighted = pool_suggestions(witnesses, given_labels, num_classes, weighting.weights)
     suggestions = _suggest(weighted, given_labels, noise.rests_on, weighting)
-    is_label_issue = _flag_lowest(trust, noise.rate.point)
+    is_label_issue = _likely_wrong(trust, error_probability, is_guess=is_guess)
 
     # 4. Where the witnesses part.
     num_voters = 0 if pooled is None else pooled.num_voters
@@ -313,7 +318,7 @@ def _choose(
         return safe, other, reason
     trust = np.stack([weighted_trust(ranks[rows.sample_ids], one) for one in candidates], axis=1)
     # A witness that says nothing about a row has no opinion on its order.
-    found = choose(np.nan_to_num(trust, nan=0.5), rows.is_wrong(given_labels))
+    found = choose(np.nan_to_num(trust, nan=0.5), rows.is_wrong(given_labels), rows.weights)
     if np.isnan(found.aurocs[0]):
         few = f"{found.num_wrong} wrong and {found.num_right} right verified rows are too few to choose another."
         return safe, other, f"{reason} {few}"
@@ -400,15 +405,15 @@ def _learn_weights(
             f"{num_wrong} wrong and {num_right} right verified rows can be used to learn weights; "
             f"this needs {MIN_ROWS_OF_A_KIND} of each and {MIN_ROWS_FOR_WEIGHTS} verified rows in all."
         )
-    features = _log_odds(ranks[rows.sample_ids])
+    features, stands_for = _log_odds(ranks[rows.sample_ids]), rows.weights
     out_of_fold = np.zeros(len(is_right))
     for fit, score in StratifiedKFold(5, shuffle=True, random_state=0).split(features, is_right):
-        model = LogisticRegression(C=REGULARIZATION).fit(features[fit], is_right[fit])
+        model = LogisticRegression(C=REGULARIZATION).fit(features[fit], is_right[fit], stands_for[fit])
         out_of_fold[score] = model.decision_function(features[score])
-    learned_auroc = roc_auc_score(is_right, out_of_fold)
-    plain_auroc = roc_auc_score(is_right, plain_trust[rows.sample_ids])
+    learned_auroc = roc_auc_score(is_right, out_of_fold, sample_weight=stands_for)
+    plain_auroc = roc_auc_score(is_right, plain_trust[rows.sample_ids], sample_weight=stands_for)
     comparison = f"(area under the curve {learned_auroc:.3f} out of fold, {plain_auroc:.3f} without them)"
-    coefficients = LogisticRegression(C=REGULARIZATION).fit(features, is_right).coef_[0]
+    coefficients = LogisticRegression(C=REGULARIZATION).fit(features, is_right, stands_for).coef_[0]
     if learned_auroc <= plain_auroc or not np.any(coefficients):
         return None, f"learned weights rank no better on {len(is_right)} verified rows {comparison}."
     return coefficients, f"Weights learned from {len(is_right)} verified rows {comparison}."
@@ -426,10 +431,7 @@ def _check_draw(
     """Look at the rows that this audit treated like all others."""
     if verified is None or weighting.calibrating is None:
         return None
-    ids = verified.sample_ids[weighting.calibrating]
-    return check_exchangeable(
-        weighting.trust_score, given_labels, ids, pool=verified.pool, treated=verified.treated
-    )
+    return check_draws(weighting.trust_score, given_labels, verified, weighting.calibrating)
 
 
 def _error_probability(
@@ -445,7 +447,8 @@ def _error_probability(
         known = weighting.calibrating & ~verified.is_unsure & np.isfinite(trust[verified.sample_ids])
         rows = verified.subset(known)
         if rows.size >= MIN_ROWS_TO_CALIBRATE:
-            return calibrate_error_probability(doubt, rows.sample_ids, rows.is_wrong(given_labels)), False
+            is_wrong = rows.is_wrong(given_labels)
+            return calibrate_error_probability(doubt, rows.sample_ids, is_wrong, weights=rows.weights), False
     return guess_error_probability(doubt, noise_rate.point), True
 
 
@@ -478,8 +481,20 @@ def _suggest(
         return _Suggestions(labels, chance, False)
     is_hit = labels[rows.sample_ids] == rows.true_labels
     wrong_or_free = labels >= 0
-    calibrated = calibrate_suggestions(chance, rows.sample_ids, is_hit)
+    calibrated = calibrate_suggestions(chance, rows.sample_ids, is_hit, weights=rows.weights)
     return _Suggestions(labels, np.where(wrong_or_free, calibrated, np.nan), True)
+
+
+def _likely_wrong(
+    trust: NDArray[np.float32], error_probability: NDArray[np.float64], *, is_guess: bool
+) -> NDArray[np.bool_]:
+    """Flag where the error probability is above one half; a guessed one is allowed a short first list."""
+    flagged = np.nan_to_num(error_probability) > 0.5
+    known = int(np.isfinite(trust).sum())
+    first = min(FIRST_LIST, known // 4)
+    if is_guess and flagged.sum() < first:
+        return _flag_lowest(trust, first / max(1, known))
+    return flagged
 
 
 def _flag_lowest(trust: NDArray[np.float32], share: float) -> NDArray[np.bool_]:

@@ -35,10 +35,14 @@ class Interval:
     """``"exact"`` (size fixed beforehand) or ``"sequence"`` (valid while watched)."""
     num_hits: int
     num_rows: int
+    estimate: float | None = None
+    """Where rows stand for different numbers of labels: the share that they estimate."""
 
     @property
     def point(self) -> float:
-        """Share seen in the sample; NaN for an empty one."""
+        """Share that the sample shows; NaN for an empty one."""
+        if self.estimate is not None:
+            return self.estimate
         return self.num_hits / self.num_rows if self.num_rows else float("nan")
 
     @property
@@ -78,10 +82,10 @@ def hypergeometric_interval(
     below, above = np.arange(num_hits + 1), np.arange(num_hits, num_rows + 1)
 
     def upper_tail_allows(hits: int) -> bool:
-        return float(np.exp(_log_hypergeometric(above, num_rows, hits, population)).sum()) > tail
+        return float(np.exp(log_hypergeometric(above, num_rows, hits, population)).sum()) > tail
 
     def lower_tail_allows(hits: int) -> bool:
-        return float(np.exp(_log_hypergeometric(below, num_rows, hits, population)).sum()) > tail
+        return float(np.exp(log_hypergeometric(below, num_rows, hits, population)).sum()) > tail
 
     low = _first_true(upper_tail_allows, fewest, most)
     high = most - _first_true(lambda step: lower_tail_allows(most - step), 0, most - fewest)
@@ -217,10 +221,10 @@ def _log_ways(total: int, part: int) -> float:
     return lgamma(total + 1) - lgamma(part + 1) - lgamma(total - part + 1)
 
 
-def _log_hypergeometric(
-    seen: NDArray[np.integer], num_rows: int, hits: int, population: int
+def log_hypergeometric(
+    seen: NDArray[np.integer], num_rows: int, hits: int | NDArray[np.integer], population: int
 ) -> NDArray[np.float64]:
-    """log P(each number of hits seen among the rows drawn | hits in the population)."""
+    """log P(each number of hits seen among the rows drawn | hits in the population); ``hits`` may be a column."""
     misses, others = num_rows - seen, population - hits
     possible = (seen <= hits) & (misses <= others)
     seen, misses = np.where(possible, seen, 0), np.where(possible, misses, 0)

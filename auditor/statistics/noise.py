@@ -18,10 +18,17 @@ from numpy.typing import NDArray
 from sklearn.mixture import GaussianMixture
 
 from auditor.statistics.intervals import Interval, rate_interval
+from auditor.statistics.rates import part_interval
 from auditor.statistics.separation import ONE_GROUP, otsu_share
 from auditor.statistics.witnesses import NO_CLASS, Pooled, Verified
 from auditor.wording import percent
 
+MEMORISED = 0.25
+"""Networks that contradict less than this share of what a model out of fold contradicts, and less than ``REPEATED``
+of all labels, may have learned them by heart."""
+REPEATED = 0.03
+SMALL_SET = 2_000
+"""Labels below which a network may have learned them by heart in any case."""
 MIXTURE_POINTS = 2_000
 """Quantiles of the margin that the mixture is fitted to: bounded work, and blind to the order of samples."""
 BLIND_POINT = 0.1
@@ -57,6 +64,17 @@ class NoiseRate:
     estimators: Mapping[str, float] = field(default_factory=dict)
     """The single guesses by name; empty with verified rows."""
     interval: Interval | None = None
+
+
+@dataclass(frozen=True)
+class OutOfFold:
+    """What a simple model says of labels that it did not learn from."""
+
+    num_differ: int
+    """Rows on which it predicts another class than the given one."""
+    num_rows: int
+    is_on_features: bool = False
+    """It saw features of a backbone, on which it errs seldom; else thumbnails."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,8 +140,16 @@ class ClassReport:
     """Why it cannot be judged; empty where it can."""
 
 
-def guess_noise_rate(pooled: Pooled | None, num_labeled: int) -> NoiseRate:
-    """Return the range of several estimators; a guess that promises nothing."""
+def guess_noise_rate(
+    pooled: Pooled | None, num_labeled: int, *, out_of_fold: OutOfFold | None = None
+) -> NoiseRate:
+    """Return the range of several estimators; a guess that promises nothing.
+
+    Networks that trained long on few images repeat their labels, right or wrong, and then every estimator that
+    reads them says that all is well. A simple model that never saw the label it judges cannot: what it says
+    otherwise, its own mistakes among it, is an upper reading. Where the two are far apart the networks' opinion is
+    worth nothing, and no number of the range is better than another.
+    """
     if pooled is None:
         return NoiseRate(
             0.0,
@@ -134,11 +160,21 @@ def guess_noise_rate(pooled: Pooled | None, num_labeled: int) -> NoiseRate:
             "verified. Verify a random sample.",
         )
     estimators = _noise_rate_estimators(pooled)
-    low, high = min(estimators.values()), max(estimators.values())
     point = next(iter(estimators.values()))
+    memorised = ""
+    if out_of_fold is not None:
+        seen = rate_interval(out_of_fold.num_differ, out_of_fold.num_rows)
+        differ = estimators.get("predictions differ", 1.0)
+        is_memorised = differ < REPEATED and differ < MEMORISED * seen.low
+        if is_memorised:
+            point = float(np.clip(BLIND_POINT, min(estimators.values()), seen.high))
+            memorised = " The networks repeat nearly all labels, so their opinion says little here."
+        if is_memorised or out_of_fold.is_on_features or num_labeled < SMALL_SET:
+            estimators["out of fold, at most"] = seen.high
+    low, high = min(estimators.values()), max(*estimators.values(), 1.0 / max(1, num_labeled))
     sentence = (
         f"A guess: between {percent(low)} and {percent(high)} of {num_labeled:,} labels may be wrong "
-        f"({len(estimators)} estimators, none verified). Verify a random sample to know."
+        f"({len(estimators)} estimators, none verified).{memorised} Verify a random sample to know."
     )
     return NoiseRate(low, point, high, "guess", sentence, estimators)
 
@@ -210,24 +246,22 @@ def noise_rate_from_verified(
     The interval is that of the rows alone. The point leans on the predictions' ``guess`` as on ``GUESS_ROWS`` rows:
     cuts and probabilities follow it, and the first few verdicts must not throw them over.
     """
-    num_labeled = int(np.count_nonzero(verified.drawn_from(given_labels)))
-    num_wrong = int(verified.is_wrong(given_labels).sum())
-    num_unsure = int(verified.is_unsure.sum())
-    interval = rate_interval(
-        num_wrong,
-        verified.size,
-        num_unsure=num_unsure,
-        population=num_labeled,
-        is_watched=verified.is_watched,
-    )
-    decided = verified.size - num_unsure
+    part = verified.drawn_from(given_labels)
+    num_labeled = int(np.count_nonzero(part))
+    is_wrong = verified.is_wrong(given_labels)
+    num_wrong, num_unsure = int(is_wrong.sum()), int(verified.is_unsure.sum())
+    interval = part_interval(part, verified, is_wrong)
     leaning = 0.0 if guess is None else GUESS_ROWS
     middle = 0.5 * (interval.low + interval.high) if guess is None else guess.point
-    point = (num_wrong + leaning * middle) / (decided + leaning) if decided + leaning else middle
+    seen, decided = interval.point, float(verified.size - num_unsure)
+    if not verified.stages:
+        seen = num_wrong / decided if decided else 0.0
+    point = (seen * decided + leaning * middle) / (decided + leaning) if decided + leaning else middle
     point = float(np.clip(point, interval.low, interval.high))
     unsure = f", {num_unsure} unsure or skipped" if num_unsure else ""
+    most = " (most drawn from the head of the ranking, and counted as that)" if verified.stages else ""
     sentence = (
-        f"{num_wrong} of {verified.size} randomly drawn labels are wrong{unsure}: {percent(interval.low)} to "
+        f"{num_wrong} of {verified.size} randomly drawn labels are wrong{unsure}{most}: {percent(interval.low)} to "
         f"{percent(interval.high)} of {num_labeled:,} ({percent(interval.level)} interval, "
         f"{interval.kind_in_words})."
     )
@@ -257,25 +291,30 @@ def transition_from_verified(
 ) -> Transition:
     """Return T from verified rows, smoothed with the guess where a class has few of them.
 
-    Every cell's interval is exact for the number of verified rows of its true class and ignores the guess.
+    Every cell's interval is exact for the number of verified rows of its true class and ignores the guess. Where
+    rows stand for different numbers of labels, shares are weighed by these numbers and the interval is that of as
+    many equal rows as they are worth (Kish 1965; Korn and Graubard 1998), which is no longer exact.
     Rows where the judge was unsure may be of any true class: each end of a cell's interval takes the worse.
     """
     num_classes = len(guess.matrix)
     true_labels = np.asarray(verified.true_labels)
     known = true_labels > NO_CLASS
     counts = np.zeros((num_classes, num_classes), dtype=np.int64)
-    np.add.at(counts, (true_labels[known], given_labels[verified.sample_ids][known]), 1)
+    given = given_labels[verified.sample_ids]
+    np.add.at(counts, (true_labels[known], given[known]), 1)
     rows = counts.sum(axis=1)
-    matrix = (counts + PRIOR_ROWS * guess.matrix) / (rows[:, None] + PRIOR_ROWS)
+    worth, unsure_worth = _worth(verified, num_classes, given)
+    totals = worth.sum(axis=1)
+    matrix = (worth + PRIOR_ROWS * guess.matrix) / (totals[:, None] + PRIOR_ROWS)
     low, high = np.zeros_like(matrix), np.ones_like(matrix)
-    unsure = np.bincount(given_labels[verified.sample_ids][verified.is_unsure], minlength=num_classes)
     for i in np.flatnonzero(rows):
-        for hits, doubtful in np.unique(np.stack([counts[i], unsure], axis=1), axis=0):
-            cells = (counts[i] == hits) & (unsure == doubtful)
+        unsure = unsure_worth[i]
+        for hits, doubtful in np.unique(np.stack([worth[i], unsure], axis=1), axis=0):
+            cells = (worth[i] == hits) & (unsure == doubtful)
             # Lowest where every unsure row of another given class belongs to i, highest where only these do.
             fewest, most = (
-                (int(hits), int(rows[i] + unsure.sum() - doubtful)),
-                (int(hits + doubtful), int(rows[i] + doubtful)),
+                (hits, max(hits, totals[i] + unsure.sum() - doubtful)),
+                (hits + doubtful, totals[i] + doubtful),
             )
             low[i, cells] = rate_interval(*fewest, is_watched=verified.is_watched).low
             high[i, cells] = rate_interval(*most, is_watched=verified.is_watched).high
@@ -292,6 +331,24 @@ def transition_from_verified(
         sentence,
         counts,
     )
+
+
+def _worth(
+    verified: Verified, num_classes: int, given: NDArray[np.integer]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Rows, and unsure rows, by [true, given] class: each true class in the equal rows that it is worth."""
+    true_labels = np.asarray(verified.true_labels)
+    weights = verified.weights
+    known = true_labels > NO_CLASS
+    worth = np.zeros((num_classes, num_classes))
+    np.add.at(worth, (true_labels[known], given[known]), weights[known])
+    squares = np.bincount(true_labels[known], weights=weights[known] ** 2, minlength=num_classes)
+    unsure = np.bincount(
+        given[verified.is_unsure], weights=weights[verified.is_unsure], minlength=num_classes
+    )
+    scale = np.divide(worth.sum(axis=1), squares, out=np.ones(num_classes), where=squares > 0)[:, None]
+    # Sums of weights differ in their last digits by the order of the rows.
+    return np.round(worth * scale, 9), np.round(unsure[None, :] * scale, 9)
 
 
 def _calibrate_joint(joint: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -331,11 +388,12 @@ def errors_left(
         np.ceil(noise_rate.high * num_labeled - 1e-6),
     )
     low, point, high = (int(np.clip(edge, num_found_wrong, most)) - num_found_wrong for edge in edges)
-    word = "" if noise_rate.kind == "interval" else "A guess: "
-    sentence = (
-        f"{word}{num_found_wrong:,} wrong labels found so far; about {point:,} are left "
-        f"({low:,} to {high:,})."
-    )
+    left = f"about {point:,} are left ({low:,} to {high:,})"
+    if noise_rate.kind != "interval" and not high:
+        left = "somebody looked at every label in question"
+    elif noise_rate.kind != "interval":
+        left = f"how many are left is not known (guesses say {low:,} to {high:,})"
+    sentence = f"{num_found_wrong:,} wrong labels found so far; {left}."
     return ErrorsLeft(num_found_wrong, low, point, high, noise_rate.kind, sentence)
 
 

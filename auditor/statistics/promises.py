@@ -15,6 +15,10 @@ at most q, in finite samples, with the noise rate estimated from the same rows. 
 the m rows were drawn at random and treated by the audit like all others. Rows from the top of the list,
 or trusted rows, break it; ``check_exchangeable`` looks for that.
 
+Nothing in this asks that the rows come from the whole set: where they were drawn uniformly inside a *head* that was
+chosen from scores alone, N and R count the head's labels, and the promise is about these. One row then stands for
+(labels of the head) / (m + 1) in place of (all labels) / (m + 1), so that few rows back a short list.
+
 The number of rows must not depend on what they showed. A list that is looked at while the rows come in, and taken
 when it suits, holds more false flags than promised (a quarter where a fifth was, in the tests). So a promise
 rests on one draw whose size was fixed beforehand, once it is judged to its end. A further draw is again random
@@ -27,6 +31,7 @@ k(t) counts the rows whose change would be wrong: right labels, and wrong ones w
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -35,7 +40,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor.errors import VerificationError
-from auditor.statistics.intervals import rate_interval
+from auditor.statistics import strata
+from auditor.statistics.intervals import Interval, rate_interval
 from auditor.statistics.witnesses import UNLABELED, Verified
 from auditor.vocabulary import LEVELS
 from auditor.wording import percent
@@ -144,6 +150,37 @@ def check_exchangeable(
     )
 
 
+def check_draws(
+    trust_score: NDArray[np.floating],
+    given_labels: NDArray[np.integer],
+    verified: Verified,
+    rows: NDArray[np.bool_],
+) -> Exchangeability:
+    """``check_exchangeable`` for the verified rows in the (m,) mask, each zone of a draw against its own others."""
+    if not verified.stages:
+        ids = verified.sample_ids[rows]
+        return check_exchangeable(
+            trust_score, given_labels, ids, pool=verified.pool, treated=verified.treated
+        )
+    found = []
+    for stage in verified.stages:
+        for zones in ((0, 1), (2,)):
+            pool = np.isin(stage.zones, zones)
+            ids = verified.sample_ids[rows & stage.rows & pool[verified.sample_ids]]
+            if len(ids):
+                found.append(
+                    check_exchangeable(trust_score, given_labels, ids, pool=pool, treated=verified.treated)
+                )
+    if not found:
+        return check_exchangeable(trust_score, given_labels, np.zeros(0, dtype=np.int64))
+    worst = min(found, key=lambda one: one.p_value)
+    # So many zones were looked at that one of them stands out by chance.
+    p_value = min(1.0, len(found) * worst.p_value)
+    if p_value >= (REFUSE_BELOW if worst.verdict == "refused" else WARN_BELOW):
+        return Exchangeability(p_value, "ok", "The verified rows look like a random sample of each zone.")
+    return dataclasses.replace(worst, p_value=p_value)
+
+
 def _trust_p_value(drawn: NDArray[np.floating], rest: NDArray[np.floating], num_unknown: int) -> float:
     """Two-sample Kolmogorov-Smirnov, asymptotic, with rows of the rest that may lie anywhere."""
     grid = np.unique(np.concatenate([drawn, rest]))
@@ -236,12 +273,16 @@ def promises(
         why = "Nothing can be promised: every verified row was trusted or learned from; verify more."
         return {q: _nothing(q, len(trust_score), why) for q in levels}
     rows = verified.subset(chosen)
+    pool = _backing_pool(given_labels, verified)
     check = check_exchangeable(
-        trust_score, given_labels, rows.sample_ids, pool=verified.pool, treated=verified.treated
+        trust_score, given_labels, rows.sample_ids, pool=pool, treated=verified.treated
     )
     if check.verdict == "refused":
         return {q: _nothing(q, len(trust_score), f"Nothing is promised. {check.sentence}") for q in levels}
-    to_judge = verified.drawn_from(given_labels) & np.isfinite(trust_score)
+    to_judge = pool & np.isfinite(trust_score)
+    # Later draws may have taken rows from the top: who they are like is not known, so they count as to be judged.
+    to_judge[verified.sample_ids[verified.backing_mask]] = False
+    num_to_judge = int(to_judge.sum())
     to_judge[verified.sample_ids] = False
     if not to_judge.any():
         why = "Every label is verified; there is nothing left to promise."
@@ -260,8 +301,9 @@ def promises(
         ordered=np.sort(doubt[flaggable]),
         false_doubt=doubt[rows.sample_ids[is_false]],
         num_rows=rows.size,
-        num_to_judge=int(to_judge.sum()),
+        num_to_judge=num_to_judge,
         about_changes=suggested_labels is not None,
+        pool_words=verified.backing_words,
         warning="" if check.verdict == "ok" else f" {check.sentence}",
     )
     return {q: _one_promise(scene, q) for q in levels}
@@ -282,9 +324,17 @@ class _Scene:
     num_rows: int
     """Number of calibrating rows, m."""
     num_to_judge: int
-    """N of the rule: every label that was not verified, settled or not."""
+    """N of the rule: every label of the pool that the draw did not take, settled or not."""
     about_changes: bool
+    pool_words: str
+    """The pool, where it is not every label."""
     warning: str
+
+
+def _backing_pool(given_labels: NDArray[np.integer], verified: Verified) -> NDArray[np.bool_]:
+    """(N,) bool: what the backing rows were drawn from uniformly."""
+    pool = verified.drawn_from(given_labels)
+    return pool if verified.backing_pool is None else pool & np.asarray(verified.backing_pool, dtype=bool)
 
 
 def _calibrating_rows(verified: Verified, calibrating: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
@@ -306,8 +356,8 @@ def _one_promise(scene: _Scene, q: float) -> Promise:
         smallest = min(1.0, 1.0 / ((scene.num_rows + 1) * q))
         why = (
             f"Nothing can be promised at {percent(q)}: {scene.num_rows} calibrating rows can only back a list of "
-            f"{percent(smallest)} of the labels or more, and no such list is clean enough. Verify more "
-            "rows or accept a higher rate."
+            f"{percent(smallest)} of {scene.pool_words or 'the labels'} or more, and no such list is clean enough. "
+            "Verify more rows or accept a higher rate."
         )
         return _nothing(q, len(scene.doubt), why + scene.warning)
     flags = scene.flaggable & (scene.doubt > cut)
@@ -319,9 +369,10 @@ def _one_promise(scene: _Scene, q: float) -> Promise:
         )
     else:
         what = f"{num_flags:,} labels flagged; on average at most {percent(q)} of such flags are false"
+    where = f" from {scene.pool_words}, and about these alone" if scene.pool_words else ""
     sentence = (
         f"{what} (about {expected:,.0f} here or fewer). Backed by {scene.num_rows} randomly drawn, verified "
-        f"rows.{scene.warning}"
+        f"rows{where}.{scene.warning}"
     )
     return Promise(q, flags, -cut, num_flags, float(expected), True, sentence)
 
@@ -367,17 +418,7 @@ def what_more_buys(
     total = verified.size + num_more
     # Only the first draw's end is a size that was fixed beforehand.
     is_watched = verified.num_draws > 1 or (verified.size > 0 and not verified.num_waiting)
-    # Before the first verdict the widest interval is the only one that can be announced.
-    share = verified.is_wrong(given_labels).sum() / verified.size if verified.size else 0.5
-    share_unsure = verified.is_unsure.sum() / verified.size if verified.size else 0.0
-    num_unsure = round(share_unsure * total)
-    interval = rate_interval(
-        min(round(share * total), total - num_unsure),
-        total,
-        num_unsure=num_unsure,
-        population=max(labeled, 1),
-        is_watched=is_watched,
-    )
+    interval = _interval_of_more(given_labels, verified, total, labeled, is_watched=is_watched)
     if not num_more:
         why = "Every label that can be drawn is verified; the noise rate is known."
         return MoreRows(0, interval.low, interval.high, 0.0, why)
@@ -394,7 +435,9 @@ def what_more_buys(
     if verified.backing is not None and num_rows <= size_backing:
         sentence = f"{rate}. Promises are still based on the {size_backing:,} rows of the larger draw."
         return MoreRows(num_more, interval.low, interval.high, 0.0, sentence)
-    to_judge = verified.drawn_from(given_labels)
+    to_judge = _backing_pool(given_labels, verified)
+    if verified.backing_words:
+        num_rows = round(num_rows * size_backing / max(1, verified.largest_draw))
     to_judge[verified.sample_ids] = False
     size = max(1, round(num_rows * float(_calibrating_rows(verified, calibrating).mean())))
     flags = _simulated_flags(trust_score, error_probability, to_judge, size, q, seed)
@@ -404,6 +447,28 @@ def what_more_buys(
         f"({percent(chance)} chance of any)."
     )
     return MoreRows(num_more, interval.low, interval.high, chance, sentence)
+
+
+def _interval_of_more(
+    given_labels: NDArray[np.integer], verified: Verified, total: int, labeled: int, *, is_watched: bool
+) -> Interval:
+    """The interval of the noise rate if ``total`` rows are like those so far."""
+    factor = total / verified.size if verified.size else 0.0
+    is_wrong = verified.is_wrong(given_labels)
+    if verified.stages and verified.size:
+        part = verified.drawn_from(given_labels)
+        found = strata.counts(verified.stages, part, verified.sample_ids, is_wrong, verified.is_unsure)
+        return strata.stratified_interval([one.scaled(factor) for one in found], is_watched=is_watched)
+    # Before the first verdict the widest interval is the only one that can be announced.
+    share = is_wrong.sum() / verified.size if verified.size else 0.5
+    num_unsure = round(verified.is_unsure.sum() * factor)
+    return rate_interval(
+        min(round(share * total), total - num_unsure),
+        total,
+        num_unsure=num_unsure,
+        population=max(labeled, 1),
+        is_watched=is_watched,
+    )
 
 
 def _simulated_flags(

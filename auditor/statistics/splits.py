@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from auditor.statistics.intervals import Interval, per_class_intervals
+from auditor.statistics.intervals import Interval
+from auditor.statistics.rates import part_intervals
 from auditor.statistics.witnesses import Verified
 
 MOST_SPLITS = 20
@@ -104,14 +105,8 @@ def _intervals(
 ) -> list[Interval]:
     """Each split's share of wrong labels; samples without a split count as one more, which is left out."""
     parts = np.where(codes >= 0, codes, num_splits)
-    return per_class_intervals(
-        np.where(verified.drawn_from(given_labels), parts, -1),
-        verified.sample_ids,
-        verified.is_wrong(given_labels),
-        num_splits + 1,
-        is_unsure=verified.is_unsure,
-        is_watched=verified.is_watched,
-    )[:num_splits]
+    drawable = np.where(verified.drawn_from(given_labels), parts, -1)
+    return part_intervals(drawable, verified, verified.is_wrong(given_labels), num_splits + 1)[:num_splits]
 
 
 def shared_pictures(splits: NDArray[Any], duplicates: pd.DataFrame) -> pd.DataFrame:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from auditor.errors import AuditFailedError, VerificationError
+from auditor.statistics.strata import Stage
 
 UNLABELED = -1
 """The given label of a sample that has none."""
@@ -72,6 +73,13 @@ class Verified:
     """Drawn rows that wait for a verdict."""
     largest_draw: int = 0
     """Rows of the largest draw, judged or not, on which promises rest once nothing waits; 0 = there is one draw."""
+    stages: tuple[Stage, ...] = ()
+    """The draws in their order where one of them looked at a head more often; empty = all rows together are a
+    uniform sample of the pool."""
+    backing_pool: NDArray[np.bool_] | None = None
+    """(N,) bool, samples that the backing rows were drawn from uniformly; None = every drawable one."""
+    backing_words: str = ""
+    """What ``backing_pool`` is, in words; empty where promises are about every label."""
 
     @property
     def size(self) -> int:
@@ -91,6 +99,20 @@ class Verified:
         return (
             np.ones(self.size, dtype=bool) if self.backing is None else np.asarray(self.backing, dtype=bool)
         )
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """(m,) mean 1: how many labels a row stands for, the inverse of the chance with which it was drawn."""
+        if not self.stages or not self.size:
+            return np.ones(self.size)
+        weights = np.zeros(self.size)
+        for stage in self.stages:
+            zone_of_row = stage.zones[self.sample_ids]
+            for zones in ((0, 1), (2,)):  # both halves of a head are drawn alike
+                rows = stage.rows & np.isin(zone_of_row, zones)
+                # Draws are mixed by their sizes.
+                weights[rows] = stage.rows.sum() * np.isin(stage.zones, zones).sum() / max(1, rows.sum())
+        return weights / weights.mean()
 
     @property
     def is_unsure(self) -> NDArray[np.bool_]:
@@ -124,6 +146,9 @@ class Verified:
             num_draws=self.num_draws,
             num_waiting=self.num_waiting,
             largest_draw=self.largest_draw,
+            stages=tuple(stage.subset(rows) for stage in self.stages),
+            backing_pool=self.backing_pool,
+            backing_words=self.backing_words,
         )
 
     def check(self, given_labels: NDArray[np.integer], num_classes: int) -> None:
@@ -149,7 +174,12 @@ class Verified:
         _refuse_rows(
             ids, given_labels[ids] == UNLABELED, "has no given label; draw among the labeled samples"
         )
-        for name, mask in (("pool", self.pool), ("treated", self.treated)):
+        for name, mask in (
+            ("pool", self.pool),
+            ("treated", self.treated),
+            ("backing_pool", self.backing_pool),
+            *(("zones of a draw", stage.zones) for stage in self.stages),
+        ):
             if mask is not None and np.shape(mask) != np.shape(given_labels):
                 raise VerificationError(f"{name} is {np.shape(mask)}, expected {np.shape(given_labels)}.")
         _refuse_rows(ids, ~self.drawn_from(given_labels)[ids], "was not in the pool that was drawn from")

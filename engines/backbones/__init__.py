@@ -1,6 +1,6 @@
 """Every image through a pretrained network, once: features that all engines train on."""
 
-from engines.backbones.embedding import ImagePlace, RowsDone, computes_in_bf16, embed, embed_in_processes
+from engines.backbones.embedding import ImagePlace, RowsDone, embed, embed_in_processes
 from engines.backbones.views import MOST_VIEWS, check_views, views_of
 
 __all__ = [
@@ -8,7 +8,6 @@ __all__ = [
     "ImagePlace",
     "RowsDone",
     "check_views",
-    "computes_in_bf16",
     "embed",
     "embed_in_processes",
     "views_of",

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from engines.backbones.views import views_of
 from engines.contract import EngineError
 from engines.networks.pretrained import Backbone, backbone
+from engines.shared.device import computes_in_bfloat16
 
 RowsDone = Callable[[int, int], None]
 """Called with the first row and the row after the last of each range that is written."""
@@ -34,12 +35,6 @@ class ImagePlace:
     """``.npy``, (N, C, H, W) uint8."""
     features: Path
     """``.npy``, (N, V, D) float16, made before."""
-
-
-def computes_in_bf16() -> bool:
-    """Whether this CPU multiplies in bfloat16 (about twice as fast there; elsewhere it is emulated and slower)."""
-    checks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    return any(bool(getattr(torch.cpu, name, lambda: False)()) for name in checks)
 
 
 def embed(
@@ -64,7 +59,7 @@ def embed(
     Raises:
         EngineError: the network returns values that are not finite; the text names the first row.
     """
-    is_fast = device.type == "cuda" or computes_in_bf16()
+    is_fast = computes_in_bfloat16(device)
     parts: list[NDArray[np.float16]] = []
     size = batch_size or (256 if device.type == "cuda" else 16)
     for start in range(0, len(images), size):

@@ -15,6 +15,7 @@ from engines.shared.config import (
     one_of,
     within,
 )
+from engines.shared.work import Work
 
 PAIR_VARIANTS = ("coteaching", "coteaching_plus", "decoupling")
 """Variants of two networks; the others train one."""
@@ -173,6 +174,7 @@ class CoteachingConfig(LoopConfig):
             return cls(
                 epochs=20,
                 learning_rate=2e-3,
+                precision="bfloat16",
                 search_iterations=2,
                 search_samples=3,
                 search_epochs=6,
@@ -209,6 +211,16 @@ class CoteachingConfig(LoopConfig):
             tie_margin=0.0,
             anchors=(),
         )
+
+    def work(self, num_rows: int, num_classes: int, *, on_features: bool) -> Work:
+        one = super().work(num_rows, num_classes, on_features=on_features)
+        trained = one.trained * len(self.stages)
+        if self.is_scheduled and self.keep_schedule == "searched":
+            trials = self.search_iterations * self.search_samples + len(self.anchors)
+            searched = min(num_rows, self.search_rows or num_rows)
+            trained += self.search_repeats * trials * self.search_epochs * searched
+        scored = one.scored + self.rank_epochs * num_rows
+        return Work(self.num_networks * trained, self.num_networks * scored)
 
     @property
     def num_networks(self) -> int:

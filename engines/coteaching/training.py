@@ -226,7 +226,15 @@ class Learners:
         """A fresh batch of trusted samples for L2RW, none of them in the batch that it judges."""
         trusted = torch.from_numpy(np.flatnonzero(self.run.data.trusted_mask))
         draw = make_generator(self.run.seed, *self._stream, "meta", self._steps)
-        return draw_meta_batch(trusted, self.run.labels, judged, self.config.batch_size, draw)
+        weight = self.run.data.trusted_weight
+        return draw_meta_batch(
+            trusted,
+            self.run.labels,
+            judged,
+            self.config.batch_size,
+            draw,
+            weight=None if weight is None else torch.from_numpy(weight),
+        )
 
     def _meta_alignment(self, images: Tensor, labels: Tensor, meta_rows: Tensor) -> Tensor:
         """L2RW's <grad l_i, grad meta loss> of a batch against trusted samples: (B,)."""

@@ -53,6 +53,15 @@ class Split:
     """int64 rows, disjoint from ``train``."""
     source: str
     """``"trusted samples"`` or ``"held-out given labels"``."""
+    weight: Tensor | None = None
+    """float64, positive: how many samples each row of ``validation`` stands for; None = all the same."""
+
+    @property
+    def num_equal_rows(self) -> int:
+        """Rows of equal weight that ``validation`` is worth (Kish 1965)."""
+        if self.weight is None:
+            return len(self.validation)
+        return max(1, round(float(self.weight.sum() ** 2 / (self.weight**2).sum())))
 
 
 def split_rows(data: TrainingData, config: CoteachingConfig, seed: int) -> Split | None:
@@ -82,7 +91,10 @@ def split_rows(data: TrainingData, config: CoteachingConfig, seed: int) -> Split
     if most is not None:
         # Proxies cost the same whoever judges them.
         most = min(most, len(labeled) - round(config.heldout_share * len(labeled)))
-    return Split(train[:most].sort().values, validation, source)
+    weight = None
+    if enough and data.trusted_weight is not None:
+        weight = torch.from_numpy(data.trusted_weight[validation.numpy()]).double()
+    return Split(train[:most].sort().values, validation, source, weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,6 +294,8 @@ class ScheduleSearch:
         """Share of the validation rows classified as labeled, mean over the networks."""
         assert self._split is not None
         _, correct = training.evaluate(self._split.validation)
+        if self._split.weight is not None:
+            correct = correct.double() * self._split.weight / self._split.weight.mean()
         return float(correct.double().mean(dim=1).mean())
 
     def _with_warmup(self, curve: FloatArray) -> FloatArray:
@@ -318,7 +332,7 @@ class ScheduleSearch:
         chosen = choose_schedule(
             accuracies,
             np.array(curves),
-            num_validation=len(self._split.validation),
+            num_validation=self._split.num_equal_rows,
             tie_margin=config.tie_margin,
         )
         trial, space = candidates[chosen]

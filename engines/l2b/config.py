@@ -10,8 +10,11 @@ from engines.l2b.step import DERIVATIVES
 from engines.l2b.weights import META_VARIANTS, NORMALIZATIONS, VARIANTS
 from engines.shared.config import LoopConfig, at_least, check_preset, learning_rate_at, one_of, within
 from engines.shared.selection import MIXTURE_STEPS
+from engines.shared.work import Work
 
 META_SOURCES = ("auto", "trusted", "mixture")
+META_STEP = {False: 2.3, True: 4.0}
+"""Plain steps that a meta step takes as long as, on images and on features (measured)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +91,16 @@ class L2BConfig(LoopConfig):
             )
         return found
 
+    def work(self, num_rows: int, num_classes: int, *, on_features: bool) -> Work:
+        one = super().work(num_rows, num_classes, on_features=on_features)
+        if self.variant not in META_VARIANTS:
+            return one
+        late = self.epochs - self.first_meta_epoch
+        plain = (
+            self.first_meta_epoch + late * META_STEP[on_features] + 1
+        )  # 1: the last pass for alpha_residual
+        return Work(plain * num_rows, one.scored + late * num_rows)
+
     @property
     def first_meta_epoch(self) -> int:
         """Epoch (0-based) at which meta steps begin: after the warm-up, in the first half at the latest."""
@@ -105,7 +118,7 @@ class L2BConfig(LoopConfig):
         """
         check_preset(name)
         if name == "quick":
-            return cls(epochs=15, learning_rate=2e-3, late_epochs=6)
+            return cls(epochs=15, learning_rate=2e-3, late_epochs=6, precision="bfloat16")
         if name == "standard":
             return cls(
                 epochs=45, learning_rate=2e-3, warmup_epochs=6, meta_per_class=100, precision="bfloat16"

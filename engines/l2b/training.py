@@ -121,6 +121,8 @@ class _Training:
         self.source = ""
         if config.variant in META_VARIANTS:
             self.source = resolve_source(config.meta_source, run.data.given_labels, run.data.trusted_mask)
+        weight = run.data.trusted_weight
+        self.meta_weight = None if weight is None else torch.from_numpy(weight.copy())
         self.network = run.build_network("network")
         # What plain steps call; a meta step needs the layers themselves, and its variants refuse to compile.
         self.call = compiled(self.network, enabled=config.compile, device=run.device)
@@ -247,7 +249,14 @@ class _Training:
     ) -> MetaForward | Tensor:
         """Logits alone in warm-up, for fixed weights, and where fewer than two meta samples are free."""
         if meta_set is not None:
-            rows = draw_meta_batch(meta_set.rows, self.labels, index, self.config.meta_batch_size, draws.meta)
+            rows = draw_meta_batch(
+                meta_set.rows,
+                self.labels,
+                index,
+                self.config.meta_batch_size,
+                draws.meta,
+                weight=self.meta_weight,
+            )
             if len(rows) >= 2:
                 self.counts["meta_steps"] += 1
                 meta_targets = one_hot(self.labels[rows].to(self.device), self.data.num_classes)

@@ -127,7 +127,13 @@ def _meta_set(rows: NDArray[np.int64], labels: NDArray[np.int64], source: str, p
 
 
 def draw_meta_batch(
-    rows: Tensor, labels: Tensor, judged: Tensor, size: int, generator: torch.Generator
+    rows: Tensor,
+    labels: Tensor,
+    judged: Tensor,
+    size: int,
+    generator: torch.Generator,
+    *,
+    weight: Tensor | None = None,
 ) -> Tensor:
     """At most ``size`` of ``rows``, the classes in equal shares, none in ``judged``: (<= size,) int64.
 
@@ -137,8 +143,12 @@ def draw_meta_batch(
         judged: (B,) int64, the training batch that the meta batch will judge.
         size: samples wanted; fewer come back where fewer are left.
         generator: CPU generator; the number of draws is M.
+        weight: (N,) positive, how many samples each stands for: within a class rows come in proportion to it
+            (Efraimidis and Spirakis 2006); None = all the same.
     """
     keys = torch.rand(len(rows), generator=generator)
+    if weight is not None:
+        keys = -torch.expm1(torch.log1p(-keys.double()) / weight[rows].double())
     free = ~torch.isin(rows, judged)
     rows, keys = rows[free], keys[free]
     # Place within the class in random order; the first of every class come before the second of any.

@@ -330,13 +330,14 @@ def _channels_last(network: nn.Module) -> nn.Module:
 def choose_network(channels: int, image_size: ImageSize, device: torch.device | str) -> str:
     """What ``network="auto"`` means: what this device can train on these images in reasonable time.
 
-    On the CPU conv3 below 24 px (conv4 finds no more there) and conv4 above; on CUDA conv4 for grey images up to
-    32 px, PreActResNet-18 up to 64 px and torchvision's ResNet-18 above.
+    On the CPU conv3 below 24 px (conv4 finds no more there) and conv4 above; on CUDA PreActResNet-18 up to 64 px
+    (but conv4 for grey images up to 32 px) and conv4 above, where ResNet-18 from scratch takes eight times as long
+    and finds less.
 
     Measured on one CPU thread (benchmarks/results/cpu_networks.json and detection.md).
     """
     if torch.device(device).type != "cuda":
         return "conv4" if min(image_size) >= STRIDED_FROM else "conv3"
-    if max(image_size) > 64:
-        return f"{TORCHVISION}resnet18"
-    return "conv4" if channels == 1 and max(image_size) <= 32 else "preact_resnet18"
+    if max(image_size) > 64 or (channels == 1 and max(image_size) <= 32):
+        return "conv4"
+    return "preact_resnet18"

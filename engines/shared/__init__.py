@@ -12,4 +12,5 @@ __all__ = [
     "run",
     "scoring",
     "selection",
+    "work",
 ]

@@ -64,6 +64,8 @@ def run_fingerprint(
     digest.update(repr((inputs.shape, data.num_classes)).encode())
     digest.update(data.given_labels.tobytes())
     digest.update(data.trusted_mask.tobytes())
+    if data.trusted_weight is not None:
+        digest.update(data.trusted_weight.tobytes())
     for row in range(0, data.num_samples, max(1, data.num_samples // 16)):
         digest.update(inputs[row].tobytes())
     return digest.hexdigest()

@@ -125,20 +125,26 @@ def seeded_init(seed: int, *stream: int | str) -> Iterator[None]:
 
 
 def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:
-    """Mixed precision for ``precision == "bfloat16"`` on CUDA cards that compute in it (Ampere and later).
+    """Mixed precision for ``precision == "bfloat16"`` on devices that compute in it.
 
-    Does nothing anywhere else: older cards only emulate it, which is slower than float32.
+    Does nothing anywhere else: others only emulate it, which is slower than float32.
     """
-    enabled = precision == "bfloat16" and device.type == "cuda" and _computes_in_bfloat16(device)
+    enabled = precision == "bfloat16" and computes_in_bfloat16(device)
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=enabled)
 
 
 @functools.cache
-def _computes_in_bfloat16(card: torch.device) -> bool:
-    """Asked for each card: torch answers for the current one, and a machine may have an old card and a new one."""
+def computes_in_bfloat16(device: torch.device) -> bool:
+    """Whether the device multiplies in bfloat16: CUDA cards from Ampere on, CPUs with AVX512-BF16 or AMX.
+
+    Asked for each card: torch answers for the current one, and an old card may stand beside a new one.
+    """
+    if device.type == "cpu":
+        checks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+        return any(bool(getattr(torch.cpu, name, lambda: False)()) for name in checks)
     if not torch.cuda.is_available():
         return False
-    with torch.cuda.device(card):
+    with torch.cuda.device(device):
         return torch.cuda.is_bf16_supported(including_emulation=False)
 
 

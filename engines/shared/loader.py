@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional as F
 
 from engines.contract import EngineInputError
 
@@ -39,14 +40,27 @@ class ImageStore:
 
     Memory: N*C*H*W bytes on the device where resident, one batch where streamed. A memory map on the CPU is
     streamed under ``"auto"``: the operating system keeps in memory what fits.
+
+    Args:
+        images: (N, C, H, W) uint8; an array or a memory map.
+        device: where batches go.
+        resident: ``"yes"``, ``"no"`` or ``"auto"``.
+        side: longest side in pixels; larger images are reduced to it batch by batch, each pixel the mean of those
+            that it stands for (a few hundredths of a training step). None: as they are.
     """
 
     def __init__(
-        self, images: NDArray[np.uint8], device: torch.device | str, *, resident: str = "auto"
+        self,
+        images: NDArray[np.uint8],
+        device: torch.device | str,
+        *,
+        resident: str = "auto",
+        side: int | None = None,
     ) -> None:
         self.num_samples, self.channels = len(images), images.shape[1]
-        self.image_size: tuple[int, int] = (images.shape[2], images.shape[3])
-        self.shape: tuple[int, ...] = images.shape[1:]
+        height, width = images.shape[2:]
+        self.image_size: tuple[int, int] = reduced_size((height, width), side)
+        self.shape: tuple[int, ...] = (self.channels, *self.image_size)
         self.device = torch.device(device)
         self.is_resident = resident == "yes" or (resident == "auto" and self._fits(images))
         self._images = images
@@ -69,21 +83,26 @@ class ImageStore:
 
     def _to_device_in_chunks(self, images: NDArray[np.uint8]) -> Tensor:
         """Copy without ever holding a second full copy in main memory."""
-        tensor = torch.empty(images.shape, dtype=torch.uint8, device=self.device)
+        tensor = torch.empty((len(images), *self.shape), dtype=torch.uint8, device=self.device)
         for start in range(0, len(images), STATISTICS_SAMPLE):
             chunk = np.array(images[start : start + STATISTICS_SAMPLE])
-            tensor[start : start + len(chunk)] = torch.from_numpy(chunk).to(self.device)
+            tensor[start : start + len(chunk)] = reduced(
+                torch.from_numpy(chunk).to(self.device), self.image_size
+            )
         return tensor
 
     def raw(self, index: Tensor) -> Tensor:
         """Images at ``index`` (B,) int64 as they are: (B, C, H, W) uint8 on the device."""
         if self._tensor is not None:
             return self._tensor[index.to(self.device)]
-        rows = index.cpu().numpy()
-        batch = torch.from_numpy(np.ascontiguousarray(self._images[rows]))
+        batch = self._read(index.cpu().numpy())
         if self.device.type == "cuda":
             return batch.pin_memory().to(self.device, non_blocking=True)
         return batch
+
+    def _read(self, rows: NDArray[np.int64]) -> Tensor:
+        """Images at ``rows`` on the CPU, reduced."""
+        return reduced(torch.from_numpy(np.ascontiguousarray(self._images[rows])), self.image_size)
 
     def batch(self, index: Tensor) -> Tensor:
         """Images at ``index`` (B,) int64: (B, C, H, W) float32 in [0, 1] on the device."""
@@ -124,13 +143,28 @@ class ImageStore:
         squares = torch.zeros(self.channels, dtype=torch.float64)
         for rows in torch.arange(0, self.num_samples, step).split(256):
             # On the CPU in double, so that every device sees the same statistics.
-            values = torch.from_numpy(np.ascontiguousarray(self._images[rows.numpy()])).double() / 255.0
+            values = self._read(rows.numpy()).double() / 255.0
             count += values.numel() / self.channels
             total += values.sum(dim=(0, 2, 3))
             squares += values.square().sum(dim=(0, 2, 3))
         mean = total / count
         std = (squares / count - mean.square()).clamp(min=0).sqrt().clamp(min=MIN_STD)
         return mean.float().to(self.device), std.float().to(self.device)
+
+
+def reduced_size(image_size: tuple[int, int], side: int | None) -> tuple[int, int]:
+    """(height, width) with the longer one at most ``side`` and the same shape; never larger than they were."""
+    if side is None or max(image_size) <= side:
+        return image_size
+    scale = side / max(image_size)
+    return max(1, round(image_size[0] * scale)), max(1, round(image_size[1] * scale))
+
+
+def reduced(images: Tensor, image_size: tuple[int, int]) -> Tensor:
+    """Images (B, C, H, W) uint8 at the smaller ``image_size``, each pixel the mean of its area."""
+    if tuple(images.shape[2:]) == image_size:
+        return images
+    return F.interpolate(images.float(), size=image_size, mode="area").round_().to(torch.uint8)
 
 
 def standardize(images: Tensor, mean: Tensor, std: Tensor) -> Tensor:

@@ -62,11 +62,13 @@ class Rows(Protocol):
         """Mean and deviation to standardise by: (C,) each of images, (D,) each of features."""
 
 
-def open_rows(inputs: NDArray[Any], device: torch.device | str, *, resident: str = "auto") -> Rows:
-    """The rows of checked inputs: (N, C, H, W) uint8 images or (N, V, D) float features."""
+def open_rows(
+    inputs: NDArray[Any], device: torch.device | str, *, resident: str = "auto", side: int | None = None
+) -> Rows:
+    """The rows of checked inputs: (N, C, H, W) uint8 images, reduced to ``side``, or (N, V, D) float features."""
     if inputs.ndim == 3:
         return FeatureRows(inputs, device, resident=resident)
-    return ImageStore(inputs, device, resident=resident)
+    return ImageStore(inputs, device, resident=resident, side=side)
 
 
 class FeatureRows:

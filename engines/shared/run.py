@@ -24,7 +24,7 @@ from engines.shared.device import describe_device, peak_memory_bytes, resolve_de
 from engines.shared.loader import scoring_batch, standardize
 from engines.shared.recording import Recorder
 from engines.shared.rows import Rows, open_rows
-from engines.shared.scoring import Scores, heldout_accuracy, score_pass
+from engines.shared.scoring import Scores, feature_views, heldout_accuracy, score_pass
 
 
 class Run:
@@ -61,10 +61,12 @@ class Run:
         data.require_labels()
         self.engine, self.data, self.seed = engine, data, seed
         self.device = resolve_device(device)
-        self.rows: Rows = open_rows(data.inputs, self.device, resident=config.resident)
-        """What the engine trains on."""
         self.on_features = data.features is not None
         is_finetuned = not self.on_features and is_pretrained(config.network, config.weights)
+        # A pretrained network brings images to the size that its weights want.
+        side = None if is_finetuned else config.side_on(self.device)
+        self.rows: Rows = open_rows(data.inputs, self.device, resident=config.resident, side=side)
+        """What the engine trains on."""
         standardizes = self.on_features or (standardized and not is_finetuned)
         self.mean_std = self.rows.mean_std() if standardizes else None
         self.scoring_batch = self.rows.scoring_batch
@@ -79,7 +81,7 @@ class Run:
         """Rows that have a given label, int64, rising."""
         self.evaluation: tuple[Rows, Tensor] | None = None
         if data.evaluation is not None:
-            heldout = open_rows(data.evaluation.inputs, self.device, resident=config.resident)
+            heldout = open_rows(data.evaluation.inputs, self.device, resident=config.resident, side=side)
             self.evaluation = (heldout, torch.from_numpy(data.evaluation.labels.copy()))
         self._config, self._on_epoch, self._checkpoint = config, on_epoch, checkpoint
         self._fingerprint: str | None = None
@@ -125,6 +127,10 @@ class Run:
             precision=self._config.precision,
             index=index,
         )
+
+    def features(self, network: nn.Module, *, views: int) -> NDArray[np.float16]:
+        """What ``network`` sees in ``views`` views of every row, as other engines train on it: (N, V, D)."""
+        return feature_views(network, self.rows, self.mean_std, views=views, precision=self._config.precision)
 
     def heldout_accuracy(self, *networks: nn.Module) -> dict[str, float]:
         """``{"heldout_accuracy": mean over the networks}``; empty without an evaluation set."""
@@ -192,6 +198,7 @@ class Run:
         embeddings: NDArray[np.float32],
         notes: Mapping[str, Any],
         is_out_of_sample: bool = False,
+        features: NDArray[np.float16] | None = None,
     ) -> EngineResult:
         """What the method found, with the run's history and provenance (the hash of the weights it began with)."""
         if self._weights_hash is not None:
@@ -214,4 +221,5 @@ class Run:
                 notes=notes,
             ),
             is_out_of_sample=is_out_of_sample,
+            features=features,
         )

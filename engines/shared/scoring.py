@@ -79,6 +79,37 @@ def score_pass(
 
 
 @torch.no_grad()
+def feature_views(
+    network: nn.Module,
+    store: Rows,
+    mean_std: MeanStd | None,
+    *,
+    views: int,
+    precision: str = "float32",
+) -> NDArray[np.float16]:
+    """What ``network`` sees in at most ``views`` views of every row of ``store``: (N, V, D) float16.
+
+    In evaluation mode, which is restored. Deterministic. Values beyond float16 are cut off at its largest.
+    """
+    was_training = network.training
+    network.eval()
+    largest = float(np.finfo(np.float16).max)
+    found: NDArray[np.float16] | None = None
+    for rows in torch.arange(store.num_samples).split(store.scoring_batch):
+        seen = []
+        for view in store.views(rows, views, mean_std):
+            with autocast(precision, view.device):
+                seen.append(network(view)[0].float().clamp(-largest, largest).cpu())
+        batch = torch.stack(seen, dim=1).numpy().astype(np.float16)
+        if found is None:
+            found = np.empty((store.num_samples, *batch.shape[1:]), dtype=np.float16)
+        found[rows.numpy()] = batch
+    network.train(was_training)
+    assert found is not None
+    return found
+
+
+@torch.no_grad()
 def heldout_accuracy(
     network: nn.Module,
     store: Rows,

@@ -66,6 +66,7 @@ def change_sample(sample_id: int, **values: Any) -> None:
 TO_THE_FIRST_LAYOUT = (
     "ALTER TABLE dataset DROP COLUMN uuid",
     "ALTER TABLE audit DROP COLUMN uuid",
+    "DROP TABLE sample_lease",
     "DROP TABLE lease",
     "DROP TABLE job",
     "DELETE FROM last_id WHERE name = 'job'",
@@ -74,6 +75,9 @@ TO_THE_FIRST_LAYOUT = (
     "ALTER TABLE audit ADD COLUMN process_started FLOAT",
     "ALTER TABLE audit ADD COLUMN heartbeat_at TIMESTAMP",
     "ALTER TABLE audit ADD COLUMN cancel_requested BOOLEAN NOT NULL DEFAULT FALSE",
+    "ALTER TABLE draw DROP COLUMN purpose",
+    "ALTER TABLE draw DROP COLUMN audit_id",
+    "ALTER TABLE draw DROP COLUMN zones",
     "DROP TABLE decision",  # made again as they were, with the table of verdicts
     "DROP TABLE review",
     "DROP TABLE alembic_version",

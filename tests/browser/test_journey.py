@@ -113,6 +113,7 @@ def wait_until(condition: Any, what: str, seconds: float = 150) -> None:
 
 
 def watch_it_grow_kill_the_server_and_come_back(page: Any, server: Server) -> None:
+    page.get_by_text("Curves", exact=True).click()
     page.locator("[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg").first.wait_for(
         timeout=WAIT_MS
     )

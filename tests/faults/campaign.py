@@ -699,15 +699,14 @@ def _move_source(template: Path, place: Path) -> None:
 
 
 def campaign(
-    minutes: float, families: list[str], log: Path, *, most: int | None = None
+    minutes: float, families: list[str], log: Path, *, most: int | None = None, again: bool = False
 ) -> Counter[tuple[str, str]]:
     """Run trials, family after family in turns, until all are done or the time is up; returns all counts.
 
-    ``most``: trials of each family, in place of the whole campaign.
+    ``most``: trials of each family, in place of the whole campaign. ``again``: first those that went wrong before.
     """
     _load_everything()
     log.parent.mkdir(parents=True, exist_ok=True)
-    done, counts = _read(log)
     until = time.monotonic() + 60 * minutes
     with tempfile.TemporaryDirectory(prefix="faults-home-") as folder, log.open("a") as file:
         template = Path(folder).resolve()
@@ -718,7 +717,18 @@ def campaign(
             os._exit(0)
         if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
             raise SystemExit("the small home could not be made")
+
+        def run(name: str, numbers: range) -> None:
+            for number, (outcome, text) in zip(numbers, run_trials(name, numbers, template), strict=False):
+                row = {"family": name, "number": number, "outcome": outcome, "text": text}
+                file.write(json.dumps(row) + "\n")
+            file.flush()
+
+        for (name, number), row in _last(log).items() if again else ():
+            if row["outcome"] != "ok" and name in families and time.monotonic() < until:
+                run(name, range(number, number + 1))
         while time.monotonic() < until:
+            done, _ = _read(log)
             ends = {one: FAMILIES[one][1] if most is None else most for one in families}
             waiting = {one: ends[one] - done[one] for one in families if done[one] < ends[one]}
             if not waiting:
@@ -726,14 +736,8 @@ def campaign(
             # The family that is furthest from its end is next.
             name = max(waiting, key=lambda one: waiting[one] / FAMILIES[one][1])
             first = done[name]
-            numbers = range(first, first + min(BATCHES.get(name, 1), waiting[name]))
-            for number, (outcome, text) in zip(numbers, run_trials(name, numbers, template), strict=False):
-                done[name] += 1
-                counts[name, outcome] += 1
-                row = {"family": name, "number": number, "outcome": outcome, "text": text}
-                file.write(json.dumps(row) + "\n")
-            file.flush()
-    return counts
+            run(name, range(first, first + min(BATCHES.get(name, 1), waiting[name])))
+    return _read(log)[1]
 
 
 def _load_everything() -> None:
@@ -749,14 +753,25 @@ def _load_everything() -> None:
 
 
 def _read(log: Path) -> tuple[Counter[str], Counter[tuple[str, str]]]:
-    done: Counter[str] = Counter()
-    counts: Counter[tuple[str, str]] = Counter()
+    """How many trials of each family were done, and how each ended the last time, counted."""
+    last = _last(log)
+    done = Counter(family for family, _ in last)
+    return done, Counter((family, row["outcome"]) for (family, _), row in last.items())
+
+
+def _last(log: Path) -> dict[tuple[str, int], dict[str, Any]]:
+    """What came of each trial the last time, by family and number."""
+    last: dict[tuple[str, int], dict[str, Any]] = {}
     for line in log.read_text().splitlines() if log.exists() else []:
-        with suppress(ValueError):
-            one = json.loads(line)
-            done[one["family"]] = max(done[one["family"]], one["number"] + 1)
-            counts[one["family"], one["outcome"]] += 1
-    return done, counts
+        with suppress(ValueError):  # cut off by a kill
+            row = json.loads(line)
+            last[row["family"], row["number"]] = row
+    return last
+
+
+def _ever_wrong(log: Path) -> set[tuple[str, int]]:
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    return {(row["family"], row["number"]) for row in rows if row["outcome"] != "ok"}
 
 
 def written(counts: Counter[tuple[str, str]], log: Path) -> str:
@@ -774,22 +789,27 @@ def written(counts: Counter[tuple[str, str]], log: Path) -> str:
         f"| all | {sum(sums.values()):,} | " + " | ".join(str(sums[kind]) for kind in kinds[1:]) + " |"
     )
     wrong: Counter[str] = Counter()
-    for line in log.read_text().splitlines():
-        one = json.loads(line)
+    for one in _last(log).values():
         if one["outcome"] != "ok":
-            wrong[f"{one['family']}, {one['outcome']}: {' '.join(one['text'].split())[:160]}"] += 1
+            text = " ".join(one["text"].split())[:160]
+            wrong[f"{one['family']}, number {one['number']}, {one['outcome']}: {text}"] += 1
     if wrong:
         lines += [
             "",
             "What went wrong:",
             "",
-            *(f"- {number} x {text}" for text, number in wrong.most_common(40)),
+            *(f"- {text}" for text in sorted(wrong)[:40]),
+        ]
+    ever_wrong = _ever_wrong(log)
+    mended = sum(row["outcome"] == "ok" for key, row in _last(log).items() if key in ever_wrong)
+    if mended:
+        lines += [
+            "",
+            f"{mended} of these trials went wrong at first and ended well when they were run again.",
         ]
     lines += [
-        *(
-            "",
-            "Not covered: bytes changed inside a whole image cache or array (nothing detects them), power cuts",
-        ),
+        "",
+        "Not covered: bytes changed inside a whole image cache or array (nothing detects them), power cuts",
         "(kills leave what the system has taken), and PostgreSQL (`tests/auditor/catalog/test_postgres.py`).",
     ]
     return "\n".join(lines) + "\n"
@@ -801,10 +821,13 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60, help="stop after this time")
     parser.add_argument("--family", action="append", choices=list(FAMILIES), help="only these")
     parser.add_argument("--most", type=int, help="trials of each family; default: the whole campaign")
+    parser.add_argument("--again", action="store_true", help="first run again what went wrong")
     parser.add_argument("--log", type=Path, default=LOG)
     parser.add_argument("--table", type=Path, default=TABLE)
     chosen = parser.parse_args()
-    counts = campaign(chosen.minutes, chosen.family or list(FAMILIES), chosen.log, most=chosen.most)
+    counts = campaign(
+        chosen.minutes, chosen.family or list(FAMILIES), chosen.log, most=chosen.most, again=chosen.again
+    )
     chosen.table.write_text(written(counts, chosen.log))
     print(chosen.table.read_text())
     sys.exit(any(kind != "ok" for _, kind in counts))

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from app.server import bench, geometry
-from auditor.audits import arrays
+from auditor.audits import arrays, settle
 from auditor.catalog import audits, datasets, reviews
 from auditor.catalog.db import session
-from auditor.errors import NotFoundError
+from auditor.errors import NotFoundError, ReviewError
 from auditor.pictures import cache
 from auditor.review import decisions
 from auditor.wording import percent
-from tests.app.conftest import NUM_SAMPLES, NUM_TEST
+from tests.app.conftest import NUM_SAMPLES, NUM_TEST, verify_sixty
 
 pytestmark = pytest.mark.usefixtures("copied_home")
 DATASET_ID = AUDIT_ID = 1
@@ -172,10 +172,76 @@ def test_record__several_classes_are_kept() -> None:
 def test_undo__takes_back_own_decisions_newest_first() -> None:
     one, two = first_items(2)
     bench.record({"verdicts": [verdict(one, "keep"), verdict(two, "exclude")]})
-    assert bench.undo({"audit": AUDIT_ID, "reviewer": "Ada"})["item"]["sample"] == two["sample"]
-    assert bench.undo({"audit": AUDIT_ID, "reviewer": "Ada"})["item"]["decision"] is None
-    assert bench.undo({"audit": AUDIT_ID, "reviewer": "Ada"})["item"] is None
+    assert bench.undo({"audit": AUDIT_ID, "reviewer": "Ada"})["items"][0]["sample"] == two["sample"]
+    assert bench.undo({"audit": AUDIT_ID, "reviewer": "Ada"})["items"][0]["decision"] is None
+    assert bench.undo({"audit": AUDIT_ID, "reviewer": "Ada"})["items"] == []
     assert standing(one["sample"]) is None
+
+
+def test_accept__leaves_out_what_was_unticked_and_is_undone_as_one() -> None:
+    asked = {"audit": AUDIT_ID, "where": {"undecided": True}, "reviewer": "Ada"}
+    offered = bench.acceptable({**asked, "top": 5})["items"]
+    assert [item["sample"] for item in offered] == [item["sample"] for item in first_items(5)]
+    assert all(item["suggested"] != item["given"] for item in offered)
+    changes = [[item["sample"], item["suggested"]] for item in offered[1:]]
+    assert bench.accept({**asked, "changes": changes}) == {"accepted": 4}
+    assert standing(offered[0]["sample"]) is None
+    undone = bench.undo({"audit": AUDIT_ID, "reviewer": "Ada"})
+    assert (undone["undone"], undone["unseen"]) == (4, True)
+    assert [item["sample"] for item in undone["items"]] == [sample for sample, _ in changes]
+    with pytest.raises(ReviewError, match="Nothing is ticked"):
+        bench.accept({**asked, "changes": []})
+
+
+def test_queue__deals_out_what_nobody_else_looks_at() -> None:
+    def page(reviewer: str, **more: Any) -> list[int]:
+        asked = {
+            "audit": AUDIT_ID,
+            "where": {"undecided": True},
+            "limit": 6,
+            "reviewer": reviewer,
+            "ahead": 3,
+        }
+        return [item["sample"] for item in bench.queue({**asked, **more})["items"]]
+
+    ranked = [item["sample"] for item in first_items(12)]
+    assert page("Ada") == ranked[:6]
+    assert page("Bob") == ranked[3:9]
+    answer = bench.lease({"dataset": DATASET_ID, "reviewer": "Ada", "samples": ranked[2:7]})
+    assert answer["held"] == {str(one): "Bob" for one in ranked[3:6]}
+    assert page("Carol")[0] == ranked[7]
+    few = {"undecided": True, "share": [1, 120]}
+    assert bench.queue({"audit": AUDIT_ID, "where": few, "reviewer": "Ada", "ahead": 60})["elsewhere"] == []
+    empty = bench.queue({"audit": AUDIT_ID, "where": few, "reviewer": "Bob"})
+    assert (empty["items"], empty["elsewhere"]) == ([], ["Ada"])
+
+
+def test_queue__shares_meet_nowhere_and_leave_nothing_out() -> None:
+    parts = [{i["sample"] for i in first_items(240, share=[part, 3])} for part in (1, 2, 3)]
+    assert sum(len(part) for part in parts) == len(set.union(*parts)) == len(first_items(240))
+
+
+def test_queue__by_a_person_by_path_and_by_number() -> None:
+    one, two = first_items(2)
+    bench.record({"verdicts": [verdict(one, "keep")]})
+    bench.record({"verdicts": [verdict(two, "keep") | {"reviewer": "Bob"}]})
+    assert [item["sample"] for item in first_items(9, by="Bob")] == [two["sample"]]
+    assert [item["sample"] for item in first_items(9, search="#17")] == [17]
+    assert [item["sample"] for item in first_items(9, search="S/0017.p")] == [17]
+
+
+def test_progress__tells_who_was_overruled_once() -> None:
+    item = first_items(1)[0]
+    bench.record({"verdicts": [verdict(item, "keep")]})
+    newest = bench.progress({"audit": AUDIT_ID, "reviewer": "Ada", "since": None})["newest"]
+    bench.record({"verdicts": [verdict(item, "exclude") | {"reviewer": "Bob"}]})
+    told = bench.progress({"audit": AUDIT_ID, "reviewer": "Ada", "since": newest})
+    assert [(one["sample"], one["reviewer"]) for one in told["overruled"]] == [(item["sample"], "Bob")]
+    assert bench.progress({"audit": AUDIT_ID, "reviewer": "Ada", "since": told["newest"]})["overruled"] == []
+    assert bench.progress({"audit": AUDIT_ID, "reviewer": "Bob", "since": newest})["overruled"] == []
+    assert [one["sample"] for one in first_items(9, disputed=True)] == [item["sample"]]
+    bench.record({"verdicts": [verdict(item, "exclude") | {"reviewer": "Carol", "ruling": True}]})
+    assert first_items(9, disputed=True) == []
 
 
 def test_progress__counts_and_says_what_is_left() -> None:
@@ -189,6 +255,9 @@ def test_progress__counts_and_says_what_is_left() -> None:
 
 
 def test_progress__what_comes_next_is_that_of_the_queue() -> None:
+    verify_sixty()
+    settle.settle(AUDIT_ID)
+
     def told(**where: Any) -> str:
         return bench.progress({"audit": AUDIT_ID, "where": {"undecided": True, **where}})["sentence"]
 

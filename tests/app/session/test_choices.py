@@ -105,11 +105,11 @@ def filters(app: AppTest) -> dict[str, Any]:
 @pytest.mark.usefixtures("copied_home")
 def test_filters__survive_another_page_and_a_reload() -> None:
     app = open_page("suspects", reviewer="Ada")
-    app.selectbox(key="suspects_show").set_value("issues").run()
+    app.selectbox(key="suspects_show").set_value("undecided").run()
     app.selectbox(key="suspects_given").set_value(3).run()
     chosen = filters(app)
     address = {name: app.query_params[name] for name in ("suspects_show", "suspects_given")}
-    assert address == {"suspects_show": "issues", "suspects_given": "3"}
+    assert address == {"suspects_show": "undecided", "suspects_given": "3"}
     assert filters(go_to(go_to(app, "classes"), "suspects")) == chosen
     fresh = AppTest.from_file(str(Path(__file__).parents[3] / "app" / "frame.py"), default_timeout=240)
     fresh.session_state["reviewer"] = "Ada"

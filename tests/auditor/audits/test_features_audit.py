@@ -16,7 +16,7 @@ import torch
 from auditor import api
 from auditor.audits import arrays, embedding, plan, settle, worker
 from auditor.backbones import features
-from auditor.catalog import audits, scores
+from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.errors import AuditFailedError, JobRefusedError
 from auditor.experiments import tournament
@@ -68,7 +68,9 @@ def test_audit__own_features_find_the_wrong_labels(imported: Digits, tmp_path: P
 
 def test_audit__map_and_neighbours_are_those_of_the_features(imported: Digits) -> None:
     dataset = api.open_dataset("digits")
-    audit_id = dataset.audit(["neighbours", "choicenet"], options=QUICK, features=pixels(), map_method="pca")
+    audit_id = dataset.audit(
+        ["neighbours", "choicenet"], options=QUICK, features=pixels(), map_method="pca", alone=True
+    )
     assert arrays.maps_of(audit_id) == ["features"]
     expected = embedding.map_2d(pixels(), quick=True)
     np.testing.assert_allclose(arrays.map_points(audit_id, "features"), expected, rtol=1e-3, atol=1e-2)
@@ -83,6 +85,22 @@ def test_audit__map_and_neighbours_are_those_of_the_features(imported: Digits) -
     assert in_features is not None
     assert in_features[7].tolist() == nearest[0].tolist()
     assert settle.settle(audit_id).weighting == "agreement"
+
+
+def test_audit__features_find_near_copies(imported: Digits) -> None:
+    dataset = api.open_dataset("digits")
+    images = np.load(cache.image_cache_path(dataset.table), mmap_mode="r+")
+    images[41] = images[4] * 0.97
+    images.flush()
+    with session() as open_session:
+        before = datasets.duplicates(open_session, dataset.table.id)
+    dataset.audit(["neighbours"], features=pixels(), map_method="pca")
+    with session() as open_session:
+        found = datasets.duplicates(open_session, dataset.table.id)
+    added = found[~found.sample_id.isin(before.sample_id)]
+    assert added.sample_id.tolist() == [4, 41]
+    assert set(added.duplicate_kind) == {"features"}
+    assert added.duplicate_group.nunique() == 1
 
 
 def test_audit__features_from_a_table(imported: Digits, tmp_path: Path, run: Run) -> None:
@@ -115,7 +133,7 @@ def test_simulate__after_an_audit_on_features_takes_the_engines_that_train_on_im
     assert {name for one in played.rounds for winner in one.winners for name in winner.engines} == {
         "cross_entropy"
     }
-    dataset.audit(["neighbours"], features=pixels(), map_method="pca")
+    dataset.audit(["neighbours"], features=pixels(), map_method="pca", alone=True)
     with pytest.raises(AuditFailedError, match="neighbours cannot be compared on images"):
         tournament.simulate("digits")
 
@@ -242,3 +260,29 @@ def test_weights_list__says_what_is_here(run: Run) -> None:
     assert rows[0]["name"] == "timm:mobilenetv3_large_100"
     assert all(row["good_for"] for row in rows)
     assert "not on this machine" in run("weights", "list")[1]
+
+
+# --- Features of the plain engine -------------------------------------------------------------------------
+
+
+def test_heads_of__all_but_the_plain_engine_and_those_with_settings_for_images() -> None:
+    names, keeps = ["l2b", "cross_entropy", "umn"], {"cross_entropy": {"keeps_features": True}}
+    assert plan.heads_of(names, {}) == []
+    assert plan.heads_of(names, keeps) == ["l2b", "umn"]
+    assert plan.heads_of(["l2b", "umn"], keeps) == []
+    assert plan.heads_of(names, keeps | {"umn": {"side": 64}, "l2b": {"epochs": 3}}) == ["l2b"]
+
+
+def test_audit__other_engines_train_on_features_of_the_plain_one(imported: Digits) -> None:
+    options = {"cross_entropy": QUICK_OPTIONS["cross_entropy"] | {"keeps_features": True}, **QUICK}
+    audit_id = plan.plan("digits", ["choicenet", "cross_entropy"], options=options, map_method="pca")
+    worker.run(audit_id)
+    assert arrays.engines_of(audit_id) == ["cross_entropy", "choicenet"]
+    kept = arrays.array(audit_id, "cross_entropy", "features")
+    assert kept.shape[:2] == (300, 2)
+    with session() as open_session:
+        run = audits.run(open_session, audit_id, "choicenet")
+    assert run.config["precision"] == "float32"  # as on features
+    assert arrays.embeddings(audit_id, "choicenet").shape == (300, 256)  # of a head
+    assert run.config["epochs"] == 3
+    assert auroc(imported.is_wrong, -arrays.trust(audit_id, "choicenet")) > 0.8

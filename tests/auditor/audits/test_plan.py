@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.audits import arrays, plan, worker
+from auditor.audits import arrays, plan, settle, worker
 from auditor.catalog import audits, db, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Epoch
@@ -283,3 +283,47 @@ def test_resume__refuses_what_is_finished(audited: tuple[Digits, int]) -> None:
         plan.start(audit_id)
     with pytest.raises(AuditFailedError, match="has no audit to resume"):
         plan.newest_unfinished("digits")
+
+
+def test_settle__hears_the_latest_run_of_every_engine(audited: tuple[Digits, int]) -> None:
+    _, first = audited
+    fast = {"choicenet": {"epochs": 2, "network": "mlp", "views": 1}}
+    second = plan.plan("digits", ["choicenet"], options=fast, map_method="pca")
+    worker.run(second)
+    assert arrays.runs_that_speak(second) == {"choicenet": second, "cross_entropy": first}
+    with session() as open_session:
+        audit = audits.get(open_session, second)
+    assert set(audit.summary["weights"]) == {"choicenet", "cross_entropy"}
+    assert arrays.borrowed_in_words(audit) == "Heard as well, from earlier audits: cross_entropy (audit 1)."
+    np.testing.assert_array_equal(
+        arrays.pred_probs(second, "cross_entropy"), arrays.pred_probs(first, "cross_entropy")
+    )
+    assert {one.engine for one in arrays.evidence(second, 0).verdicts} == {"choicenet", "cross_entropy"}
+    third = plan_again(epochs=1)
+    worker.run(third)
+    assert arrays.runs_that_speak(third) == {"cross_entropy": third, "choicenet": second}
+    assert arrays.engines_of(first) == ["cross_entropy"]  # later runs do not change what it said
+
+
+def test_settle__an_audit_may_speak_for_itself(audited: tuple[Digits, int]) -> None:
+    fast = {"choicenet": {"epochs": 1, "network": "mlp", "views": 1}}
+    second = plan.plan("digits", ["choicenet"], options=fast, map_method="pca", alone=True)
+    worker.run(second)
+    assert arrays.engines_of(second) == ["choicenet"]
+    with session() as open_session:
+        assert arrays.borrowed_in_words(audits.get(open_session, second)) == ""
+
+
+def test_verified_rows__what_an_earlier_run_that_speaks_was_told_counts_as_treated(
+    audited: tuple[Digits, int],
+) -> None:
+    decisions.decide(1, 5, "keep", reviewer="ada")
+    worker.run(plan_again(epochs=1))
+    fast = {"choicenet": {"epochs": 1, "network": "mlp", "views": 1}}
+    assert decisions.undo_last(1, "ada") is not None
+    third = plan.plan("digits", ["choicenet"], options=fast, map_method="pca")
+    assert not arrays.trained_labels(third)[1].any()
+    worker.run(third)
+    treated = settle.verified_rows(third).treated
+    assert treated is not None
+    assert np.flatnonzero(treated).tolist() == [5]

@@ -36,7 +36,7 @@ def test_progress__counts_found_errors(audited: tuple[Digits, int]) -> None:
     after = progress.progress(DATASET, audit_id)
     assert (after.decided, after.found, after.hit_rate) == (5, 4, 0.8)
     assert (before.left.kind, after.left.point) == ("guess", before.left.point - 4)
-    assert after.advice.startswith(f"A guess: about {after.left.point} wrong labels are left (")
+    assert after.advice.startswith("How many wrong labels are left is not known. 20 labels judged at random")
 
 
 def test_progress__says_what_classes_and_the_report_say(audited: tuple[Digits, int], run: Run) -> None:
@@ -99,7 +99,9 @@ def test_progress__few_hits_alone_do_not_advise_to_stop(audited: tuple[Digits, i
     review(np.flatnonzero(~digits.is_wrong)[:50].tolist(), "keep")
     seen = progress.progress(DATASET, audit_id)
     assert seen.left.high > 3
-    assert "but only 0 % of the last 50 were wrong" in seen.advice
+    assert seen.advice.startswith(
+        "0 % of the last 50 were wrong. How many wrong labels are left is not known."
+    )
     assert "stopping" not in seen.advice
 
 
@@ -113,7 +115,11 @@ def test_progress__everything_looked_at_is_a_reason_to_stop(audited: tuple[Digit
     seen = progress.progress(DATASET, audit_id)
     assert isinstance(seen.left, ErrorsLeft)
     assert (seen.found, seen.left.high, seen.left.kind) == (30, 0, kind)
-    assert seen.advice.endswith("wrong label should be left; stopping is reasonable.")
+    said = {
+        "interval": "No wrong label should be left; stopping is reasonable.",
+        "guess": "Somebody looked at every label in question.",
+    }
+    assert seen.advice == said[kind]
 
 
 def test_progress__not_sure_leaves_the_hit_rate_alone(audited: tuple[Digits, int]) -> None:
@@ -124,8 +130,23 @@ def test_progress__not_sure_leaves_the_hit_rate_alone(audited: tuple[Digits, int
     assert (seen.decided, seen.found, seen.hit_rate) == (6, 3, 1.0)
 
 
-def test_progress__a_queue_speaks_for_itself(audited: tuple[Digits, int]) -> None:
+def test_progress__without_verified_rows_nothing_is_said_of_what_comes_or_is_left(
+    audited: tuple[Digits, int],
+) -> None:
     _, audit_id = audited
+    seen = progress.progress(DATASET, audit_id)
+    assert seen.advice == (
+        "How many wrong labels are left is not known. 20 labels judged at random tell more: if none of them is "
+        "wrong, at most 17 % of all are."
+    )
+    assert "about" not in seen.left.sentence
+    assert "is not known (guesses say " in progress.left_in_words(seen.left)
+
+
+def test_progress__a_queue_speaks_for_itself(audited: tuple[Digits, int]) -> None:
+    digits, audit_id = audited
+    verify_truthfully(digits, 100)
+    settle.settle(audit_id)
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
         rows = scores.page(open_session, audit, scores.SuspectFilter(), limit=300)
@@ -141,7 +162,9 @@ def test_progress__a_queue_speaks_for_itself(audited: tuple[Digits, int]) -> Non
 
 
 def test_progress__a_share_is_never_a_certainty_that_rounding_made(audited: tuple[Digits, int]) -> None:
-    _, audit_id = audited
+    digits, audit_id = audited
+    verify_truthfully(digits, 100)
+    settle.settle(audit_id)
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
         rows = scores.page(open_session, audit, scores.SuspectFilter(), limit=20)

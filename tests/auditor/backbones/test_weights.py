@@ -95,6 +95,15 @@ def test_get__without_a_network_names_the_file_to_fetch(monkeypatch: pytest.Monk
     assert "\n" not in str(caught.value)
 
 
+def test_size_at__asks_without_a_download(content: bytes) -> None:
+    with served(Hub(REPOSITORY, {"model.safetensors": content})) as hub:
+        found = weights.size_at(f"{hub.url}/{REPOSITORY}/resolve/main/model.safetensors")
+        with pytest.raises(OSError, match="404"):
+            weights.size_at(f"{hub.url}/none.pth")
+    assert found == len(content)
+    assert [asked.partition(" ")[0] for asked in hub.asked] == ["HEAD", "HEAD"]
+
+
 def test_get__a_repository_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     with served(Hub("somebody/else", {})) as hub:
         monkeypatch.setenv("HF_ENDPOINT", hub.url)

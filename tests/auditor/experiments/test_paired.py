@@ -57,3 +57,34 @@ def test_compare_accuracy__refuses_other_rows():
         compare_accuracy(np.ones(2, bool), np.ones(3, bool))
     with pytest.raises(AuditFailedError, match="no held-out row to compare first and second"):
         compare_accuracy(np.ones(0, bool), np.ones(0, bool))
+
+
+def test_compare_accuracy__weighs_rows_by_what_they_stand_for():
+    """Of the head's rows the second side gains; each row of the rest stands for ten labels, and there it loses."""
+    first, second = rights(80, 20, 30, 20)
+    weights = np.where(first & ~second, 10.0, 1.0)
+    found = compare_accuracy(first, second, weights=weights)
+    total = 20 * 10 + 130
+    assert found.difference == pytest.approx((200 - 30) / total)
+    assert found.first_value == pytest.approx((80 + 200) / total)
+    assert found.low > 0
+    assert found.is_clear
+    plain = compare_accuracy(first, second)
+    assert plain.difference < 0
+    assert compare_accuracy(first, second, weights=np.full(150, 2.0)) == plain
+
+
+def test_compare_accuracy__weighted_intervals_cover():
+    covered, clear = 0, 0
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        in_head = np.arange(150) < 100
+        helps = rng.random(150) < np.where(in_head, 0.3, 0.1)
+        hurts = ~helps & (rng.random(150) < np.where(in_head, 0.2, 0.1 / 0.9))
+        weights = np.where(in_head, 0.1, 1.8)  # a tenth of the samples is the head
+        found = compare_accuracy(helps, hurts, weights=weights)
+        truth = 0.1 * (0.3 - 0.7 * 0.2)
+        covered += found.low <= truth <= found.high
+        clear += found.is_clear
+    assert covered >= 0.93 * 300
+    assert clear <= 0.1 * 300

@@ -166,7 +166,8 @@ def test_report_html__a_guess_is_marked(digits_report):
     )
     words = Page(report_html(bare)).words()
     assert "What the guess is made of estimator share wrong one 10 %" in words
-    assert "(a guess)" in words
+    assert "evidence against it" in words
+    assert "likely wrong" not in words
     assert "Classes" not in words
 
 

@@ -82,11 +82,11 @@ def test_decide__needs_a_name_and_a_sample(audited: tuple[Digits, int]) -> None:
 def test_undo_last__restores_what_stood_before(audited: tuple[Digits, int]) -> None:
     decisions.decide(DATASET, 3, "keep", reviewer="ada")
     decisions.decide(DATASET, 3, "exclude", reviewer="bob")
-    assert decisions.undo_last(DATASET, "bob").sample_id == 3
+    assert [row.sample_id for row in decisions.undo_last(DATASET, "bob")] == [3]
     assert standing(3) == ("keep", None, "ada")
-    assert decisions.undo_last(DATASET, "ada").sample_id == 3
+    assert [row.sample_id for row in decisions.undo_last(DATASET, "ada")] == [3]
     assert standing(3) is None
-    assert decisions.undo_last(DATASET, "ada") is None
+    assert decisions.undo_last(DATASET, "ada") == []
     assert len(decisions.log_frame(DATASET)) == 4
 
 

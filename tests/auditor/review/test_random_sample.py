@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,7 @@ from auditor.catalog.records import NewDraw
 from auditor.errors import VerificationError
 from auditor.review import decisions, random_sample
 from auditor.statistics.witnesses import NO_CLASS, UNSURE
-from tests.auditor.catalogs import change_sample
+from tests.auditor.catalogs import add_dataset, change_sample
 from tests.helpers import QUICK_OPTIONS, Digits, verify_truthfully
 
 
@@ -236,3 +238,81 @@ def test_standing__a_verdict_that_a_later_review_contradicts_counts_as_unsure(
     label = int(digits.true_labels[wrong[0]])
     random_sample.record(draw.id, wrong[0], "label", label=label, reviewer="ada")
     assert not random_sample.standing(1).is_unsure.any()
+
+
+def test_draw__for_promises_keeps_its_zones_and_chances(audited: tuple[Digits, int]) -> None:
+    digits, audit_id = audited
+    assert random_sample.usual_purpose("digits") == "promises"
+    draw = verify_truthfully(digits, 40, purpose="promises")
+    head, rest = draw.zones
+    order = np.argsort(statements.load(audit_id).trust_score, kind="stable")
+    assert (draw.purpose, draw.audit_id) == ("promises", audit_id)
+    np.testing.assert_array_equal(np.sort(draw.head), np.sort(order[: head["size"]]))
+    assert (head["drawn"], rest["drawn"]) == (28, 12)
+    assert head["probability"] == pytest.approx(28 / head["size"])
+    assert rest["probability"] == pytest.approx(12 / (300 - head["size"]))
+    assert len(set(draw.head) & set(draw.sample_ids)) == 28
+    found = random_sample.standing(1)
+    assert found.backing_mask.sum() == 28
+    assert "of audit 1" in found.backing_words
+    in_head = np.isin(found.sample_ids, draw.head)
+    assert found.weights[~in_head].min() > found.weights[in_head].max()
+    more = random_sample.draw("digits", 30, purpose="promises")
+    assert not set(more.sample_ids) & set(draw.sample_ids)
+
+
+def test_trusted_weight__drawn_rows_stand_for_their_zone_and_picked_ones_for_themselves(
+    audited: tuple[Digits, int],
+) -> None:
+    digits, _ = audited
+    verify_truthfully(digits, 20)
+    _, trusted = decisions.labels_to_train_on(1)
+    assert random_sample.trusted_weight(1, trusted) is None
+    draw = verify_truthfully(digits, 40, purpose="promises")
+    picked = next(i for i in range(300) if i not in random_sample.standing(1).sample_ids)
+    decisions.decide(1, picked, "keep", reviewer="ada")
+    _, trusted = decisions.labels_to_train_on(1)
+    weight = random_sample.trusted_weight(1, trusted)
+    assert weight is not None
+    assert weight[picked] == 1
+    in_head = [i for i in draw.sample_ids if trusted[i] and i in draw.head]
+    in_rest = [i for i in draw.sample_ids if trusted[i] and i not in draw.head]
+    assert weight[in_rest].min() > weight[in_head].max() > 1
+
+
+def test_draw__for_promises_needs_a_ranking(home: Path) -> None:
+    add_dataset("few", num=40)
+    assert random_sample.usual_purpose("few") == "rate"
+    with pytest.raises(VerificationError, match=r"No audit has ranked the labels of few.*draw for the rate"):
+        random_sample.draw("few", 10, purpose="promises")
+    with pytest.raises(VerificationError, match="A draw for 'fun' is unknown; use one of rate, promises"):
+        random_sample.draw("few", 10, purpose="fun")
+
+
+def test_statements__of_a_head_draw_are_about_the_whole_set_and_the_promise_about_the_head(
+    audited: tuple[Digits, int],
+) -> None:
+    digits, audit_id = audited
+    draw = verify_truthfully(digits, 120, purpose="promises")
+    settle.settle(audit_id)
+    standing = statements.load(audit_id)
+    assert standing.is_random_sample, standing.exchangeability.sentence
+    rate = statements.noise_rate(standing)
+    assert rate.low <= digits.is_wrong.mean() <= rate.high
+    assert "most drawn from the head of the ranking" in rate.sentence
+    at_20 = statements.promises(standing)[0.20]
+    assert not at_20.is_kept or set(np.flatnonzero(at_20.flags)) <= set(draw.head)
+    said = statements.statements(standing)
+    assert sum(one.interval.num_rows for one in said.classes if one.interval) == 120
+
+
+def test_standing__a_uniform_draw_and_one_from_the_head_pool(audited: tuple[Digits, int]) -> None:
+    digits, audit_id = audited
+    verify_truthfully(digits, 60)
+    verify_truthfully(digits, 60, purpose="promises")
+    verified = random_sample.standing(1)
+    assert [stage.has_head for stage in verified.stages] == [False, True]
+    rate = statements.noise_rate(statements.load(audit_id))
+    assert rate.low <= digits.is_wrong.mean() <= rate.high
+    assert rate.interval is not None
+    assert rate.interval.kind == "sequence"

@@ -302,3 +302,22 @@ def test_preset__paper_trains_as_published() -> None:
     assert np.isnan(result.signal_history["selected"][0]).all()
     assert not result.provenance.notes["search"]["is_proxy"]
     assert 0 <= result.provenance.notes["suggested_noise_rate"] < 1
+
+
+def test_split_rows__judges_by_what_the_trusted_rows_stand_for() -> None:
+    labels = (np.arange(200) % 2).astype(np.int64)
+    trusted = np.arange(200) < 40
+    weight = np.where(np.arange(200) < 20, 1.0, 9.0).astype(np.float32)
+    images = np.zeros((200, 1, 8, 8), dtype=np.uint8)
+    data = TrainingData(images, labels, 2, trusted=trusted, trusted_weight=weight)
+    config = dataclasses.replace(TINY, min_trusted=20)
+    split = split_rows(data, config, 0)
+    assert split is not None
+    assert split.weight is not None
+    np.testing.assert_array_equal(split.weight.numpy(), weight[split.validation.numpy()])
+    assert split.num_equal_rows == round(200**2 / (20 + 20 * 81))
+    plain = split_rows(dataclasses.replace(data, trusted_weight=None), config, 0)
+    assert plain is not None
+    assert plain.num_equal_rows == 40
+    with pytest.raises(EngineInputError, match=r"trusted_weight must be \(200,\) and positive where trusted"):
+        TrainingData(images, labels, 2, trusted=trusted, trusted_weight=np.zeros(200, dtype=np.float32))

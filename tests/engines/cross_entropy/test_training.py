@@ -123,7 +123,7 @@ def test_train__second_round_doubts_what_the_first_did() -> None:
     assert auroc(wrong, 1 - result.trust_score) > 0.9
 
 
-@pytest.mark.parametrize("options", [{"folds": 2}, {"members": 2, "rounds": 2}])
+@pytest.mark.parametrize("options", [{"folds": 2}, {"members": 2, "rounds": 2, "keeps_features": True}])
 def test_train__killed_in_a_later_stage_and_resumed(options: dict[str, int]) -> None:
     data, _ = digits_data(100, num_unlabeled=5)
     config = dataclasses.replace(TINY, **options)
@@ -143,8 +143,20 @@ def test_train__killed_in_a_later_stage_and_resumed(options: dict[str, int]) -> 
         with pytest.raises(Killed):
             _train(data, config, checkpoint=checkpoint, on_epoch=kill)
         resumed = _train(data, config, checkpoint=checkpoint)
-        for name in ("pred_probs", "trust_score", "embeddings"):
+        for name in ("pred_probs", "trust_score", "embeddings", "features"):
             np.testing.assert_array_equal(getattr(resumed, name), getattr(whole, name))
+
+
+def test_train__keeps_early_features_of_two_views() -> None:
+    data, _ = digits_data(60)
+    assert _train(data).features is None
+    config = dataclasses.replace(TINY, keeps_features=True, schedule="constant")
+    kept = _train(data, config).features
+    assert kept is not None
+    assert (kept.shape, kept.dtype) == ((60, 2, 256), np.float16)
+    after_one = _train(data, dataclasses.replace(config, epochs=1))
+    np.testing.assert_allclose(kept[:, 0], after_one.embeddings, atol=2e-2)
+    assert (kept[:, 0] != kept[:, 1]).any()
 
 
 def test_train__resuming_with_another_config_is_refused() -> None:
@@ -214,6 +226,14 @@ def test_train__that_diverges_says_so(epochs: int) -> None:
     config = CrossEntropyConfig(network="mlp", epochs=epochs, batch_size=60, learning_rate=1e30)
     with pytest.raises(EngineError, match="lower learning_rate"):
         train(data, config, device="cpu")
+
+
+def test_for_finetuning__takes_a_third_of_the_epochs() -> None:
+    config = CrossEntropyConfig.preset("quick")
+    tuned = config.for_finetuning("timm:resnet10t", "w.pt", 64)
+    assert tuned == dataclasses.replace(
+        config, network="timm:resnet10t", weights="w.pt", image_side=64, epochs=10
+    )
 
 
 def test_train__an_epoch_that_diverged_is_not_reported() -> None:

@@ -103,3 +103,21 @@ def test_resolve_source__auto_needs_five_trusted_of_every_class() -> None:
 def test_resolve_source__refuses_trusted_without_any() -> None:
     with pytest.raises(EngineInputError, match="no sample is trusted; confirm some labels"):
         resolve_source("trusted", LABELS, NOBODY)
+
+
+def test_draw_meta_batch__within_a_class_rows_come_as_often_as_they_stand_for() -> None:
+    labels, weight = torch.zeros(40, dtype=torch.int64), torch.ones(40)
+    weight[20:] = 9.0  # drawn from the rest: each stands for nine of the head's
+    seen = torch.zeros(40)
+    for seed in range(300):
+        seen[
+            draw_meta_batch(
+                torch.arange(40),
+                labels,
+                torch.tensor([], dtype=torch.int64),
+                4,
+                generator(seed),
+                weight=weight,
+            )
+        ] += 1
+    assert 5 < float(seen[20:].sum() / seen[:20].sum()) < 12

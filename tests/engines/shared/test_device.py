@@ -19,6 +19,7 @@ from engines.shared.device import (
     Stopwatch,
     autocast,
     compiled,
+    computes_in_bfloat16,
     derive_seed,
     describe_device,
     fresh_memory,
@@ -113,9 +114,21 @@ def test_seeded_init__restores_after_an_exception() -> None:
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
-def test_autocast__does_nothing_on_the_cpu() -> None:
-    with autocast("bfloat16", CPU):
-        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
+def test_autocast__only_on_a_cpu_that_computes_in_bfloat16() -> None:
+    for precision, wanted in (("bfloat16", computes_in_bfloat16(CPU)), ("float32", False)):
+        with autocast(precision, CPU):
+            product = torch.ones(2, 2) @ torch.ones(2, 2)
+        assert product.dtype == (torch.bfloat16 if wanted else torch.float32)
+
+
+def test_computes_in_bfloat16__on_a_cpu_asks_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    for able in ((False, False), (True, False), (False, True)):
+        for name, answer in zip(names, able, strict=True):
+            monkeypatch.setattr(torch.cpu, name, lambda answer=answer: answer)
+        computes_in_bfloat16.cache_clear()
+        assert computes_in_bfloat16(CPU) == any(able)
+    computes_in_bfloat16.cache_clear()
 
 
 @pytest.fixture
@@ -141,15 +154,15 @@ def old_and_new_card(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(
         torch.cuda, "get_device_properties", lambda card: SimpleNamespace(major=majors[number(card)])
     )
-    device._computes_in_bfloat16.cache_clear()
+    device.computes_in_bfloat16.cache_clear()
     yield
-    device._computes_in_bfloat16.cache_clear()
+    device.computes_in_bfloat16.cache_clear()
 
 
 @pytest.mark.usefixtures("old_and_new_card")
 def test_computes_in_bfloat16__is_asked_of_the_card_that_is_used() -> None:
     cards = ("cuda", "cuda:0", "cuda:1")
-    found = [device._computes_in_bfloat16(torch.device(card)) for card in cards]
+    found = [device.computes_in_bfloat16(torch.device(card)) for card in cards]
     assert found == [False, False, True]
 
 

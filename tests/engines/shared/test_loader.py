@@ -17,6 +17,7 @@ from engines.shared.loader import (
     augment,
     batches_per_epoch,
     epoch_batches,
+    reduced_size,
     shift_size,
     standardize,
 )
@@ -185,3 +186,27 @@ def test_epoch_batches__nothing() -> None:
 def test_batches_per_epoch__counts_what_epoch_batches_gives(num_rows: int, batch_size: int) -> None:
     batches = list(epoch_batches(torch.arange(num_rows), batch_size, make_generator(0)))
     assert batches_per_epoch(num_rows, batch_size) == sum(len(batch) > 0 for batch in batches)
+
+
+# --- Reduced images ---------------------------------------------------------------------------------------
+
+
+def test_reduced_size__keeps_the_shape_and_never_enlarges() -> None:
+    assert reduced_size((224, 224), 112) == (112, 112)
+    assert reduced_size((100, 300), 150) == (50, 150)
+    assert reduced_size((28, 28), 112) == (28, 28)
+    assert reduced_size((1, 500), 100) == (1, 100)
+    assert reduced_size((224, 224), None) == (224, 224)
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_image_store__reduced_pixels_are_means(tmp_path: Path, mapped: bool) -> None:
+    images = np.zeros((3, 1, 4, 4), dtype=np.uint8)
+    images[1, 0, :2, :2] = [[10, 20], [30, 41]]
+    np.save(tmp_path / "images.npy", images)
+    source = np.load(tmp_path / "images.npy", mmap_mode="r") if mapped else images
+    store = ImageStore(source, "cpu", side=2)
+    assert store.shape == (1, 2, 2)
+    assert store.raw(torch.tensor([1])).tolist() == [[[[25, 0], [0, 0]]]]
+    mean, _ = store.mean_std()
+    assert float(mean) == pytest.approx(25 / 255 / 12)

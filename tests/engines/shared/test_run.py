@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from engines.contract import EngineInputError, EpochRecord, TrainingCancelled, TrainingData
+from engines.contract import EngineInputError, EpochRecord, EvaluationSet, TrainingCancelled, TrainingData
 from engines.shared.checkpoint import CheckpointError
 from engines.shared.config import LoopConfig
 from engines.shared.loader import standardize
@@ -51,6 +51,23 @@ def test_run__labels_and_labeled_rows() -> None:
     assert run.labeled.tolist() == list(range(5, 40))
     run.labels.zero_()
     assert data.given_labels.any()
+
+
+@pytest.mark.parametrize(("side", "wanted"), [(None, 112), (96, 96), (200, 128)])
+def test_run__images_are_reduced_on_a_cpu(side: int | None, wanted: int) -> None:
+    images, labels = digits(8, side=128)
+    evaluation = EvaluationSet(images, labels)
+    data = TrainingData(images, labels, 10, evaluation=evaluation)
+    run = run_of(data, dataclasses.replace(CONFIG, side=side))
+    assert run.rows.shape == (1, wanted, wanted)
+    assert run.inputs(torch.tensor([0, 1])).shape == (2, 1, wanted, wanted)
+    assert run.evaluation is not None
+    assert run.evaluation[0].shape == (1, wanted, wanted)
+
+
+def test_side_on__large_images_stay_on_cuda() -> None:
+    assert CONFIG.side_on(torch.device("cuda")) is None
+    assert dataclasses.replace(CONFIG, side=96).side_on(torch.device("cuda")) == 96
 
 
 @pytest.mark.parametrize("form", ["images", "features"])

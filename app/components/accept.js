@@ -1,0 +1,88 @@
+// Many suggestions in one step: pictures first, ticks to take away, one confirm, and the sheet is gone.
+
+const TOPS = [20, 50, 100, 200];
+
+class Acceptance {
+  constructor(bench) {
+    this.bench = bench;
+    this.top = 20;
+    this.left = new Set();
+    this.body = el("div", { class: "acceptance", "data-testid": "acceptance" });
+    showLayer(bench.layer, "Accept suggestions without opening each", this.body);
+    this.load();
+  }
+
+  async load() {
+    const { bench, top } = this;
+    this.body.replaceChildren(el("p", { text: "Looking …" }));
+    try {
+      const where = bench.data.queue;
+      const answer = await bench.server.post("acceptable", { audit: bench.data.audit, where, top, reviewer: bench.data.reviewer });
+      if (top !== this.top) return; // another number was asked for meanwhile
+      this.items = answer.items;
+      this.isGuess = answer.isGuess;
+      this.left.clear();
+      this.draw();
+    } catch (error) {
+      this.body.replaceChildren(el("p", { text: error.message }));
+    }
+  }
+
+  draw() {
+    const { bench } = this;
+    const tops = TOPS.map((top) => el("button", {
+      class: `plain ${top === this.top ? "chosen" : ""}`, text: `First ${top}`, "aria-pressed": String(top === this.top),
+      onclick: () => { this.top = top; this.load(); },
+    }));
+    this.confirm = el("button", { class: "action primary", onclick: () => this.accept(), "data-testid": "accept-confirm" });
+    this.said = el("p", { class: "said" });
+    const tiles = this.items.map((item) => {
+      const pair = `${bench.className(item.given)} → ${bench.className(item.suggested)}`;
+      const tile = el("button", { class: "pick", "data-sample": item.sample, title: pair, "aria-pressed": "true", "aria-label": `Sample ${item.sample}: ${pair}` }, [
+        el("img", { src: bench.server.image(item.sample, 128), alt: "", loading: "lazy" }),
+        el("span", { class: "tick", text: "✓" }), el("span", { class: "pair", text: pair }),
+      ]);
+      tile.addEventListener("click", () => {
+        if (!this.left.delete(item.sample)) this.left.add(item.sample);
+        tile.setAttribute("aria-pressed", String(!this.left.has(item.sample)));
+        this.count();
+      });
+      return tile;
+    });
+    const empty = el("p", { text: "No unchecked sample of this list has a suggestion." });
+    this.body.replaceChildren(
+      el("div", { class: "row" }, tops), tiles.length ? el("div", { class: "picks" }, tiles) : empty, this.said,
+      el("div", { class: "row" }, [this.confirm]),
+    );
+    this.count();
+  }
+
+  get chosen() {
+    return this.items.filter((item) => !this.left.has(item.sample));
+  }
+
+  count() {
+    const changes = this.chosen;
+    const wrong = changes.reduce((sum, item) => sum + 1 - (item.error ?? 0) * item.suggestedProbability, 0);
+    this.confirm.textContent = `Accept ${changes.length}`;
+    this.confirm.disabled = !changes.length;
+    const basis = this.isGuess ? "a guess" : "calibrated on verified samples";
+    this.said.textContent = changes.length
+      ? `About ${wrong.toFixed(1)} of these changes are expected to be wrong (${basis}). Click a picture to leave it out. They count as accepted unseen, not as checked.`
+      : "Nothing is ticked.";
+  }
+
+  async accept() {
+    const { bench } = this;
+    const changes = this.chosen.map((item) => [item.sample, item.suggested]);
+    this.confirm.disabled = true;
+    try {
+      await bench.server.post("accept", { audit: bench.data.audit, changes, reviewer: bench.data.reviewer });
+    } catch (error) {
+      this.said.textContent = error.message;
+      return;
+    }
+    hideLayer(bench.layer);
+    bench.accepted(changes.length);
+  }
+}

@@ -1,0 +1,135 @@
+// Single keys: what each does, in one place for every bench. People may change them or switch them off; that is kept
+// in the browser. A digit always means a class, the same one everywhere.
+
+const KEYS_KEPT = "auditor-keys";
+const MOST_DIGITS = 10;
+const TAKEN_BY_PAGE = ["c", "r", "?"]; // Streamlit's own keys, and this list
+
+// Names that end in a digit of their own ("3", "digit 3") have it as their key, others their place; the tenth has 0.
+function digitOf(classNames, label) {
+  if (classNames.length > MOST_DIGITS) return null;
+  const digits = classNames.map((name) => (/(?:^|[^0-9])([0-9])$/.exec(name) || [])[1]);
+  const areOwn = digits.every(Boolean) && new Set(digits).size === classNames.length;
+  return areOwn ? digits[label] : String((label + 1) % 10);
+}
+
+const classOfDigit = (classNames, digit) => classNames.findIndex((_, label) => digitOf(classNames, label) === digit);
+
+class Keymap {
+  // actions: {id, key, text} each, in the order in which the list shows them.
+  constructor(actions) {
+    this.actions = actions;
+    try {
+      this.kept = JSON.parse(localStorage.getItem(KEYS_KEPT)) || {};
+    } catch (error) {
+      this.kept = {};
+    }
+    this.kept.keys ||= {};
+  }
+
+  get isOff() {
+    return Boolean(this.kept.off);
+  }
+
+  keyOf(id) {
+    const action = this.actions.find((one) => one.id === id);
+    return action ? this.kept.keys[id] || action.key : null;
+  }
+
+  idOf(key) {
+    if (this.isOff) return undefined;
+    return this.actions.map((one) => one.id).find((id) => this.keyOf(id) === key);
+  }
+
+  digit(classNames, label) {
+    return this.isOff ? null : digitOf(classNames, label);
+  }
+
+  // What stands on a button.
+  shown(id) {
+    return this.isOff ? "" : (this.keyOf(id) || "").toUpperCase();
+  }
+
+  // Why a key cannot be given to an action, or null.
+  refusal(id, key) {
+    if (key.length !== 1 || key === " ") return "One letter or sign, please.";
+    if (/[0-9]/.test(key)) return "Digits name classes.";
+    if (TAKEN_BY_PAGE.includes(key)) return `${key.toUpperCase()} belongs to the page.`;
+    const other = this.actions.find((one) => one.id !== id && this.keyOf(one.id) === key);
+    return other ? `${key.toUpperCase()} is taken: ${other.text}.` : null;
+  }
+
+  change(id, key) {
+    this.kept.keys[id] = key;
+    this.keep();
+  }
+
+  turn(off) {
+    this.kept.off = off;
+    this.keep();
+  }
+
+  reset() {
+    this.kept = { keys: {} };
+    this.keep();
+  }
+
+  keep() {
+    localStorage.setItem(KEYS_KEPT, JSON.stringify(this.kept));
+  }
+}
+
+// The list of keys; each can be changed there. ``fixed``: [key, what it does] of those that cannot.
+function showKeys(layer, keymap, classNames, fixed, redraw) {
+  const told = el("small", { class: "told", role: "status" });
+  const again = () => {
+    redraw();
+    showKeys(layer, keymap, classNames, fixed, redraw);
+  };
+  const rows = keymap.actions.map(({ id, text }) => {
+    const key = el("button", { class: "plain key-of", title: "Change this key", "data-action": id }, [
+      el("kbd", { text: (keymap.keyOf(id) || "").toUpperCase() }),
+    ]);
+    key.addEventListener("click", () => {
+      key.replaceChildren(el("span", { text: "press a key" }));
+      layer.capture = (pressed) => {
+        layer.capture = null;
+        if (pressed === "Escape") return again();
+        const refusal = keymap.refusal(id, pressed);
+        if (!refusal) keymap.change(id, pressed);
+        again();
+        if (refusal) layer.querySelector(".told").textContent = refusal;
+        return null;
+      };
+    });
+    return el("div", { class: "key" }, [key, el("span", { text })]);
+  });
+  const digits = classNames.length <= MOST_DIGITS
+    ? [["0 – 9", "the class with this key, always the same one"]] : [];
+  const plain = [...digits, ...fixed].map(([key, text]) =>
+    el("div", { class: "key" }, [el("span", { class: "fixed" }, [el("kbd", { text: key })]), el("span", { text })]));
+  const off = el("button", {
+    class: "plain", "data-testid": "keys-off", text: keymap.isOff ? "Switch single keys on" : "Switch single keys off",
+    onclick: () => { keymap.turn(!keymap.isOff); again(); },
+  });
+  const reset = el("button", { class: "plain", text: "As they were", onclick: () => { keymap.reset(); again(); } });
+  const list = el("div", { class: `keys ${keymap.isOff ? "off" : ""}`, "data-testid": "help" }, [...rows, ...plain]);
+  showLayer(layer, "Keys", el("div", { class: "keysheet" }, [list, told, el("div", { class: "row" }, [off, reset])]));
+  layer.anyKeyCloses = true;
+}
+
+// Keys while a sheet is open; true where the sheet took this one.
+function keyOfLayer(layer, event) {
+  if (layer.hidden) return false;
+  if (layer.capture) {
+    layer.capture(event.key.length === 1 ? event.key.toLowerCase() : event.key);
+    event.preventDefault();
+  } else if (event.key === "Escape" || (layer.anyKeyCloses && event.key.length === 1 && event.key !== " ")) hideLayer(layer);
+  return true;
+}
+
+// A button that says its key.
+const actionButton = (shown, text, action, tone = "", more = {}) =>
+  el("button", { class: `action ${tone}`, onclick: action, "data-key": shown, "aria-keyshortcuts": shown || null, ...more }, [
+    shown ? el("kbd", { text: shown }) : null, el("span", { text }),
+  ].filter(Boolean));

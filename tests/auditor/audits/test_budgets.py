@@ -1,0 +1,104 @@
+"""What an audit does in a given time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor import engine_bridge
+from auditor.audits import budgets, plan
+from auditor.catalog import audits
+from auditor.catalog.db import session
+from auditor.catalog.records import Audit
+from auditor.errors import AuditFailedError
+from engines.shared.config import CPU_SIDE
+from tests.auditor.catalogs import add_dataset
+
+ASKED: dict[str, Any] = {
+    "num_rows": 400,
+    "side": 112,
+    "trunk": "cross_entropy",
+    "reduces": True,
+    "may_leave_out": True,
+}
+NAMES = ["cross_entropy", "l2b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("10m", 600), ("90s", 90), ("1.5h", 5400), ("overnight", budgets.OVERNIGHT_S)]
+)
+def test_parse__times(text: str, seconds: float) -> None:
+    assert budgets.parse(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "10", "m", "ten m", "-5m", "0s", "infm", "nanm"])
+def test_parse__no_time_is_an_error(text: str) -> None:
+    with pytest.raises(AuditFailedError, match="is no time; write it as 10m"):
+        budgets.parse(text)
+
+
+def _settings(**changes: Any) -> list[tuple[int, int | None]]:
+    """Epochs and side of every way but the first, which trains each engine on the images."""
+    whole, *found = budgets.rungs(NAMES, {}, **ASKED | changes)
+    assert whole.options == {}
+    short = [rung.options["cross_entropy"] for rung in found]
+    assert all(one["keeps_features"] for one in short)
+    return [(one["epochs"], one.get("side")) for one in short]
+
+
+def test_rungs__pixels_go_before_epochs_and_engines_last() -> None:
+    assert _settings()[:3] == [(30, None), (30, 64), (20, 64)]
+    assert [rung.engines for rung in budgets.rungs(NAMES, {}, **ASKED)][-2:] == [NAMES, ["cross_entropy"]]
+
+
+def test_rungs__many_rows_are_trained_longer() -> None:
+    assert _settings(num_rows=budgets.MANY_ROWS)[:2] == [(45, None), (30, None)]
+
+
+def test_rungs__small_images_are_not_enlarged() -> None:
+    found = _settings(side=28, may_leave_out=False)
+    assert {side for _, side in found} == {None}
+    assert len(set(found)) == len(found)
+
+
+def test_rungs__what_a_person_set_stays() -> None:
+    options = {"cross_entropy": {"epochs": 7}, "l2b": {"epochs": 3}}
+    for rung in budgets.rungs(NAMES, options, **ASKED | {"may_leave_out": False}):
+        assert rung.options["cross_entropy"]["epochs"] == 7
+        assert rung.options["l2b"] == {"epochs": 3}
+        assert rung.engines == NAMES
+
+
+def test_rungs__on_a_card_or_on_features_the_preset_is_chosen() -> None:
+    assert [rung.preset for rung in budgets.rungs(NAMES, {}, **ASKED | {"reduces": False})] == [
+        "standard",
+        "quick",
+    ]
+
+
+def test_cpu_side__is_that_of_the_engines() -> None:
+    assert engine_bridge.CPU_SIDE == CPU_SIDE
+
+
+def _planned(budget: float, monkeypatch: pytest.MonkeyPatch) -> Audit:
+    def estimated(configs: dict[str, dict[str, Any]], *_: object, **__: object) -> dict[str, float]:
+        return {name: 10.0 * config["epochs"] for name, config in configs.items()}
+
+    monkeypatch.setattr(engine_bridge, "estimated_seconds", estimated)
+    with session() as open_session:
+        return audits.get(open_session, plan.plan("few", budget=budget))
+
+
+def test_plan__takes_the_first_that_fits(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_dataset("few", num=40)
+    whole = _planned(1e9, monkeypatch)
+    assert (len(whole.engines), whole.options["map"]) == (5, "umap")
+    assert "heads" not in whole.options
+    heads = _planned(880.0, monkeypatch)
+    assert heads.options["heads"] == ["coteaching", "umn", "l2b", "choicenet"]
+    least = _planned(1.0, monkeypatch)
+    assert (least.engines, least.options["map"]) == (["cross_entropy"], "pca")
+    assert "no other engine" in least.options["budget"]["does"]
+    assert sum(least.options["estimate"].values()) == 10.0 * 6

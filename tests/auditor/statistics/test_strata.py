@@ -1,0 +1,242 @@
+"""Estimates and intervals of draws that look at a head more often: exact, valid while watched, never too narrow."""
+
+import numpy as np
+import pytest
+
+from auditor.statistics import part_intervals
+from auditor.statistics.intervals import hypergeometric_interval, rate_interval
+from auditor.statistics.noise import (
+    NoiseRate,
+    guess_transition,
+    noise_rate_from_verified,
+    transition_from_verified,
+)
+from auditor.statistics.probabilities import calibrate_error_probability
+from auditor.statistics.promises import check_draws, promise
+from auditor.statistics.strata import Counts, Stage, counts, share, stratified_interval
+from auditor.statistics.witnesses import UNSURE, Verified
+from auditor.statistics.zones import draw_zones
+from tests.auditor.statistics.test_promises import N, false_share, score_world
+
+GUESS = NoiseRate(0.02, 0.08, 0.2, "guess", "")
+
+
+def head_draw(trust, true, seed, *, size=120, guessed=0.08):
+    zoned = draw_zones(np.argsort(trust, kind="stable"), guessed, size, np.random.default_rng([seed, 1]))
+    return zoned.judged(true[zoned.sample_ids], N)
+
+
+def test_draw_zones__most_rows_from_the_head_in_mixed_order():
+    trust, _, _ = score_world(0)
+    ordered = np.argsort(trust)
+    zoned = draw_zones(ordered, 0.1, 100, np.random.default_rng(0))
+    assert (len(zoned.head), len(zoned.rest), zoned.num_from_head) == (400, 1600, 70)
+    np.testing.assert_array_equal(zoned.head, ordered[:400])
+    first_half = np.isin(zoned.sample_ids[:50], zoned.head).sum()
+    assert 25 < first_half < 45
+    assert len(set(zoned.sample_ids)) == 100
+
+
+@pytest.mark.parametrize(("num", "size"), [(30, 30), (30, 1), (100, 90), (3, 2)])
+def test_draw_zones__of_a_few_labels(num, size):
+    zoned = draw_zones(np.arange(num), 0.01, size, np.random.default_rng(0))
+    assert len(set(zoned.sample_ids)) == size
+    assert len(zoned.head) + len(zoned.rest) == num
+
+
+def test_stratified_interval__of_one_zone_is_the_hypergeometric_one():
+    one = Counts(sizes=(800,), drawn=(100,), hits=(9,), unsure=(0,))
+    found = stratified_interval([one], is_watched=False)
+    low, high = hypergeometric_interval(9, 100, 800)
+    assert (found.low, found.high) == pytest.approx((low, high), abs=0.012)
+    assert found.low <= low
+    assert found.high >= high
+
+
+def test_stratified_interval__is_sharper_than_a_uniform_draw_where_zones_tell():
+    zoned = Counts(sizes=(450, 450, 4100), drawn=(50, 50, 100), hits=(44, 6, 0), unsure=(0, 0, 0))
+    found = stratified_interval([zoned], is_watched=False)
+    uniform = rate_interval(round(200 * share([zoned])), 200, population=5000)
+    assert share([zoned]) == pytest.approx((450 * 0.88 + 450 * 0.12) / 5000)
+    assert found.high - found.low < 0.8 * (uniform.high - uniform.low)
+
+
+def test_stratified_interval__unsure_rows_widen_both_ends():
+    sure = Counts(sizes=(100, 100, 800), drawn=(30, 30, 40), hits=(20, 5, 1), unsure=(0, 0, 0))
+    unsure = Counts(sizes=(100, 100, 800), drawn=(30, 30, 40), hits=(17, 5, 0), unsure=(3, 0, 1))
+    for is_watched in (False, True):
+        narrow = stratified_interval([sure], is_watched=is_watched)
+        wide = stratified_interval([unsure], is_watched=is_watched)
+        assert wide.low < narrow.low
+        assert wide.high == pytest.approx(narrow.high, abs=0.01)
+
+
+def test_stratified_interval__a_zone_that_nobody_looked_at_may_hold_anything():
+    one = Counts(sizes=(10, 10, 80), drawn=(5, 5, 0), hits=(5, 0, 0), unsure=(0, 0, 0))
+    for is_watched in (False, True):
+        assert stratified_interval([one], is_watched=is_watched).high > 0.8
+    assert stratified_interval([], is_watched=True).high == 1.0
+
+
+def test_stratified_interval__every_row_judged_leaves_one_value():
+    one = Counts(sizes=(10, 10, 80), drawn=(10, 10, 80), hits=(7, 2, 1), unsure=(0, 0, 0))
+    found = stratified_interval([one], is_watched=False)
+    assert (found.low, found.high) == (0.1, 0.1)
+
+
+@pytest.mark.parametrize(("rate", "size"), [(0.03, 80), (0.15, 80), (0.4, 150)])
+def test_noise_rate__of_head_draws_is_unbiased_and_its_interval_covers(rate, size):
+    covered, watched, points, truths, naive = [], [], [], [], []
+    for seed in range(200):
+        trust, given, true = score_world(seed, rate=rate)
+        verified = head_draw(trust, true, seed, size=size)
+        found = noise_rate_from_verified(given, verified, GUESS)
+        truth = (given != true).mean()
+        covered.append(found.low <= truth <= found.high)
+        part = np.ones(N, dtype=bool)
+        counted = counts(
+            verified.stages, part, verified.sample_ids, verified.is_wrong(given), verified.is_unsure
+        )
+        watching = stratified_interval(counted, is_watched=True)
+        watched.append(watching.low <= truth <= watching.high)
+        points.append(found.interval.point)
+        truths.append(truth)
+        naive.append(verified.is_wrong(given).mean())
+    error = np.array(points) - truths
+    assert np.mean(covered) >= 0.94
+    assert np.mean(watched) >= 0.97
+    assert abs(error.mean()) <= 3 * error.std() / np.sqrt(200)
+    assert np.mean(naive) > np.mean(truths) + 0.05, "the head must hold more errors for this to mean anything"
+
+
+def test_noise_rate__uniform_and_head_draws_pool():
+    covered, width, alone = [], [], []
+    for seed in range(100):
+        trust, given, true = score_world(seed)
+        rng = np.random.default_rng([seed, 2])
+        first = rng.permutation(N)[:100]
+        left = np.setdiff1d(np.argsort(trust, kind="stable"), first, assume_unique=True)
+        zoned = draw_zones(left, 0.1, 100, rng)
+        ids = np.concatenate([first, zoned.sample_ids])
+        is_second = np.arange(200) >= 100
+        stages = (Stage(~is_second, np.zeros(N, dtype=np.int8)), zoned.stage(N, is_second))
+        both = Verified(ids, true[ids], is_watched=True, num_draws=2, stages=stages)
+        found = noise_rate_from_verified(given, both)
+        truth = (given != true).mean()
+        covered.append(found.low <= truth <= found.high)
+        width.append(found.high - found.low)
+        one = noise_rate_from_verified(given, Verified(first, true[first], is_watched=True))
+        alone.append(one.high - one.low)
+    assert np.mean(covered) >= 0.95
+    assert np.mean(width) < np.mean(alone)
+
+
+def test_part_intervals__of_each_class_cover():
+    covered, empty = [], 0
+    for seed in range(60):
+        trust, given, true = score_world(seed)
+        verified = head_draw(trust, true, seed)
+        found = part_intervals(given, verified, verified.is_wrong(given), 11)
+        for label in range(10):
+            truth = (true != given)[given == label].mean()
+            covered.append(found[label].low <= truth <= found[label].high)
+        empty += found[10].num_rows
+    assert np.mean(covered) >= 0.94
+    assert empty == 0
+
+
+def test_transition__weighs_rows_by_what_they_stand_for():
+    diagonal, truths, naive, covered = [], [], [], []
+    for seed in range(100):
+        trust, given, true = score_world(seed)
+        verified = head_draw(trust, true, seed, size=300)
+        found = transition_from_verified(given, verified, guess_transition(None, 10))
+        for label in range(10):
+            truth = (given[true == label] == label).mean()
+            truths.append(truth)
+            diagonal.append(found.matrix[label, label])
+            covered.append(found.low[label, label] <= truth <= found.high[label, label])
+            naive.append(found.counts[label, label] / max(1, found.counts[label].sum()))
+    assert np.mean(diagonal) == pytest.approx(np.mean(truths), abs=0.05)
+    assert np.mean(naive) < np.mean(truths) - 0.1
+    assert np.mean(covered) >= 0.94
+
+
+@pytest.mark.parametrize("with_ties", [False, True])
+def test_promise__inside_a_head_keeps_its_rate_and_finds_more(with_ties):
+    shares, recall, uniform = [], [], []
+    for seed in range(200):
+        trust, given, true = score_world(seed, rate=0.1, gap=3.0)
+        trust = np.round(trust, 1) if with_ties else trust
+        wrong = given != true
+        verified = head_draw(trust, true, seed, size=100)
+        told = promise(trust, given, verified, 0.1)
+        assert not (told.flags & ~verified.backing_pool).any()
+        shares.append(false_share(told.flags, given, true))
+        recall.append((told.flags & wrong).sum() / wrong.sum())
+        ids = np.random.default_rng([seed, 3]).permutation(N)[:100]
+        uniform.append(
+            (promise(trust, given, Verified(ids, true[ids]), 0.1).flags & wrong).sum() / wrong.sum()
+        )
+    assert np.mean(shares) <= 0.1 + 2 * np.std(shares) / np.sqrt(200)
+    assert np.mean(recall) > np.mean(uniform) + 0.2
+    assert "from the 320 most suspicious labels, and about these alone" in told.sentence
+
+
+def test_promise__of_a_tiny_head_and_of_unsure_judges_keeps_its_rate():
+    shares = []
+    for seed in range(200):
+        trust, given, true = score_world(seed, rate=0.02, gap=3.0)
+        verified = head_draw(trust, true, seed, size=40, guessed=0.02)
+        verdicts = verified.true_labels.copy()
+        verdicts[np.random.default_rng(seed).random(40) < 0.1] = UNSURE
+        unsure = draw_zones(np.argsort(trust, kind="stable"), 0.02, 40, np.random.default_rng([seed, 1]))
+        told = promise(trust, given, unsure.judged(verdicts, N), 0.2)
+        shares.append(false_share(told.flags, given, true))
+    assert np.mean(shares) <= 0.2 + 2 * np.std(shares) / np.sqrt(200)
+    assert np.mean(shares) > 0
+
+
+def test_promise__of_a_later_audit_is_about_the_old_head_and_keeps_its_rate():
+    """Labels shift between audits: the second ranking is another one, its promise is still about the first head."""
+    shares, outside = [], 0
+    for seed in range(200):
+        trust, given, true = score_world(seed, rate=0.15)
+        verified = head_draw(trust, true, seed, size=100)
+        later = trust + np.random.default_rng([seed, 4]).normal(size=N)
+        told = promise(later, given, verified, 0.2)
+        shares.append(false_share(told.flags, given, true))
+        outside += int((told.flags & ~verified.backing_pool).sum())
+    assert outside == 0
+    assert np.mean(shares) <= 0.2 + 2 * np.std(shares) / np.sqrt(200)
+
+
+def test_check_draws__of_a_head_is_random_and_one_from_its_top_is_not():
+    refused = 0
+    for seed in range(100):
+        trust, given, true = score_world(seed)
+        verified = head_draw(trust, true, seed)
+        refused += check_draws(trust, given, verified, np.ones(120, dtype=bool)).verdict != "ok"
+    assert refused <= 4
+    top = np.argsort(trust)[:84]
+    rest = verified.sample_ids[~verified.backing_mask]
+    ids = np.concatenate([top, rest])
+    picked = Verified(ids, true[ids], stages=(Stage(np.ones(len(ids), bool), verified.stages[0].zones),))
+    assert check_draws(trust, given, picked, np.ones(len(ids), dtype=bool)).verdict == "refused"
+
+
+def test_calibrate_error_probability__by_weights_speaks_of_all_labels():
+    weighed, plain = [], []
+    for seed in range(30):
+        trust, _, true = score_world(seed)
+        verified = head_draw(trust, true, seed, size=200)
+        # Half of the head is wrong and nothing of the rest, and the doubt says nothing: only the share is left.
+        is_wrong = verified.backing_mask & (np.arange(200) % 2 == 0)
+        doubt = np.full(N, 0.5)
+        weighed.append(
+            calibrate_error_probability(doubt, verified.sample_ids, is_wrong, weights=verified.weights)[0]
+        )
+        plain.append(calibrate_error_probability(doubt, verified.sample_ids, is_wrong)[0])
+    head = verified.backing_pool.mean()
+    assert np.mean(weighed) == pytest.approx(head / 2, abs=0.03)
+    assert np.mean(plain) > head / 2 + 0.1

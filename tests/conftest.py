@@ -14,13 +14,9 @@ from tests.helpers import QUICK_OPTIONS, Digits, write_digits
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST_FIRST = (
     *("test_journey.py", "fiftyone_bridge", "screens", "test_fast_keys.py", "test_jobs.py"),
-    *("test_kept_trainings.py", "test_demo.py", "faults", "browser"),
+    *("test_contract.py", "test_kept_trainings.py", "test_demo.py", "faults", "browser"),
 )
 """Folders and files that take longest: begun last, one of them would leave all but one core idle at the end."""
-ONE_WORKER = ("fiftyone_bridge",)
-"""Folders whose files share what takes long to start, here MongoDB and FiftyOne itself."""
-SPREAD = ("test_contract.py",)
-"""Files whose tests share nothing: handed out one by one, and last, so that all workers end at the same time."""
 
 
 QUICK = (
@@ -45,22 +41,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if not is_quick or TRAINING_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker("trains")
 
-        if (group := _group(parts)) is not None:
-            item.add_marker(pytest.mark.xdist_group(group))
-
     def place(item: pytest.Item) -> int:
         parts = item.path.relative_to(ROOT / "tests").parts
-        after = len(LONGEST_FIRST) + (parts[-1] in SPREAD)
-        return next((at for at, name in enumerate(LONGEST_FIRST) if name in parts), after)
+        return next((at for at, name in enumerate(LONGEST_FIRST) if name in parts), len(LONGEST_FIRST))
 
     items.sort(key=place)
-
-
-def _group(parts: tuple[str, ...]) -> str | None:
-    """Which tests run in one worker: those of a file, of a folder, or each anywhere."""
-    if parts[-1] in SPREAD:
-        return None
-    return next((name for name in parts if name in ONE_WORKER), "/".join(parts))
 
 
 def pytest_runtest_setup() -> None:

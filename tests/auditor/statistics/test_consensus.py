@@ -116,8 +116,8 @@ def test_combine__the_cut_does_not_follow_a_count_that_chance_made():
     wrong, right = (rng.permutation(np.flatnonzero(each)) for each in (world.is_wrong, ~world.is_wrong))
     ids = rng.permutation(np.concatenate([wrong[:25], right[:175]]))
     found = combine(witnesses, world.given_labels, 10, verified=Verified(ids, world.true_labels[ids]))
-    assert found.noise_rate.point > 0.115
-    assert found.is_label_issue.sum() < 0.95 * found.noise_rate.point * 2_000
+    assert found.noise_rate.point > 0.115  # 230 to 250 labels; 60 of the 200 rows choose the weighting
+    assert found.is_label_issue.sum() < 1.1 * world.is_wrong.sum()
 
 
 def test_combine__without_verified_rows_there_is_a_first_list_to_look_at():

@@ -295,6 +295,7 @@ def test_doctor__names_what_is_there(home: Path, run: Run) -> None:
         "home",
         "disk",
         "catalog",
+        "folders",
         "browser",
         "mongodb",
     }

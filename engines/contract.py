@@ -81,12 +81,12 @@ class TrainingData:
     """K, at least 1."""
     trusted: NDArray[np.bool_] | None = None
     """(N,) bool: a person confirmed this given label. ``None`` means nobody confirmed any."""
-    trusted_weight: NDArray[np.float32] | None = None
-    """(N,) positive: how many samples each trusted one stands for where they were not drawn alike; ``None`` = 1."""
     evaluation: EvaluationSet | None = None
     features: NDArray[np.floating] | None = None
     """(N, V, D) float16 or float32: V views of each image as a frozen backbone sees them, the centre view first;
     an array or a memory map, not normalised."""
+    trusted_weight: NDArray[np.float32] | None = None
+    """(N,) positive: how many samples each trusted one stands for where they were not drawn alike; ``None`` = 1."""
 
     def __post_init__(self) -> None:
         num_samples = len(self.inputs)

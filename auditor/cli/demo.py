@@ -97,9 +97,9 @@ def run(*, out: Path | None = None, engines: Sequence[str] | None = None, force:
     output.follow_audit(audit_id)
     trained = arrays.engines_of(audit_id)
     watch.lap(f"audited them with {', '.join(trained)}")
-    num_flags, hits, precision_at_errors = _say_what_was_found(audit_id, digits)
     _verify(name, audit_id, digits)
     watch.lap(f"verified {NUM_VERIFIED} random samples (from the known labels, in place of a person)")
+    num_flags, hits, precision_at_errors = _say_what_was_found(audit_id, digits)
     policy, max_fdr = _policy(audit_id)
     target = out or folder / "digits-cleaned.csv"
     summary = export.export(name, target, policy=policy, max_fdr=max_fdr, force=True)

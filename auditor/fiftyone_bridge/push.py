@@ -11,7 +11,7 @@ import json
 import random
 import shlex
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from auditor import engine_bridge, fiftyone_door
+from auditor.audits import arrays
 from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset
@@ -238,12 +239,13 @@ def declare_fields(fiftyone: Any, target: Any, columns: Columns) -> None:
     }
     mark = target.info[MARK]
     schema = target.get_field_schema()
+    runs = arrays.runs_that_speak(columns.audit.id)
     if "fields" in mark and "label_field" not in mark:
         target.delete_sample_fields([name for name in LEGACY_FIELDS if name in schema])
     for field, kind in {INDEX: "int", BASE: "str", **columns.kinds}.items():
         if field not in schema:
             target.add_sample_field(field, types[kind])
-        if target.get_field(field).description != (about := _about(field, columns)):
+        if target.get_field(field).description != (about := _about(field, columns, runs)):
             _describe(target, field, about)
     labels = ["cleaned", "suggested", *(f"pred_{engine}" for engine in columns.engines)]
     labels += [] if mark.get("is_theirs") else [GIVEN]
@@ -252,7 +254,7 @@ def declare_fields(fiftyone: Any, target: Any, columns: Columns) -> None:
             target.add_sample_field(
                 field, fiftyone.EmbeddedDocumentField, embedded_doc_type=fiftyone.Classification
             )
-        _describe(target, field, _about(field, columns))
+        _describe(target, field, _about(field, columns, runs))
     if "review" not in schema:
         target.add_sample_field(
             "review",
@@ -273,18 +275,19 @@ def declare_fields(fiftyone: Any, target: Any, columns: Columns) -> None:
         target.create_index(path)
 
 
-def _about(field: str, columns: Columns) -> str:
-    """What a field means, and of which audit its values are: a later one may have had other engines."""
+def _about(field: str, columns: Columns, runs: Mapping[str, int]) -> str:
+    """What a field means, and of which audit its values are: ``runs`` names that of each engine."""
     if field in (INDEX, BASE, GIVEN, "given_label", "split", "cleaned") or field.startswith("duplicate_"):
         return DESCRIPTIONS[field]
     engine = field.removeprefix("pred_").removesuffix("_trust")
+    engine = engine_bridge.signal_columns().get(field, (engine, ""))[0]
     if field.startswith("pred_"):
         about = f"What the engine {engine} predicts"
     elif field.endswith("_trust"):
         about = f"Trust of the engine {engine}: 1 = the given label looks right"
     else:
         about = DESCRIPTIONS.get(field, field)
-    return f"{about} (audit {columns.audit.id})"
+    return f"{about} (audit {runs.get(engine, columns.audit.id)})"
 
 
 def _describe(target: Any, field: str, about: str) -> None:

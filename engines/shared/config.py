@@ -148,10 +148,18 @@ class LoopConfig:
     def for_finetuning(self, network: str, weights: str | None, image_side: int | None = None) -> Self:
         """This config for training a pretrained network further: ``timm:<name>`` with the weights of that file.
 
-        Engines change what it needs besides and say so where they do.
+        In float32: on a CPU, L2B's steps of a network of timm in bfloat16 were not the same from run to run and
+        some were no numbers. Engines change what it needs besides and say so where they do.
         """
         augment = "none" if self.augment == "none" else "auto"
-        return replace(self, network=network, weights=weights, image_side=image_side, augment=augment)
+        return replace(
+            self,
+            network=network,
+            weights=weights,
+            image_side=image_side,
+            augment=augment,
+            precision="float32",
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Every field as plain values; ``type(self)(**config.as_dict())`` builds the config again."""

@@ -111,6 +111,8 @@ class Runs:
         changes: dict[str, Any] = {}
         if self.form == "finetuned":
             changes = {"epochs": 8, **PAPER_SEARCH.get(self.spec.name, {})}
+        if self.form == "features" and self.spec.name == "umn":
+            changes = {"epochs": 30}  # its own are few, for thousands of samples
         return dataclasses.replace(config, network="mlp", batch_size=64, **changes)
 
     def train(self, data: TrainingData | None = None, **options: Any) -> EngineResult:

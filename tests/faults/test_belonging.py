@@ -177,6 +177,10 @@ def test_migration__gives_two_copies_of_an_old_catalog_the_same_uuids(home: Path
             "ALTER TABLE dataset DROP COLUMN uuid",
             "ALTER TABLE audit DROP COLUMN uuid",
             "DROP TABLE lease",
+            "DROP TABLE claim",
+            "ALTER TABLE draw DROP COLUMN purpose",
+            "ALTER TABLE draw DROP COLUMN audit_id",
+            "ALTER TABLE draw DROP COLUMN zones",
             "UPDATE alembic_version SET version_num = '0003'",
         ):
             connection.exec_driver_sql(statement)

@@ -18,7 +18,7 @@ from auditor.review import decisions, random_sample
 def test_run__finds_most_planted_errors_and_keeps_reviews(home: Path, tmp_path: Path) -> None:
     figures = demo.run(out=tmp_path / "cleaned.csv", engines=["cross_entropy"])
     assert (figures.dataset, figures.num_wrong) == ("digits", 180)
-    assert figures.recall > 0.5  # of the one engine alone
+    assert figures.recall > 0.7  # of the one engine alone
     assert figures.precision_at_errors > 0.9
     assert figures.noise_after < figures.noise_before
     with (tmp_path / "cleaned.csv").open(encoding="utf-8", newline="") as file:

@@ -35,7 +35,13 @@ CPU = torch.device("cpu")
 
 
 def tiny(**changes: Any) -> UMNConfig:
-    settings: dict[str, Any] = {"network": "umn_mlp", "epochs": 2, "batch_size": 32, "views": 1}
+    settings: dict[str, Any] = {
+        "network": "umn_mlp",
+        "epochs": 2,
+        "batch_size": 32,
+        "views": 1,
+        "precision": "float32",
+    }
     return dataclasses.replace(UMNConfig.preset("quick"), **{**settings, **changes})
 
 

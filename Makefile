@@ -12,7 +12,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	if $$p -c 'import sys; raise SystemExit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; \
 	then echo $$p; break; fi; done)
 
-.PHONY: help demo test check docs pictures mutate papers lint types format app clean faults
+.PHONY: help demo test check docs pictures mutate papers weaknesses lint types format app clean faults
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -37,6 +37,9 @@ pictures: $(VENV)/.ready-dev ## Take the pictures of all screens anew (build/pic
 
 mutate: $(VENV)/.ready-dev ## Change the engines' code one line at a time and list what no test notices (hours; MUTATE_ARGS="--sample 50")
 	OMP_NUM_THREADS=1 $(RUN)/python -m benchmarks.mutation $(MUTATE_ARGS)
+
+weaknesses: $(VENV)/.ready-dev ## Ask pip-audit for known weaknesses of the installed packages (asks the index about each)
+	$(RUN)/python -m tools.dependencies
 
 papers: $(VENV)/.ready-dev ## List every table and figure of the four papers with what was run again
 	$(RUN)/python -m benchmarks.papers.index

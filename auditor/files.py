@@ -17,8 +17,11 @@ from numpy.typing import NDArray
 
 from auditor.errors import DamagedError
 
-if os.name == "posix":
+fcntl: Any
+try:
     import fcntl
+except ModuleNotFoundError:  # on Windows, which removes no file that is open
+    fcntl = None
 
 BLOCK_BYTES = 2**20
 TEMPORARY = re.compile(r"\..+\.([0-9a-f]{12}|[0-9]+)\.writing")
@@ -94,7 +97,7 @@ def _beside_of(path: Path) -> Path:
 def _alone_in(folder: Path) -> Iterator[None]:
     """Nobody else begins to write in the folder meanwhile: a file that was just made has no lock yet."""
     descriptor = -1
-    if os.name == "posix":
+    if fcntl is not None:
         with suppress(OSError):
             descriptor = os.open(folder, os.O_RDONLY)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -186,14 +189,14 @@ def reserve(path: Path, num_bytes: int) -> None:
 
 def _lock(descriptor: int) -> None:
     """Until the descriptor is closed or the process ends."""
-    if os.name == "posix":
+    if fcntl is not None:
         with suppress(OSError):  # a file system without locks
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _is_held(path: str) -> bool:
     """Whether a writer that lives holds the file or folder; where nobody can tell, it does."""
-    if os.name != "posix":
+    if fcntl is None:
         return False  # Windows removes no file that is open
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)

@@ -150,7 +150,7 @@ def share(found: Sequence[Counts]) -> float:
         nearest = [int(min(places, key=lambda at: (at < zone, abs(at - zone)))) for zone in range(len(sizes))]
         shares = (np.array(one.hits) / np.maximum(decided, 1.0))[nearest]
         estimates.append((one.known_hits + float(sizes @ shares)) / max(1, total - one.known_unsure))
-        planned = np.array(PLANNED_SHARES if len(sizes) > 1 else PLANNED_SHARES[1:2])
+        planned = np.array(PLANNED_SHARES[: len(sizes)] if len(sizes) > 1 else PLANNED_SHARES[1:2])
         spread = planned * (1 - planned) / np.maximum(decided, 0.5) * (sizes / max(1, total)) ** 2
         precisions.append(1.0 / max(float(spread.sum()), 1e-12))
     return float(np.average(estimates, weights=precisions)) if estimates else float("nan")

@@ -280,7 +280,7 @@ def test_doctor__hides_passwords(home: Path, run: Run, monkeypatch: pytest.Monke
     monkeypatch.setenv("FIFTYONE_DATABASE_URI", "mongodb://bob:secret@one:27017,two:27017/x")
     _, out, _ = run("doctor")
     assert "secret" not in out
-    assert "mongodb://***@one:27017,two:27017/x" in out
+    assert "one:27017,two:27017/x" in out
 
 
 def test_doctor__names_what_is_there(home: Path, run: Run) -> None:

@@ -240,3 +240,12 @@ def test_calibrate_error_probability__by_weights_speaks_of_all_labels():
     head = verified.backing_pool.mean()
     assert np.mean(weighed) == pytest.approx(head / 2, abs=0.03)
     assert np.mean(plain) > head / 2 + 0.1
+
+
+def test_share__of_a_small_set_whose_head_is_all_of_it():
+    zones = np.array([0, 0, 0, 1, 1, 1], dtype=np.int8)  # no rest is left for a third zone
+    rows = np.ones(6, dtype=bool)
+    found = counts(
+        [Stage(rows, zones)], rows, np.arange(6), np.array([1, 1, 1, 0, 0, 0], bool), np.zeros(6, bool)
+    )
+    assert share(found) == pytest.approx(0.5)

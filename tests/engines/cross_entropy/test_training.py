@@ -232,7 +232,7 @@ def test_for_finetuning__takes_a_third_of_the_epochs() -> None:
     config = CrossEntropyConfig.preset("quick")
     tuned = config.for_finetuning("timm:resnet10t", "w.pt", 64)
     assert tuned == dataclasses.replace(
-        config, network="timm:resnet10t", weights="w.pt", image_side=64, epochs=10
+        config, network="timm:resnet10t", weights="w.pt", image_side=64, epochs=10, precision="float32"
     )
 
 

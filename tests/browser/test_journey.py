@@ -201,6 +201,7 @@ def export_and_compare(page: Any, server: Server) -> None:
     button(page, "Cleaned CSV").click()
     made = button(page, "Download journey-cleaned.csv")
     made.wait_for(timeout=WAIT_MS)
+    settled(page)  # a rerun of the page takes a click with it that asks the server for the file
     with page.expect_download(timeout=WAIT_MS) as download:
         made.click()
     rows = list(csv.DictReader(Path(download.value.path()).read_text(encoding="utf-8").splitlines()))

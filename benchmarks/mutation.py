@@ -85,6 +85,8 @@ EXPLAINED: dict[str, str] = {
     "engines/choicenet/cholesky.py __init__: rho_start > 0  ->  rho_start >= 0": (
         "from 0 the spread is 0, and so is every bias before"
     ),
+    "engines/coteaching/s2e.py natural_step: np.asarray(np.linalg.solve(-log_hessian, gradient), dtype=np.float64)"
+    "  ->  np.asarray(np.linalg.solve(-log_hessian, gradient))": "float64 in both: what is solved is",
     "engines/choicenet/signals.py report_notes: 1.0  ->  2.0": (
         "a mixture of two normals divides losses and losses + 1 alike"
     ),

@@ -7,6 +7,7 @@ is trained when it is first asked for.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import tempfile
 from collections.abc import Callable
@@ -493,6 +494,13 @@ def test_preset__builds_and_round_trips(engine: str, preset: str) -> None:
 def test_preset__unknown_name(engine: str) -> None:
     with pytest.raises(EngineInputError, match="there is no preset 'fast'; choose one of quick"):
         ENGINES[engine].config_type.preset("fast")
+
+
+@pytest.mark.parametrize("engine", TRAINED)
+def test_train__unnamed_options_are_seed_zero_and_any_device(engine: str) -> None:
+    options = inspect.signature(ENGINES[engine].train).parameters
+    assert (options["seed"].default, options["device"].default) == (0, "auto")
+    assert options["on_epoch"].default is options["checkpoint"].default is None
 
 
 def test_registry__rows_carry_their_own_name() -> None:

@@ -106,7 +106,7 @@ EXPLAINED: dict[str, str] = {
     "engines/coteaching/training.py _step: zip(self.trackers, logits, strict=False)"
     "  ->  zip(self.trackers, logits)": "False is the default",
     "engines/meta/fused_tangents.py setup_context: False  ->  True": (
-        "zeros are made in place of a missing gradient or tangent: more work, the same numbers"
+        "zeros are made instead of a missing gradient or tangent: more work, the same numbers"
     ),
     "engines/shared/run.py __init__: open_rows(data.inputs, self.device, resident=config.resident)"
     "  ->  open_rows(data.inputs, self.device)": "where rows are kept in memory, not what they are",
@@ -140,7 +140,7 @@ EXPLAINED: dict[str, str] = {
         "coteaching_keep_rate makes float64 of it"
     ),
     "engines/cross_entropy/training.py train_epoch: True  ->  False": (
-        "set_to_none of zero_grad: gradients of zero in place of none, and every parameter has one in every step"
+        "set_to_none of zero_grad: gradients of zero instead of none, and every parameter has one in every step"
     ),
     "engines/cross_entropy/training.py __init__: np.zeros(data.num_samples, dtype=np.float32)"
     "  ->  np.zeros(data.num_samples)": (

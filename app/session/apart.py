@@ -64,7 +64,7 @@ def plan(
     """Register an audit; nothing runs yet. Returns its id. ``options``: by engine, fields that differ.
 
     ``backbone``: whose weights are on this machine, or ``"none"``; ``finetune``: the engines train it further.
-    ``budget``: seconds, in place of the preset.
+    ``budget``: seconds, instead of the preset.
 
     Raises:
         AuditorError: as ``auditing.plan``.

@@ -1,4 +1,4 @@
-"""What a simple model says of labels that it did not learn from: cheap, and it cannot have learned them by heart.
+"""What a simple model says of labels that it did not learn from: cheap, and it cannot have memorised them.
 
 Linear discriminant analysis with shrinkage in five folds, on the audit's own features where it has them, else on
 thumbnails. It is no witness: on thumbnails it errs often. But however long the engines trained, its errors are its

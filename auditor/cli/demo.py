@@ -2,7 +2,7 @@
 
 1,797 scikit-learn digits are written out as PNG files with a CSV. A tenth of the labels is replaced by the second
 most likely class of a quick classifier, because that is how people err. Import, audit and export then run as for
-any user; a random sample is judged from the known truth in place of a person.
+any user; a random sample is judged from the known truth instead of a person.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def run(*, out: Path | None = None, engines: Sequence[str] | None = None, force:
     trained = arrays.engines_of(audit_id)
     watch.lap(f"audited them with {', '.join(trained)}")
     _verify(name, audit_id, digits)
-    watch.lap(f"verified {NUM_VERIFIED} random samples (from the known labels, in place of a person)")
+    watch.lap(f"verified {NUM_VERIFIED} random samples (from the known labels, instead of a person)")
     num_flags, hits, precision_at_errors = _say_what_was_found(audit_id, digits)
     policy, max_fdr = _policy(audit_id)
     target = out or folder / "digits-cleaned.csv"

@@ -25,10 +25,10 @@ from auditor.wording import percent
 
 MEMORISED = 0.25
 """Networks that contradict less than this share of what a model out of fold contradicts, and less than ``REPEATED``
-of all labels, may have learned them by heart."""
+of all labels, may have memorised them."""
 REPEATED = 0.03
 SMALL_SET = 2_000
-"""Labels below which a network may have learned them by heart in any case."""
+"""Labels below which a network may have memorised them in any case."""
 MIXTURE_POINTS = 2_000
 """Quantiles of the margin that the mixture is fitted to: bounded work, and blind to the order of samples."""
 BLIND_POINT = 0.1

@@ -17,7 +17,7 @@ or trusted rows, break it; ``check_exchangeable`` looks for that.
 
 Nothing in this asks that the rows come from the whole set: where they were drawn uniformly inside a *head* that was
 chosen from scores alone, N and R count the head's labels, and the promise is about these. One row then stands for
-(labels of the head) / (m + 1) in place of (all labels) / (m + 1), so that few rows back a short list.
+(labels of the head) / (m + 1) instead of (all labels) / (m + 1), so that few rows back a short list.
 
 The number of rows must not depend on what they showed. A list that is looked at while the rows come in, and taken
 when it suits, holds more false flags than promised (a quarter where a fifth was, in the tests). So a promise

@@ -19,9 +19,6 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-from sklearn.datasets import load_digits
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import cross_val_predict
 
 from auditor import api, engine_bridge
 from auditor.audits import arrays, plan, settle, statements
@@ -160,6 +157,10 @@ def _free_name() -> str:
 
 
 def _write_digits(folder: Path) -> _Digits:
+    from sklearn.datasets import load_digits  # takes most of a second to import: only where it is used
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import cross_val_predict
+
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "images").mkdir(parents=True)
     pixels, truth = load_digits(return_X_y=True)

@@ -25,7 +25,7 @@ def get(session: Session, draw_id: int) -> Draw:
     """
     found = session.get(DrawTable, draw_id)
     if found is None:
-        raise NotFoundError(f"There is no draw {draw_id}; `auditor verify NAME --draw 200` makes one.")
+        raise NotFoundError(f"There is no draw {draw_id}; `auditor verify NAME --draw N` makes one.")
     return read(Draw, found)
 
 

@@ -191,8 +191,8 @@ def audit_summary(audit_id: int, *, as_json: bool) -> None:
     if audit.summary["structured_noise"]:
         echo(audit.summary["structured_noise_sentence"])
     echo(f"{audit.summary['num_label_issues']:,} labels are above the suggested cut.")
-    quoted = shlex.quote(dataset.name)
-    echo(f"Next: auditor verify {quoted} --draw 200 --out sample.csv, or auditor app")
+    steps = [random_sample.next_command(dataset.name), "auditor app"]
+    echo(f"Next: {', or '.join(step for step in steps if step)}")
 
 
 def status(name: str | None, *, as_json: bool) -> None:

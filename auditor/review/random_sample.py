@@ -15,6 +15,7 @@ from __future__ import annotations
 import csv
 import difflib
 import os
+import shlex
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -51,6 +52,8 @@ MOST_NAMED = 20
 """Rows of a file that one message names."""
 FIRST_SIZE = 200
 """Rows of a first draw: enough to see a list of a tenth of the labels."""
+FEWEST = 20
+"""Rows of a first draw of a small set, if it has as many: fewer say next to nothing."""
 COLUMNS = ("draw_id", "sample_id", "filepath", "given_label", "verdict_label")
 """Of a draw's file; ``filepath`` and ``given_label`` may be left out of one that comes back."""
 
@@ -295,14 +298,23 @@ def _contradicted(
 
 
 def next_size(dataset_id: int) -> int:
-    """How many rows a further draw should have: twice the largest so far, so that it narrows what is known.
+    """How many rows the next draw should have: of a small set half at first, then twice the largest so far.
 
     The intervals of an enlarged sample hold at every size, which makes them wider: a few more rows would not help.
     """
     with session() as open_session:
         rows = draws.of_dataset(open_session, dataset_id)
         num_left = int(_pool(open_session, dataset_id).sum()) - sum(row.size for row in rows)
+    if not rows:  # a set that is all verified has nothing left to promise
+        return min(num_left, FIRST_SIZE, max(FEWEST, num_left // 2))
     return min(num_left, max([FIRST_SIZE, *(2 * row.size for row in rows)]))
+
+
+def next_command(dataset_name: str) -> str:
+    """The command that draws as many rows as there are to draw; empty where every label was drawn."""
+    with session() as open_session:
+        size = next_size(datasets.get(open_session, dataset_name).id)
+    return f"auditor verify {shlex.quote(dataset_name)} --draw {size} --out sample.csv" if size else ""
 
 
 def calibrating_ids(dataset_id: int) -> NDArray[np.int64]:
@@ -363,7 +375,7 @@ def write_again(dataset_name: str, draw_id: int, out: Path, *, force: bool = Fal
         )
         raise VerificationError(
             f"{dataset_name} has no draw {draw_id}; "
-            + (f"its draws: {there}." if there else "it has none yet, --draw 200 --out FILE makes one.")
+            + (f"its draws: {there}." if there else "it has none yet, --draw N --out FILE makes one.")
         )
     write_csv(draw_id, out, force=force)
     return rows[draw_id], judged

@@ -44,7 +44,7 @@ def main() -> None:
     options = parser.parse_args()
     rows = _published()
     for folder in sorted(options.work.glob("*-*-*-*")):
-        witnesses = [one for name in ENGINES if (one := _engine(folder, name)) is not None]
+        witnesses = [one for name in ENGINES if (one := engine_of(folder, name)) is not None]
         if witnesses:
             labels = np.load(folder / "labels.npz")
             rows[f"from scratch: {folder.name}"] = row_of(witnesses, labels["given"], labels["true"])
@@ -59,7 +59,8 @@ def main() -> None:
     options.out.with_suffix(".md").write_text(page(stored["rows"]))
 
 
-def _engine(folder: Path, name: str) -> Witness | None:
+def engine_of(folder: Path, name: str) -> Witness | None:
+    """One engine of ``benchmarks.detection`` as the product sees it; None where it did not run."""
     file, score = FILES.get(name, (name, name))
     if not (folder / f"{file}.npz").exists():
         return None

@@ -21,6 +21,7 @@ from auditor.statistics.predictions import (
 from auditor.statistics.promises import Exchangeability, MoreRows, Promise
 from auditor.statistics.rates import part_intervals
 from auditor.statistics.regrading import trust_in_given
+from auditor.statistics.running import RunningPromise, running_promises
 from auditor.statistics.sentences import engine_sentence, headline
 from auditor.statistics.splits import (
     MOST_SPLITS,
@@ -57,6 +58,7 @@ __all__ = [
     "NoiseRate",
     "OutOfFold",
     "Promise",
+    "RunningPromise",
     "SplitReport",
     "Stage",
     "Transition",
@@ -75,6 +77,7 @@ __all__ = [
     "read_predictions",
     "row_chunks",
     "rows_of_table",
+    "running_promises",
     "share_for_head",
     "shared_pictures",
     "shared_sentence",

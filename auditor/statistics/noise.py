@@ -224,6 +224,8 @@ def _noise_rate_estimators(pooled: Pooled) -> dict[str, float]:
         np.clip((differ - surest) / GAP_OF_WEAK, 0.0, 1.0)
     )  # share of the gap that is the networks' own
     lower = (1 - theirs) * surest + theirs * min(surest, _of_weak(margin, guesses))
+    # Of weak networks even the surest predictions may be mistakes, as often as they differ.
+    guesses["surest of each class differ, less mistakes"] = (1 - theirs) * surest
     return {"all together": float((1 - theirs) * differ + theirs * lower)} | guesses
 
 

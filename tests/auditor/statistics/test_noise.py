@@ -37,7 +37,7 @@ def test_guess_noise_rate__good_predictions_hold_the_rate(rate):
     assert found.point == pytest.approx(rate, abs=0.05)
     assert found.kind == "guess"
     assert found.sentence.startswith("A guess: between")
-    assert len(found.estimators) == 6
+    assert len(found.estimators) == 7
 
 
 def test_guess_noise_rate__a_weak_network_is_not_taken_for_noise():

@@ -270,7 +270,8 @@ def page(found: Mapping[str, Any]) -> str:
         f"{found['draws']} draws a cell; rankings of pretrained networks on CIFAR-10N (50,000 labels, human "
         "errors) and of the consensus on the runs of `benchmarks.detection` (first seed); verdicts = the truth. "
         "The head is cut at twice the share that the predictions alone guess; 70 % of the looks are there. "
-        "*Running* is the promise that holds at every look and level together: all looks are in the head, in random order.",
+        "*Running* is the promise that holds at every look and level together: all looks are in the head, in "
+        "random order.",
         "",
         "## Looks for a list with half of all wrong labels",
         "",

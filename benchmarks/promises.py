@@ -27,6 +27,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot
 
 from auditor.statistics import (
+    Looks,
     Verified,
     combine,
     draw_zones,
@@ -211,7 +212,8 @@ def measure_running(
         is_broken = False
         for number, num in enumerate(looks):
             seen = places[: min(num, len(head))]
-            for q, one in running_promises(seen, ~is_wrong[head[seen]], len(head), levels=LEVELS).items():
+            found = running_promises(Looks(seen, ~is_wrong[head[seen]]), len(head), levels=LEVELS)
+            for q, one in found.items():
                 left = head[np.setdiff1d(np.arange(one.length), seen)]
                 recall[q][number] += is_wrong[left].sum() / is_wrong.sum() / num_draws
                 is_broken |= bool(len(left)) and bool((~is_wrong[left]).mean() > q)

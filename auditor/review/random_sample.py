@@ -36,6 +36,7 @@ from auditor.statistics import NO_CLASS, UNSURE, NoiseRate, Stage, Verified, dra
 from auditor.tables import SEPARATORS, is_place, quoted, read_table, readings
 from auditor.vocabulary import (
     BLIND,
+    HEAD_ORDER,
     KEEP,
     LABEL,
     NOT_CLEAR,
@@ -180,7 +181,7 @@ def standing(dataset_id: int, *, trusted: NDArray[np.bool_] | None = None) -> Ve
     with session() as open_session:
         done = reviews.verdicts(open_session, dataset_id)
         rows = draws.of_dataset(open_session, dataset_id)
-        pool = _pool(open_session, dataset_id)
+        pool = in_question(open_session, dataset_id)
         given = datasets.given_labels(open_session, dataset_id)
         contradicted = _contradicted(open_session, dataset_id, done, given)
     seen: list[tuple[int, int, int, int]] = []  # draw, place in it, sample, true label
@@ -304,7 +305,7 @@ def next_size(dataset_id: int) -> int:
     """
     with session() as open_session:
         rows = draws.of_dataset(open_session, dataset_id)
-        num_left = int(_pool(open_session, dataset_id).sum()) - sum(row.size for row in rows)
+        num_left = int(in_question(open_session, dataset_id).sum()) - sum(row.size for row in rows)
     if not rows:  # a set that is all verified has nothing left to promise
         return min(num_left, FIRST_SIZE, max(FEWEST, num_left // 2))
     return min(num_left, max([FIRST_SIZE, *(2 * row.size for row in rows)]))
@@ -447,7 +448,7 @@ def _draw(open_session: Session, dataset_name: str, size: int, seed: int, purpos
     datasets.lock(open_session, dataset.id)  # a draw at the same moment would take the same samples
     earlier = draws.of_dataset(open_session, dataset.id)
     drawn = np.array([sample for one in earlier for sample in one.sample_ids], dtype=np.int64)
-    pool = np.setdiff1d(np.flatnonzero(_pool(open_session, dataset.id)), drawn)
+    pool = np.setdiff1d(np.flatnonzero(in_question(open_session, dataset.id)), drawn)
     if size < 1 or size > len(pool):
         raise VerificationError(
             f"{size} samples cannot be drawn; {len(pool)} labeled samples are left that were never drawn."
@@ -464,7 +465,7 @@ def _draw(open_session: Session, dataset_name: str, size: int, seed: int, purpos
             "draw for the rate, or audit first."
         )
     guessed = share_for_head(NoiseRate(**audit.summary["noise_rate"]))
-    drawn_now = draw_zones(_ranked(open_session, audit, pool), guessed, size, generator)
+    drawn_now = draw_zones(ranked(open_session, audit, pool), guessed, size, generator)
     zones: list[dict[str, Any]] = [
         {"name": name, "size": len(zone), "drawn": num, "probability": num / max(1, len(zone))}
         for name, zone, num in (
@@ -485,7 +486,7 @@ def _draw(open_session: Session, dataset_name: str, size: int, seed: int, purpos
     return draws.add(open_session, row)
 
 
-def _ranked(open_session: Session, audit: Audit, pool: NDArray[np.integer]) -> NDArray[np.int64]:
+def ranked(open_session: Session, audit: Audit, pool: NDArray[np.integer]) -> NDArray[np.int64]:
     """What can be drawn, the most suspicious first; what the audit has no score for stands last."""
     table = scores.table(open_session, audit.id)
     rank = np.full(int(max(table.sample_id.max(), pool.max())) + 1, np.inf)
@@ -554,7 +555,7 @@ def _nearest(text: str, class_names: list[str]) -> str:
     return f" (did you mean {folded[near[0]]!r}?)" if near else ""
 
 
-def _pool(open_session: Session, dataset_id: int) -> NDArray[np.bool_]:
+def in_question(open_session: Session, dataset_id: int) -> NDArray[np.bool_]:
     """(N,) bool: what can be drawn. Labels that the source itself calls trusted are not in question."""
     labels = datasets.given_labels(open_session, dataset_id)
     return (labels >= 0) & ~datasets.trusted_in_source(open_session, dataset_id)
@@ -565,6 +566,8 @@ def _record(
 ) -> None:
     row = draws.get(open_session, draw_id)
     dataset = datasets.by_id(open_session, row.dataset_id)
+    if row.purpose == HEAD_ORDER:
+        raise VerificationError(f"Draw {draw_id} is the order of a review and takes no blind verdicts.")
     if sample_id not in row.sample_ids:
         raise VerificationError(f"Sample {sample_id} is not part of draw {draw_id}; only drawn ones count.")
     if decision not in VERDICTS:

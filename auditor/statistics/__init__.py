@@ -21,7 +21,7 @@ from auditor.statistics.predictions import (
 from auditor.statistics.promises import Exchangeability, MoreRows, Promise
 from auditor.statistics.rates import part_intervals
 from auditor.statistics.regrading import trust_in_given
-from auditor.statistics.running import RunningPromise, running_promises
+from auditor.statistics.running import Looks, RunningPromise, running_promises
 from auditor.statistics.sentences import engine_sentence, headline
 from auditor.statistics.splits import (
     MOST_SPLITS,
@@ -54,6 +54,7 @@ __all__ = [
     "ErrorsLeft",
     "Exchangeability",
     "Interval",
+    "Looks",
     "MoreRows",
     "NoiseRate",
     "OutOfFold",

@@ -7,7 +7,8 @@ a list (fixed shares of the head) the rows that were looked at and lie among the
 these without replacement, in random order. So the number of right labels among the K has a confidence sequence
 (Robbins 1970; without replacement: Waudby-Smith and Ramdas 2020), and the lengths share its risk (Bonferroni). With
 95 % certainty all bounds hold at all moments together, so any moment, any of the lengths and any level may be
-chosen after looking. The price: a list needs about twice the looks.
+chosen after looking. The price: a list needs four times the looks of a fixed draw and more
+(``benchmarks/results/promises.md``).
 
 Draws that follow each other go on as one if each could draw every label of the list that no earlier one took.
 """
@@ -15,7 +16,7 @@ Draws that follow each other go on as one if each could draw every label of the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,18 +48,27 @@ class RunningPromise:
         return self.num_left > 0
 
 
+@dataclass(frozen=True, eq=False)
+class Looks:
+    """What people saw of a head so far."""
+
+    places: NDArray[np.integer]
+    """(n,) int, each once: the place in the head of every label looked at, in random order; 0 = the most
+    suspicious."""
+    is_false: NDArray[np.bool_]
+    """(n,) bool, a flag on it would be false: labeled right, or nobody could tell."""
+    other_places: NDArray[np.integer] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """Further labels that somebody looked at, in an order of their own; they back nothing, but they are known."""
+    other_is_false: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
+
+
 def running_promises(
-    places: NDArray[np.integer],
-    is_false: NDArray[np.bool_],
-    num_head: int,
-    *,
-    levels: Sequence[float] = LEVELS,
+    looks: Looks, num_head: int, *, levels: Sequence[float] = LEVELS
 ) -> dict[float, RunningPromise]:
     """Return the longest list at each level that the looks so far back, whatever made people look so long.
 
     Args:
-        places: (n,) int, each once: the place in the head of every label looked at, 0 = the most suspicious.
-        is_false: (n,) bool, a flag on it would be false: labeled right, or nobody could tell.
+        looks: at labels of the head.
         num_head: labels in the head.
         levels: each in (0, 1).
 
@@ -67,21 +77,24 @@ def running_promises(
     """
     if not all(0.0 < q < 1.0 for q in levels):
         raise ValueError(f"levels {list(levels)} must lie between 0 and 1; use 0.1 for 10 %.")
-    if len(np.unique(places)) != len(places) or np.any((places < 0) | (places >= num_head)):
+    every = np.concatenate([looks.places, looks.other_places])
+    if len(np.unique(every)) != len(every) or np.any((every < 0) | (every >= num_head)):
         raise ValueError(f"places must lie in 0..{num_head - 1}, each once.")
-    bounds = [_bound(int(share * num_head), places, is_false) for share in LENGTHS]
-    return {q: _longest(q, bounds, len(places)) for q in levels}
+    bounds = [_bound(int(share * num_head), looks) for share in LENGTHS]
+    return {q: _longest(q, bounds, len(looks.places)) for q in levels}
 
 
-def _bound(length: int, places: NDArray[np.integer], is_false: NDArray[np.bool_]) -> tuple[int, int, int]:
+def _bound(length: int, looks: Looks) -> tuple[int, int, int]:
     """(length, labels of the list that nobody looked at, right ones among them at most)."""
-    inside = places < length
-    num_rows, num_false = int(inside.sum()), int((inside & is_false).sum())
-    if length == num_rows:
+    inside, others = looks.places < length, looks.other_places < length
+    num_rows, num_false = int(inside.sum()), int((inside & looks.is_false).sum())
+    num_left = length - num_rows - int(others.sum())
+    if not num_left:
         return length, 0, 0
     level = 1.0 - (1.0 - LEVEL) / len(LENGTHS)
     high = confidence_sequence(num_false, num_rows, population=length, level=level)[1]
-    return length, length - num_rows, round(high * length) - num_false
+    known_false = num_false + int((others & looks.other_is_false).sum())
+    return length, num_left, max(0, min(num_left, round(high * length) - known_false))
 
 
 def _longest(q: float, bounds: Sequence[tuple[int, int, int]], num_rows: int) -> RunningPromise:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from auditor.statistics.running import LENGTHS, running_promises
+from auditor.statistics.running import LENGTHS, Looks, running_promises
 from auditor.statistics.zones import draw_zones
 from tests.auditor.statistics.test_promises import N, score_world
 
@@ -37,7 +37,9 @@ def test_running_promises__hold_at_every_look_and_level_together(rate, gap, gues
         places, is_false, is_right = looked_at(seed, rate=rate, gap=gap, guessed=guessed, unsure=unsure)
         ever = False
         for num in range(10, len(places), max(10, len(places) // 12)):
-            for q, one in running_promises(places[:num], is_false[:num], len(places), levels=LEVELS).items():
+            for q, one in running_promises(
+                Looks(places[:num], is_false[:num]), len(places), levels=LEVELS
+            ).items():
                 lists += one.is_kept
                 ever |= false_share_left(one, places[:num], is_right) > q
         broken += ever
@@ -51,7 +53,7 @@ def test_running_promises__a_list_taken_as_soon_as_it_looks_good_keeps_its_rate(
     for seed in range(200):
         places, is_false, is_right = looked_at(seed, rate=0.3, gap=2.5, guessed=0.3)
         for num in range(50, len(places), 25):
-            one = running_promises(places[:num], is_false[:num], len(places), levels=(0.2,))[0.2]
+            one = running_promises(Looks(places[:num], is_false[:num]), len(places), levels=(0.2,))[0.2]
             if one.is_kept:
                 shares.append(false_share_left(one, places[:num], is_right))
                 break
@@ -70,14 +72,14 @@ def test_running_promises__draws_that_go_on_count_as_one():
         head, is_right = first.head, (given == true)[first.head]
         place_of = {int(sample): place for place, sample in enumerate(head)}
         places = [place_of[int(one)] for one in first.sample_ids if int(one) in place_of]
-        at_first = running_promises(np.array(places), is_right[places], len(head), levels=(0.2,))[0.2]
+        at_first = running_promises(Looks(np.array(places), is_right[places]), len(head), levels=(0.2,))[0.2]
         told = at_first
         if not at_first.is_kept:
             left = np.setdiff1d(order, first.sample_ids, assume_unique=True)
             second = draw_zones(order[np.isin(order, left)], 0.1, 200, rng)
             assert set(head) - set(first.sample_ids) <= set(second.head), "the list must be covered"
             places += [place_of[int(one)] for one in second.sample_ids if int(one) in place_of]
-            told = running_promises(np.array(places), is_right[places], len(head), levels=(0.2,))[0.2]
+            told = running_promises(Looks(np.array(places), is_right[places]), len(head), levels=(0.2,))[0.2]
             second_helps += told.is_kept
         broken += false_share_left(told, places, is_right) > 0.2
     assert broken <= 0.05 * 200
@@ -89,29 +91,39 @@ def test_running_promises__rows_that_were_picked_break_it():
     broken = 0
     for seed in range(100):
         places, is_false, is_right = looked_at(seed, rate=0.1, gap=3.0, guessed=0.3, order=np.arange)
-        one = running_promises(places[:150], is_false[:150], len(places), levels=(0.2,))[0.2]
+        one = running_promises(Looks(places[:150], is_false[:150]), len(places), levels=(0.2,))[0.2]
         broken += false_share_left(one, places[:150], is_right) > 0.2
     assert broken > 50
 
 
 def test_running_promises__by_hand():
-    found = running_promises(np.arange(0), np.zeros(0, dtype=bool), 400, levels=(0.1,))[0.1]
+    found = running_promises(Looks(np.arange(0), np.zeros(0, dtype=bool)), 400, levels=(0.1,))[0.1]
     assert (found.is_kept, found.num_left) == (False, 0)
     places = np.arange(0, 400, 2)
-    found = running_promises(places, np.zeros(200, dtype=bool), 400, levels=(0.1,))[0.1]
+    found = running_promises(Looks(places, np.zeros(200, dtype=bool)), 400, levels=(0.1,))[0.1]
     assert (found.length, found.num_left) == (300, 150)
     assert 0 < found.most_false <= 15
     assert "at whichever look you stop (200 so far)" in found.sentence
-    everything = running_promises(np.arange(400), np.ones(400, dtype=bool), 400, levels=(0.1,))[0.1]
+    everything = running_promises(Looks(np.arange(400), np.ones(400, dtype=bool)), 400, levels=(0.1,))[0.1]
     assert not everything.is_kept
+
+
+def test_running_promises__what_is_known_otherwise_leaves_the_list_and_backs_nothing():
+    places, right = np.arange(0, 400, 2), np.zeros(200, dtype=bool)
+    alone = running_promises(Looks(places, right), 400, levels=(0.1,))[0.1]
+    others = np.arange(1, 41, 2)
+    known = Looks(places, right, others, np.arange(20) < 5)
+    found = running_promises(known, 400, levels=(0.1,))[0.1]
+    assert (found.length, found.num_left) == (alone.length, alone.num_left - 20)
+    assert found.most_false == alone.most_false - 5
 
 
 def test_running_promises__refuses_what_cannot_be():
     with pytest.raises(ValueError, match="use 0.1 for 10 %"):
-        running_promises(np.arange(3), np.zeros(3, dtype=bool), 10, levels=(10,))
+        running_promises(Looks(np.arange(3), np.zeros(3, dtype=bool)), 10, levels=(10,))
     for places in ([1, 1], [10], [-1]):
         with pytest.raises(ValueError, match=r"places must lie in 0\.\.9"):
-            running_promises(np.array(places), np.zeros(len(places), dtype=bool), 10)
+            running_promises(Looks(np.array(places), np.zeros(len(places), dtype=bool)), 10)
 
 
 def test_lengths__rise():

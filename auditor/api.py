@@ -140,7 +140,7 @@ class Dataset:
         images of ``backbone_size`` pixels (default: as its weights want them) in ``views`` views each (default: 4).
         ``finetune``: every engine trains the backbone too, on the images. ``features``: your own in its place, see
         ``own_features``. ``alone``: hear only these engines, not the latest runs of others in earlier audits.
-        ``budget``: ``"10m"``, ``"overnight"`` or seconds; the audit does what finds most in that time, in place of
+        ``budget``: ``"10m"``, ``"overnight"`` or seconds; the audit does what finds most in that time, instead of
         ``preset``.
 
         Raises:
@@ -497,7 +497,7 @@ def _whole(name: str, value: int) -> int:
 def own_features(
     name: str, source: NDArray[np.floating] | str | Path, *, column: str | None = None
 ) -> feature_files.FeatureSource:
-    """Keep a user's own features of dataset ``name``, for audits in place of a backbone's.
+    """Keep a user's own features of dataset ``name``, for audits instead of a backbone's.
 
     Args:
         name: of the dataset.

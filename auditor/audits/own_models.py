@@ -29,7 +29,7 @@ from auditor.statistics import (
 
 FOLDER = "own_predictions"
 COLUMNS = "column:"
-"""``column:PREFIX`` names the dataset's own columns PREFIX + class name in place of a file."""
+"""``column:PREFIX`` names the dataset's own columns PREFIX + class name instead of a file."""
 NAME = re.compile(r"\w[\w .()+-]*")
 MOST_BYTES = 200
 """Of a name: a file system takes 255, and some are ours."""
@@ -96,7 +96,7 @@ def read(dataset_name: str, source: str | Path | NDArray[np.floating], *, name: 
 
 
 def keep(witness: Witness) -> Added:
-    """Keep what ``read`` checked, in place of earlier predictions of the same name.
+    """Keep what ``read`` checked, instead of earlier predictions of the same name.
 
     Raises:
         ImportRefusedError: it cannot be written; the earlier ones stay.

@@ -144,7 +144,7 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
     "--features",
     "own_features",
     metavar="FILE|column:NAME|fiftyone:FIELD",
-    help="Your own features in place of a backbone: an .npy of (N, D) or (N, V, D) in the dataset's order; a .csv, "
+    help="Your own features instead of a backbone: an .npy of (N, D) or (N, V, D) in the dataset's order; a .csv, "
     ".tsv or .parquet with sample_id or filepath; columns of NAME itself; or a field of the FiftyOne dataset that "
     "was imported (fiftyone:OTHER/FIELD: of another).",
 )
@@ -450,7 +450,7 @@ def review(name: str, apply_path: Path, reviewer: str | None, as_json: bool) -> 
     required=True,
     help=".csv, .tsv, .parquet, a folder, or the kind of the file of annotations that was imported.",
 )
-@click.option("--links", is_flag=True, help="A folder: hard links to the images in place of copies.")
+@click.option("--links", is_flag=True, help="A folder: hard links to the images instead of copies.")
 @POLICY
 @MAX_FDR
 @AUDIT_ID

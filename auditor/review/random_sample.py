@@ -278,7 +278,7 @@ def _contradicted(
     done: Mapping[tuple[int, int], Review],
     given: NDArray[np.int64],
 ) -> set[tuple[int, int]]:
-    """Verdicts in place of which a later review says something else: two looks that differ settle nothing."""
+    """Verdicts instead of which a later review says something else: two looks that differ settle nothing."""
     if not done:
         return set()
     ids = sorted({sample for _, sample in done})

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.mixture import GaussianMixture
 
 from auditor.statistics.intervals import Interval, rate_interval
 from auditor.statistics.rates import part_interval
@@ -25,10 +24,10 @@ from auditor.wording import percent
 
 MEMORISED = 0.25
 """Networks that contradict less than this share of what a model out of fold contradicts, and less than ``REPEATED``
-of all labels, may have learned them by heart."""
+of all labels, may have memorised them."""
 REPEATED = 0.03
 SMALL_SET = 2_000
-"""Labels below which a network may have learned them by heart in any case."""
+"""Labels below which a network may have memorised them in any case."""
 MIXTURE_POINTS = 2_000
 """Quantiles of the margin that the mixture is fitted to: bounded work, and blind to the order of samples."""
 BLIND_POINT = 0.1
@@ -228,6 +227,8 @@ def _mixture_share(margin: NDArray[np.float64]) -> float:
     points = np.quantile(margin, (np.arange(num_points) + 0.5) / num_points)
     if len(np.unique(points)) < 10:
         return float(np.mean(margin < 0))
+    from sklearn.mixture import GaussianMixture  # takes most of a second to import: only where it is used
+
     mixture = GaussianMixture(
         2, means_init=np.quantile(points, [[0.05], [0.75]]), reg_covar=1e-3, random_state=0
     )

@@ -197,7 +197,6 @@ class _Training:
         draws = _Draws(self.run.seed, epoch)
         rows = self.training_rows(warm_up=meta_set is None and self.config.variant in META_VARIANTS)
         self.tracker.start_epoch()
-        self.network.train()
         late = epoch >= max(self.config.epochs - self.config.late_epochs, self.config.first_meta_epoch)
         loss, hits, labeled = (torch.zeros((), device=self.device) for _ in range(3))
         with seeded_init(self.run.seed, "dropout", epoch):

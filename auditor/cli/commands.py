@@ -69,18 +69,23 @@ def cli(verbose: bool) -> None:
 @click.option("--path-column", help="Column with image paths; default: found by its name.")
 @click.option("--label-column", help="Column with given labels; default: found by its name.")
 @click.option("--true-label-column", help="Column with known truth, for benchmarks only; never trained on.")
-@click.option("--root", type=click.Path(path_type=Path), help="Folder that paths are relative to.")
+@click.option("--root", help="Folder or address that paths are relative to.")
 @click.option(
     "--class-names",
     type=click.Path(path_type=Path),
     help="File with one class name a line, class 0 first, for labels that are numbers.",
 )
+@click.option("--boxes", is_flag=True, help="Of COCO: each box is a sample, not each image.")
 @click.option("--skip-bad", is_flag=True, help="Skip unreadable files instead of refusing the import.")
 @click.option("--workers", type=click.IntRange(1, 1_000), help="Processes; default: one a core.")
 @AS_JSON
 def import_command(source: str, name: str, as_json: bool, **options: Any) -> None:
-    """Import SOURCE: a folder with one sub-folder per class, a CSV or TSV, Parquet, a zip of any of these, a
-    file of annotations (metadata.jsonl, COCO, Label Studio, CVAT, val.txt), fiftyone:NAME or torchvision:NAME."""
+    """Import labelled images: a folder, a table, an archive, another tool's annotations, or the address of one.
+
+    SOURCE is a folder with one sub-folder per class, a CSV or TSV, Parquet, a zip or tar of these, shards of
+    WebDataset, a file of annotations (metadata.jsonl, COCO, Label Studio, Labelbox, CVAT, val.txt), a folder of
+    save_to_disk or TFDS, fiftyone:NAME or torchvision:NAME; or the address of one: s3://, gs://, https://.
+    """
     from auditor.cli import output
     from auditor.importing import imports
 
@@ -470,8 +475,9 @@ def review(name: str, apply_path: Path, reviewer: str | None, as_json: bool) -> 
     "--out",
     type=click.Path(path_type=Path),
     required=True,
-    help=".csv, .tsv, .parquet, a folder, or the kind of the file of annotations that was imported.",
+    help=".csv, .tsv, .parquet, a folder, or the kind of file that was imported.",
 )
+@click.option("--as-source", is_flag=True, help="In the form that was imported, everything else unchanged.")
 @click.option("--links", is_flag=True, help="A folder: hard links to the images instead of copies.")
 @POLICY
 @MAX_FDR
@@ -481,6 +487,7 @@ def review(name: str, apply_path: Path, reviewer: str | None, as_json: bool) -> 
 def export(
     name: str,
     out: Path,
+    as_source: bool,
     links: bool,
     policy: str,
     max_fdr: float | None,
@@ -497,12 +504,14 @@ def export(
 
     if not out.suffix:
         refuse_beside("a folder", ("force",), "name a new folder")
-    else:
+    if as_source:
+        refuse_beside("--as-source", ("links",), "links are for a folder of classes; leave it out")
+    elif out.suffix:
         refuse_beside("a file", ("links",), "links are for a folder; leave it out")
     with writing(out), output.step_progress() as progress:
         write = (
-            partial(exporting.export, force=force)
-            if out.suffix
+            partial(exporting.export, force=force, as_source=as_source)
+            if out.suffix or as_source
             else partial(exporting.export_tree, links=links)
         )
         summary = write(name, out, policy=policy, max_fdr=max_fdr, audit_id=audit_id, progress=progress)

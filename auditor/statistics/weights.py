@@ -22,8 +22,8 @@ The others: **smoothness** where the samples' neighbours in features of a backbo
 the witness **alone** that each of the former counts most (all of them alone are too many for a few rows to choose
 among: where all rank alike that cost .002 AUROC, by luck). Without such features nothing stands for smoothness;
 there, where witnesses part as under structured noise, those lead that separate the labels into two groups
-(``separation``), if one does. That rule led on four of 24 runs from scratch (``benchmarks.detection``), all of pairs
-that are exchanged at 45 %: AUROC .97, .97, .96 and .93 there, where agreement had .93, .93, .90 and .87.
+(``separation``), if one does. That rule led on four of 24 runs from scratch (``benchmarks.detection``), all of
+pairs that are exchanged at 45 %: AUROC .97, .97, .96 and .93 there, where agreement had .93, .93, .90 and .87.
 """
 
 from __future__ import annotations

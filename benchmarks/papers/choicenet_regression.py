@@ -181,7 +181,7 @@ def predict_targets(network: RegressionNetwork, inputs: NDArray[np.float32]) -> 
 def judge_targets(
     network: RegressionNetwork, inputs: NDArray[np.float32], given_targets: NDArray[np.float32]
 ) -> TargetJudgement:
-    """Signals (14)-(15) of given targets, with densities in place of probabilities.
+    """Signals (14)-(15) of given targets, with densities instead of probabilities.
 
     Raises:
         EngineInputError: the network is a baseline, which has no correlations.

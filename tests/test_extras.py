@@ -20,7 +20,8 @@ from engines.networks import pretrained
 
 
 def tfds(folder: Path) -> Any:
-    (folder / "features.json").write_text("{}")
+    for name in ("features.json", "dataset_info.json"):
+        (folder / name).write_text("{}")
     (folder / "tiny-train.tfrecord-00000-of-00001").write_bytes(b"")
     return open_source(folder, SourceOptions())
 

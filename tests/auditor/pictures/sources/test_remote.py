@@ -22,6 +22,7 @@ from auditor.importing.imports import BadRowsError, import_dataset, preview
 from auditor.outputs import export
 from auditor.pictures import cache
 from auditor.review import decisions
+from tests.auditor.cli.test_serve import free_port
 from tests.auditor.pictures.sources.test_containers import hugging_face, picture, write_shard
 
 CLASSES = ("cat", "dog")
@@ -69,6 +70,26 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server.stop()
 
 
+@pytest.fixture(scope="module")
+def google(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """``gs://BUCKET/set`` with the photos, on an emulator of Google's object store."""
+    emulator = pytest.importorskip("gcp_storage_emulator.server")
+    with pytest.MonkeyPatch.context() as patch:
+        # Without it gcsfs asks Google itself, by gRPC, what kind of bucket this is.
+        patch.setenv("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
+        patch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{(port := free_port())}")
+        pytest.importorskip("gcsfs")
+        folder = tmp_path_factory.mktemp("google")
+        write_photos(folder)
+        server = emulator.create_server("127.0.0.1", port, in_memory=True, default_bucket="bucket")
+        server.start()
+        system = fsspec.filesystem("gs", token="anon")
+        system.put(f"{folder}/", "bucket/set", recursive=True)
+        patch.setitem(fsspec.config.conf, "gs", {"token": "anon"})
+        yield "gs://bucket/set"
+        server.stop()
+
+
 class Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         """Nothing is printed."""
@@ -88,7 +109,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server.server_close()
 
 
-@pytest.fixture(params=["store", "web"])
+@pytest.fixture(params=["store", "google", "web"])
 def place(request: pytest.FixtureRequest) -> str:
     return str(request.getfixturevalue(request.param))
 

@@ -9,18 +9,22 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
 from app.session import words
+from auditor.api import open_dataset
 from auditor.catalog import datasets, db
 from auditor.cli.commands import cli
 from auditor.errors import AuditorError
 from auditor.importing.imports import import_dataset
+from auditor.memory import from_arrays, from_dataframe
 from auditor.pictures import cache
-from auditor.pictures.sources import ordered_class_names
+from auditor.pictures.sources import UnreadableError, ordered_class_names, read_bytes
+from auditor.settings import settings
 from auditor.tables import quoted, unquoted
 from auditor.wording import visible
 from tests.auditor.catalogs import add_dataset
@@ -240,6 +244,53 @@ def test_status__names_with_escape_codes_are_text(home: Path, tmp_path: Path) ->
 def test_quoted__a_cell_that_begins_with_a_line_break_is_no_formula(cell: str) -> None:
     assert quoted(cell).startswith("'")
     assert unquoted(quoted(cell)) == cell
+
+
+@pytest.mark.parametrize(
+    "words", [["status", "a", "\x1b[2J"], ["\x1b[2J"], ["suspects", "a", "--top", "\x1b[2J"]]
+)
+def test_cli__what_was_typed_wrongly_moves_no_cursor(
+    capfd: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(words, prog_name="auditor")
+    err = capfd.readouterr().err
+    assert ended.value.code == 2
+    assert "\x1b" not in err
+    assert "x1b" in err
+
+
+def test_read_bytes__a_pipe_in_the_place_of_an_image_or_the_root_is_named(home: Path, tmp_path: Path) -> None:
+    import_dataset(write_folder(tmp_path / "set", 10), name="few", image_size=8, workers=1)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(AuditorError, match="does not hold the images of 'few'"):
+        cache.move_root("few", tmp_path / "pipe")
+    with db.session() as session:
+        dataset = datasets.get(session, "few")
+        (sample,) = datasets.samples(session, dataset.id, [0])
+    image = tmp_path / "set" / sample.filepath
+    image.unlink()
+    os.mkfifo(image)
+    with pytest.raises(UnreadableError, match="is no regular file"):
+        read_bytes(dataset.root, sample.location)
+
+
+@pytest.mark.parametrize("name", ["caf\udce9", "x" * 50 + "\udcff"])
+def test_open__text_that_nothing_can_store_is_refused(home: Path, name: str) -> None:
+    with pytest.raises(AuditorError, match="takes no such text or number"):
+        open_dataset(name)
+
+
+def test_from_memory__what_has_no_entries_or_no_utf8_is_refused(home: Path) -> None:
+    with pytest.raises(AuditorError, match="images is ndarray without entries"):
+        from_arrays(np.array(1), [], name="x")
+    with pytest.raises(AuditorError, match="labels is int without entries"):
+        from_arrays(np.zeros((1, 8, 8), np.uint8), 1, name="x")  # type: ignore[arg-type]
+    with pytest.raises(AuditorError, match="a label or a split cannot be stored as UTF-8"):
+        from_arrays(np.zeros((1, 8, 8), np.uint8), ["\udce9"], name="x")
+    with pytest.raises(AuditorError, match="a cell of the table cannot be stored as UTF-8"):
+        from_dataframe(pd.DataFrame({"filepath": ["\udce9"], "label": ["a"]}, dtype=object), name="x")
+    assert not any(settings().uploads.iterdir())
 
 
 @pytest.mark.parametrize("name", [":material/home:", ":smile:", ":+1:", "a :red_circle: b"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import stat
 import threading
 import zipfile
 import zlib
@@ -39,6 +40,8 @@ def read_bytes(root: str, location: str) -> bytes:
             )
 
             return read_item(root, location)
+        if os.path.exists(root) and not os.path.isdir(root) and not os.path.isfile(root):
+            raise UnreadableError("cannot be read because its root is no folder and no regular file")
         if (
             location.startswith("#")
             and root.lower().endswith((".parquet", ".pq"))
@@ -61,7 +64,10 @@ def _below_folder(root: str, location: str) -> bytes:
         return _parquet_row(os.path.join(root, _checked(file)), row, column)
     path = os.path.join(root, _checked(location))
     try:
-        if os.path.getsize(path) > MAX_FILE_BYTES:
+        found = os.stat(path)
+        if not stat.S_ISREG(found.st_mode):  # a pipe would let us wait for ever
+            raise UnreadableError("is no regular file; put the image back")
+        if found.st_size > MAX_FILE_BYTES:
             raise UnreadableError(f"is larger than {MAX_FILE_BYTES >> 20} MB; make the image smaller")
         with open(path, "rb") as stream:
             return stream.read(MAX_FILE_BYTES + 1)

@@ -84,6 +84,8 @@ def restore(source: Path) -> Backup:
         AuditorError: it is no backup, is damaged or newer than this version, or there is something already.
         OSError: it cannot be written.
     """
+    if source.exists() and not source.is_file():
+        raise AuditorError(f"{source} is no regular file; name a backup.")
     _refuse_full()
     home = _home()
     try:

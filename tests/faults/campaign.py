@@ -32,7 +32,7 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
-from tests.faults import containers, doors, generated, postgres, small_disks, system_calls
+from tests.faults import containers, doors, generated, pages, postgres, small_disks, system_calls
 from tests.faults.trial import (
     AT_END,
     NUM,
@@ -50,8 +50,8 @@ from tests.faults.trial import (
 
 LOG = ROOT / "build" / "faults.jsonl"
 TABLE = ROOT / "benchmarks" / "results" / "faults.md"
-MOST_S = 60.0
-"""After this a trial hangs."""
+MOST_S = 120.0
+"""After this a trial hangs; on a busy machine the app alone takes half of it to start."""
 
 
 def _do(work: Callable[..., Any], *arguments: Any, **options: Any) -> None:
@@ -502,6 +502,8 @@ BATCHES = {
     "route with a changed body": 50,
     "six writers at once on PostgreSQL": 15,
     "odd request at the app's port": 100,
+    "page of another site in Chromium": 20,
+    "names that are scripts in Chromium": 10,
     "generated options of every command": 20,
     "generated source": 10,
     "generated body of a route (schemathesis)": 50,
@@ -535,6 +537,8 @@ FAMILIES: dict[str, tuple[Trial, int]] = {
     "removal beside another container's work": (containers.removals, 80),
     "six writers at once on PostgreSQL": (postgres.writers, 150),
     "odd request at the app's port": (doors.knocks, 1_500),
+    "page of another site in Chromium": (pages.visits, 100),
+    "names that are scripts in Chromium": (pages.scripts, 60),
 }
 """By name: the trial and how many make a whole campaign."""
 
@@ -544,6 +548,7 @@ def lacking() -> dict[str, str]:
     no_root = "" if os.geteuid() == 0 and sys.platform == "linux" else "Linux and the rights of root"
     no_strace = "" if shutil.which("strace") else "strace"
     no_server = "" if postgres.PROGRAMS else "PostgreSQL"
+    no_browser = "" if pages.found() else "Chromium"
     needs = {
         "command killed at a system call": no_strace,
         "command with a system call that fails": no_strace,
@@ -553,6 +558,8 @@ def lacking() -> dict[str, str]:
         "audit that another container goes on with": no_root,
         "removal beside another container's work": no_root,
         "six writers at once on PostgreSQL": no_server,
+        "page of another site in Chromium": no_browser,
+        "names that are scripts in Chromium": no_browser,
     }
     return {name: missing for name, missing in needs.items() if missing}
 
@@ -740,8 +747,11 @@ def written(counts: Counter[tuple[str, str]], log: Path) -> str:
         ]
     lines += [
         "",
-        "Not covered: bytes changed inside a whole image cache or array (nothing detects them), power cuts",
-        "(kills leave what the system has taken), and PostgreSQL (`tests/auditor/catalog/test_postgres.py`).",
+        "A trial of the Python API makes six calls, one of writers 96 to 288 verdicts. Connections that leave the",
+        "machine are counted by `tests/faults/test_offline.py`, in a network of its own.",
+        "",
+        "Not covered: bytes changed inside a whole image cache or array (nothing detects them), and power cuts",
+        "(kills leave what the system has taken).",
     ]
     return "\n".join(lines) + "\n"
 

@@ -17,7 +17,7 @@ from PIL import Image
 
 from app.session import words
 from auditor.api import open_dataset
-from auditor.catalog import datasets, db
+from auditor.catalog import backups, datasets, db
 from auditor.cli.commands import cli
 from auditor.errors import AuditorError
 from auditor.importing.imports import import_dataset
@@ -25,7 +25,7 @@ from auditor.memory import from_arrays, from_dataframe
 from auditor.pictures import cache
 from auditor.pictures.sources import UnreadableError, ordered_class_names, read_bytes
 from auditor.settings import settings
-from auditor.tables import quoted, unquoted
+from auditor.tables import quoted, read_table, unquoted
 from auditor.wording import visible
 from tests.auditor.catalogs import add_dataset
 from tests.auditor.sample_pictures import write_folder
@@ -94,6 +94,29 @@ def test_import__loops_of_links_and_pipes_are_refused_and_do_not_hang(home: Path
         code, _, err = auditor(*command, str(tmp_path / "pipe.csv"))
         assert code == 1, err
         assert err.startswith("auditor: ")
+
+
+def test_import__holes_of_gigabytes_are_refused_unread(home: Path, tmp_path: Path) -> None:
+    add_dataset()
+    for name, size in (("t.csv", 2**30), ("a.jsonl", 2**30), ("a.json", 2**33), ("rows.csv", 2**33)):
+        with (tmp_path / name).open("wb") as file:
+            if name == "rows.csv":
+                file.write(b"filepath,label\n")
+            file.truncate(size)
+        assert refusal(tmp_path / name)
+    with pytest.raises(AuditorError, match=r"row 1 of .*t\.csv has over 33,554,432 letters"):
+        read_table(tmp_path / "t.csv")
+    with pytest.raises(AuditorError, match=r"rows\.csv is larger than 4 GB"):
+        read_table(tmp_path / "rows.csv")
+
+
+def test_import__pipes_beside_the_source_hold_nobody_up(home: Path, tmp_path: Path) -> None:
+    source = write_folder(tmp_path / "set", 10)
+    os.mkfifo(tmp_path / "names")
+    with pytest.raises(AuditorError, match="no regular file"):
+        import_dataset(source, name="x", workers=1, class_names=tmp_path / "names")
+    with pytest.raises(AuditorError, match="no regular file"):
+        backups.restore(tmp_path / "names")
 
 
 def test_import__a_dangling_link_is_reported(home: Path, tmp_path: Path) -> None:

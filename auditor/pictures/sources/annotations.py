@@ -13,6 +13,7 @@ ImageNet's lists       ``val.txt``: a path and a class number a line
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from xml.etree import ElementTree
 
 from auditor.errors import ImportRefusedError
+from auditor.files import LongLineError, lines_of, text_of
 from auditor.pictures.sources.columns import LABEL_NAMES, PATH_NAMES, choose_column
 from auditor.pictures.sources.folder import has_broken_text
 from auditor.pictures.sources.roots import images_at
@@ -38,6 +40,8 @@ from auditor.pictures.sources.rows import (
 )
 from auditor.pictures.sources.trees import MissingError, PathError, ZipTree
 
+MOST_BYTES, MOST_NAMES_BYTES = 2**31, 2**24
+"""Of a document, and of a file with names of classes."""
 Outcome = Callable[[str], str | None]
 """What an image's label is in the end, by its path as the file gives it. Empty: the entry stays as it is; None: the
 image is left out."""
@@ -186,7 +190,7 @@ class JsonLines(Format):
     def _lines(self) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             with self._file.open(encoding="utf-8-sig") as lines:
-                for row, line in enumerate(lines, start=1):
+                for row, line in enumerate(lines_of(lines, self._file.name), start=1):
                     if not line.strip():
                         continue
                     value = json.loads(line)
@@ -199,6 +203,8 @@ class JsonLines(Format):
             raise ImportRefusedError(
                 f"{self._file.name}, row {row}: is no JSON ({error.msg}); correct it."
             ) from error
+        except LongLineError as error:
+            raise ImportRefusedError(f"{error}; write one object a line.") from error
         except UnicodeDecodeError as error:
             raise ImportRefusedError(
                 f"{self._file.name} is not UTF-8 text ({error.reason}); save it so."
@@ -424,9 +430,13 @@ def annotation_format(file: Path, options: SourceOptions) -> Format | None:
     if suffix != ".json":
         return None
     try:
-        value = json.loads(file.read_text(encoding="utf-8-sig"))
+        value = json.loads(text_of(file, most_bytes=MOST_BYTES))
     except (ValueError, RecursionError) as error:
         raise ImportRefusedError(f"{file} is no JSON ({error}); export it again.") from error
+    except OSError as error:
+        if error.errno != errno.EFBIG:
+            raise
+        raise ImportRefusedError(f"{file} cannot be read ({error.strerror}); split it.") from error
     if isinstance(value, dict) and all(
         isinstance(value.get(k), list) for k in ("images", "annotations", "categories")
     ):
@@ -489,7 +499,7 @@ class NamedSource:
             ImportRefusedError: the file cannot be read, is empty or has a name twice, or the source has names.
         """
         try:
-            names = [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines()]
+            names = [line.strip() for line in text_of(file, most_bytes=MOST_NAMES_BYTES).splitlines()]
         except (OSError, UnicodeDecodeError) as error:
             raise ImportRefusedError(f"{file} cannot be read ({error}); name a text file.") from error
         while names and not names[-1]:

@@ -47,6 +47,8 @@ def written_whole(path: Path) -> Iterator[Path]:
     Raises:
         OSError: the system does not let us write there.
     """
+    if path.exists() and not path.is_file():  # a device would become a file
+        raise OSError(errno.EINVAL, "it is no regular file")
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = _beside_of(path)
     with _alone_in(path.parent):
@@ -97,7 +99,7 @@ def new_folder_beside(path: Path) -> Iterator[Path]:
 
 def _beside_of(path: Path) -> Path:
     """A name beside ``path`` that nothing else has; a long one is cut, for a file system takes 255 bytes."""
-    name = path.name.encode()[:200].decode(errors="ignore")
+    name = os.fsencode(path.name)[:200].decode(errors="ignore")
     return path.with_name(f".{name}.{uuid.uuid4().hex[:12]}.writing")
 
 

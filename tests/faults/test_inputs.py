@@ -17,9 +17,11 @@ from PIL import Image
 
 from app.session import words
 from auditor.api import open_dataset
-from auditor.catalog import backups, datasets, db
+from auditor.audits import plan
+from auditor.catalog import audits, backups, datasets, db
 from auditor.cli.commands import cli
 from auditor.errors import AuditorError
+from auditor.files import written_whole
 from auditor.importing.imports import import_dataset
 from auditor.memory import from_arrays, from_dataframe
 from auditor.pictures import cache
@@ -108,6 +110,36 @@ def test_import__holes_of_gigabytes_are_refused_unread(home: Path, tmp_path: Pat
         read_table(tmp_path / "t.csv")
     with pytest.raises(AuditorError, match=r"rows\.csv is larger than 4 GB"):
         read_table(tmp_path / "rows.csv")
+
+
+def test_backup__never_takes_the_place_of_what_it_is_of(home: Path, tmp_path: Path) -> None:
+    add_dataset()
+    for place in (home / "catalog.db", home / "datasets" / "x.tar"):
+        with pytest.raises(AuditorError, match="lies in AUDITOR_HOME"):
+            backups.backup(place, force=True)
+    assert backups.backup(tmp_path / "x.tar").num_datasets == 1
+
+
+def test_written_whole__takes_names_that_are_no_utf8_and_replaces_no_pipe(tmp_path: Path) -> None:
+    with written_whole(tmp_path / "caf\udce9.csv") as beside:
+        beside.write_text("whole")
+    assert (tmp_path / "caf\udce9.csv").read_text() == "whole"
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(OSError, match="no regular file"), written_whole(tmp_path / "pipe.csv"):
+        pass
+    assert (tmp_path / "pipe.csv").is_fifo()
+
+
+@pytest.mark.parametrize("network", ["nosuch", "timm:nosuch", "torchvision:nosuch"])
+def test_plan__a_network_that_is_not_there_is_refused_before_anything_starts(
+    home: Path, network: str
+) -> None:
+    add_dataset()
+    options = {"cross_entropy": {"network": network}}
+    with pytest.raises(AuditorError, match="nosuch"):
+        plan.plan("few", ["cross_entropy"], options=options, map_method="pca", device="cpu")
+    with db.session() as session:
+        assert audits.of_dataset(session, 1) == []
 
 
 def test_import__pipes_beside_the_source_hold_nobody_up(home: Path, tmp_path: Path) -> None:

@@ -73,7 +73,26 @@ def cli(verbose: bool) -> None:
 @click.option(
     "--class-names",
     type=click.Path(path_type=Path),
-    help="File with one class name a line, class 0 first, for labels that are numbers.",
+    help="File with one class name a line, class 0 first, for labels that are numbers; for coloured masks `R G B "
+    "NAME` a line.",
+)
+@click.option(
+    "--task",
+    type=click.Choice(["classification", "segmentation"]),
+    help="What the labels are: a class an image (the default), or a mask an image.",
+)
+@click.option(
+    "--masks",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Folder with a mask for each image of SOURCE; not needed for images/ and masks/, the layout of VOC and "
+    "that of Cityscapes.",
+)
+@click.option(
+    "--ignore-index",
+    type=click.IntRange(0, 65_535),
+    metavar="VALUE",
+    help="Value of pixels that have no class in the masks; default: 255.",
 )
 @click.option("--skip-bad", is_flag=True, help="Skip unreadable files instead of refusing the import.")
 @click.option("--workers", type=click.IntRange(1, 1_000), help="Processes; default: one a core.")

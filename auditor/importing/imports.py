@@ -19,7 +19,7 @@ import numpy as np
 from auditor.catalog import datasets, db
 from auditor.errors import ImportRefusedError
 from auditor.importing import class_names as names_of_classes
-from auditor.importing import staging
+from auditor.importing import mask_cache, staging
 from auditor.importing.building import (
     Builder,
     Built,
@@ -156,6 +156,9 @@ def import_dataset(
     true_label_column: str | None = None,
     root: str | Path | None = None,
     class_names: str | Path | None = None,
+    task: str | None = None,
+    masks: str | Path | None = None,
+    ignore_index: int | None = None,
     skip_bad: bool = False,
     workers: int | None = None,
     progress: OnProgress | None = None,
@@ -165,6 +168,8 @@ def import_dataset(
     ``image_size`` is the side of the square cache (default: the median of the longer sides, at most 224).
     ``skip_bad`` leaves out rows that cannot be used instead of refusing the whole import.
     ``class_names`` is a file with one class name a line, for a source whose labels are numbers.
+    ``task`` ``segmentation`` takes masks in place of classes, which lie in the folder ``masks`` or where a known
+    layout has them (``sources.segmentation``); ``ignore_index`` is the value of pixels without a class.
     ``true_label_column`` is known truth for benchmarks: stored beside the cache, never trained on.
     ``workers`` defaults to the number of processors.
 
@@ -179,6 +184,9 @@ def import_dataset(
         true_label_column,
         str(root) if root is not None else None,
         str(class_names) if class_names is not None else None,
+        task,
+        str(masks) if masks is not None else None,
+        ignore_index,
     )
     workers = workers or usable_cores()
     try:
@@ -196,6 +204,8 @@ def import_dataset(
                 workers=workers,
                 progress=progress,
             )
+            if opened.info.masks is not None:
+                mask_cache.write(opened.info, parsed, built, folder, progress)
             return Registration(str(source), name, opened, parsed, built, place, progress).run(start)
     except OSError as error:
         if error.errno in FULL_DISK:

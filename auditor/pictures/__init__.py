@@ -3,5 +3,6 @@
 __all__ = [
     "cache",
     "decoding",
+    "masks",
     "sources",
 ]

@@ -240,7 +240,7 @@ ITEMS: tuple[Item, ...] = (
         "L2B",
         "Tables 5 and 6",
         "segmentation under mask noise",
-        "segmentation, which is not built; PROMISE12 cannot be had here",
+        "segmentation; PROMISE12 cannot be had here",
     ),
     Item("L2B", "the ablation of α and β", "CIFAR-100 at 20 and 40 %", _GPU, "l2b_ablation", _l2b_ablation),
     Item("L2B", "Table 8 and Figures 1 to 5", "comparisons and curves over training", _GPU),

@@ -45,7 +45,7 @@ FLOORS = {
         ("api",),
         ("estimator", "experiments"),
         ("fiftyone_bridge",),
-        ("memory", "outputs"),
+        ("masks", "memory", "outputs"),
         ("importing",),
         ("audits",),
         ("backbones", "jobs", "pictures", "review"),

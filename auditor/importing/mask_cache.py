@@ -11,7 +11,7 @@ from auditor.errors import ImportRefusedError
 from auditor.importing.building import MASK, Built, Parsed
 from auditor.pictures import masks
 from auditor.pictures.decoding import ImageError
-from auditor.pictures.sources import SourceInfo, UnreadableError, printable, read_bytes
+from auditor.pictures.sources import SourceInfo, UnreadableError, printable, read_mask
 from auditor.progress import OnProgress, Ticker
 
 
@@ -31,7 +31,7 @@ def write(
     for number, line in enumerate(itertools.compress(parsed.rows, built.kept)):
         location = line[MASK]
         try:
-            mask = masks.decode(read_bytes(info.root, location), info.masks)
+            mask = read_mask(info.root, location, info.masks)
         except (ImageError, UnreadableError) as error:
             raise ImportRefusedError(f"{printable(location)}: {error}") from error
         if (mask == masks.IGNORED).all():

@@ -2,6 +2,7 @@
 
 __all__ = [
     "cache",
+    "coco",
     "decoding",
     "masks",
     "sources",

@@ -23,7 +23,7 @@ from auditor.pictures.sources.rows import (
     ordered_class_names,
     printable,
 )
-from auditor.pictures.sources.segmentation import open_masks
+from auditor.pictures.sources.segmentation import open_masks, read_mask, split_lists
 from auditor.pictures.sources.tables import TableSource, open_table
 from auditor.pictures.sources.trees import FolderTree, ZipTree
 from auditor.pictures.sources.unpacking import unpack_parquet
@@ -45,8 +45,10 @@ __all__ = [
     "ordered_class_names",
     "printable",
     "read_bytes",
+    "read_mask",
     "review_time",
     "several_labels",
+    "split_lists",
 ]
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".txt")

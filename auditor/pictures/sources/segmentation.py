@@ -6,6 +6,7 @@ pair           one folder of images, one of masks (``images/`` and ``masks/`` ar
 VOC            ``JPEGImages/``, ``SegmentationClass/``; ``ImageSets/Segmentation/*.txt`` are the splits and
                ``labelmap.txt``, as CVAT writes it, names the classes
 Cityscapes     ``leftImg8bit/SPLIT/CITY/*_leftImg8bit.png`` and ``gtFine/SPLIT/CITY/*_gtFine_labelIds.png``
+COCO           a JSON file; its images lie beside it, or in the folder that the root names
 =============  =========================================================================================
 
 Classes are named by a file with one name a line (class 0 first), or ``R G B NAME`` a line for coloured masks; by
@@ -21,10 +22,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auditor.errors import ImportRefusedError
+from auditor.pictures import coco
 from auditor.pictures.decoding import ImageError, probe
-from auditor.pictures.masks import MOST_CLASSES, MaskCode, palette, raw_values, size_of
+from auditor.pictures.masks import MOST_CLASSES, MaskCode, decode, palette, raw_values, size_of
 from auditor.pictures.sources.folder import is_image_name
 from auditor.pictures.sources.reading import UnreadableError, read_bytes
 from auditor.pictures.sources.rows import (
@@ -109,17 +112,24 @@ class MaskSource:
         if pair.mask is None:
             return Problem(pair.image, None, "has no mask; add one, or leave such images out")
         try:
-            height, width = size_of(read_bytes(self.info.root, pair.mask))
+            height, width = self._mask_size(pair.mask)
         except (ImageError, UnreadableError) as error:
             return Problem(pair.mask, None, str(error))
         try:
             image = probe(read_bytes(self.info.root, pair.image))
-        except (ImageError, UnreadableError):
-            return None  # the import's own check says it
+        except (ImageError, UnreadableError) as error:
+            return Problem(pair.image, None, str(error))
         if (image.height, image.width) != (height, width):
             sizes = f"{width} x {height} pixels and its image {image.width} x {image.height}"
             return Problem(pair.mask, None, f"has {sizes}; save the mask at the image's size")
         return None
+
+    def _mask_size(self, location: str) -> tuple[int, int]:
+        code = self.info.masks
+        if code is not None and code.layout == "coco":
+            found = read_mask(self.info.root, location, code)
+            return found.shape[0], found.shape[1]
+        return size_of(read_bytes(self.info.root, location))
 
     def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
         """See ``Source``: workers read the files themselves."""
@@ -132,13 +142,16 @@ def open_masks(source: Path, options: SourceOptions) -> MaskSource:
     Raises:
         ImportRefusedError: no known layout, no masks, or values that no class stands for.
     """
-    for field in ("label_column", "path_column", "true_label_column", "root"):
+    is_coco = source.is_file() and source.suffix.lower() == ".json"
+    for field in ("label_column", "path_column", "true_label_column", *(() if is_coco else ("root",))):
         if getattr(options, field) is not None:
             text = f"{source} is no table: its labels are masks; leave --{field.replace('_', '-')} out."
             raise ImportRefusedError(text, field=field)
+    if is_coco:
+        return _open_coco(source, options)
     if not source.is_dir():
         raise ImportRefusedError(
-            f"{source} is no folder; name a folder of images with masks (unpack a zip first)."
+            f"{source} is no folder; name a folder of images with masks (unpack a zip first), or a file of COCO."
         )
     legend = None if options.class_names is None else read_legend(Path(options.class_names).expanduser())
     if options.masks is not None:
@@ -154,6 +167,46 @@ def open_masks(source: Path, options: SourceOptions) -> MaskSource:
         legend = _labelmap(root / "labelmap.txt")
     code, names = _read_values(root, pairs, layout, legend, options.ignore_index)
     return MaskSource(str(root), pairs, code, names)
+
+
+def _open_coco(file: Path, options: SourceOptions) -> MaskSource:
+    for field in ("class_names", "masks", "ignore_index"):
+        if getattr(options, field) is not None:
+            text = f"{file} names its classes and holds its masks; leave --{field.replace('_', '-')} out."
+            raise ImportRefusedError(text, field=field)
+    found = coco.read(file)
+    folder = file.parent if options.root is None else Path(options.root).expanduser().absolute()
+    if not folder.is_dir():
+        raise ImportRefusedError(f"{folder} is no folder; name the folder of the images.", field="root")
+    root = Path(os.path.commonpath([file.parent, folder]))
+    below = folder.relative_to(root).as_posix()
+    prefix = "" if below == "." else f"{below}/"
+    own = file.relative_to(root).as_posix()
+    pairs = [
+        Pair(f"{prefix}{image['file_name']}", f"{own}#{number}") for number, image in found.images.items()
+    ]
+    names = found.class_names
+    colours = tuple(COLOURS[number % len(COLOURS)] for number in range(len(names)))
+    code = MaskCode("coco", tuple(range(len(names))), colours)
+    return MaskSource(str(root), pairs, code, names)
+
+
+def read_mask(root: str, location: str, code: MaskCode) -> NDArray[np.uint8]:
+    """(H, W) the classes of a mask below ``root``.
+
+    Raises:
+        ImageError: damaged, or of a format that blurs values.
+        UnreadableError: it is not there any more.
+    """
+    if code.layout != "coco":
+        return decode(read_bytes(root, location), code)
+    file, _, number = location.rpartition("#")
+    try:
+        return coco.mask_of(coco.read(Path(root) / file), int(number))
+    except ImportRefusedError as error:
+        raise UnreadableError(str(error)) from error
+    except (KeyError, ValueError, TypeError, IndexError) as error:
+        raise UnreadableError(f"has a segmentation that cannot be read ({error}); correct it") from error
 
 
 def _one_folder(source: Path) -> tuple[Path, list[Pair], str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Dataset
 from auditor.errors import ImportRefusedError
 from auditor.importing.imports import BadRowsError, import_dataset
-from auditor.pictures import cache, masks
+from auditor.pictures import cache, coco, masks
 from auditor.vocabulary import SEGMENTATION
 from tests.shapes import NAMES, draw_shapes, write_pairs
 
@@ -97,6 +98,70 @@ def test_import__the_layout_of_cityscapes_keeps_its_nineteen_classes(home: Path,
     road, car = dataset.class_names.index("road"), dataset.class_names.index("car")
     assert (found == np.array([road, car, masks.IGNORED])[SHAPES.masks]).all()
     assert {row[2] for row in samples_of(dataset)} == {"train"}
+
+
+def write_coco(source: Path) -> Path:
+    """The shapes as polygons and run lengths: image 5 has a square disc, a run of bar, and a crowd."""
+    square = [[4, 4, 12, 4, 12, 12, 4, 12]]
+    runs = {"size": [32, 32], "counts": [0, 64, 960]}  # columns 0 and 1
+    crowd = {"size": [32, 32], "counts": [992, 32]}  # the last column
+    shapes = ((7, square, 0), (9, runs, 0), (9, crowd, 1))
+    annotations = [
+        {
+            "id": 100 + at,
+            "image_id": 5,
+            "category_id": category,
+            "segmentation": shape,
+            "iscrowd": is_crowd,
+            "by": "x",
+        }
+        for at, (category, shape, is_crowd) in enumerate(shapes)
+    ]
+    annotations += [
+        {"id": 200 + number, "image_id": number, "category_id": 7, "segmentation": square, "iscrowd": 0}
+        for number in (6, 7)
+    ]
+    value = {
+        "info": {"year": 2024},
+        "images": [
+            {"id": 5 + number, "file_name": f"{number:03d}.png", "height": 32, "width": 32}
+            for number in range(3)
+        ],
+        "annotations": annotations,
+        "categories": [{"id": 7, "name": "disc"}, {"id": 9, "name": "bar"}],
+    }
+    (source / "annotations").mkdir()
+    file = source / "annotations" / "instances.json"
+    file.write_text(json.dumps(value))
+    return file
+
+
+def test_import__coco_draws_its_shapes_and_ignores_crowds(home: Path, tmp_path: Path) -> None:
+    source = write_pairs(tmp_path / "set", SHAPES)
+    file = write_coco(source)
+    dataset, found = imported(file, root=source / "images")
+    assert (dataset.class_names, dataset.root) == (["background", "disc", "bar"], str(source))
+    assert samples_of(dataset)[0] == ("images/000.png", "annotations/instances.json#5", None)
+    assert (found[0, 4:12, 4:12] == 1).all()
+    assert (found[0, :, :2] == 2).all()
+    assert (found[0, :, 31] == masks.IGNORED).all()
+    assert (found[0] == 0).sum() == 32 * 32 - 64 - 64 - 32
+
+
+def test_rewritten__coco_moves_pixels_between_annotations_and_leaves_the_others(tmp_path: Path) -> None:
+    read = coco.read(write_coco(write_pairs(tmp_path / "set", SHAPES)))
+    there = np.zeros((32, 32), np.bool_)
+    there[4:12, 4:8] = True
+    after = json.loads(coco.rewritten(read, {5: [coco.Change(there, 1, 2)]}, [7]))
+    assert [image["id"] for image in after["images"]] == [5, 6]
+    assert [one["id"] for one in after["annotations"]] == [100, 101, 102, 206, 207 + 1]
+    assert after["annotations"][1:4] == [read.value["annotations"][at] for at in (1, 2, 3)]
+    assert after["annotations"][0]["by"] == "x"
+    (tmp_path / "after.json").write_text(json.dumps(after))
+    mask = coco.mask_of(coco.read(tmp_path / "after.json"), 5)
+    assert (mask[4:12, 4:8] == 2).all()
+    assert (mask[4:12, 8:12] == 1).all()
+    assert (np.delete(mask, np.s_[4:8], 1) == np.delete(coco.mask_of(read, 5), np.s_[4:8], 1)).all()
 
 
 def test_import__masks_of_0_and_255_have_two_classes_and_255_is_ignored_beside_others(

@@ -1,14 +1,18 @@
 """Calls that load the training library, made in a process of their own.
 
 The library takes more memory than the whole app and some seconds to load; the app needs it only to name the
-engines and to check a plan. Values in and out are plain.
+engines, to forecast and to check a plan. The process waits ``IDLE_S`` for the next call and then ends, so that one
+visit of the Audit page pays for loading once. Values in and out are plain.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
@@ -17,7 +21,10 @@ from auditor.audits import durations
 from auditor.audits import plan as auditing
 from auditor.backbones import features, shelf
 from auditor.catalog import datasets
-from auditor.catalog.db import session
+from auditor.catalog.db import close_all, session
+
+IDLE_S = 120.0
+"""How long the process waits for another call."""
 
 Args = ParamSpec("Args")
 Answer = TypeVar("Answer")
@@ -35,10 +42,87 @@ class EngineTitle:
     needs_features: bool
 
 
+class _Helper:
+    """The process, begun at the first call and ended when it was idle for long."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pool: ProcessPoolExecutor | None = None
+        self._calls = 0
+        self._idle: threading.Timer | None = None
+
+    def call(self, function: Callable[..., Answer], *args: Any, **kwargs: Any) -> Answer:
+        try:
+            return self._call(function, *args, **kwargs)
+        except (
+            BrokenProcessPool
+        ):  # it was killed, for its memory or by somebody: a fresh one does the same again
+            return self._call(function, *args, **kwargs)
+
+    def _call(self, function: Callable[..., Answer], *args: Any, **kwargs: Any) -> Answer:
+        with self._lock:
+            if self._idle is not None:
+                self._idle.cancel()
+            if self._pool is None:
+                context = multiprocessing.get_context("spawn")
+                self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=_end_with_the_app)
+            pool = self._pool
+            self._calls += 1
+            future = pool.submit(_under, dict(os.environ), function, args, kwargs)
+        try:
+            return future.result()
+        except BrokenProcessPool:
+            self._forget(pool)
+            raise
+        finally:
+            with self._lock:
+                self._calls -= 1
+                self._idle = threading.Timer(IDLE_S, self.end)
+                self._idle.daemon = True
+                self._idle.start()
+
+    def _forget(self, pool: ProcessPoolExecutor) -> None:
+        with self._lock:
+            if self._pool is pool:
+                self._pool = None
+
+    def end(self) -> None:
+        """End the process unless a call is in it."""
+        with self._lock:
+            if self._calls or self._pool is None:
+                return
+            pool, self._pool = self._pool, None
+        pool.shutdown()
+
+
+_HELPER = _Helper()
+
+
+def _end_with_the_app() -> None:
+    """An app that is killed closes nothing: its helper would wait for a call for ever."""
+
+    def watch() -> None:
+        app = multiprocessing.parent_process()
+        if app is not None:
+            app.join()
+            os._exit(0)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _under(environment: Mapping[str, str], function: Callable[..., Answer], args: Any, kwargs: Any) -> Answer:
+    """The call with the app's environment of now, which names the home and the catalog."""
+    os.environ.clear()
+    os.environ.update(environment)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        close_all()
+
+
 def call(function: Callable[Args, Answer], *args: Args.args, **kwargs: Args.kwargs) -> Answer:
-    """``function(*args)`` in a fresh process; its errors arrive here as they are."""
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(function, *args, **kwargs).result()
+    """``function(*args)`` in the helper process; its errors arrive here as they are."""
+    return _HELPER.call(function, *args, **kwargs)
 
 
 def choices() -> tuple[list[EngineTitle], dict[str, backbone_bridge.Source]]:
@@ -64,7 +148,7 @@ def plan(
     """Register an audit; nothing runs yet. Returns its id. ``options``: by engine, fields that differ.
 
     ``backbone``: whose weights are on this machine, or ``"none"``; ``finetune``: the engines train it further.
-    ``budget``: seconds, in place of the preset.
+    ``budget``: seconds, instead of the preset.
 
     Raises:
         AuditorError: as ``auditing.plan``.

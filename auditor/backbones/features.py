@@ -33,7 +33,7 @@ CHUNK = 128
 """Rows a range."""
 DEFAULT_VIEWS = 4
 NO_BACKBONE = "none"
-"""In place of a name: train on the images from scratch."""
+"""Instead of a name: train on the images from scratch."""
 WITHOUT = (
     "No weights of a backbone are on this machine, so the engines train from scratch. With a pretrained "
     "backbone they take far less time and may find more wrong labels: `auditor weights list` shows which."

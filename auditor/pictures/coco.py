@@ -110,8 +110,19 @@ def mask_of(coco: CocoFile, image_id: int) -> NDArray[np.uint8]:
     return mask
 
 
+def _rle() -> Any:
+    """pycocotools, an extra."""
+    try:
+        from pycocotools import mask
+    except ImportError as error:
+        raise ImportRefusedError(
+            "COCO's masks need the package pycocotools: pip install 'label-auditor[masks]'."
+        ) from error
+    return mask
+
+
 def _pixels(annotation: Mapping[str, Any], height: int, width: int) -> NDArray[np.bool_]:
-    from pycocotools import mask as rle
+    rle = _rle()
 
     shape = annotation["segmentation"]
     if isinstance(shape, list):
@@ -169,7 +180,7 @@ def _without(coco: CocoFile, annotation: dict[str, Any], changes: list[Change]) 
 
 
 def _as_runs(pixels: NDArray[np.bool_]) -> dict[str, Any]:
-    from pycocotools import mask as rle
+    rle = _rle()
 
     runs = rle.encode(np.asfortranarray(pixels.astype(np.uint8)))
     box = [float(one) for one in rle.toBbox(runs)]

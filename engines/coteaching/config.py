@@ -72,6 +72,9 @@ class CoteachingConfig(LoopConfig):
     anchors: tuple[float, ...] = (0.2, 0.45)
     """Values of tau whose Eq. 4 competes with the searched schedules: the search never does worse on the
     validation rows. Each costs one trial. Published: none."""
+    objective: str = "accuracy"
+    """What the search seeks on the validation rows: the largest ``"accuracy"``, or the smallest ``"loss"`` (Eq. 2
+    as printed). Measured, the loss prefers schedules that drop nothing; without ties, it takes the best one."""
     objective_epochs: int = 3
     """The accuracy of a trial is the mean over this many last epochs (small validation sets are noisy)."""
     min_trusted: int = 100
@@ -126,6 +129,7 @@ class CoteachingConfig(LoopConfig):
             *one_of(self, "keep_schedule", ("searched", "coteaching")),
             *one_of(self, "space", SPACES),
             *one_of(self, "search_rule", RULES),
+            *one_of(self, "objective", ("accuracy", "loss")),
             *at_least(self, 1, "search_iterations", "search_samples", "search_epochs", "search_repeats"),
             *at_least(self, 1, "objective_epochs", "rank_epochs"),
             *at_least(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import segmentation_models_pytorch as smp
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from engines.contract import EngineInputError
 
 DEPTH = 4
 DECODER = (128, 64, 32, 16)
@@ -18,8 +19,22 @@ class UNet(nn.Module):
     """(B, C, H, W) -> features (B, D) of the deepest stage and logits (B, K, H, W)."""
 
     def __init__(self, encoder: str, channels: int, num_classes: int) -> None:
-        """``encoder`` is a name of segmentation-models-pytorch, such as ``resnet18``."""
+        """``encoder`` is a name of segmentation-models-pytorch, such as ``resnet18``.
+
+        Raises:
+            EngineInputError: there is no such encoder, or the package is missing.
+        """
         super().__init__()
+        try:
+            import segmentation_models_pytorch as smp  # an extra; it takes seconds to load
+        except ImportError as error:
+            raise EngineInputError(
+                "masks need the package segmentation-models-pytorch: pip install 'label-auditor[masks]'."
+            ) from error
+        if encoder not in smp.encoders.get_encoder_names():
+            raise EngineInputError(
+                f"there is no encoder {encoder!r}; take one of segmentation-models-pytorch, such as resnet18."
+            )
         self.net = smp.Unet(
             encoder,
             encoder_depth=DEPTH,
@@ -36,11 +51,6 @@ class UNet(nn.Module):
         stages = self.net.encoder(padded)
         logits = self.net.segmentation_head(self.net.decoder(stages))
         return stages[-1].mean(dim=(2, 3)), logits[:, :, :height, :width]
-
-
-def encoders() -> list[str]:
-    """Every encoder that can be named."""
-    return list(smp.encoders.get_encoder_names())
 
 
 def reduced_masks(masks: Tensor, size: tuple[int, int]) -> Tensor:

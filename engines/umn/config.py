@@ -164,7 +164,7 @@ class UMNConfig(LoopConfig):
         """Smaller latents and M2 networks, batches of 512, 0.4 of the epochs, and the paper's label loss.
 
         The sum over classes runs the M2 networks once for every class and is most of a step; a head on features
-        does not need networks made for images. The linear label loss does not learn wrong labels by heart, which a
+        does not need networks made for images. The linear label loss does not memorise wrong labels, which a
         head on good features does first. Measured on 12,500 rows of CIFAR-10 (four views of a network trained on
         other rows), AUROC with ``log`` and with all of this: human labels .949 and .954, pair flips of 30 % .894
         and .973, asymmetric 30 % .881 and .934, in 9 s of CPU where it was 15. With 100 classes (clusters within

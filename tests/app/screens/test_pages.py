@@ -242,8 +242,10 @@ def test_export__a_job_makes_the_file_and_the_next_one_takes_its_place() -> None
         (seen,) = jobs.listed("export")
         assert app.button(key="export_csv").disabled is not seen.is_over
         wait_until_over(seen.job.id)
-    labels = [button.proto.label for button in open_page("export").get("download_button")]
-    assert any("cleaned" in label for label in labels)
+    (link,) = [
+        page.proto.body for page in open_page("export").get("html") if "/bench/file/" in page.proto.body
+    ]
+    assert f'download="{downloads.file_stem(DATASET)}-cleaned.csv"' in link
     (made,) = (settings().job_folder(jobs.listed("export")[0].job.id)).glob("*.csv")
     assert pd.read_csv(made).sample_id.tolist() == list(range(NUM_SAMPLES))
 

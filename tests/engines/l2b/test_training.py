@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
 from torch import Tensor, nn
 
-from engines.contract import EngineInputError, EpochRecord, TrainingCancelled, TrainingData
+from engines.contract import EngineInputError, EpochRecord, EvaluationSet, TrainingCancelled, TrainingData
 from engines.l2b.config import l2b_learning_rate
 from engines.l2b.signals import residual_alpha
 from engines.l2b.step import meta_forward
@@ -138,6 +138,14 @@ def test_train__unlabeled_samples_have_beta_but_no_alpha_and_no_trust() -> None:
     assert np.isnan(result.signals["alpha_residual"][missing]).all()
     assert (result.signals["beta"][missing] >= 0).all()
     assert np.isfinite(result.trust_score[~missing]).all()
+
+
+def test_train__a_look_between_epochs_leaves_batch_norm_learning() -> None:
+    data, _ = digits(120)
+    config = replace(TINY, network="conv3", variant="cross_entropy", epochs=2)
+    seen = replace(data, evaluation=EvaluationSet(data.images, data.given_labels))
+    watched, alone = (train(one, config, device="cpu") for one in (seen, data))
+    np.testing.assert_array_equal(watched.trust_score, alone.trust_score)
 
 
 def test_train__records_one_weight_per_visit_and_epoch() -> None:

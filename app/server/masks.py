@@ -45,7 +45,7 @@ def layer(audit_id: int, sample_id: int, name: str) -> bytes:
         suggested = _inner(np.asarray(found.suggested[sample_id]), sample)
         times = max(1, -(-DRAWN_SIDE // max(given.shape)))
         given, suggested = (_larger(one, times) for one in (given, suggested))
-        lines = _outline(given if name == GIVEN else suggested)
+        lines = _near(_outline(given if name == GIVEN else suggested), 1)
         if name == SUGGESTED:  # only where it is another one
             lines &= _near(given != suggested, times)
         alpha = np.where(lines, 255, 0)
@@ -125,7 +125,7 @@ def _larger(values: NDArray[np.uint8], times: int) -> NDArray[np.uint8]:
 
 
 def _outline(classes: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Pixels beside one of another class, two pixels wide."""
+    """The pixels on both sides of every border between classes."""
     found = np.zeros(classes.shape, np.bool_)
     down, right = classes[1:] != classes[:-1], classes[:, 1:] != classes[:, :-1]
     found[1:] |= down

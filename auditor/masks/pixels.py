@@ -147,7 +147,7 @@ def _components(given: NDArray[np.uint8], suggested: NDArray[np.uint8]) -> list[
 def image_trust(trust: NDArray[np.float32], given: NDArray[np.uint8]) -> float:
     """Trust in a whole mask, in [0, 1]: the mean over its judged pixels; NaN where it has none.
 
-    Measured against the softmin, cleanlab's default, in benchmarks/results/masks.md.
+    Measured beside other summaries and those of cleanlab in benchmarks/results/masks.md.
     """
     known = given != IGNORED
     return float(trust[known].astype(np.float64).mean()) if known.any() else float("nan")

@@ -290,6 +290,14 @@ def page(report: dict[str, Any]) -> str:
             cells = [_cell([row["auroc"][score] for row in here]) for score in (*SCORES, *CLEANLAB)]
             if here:
                 lines.append(f"| {name} | {rate:.0%} | {run} | " + " | ".join(cells) + " |")
+    scores = (*SCORES, *CLEANLAB)
+    means = {score: mean(row["auroc"][score] for row in rows) for score in scores}
+    best = max(means, key=lambda score: means[score])
+    said = ", ".join(f"{score} {value:.3f}" for score, value in means.items())
+    lines += [
+        "",
+        f"Mean over all {len(rows)} runs: {said}. The best is {best}; an audit ranks by mean trust.",
+    ]
     lines += ["", "## By what was done to the mask (mean trust)", ""]
     lines += ["| set | run | " + " | ".join(KINDS) + " |", "| --- | --- |" + " --- |" * len(KINDS)]
     for name in sorted({row["set"] for row in rows}):

@@ -31,9 +31,6 @@ from engines.shared.selection import gmm_small_loss_probability
 MIN_SEARCH_ROWS = 40
 """Fewest labeled samples that a search can split."""
 
-MAX_HELDOUT_ROWS = 5_000
-"""Most held-out samples: their accuracy then has a standard error of at most .007."""
-
 LEAST_MEASURED_KEEP_RATE = 0.25
 """Dropping more than three quarters was never measured to be harmless."""
 
@@ -79,18 +76,13 @@ def split_rows(data: TrainingData, config: CoteachingConfig, seed: int) -> Split
         return None
     if enough:
         is_trusted = torch.from_numpy(data.trusted_mask.copy())
+        most, _ = config.search_size(len(labeled), len(trusted))
         train, validation = shuffled[~is_trusted[shuffled]], torch.from_numpy(trusted)
         source = "trusted samples"
     else:
-        # What the proxies do not train on may as well judge them.
-        spare = len(labeled) - (config.search_rows or len(labeled))
-        count = max(1, round(config.heldout_share * len(labeled)), min(spare, MAX_HELDOUT_ROWS))
+        most, count = config.search_size(len(labeled))
         train, validation = shuffled[count:], shuffled[:count].sort().values
         source = "held-out given labels"
-    most = config.search_rows
-    if most is not None:
-        # Proxies cost the same whoever judges them.
-        most = min(most, len(labeled) - round(config.heldout_share * len(labeled)))
     weight = None
     if enough and data.trusted_weight is not None:
         weight = torch.from_numpy(data.trusted_weight[validation.numpy()]).double()

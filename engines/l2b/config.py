@@ -14,6 +14,7 @@ from engines.shared.work import Work
 
 BASES = ("plain", "divide_mix", "unicon", "c2d")
 META_SOURCES = ("auto", "trusted", "mixture")
+META_LOSSES = ("evaluation", "training")
 META_STEP = {False: 2.3, True: 4.0}
 """Plain steps that a meta step takes as long as, on images and on features (measured)."""
 
@@ -50,6 +51,9 @@ class L2BConfig(LoopConfig):
     """Smallest posterior of the mixture's low-loss component to be believed, 0 to 1 (0.6 at 90 % noise)."""
     meta_loss_epochs: int = 1
     """Epochs whose scaled losses are averaged before the mixture is fitted (5 at 90 % noise)."""
+    meta_losses: str = "evaluation"
+    """Losses that the mixture is fitted to: of a pass over all samples before each epoch (``evaluation``,
+    DivideMix's), or of each sample's latest step, which costs nothing (``training``)."""
     meta_mixture_steps: int = MIXTURE_STEPS
     """Largest number of EM steps of the mixture, at least 1: 10 (paper); with 100 it converges."""
     meta_learning_rate: float = 1.0
@@ -97,6 +101,7 @@ class L2BConfig(LoopConfig):
             *one_of(self, "derivative", DERIVATIVES),
             *one_of(self, "lookahead", ("none", "optimizer")),
             *one_of(self, "meta_source", META_SOURCES),
+            *one_of(self, "meta_losses", META_LOSSES),
             *at_least(self, 2, "meta_batch_size"),
             *at_least(self, 1, "meta_per_class", "meta_loss_epochs", "meta_mixture_steps", "late_epochs"),
             *at_least(self, 1, "self_supervised_epochs"),
@@ -119,6 +124,8 @@ class L2BConfig(LoopConfig):
             found.append(
                 "derivative 'finite_difference' takes steps that bfloat16 rounds away: set precision to 'float32'"
             )
+        if self.mixup and self.meta_losses == "training":
+            found.append("mixup mixes the labels of a step: set meta_losses to 'evaluation'")
         if self.compile and self.variant in META_VARIANTS:
             found.append(
                 f"compile is True, but variant {self.variant!r} takes meta steps, whose tangents pass through the "
@@ -160,7 +167,8 @@ class L2BConfig(LoopConfig):
         plain = (
             self.first_meta_epoch + late * META_STEP[on_features] + 1
         )  # 1: the last pass for alpha_residual
-        return Work(plain * num_rows, one.scored + late * num_rows)
+        passes = late + 1 if self.meta_losses == "evaluation" else 0
+        return Work(plain * num_rows, one.scored + passes * num_rows)
 
     def _work_of_bases(self, num_rows: int) -> Work:
         """At most: an epoch is a pass over the labeled part, here all samples, with as many unlabeled ones."""
@@ -192,11 +200,14 @@ class L2BConfig(LoopConfig):
         """
         check_preset(name)
         if name == "quick":
-            return cls(epochs=15, learning_rate=2e-3, late_epochs=6, precision="bfloat16")
+            return cls(
+                epochs=15, learning_rate=2e-3, late_epochs=6, precision="bfloat16", meta_losses="training"
+            )
         if name == "standard":
             return cls(
-                epochs=45, learning_rate=2e-3, warmup_epochs=6, meta_per_class=100, precision="bfloat16"
-            )
+                epochs=45, learning_rate=2e-3, warmup_epochs=6, meta_per_class=100, precision="bfloat16",
+                meta_losses="training",
+            )  # fmt: skip
         return cls(
             network="preact_resnet18", epochs=300, warmup_epochs=10, batch_size=512, meta_batch_size=512,
             optimizer="sgd", learning_rate=0.15, weight_decay=5e-4, schedule="cosine_to_zero",

@@ -32,6 +32,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional as F
 from torch.nn.utils import clip_grad_norm_
 
 from engines.contract import Checkpoint, EngineResult, OnEpoch, TrainingData
@@ -127,6 +128,8 @@ class _Training:
         self.margins = MarginTracker(run.data.num_samples, run.device)
         self.tracker = WeightTracker(run.data.num_samples, run.device)
         self.past_losses: list[Tensor] = []
+        self.step_losses = torch.full((run.data.num_samples,), float("nan"))
+        """(N,) loss on the given label at each sample's latest step; NaN before the first."""
 
     def state_dict(self) -> dict[str, Any]:
         return {
@@ -135,6 +138,7 @@ class _Training:
             "margins": self.margins.state_dict(),
             "tracker": self.tracker.state_dict(),
             "past_losses": self.past_losses,
+            "step_losses": self.step_losses,
             "counts": self.weigher.counts,
         }
 
@@ -144,6 +148,7 @@ class _Training:
         self.margins.load_state_dict(state["margins"])
         self.tracker.load_state_dict(state["tracker"])
         self.past_losses = list(state["past_losses"])
+        self.step_losses = state["step_losses"]
         self.weigher.counts = dict(state["counts"])
 
     def takes_meta_steps(self, epoch: int) -> bool:
@@ -160,11 +165,15 @@ class _Training:
         return torch.from_numpy(np.flatnonzero(keep))
 
     def choose_meta_set(self) -> MetaSet:
-        """The trusted samples, or this epoch's samples of small loss (un-augmented, evaluation mode)."""
+        """The trusted samples, or this epoch's samples of small loss, by ``meta_losses``."""
         if self.weigher.source == "trusted":
             return trusted_meta_set(self.data.given_labels, self.data.trusted_mask)
-        scores = self.run.score(self.network)
-        loss = -given_log_probs(scores.log_probs, self.data.given_labels)
+        if self.config.meta_losses == "training" and not torch.isnan(self.step_losses).all():
+            loss = self.step_losses.double().numpy()
+        else:
+            # Un-augmented, in evaluation mode.
+            scores = self.run.score(self.network)
+            loss = -given_log_probs(scores.log_probs, self.data.given_labels)
         low, high = np.nanmin(loss), np.nanmax(loss)
         scaled = torch.from_numpy((loss - low) / max(high - low, 1e-12))
         self.past_losses = [*self.past_losses, scaled][-self.config.meta_loss_epochs :]
@@ -220,6 +229,10 @@ class _Training:
         self.optimizer.step()
         if not self.config.mixup:
             self.margins.update(index, logits, labels)
+        if self.config.meta_losses == "training":
+            known = labels >= 0
+            given = F.cross_entropy(logits.detach().float()[known], labels[known], reduction="none")
+            self.step_losses[index[known.cpu()]] = given.cpu()
         same = pseudo.argmax(dim=1) == labels
         self.tracker.visit(index, weights, same, labels >= 0, signed, late=late)
         return _StepOutcome(loss.detach(), logits.detach())

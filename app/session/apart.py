@@ -16,7 +16,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
-from auditor import backbone_bridge, engine_bridge
+from auditor import api, backbone_bridge, engine_bridge
 from auditor.audits import durations
 from auditor.audits import plan as auditing
 from auditor.backbones import features, shelf
@@ -147,13 +147,23 @@ def plan(
 ) -> int:
     """Register an audit; nothing runs yet. Returns its id. ``options``: by engine, fields that differ.
 
-    ``backbone``: whose weights are on this machine, or ``"none"``; ``finetune``: the engines train it further.
+    ``backbone``: whose weights are on this machine, the key of own features that are kept, or ``"none"``;
+    ``finetune``: the engines train it further.
     ``budget``: seconds, instead of the preset.
 
     Raises:
         AuditorError: as ``auditing.plan``.
     """
     return call(_plan, name, chosen, preset, device, seed, options, backbone, finetune, budget)
+
+
+def own_features(name: str, source: str, column: str | None) -> features.FeatureSource:
+    """Keep a person's own features of the dataset ``name``; ``column`` is of a table.
+
+    Raises:
+        AuditorError: as ``api.own_features``.
+    """
+    return call(api.own_features, name, source, column=column)
 
 
 def durations_of(name: str, preset: str, device: str, finetuned: str | None = None) -> durations.Choices:
@@ -200,7 +210,9 @@ def _plan(
     finetune: bool,
     budget: float | None,
 ) -> int:
-    source = features.choose(backbone)
+    with session() as open_session:
+        kept = {one.key: one for one in features.own(datasets.get(open_session, name).id)}
+    source = kept[backbone] if backbone in kept else features.choose(backbone)
     return auditing.plan(
         name,
         chosen,

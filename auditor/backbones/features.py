@@ -241,6 +241,16 @@ def add_own(dataset_id: int, num_samples: int, features: NDArray[Any] | Path, *,
     return source
 
 
+def own(dataset_id: int) -> list[FeatureSource]:
+    """A user's own features of the dataset that are kept, in the order of their names."""
+    found = []
+    for place in sorted((folders.of_dataset(dataset_id) / FOLDER).glob("own-*/about.json")):
+        source = FeatureSource(**json.loads(place.read_text(encoding="utf-8")))
+        if is_complete(dataset_id, source):
+            found.append(source)
+    return sorted(found, key=lambda one: one.name)
+
+
 def _read_own(path: Path) -> NDArray[Any]:
     if path.exists() and not path.is_file():
         raise ImportRefusedError(f"{path} is no regular file; name an .npy array.")

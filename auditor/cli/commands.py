@@ -386,6 +386,8 @@ def suspects(
 @click.option("--out", type=click.Path(path_type=Path), help="CSV to fill in: a class, exclude, or empty.")
 @click.option("--draw-id", type=click.IntRange(1), metavar="N", help="Write the file of draw N again.")
 @click.option("--apply", "apply_path", type=click.Path(path_type=Path), help="The filled CSV.")
+@click.option("--so-far", is_flag=True, help="What the looks so far promise, at whichever look you stop.")
+@click.option("--count-shown", is_flag=True, help="With --so-far: also by looks with the suggestion in view.")
 @REVIEWER
 @FORCE
 def verify(
@@ -396,6 +398,8 @@ def verify(
     out: Path | None,
     draw_id: int | None,
     apply_path: Path | None,
+    so_far: bool,
+    count_shown: bool,
     reviewer: str | None,
     force: bool,
 ) -> None:
@@ -407,8 +411,16 @@ def verify(
     from auditor.cli import output
     from auditor.review import random_sample
 
-    if sum(one is not None for one in (draw, draw_id, apply_path)) != 1:
-        raise click.UsageError("Use one of --draw N --out FILE, --draw-id N --out FILE and --apply FILE.")
+    if sum(one is not None for one in (draw, draw_id, apply_path)) + so_far != 1:
+        raise click.UsageError(
+            "Use one of --draw N --out FILE, --draw-id N --out FILE, --apply FILE and --so-far."
+        )
+    if count_shown and not so_far:
+        raise click.UsageError("--count-shown goes with --so-far.")
+    if so_far:
+        refuse_beside("--so-far", ("out", "seed", "force", "purpose"), "leave it out")
+        output.promised_so_far(name, count_shown=count_shown)
+        return
     if apply_path is not None:
         refuse_beside("--apply", ("out", "seed", "force", "purpose"), "leave it out")
         counts = random_sample.apply_csv(name, apply_path, reviewer=reviewer_or_login(reviewer))

@@ -22,6 +22,7 @@ import scipy
 from numpy.typing import NDArray
 
 from auditor.statistics.choice import choose
+from auditor.statistics.clusterability import noise_share
 from auditor.statistics.noise import (
     NoiseRate,
     OutOfFold,
@@ -159,7 +160,11 @@ def combine(
     correlations = _rank_correlations(ranks)
     structured, structured_sentence = _judge_structure(correlations, names)
     pooled = pool_predictions(witnesses, given_labels, num_classes)
-    guessed_rate = guess_noise_rate(pooled, int(labeled.sum()), out_of_fold=out_of_fold)
+    alike = None
+    if neighbours is not None:
+        predicted = None if pooled is None else pooled.predicted_label
+        alike = noise_share(given_labels, neighbours, num_classes, predicted=predicted)
+    guessed_rate = guess_noise_rate(pooled, int(labeled.sum()), out_of_fold=out_of_fold, alike=alike)
     candidates = weightings(
         witnesses, given_labels, parted=structured, noise_rate=guessed_rate.point, neighbours=neighbours
     )

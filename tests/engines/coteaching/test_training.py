@@ -11,7 +11,7 @@ import torch
 
 from benchmarks.metrics import auroc, label_precision
 from engines.contract import EngineInputError, EngineResult, EpochRecord, TrainingCancelled, TrainingData
-from engines.coteaching.config import VARIANTS, CoteachingConfig
+from engines.coteaching.config import SCORED, VARIANTS, CoteachingConfig
 from engines.coteaching.s2e import RULES
 from engines.coteaching.signals import EpochOutcome, Tally, epoch_signals
 from engines.coteaching.training import train
@@ -127,6 +127,21 @@ def test_split_rows__proxies_cost_the_same_whoever_judges_them() -> None:
     assert by_given_labels is not None
     assert len(by_trusted.validation) == 50
     assert len(by_trusted.train) == len(by_given_labels.train) == 120
+
+
+@pytest.mark.parametrize("preset", ["quick", "standard"])
+@pytest.mark.parametrize("num_trusted", [None, 150])
+@pytest.mark.parametrize("num_labeled", [400, 1_800, 25_000])
+def test_search_size__the_search_is_at_most_a_third_of_the_work(
+    preset: str, num_trusted: int | None, num_labeled: int
+) -> None:
+    config = CoteachingConfig.preset(preset)
+    rows, judges = config.search_size(num_labeled, num_trusted)
+    searched = config.trial_passes * rows + SCORED * config.judge_passes * judges
+    trained = num_labeled * (config.epochs + SCORED * (config.views + config.rank_epochs))
+    assert searched <= (searched + trained) / 3
+    assert rows >= 0.15 * min(num_labeled, config.search_rows or num_labeled)
+    assert rows + judges <= num_labeled
 
 
 def test_train__too_few_samples_to_search_fall_back_to_equation_4() -> None:

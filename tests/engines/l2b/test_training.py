@@ -205,6 +205,7 @@ def test_train__a_direction_of_exactly_zero_is_a_derivative_of_zero() -> None:
         {"normalization": "softmax", "mixup": 32.0},
         {"optimizer": "sgd", "lookahead": "optimizer", "learning_rate": 0.02, "schedule": "cosine_to_zero"},
         {"meta_source": "mixture", "meta_loss_epochs": 2},
+        {"meta_source": "mixture", "meta_losses": "training"},
     ],
     ids=lambda changes: ",".join(f"{value}" for value in changes.values()),
 )

@@ -338,22 +338,41 @@ def configs(
         raise AuditFailedError(f"Engine {lacking[0]} needs features; name a backbone, or leave it out.")
     found = {}
     for name in names:
-        config = ENGINES[name].config_type.preset(preset)
+        given = dict(options.get(name, {}))
+        config = _first_config(name, preset, given)
         if finetuned is not None and not ENGINES[name].needs_features:
             config = config.for_finetuning(finetuned.network, finetuned.weights, finetuned.side)
         elif on_features:
             config = config.for_features()
         fields = {field.name for field in dataclasses.fields(config)}
-        wrong = [key for key in options.get(name, {}) if key not in fields]
+        wrong = [key for key in given if key not in fields]
         if wrong:
             hint = did_you_mean(wrong[0], fields, f"it has {', '.join(sorted(fields))}.")
             raise AuditFailedError(f"Engine {name} has no setting {wrong[0]!r}; {hint}")
-        _check_kinds(name, type(config), options.get(name, {}))
+        _check_kinds(name, type(config), given)
         try:
-            found[name] = plain(dataclasses.replace(config, **options.get(name, {})))
+            found[name] = plain(dataclasses.replace(config, **given))
         except (EngineInputError, TypeError) as error:
             raise AuditFailedError(f"Engine {name}: {error}") from error
     return found
+
+
+def _first_config(name: str, preset: str, given: dict[str, Any]) -> Any:
+    """The preset, or what the paper prints for the data set that ``given`` names as ``paper``, which is taken out.
+
+    Raises:
+        AuditFailedError: the paper has no such data set.
+    """
+    from engines.contract import EngineInputError
+    from engines.registry import ENGINES
+
+    config_type = ENGINES[name].config_type
+    if "paper" not in given or not hasattr(config_type, "paper"):
+        return config_type.preset(preset)
+    try:
+        return config_type.paper(given.pop("paper"))
+    except EngineInputError as error:
+        raise AuditFailedError(f"Engine {name}: {error}") from error
 
 
 def _check_kinds(engine: str, config_type: type, values: Mapping[str, Any]) -> None:

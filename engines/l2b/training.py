@@ -57,6 +57,7 @@ from engines.shared.loader import epoch_batches
 from engines.shared.losses import soft_cross_entropy
 from engines.shared.run import Run
 from engines.shared.scoring import MarginTracker, test_time_margin, trust_from_evidence
+from engines.shared.selection import gmm_small_loss_probability
 
 
 @memory_errors_explained()
@@ -275,8 +276,9 @@ class _Training:
         # A sample that was never trained on (trusted, or mixed) has only its margin at test time.
         over_training = np.where(np.isnan(over_training), margin, over_training)
         signals = self.tracker.means()
-        for name in ("alpha_residual", "believed"):
-            signals[name] = np.full(data.num_samples, np.nan, dtype=np.float32)
+        signals["alpha_residual"] = np.full(data.num_samples, np.nan, dtype=np.float32)
+        loss = -given_log_probs(scores.log_probs, data.given_labels)
+        signals["believed"] = gmm_small_loss_probability(loss).astype(np.float32)
         notes: dict[str, Any] = {
             "network": run.network_name(),
             "augment": self.augment,

@@ -55,7 +55,8 @@ class L2BConfig(LoopConfig):
     """Epochs whose scaled losses are averaged before the mixture is fitted (5 at 90 % noise)."""
     meta_losses: str = "evaluation"
     """Losses that the mixture is fitted to: of a pass over all samples before each epoch (``evaluation``,
-    DivideMix's), or of each sample's latest step, which costs nothing (``training``)."""
+    DivideMix's), or of each sample's latest step, which costs nothing (``training``; with ``mixup``, whose steps have
+    no loss of one sample, as ``evaluation``)."""
     meta_mixture_steps: int = MIXTURE_STEPS
     """Largest number of EM steps of the mixture, at least 1: 10 (paper); with 100 it converges."""
     meta_learning_rate: float = 1.0
@@ -94,6 +95,11 @@ class L2BConfig(LoopConfig):
     contrastive_batch_size: int = 256
     """Images of a batch of C2D's training without labels, at least 2; each must be told from all others."""
 
+    @property
+    def uses_step_losses(self) -> bool:
+        """Whether the mixture is fitted to the losses of the latest steps."""
+        return self.meta_losses == "training" and not self.mixup
+
     def problems(self) -> list[str]:
         found = [
             *super().problems(),
@@ -126,8 +132,6 @@ class L2BConfig(LoopConfig):
             found.append(
                 "derivative 'finite_difference' takes steps that bfloat16 rounds away: set precision to 'float32'"
             )
-        if self.mixup and self.meta_losses == "training":
-            found.append("mixup mixes the labels of a step: set meta_losses to 'evaluation'")
         if self.compile and self.variant in META_VARIANTS:
             found.append(
                 f"compile is True, but variant {self.variant!r} takes meta steps, whose tangents pass through the "
@@ -169,7 +173,7 @@ class L2BConfig(LoopConfig):
         plain = (
             self.first_meta_epoch + late * META_STEP[on_features] + 1
         )  # 1: the last pass for alpha_residual
-        passes = late + 1 if self.meta_losses == "evaluation" else 0
+        passes = 0 if self.uses_step_losses else late + 1
         return Work(plain * num_rows, one.scored + passes * num_rows)
 
     def _work_of_bases(self, num_rows: int) -> Work:

@@ -169,7 +169,7 @@ class _Training:
         """The trusted samples, or this epoch's samples of small loss, by ``meta_losses``."""
         if self.weigher.source == "trusted":
             return trusted_meta_set(self.data.given_labels, self.data.trusted_mask)
-        if self.config.meta_losses == "training" and not torch.isnan(self.step_losses).all():
+        if self.config.uses_step_losses and not torch.isnan(self.step_losses).all():
             loss = self.step_losses.double().numpy()
         else:
             # Un-augmented, in evaluation mode.
@@ -230,7 +230,7 @@ class _Training:
         self.optimizer.step()
         if not self.config.mixup:
             self.margins.update(index, logits, labels)
-        if self.config.meta_losses == "training":
+        if self.config.uses_step_losses:
             known = labels >= 0
             given = F.cross_entropy(logits.detach().float()[known], labels[known], reduction="none")
             self.step_losses[index[known.cpu()]] = given.cpu()

@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 from auditor.errors import ImportRefusedError
+from auditor.files import LongLineError, lines_of, text_of
 from auditor.pictures.sources.columns import LABEL_NAMES, PATH_NAMES, choose_column, path_on_disk
 from auditor.pictures.sources.folder import has_broken_text
 from auditor.pictures.sources.roots import images_at
@@ -44,6 +45,8 @@ from auditor.pictures.sources.rows import (
 )
 from auditor.pictures.sources.trees import MissingError, PathError, ZipTree
 
+MOST_BYTES, MOST_NAMES_BYTES = 2**31, 2**24
+"""Of a document, and of a file with names of classes."""
 Outcome = Callable[[str], str | None]
 """What an image's label is in the end, by its path as the file gives it. Empty: the entry stays as it is; None: the
 image is left out."""
@@ -215,7 +218,7 @@ def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     row = 0
     try:
         with file.open(encoding="utf-8-sig") as lines:
-            for row, line in enumerate(lines, start=1):
+            for row, line in enumerate(lines_of(lines, file.name), start=1):
                 if not line.strip():
                     continue
                 value = json.loads(line)
@@ -226,6 +229,8 @@ def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         raise ImportRefusedError(
             f"{file.name}, row {row}: is no JSON ({getattr(error, 'msg', error)}); correct it."
         ) from error
+    except LongLineError as error:
+        raise ImportRefusedError(f"{error}; write one object a line.") from error
     except UnicodeDecodeError as error:
         raise ImportRefusedError(f"{file.name} is not UTF-8 text ({error.reason}); save it so.") from error
 
@@ -460,7 +465,7 @@ class NamedSource:
             ImportRefusedError: the file cannot be read, is empty or has a name twice, or the source has names.
         """
         try:
-            names = [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines()]
+            names = [line.strip() for line in text_of(file, most_bytes=MOST_NAMES_BYTES).splitlines()]
         except (OSError, UnicodeDecodeError) as error:
             raise ImportRefusedError(f"{file} cannot be read ({error}); name a text file.") from error
         while names and not names[-1]:

@@ -11,6 +11,7 @@ from typing import IO
 
 from auditor.engine_bridge import export_columns
 from auditor.errors import ImportRefusedError
+from auditor.files import LongLineError, lines_of
 from auditor.pictures.sources.columns import (
     DATA_AS_HEADER,
     LABEL_NAMES,
@@ -154,17 +155,20 @@ class TableSource:
         self._stream.seek(0)
         return io.TextIOWrapper(_KeepOpen(self._stream), encoding=self._encoding, newline="")
 
+    def _lines(self) -> Iterator[str]:
+        return lines_of(self._text(), self._name)
+
     def _cells(self) -> Iterator[tuple[int, list[str]]]:
         """(row as a spreadsheet counts, cells), without the header."""
         csv.field_size_limit(MAX_CELL)
         row = 1
         try:
-            for row, cells in enumerate(csv.reader(self._text(), delimiter=self._delimiter), start=1):
+            for row, cells in enumerate(csv.reader(self._lines(), delimiter=self._delimiter), start=1):
                 if row > 1:
                     yield row, cells
         except UnicodeDecodeError as error:
             raise self._wrong_encoding() from error
-        except csv.Error as error:
+        except (csv.Error, LongLineError) as error:
             raise ImportRefusedError(
                 f"{self._name}, row {row + 1}: cannot be read ({error}); look for an open quote there."
             ) from error
@@ -180,8 +184,8 @@ class TableSource:
             )
         delimiter = "\t" if "\t" in first else max(",;|", key=first.count)
         try:
-            header = next(csv.reader(self._text(), delimiter=delimiter))
-        except csv.Error as error:
+            header = next(csv.reader(self._lines(), delimiter=delimiter))
+        except (csv.Error, LongLineError) as error:
             raise ImportRefusedError(f"{self._name}, row 1: cannot be read ({error}).") from error
         names = [name.strip() for name in header]
         for name in names:

@@ -106,9 +106,8 @@ def classification(
     from bson import ObjectId
 
     found = dict(_template(fiftyone)) | {"_id": ObjectId(), "label": label, "confidence": confidence}
-    if (
-        logits is not None
-    ):  # as FiftyOne's VectorField keeps an array; a document of its own takes five times as long
+    if logits is not None:
+        # As FiftyOne's VectorField keeps an array; making a document takes five times as long.
         found["logits"] = fiftyone.core.utils.serialize_numpy_array(logits)
     return found
 

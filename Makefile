@@ -2,6 +2,8 @@
 # Both need Python 3.11 to 3.13 and make, nothing else; what they install lies in .venv.
 
 VENV := .venv
+# The versions that were tested together, for CI; users get whatever the ranges of pyproject.toml allow.
+LOCK := $(if $(CI),$(addprefix --constraint ,$(wildcard requirements.lock)))
 RUN := $(VENV)/bin
 DEMO_ARGS ?=
 TEST_ARGS ?=
@@ -70,9 +72,9 @@ $(VENV)/bin/pip:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.ready: $(VENV)/bin/pip pyproject.toml
-	$(RUN)/pip install --quiet --disable-pip-version-check -e .
+	$(RUN)/pip install --quiet --disable-pip-version-check $(LOCK) -e '.[all]'
 	@touch $@
 
 $(VENV)/.ready-dev: $(VENV)/bin/pip pyproject.toml
-	$(RUN)/pip install --quiet --disable-pip-version-check -e '.[dev,docs]'
+	$(RUN)/pip install --quiet --disable-pip-version-check $(LOCK) -e '.[all,dev,docs]'
 	@touch $(VENV)/.ready $@

@@ -16,6 +16,9 @@ st.html(
     '[class*="st-key-pictures_"] img {aspect-ratio: 1; object-fit: cover; border-radius: 0.5rem}'
     # Streamlit's captions are paler than 4.5 : 1.
     '[data-testid="stCaptionContainer"] {opacity: 0.85 !important}'
+    "a.download {display: inline-block; padding: 0.4rem 0.9rem; border-radius: 0.5rem; font-weight: 500; "
+    "color: white !important; background: #0b63b5; text-decoration: none}"
+    "a.download:hover {filter: brightness(0.9)} a.download:focus-visible {outline: 2px solid; outline-offset: 2px}"
     # One bar of 48 pixels above every screen.
     ".st-key-top_bar {min-height: 48px; margin-bottom: 0.25rem}"
     ".st-key-top_bar h1 {font-size: 1.35rem; padding: 0}"

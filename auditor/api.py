@@ -7,7 +7,7 @@ import html
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -37,6 +37,9 @@ from auditor.review import decision_files, decisions, random_sample
 from auditor.settings import settings
 from auditor.statistics import NoiseRate
 from auditor.wording import did_you_mean, plural
+
+if TYPE_CHECKING:
+    from auditor.fiftyone_bridge.sync import Pulled
 
 FIFTYONE = "fiftyone:"
 """How a source of features begins that lies in FiftyOne."""
@@ -140,7 +143,7 @@ class Dataset:
         images of ``backbone_size`` pixels (default: as its weights want them) in ``views`` views each (default: 4).
         ``finetune``: every engine trains the backbone too, on the images. ``features``: your own in its place, see
         ``own_features``. ``alone``: hear only these engines, not the latest runs of others in earlier audits.
-        ``budget``: ``"10m"``, ``"overnight"`` or seconds; the audit does what finds most in that time, in place of
+        ``budget``: ``"10m"``, ``"overnight"`` or seconds; the audit does what finds most in that time, instead of
         ``preset``.
 
         Raises:
@@ -180,6 +183,17 @@ class Dataset:
     ) -> own_models.Added:
         """Hear your own model's probabilities as one more witness of later audits; see ``own_predictions.add``."""
         return own_models.add(self.name, source, name=name)
+
+    def add_datalab(self, lab: Any, *, name: str = "datalab") -> own_models.Added:
+        """Hear the label issues of cleanlab's ``Datalab``, or its ``get_issues("label")``, as one more witness.
+
+        Rows are in the dataset's order. See ``own_models.add_label_issues`` for what is made of them.
+
+        Raises:
+            ImportRefusedError: they are not the issues of this dataset's labels.
+        """
+        issues = lab if isinstance(lab, pd.DataFrame) else lab.get_issues("label")
+        return own_models.add_label_issues(self.name, issues, name=name)
 
     def suspects(
         self,
@@ -440,11 +454,18 @@ class Dataset:
         max_fdr: float | None = None,
         audit_id: int | None = None,
         force: bool = False,
+        as_source: bool = False,
+        links: bool = False,
     ) -> exporting.ExportSummary:
-        """Write the cleaned table; see ``exporting.export``."""
-        return exporting.export(
-            self.name, Path(path), policy=policy, max_fdr=max_fdr, audit_id=audit_id, force=force
-        )
+        """Write the cleaned table, a folder of classes where ``path`` has no ending, or the source once more.
+
+        See ``outputs.export`` for ``as_source``, and ``export_tree`` for ``links``.
+        """
+        out = Path(path)
+        choice: dict[str, Any] = {"policy": policy, "max_fdr": max_fdr, "audit_id": audit_id}
+        if not out.suffix and not as_source:
+            return exporting.export_tree(self.name, out, links=links, **choice)
+        return exporting.export(self.name, out, force=force, as_source=as_source, **choice)
 
     def to_fiftyone(
         self, *, to: str | None = None, audit_id: int | None = None, replace: bool = False
@@ -461,6 +482,16 @@ class Dataset:
 
         sync.push(self.name, to=to, audit_id=audit_id, replace=replace)
         return sync.load(self.name, to)
+
+    def from_fiftyone(self, *, reviewer: str | None = None, to: str | None = None) -> Pulled:
+        """Take the decisions that were made in FiftyOne since the last push or pull; see ``sync.pull``.
+
+        Raises:
+            FiftyOneError: it was never pushed, or FiftyOne cannot be used.
+        """
+        from auditor.fiftyone_bridge import sync
+
+        return sync.pull(self.name, reviewer=reviewer or getpass.getuser(), to=to)
 
 
 def list_datasets() -> pd.DataFrame:
@@ -497,7 +528,7 @@ def _whole(name: str, value: int) -> int:
 def own_features(
     name: str, source: NDArray[np.floating] | str | Path, *, column: str | None = None
 ) -> feature_files.FeatureSource:
-    """Keep a user's own features of dataset ``name``, for audits in place of a backbone's.
+    """Keep a user's own features of dataset ``name``, for audits instead of a backbone's.
 
     Args:
         name: of the dataset.

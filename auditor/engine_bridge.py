@@ -56,7 +56,7 @@ CHECKPOINT_INTERVAL_S = 10.0
 
 @dataclass(frozen=True)
 class Pretrained:
-    """A pretrained network that engines train further, in place of one that they train from scratch."""
+    """A pretrained network that engines train further, instead of one that they train from scratch."""
 
     network: str
     """``timm:NAME`` or ``torchvision:NAME``."""

@@ -124,7 +124,7 @@ def explained() -> Iterator[None]:
 
 def _refuse_what_cannot_start() -> None:
     if importlib.util.find_spec("fiftyone") is None:
-        raise FiftyOneError("FiftyOne is not installed; `pip install fiftyone`.")
+        raise FiftyOneError("FiftyOne is not installed; `pip install 'label-auditor[fiftyone]'`.")
     uri = configured_uri()
     if uri is not None:
         _check_reachable(uri)

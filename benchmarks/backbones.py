@@ -30,6 +30,9 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
+from auditor import engine_bridge
+from auditor.audits import budgets, plan
+from auditor.statistics import Witness, combine
 from benchmarks import images
 from benchmarks.detection import load_results, scores_of, update
 from benchmarks.noise import make_noise
@@ -95,6 +98,8 @@ class Source:
     classes: tuple[str, ...]
     features: NDArray[np.float16]
     """(N, V, D)."""
+    pretrained: engine_bridge.Pretrained
+    """What the features come from, to train it further."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +160,73 @@ def from_scratch(name: str, epochs: int | None) -> Callable[[Task], Finding]:
             config = dataclasses.replace(config, epochs=epochs)
         result = ENGINES[name].train(task.on_images, config, seed=task.seed, device="cpu")
         return _of_engine(f"scratch_{name}", result, config.as_dict())
+
+    return run
+
+
+def finetuned(name: str, epochs: int | None = None) -> Callable[[Task], Finding]:
+    """An engine of the product under ``quick`` that trains the whole backbone on the images, from its weights."""
+
+    def run(task: Task) -> Finding:
+        from_here = task.source.pretrained
+        config = (
+            ENGINES[name]
+            .config_type.preset("quick")
+            .for_finetuning(from_here.network, from_here.weights, from_here.side)
+        )
+        if epochs is not None:
+            config = dataclasses.replace(config, epochs=epochs)
+        result = ENGINES[name].train(task.on_images, config, seed=task.seed, device="cpu")
+        kept = config.as_dict() | {"weights": Path(str(from_here.weights)).name}
+        return _of_engine(f"finetuned_{name}", result, kept)
+
+    return run
+
+
+def within_budget(minutes: int) -> Callable[[Task], Finding]:
+    """What ``--budget`` does without a backbone: the first rung whose estimate fits, and its consensus.
+
+    The budget is one of two cores; this runs on one thread, which is given twice the time. The map of an audit is
+    left out.
+    """
+
+    def run(task: Task) -> Finding:
+        pixels, num_classes = task.source.pixels, task.source.num_classes
+        names = list(engine_bridge.DEFAULT_ENGINES)
+        estimate: dict[str, float] = {}
+        for rung in budgets.rungs(
+            names,
+            {},
+            num_rows=len(pixels),
+            side=max(pixels.shape[2:]),
+            trunk=plan.TRUNK,
+            reduces=True,
+            may_leave_out=True,
+        ):
+            heads = plan.heads_of(rung.engines, rung.options)
+            configs = engine_bridge.configs(rung.engines, rung.preset, rung.options)
+            configs |= engine_bridge.configs(
+                heads, rung.preset, {name: rung.options.get(name, {}) for name in heads}, on_features=True
+            )
+            estimate = engine_bridge.estimated_seconds(
+                configs, pixels.shape[1:], len(pixels), num_classes, device="cpu", on_features=heads
+            )
+            if sum(estimate.values()) <= 2 * 60 * minutes:
+                break
+        witnesses, seen = [], None
+        for name in rung.engines:
+            data = task.on_images
+            if name in heads:
+                data = TrainingData(None, task.given, num_classes, features=seen)
+            config = ENGINES[name].config_type(**configs[name])
+            result = ENGINES[name].train(data, config, seed=task.seed, device="cpu")
+            seen = result.features if name == plan.TRUNK else seen
+            witnesses.append(Witness(name, result.trust_score, result.pred_probs))
+        together = combine(witnesses, task.given, num_classes)
+        trust = {f"from scratch, budget of {minutes} min": together.trust_score}
+        trust |= {f"of it, {one.name} ({minutes} min)": one.trust_score for one in witnesses}
+        extra = {"estimated seconds": sum(estimate.values())}
+        return Finding(trust, None, {"does": rung.sentence, "engines": rung.engines}, extra)
 
     return run
 
@@ -228,9 +300,18 @@ METHODS: dict[str, Callable[[Task], Finding]] = {
     "scratch_5": from_scratch("cross_entropy", 5),
     "scratch_15": from_scratch("cross_entropy", 15),
     "scratch_45": from_scratch("cross_entropy", 45),
+    "budget_2": within_budget(2),
+    "budget_10": within_budget(10),
+    "budget_30": within_budget(30),
+    "finetuned_cross_entropy": finetuned("cross_entropy"),
+    "finetuned_cross_entropy_3": finetuned("cross_entropy", 3),
+    "finetuned_choicenet": finetuned("choicenet"),
+    "finetuned_coteaching": finetuned("coteaching"),
+    "finetuned_l2b": finetuned("l2b"),
+    "finetuned_umn": finetuned("umn"),
 }
-SLOW = ("scratch_5", "scratch_15", "scratch_45")
-"""Minutes a cell; run where they are named."""
+SLOW = tuple(name for name in METHODS if name.startswith(("scratch", "budget", "finetuned")))
+"""Minutes a cell, or hours; run where they are named. None of them needs the features."""
 
 
 def main() -> None:
@@ -266,7 +347,9 @@ def open_source(name: str, arguments: argparse.Namespace) -> Source:
     else:
         pixels, labels, classes = _photos()
         columns = {"label": labels}
-    return Source(pixels, columns, len(classes), classes, _features(name, pixels, arguments))
+    found = _features(name, pixels, arguments)
+    pretrained = engine_bridge.Pretrained(arguments.backbone, str(arguments.weights), arguments.side)
+    return Source(pixels, columns, len(classes), classes, found, pretrained)
 
 
 def _photos() -> tuple[NDArray[np.uint8], NDArray[np.int64], tuple[str, ...]]:

@@ -36,20 +36,34 @@ PLAIN_NAMES = {
     "neighbours": "neighbours",
     "cleanlab": "cleanlab on logistic regression",
     "datalab": "Datalab with features",
-    **{name: f"plain network from scratch, {name.rpartition('_')[2]} epochs" for name in SLOW},
+    **{
+        name: f"plain network from scratch, {name.rpartition('_')[2]} epochs"
+        for name in SLOW
+        if name.startswith("scratch")
+    },
+    "finetuned_cross_entropy": "plain network, fine-tuned",
+    "finetuned_cross_entropy_3": "plain network, fine-tuned, 3 epochs",
+    "finetuned_choicenet": "ChoiceNet, fine-tuned",
+    "finetuned_coteaching": "Co-teaching + S2E, fine-tuned",
+    "finetuned_l2b": "L2B, fine-tuned",
+    "finetuned_umn": "UMN, fine-tuned",
 }
+BUDGETS = tuple(f"from scratch, budget of {minutes} min" for minutes in (2, 10, 30))
+"""Rows of ``--budget``; the engines of which it is the consensus stand below it."""
 OURS, SCRATCH, PEERS = "#0072B2", "#6b7280", "#D55E00"
 ENGINE_ROWS = tuple(PLAIN_NAMES[name] for name in (*ROBUST, "cross_entropy", "neighbours"))
 MARKS = {
     "consensus": ("*", OURS),
     "chosen by 40 looks": ("*", "#009E73"),
     **{name: (marker, OURS) for name, marker in zip(ENGINE_ROWS, "os^DvX", strict=True)},
-    **{PLAIN_NAMES[name]: ("P", SCRATCH) for name in SLOW},
+    **{PLAIN_NAMES[name]: ("P", SCRATCH) for name in SLOW if name.startswith("scratch")},
+    **dict.fromkeys(BUDGETS, ("*", SCRATCH)),
+    **{PLAIN_NAMES[name]: ("P", "#CC79A7") for name in SLOW if name.startswith("finetuned")},
     "cleanlab: self-confidence": ("o", PEERS),
     "cleanlab: normalized margin": ("s", PEERS),
     "Datalab with features": ("X", PEERS),
 }
-"""Marker and colour of a row in the plot: blue is ours, orange are peers, grey is from scratch."""
+"""Marker and colour of a row in the plot: blue is ours, orange are peers, grey is from scratch, pink fine-tuned."""
 
 
 def main() -> None:
@@ -95,8 +109,8 @@ TAIL = """
 ## Not measured
 
 - Real pretrained weights: none can be had where this was run.
-- Fine-tuning (`--finetune`), `--budget`, and longer trainings from scratch: `--methods scratch_15 scratch_45` runs
-  the last.
+- What the tables do not show of fine-tuning, `--budget` and longer trainings from scratch: `--methods` runs the
+  cells that are missing (`finetuned_...`, `budget_30`, `scratch_45`); most take from half an hour to hours.
 - A GPU.
 """
 

@@ -169,6 +169,18 @@ def _engine(name: str, **changes: Any) -> Callable[[Task], Finding]:
     return run
 
 
+def _on_base(title: str, base: str, variant: str) -> Callable[[Task], Finding]:
+    """L2B's semi-supervised family: ``cross_entropy`` is the base alone."""
+
+    def run(task: Task) -> Finding:
+        result, config = _train("l2b", task, base=base, variant=variant)
+        trust: dict[str, NDArray[np.floating]] = {title: result.trust_score}
+        trust[f"{title}: belief of the divisions"] = result.signals["believed"]
+        return Finding(trust, result.pred_probs, config, notes=_short(result.provenance.notes))
+
+    return run
+
+
 def published_trust(engine: str, signal: str, values: NDArray[np.floating]) -> NDArray[np.floating]:
     """A signal turned so that high = clean by what its paper says; as it is where the paper does not say."""
     reading = PUBLISHED_READINGS.get((engine, signal), ENGINES[engine].signals[signal].high_means)
@@ -237,6 +249,12 @@ METHODS: dict[str, Callable[[Task], Finding]] = {
     "umn": _engine("umn"),
     "choicenet": _engine("choicenet"),
     "plain_x3": _three_times_longer,
+    "divide_mix": _on_base("DivideMix", "divide_mix", "cross_entropy"),
+    "l2b_divide_mix": _on_base("L2B-DivideMix", "divide_mix", "l2b"),
+    "unicon": _on_base("UniCon", "unicon", "cross_entropy"),
+    "l2b_unicon": _on_base("L2B-UniCon", "unicon", "l2b"),
+    "c2d": _on_base("C2D", "c2d", "cross_entropy"),
+    "l2b_c2d": _on_base("L2B-C2D", "c2d", "l2b"),
 }
 
 

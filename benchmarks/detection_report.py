@@ -295,7 +295,7 @@ def _bars(stored: dict[str, Any]) -> list[str]:
         "ChoiceNet are weak after ten epochs: log-odds instead of ranks, the lowest or the median rank, margins of "
         "mean or geometric-mean probabilities (none better than the mean rank); weights by how often the others "
         "share a witness's prediction alone (.003 to .005 better than equal weights, but the best network agrees "
-        "with the others least) and times how often it predicts the given label, beyond what it knows by heart "
+        "with the others least) and times how often it predicts the given label, beyond what it has memorised "
         "(kept: see `auditor/weights.py`; chosen on these runs)."
     )
     return [*lines, "", *([] if big else [small, ""]), tried]

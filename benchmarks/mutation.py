@@ -85,6 +85,8 @@ EXPLAINED: dict[str, str] = {
     "engines/choicenet/cholesky.py __init__: rho_start > 0  ->  rho_start >= 0": (
         "from 0 the spread is 0, and so is every bias before"
     ),
+    "engines/coteaching/s2e.py natural_step: np.asarray(np.linalg.solve(-log_hessian, gradient), dtype=np.float64)"
+    "  ->  np.asarray(np.linalg.solve(-log_hessian, gradient))": "float64 in both: what is solved is",
     "engines/choicenet/signals.py report_notes: 1.0  ->  2.0": (
         "a mixture of two normals divides losses and losses + 1 alike"
     ),
@@ -104,7 +106,7 @@ EXPLAINED: dict[str, str] = {
     "engines/coteaching/training.py _step: zip(self.trackers, logits, strict=False)"
     "  ->  zip(self.trackers, logits)": "False is the default",
     "engines/meta/fused_tangents.py setup_context: False  ->  True": (
-        "zeros are made in place of a missing gradient or tangent: more work, the same numbers"
+        "zeros are made instead of a missing gradient or tangent: more work, the same numbers"
     ),
     "engines/shared/run.py __init__: open_rows(data.inputs, self.device, resident=config.resident)"
     "  ->  open_rows(data.inputs, self.device)": "where rows are kept in memory, not what they are",
@@ -138,7 +140,7 @@ EXPLAINED: dict[str, str] = {
         "coteaching_keep_rate makes float64 of it"
     ),
     "engines/cross_entropy/training.py train_epoch: True  ->  False": (
-        "set_to_none of zero_grad: gradients of zero in place of none, and every parameter has one in every step"
+        "set_to_none of zero_grad: gradients of zero instead of none, and every parameter has one in every step"
     ),
     "engines/cross_entropy/training.py __init__: np.zeros(data.num_samples, dtype=np.float32)"
     "  ->  np.zeros(data.num_samples)": (

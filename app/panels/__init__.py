@@ -11,6 +11,7 @@ __all__ = [
     "filters",
     "importing",
     "jobs",
+    "own_features",
     "regions",
     "statements",
     "watching",

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from html import escape
+from pathlib import Path
 
 import pandas as pd
 import streamlit as st
 
 from app.panels import jobs as panel
-from app.session import words
+from app.session import access, readers, words
 from app.session.words import plain
 from auditor import jobs
 from auditor.catalog.records import Dataset
 from auditor.outputs import export
 from auditor.review import log as decision_log
-from auditor.settings import settings
-
-MIME = {".csv": "text/csv", ".parquet": "application/vnd.apache.parquet", ".html": "text/html"}
 
 
 def offer(dataset: Dataset, policy: str, max_fdr: float | None, *, audit_id: int | None) -> None:
@@ -42,17 +41,10 @@ def offer(dataset: Dataset, policy: str, max_fdr: float | None, *, audit_id: int
 
 
 def _hand_over(job: jobs.Job) -> None:
-    path = settings().job_folder(job.id) / job.arguments["file"]
-    st.download_button(
-        f"Download {plain(path.name)}",
-        path.read_bytes,
-        path.name,
-        MIME[path.suffix],
-        key=f"export_download_{job.id}",
-        type="primary",
-        on_click="ignore",
-        icon=":material/download:",
-    )
+    """A link, not a button of the page: while the page runs again, Streamlit would lose the click."""
+    name = escape(Path(job.arguments["file"]).name)
+    address = f"{readers.base_path()}/bench/file/{job.id}?t={access.token()}"
+    st.html(f'<a class="download" href="{address}" download="{name}">Download {name}</a>')
     st.caption(f"{plain((job.result or {})['sentence'])} Made {words.ago(job.finished_at)}.")
 
 

@@ -15,6 +15,7 @@ from app.session import readers, state
 from auditor.audits import arrays
 from auditor.catalog.records import Audit, Dataset
 from auditor.catalog.scores import STRONG_DISAGREEMENT
+from auditor.review import head_order
 from auditor.statistics import MOST_SPLITS
 
 SHOW = {
@@ -23,6 +24,7 @@ SHOW = {
     "everything": "Everything",
     "decided": "Checked",
     "disputed": "People differ",
+    "order": "Head in random order",
 }
 WHERE: dict[str, dict[str, Any]] = {
     "suspects": {"undecided": True, "issues": True},
@@ -30,6 +32,7 @@ WHERE: dict[str, dict[str, Any]] = {
     "everything": {},
     "decided": {"decided": True},
     "disputed": {"disputed": True},
+    "order": {"undecided": True, "order": True},
 }
 """What each choice asks of a queue."""
 SEARCH = "suspects_search"
@@ -47,6 +50,8 @@ def choose(dataset: Dataset, audit: Audit, bar: DeltaGenerator) -> dict[str, Any
     row = st.container(key="suspects_filters").columns([1.2, 1.1, 1.2, 1.2, 1.3, 1.1] + [1] * bool(splits))
     with row[0]:
         queue = dict(WHERE[_select(dataset, "Show", list(SHOW), SHOW.__getitem__, state.QUEUE_SHOW)])
+    if queue.get("order"):
+        return queue | _promise_while_reviewing(audit)
     with row[4]:
         queue |= _choose_engines(dataset, audit)
     with row[5]:
@@ -58,6 +63,16 @@ def choose(dataset: Dataset, audit: Audit, bar: DeltaGenerator) -> dict[str, Any
     if search := _search(dataset, bar):
         queue = {"search": search}
     return queue | _choose_classes(dataset, audit, queue, row[1:4])
+
+
+def _promise_while_reviewing(audit: Audit) -> dict[str, Any]:
+    """Nothing narrows the head in random order; a person chooses whether looks at suggestions back a promise."""
+    head_order.start(audit.id)
+    st.caption(
+        "The most suspicious labels in random order: after every look the line below says how clean the rest is. "
+        + head_order.SHOWN
+    )
+    return {"count_shown": st.checkbox("Promise all the same", key=f"count_shown_{audit.id}")}
 
 
 def _search(dataset: Dataset, bar: DeltaGenerator) -> str:

@@ -8,7 +8,7 @@ import streamlit as st
 from app.session import readers, words
 from auditor.audits import statements
 from auditor.catalog.records import Audit, Dataset
-from auditor.review import random_sample
+from auditor.review import head_order, random_sample
 from auditor.statistics import noise
 
 
@@ -38,6 +38,9 @@ def verified(dataset: Dataset, audit: Audit | None, *, judged: int) -> None:
     st.dataframe(table, hide_index=True)
     strictest = next((one for one in found.values() if one.is_kept), None)
     st.caption(strictest.sentence if strictest else next(iter(found.values())).sentence)
+    if (running := head_order.blind(audit.id)) is not None:
+        st.markdown("**At any moment**")
+        st.caption(running.sentence)
     st.markdown("**What more rows would give**")
     st.caption(statements.what_more_buys(standing, random_sample.next_size(dataset.id)).sentence)
 

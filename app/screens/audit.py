@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.panels import engine_settings, watching
+from app.panels import engine_settings, own_features, watching
 from app.session import apart, readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
 from auditor.audits import budgets, durations, plan
 from auditor.backbone_bridge import Source
-from auditor.backbones import weights
+from auditor.backbones import features, weights
 from auditor.backbones.features import NO_BACKBONE
 from auditor.catalog.records import Dataset
 
@@ -26,6 +26,7 @@ TIMES = {
     budgets.OVERNIGHT_S: "overnight",
     None: "as long as the preset takes",
 }
+OWN = "own"
 FROM_SCRATCH = "the images, trained from scratch"
 DEVICES = {"auto": "automatic: a GPU if there is one", "cpu": "CPU", "cuda": "GPU (CUDA)"}
 
@@ -49,14 +50,24 @@ def start_form(dataset: Dataset) -> None:
     """Choose, see what it costs, start."""
     engines, sources = choices()
     here = [name for name, source in sources.items() if weights.present(name, source) is not None]
+    kept = {source.key: source for source in features.own(dataset.id)}
+    if (added := st.session_state.pop(own_features.CHOSEN, None)) in kept:
+        st.session_state["audit_backbone"] = added
+    titles = {NO_BACKBONE: FROM_SCRATCH, OWN: "other features of your own …"}
+    titles |= {key: own_features.title(source) for key, source in kept.items()}
     backbone = st.selectbox(
         "What the engines look at",
-        [*here, NO_BACKBONE],
-        format_func=lambda name: FROM_SCRATCH if name == NO_BACKBONE else f"features of {name}",
+        [*here, NO_BACKBONE, *kept, OWN],
+        format_func=lambda name: titles.get(name, f"features of {name}"),
         key="audit_backbone",
     )
+    if backbone == OWN:
+        own_features.add(dataset)
+        return
     has_backbone, finetune = backbone != NO_BACKBONE, False
-    if has_backbone:
+    if backbone in kept:
+        st.caption("The engines train on these features in place of the images; nothing is computed first.")
+    elif has_backbone:
         st.caption("The backbone looks at every image once, before the engines start. Later audits reuse it.")
         finetune = st.checkbox(
             "Train the backbone further, with every engine",
@@ -107,7 +118,7 @@ def start_form(dataset: Dataset) -> None:
     go, note = st.columns([1, 4], vertical_alignment="center")
     note.caption(
         f"About {words.duration(seconds)} for {words.plural(dataset.num_samples, 'sample')}, by a short test of "
-        f"this machine{' and without the backbone' if has_backbone else ''}. "
+        f"this machine{' and without the backbone' if has_backbone and backbone not in kept else ''}. "
         "It runs in its own process: you can close this tab."
     )
     if go.button("Start the audit", type="primary", disabled=not chosen, key="audit_start", width="stretch"):

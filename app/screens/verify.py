@@ -40,7 +40,7 @@ def offer_draw(dataset: Dataset) -> None:
             "Samples to draw",
             1,
             max(1, labeled),
-            min(random_sample.FIRST_SIZE, labeled),
+            max(1, random_sample.next_size(dataset.id)),
             step=10,
             key="verify_size",
             width=220,

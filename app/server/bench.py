@@ -19,7 +19,7 @@ from auditor.catalog import audits, claims, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit
 from auditor.errors import AuditorError, CatalogError, NotFoundError, ReviewError
-from auditor.review import decisions, schema
+from auditor.review import decisions, head_order, schema
 from auditor.review import log as decision_log
 from auditor.vocabulary import RULING
 from auditor.wording import evidence, odds_of_wrong, percent
@@ -88,6 +88,9 @@ def queue_size(payload: Mapping[str, Any]) -> dict[str, Any]:
     where = body.filters
     if where.get("engine") is not None:
         return {"total": None}
+    if where.get("order"):
+        order = head_order.of_audit(body.audit)
+        return {"total": 0 if order is None else len(head_order.waiting(order))}
     with session() as open_session:
         audit = audits.get(open_session, body.audit)
         return {"total": scores.count(open_session, audit, suspect_filter(where, audit))}
@@ -228,8 +231,18 @@ def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
         "hit_rate": seen.hit_rate,
         "per_minute": seen.per_minute,
         "expected_left": seen.left.point,
-        "sentence": seen.advice,
+        "sentence": _of_order(audit, where) or seen.advice,
     }
+
+
+def _of_order(audit: Audit, where: Mapping[str, Any]) -> str:
+    """What can be promised while the head is reviewed in random order; empty for another queue."""
+    found = head_order.shown(audit.id) if where.get("order") else None
+    if found is None:
+        return ""
+    if where.get("count_shown"):
+        return f"{found.sentence} {head_order.SHOWN}"
+    return f"{found.num_looks:,} of the {found.num_head:,} labels of the head are looked at."
 
 
 def suspect_filter(
@@ -301,6 +314,8 @@ def _page(
     open_session: Any, audit: Audit, where: Mapping[str, Any], after: int | None, limit: int
 ) -> pd.DataFrame:
     """A page of the queue. What one engine sees is no column, so its rows are picked page by page."""
+    if where.get("order"):
+        return _page_in_order(open_session, audit, where, after, limit)
     engine = where.get("engine")
     if engine is None:
         return scores.page(open_session, audit, suspect_filter(where, audit, after=after), limit=limit)
@@ -315,6 +330,22 @@ def _page(
             break
         after = int(page["rank"].iloc[-1])
     return pd.concat(picked).head(limit)
+
+
+def _page_in_order(
+    open_session: Any, audit: Audit, where: Mapping[str, Any], after: int | None, limit: int
+) -> pd.DataFrame:
+    """A page of the head in its random order: the places there stand for ranks."""
+    order = head_order.of_audit(audit.id)
+    if order is None:
+        raise NotFoundError(f"Audit {audit.id} has no random order of its head yet; open the queue again.")
+    place_of = head_order.waiting(order, after=after)
+    if (reviewer := where.get("free_for")) is not None:
+        held = claims.holders(open_session, audit.dataset_id, list(place_of), apart_from=str(reviewer))
+        place_of = {sample: place for sample, place in place_of.items() if sample not in held}
+    page = scores.page_of(open_session, audit, list(place_of)[:limit])
+    page["rank"] = [place_of[int(one)] for one in page.sample_id]
+    return page.sort_values("rank", ignore_index=True)
 
 
 def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:

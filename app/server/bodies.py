@@ -33,6 +33,10 @@ class Where(Body):
     engine: Text | None = None
     region: Region | None = None
     disputed: StrictBool | None = None
+    order: StrictBool | None = None
+    """The head in random order (``head_order``)."""
+    count_shown: StrictBool | None = None
+    """Looks with the suggestion in view back a promise: a person chose so."""
     by: Text | None = None
     search: Text | None = None
     share: tuple[Place, Annotated[int, Field(ge=1, le=1_000)]] | None = None

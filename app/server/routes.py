@@ -13,10 +13,10 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from app.server import bench, pictures, verify
+from app.server import bench, files, pictures, verify
 from app.session import access, failures
 from auditor.errors import AuditorError, CatalogError
 from auditor.review import schema
@@ -91,6 +91,18 @@ def _map(request: Request) -> tuple[bytes, str]:
     return points, "application/octet-stream"
 
 
+async def _file(request: Request) -> Response:
+    """The finished file of an export, read from the disk while it is sent."""
+    if not access.is_known(request.query_params.get("t")):
+        return Response(status_code=403)
+    try:
+        path = await run_in_threadpool(files.of_job, request.path_params["job"])
+    except AuditorError as error:
+        return Response(str(error), status_code=404, media_type="text/plain")
+    headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+    return FileResponse(path, filename=path.name, media_type=files.MIME[path.suffix], headers=headers)
+
+
 def _finite(value: Any) -> Any:
     """JSON has no NaN; a missing number is null."""
     if isinstance(value, float) and not math.isfinite(value):
@@ -105,6 +117,7 @@ def _finite(value: Any) -> Any:
 ROUTES = [
     Route("/bench/image/{dataset:int}/{sample:int}.png", _binary(_image)),
     Route("/bench/map/{audit:int}/{engine:str}", _binary(_map)),
+    Route("/bench/file/{job:int}", _file),
     Route("/bench/queue", _json(bench.queue), methods=["POST"]),
     Route("/bench/queue-size", _json(bench.queue_size), methods=["POST"]),
     Route("/bench/card", _json(bench.card), methods=["POST"]),

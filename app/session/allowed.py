@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,7 +19,9 @@ UPLOAD_VARIABLE = "AUDITOR_MAX_UPLOAD_MB"
 MAX_UPLOAD_MB = 500
 MOST_OFFERED, MOST_IN_A_FOLDER = 2_000, 300
 UPLOAD_KINDS = ("zip", "csv", "tsv", "parquet")
+FEATURE_KINDS = ("npy", "csv", "tsv", "parquet")
 NAMED_SOURCES = ("torchvision:", "fiftyone:")
+NAMED_FEATURES = ("column:", "fiftyone:")
 
 
 def roots() -> list[Path]:
@@ -35,8 +38,20 @@ def checked(text: str) -> str:
     Raises:
         ImportRefusedError: it lies outside the allowed roots; the text names them.
     """
-    text = text.strip()
-    if text.startswith(NAMED_SOURCES):
+    return _checked(text.strip(), NAMED_SOURCES)
+
+
+def checked_features(text: str) -> str:
+    """The path of features that a person typed, resolved, or ``column:NAME`` or ``fiftyone:FIELD``.
+
+    Raises:
+        ImportRefusedError: as ``checked``.
+    """
+    return _checked(text.strip(), NAMED_FEATURES)
+
+
+def _checked(text: str, named: tuple[str, ...]) -> str:
+    if text.startswith(named):
         return text
     if not text:
         raise ImportRefusedError("Name a path on this server.")
@@ -89,7 +104,7 @@ def max_upload_mb() -> int:
     return int(os.environ.get(UPLOAD_VARIABLE) or MAX_UPLOAD_MB)
 
 
-def keep_upload(name: str, stream: BinaryIO, size: int) -> Path:
+def keep_upload(name: str, stream: BinaryIO, size: int, *, kinds: Sequence[str] = UPLOAD_KINDS) -> Path:
     """Write an upload below the home and return its path; the dataset's pictures stay in it.
 
     Raises:
@@ -102,9 +117,9 @@ def keep_upload(name: str, stream: BinaryIO, size: int) -> Path:
         )
     base = Path(name.replace("\\", "/")).name
     suffix = Path(base).suffix.lower()
-    if suffix.lstrip(".") not in UPLOAD_KINDS:
+    if suffix.lstrip(".") not in kinds:
         raise ImportRefusedError(
-            f"A {suffix or 'file without ending'} cannot be imported; upload {', '.join(UPLOAD_KINDS)}."
+            f"A {suffix or 'file without ending'} cannot be imported; upload {', '.join(kinds)}."
         )
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(base).stem).strip(".-")[:80] or "upload"
     folder = settings().uploads / secrets.token_hex(6)

@@ -1,23 +1,30 @@
 """Calls that load the training library, made in a process of their own.
 
 The library takes more memory than the whole app and some seconds to load; the app needs it only to name the
-engines and to check a plan. Values in and out are plain.
+engines, to forecast and to check a plan. The process waits ``IDLE_S`` for the next call and then ends, so that one
+visit of the Audit page pays for loading once. Values in and out are plain.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
-from auditor import backbone_bridge, engine_bridge
+from auditor import api, backbone_bridge, engine_bridge
 from auditor.audits import durations
 from auditor.audits import plan as auditing
 from auditor.backbones import features, shelf
 from auditor.catalog import datasets
-from auditor.catalog.db import session
+from auditor.catalog.db import close_all, session
+
+IDLE_S = 120.0
+"""How long the process waits for another call."""
 
 Args = ParamSpec("Args")
 Answer = TypeVar("Answer")
@@ -35,10 +42,87 @@ class EngineTitle:
     needs_features: bool
 
 
+class _Helper:
+    """The process, begun at the first call and ended when it was idle for long."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pool: ProcessPoolExecutor | None = None
+        self._calls = 0
+        self._idle: threading.Timer | None = None
+
+    def call(self, function: Callable[..., Answer], *args: Any, **kwargs: Any) -> Answer:
+        try:
+            return self._call(function, *args, **kwargs)
+        except (
+            BrokenProcessPool
+        ):  # it was killed, for its memory or by somebody: a fresh one does the same again
+            return self._call(function, *args, **kwargs)
+
+    def _call(self, function: Callable[..., Answer], *args: Any, **kwargs: Any) -> Answer:
+        with self._lock:
+            if self._idle is not None:
+                self._idle.cancel()
+            if self._pool is None:
+                context = multiprocessing.get_context("spawn")
+                self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=_end_with_the_app)
+            pool = self._pool
+            self._calls += 1
+            future = pool.submit(_under, dict(os.environ), function, args, kwargs)
+        try:
+            return future.result()
+        except BrokenProcessPool:
+            self._forget(pool)
+            raise
+        finally:
+            with self._lock:
+                self._calls -= 1
+                self._idle = threading.Timer(IDLE_S, self.end)
+                self._idle.daemon = True
+                self._idle.start()
+
+    def _forget(self, pool: ProcessPoolExecutor) -> None:
+        with self._lock:
+            if self._pool is pool:
+                self._pool = None
+
+    def end(self) -> None:
+        """End the process unless a call is in it."""
+        with self._lock:
+            if self._calls or self._pool is None:
+                return
+            pool, self._pool = self._pool, None
+        pool.shutdown()
+
+
+_HELPER = _Helper()
+
+
+def _end_with_the_app() -> None:
+    """An app that is killed closes nothing: its helper would wait for a call for ever."""
+
+    def watch() -> None:
+        app = multiprocessing.parent_process()
+        if app is not None:
+            app.join()
+            os._exit(0)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _under(environment: Mapping[str, str], function: Callable[..., Answer], args: Any, kwargs: Any) -> Answer:
+    """The call with the app's environment of now, which names the home and the catalog."""
+    os.environ.clear()
+    os.environ.update(environment)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        close_all()
+
+
 def call(function: Callable[Args, Answer], *args: Args.args, **kwargs: Args.kwargs) -> Answer:
-    """``function(*args)`` in a fresh process; its errors arrive here as they are."""
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(function, *args, **kwargs).result()
+    """``function(*args)`` in the helper process; its errors arrive here as they are."""
+    return _HELPER.call(function, *args, **kwargs)
 
 
 def choices() -> tuple[list[EngineTitle], dict[str, backbone_bridge.Source]]:
@@ -63,13 +147,23 @@ def plan(
 ) -> int:
     """Register an audit; nothing runs yet. Returns its id. ``options``: by engine, fields that differ.
 
-    ``backbone``: whose weights are on this machine, or ``"none"``; ``finetune``: the engines train it further.
-    ``budget``: seconds, in place of the preset.
+    ``backbone``: whose weights are on this machine, the key of own features that are kept, or ``"none"``;
+    ``finetune``: the engines train it further.
+    ``budget``: seconds, instead of the preset.
 
     Raises:
         AuditorError: as ``auditing.plan``.
     """
     return call(_plan, name, chosen, preset, device, seed, options, backbone, finetune, budget)
+
+
+def own_features(name: str, source: str, column: str | None) -> features.FeatureSource:
+    """Keep a person's own features of the dataset ``name``; ``column`` is of a table.
+
+    Raises:
+        AuditorError: as ``api.own_features``.
+    """
+    return call(api.own_features, name, source, column=column)
 
 
 def durations_of(name: str, preset: str, device: str, finetuned: str | None = None) -> durations.Choices:
@@ -116,7 +210,9 @@ def _plan(
     finetune: bool,
     budget: float | None,
 ) -> int:
-    source = features.choose(backbone)
+    with session() as open_session:
+        kept = {one.key: one for one in features.own(datasets.get(open_session, name).id)}
+    source = kept[backbone] if backbone in kept else features.choose(backbone)
     return auditing.plan(
         name,
         chosen,

@@ -42,7 +42,7 @@ def sentence(error: BaseException) -> str:
 
 
 def show(error: Exception) -> bool:
-    """Show an error on the page in place of Streamlit's traceback; True says that it was shown."""
+    """Show an error on the page instead of Streamlit's traceback; True says that it was shown."""
     st.error(plain(sentence(error)), icon=":material/error:")
     return True
 

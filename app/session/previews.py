@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from auditor.importing import imports, staging
 from auditor.pictures.cache import png_of
@@ -32,7 +33,7 @@ class Look:
     """(given label, PNG) of the first images that can be read."""
 
 
-def look(source: str, options: Mapping[str, str | None]) -> Look:
+def look(source: str, options: Mapping[str, Any]) -> Look:
     """Read a source's rows and first pictures.
 
     Raises:
@@ -42,7 +43,7 @@ def look(source: str, options: Mapping[str, str | None]) -> Look:
     return Look(seen, _pictures(source, options))
 
 
-def _pictures(source: str, options: Mapping[str, str | None]) -> list[tuple[str, bytes]]:
+def _pictures(source: str, options: Mapping[str, Any]) -> list[tuple[str, bytes]]:
     found: list[tuple[str, bytes]] = []
     with staging.preview_folder() as folder:
         opened = open_source(source, SourceOptions(**options), folder / "files")

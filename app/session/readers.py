@@ -232,11 +232,16 @@ def standing(audit: Audit) -> statements.Standing:
     return statements.load(audit.id)
 
 
+def base_path() -> str:
+    """What stands before every address of ours, where the app is served below a path: ``""`` or ``/PATH``."""
+    base = (st.get_option("server.baseUrlPath") or "").strip("/")
+    return f"/{base}" if base else ""
+
+
 def connection(row: Dataset) -> dict[str, Any]:
     """What a component needs to call our routes about a dataset."""
-    base = (st.get_option("server.baseUrlPath") or "").strip("/")
     return {
-        "base": f"/{base}" if base else "",
+        "base": base_path(),
         "token": access.token(),
         "dataset": row.id,
         "version": int(row.created_at.timestamp()),

@@ -31,7 +31,7 @@ from auditor.files import load_array, load_arrays, load_json
 from auditor.statistics import LEAST_WEIGHT, engine_sentence, headline
 
 FEATURES = "features"
-"""In place of an engine's name: what the backbone saw, or the user's own features."""
+"""Instead of an engine's name: what the backbone saw, or the user's own features."""
 NEIGHBOURS = 8
 AGAIN = "put it back from a backup, or audit again"
 MOST_DUPLICATES = 60

@@ -2,8 +2,8 @@
 
 The order follows what was measured (photos of 224 px with planted confusions, plain engine): 112 px AUROC .950 and
 average precision .756 for a quarter of the work of 224 px, 64 px .942 and .711 for a twelfth; and on images of
-CIFAR-10 30 epochs in place of 10 were worth .02 to .05. Five trainings on the images find a little more than one
-and four on what its network sees (1,797 digits: 178 of 180 wrong labels first in place of 175), and take many times
+CIFAR-10 30 epochs instead of 10 were worth .02 to .05. Five trainings on the images find a little more than one
+and four on what its network sees (1,797 digits: 178 of 180 wrong labels first instead of 175), and take many times
 as long. So the trainings on images go first, then pixels, then epochs, then engines.
 """
 
@@ -20,7 +20,7 @@ DEFAULT_S = 600.0
 OVERNIGHT_S = 8 * 3_600.0
 UNITS = {"s": 1.0, "m": 60.0, "h": 3_600.0}
 MANY_ROWS = 10_000
-"""Rows from which 45 epochs find more than 30; with fewer a network learns wrong labels by heart."""
+"""Rows from which 45 epochs find more than 30; with fewer a network memorises wrong labels."""
 LADDER = (
     (None, 45),
     (None, 30),

@@ -9,11 +9,10 @@ does not use them.
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.decomposition import PCA
-from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
 from auditor import engine_bridge
@@ -51,6 +50,8 @@ def map_2d(embeddings: NDArray[np.floating], *, quick: bool = False, seed: int =
     drawn = np.sort(np.random.default_rng(seed).permutation(len(reduced))[:MAX_FIT])
     anchors = _umap(reduced[drawn], seed)
     positions = np.empty((len(reduced), 2), dtype=np.float32)
+    from sklearn.neighbors import NearestNeighbors  # takes most of a second to import: only where it is used
+
     search = NearestNeighbors(n_neighbors=NUM_NEIGHBORS).fit(reduced[drawn])
     for start in range(0, len(reduced), QUERY_ROWS):
         distance, near = search.kneighbors(reduced[start : start + QUERY_ROWS])
@@ -83,6 +84,8 @@ def nearest_neighbors(
     ids = np.asarray(sample_ids)
     if count < 1 or not len(ids):
         return np.empty((len(ids), 0), dtype=np.int64), np.empty((len(ids), 0), dtype=np.float32)
+    from sklearn.neighbors import NearestNeighbors  # takes most of a second to import: only where it is used
+
     points = _unit_rows(embeddings)
     search = NearestNeighbors(n_neighbors=count + 1, algorithm="brute", metric="euclidean").fit(points)
     near = np.empty((len(ids), count), dtype=np.int64)
@@ -125,13 +128,17 @@ def _reduce(embeddings: NDArray[np.floating]) -> NDArray[np.float32]:
     size = min(MAX_COMPONENTS, *points.shape)
     if len(points) < 2 or points.shape[1] < 2:
         return points
+    from sklearn.decomposition import PCA  # takes most of a second to import: only where it is used
+
     reduced: NDArray[np.float32] = PCA(size, svd_solver="auto", random_state=0).fit_transform(points)
     return reduced
 
 
 def _umap(points: NDArray[np.float32], seed: int) -> NDArray[np.float32]:
+    from sklearn.neighbors import NearestNeighbors
     from umap import UMAP  # takes seconds to import, so only a process that draws a map pays
 
+    _keep_compiled()
     # Exact neighbours: below MAX_FIT they cost seconds, UMAP's own search half a minute of compilation.
     search = NearestNeighbors(n_neighbors=NUM_NEIGHBORS).fit(points)
     distance, near = search.kneighbors(points)
@@ -148,6 +155,21 @@ def _umap(points: NDArray[np.float32], seed: int) -> NDArray[np.float32]:
             precomputed_knn=(near, distance.astype(np.float32)),
         )
         return np.asarray(mapper.fit_transform(points), dtype=np.float32)
+
+
+def _keep_compiled() -> None:
+    """Let UMAP's compiled functions be kept on disk: compiling takes 8 to 13 s, reading them back .2 s.
+
+    They lie where Python keeps its own compiled files, or in the user's cache folder (``NUMBA_CACHE_DIR``).
+    """
+    from numba.core.dispatcher import Dispatcher
+    from umap import distances, layouts, spectral, umap_, utils
+
+    for module in (distances, layouts, spectral, umap_, utils):
+        for function in vars(module).values():
+            if isinstance(function, Dispatcher):
+                with suppress(RuntimeError):  # no folder may be written to: compiled anew then
+                    function.enable_caching()
 
 
 def _pad(points: NDArray[np.float32]) -> NDArray[np.float32]:

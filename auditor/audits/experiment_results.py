@@ -27,7 +27,7 @@ class Experiment:
 
 
 def keep(dataset_id: int, kind: str, sentences: Sequence[str]) -> None:
-    """Remember a result of ``kind`` (a key of ``KINDS``) in place of the one before."""
+    """Remember a result of ``kind`` (a key of ``KINDS``) instead of the one before."""
     folder = folders.of_dataset(dataset_id)
     with written_whole(folder / f"{kind}.json") as beside:
         stamp = now().strftime("%Y-%m-%d %H:%M UTC")

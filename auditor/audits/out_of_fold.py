@@ -1,4 +1,4 @@
-"""What a simple model says of labels that it did not learn from: cheap, and it cannot have learned them by heart.
+"""What a simple model says of labels that it did not learn from: cheap, and it cannot have memorised them.
 
 Linear discriminant analysis with shrinkage in five folds, on the audit's own features where it has them, else on
 thumbnails. It is no witness: on thumbnails it errs often. But however long the engines trained, its errors are its
@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.decomposition import PCA
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.model_selection import KFold
 
 from auditor.statistics import UNLABELED, OutOfFold
 
@@ -38,6 +35,10 @@ def disagreement(
     labels = np.asarray(given_labels)[rows]
     if len(rows) < 2 * NUM_FOLDS or len(np.unique(labels)) < 2:
         return None
+    from sklearn.decomposition import PCA  # takes most of a second to import: only where it is used
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+    from sklearn.model_selection import KFold
+
     order = np.argsort(rows)  # a memory map is read in its order
     rows, labels = rows[order], labels[order]
     table = np.stack([_vector(np.asarray(inputs[row])) for row in rows]).astype(np.float64)

@@ -29,11 +29,13 @@ from auditor.statistics import (
 
 FOLDER = "own_predictions"
 COLUMNS = "column:"
-"""``column:PREFIX`` names the dataset's own columns PREFIX + class name in place of a file."""
+"""``column:PREFIX`` names the dataset's own columns PREFIX + class name instead of a file."""
 NAME = re.compile(r"\w[\w .()+-]*")
 MOST_BYTES = 200
 """Of a name: a file system takes 255, and some are ours."""
 MOST_LISTED = 10
+ISSUE_COLUMNS = ("label_score", "given_label", "predicted_label")
+"""What is read of cleanlab's ``Datalab.get_issues("label")``."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,58 @@ def add(dataset_name: str, source: str | Path | NDArray[np.floating], *, name: s
     return keep(read(dataset_name, source, name=name))
 
 
+def add_label_issues(dataset_name: str, issues: pd.DataFrame, *, name: str = "datalab") -> Added:
+    """Take what cleanlab's ``Datalab.get_issues("label")`` says as one more witness of every later audit.
+
+    ``issues`` has one row a sample in the dataset's order, with ``label_score``, ``given_label`` and
+    ``predicted_label``. The score goes to the given label and what is left to the predicted one, or to all others
+    where that is the given one: cleanlab's issues say no more.
+
+    Raises:
+        ImportRefusedError: a column is missing, or a row does not fit the dataset; nothing was stored.
+    """
+    with session() as open_session:
+        dataset = datasets.get(open_session, dataset_name)
+        given = datasets.given_labels(open_session, dataset.id)
+    return keep(Witness(dataset.id, _checked(name, ""), _from_issues(dataset, issues, given)))
+
+
+def _from_issues(dataset: Dataset, issues: pd.DataFrame, given: NDArray[np.int64]) -> NDArray[np.float32]:
+    missing = [column for column in ISSUE_COLUMNS if column not in issues.columns]
+    if missing:
+        raise ImportRefusedError(
+            f'the issues have no column {missing[0]!r}; hand in Datalab.get_issues("label") as it is.'
+        )
+    if len(issues) != dataset.num_samples:
+        raise ImportRefusedError(
+            f"the issues have {len(issues):,} rows and {dataset.name} {dataset.num_samples:,} samples; hand in one "
+            "row a sample, in the dataset's order."
+        )
+    scores = pd.to_numeric(issues["label_score"], errors="coerce").to_numpy(np.float64)
+    if (bad := np.flatnonzero((scores < 0) | (scores > 1))).size:
+        raise ImportRefusedError(f"issues, row {bad[0]}: label_score is {scores[bad[0]]}, outside 0..1.")
+    number_of = {label: number for number, label in enumerate(dataset.class_names)}
+    labels = [[number_of.get(str(cell), -1) for cell in issues[column]] for column in ISSUE_COLUMNS[1:]]
+    theirs, predicted = np.array(labels, np.int64).reshape(2, -1)
+    has_label = np.isfinite(scores) & (given >= 0)
+    for row in np.flatnonzero(has_label & ((theirs != given) | (predicted < 0))):
+        column = "given_label" if theirs[row] != given[row] else "predicted_label"
+        here = f"{dataset.class_names[given[row]]!r} here" if column == "given_label" else "no class"
+        raise ImportRefusedError(
+            f"issues, row {row}: {column} is {issues[column].iloc[row]!r} and {here}; hand in the issues of this "
+            "dataset, with its class names."
+        )
+    num_classes = len(dataset.class_names)
+    pred_probs = np.full((len(issues), num_classes), np.nan, np.float32)
+    rows = np.flatnonzero(has_label)
+    is_other = predicted[rows] != given[rows]
+    share = np.where(is_other, 0.0, (1 - scores[rows]) / max(1, num_classes - 1))
+    pred_probs[rows] = share[:, None]
+    pred_probs[rows[is_other], predicted[rows[is_other]]] = 1 - scores[rows[is_other]]
+    pred_probs[rows, given[rows]] = scores[rows] if num_classes > 1 else 1.0
+    return pred_probs
+
+
 def read(dataset_name: str, source: str | Path | NDArray[np.floating], *, name: str | None = None) -> Witness:
     """``add`` without keeping anything yet: everything is checked.
 
@@ -96,7 +150,7 @@ def read(dataset_name: str, source: str | Path | NDArray[np.floating], *, name: 
 
 
 def keep(witness: Witness) -> Added:
-    """Keep what ``read`` checked, in place of earlier predictions of the same name.
+    """Keep what ``read`` checked, instead of earlier predictions of the same name.
 
     Raises:
         ImportRefusedError: it cannot be written; the earlier ones stay.

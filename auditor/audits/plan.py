@@ -109,7 +109,7 @@ def plan(
 
     ``options``: by engine, config fields that differ from the preset. ``map_method``: ``"umap"`` or ``"pca"``,
     which lays out a map in a blink where UMAP first compiles for half a minute. ``features``: of a backbone or the
-    user's own, on which all engines train in place of the images. ``finetune``: they train the backbone of
+    user's own, on which all engines train instead of the images. ``finetune``: they train the backbone of
     ``features`` further instead, on the images and each for itself; engines that need features still get them.
     ``alone``: only this audit's engines speak in its consensus; else also the latest finished run of every other
     engine, whichever audit it came from. ``budget``: seconds in which the audit should end on an idle machine; it

@@ -33,7 +33,7 @@ CHUNK = 128
 """Rows a range."""
 DEFAULT_VIEWS = 4
 NO_BACKBONE = "none"
-"""In place of a name: train on the images from scratch."""
+"""Instead of a name: train on the images from scratch."""
 WITHOUT = (
     "No weights of a backbone are on this machine, so the engines train from scratch. With a pretrained "
     "backbone they take far less time and may find more wrong labels: `auditor weights list` shows which."
@@ -239,6 +239,16 @@ def add_own(dataset_id: int, num_samples: int, features: NDArray[Any] | Path, *,
             shutil.rmtree(place, ignore_errors=True)
             staged.replace(place)
     return source
+
+
+def own(dataset_id: int) -> list[FeatureSource]:
+    """A user's own features of the dataset that are kept, in the order of their names."""
+    found = []
+    for place in sorted((folders.of_dataset(dataset_id) / FOLDER).glob("own-*/about.json")):
+        source = FeatureSource(**json.loads(place.read_text(encoding="utf-8")))
+        if is_complete(dataset_id, source):
+            found.append(source)
+    return sorted(found, key=lambda one: one.name)
 
 
 def _read_own(path: Path) -> NDArray[Any]:

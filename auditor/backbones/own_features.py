@@ -25,7 +25,7 @@ from auditor.statistics import read_predictions, rows_of_table
 from auditor.wording import did_you_mean, plural
 
 COLUMNS = "column:"
-"""``column:NAME`` names columns of the dataset itself in place of a file."""
+"""``column:NAME`` names columns of the dataset itself instead of a file."""
 MOST_LISTED = 10
 COLUMN_OPTION = "name it with --features-column"
 

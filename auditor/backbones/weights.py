@@ -7,6 +7,7 @@ Hugging Face's client) and torchvision (through torch) have made for the user be
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import os
 import urllib.request
@@ -142,8 +143,10 @@ def offer(name: str) -> Offer:
         except OSError as error:
             raise _unreachable(name, error) from error
         return Offer(name, source.url, size, source.licence or TORCHVISIONS, None)
-    from huggingface_hub import HfApi
-
+    try:
+        from huggingface_hub import HfApi
+    except ImportError as error:
+        raise WeightsError(NEEDS_THE_HUB) from error
     try:
         info = HfApi(endpoint=_endpoint()).model_info(source.repository, files_metadata=True)
     except Exception as error:  # the client raises its own, httpx's and the system's errors
@@ -193,7 +196,7 @@ def _in_home(name: str) -> Weights | None:
 
 
 def _in_cache(name: str, source: backbone_bridge.Source) -> Weights | None:
-    if source.repository is not None:
+    if source.repository is not None and importlib.util.find_spec("huggingface_hub") is not None:
         from huggingface_hub import try_to_load_from_cache
 
         for file in HUB_FILES:
@@ -212,6 +215,11 @@ def _address(name: str) -> str:
         return f"{HUB}/{source.repository}/resolve/main/{HUB_FILES[0]}"
     return source.url or "none published"
 
+
+NEEDS_THE_HUB = (
+    "Weights of the hub need the package huggingface-hub: pip install 'label-auditor[backbones]'; or name a file "
+    "with --weights."
+)
 
 # --- Fetching ---------------------------------------------------------------------------------------------
 

@@ -139,7 +139,7 @@ def _engine_cached(url: str) -> Engine:
     except ModuleNotFoundError as error:
         raise AuditorError(
             f"The catalog {settings().catalog_name} needs the package {error.name}; for PostgreSQL "
-            "pip install 'psycopg[binary]' and write postgresql+psycopg://user:password@host/name."
+            "pip install 'label-auditor[team]' and write postgresql+psycopg://user:password@host/name."
         ) from error
     if sqlite:
         _create_private(engine.url.database)

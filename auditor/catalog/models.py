@@ -326,7 +326,7 @@ class DrawTable(SQLModel, table=True):
     sample_ids: list[int] = Field(sa_column=Column(JSON, nullable=False))
     """In drawing order; rows at even places calibrate, rows at odd places may be trusted."""
     purpose: str = RATE
-    """One of ``vocabulary.PURPOSES``."""
+    """One of ``vocabulary.PURPOSES``, or ``vocabulary.HEAD_ORDER``."""
     audit_id: int | None = None
     """The audit whose ranking the head is of; None for a uniform draw."""
     zones: list[dict[str, Any]] = Field(default_factory=list, sa_column=Column(JSON, nullable=False))

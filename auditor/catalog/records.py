@@ -182,7 +182,7 @@ class NewDraw:
     sample_ids: list[int]
     """In drawing order; rows at even places calibrate, rows at odd places may be trusted."""
     purpose: str = RATE
-    """One of ``vocabulary.PURPOSES``."""
+    """One of ``vocabulary.PURPOSES``, or ``vocabulary.HEAD_ORDER``."""
     audit_id: int | None = None
     """The audit whose ranking the head is of; None for a uniform draw."""
     zones: list[dict[str, Any]] = field(default_factory=list)

@@ -69,18 +69,23 @@ def cli(verbose: bool) -> None:
 @click.option("--path-column", help="Column with image paths; default: found by its name.")
 @click.option("--label-column", help="Column with given labels; default: found by its name.")
 @click.option("--true-label-column", help="Column with known truth, for benchmarks only; never trained on.")
-@click.option("--root", type=click.Path(path_type=Path), help="Folder that paths are relative to.")
+@click.option("--root", help="Folder or address that paths are relative to.")
 @click.option(
     "--class-names",
     type=click.Path(path_type=Path),
     help="File with one class name a line, class 0 first, for labels that are numbers.",
 )
+@click.option("--boxes", is_flag=True, help="Of COCO: each box is a sample, not each image.")
 @click.option("--skip-bad", is_flag=True, help="Skip unreadable files instead of refusing the import.")
 @click.option("--workers", type=click.IntRange(1, 1_000), help="Processes; default: one a core.")
 @AS_JSON
 def import_command(source: str, name: str, as_json: bool, **options: Any) -> None:
-    """Import SOURCE: a folder with one sub-folder per class, a CSV or TSV, Parquet, a zip of any of these, a
-    file of annotations (metadata.jsonl, COCO, Label Studio, CVAT, val.txt), fiftyone:NAME or torchvision:NAME."""
+    """Import labelled images: a folder, a table, an archive, another tool's annotations, or the address of one.
+
+    SOURCE is a folder with one sub-folder per class, a CSV or TSV, Parquet, a zip or tar of these, shards of
+    WebDataset, a file of annotations (metadata.jsonl, COCO, Label Studio, Labelbox, CVAT, val.txt), a folder of
+    save_to_disk or TFDS, fiftyone:NAME or torchvision:NAME; or the address of one: s3://, gs://, https://.
+    """
     from auditor.cli import output
     from auditor.importing import imports
 
@@ -144,7 +149,7 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
     "--features",
     "own_features",
     metavar="FILE|column:NAME|fiftyone:FIELD",
-    help="Your own features in place of a backbone: an .npy of (N, D) or (N, V, D) in the dataset's order; a .csv, "
+    help="Your own features instead of a backbone: an .npy of (N, D) or (N, V, D) in the dataset's order; a .csv, "
     ".tsv or .parquet with sample_id or filepath; columns of NAME itself; or a field of the FiftyOne dataset that "
     "was imported (fiftyone:OTHER/FIELD: of another).",
 )
@@ -381,6 +386,8 @@ def suspects(
 @click.option("--out", type=click.Path(path_type=Path), help="CSV to fill in: a class, exclude, or empty.")
 @click.option("--draw-id", type=click.IntRange(1), metavar="N", help="Write the file of draw N again.")
 @click.option("--apply", "apply_path", type=click.Path(path_type=Path), help="The filled CSV.")
+@click.option("--so-far", is_flag=True, help="What the looks so far promise, at whichever look you stop.")
+@click.option("--count-shown", is_flag=True, help="With --so-far: also by looks with the suggestion in view.")
 @REVIEWER
 @FORCE
 def verify(
@@ -391,6 +398,8 @@ def verify(
     out: Path | None,
     draw_id: int | None,
     apply_path: Path | None,
+    so_far: bool,
+    count_shown: bool,
     reviewer: str | None,
     force: bool,
 ) -> None:
@@ -402,8 +411,16 @@ def verify(
     from auditor.cli import output
     from auditor.review import random_sample
 
-    if sum(one is not None for one in (draw, draw_id, apply_path)) != 1:
-        raise click.UsageError("Use one of --draw N --out FILE, --draw-id N --out FILE and --apply FILE.")
+    if sum(one is not None for one in (draw, draw_id, apply_path)) + so_far != 1:
+        raise click.UsageError(
+            "Use one of --draw N --out FILE, --draw-id N --out FILE, --apply FILE and --so-far."
+        )
+    if count_shown and not so_far:
+        raise click.UsageError("--count-shown goes with --so-far.")
+    if so_far:
+        refuse_beside("--so-far", ("out", "seed", "force", "purpose"), "leave it out")
+        output.promised_so_far(name, count_shown=count_shown)
+        return
     if apply_path is not None:
         refuse_beside("--apply", ("out", "seed", "force", "purpose"), "leave it out")
         counts = random_sample.apply_csv(name, apply_path, reviewer=reviewer_or_login(reviewer))
@@ -448,9 +465,10 @@ def review(name: str, apply_path: Path, reviewer: str | None, as_json: bool) -> 
     "--out",
     type=click.Path(path_type=Path),
     required=True,
-    help=".csv, .tsv, .parquet, a folder, or the kind of the file of annotations that was imported.",
+    help=".csv, .tsv, .parquet, a folder, or the kind of file that was imported.",
 )
-@click.option("--links", is_flag=True, help="A folder: hard links to the images in place of copies.")
+@click.option("--as-source", is_flag=True, help="In the form that was imported, everything else unchanged.")
+@click.option("--links", is_flag=True, help="A folder: hard links to the images instead of copies.")
 @POLICY
 @MAX_FDR
 @AUDIT_ID
@@ -459,6 +477,7 @@ def review(name: str, apply_path: Path, reviewer: str | None, as_json: bool) -> 
 def export(
     name: str,
     out: Path,
+    as_source: bool,
     links: bool,
     policy: str,
     max_fdr: float | None,
@@ -475,12 +494,14 @@ def export(
 
     if not out.suffix:
         refuse_beside("a folder", ("force",), "name a new folder")
-    else:
+    if as_source:
+        refuse_beside("--as-source", ("links",), "links are for a folder of classes; leave it out")
+    elif out.suffix:
         refuse_beside("a file", ("links",), "links are for a folder; leave it out")
     with writing(out), output.step_progress() as progress:
         write = (
-            partial(exporting.export, force=force)
-            if out.suffix
+            partial(exporting.export, force=force, as_source=as_source)
+            if out.suffix or as_source
             else partial(exporting.export_tree, links=links)
         )
         summary = write(name, out, policy=policy, max_fdr=max_fdr, audit_id=audit_id, progress=progress)

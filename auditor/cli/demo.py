@@ -2,7 +2,7 @@
 
 1,797 scikit-learn digits are written out as PNG files with a CSV. A tenth of the labels is replaced by the second
 most likely class of a quick classifier, because that is how people err. Import, audit and export then run as for
-any user; a random sample is judged from the known truth in place of a person.
+any user; a random sample is judged from the known truth instead of a person.
 """
 
 from __future__ import annotations
@@ -19,9 +19,6 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-from sklearn.datasets import load_digits
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import cross_val_predict
 
 from auditor import api, engine_bridge
 from auditor.audits import arrays, plan, settle, statements
@@ -98,7 +95,7 @@ def run(*, out: Path | None = None, engines: Sequence[str] | None = None, force:
     trained = arrays.engines_of(audit_id)
     watch.lap(f"audited them with {', '.join(trained)}")
     _verify(name, audit_id, digits)
-    watch.lap(f"verified {NUM_VERIFIED} random samples (from the known labels, in place of a person)")
+    watch.lap(f"verified {NUM_VERIFIED} random samples (from the known labels, instead of a person)")
     num_flags, hits, precision_at_errors = _say_what_was_found(audit_id, digits)
     policy, max_fdr = _policy(audit_id)
     target = out or folder / "digits-cleaned.csv"
@@ -160,6 +157,10 @@ def _free_name() -> str:
 
 
 def _write_digits(folder: Path) -> _Digits:
+    from sklearn.datasets import load_digits  # takes most of a second to import: only where it is used
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import cross_val_predict
+
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "images").mkdir(parents=True)
     pixels, truth = load_digits(return_X_y=True)

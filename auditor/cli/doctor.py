@@ -17,6 +17,8 @@ from auditor.settings import settings
 
 MIN_FREE_GB = 2.0
 MOST_LISTED = 10
+NOT_FOR_USERS = frozenset(["all", "dev", "docs", "bench"])
+"""Extras that bring nothing of their own, or only what developers need."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ def checks() -> list[Check]:
     looks: list[Callable[[], Check]] = [
         _python,
         _packages,
+        _extras,
         _torch,
         _gpu,
         _home,
@@ -72,6 +75,34 @@ def _packages() -> Check:
     if problems:
         return Check("packages", "broken", "; ".join(problems) + "; run `pip install -e .` again")
     return Check("packages", "ok", f"{len(needs)} requirements met")
+
+
+def _extras() -> Check:
+    """Which of the optional packages are here, by the extra that brings them."""
+    try:
+        metadata = importlib.metadata.metadata("label-auditor")
+        needs = [Requirement(need) for need in importlib.metadata.requires("label-auditor") or []]
+    except importlib.metadata.PackageNotFoundError:
+        return Check("extras", "missing", "unknown, because label-auditor is not installed here")
+    there, missing = list[str](), list[str]()
+    for extra in metadata.get_all("Provides-Extra") or []:
+        if extra in NOT_FOR_USERS:
+            continue
+        of_it = [need for need in needs if need.marker and need.marker.evaluate({"extra": extra})]
+        lacks = [need.name for need in of_it if not _is_installed(need.name)]
+        (missing if lacks else there).append(extra)
+    if not missing:
+        return Check("extras", "ok", ", ".join(there))
+    remedy = f"pip install 'label-auditor[{','.join(missing)}]'"
+    return Check("extras", "missing", f"{', '.join(missing)}; to have them: {remedy}")
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
 
 
 def _version_problem(need: Requirement) -> str | None:

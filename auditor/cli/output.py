@@ -23,12 +23,12 @@ from auditor.catalog import audits, datasets
 from auditor.catalog.db import damaged_value, session
 from auditor.catalog.records import Audit, Dataset
 from auditor.cli.options import echo
-from auditor.errors import AuditFailedError, AuditorError, CatalogBusyError
+from auditor.errors import AuditFailedError, AuditorError, CatalogBusyError, VerificationError
 from auditor.experiments.before_after import BeforeAfter
 from auditor.experiments.simulation import Round, Tournament
 from auditor.outputs.report import conflict_sentence
 from auditor.progress import OnProgress, Progress
-from auditor.review import decisions, random_sample
+from auditor.review import decisions, head_order, random_sample
 from auditor.wording import duration, percent, plural
 
 MOST_PROBLEMS = 20
@@ -191,8 +191,28 @@ def audit_summary(audit_id: int, *, as_json: bool) -> None:
     if audit.summary["structured_noise"]:
         echo(audit.summary["structured_noise_sentence"])
     echo(f"{audit.summary['num_label_issues']:,} labels are above the suggested cut.")
-    quoted = shlex.quote(dataset.name)
-    echo(f"Next: auditor verify {quoted} --draw 200 --out sample.csv, or auditor app")
+    steps = [random_sample.next_command(dataset.name), "auditor app"]
+    echo(f"Next: {', or '.join(step for step in steps if step)}")
+
+
+def promised_so_far(name: str, *, count_shown: bool) -> None:
+    """What blind looks, or those with the suggestion in view, promise at whichever look people stop."""
+    with session() as open_session:
+        audit = audits.latest_finished(open_session, datasets.get(open_session, name).id)
+    if audit is None:
+        raise AuditFailedError(
+            f"No audit of {name} has finished, so there is no list to promise anything about."
+        )
+    found = (head_order.shown if count_shown else head_order.blind)(audit.id)
+    if found is None:
+        how = (
+            "review the queue 'Head in random order' of `auditor app`" if count_shown else "draw for promises"
+        )
+        raise VerificationError(f"Nobody has looked at audit {audit.id} in random order yet; {how} first.")
+    for one in found.promises.values():
+        echo(one.sentence)
+    if count_shown:
+        echo(head_order.SHOWN)
 
 
 def status(name: str | None, *, as_json: bool) -> None:

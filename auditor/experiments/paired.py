@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from auditor.errors import AuditFailedError
 from auditor.wording import percent
@@ -78,13 +78,15 @@ def compare_accuracy(
     num = len(first)
     p_value = 1.0
     if only_first + only_second:
-        p_value = float(stats.binomtest(only_first, only_first + only_second).pvalue)
+        p_value = float(scipy.stats.binomtest(only_first, only_first + only_second).pvalue)
     difference = (only_first - only_second) / num
     # Half a row in each of the four cells keeps the interval honest for few or no differing rows.
     above, below, total = only_first + 0.5, only_second + 0.5, num + 2.0
     centre = (above - below) / total
     half = (
-        float(stats.norm.ppf(0.5 + LEVEL / 2)) * np.sqrt(above + below - (above - below) ** 2 / total) / total
+        float(scipy.stats.norm.ppf(0.5 + LEVEL / 2))
+        * np.sqrt(above + below - (above - below) ** 2 / total)
+        / total
     )
     low, high = max(-1.0, min(centre - half, difference)), min(1.0, max(centre + half, difference))
     return Difference(
@@ -111,7 +113,9 @@ def _compare_weighted(
     padded, share = np.append(gain, [1.0, -1.0, 0.0, 0.0]), np.append(weights, [usual / 2] * 4)
     centre = float(np.average(padded, weights=share))
     half = float(
-        stats.norm.ppf(0.5 + LEVEL / 2) * np.sqrt((share**2 * (padded - centre) ** 2).sum()) / share.sum()
+        scipy.stats.norm.ppf(0.5 + LEVEL / 2)
+        * np.sqrt((share**2 * (padded - centre) ** 2).sum())
+        / share.sum()
     )
     differing = gain != 0
     p_value = 1.0

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import average_precision_score, roc_auc_score
 
 from auditor.errors import AuditFailedError
 from auditor.statistics import UNLABELED, row_chunks
@@ -149,6 +148,11 @@ def measure_recovery(planted: Planted, trust_score: NDArray[np.floating]) -> Rec
         raise AuditFailedError(
             "a ranking is measured on some planted and some untouched labels; change the rate."
         )
+    from sklearn.metrics import (  # takes most of a second to import: only where it is used
+        average_precision_score,
+        roc_auc_score,
+    )
+
     count = int(truth.sum())
     auroc, precision = float(roc_auc_score(truth, doubt)), float(average_precision_score(truth, doubt))
     hit = _hits(truth, doubt, count) / count

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from auditor.errors import AuditFailedError
 from auditor.experiments.planting import (
@@ -229,7 +229,9 @@ def _behind(differences: pd.Series[float]) -> dict[str, float | bool]:
     mean = float(values.mean())
     if len(values) < 2:
         return {"behind_best": mean, "behind_low": np.nan, "behind_high": np.nan, "too_small_to_tell": True}
-    half = float(stats.t.ppf(0.5 + LEVEL / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+    half = float(
+        scipy.stats.t.ppf(0.5 + LEVEL / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    )
     return {
         "behind_best": mean,
         "behind_low": mean - half,

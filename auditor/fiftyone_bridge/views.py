@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.decomposition import PCA
 
 from auditor.catalog.scores import STRONG_DISAGREEMENT
 from auditor.fiftyone_bridge import fields
@@ -318,6 +317,8 @@ def _short(embeddings: NDArray[np.float32]) -> NDArray[np.float32]:
     """(N, d) directions that carry the most, so that the index of 50,000 samples stays small."""
     if embeddings.shape[1] <= MAX_COMPONENTS or len(embeddings) <= MAX_COMPONENTS:
         return np.asarray(embeddings, dtype=np.float32)
+    from sklearn.decomposition import PCA  # takes most of a second to import: only where it is used
+
     kept: NDArray[np.float32] = PCA(MAX_COMPONENTS, svd_solver="randomized", random_state=0).fit_transform(
         embeddings
     )

@@ -70,7 +70,7 @@ class Problems:
             self.listed.append(problem)
 
     def folded(self, info: SourceInfo, num_rows: int) -> Problems:
-        """One problem in place of as many as there are images where not one of them is there: the root is wrong."""
+        """One problem instead of as many as there are images where not one of them is there: the root is wrong."""
         if num_rows or self.num_missing < 2 or self.num_missing != self.count:
             return self
         text = (

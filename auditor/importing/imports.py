@@ -156,6 +156,7 @@ def import_dataset(
     true_label_column: str | None = None,
     root: str | Path | None = None,
     class_names: str | Path | None = None,
+    boxes: bool = False,
     skip_bad: bool = False,
     workers: int | None = None,
     progress: OnProgress | None = None,
@@ -165,6 +166,7 @@ def import_dataset(
     ``image_size`` is the side of the square cache (default: the median of the longer sides, at most 224).
     ``skip_bad`` leaves out rows that cannot be used instead of refusing the whole import.
     ``class_names`` is a file with one class name a line, for a source whose labels are numbers.
+    ``boxes`` makes every box of a COCO file a sample of its own: the part of the image inside it.
     ``true_label_column`` is known truth for benchmarks: stored beside the cache, never trained on.
     ``workers`` defaults to the number of processors.
 
@@ -179,6 +181,7 @@ def import_dataset(
         true_label_column,
         str(root) if root is not None else None,
         str(class_names) if class_names is not None else None,
+        boxes,
     )
     workers = workers or usable_cores()
     try:

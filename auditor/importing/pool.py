@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.pictures.decoding import ImageError, decode, probe
-from auditor.pictures.sources import Payload, UnreadableError, read_bytes
+from auditor.pictures.decoding import ImageError, Probe, decode, probe
+from auditor.pictures.sources import Payload, UnreadableError, is_beginning, read_bytes, read_each
 from auditor.processes import may_fork
 
 CHUNK = 256
@@ -89,9 +89,9 @@ def probe_chunk(root: str, items: list[Payload]) -> Probed:
     heights, widths = np.zeros(count, np.int32), np.zeros(count, np.int32)
     colour, animated = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
     problems = []
-    for place, item in enumerate(items):
+    for place, (item, data) in enumerate(zip(items, _read(root, items, heads=True), strict=True)):
         try:
-            found = probe(item if isinstance(item, bytes) else read_bytes(root, item))
+            found = _probed(root, item, data)
         except (ImageError, UnreadableError) as error:
             problems.append((place, str(error)))
             continue
@@ -100,15 +100,33 @@ def probe_chunk(root: str, items: list[Payload]) -> Probed:
     return Probed(heights, widths, colour, animated, problems)
 
 
+def _probed(root: str, item: Payload, data: bytes | str) -> Probe:
+    if isinstance(data, str):
+        raise UnreadableError(data)
+    try:
+        return probe(data)
+    except ImageError:
+        if not is_beginning(root, data):
+            raise
+        return probe(item if isinstance(item, bytes) else read_bytes(root, item))
+
+
+def _read(root: str, items: list[Payload], *, heads: bool = False) -> Iterator[bytes | str]:
+    """The encoded images, or why one cannot be read."""
+    found = read_each(root, [item for item in items if isinstance(item, str)], heads=heads)
+    return (item if isinstance(item, bytes) else next(found) for item in items)
+
+
 def decode_chunk(root: str, cache: CacheFile, first_row: int, items: list[Payload]) -> Hashed:
     """Decode a chunk and write it at its rows of the cache file."""
     content = np.zeros((len(items), 32), np.uint8)
     perceptual = np.zeros(len(items), np.uint64)
     block = np.zeros((len(items), cache.channels, cache.size, cache.size), np.uint8)
     problems = []
-    for place, item in enumerate(items):
+    for place, data in enumerate(_read(root, items)):
         try:
-            data = item if isinstance(item, bytes) else read_bytes(root, item)
+            if isinstance(data, str):
+                raise UnreadableError(data)
             decoded = decode(data, size=cache.size, channels=cache.channels)
         except (ImageError, UnreadableError) as error:
             problems.append((place, str(error)))

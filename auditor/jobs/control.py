@@ -20,7 +20,7 @@ from auditor.processes import started
 from auditor.settings import settings
 
 SHORT_WAITS = {"GOMP_SPINCOUNT": "3000"}
-"""How long an idle OpenMP thread spins. Two threads beside two busy programs: 5.8 to 7.2 s in place of 12.6 to 13.4
+"""How long an idle OpenMP thread spins. Two threads beside two busy programs: 5.8 to 7.2 s instead of 12.6 to 13.4
 (every parallel loop waits for a thread that has no core); on an idle machine 1.9 to 2.2 s, 2.2 to 2.3 without."""
 
 

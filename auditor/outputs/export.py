@@ -32,7 +32,7 @@ from auditor.catalog.records import Audit, Dataset, Review, Sample
 from auditor.errors import ExportRefusedError, NotFoundError
 from auditor.files import folder_written_whole, written_whole
 from auditor.pictures import cache
-from auditor.pictures.sources import SourceOptions, annotation_format
+from auditor.pictures.sources import Rewritable, SourceOptions, SourceRow, open_source
 from auditor.progress import OnProgress, Ticker
 from auditor.review.decisions import outcomes
 from auditor.tables import quoted
@@ -40,7 +40,7 @@ from auditor.vocabulary import ACTIONS, EXCLUDE, EXCLUDING, KEEP, RELABEL, UNSEE
 
 POLICIES = ("reviewed", "auto")
 TABLES = (".csv", ".tsv", ".parquet")
-ANNOTATIONS = (".json", ".jsonl", ".ndjson", ".xml", ".txt")
+SOURCE_ALONE = (".json", ".jsonl", ".ndjson", ".xml", ".txt", ".tar", ".gz", ".tgz", ".bz2", ".xz")
 """Files that are only written where the dataset was imported from one of that kind."""
 SCORE_COLUMNS = ["is_label_issue", "trust_score", "suggested_label", "suggested_probability"]
 SOURCE_PREFIX = "source_"
@@ -94,10 +94,13 @@ def export(
     max_fdr: float | None = None,
     audit_id: int | None = None,
     force: bool = False,
+    as_source: bool = False,
     progress: OnProgress | None = None,
 ) -> ExportSummary:
-    """Write the cleaned table to ``out`` (``.csv``, ``.tsv`` or ``.parquet``), or the source's file of annotations
-    again (``.json``, ``.jsonl``, ``.xml``, ``.txt``) with cleaned labels and everything else in it unchanged.
+    """Write the cleaned table to ``out`` (``.csv``, ``.tsv`` or ``.parquet``).
+
+    With ``as_source``, and for what is no table, the source itself is written once more with cleaned labels and
+    everything else in it unchanged: its file, or its folder of Parquet, shards or records.
 
     ``policy="reviewed"`` changes only what a person decided, on a suspect or in a verified sample; ``"auto"`` also
     accepts suggestions, as many as let the share of wrong ones among them stay at or below ``max_fdr`` on average.
@@ -108,15 +111,17 @@ def export(
         NotFoundError: no such dataset, or ``audit_id`` is no finished audit of it.
     """
     suffix = out.suffix.lower()
-    if suffix not in (*TABLES, *ANNOTATIONS):
+    if suffix not in (*TABLES, *SOURCE_ALONE) and not (as_source and not suffix):
         raise ExportRefusedError(f"{out}: the file's kind is unknown; use .csv, .tsv or .parquet.")
     if out.exists() and not force:
         raise ExportRefusedError(f"{out} exists; choose another name or pass --force.")
     sources = _load(dataset_name, policy, max_fdr, audit_id, progress)
+    if as_source and sources.dataset.source_kind == "folder":
+        return export_tree(dataset_name, out, policy=policy, max_fdr=max_fdr, audit_id=audit_id)
+    if as_source or suffix in SOURCE_ALONE:
+        return _write_source(sources, out)
     with written_whole(out) as beside:
-        if suffix in ANNOTATIONS:
-            summary = _write_annotations(sources, beside, suffix)
-        elif suffix == ".parquet":
+        if suffix == ".parquet":
             summary = _write_parquet(sources, beside)
         else:
             with beside.open("w", encoding="utf-8", newline="") as file:
@@ -387,29 +392,67 @@ def _check_folders(dataset: Dataset) -> None:
         )
 
 
-def _write_annotations(sources: _Sources, out: Path, suffix: str) -> ExportSummary:
-    """The file that the dataset was imported from, with cleaned labels and without excluded images."""
+def _write_source(sources: _Sources, out: Path) -> ExportSummary:
+    """What the dataset was imported from, with cleaned labels and without excluded images."""
     dataset = sources.dataset
-    source = Path(dataset.source)
-    options = SourceOptions(dataset.label_column, dataset.path_column)
-    found = (
-        annotation_format(source, options) if source.suffix.lower() == suffix and source.is_file() else None
-    )
-    if found is None:
-        raise ExportRefusedError(
-            f"{suffix} is written where a dataset was imported from such a file of annotations, and {dataset.name} "
-            f"comes from {dataset.source}; use .csv, .tsv or .parquet."
-        )
-    found.class_names = dataset.class_names
+    source = _reopened(dataset, out)
     counts, outcome = _Counts(), dict[str, str | None]()
-    for row in _rows(sources):
+    for row, sample in _rows_with_samples(sources):
         counts.add(row)
-        is_changed = row["action"] == RELABEL
-        outcome[row["filepath"]] = (
-            None if row["action"] == EXCLUDE else row["cleaned_label"] if is_changed else ""
+        changed = row["cleaned_label"] if row["action"] == RELABEL else ""
+        outcome[sample.location] = None if row["action"] == EXCLUDE else changed
+    outcomes, num_found = list[str | None](), 0
+    for item in source.rows():
+        is_ours = isinstance(item, SourceRow) and item.location in outcome
+        outcomes.append(outcome[item.location] if is_ours and isinstance(item, SourceRow) else "")
+        num_found += is_ours
+    if num_found != dataset.num_samples:
+        raise ExportRefusedError(
+            f"{dataset.source} changed since it was imported: {dataset.num_samples - num_found:,} of "
+            f"{dataset.num_samples:,} samples are not in it; put it back, or export a table."
         )
-    out.write_text(found.rewritten(lambda path: outcome.get(path, "")), encoding="utf-8")
+    writing = written_whole if _is_one_file(dataset.source) else folder_written_whole
+    with writing(out) as beside:
+        source.write_again(beside, outcomes, dataset.class_names)
     return counts.summary(sources)
+
+
+def _reopened(dataset: Dataset, out: Path) -> Any:
+    """The source, opened again to be written to ``out``."""
+    is_file = _is_one_file(dataset.source)
+    ends = "".join(Path(dataset.source).suffixes[-2:]).lower() if is_file else ""
+    wanted = Path(dataset.source).suffix.lower() if is_file else ""
+    place = dataset.source if "://" in dataset.source else str(Path(dataset.source).expanduser().absolute())
+    refused = ExportRefusedError(
+        f"{out.suffix or 'a folder in its own form'} is written where a dataset was imported from such a source, "
+        f"and {dataset.name} comes from {dataset.source}; use .csv, .tsv or .parquet."
+    )
+    if out.suffix.lower() != wanted or (wanted == ".gz" and not str(out).lower().endswith(ends)):
+        raise refused
+    options = SourceOptions(
+        dataset.label_column,
+        _named_path_column(dataset),
+        root=None if dataset.root == place else dataset.root,
+        boxes=dataset.source_kind == "coco_boxes",
+    )
+    source = open_source(dataset.source, options)
+    if not isinstance(source, Rewritable):
+        raise refused
+    return source
+
+
+def _named_path_column(dataset: Dataset) -> str | None:
+    """The column of images where the user named it: the places in Parquet then say so."""
+    if dataset.source_kind != "parquet":
+        return dataset.path_column
+    with session() as open_session:
+        first = datasets.samples(open_session, dataset.id, [0])[0]
+    return dataset.path_column if first.location.endswith(f":{dataset.path_column}") else None
+
+
+def _is_one_file(source: str) -> bool:
+    """Whether the source is a file, here or at an address; the others are folders or names."""
+    return os.path.isfile(Path(source).expanduser()) or ("://" in source and Path(source).suffix != "")
 
 
 def _put(source: Path, folder: Path, sample: Sample, *, links: bool) -> None:

@@ -3,6 +3,7 @@
 __all__ = [
     "decision_files",
     "decisions",
+    "head_order",
     "log",
     "random_sample",
     "schema",

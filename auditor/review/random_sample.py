@@ -15,6 +15,7 @@ from __future__ import annotations
 import csv
 import difflib
 import os
+import shlex
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ from auditor.statistics import NO_CLASS, UNSURE, NoiseRate, Stage, Verified, dra
 from auditor.tables import SEPARATORS, is_place, quoted, read_table, readings
 from auditor.vocabulary import (
     BLIND,
+    HEAD_ORDER,
     KEEP,
     LABEL,
     NOT_CLEAR,
@@ -51,6 +53,8 @@ MOST_NAMED = 20
 """Rows of a file that one message names."""
 FIRST_SIZE = 200
 """Rows of a first draw: enough to see a list of a tenth of the labels."""
+FEWEST = 20
+"""Rows of a first draw of a small set, if it has as many: fewer say next to nothing."""
 COLUMNS = ("draw_id", "sample_id", "filepath", "given_label", "verdict_label")
 """Of a draw's file; ``filepath`` and ``given_label`` may be left out of one that comes back."""
 
@@ -177,7 +181,7 @@ def standing(dataset_id: int, *, trusted: NDArray[np.bool_] | None = None) -> Ve
     with session() as open_session:
         done = reviews.verdicts(open_session, dataset_id)
         rows = draws.of_dataset(open_session, dataset_id)
-        pool = _pool(open_session, dataset_id)
+        pool = in_question(open_session, dataset_id)
         given = datasets.given_labels(open_session, dataset_id)
         contradicted = _contradicted(open_session, dataset_id, done, given)
     seen: list[tuple[int, int, int, int]] = []  # draw, place in it, sample, true label
@@ -278,7 +282,7 @@ def _contradicted(
     done: Mapping[tuple[int, int], Review],
     given: NDArray[np.int64],
 ) -> set[tuple[int, int]]:
-    """Verdicts in place of which a later review says something else: two looks that differ settle nothing."""
+    """Verdicts instead of which a later review says something else: two looks that differ settle nothing."""
     if not done:
         return set()
     ids = sorted({sample for _, sample in done})
@@ -295,14 +299,23 @@ def _contradicted(
 
 
 def next_size(dataset_id: int) -> int:
-    """How many rows a further draw should have: twice the largest so far, so that it narrows what is known.
+    """How many rows the next draw should have: of a small set half at first, then twice the largest so far.
 
     The intervals of an enlarged sample hold at every size, which makes them wider: a few more rows would not help.
     """
     with session() as open_session:
         rows = draws.of_dataset(open_session, dataset_id)
-        num_left = int(_pool(open_session, dataset_id).sum()) - sum(row.size for row in rows)
+        num_left = int(in_question(open_session, dataset_id).sum()) - sum(row.size for row in rows)
+    if not rows:  # a set that is all verified has nothing left to promise
+        return min(num_left, FIRST_SIZE, max(FEWEST, num_left // 2))
     return min(num_left, max([FIRST_SIZE, *(2 * row.size for row in rows)]))
+
+
+def next_command(dataset_name: str) -> str:
+    """The command that draws as many rows as there are to draw; empty where every label was drawn."""
+    with session() as open_session:
+        size = next_size(datasets.get(open_session, dataset_name).id)
+    return f"auditor verify {shlex.quote(dataset_name)} --draw {size} --out sample.csv" if size else ""
 
 
 def calibrating_ids(dataset_id: int) -> NDArray[np.int64]:
@@ -363,7 +376,7 @@ def write_again(dataset_name: str, draw_id: int, out: Path, *, force: bool = Fal
         )
         raise VerificationError(
             f"{dataset_name} has no draw {draw_id}; "
-            + (f"its draws: {there}." if there else "it has none yet, --draw 200 --out FILE makes one.")
+            + (f"its draws: {there}." if there else "it has none yet, --draw N --out FILE makes one.")
         )
     write_csv(draw_id, out, force=force)
     return rows[draw_id], judged
@@ -435,7 +448,7 @@ def _draw(open_session: Session, dataset_name: str, size: int, seed: int, purpos
     datasets.lock(open_session, dataset.id)  # a draw at the same moment would take the same samples
     earlier = draws.of_dataset(open_session, dataset.id)
     drawn = np.array([sample for one in earlier for sample in one.sample_ids], dtype=np.int64)
-    pool = np.setdiff1d(np.flatnonzero(_pool(open_session, dataset.id)), drawn)
+    pool = np.setdiff1d(np.flatnonzero(in_question(open_session, dataset.id)), drawn)
     if size < 1 or size > len(pool):
         raise VerificationError(
             f"{size} samples cannot be drawn; {len(pool)} labeled samples are left that were never drawn."
@@ -452,7 +465,7 @@ def _draw(open_session: Session, dataset_name: str, size: int, seed: int, purpos
             "draw for the rate, or audit first."
         )
     guessed = share_for_head(NoiseRate(**audit.summary["noise_rate"]))
-    drawn_now = draw_zones(_ranked(open_session, audit, pool), guessed, size, generator)
+    drawn_now = draw_zones(ranked(open_session, audit, pool), guessed, size, generator)
     zones: list[dict[str, Any]] = [
         {"name": name, "size": len(zone), "drawn": num, "probability": num / max(1, len(zone))}
         for name, zone, num in (
@@ -473,7 +486,7 @@ def _draw(open_session: Session, dataset_name: str, size: int, seed: int, purpos
     return draws.add(open_session, row)
 
 
-def _ranked(open_session: Session, audit: Audit, pool: NDArray[np.integer]) -> NDArray[np.int64]:
+def ranked(open_session: Session, audit: Audit, pool: NDArray[np.integer]) -> NDArray[np.int64]:
     """What can be drawn, the most suspicious first; what the audit has no score for stands last."""
     table = scores.table(open_session, audit.id)
     rank = np.full(int(max(table.sample_id.max(), pool.max())) + 1, np.inf)
@@ -542,7 +555,7 @@ def _nearest(text: str, class_names: list[str]) -> str:
     return f" (did you mean {folded[near[0]]!r}?)" if near else ""
 
 
-def _pool(open_session: Session, dataset_id: int) -> NDArray[np.bool_]:
+def in_question(open_session: Session, dataset_id: int) -> NDArray[np.bool_]:
     """(N,) bool: what can be drawn. Labels that the source itself calls trusted are not in question."""
     labels = datasets.given_labels(open_session, dataset_id)
     return (labels >= 0) & ~datasets.trusted_in_source(open_session, dataset_id)
@@ -553,6 +566,8 @@ def _record(
 ) -> None:
     row = draws.get(open_session, draw_id)
     dataset = datasets.by_id(open_session, row.dataset_id)
+    if row.purpose == HEAD_ORDER:
+        raise VerificationError(f"Draw {draw_id} is the order of a review and takes no blind verdicts.")
     if sample_id not in row.sample_ids:
         raise VerificationError(f"Sample {sample_id} is not part of draw {draw_id}; only drawn ones count.")
     if decision not in VERDICTS:

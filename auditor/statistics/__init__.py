@@ -21,6 +21,7 @@ from auditor.statistics.predictions import (
 from auditor.statistics.promises import Exchangeability, MoreRows, Promise
 from auditor.statistics.rates import part_intervals
 from auditor.statistics.regrading import trust_in_given
+from auditor.statistics.running import Looks, RunningPromise, running_promises
 from auditor.statistics.sentences import engine_sentence, headline
 from auditor.statistics.splits import (
     MOST_SPLITS,
@@ -53,10 +54,12 @@ __all__ = [
     "ErrorsLeft",
     "Exchangeability",
     "Interval",
+    "Looks",
     "MoreRows",
     "NoiseRate",
     "OutOfFold",
     "Promise",
+    "RunningPromise",
     "SplitReport",
     "Stage",
     "Transition",
@@ -75,6 +78,7 @@ __all__ = [
     "read_predictions",
     "row_chunks",
     "rows_of_table",
+    "running_promises",
     "share_for_head",
     "shared_pictures",
     "shared_sentence",

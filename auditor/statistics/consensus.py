@@ -18,13 +18,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import rankdata
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import StratifiedKFold
 
 from auditor.statistics.choice import choose
+from auditor.statistics.clusterability import noise_share
 from auditor.statistics.noise import (
     NoiseRate,
     OutOfFold,
@@ -162,7 +160,11 @@ def combine(
     correlations = _rank_correlations(ranks)
     structured, structured_sentence = _judge_structure(correlations, names)
     pooled = pool_predictions(witnesses, given_labels, num_classes)
-    guessed_rate = guess_noise_rate(pooled, int(labeled.sum()), out_of_fold=out_of_fold)
+    alike = None
+    if neighbours is not None:
+        predicted = None if pooled is None else pooled.predicted_label
+        alike = noise_share(given_labels, neighbours, num_classes, predicted=predicted)
+    guessed_rate = guess_noise_rate(pooled, int(labeled.sum()), out_of_fold=out_of_fold, alike=alike)
     candidates = weightings(
         witnesses, given_labels, parted=structured, noise_rate=guessed_rate.point, neighbours=neighbours
     )
@@ -225,7 +227,7 @@ def rank_percentiles(scores: NDArray[np.floating], labeled: NDArray[np.bool_]) -
     spoken = labeled & np.isfinite(values)
     percentiles = np.full(len(values), np.nan, dtype=np.float32)
     if spoken.any():
-        percentiles[spoken] = (rankdata(values[spoken]) - 0.5) / spoken.sum()
+        percentiles[spoken] = (scipy.stats.rankdata(values[spoken]) - 0.5) / spoken.sum()
     return percentiles
 
 
@@ -340,7 +342,9 @@ def _other_ranking(
             second = weighted_trust(ranks, one)
             both = np.isfinite(trust) & np.isfinite(second)
             if both.sum() >= MIN_ROWS_FOR_CORRELATION:
-                alike = np.corrcoef(rankdata(trust[both]), rankdata(second[both]))[0, 1]
+                alike = np.corrcoef(scipy.stats.rankdata(trust[both]), scipy.stats.rankdata(second[both]))[
+                    0, 1
+                ]
                 return one if alike < OTHER_RANKING else None
     return None
 
@@ -405,6 +409,12 @@ def _learn_weights(
             f"{num_wrong} wrong and {num_right} right verified rows can be used to learn weights; "
             f"this needs {MIN_ROWS_OF_A_KIND} of each and {MIN_ROWS_FOR_WEIGHTS} verified rows in all."
         )
+    from sklearn.linear_model import (
+        LogisticRegression,  # takes most of a second to import: only where it is used
+    )
+    from sklearn.metrics import roc_auc_score
+    from sklearn.model_selection import StratifiedKFold
+
     features, stands_for = _log_odds(ranks[rows.sample_ids]), rows.weights
     out_of_fold = np.zeros(len(is_right))
     for fit, score in StratifiedKFold(5, shuffle=True, random_state=0).split(features, is_right):
@@ -525,7 +535,7 @@ def _rank_correlations(ranks: NDArray[np.float32]) -> NDArray[np.float64]:
             both = np.isfinite(ranks[:, a]) & np.isfinite(ranks[:, b])
             value = np.nan
             if both.sum() >= MIN_ROWS_FOR_CORRELATION:
-                left, right = rankdata(ranks[both, a]), rankdata(ranks[both, b])
+                left, right = scipy.stats.rankdata(ranks[both, a]), scipy.stats.rankdata(ranks[both, b])
                 if left.std() > 0 and right.std() > 0:
                     value = float(np.corrcoef(left, right)[0, 1])
             correlations[a, b] = correlations[b, a] = value

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from math import lgamma
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 from scipy.special import betaln, gammaln, xlog1py, xlogy
 
 LEVEL = 0.95
@@ -61,8 +61,12 @@ def clopper_pearson(num_hits: int, num_rows: int, *, level: float = LEVEL) -> tu
     """
     _check_counts(num_hits, num_rows)
     tail = (1.0 - level) / 2.0
-    low = 0.0 if num_hits == 0 else float(stats.beta.ppf(tail, num_hits, num_rows - num_hits + 1))
-    high = 1.0 if num_hits == num_rows else float(stats.beta.ppf(1 - tail, num_hits + 1, num_rows - num_hits))
+    low = 0.0 if num_hits == 0 else float(scipy.stats.beta.ppf(tail, num_hits, num_rows - num_hits + 1))
+    high = (
+        1.0
+        if num_hits == num_rows
+        else float(scipy.stats.beta.ppf(1 - tail, num_hits + 1, num_rows - num_hits))
+    )
     return low, high
 
 

@@ -17,7 +17,7 @@ or trusted rows, break it; ``check_exchangeable`` looks for that.
 
 Nothing in this asks that the rows come from the whole set: where they were drawn uniformly inside a *head* that was
 chosen from scores alone, N and R count the head's labels, and the promise is about these. One row then stands for
-(labels of the head) / (m + 1) in place of (all labels) / (m + 1), so that few rows back a short list.
+(labels of the head) / (m + 1) instead of (all labels) / (m + 1), so that few rows back a short list.
 
 The number of rows must not depend on what they showed. A list that is looked at while the rows come in, and taken
 when it suits, holds more false flags than promised (a quarter where a fifth was, in the tests). So a promise
@@ -36,8 +36,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from auditor.errors import VerificationError
 from auditor.statistics import strata
@@ -134,7 +134,7 @@ def check_exchangeable(
         "their trust scores differ from those of the rest": _trust_p_value(
             trust_score[ids], trust_score[compared], len(rest) - len(compared)
         ),
-        "they are close together in the order of the data set": stats.kstest(places, "uniform").pvalue,
+        "they are close together in the order of the data set": scipy.stats.kstest(places, "uniform").pvalue,
         "their classes differ from those of the rest": _class_p_value(given_labels[known], given_labels[ids]),
     }
     reason, p_value = min(tests.items(), key=lambda item: item[1])
@@ -188,7 +188,7 @@ def _trust_p_value(drawn: NDArray[np.floating], rest: NDArray[np.floating], num_
     size = len(rest) + num_unknown
     low = np.searchsorted(np.sort(rest), grid, side="right") / size
     distance = max(0.0, float((share - low).max()) - num_unknown / size, float((low - share).max()))
-    return float(stats.kstwo.sf(distance, max(1, round(len(drawn) * size / (len(drawn) + size)))))
+    return float(scipy.stats.kstwo.sf(distance, max(1, round(len(drawn) * size / (len(drawn) + size)))))
 
 
 def _class_p_value(all_labels: NDArray[np.integer], drawn_labels: NDArray[np.integer]) -> float:
@@ -202,7 +202,7 @@ def _class_p_value(all_labels: NDArray[np.integer], drawn_labels: NDArray[np.int
     seen, expected = seen[expected > 0], expected[expected > 0]
     if len(expected) < 2 or expected.min() < 1.0:
         return 1.0
-    return float(stats.chisquare(seen, expected).pvalue)
+    return float(scipy.stats.chisquare(seen, expected).pvalue)
 
 
 def promise(

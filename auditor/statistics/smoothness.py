@@ -1,7 +1,7 @@
 """Does a witness say the same of things that look alike?
 
-A network that learned the classes predicts the same class for samples that look alike, one that learned wrong
-labels by heart does not. Asked without truth, of each witness's own predictions and of each sample's nearest others
+A network that learned the classes predicts the same class for samples that look alike, one that has memorised wrong
+labels does not. Asked without truth, of each witness's own predictions and of each sample's nearest others
 in feature space:
 
     smooth = 1 - H(neighbours) / H(everybody)

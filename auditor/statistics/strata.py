@@ -22,8 +22,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 from scipy.special import betaln, digamma, gammaln
 
 from auditor.statistics.intervals import LEVEL, MIXTURE, Interval, log_hypergeometric
@@ -266,8 +266,10 @@ def _zone_range(hits: int, drawn: int, size: int, tail: float) -> tuple[int, int
             low, high = (low, middle) if allows(middle) else (middle + 1, high)  # type: ignore[operator]
         return low
 
-    low = first(lambda total: stats.hypergeom.sf(hits - 1, size, total, drawn) > tail, fewest, most)
-    step = first(lambda back: stats.hypergeom.cdf(hits, size, most - back, drawn) > tail, 0, most - fewest)
+    low = first(lambda total: scipy.stats.hypergeom.sf(hits - 1, size, total, drawn) > tail, fewest, most)
+    step = first(
+        lambda back: scipy.stats.hypergeom.cdf(hits, size, most - back, drawn) > tail, 0, most - fewest
+    )
     return low, most - step
 
 

@@ -181,7 +181,7 @@ def predict_targets(network: RegressionNetwork, inputs: NDArray[np.float32]) -> 
 def judge_targets(
     network: RegressionNetwork, inputs: NDArray[np.float32], given_targets: NDArray[np.float32]
 ) -> TargetJudgement:
-    """Signals (14)-(15) of given targets, with densities in place of probabilities.
+    """Signals (14)-(15) of given targets, with densities instead of probabilities.
 
     Raises:
         EngineInputError: the network is a baseline, which has no correlations.
@@ -197,6 +197,33 @@ def judge_targets(
         gamma_1=gamma[:, 0].numpy(),
         residual=(y - mixture.target).square().sum(dim=1).sqrt().numpy(),
     )
+
+
+@torch.no_grad()
+def mixture_tail(
+    network: RegressionNetwork, inputs: NDArray[np.float32], given_targets: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """How far out a given number lies in the predicted mixture: (N,) in [0, 1], high = clean.
+
+    2 min(F(y), 1 - F(y)) with F(y) = sum_k pi_k Phi((y - mu_k) / sigma_k), the variances of (9); for one target
+    dimension.
+
+    Raises:
+        EngineInputError: the network predicts no mixture, or more than one number.
+    """
+    x, y = _tensor(inputs), _tensor(given_targets)
+    said = network.head(network.base(x))
+    if isinstance(said, Tensor) or y.shape[1] != 1:
+        raise EngineInputError(
+            "a tail needs a network fitted with variant 'choicenet' or 'mdn' to one number."
+        )
+    if isinstance(said, Mixture):
+        log_pi, means, variances = said.log_pi, said.means(), said.total_variances()
+    else:
+        log_pi, means, variances = said
+    below = torch.special.ndtr((y[:, None, :] - means) / (variances + VARIANCE_FLOOR).sqrt())[:, :, 0]
+    share = (log_pi.exp() * below).sum(dim=1)
+    return (2 * torch.minimum(share, 1 - share)).clamp(0, 1).numpy()
 
 
 def _batch_loss(

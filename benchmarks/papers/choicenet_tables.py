@@ -42,6 +42,7 @@ from benchmarks.papers.choicenet_regression import (
     predict_targets,
 )
 from benchmarks.papers.choicenet_regression_config import REGRESSORS, RegressionConfig
+from benchmarks.papers.scale import parse_scaled
 from engines.choicenet.config import ChoiceNetConfig
 from engines.choicenet.training import train
 from engines.contract import EvaluationSet, TrainingData
@@ -52,6 +53,11 @@ RESULTS = ROOT / "benchmarks" / "results" / "choicenet_tables.json"
 VALIDATION = 5_000
 """The first 5,000 training images are the paper's validation set; nothing here uses them."""
 SMALL_TRAIN = 20_000
+SCALES: dict[str, dict[str, Any]] = {
+    "smoke": {"tables": "binary"},
+    "cpu": {},
+    "gpu": {"preset": "paper", "tables": "main,binary,ablation"},
+}
 
 NOISE_KINDS = {"permutation": "permute_map", "shuffle": "sym_incl_exact", "bias": "bias0"}
 PAPER: dict[tuple[str, float], tuple[tuple[float, float], tuple[float, float]]] = {
@@ -331,7 +337,7 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="start no cell after this long")
     parser.add_argument("--out", type=Path, default=RESULTS)
-    args = parser.parse_args()
+    args = parse_scaled(parser, SCALES)
     device = resolve_device(args.device)
     if device.type == "cpu":
         torch.set_num_threads(1)

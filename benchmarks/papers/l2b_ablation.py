@@ -1,6 +1,6 @@
 """L2B's variants, meta sets and derivatives side by side: which part of the method finds wrong labels?
 
-    python -m benchmarks.papers.l2b_ablation [--rows 3000] [--network mlp] [--seeds 1] [--out ...]
+    python -m benchmarks.papers.l2b_ablation [--scale cpu] [--rows 3000] [--network mlp] [--seeds 1] [--out ...]
 
 MNIST with planted errors (pair flips at 45 %, symmetric at 50 %), 200 trusted samples where a run has any.
 AUROC of trust and of the signals for the wrong labels among the untrusted samples, and held-out accuracy.
@@ -20,11 +20,13 @@ import torch
 from benchmarks.images import load
 from benchmarks.metrics import auroc
 from benchmarks.noise import make_noise
+from benchmarks.papers.scale import parse_scaled
 from engines.contract import EvaluationSet, TrainingData
 from engines.l2b.training import L2BConfig, train
 
 NOISES = (("pair", 0.45), ("sym_excl", 0.5))
 TRUSTED_PER_CLASS = 20
+SCALES: dict[str, dict[str, Any]] = {"smoke": {"rows": 300}, "cpu": {}, "gpu": {"rows": 60_000, "seeds": 3}}
 SIGNALS = ("alpha", "share", "alpha_signed", "visit_trust", "alpha_residual")
 
 RUNS: dict[str, dict[str, Any]] = {
@@ -83,12 +85,12 @@ def main() -> None:
     parser.add_argument(
         "--out", type=Path, default=Path(__file__).parents[1] / "results" / "l2b_ablation.json"
     )
-    arguments = parser.parse_args()
+    arguments = parse_scaled(parser, SCALES)
     torch.set_num_threads(1)
     images, table = load("mnist-train", rows=arguments.rows)
     test_images, test_table = load("mnist-test", rows=2000)
     heldout = EvaluationSet(test_images, test_table["label"].to_numpy())
-    config = replace(L2BConfig.preset("quick"), network=arguments.network)
+    config = replace(L2BConfig.preset("quick"), network=arguments.network, precision="float32")
     report: dict[str, Any] = {"rows": arguments.rows, "network": arguments.network, "runs": []}
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     for noise in NOISES:

@@ -36,6 +36,7 @@ from benchmarks.papers.s2e_rivals import (
     search_with_hyperband,
     search_with_optuna,
 )
+from benchmarks.papers.scale import parse_scaled
 from engines.contract import TrainingData
 from engines.coteaching.config import CoteachingConfig
 from engines.coteaching.s2e import RULES, Ledger, SearchResult, Trial, search_schedule
@@ -58,6 +59,11 @@ PAPER = {
     "pair 45 %": {"Co": 93.27, "Single": 94.99, "RBF": 89.37, "MLP": 93.25, "S2E": 95.47},
 }
 LAST_EPOCHS = 5
+SCALES: dict[str, dict[str, Any]] = {
+    "smoke": {"subset": 256, "epochs": 6, "iterations": 1, "samples": 2},
+    "cpu": {},
+    "gpu": {"subset": 60_000, "epochs": 200, "iterations": 10, "samples": 5, "seeds": [0, 1, 2, 3, 4]},
+}
 
 
 class Bench:
@@ -285,7 +291,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--rule-noises", nargs="+", default=["pair 45 %"], choices=list(NOISES))
     parser.add_argument("--out", type=Path, default=RESULTS)
-    arguments = parser.parse_args()
+    arguments = parse_scaled(parser, SCALES)
     torch.set_num_threads(1)
     stated = {
         "images": arguments.subset,

@@ -388,7 +388,7 @@ def train(
     warnings = _warnings(config, schedule, data.given_labels, probs)
     return run.result(
         pred_probs=probs,
-        trust_score=trust_from_evidence(margin, _area_under_margin(learners, data.labeled)),
+        trust_score=trust_from_evidence(margin, area_under_margin(learners, data.labeled)),
         signals={
             name: np.where(data.labeled, values, np.float32("nan"))
             for name, values in tally.signals().items()
@@ -465,7 +465,7 @@ def _kept(
 # --- the result -------------------------------------------------------------------------------------------
 
 
-def _area_under_margin(learners: Learners, labeled: NDArray[np.bool_]) -> NDArray[np.floating]:
+def area_under_margin(learners: Learners, labeled: NDArray[np.bool_]) -> NDArray[np.floating]:
     """Mean over the networks of the margin averaged over training, (N,); NaN where unlabeled."""
     area = np.mean([tracker.margin() for tracker in learners.trackers], axis=0)
     # drop_last and max_batches can leave a sample unvisited: it gets the middle of this ranking.

@@ -1,9 +1,9 @@
 """Finds R(t) for a dataset: trains the trials that S2E's search asks for, and can be killed at any epoch.
 
-The objective is accuracy, never log-loss (held-out log-loss chooses "drop nothing", measured): on trusted
-samples where there are enough, else on held-out given labels. The evaluation set plays no part. All trials start
-from one common warm-up (same networks, same R = 1 epochs, trained once) and see the same batches. The engine
-hands in how a training begins and gets back a curve and an account of the search.
+The objective is accuracy: on trusted samples where there are enough, else on held-out given labels. The validation
+loss of Eq. 2 (``objective="loss"``) chooses "drop nothing" on held-out labels (measured). The evaluation set plays
+no part. All trials start from one common warm-up (same networks, same R = 1 epochs, trained once) and see the same
+batches. The engine hands in how a training begins and gets back a curve and an account of the search.
 
 Letters: N samples, T trials, E epochs.
 """
@@ -30,9 +30,6 @@ from engines.shared.selection import gmm_small_loss_probability
 
 MIN_SEARCH_ROWS = 40
 """Fewest labeled samples that a search can split."""
-
-MAX_HELDOUT_ROWS = 5_000
-"""Most held-out samples: their accuracy then has a standard error of at most .007."""
 
 LEAST_MEASURED_KEEP_RATE = 0.25
 """Dropping more than three quarters was never measured to be harmless."""
@@ -79,18 +76,13 @@ def split_rows(data: TrainingData, config: CoteachingConfig, seed: int) -> Split
         return None
     if enough:
         is_trusted = torch.from_numpy(data.trusted_mask.copy())
+        most, _ = config.search_size(len(labeled), len(trusted))
         train, validation = shuffled[~is_trusted[shuffled]], torch.from_numpy(trusted)
         source = "trusted samples"
     else:
-        # What the proxies do not train on may as well judge them.
-        spare = len(labeled) - (config.search_rows or len(labeled))
-        count = max(1, round(config.heldout_share * len(labeled)), min(spare, MAX_HELDOUT_ROWS))
+        most, count = config.search_size(len(labeled))
         train, validation = shuffled[count:], shuffled[:count].sort().values
         source = "held-out given labels"
-    most = config.search_rows
-    if most is not None:
-        # Proxies cost the same whoever judges them.
-        most = min(most, len(labeled) - round(config.heldout_share * len(labeled)))
     weight = None
     if enough and data.trusted_weight is not None:
         weight = torch.from_numpy(data.trusted_weight[validation.numpy()]).double()
@@ -278,8 +270,9 @@ class ScheduleSearch:
                 metrics = {"keep_rate": float(curve[epoch])}
                 if epoch >= config.search_epochs - config.objective_epochs:
                     # A small validation set is noisy: the last epochs are averaged.
-                    measured.append(self._accuracy(training))
-                    metrics["validation_accuracy"] = measured[-1]
+                    measured.append(self._worth(training))
+                    if config.objective == "accuracy":
+                        metrics["validation_accuracy"] = measured[-1]
                 self.state["current"] = {"repeat": repeat, "sum": total, "epoch": epoch + 1}
                 if self._save is not None:
                     self.state["current"] |= {"measured": list(measured), "training": training.state_dict()}
@@ -290,13 +283,14 @@ class ScheduleSearch:
         self.state["current"] = None
         return accuracy
 
-    def _accuracy(self, training: Training) -> float:
-        """Share of the validation rows classified as labeled, mean over the networks."""
+    def _worth(self, training: Training) -> float:
+        """Share of the validation rows classified as labeled, or minus their loss: mean over the networks."""
         assert self._split is not None
-        _, correct = training.evaluate(self._split.validation)
+        losses, correct = training.evaluate(self._split.validation)
+        values = correct.double() if self._config.objective == "accuracy" else -losses.double()
         if self._split.weight is not None:
-            correct = correct.double() * self._split.weight / self._split.weight.mean()
-        return float(correct.double().mean(dim=1).mean())
+            values = values * self._split.weight / self._split.weight.mean()
+        return float(values.mean(dim=1).mean())
 
     def _with_warmup(self, curve: FloatArray) -> FloatArray:
         """The curve as it is trained: R = 1 in the first ``warmup_epochs``."""
@@ -333,22 +327,25 @@ class ScheduleSearch:
             accuracies,
             np.array(curves),
             num_validation=self._split.num_equal_rows,
-            tie_margin=config.tie_margin,
+            # A standard error of an accuracy says nothing about losses.
+            tie_margin=config.tie_margin if config.objective == "accuracy" else 0.0,
         )
         trial, space = candidates[chosen]
         is_anchor = space is self._anchor_space
+        # The search maximises, so a loss is kept with its sign turned.
+        sign, plural = (1, "accuracies") if config.objective == "accuracy" else (-1, "losses")
         notes = {
             "schedule_from": f"Eq. 4 at {trial.x[0]:g}" if is_anchor else config.search_rule,
-            "objective": f"accuracy on {self._split.source}",
+            "objective": f"{config.objective} on {self._split.source}",
             "num_validation": len(self._split.validation),
             "num_search_rows": len(self._split.train),
             "is_proxy": config.search_epochs < config.epochs or config.search_rows is not None,
-            "best_accuracy": float(accuracies.max()),
-            "chosen_accuracy": trial.accuracy,
+            f"best_{config.objective}": sign * float(accuracies.max()),
+            f"chosen_{config.objective}": sign * trial.accuracy,
             "chosen_parameters": dict(zip(space.parameters, trial.x, strict=True)),
-            "trial_accuracies": [trial.accuracy for trial in result.trials],
-            "anchor_accuracies": [trial.accuracy for trial in anchors],
-            "iteration_means": list(result.iteration_means),
+            f"trial_{plural}": [sign * trial.accuracy for trial in result.trials],
+            f"anchor_{plural}": [sign * trial.accuracy for trial in anchors],
+            "iteration_means": [sign * mean for mean in result.iteration_means],
         }
         return FoundSchedule(curves[chosen], noise_rate, notes)
 
@@ -368,10 +365,12 @@ def choose_schedule(
         Index of the candidate. Curves that end below LEAST_MEASURED_KEEP_RATE win by accuracy only.
     """
     best = int(np.argmax(accuracies))
+    if tie_margin == 0:
+        return best
     error = np.sqrt(accuracies[best] * (1.0 - accuracies[best]) / max(num_validation, 1))
     equal = accuracies >= accuracies[best] - tie_margin * error
     equal &= keep_rates.min(axis=1) >= LEAST_MEASURED_KEEP_RATE
-    if tie_margin == 0 or not equal.any():
+    if not equal.any():
         return best
     return int(np.argmin(np.where(equal, keep_rates.mean(axis=1), np.inf)))
 

@@ -66,7 +66,7 @@ EPOCHS_ON_FEATURES = 5
 (AUROC .894 against .918 after 6, human labels of CIFAR-10N aggre, 25,000 rows)."""
 
 EPOCHS_OF_FINETUNING = 3
-"""``for_finetuning`` divides the epochs by this: a pretrained network knows wrong labels by heart within 30 epochs
+"""``for_finetuning`` divides the epochs by this: a pretrained network has memorised wrong labels within 30 epochs
 (AUROC .907, average precision .60, against .938 and .72 after 10; human labels of CIFAR-10N aggre, 1,500 rows)."""
 
 
@@ -89,7 +89,7 @@ class CrossEntropyConfig(LoopConfig):
     """2: train again with weights exp(min(0, margin)) and average both rounds (measured)."""
     keeps_features: bool = False
     """Keep what the first network sees of every sample after a third of its epochs, for the other engines to train
-    on: later it knows wrong labels by heart."""
+    on: later it has memorised wrong labels."""
 
     def problems(self) -> list[str]:
         found = [*super().problems(), *at_least(self, 1, "folds", "members", "rounds")]

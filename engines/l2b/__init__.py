@@ -65,5 +65,13 @@ SPEC = EngineSpec(
             ),
             high_means="clean",
         ),
+        "believed": SignalSpec(
+            title="L2B belief of the divisions",
+            meaning=(
+                "How clean the losses or predictions of both networks held this given label, mean over the "
+                "epochs after the warm-up; only with the bases divide_mix, unicon and c2d."
+            ),
+            high_means="clean",
+        ),
     },
 )

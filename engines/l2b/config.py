@@ -12,7 +12,9 @@ from engines.shared.config import LoopConfig, at_least, check_preset, learning_r
 from engines.shared.selection import MIXTURE_STEPS
 from engines.shared.work import Work
 
+BASES = ("plain", "divide_mix", "unicon", "c2d")
 META_SOURCES = ("auto", "trusted", "mixture")
+META_LOSSES = ("evaluation", "training")
 META_STEP = {False: 2.3, True: 4.0}
 """Plain steps that a meta step takes as long as, on images and on features (measured)."""
 
@@ -21,8 +23,12 @@ META_STEP = {False: 2.3, True: 4.0}
 class L2BConfig(LoopConfig):
     """The shared loop, the meta step, the meta set, and the method's baselines as variants."""
 
+    base: str = "plain"
+    """What L2B's step is put on: ``plain`` training of one network, or two networks under ``divide_mix``,
+    ``unicon`` or ``c2d`` (images only; about 10 times the work of plain cross-entropy, 15 with the step)."""
     variant: str = "l2b"
-    """``l2b``, ``alpha_plus_beta_1``, ``l2rw``, ``alpha0``, ``bootstrap`` or ``cross_entropy``."""
+    """``l2b``, ``alpha_plus_beta_1``, ``l2rw``, ``alpha0``, ``bootstrap`` or ``cross_entropy`` (no L2B step: with
+    another ``base`` that base alone)."""
     normalization: str = "joint"
     """``joint`` (eq. 8), ``sigmoid`` or ``softmax``; the last two are nearly uniform."""
     softmax_temperature: float = 10.0
@@ -45,6 +51,9 @@ class L2BConfig(LoopConfig):
     """Smallest posterior of the mixture's low-loss component to be believed, 0 to 1 (0.6 at 90 % noise)."""
     meta_loss_epochs: int = 1
     """Epochs whose scaled losses are averaged before the mixture is fitted (5 at 90 % noise)."""
+    meta_losses: str = "evaluation"
+    """Losses that the mixture is fitted to: of a pass over all samples before each epoch (``evaluation``,
+    DivideMix's), or of each sample's latest step, which costs nothing (``training``)."""
     meta_mixture_steps: int = MIXTURE_STEPS
     """Largest number of EM steps of the mixture, at least 1: 10 (paper); with 100 it converges."""
     meta_learning_rate: float = 1.0
@@ -62,28 +71,61 @@ class L2BConfig(LoopConfig):
     late_epochs: int = 20
     """Last epochs whose visits are averaged into the signals, at least 1."""
 
+    # --- the semi-supervised bases; the labeled part is chosen by ``meta_threshold``, ``meta_loss_epochs`` and
+    # ``meta_mixture_steps`` ---
+    sharpen_temperature: float = 0.5
+    """T of refined and guessed labels, above 0; below 1 makes them surer (published: 0.5)."""
+    mix_strength: float = 4.0
+    """Both parameters of the Beta distribution that mixes pairs, above 0 (published: 4)."""
+    unlabeled_weight: float = 25.0
+    """lambda_u, weight of the loss on guessed labels, at least 0 (published: 0 to 500, the noisier the larger)."""
+    unlabeled_ramp_epochs: float = 4.0
+    """Epochs after the warm-up in which lambda_u rises from 0 to its value, above 0 (published: 16 of 300)."""
+    confidence_penalty: bool = False
+    """Add the negative entropy of predictions in the warm-up (published: for class-dependent noise)."""
+    contrastive_weight: float = 0.025
+    """Weight of UniCon's contrastive loss on the unlabeled part, at least 0."""
+    contrastive_temperature: float | None = None
+    """Temperature of contrastive losses, above 0. None: as published, 0.05 for UniCon and 0.5 for C2D."""
+    self_supervised_epochs: int = 20
+    """Epochs of C2D without labels, before ``epochs`` begin; at least 1 (published: 500 to 1,000)."""
+    contrastive_batch_size: int = 256
+    """Images of a batch of C2D's training without labels, at least 2; each must be told from all others."""
+
     def problems(self) -> list[str]:
         found = [
             *super().problems(),
+            *one_of(self, "base", BASES),
             *one_of(self, "variant", VARIANTS),
             *one_of(self, "normalization", NORMALIZATIONS),
             *one_of(self, "derivative", DERIVATIVES),
             *one_of(self, "lookahead", ("none", "optimizer")),
             *one_of(self, "meta_source", META_SOURCES),
+            *one_of(self, "meta_losses", META_LOSSES),
             *at_least(self, 2, "meta_batch_size"),
             *at_least(self, 1, "meta_per_class", "meta_loss_epochs", "meta_mixture_steps", "late_epochs"),
+            *at_least(self, 1, "self_supervised_epochs"),
+            *at_least(self, 2, "contrastive_batch_size"),
             *at_least(self, 0, "clip_norm", "min_direction_norm", "mixup", "warmup_epochs"),
+            *at_least(self, 0, "unlabeled_weight", "contrastive_weight"),
             *within(self, 0, 1, "meta_threshold", "bootstrap_given"),
         ]
-        for field in ("softmax_temperature", "meta_learning_rate"):
+        for field in (
+            *("softmax_temperature", "meta_learning_rate", "sharpen_temperature", "mix_strength"),
+            *("unlabeled_ramp_epochs", "projection_temperature"),
+        ):
             if not getattr(self, field) > 0:
                 found.append(f"{field} is {getattr(self, field)}, it must be above 0")
+        if self.base != "plain":
+            found += self._problems_of_bases()
         if self.lookahead == "optimizer" and self.optimizer != "sgd":
             found.append("lookahead 'optimizer' needs optimizer 'sgd' (Adam's step is not linear)")
         if self.derivative == "finite_difference" and self.precision == "bfloat16":
             found.append(
                 "derivative 'finite_difference' takes steps that bfloat16 rounds away: set precision to 'float32'"
             )
+        if self.mixup and self.meta_losses == "training":
+            found.append("mixup mixes the labels of a step: set meta_losses to 'evaluation'")
         if self.compile and self.variant in META_VARIANTS:
             found.append(
                 f"compile is True, but variant {self.variant!r} takes meta steps, whose tangents pass through the "
@@ -91,15 +133,55 @@ class L2BConfig(LoopConfig):
             )
         return found
 
+    def _problems_of_bases(self) -> list[str]:
+        found = []
+        if self.variant == "bootstrap":
+            found.append(f"variant 'bootstrap' is for base 'plain': {self.base!r} refines labels itself")
+        if self.mixup:
+            found.append(
+                f"mixup is {self.mixup}, but base {self.base!r} mixes by mix_strength: set mixup to 0"
+            )
+        if self.compile:
+            found.append(f"compile is True, but base {self.base!r} is not compiled: set compile to False")
+        return found
+
+    @property
+    def projection_temperature(self) -> float:
+        """Temperature of the base's contrastive loss."""
+        if self.contrastive_temperature is not None:
+            return self.contrastive_temperature
+        return 0.05 if self.base == "unicon" else 0.5
+
+    @property
+    def first_labeled_epoch(self) -> int:
+        """Epochs without labels that a run begins with."""
+        return self.self_supervised_epochs if self.base == "c2d" else 0
+
     def work(self, num_rows: int, num_classes: int, *, on_features: bool) -> Work:
         one = super().work(num_rows, num_classes, on_features=on_features)
+        if self.base != "plain":
+            return self._work_of_bases(num_rows)
         if self.variant not in META_VARIANTS:
             return one
         late = self.epochs - self.first_meta_epoch
         plain = (
             self.first_meta_epoch + late * META_STEP[on_features] + 1
         )  # 1: the last pass for alpha_residual
-        return Work(plain * num_rows, one.scored + late * num_rows)
+        passes = late + 1 if self.meta_losses == "evaluation" else 0
+        return Work(plain * num_rows, one.scored + passes * num_rows)
+
+    def _work_of_bases(self, num_rows: int) -> Work:
+        """At most: an epoch is a pass over the labeled part, here all samples, with as many unlabeled ones."""
+        late = self.epochs - self.first_meta_epoch
+        is_strong = self.base == "unicon"
+        trained: float = 2 * (self.first_meta_epoch + 4 * late) + 2 * self.first_labeled_epoch
+        if is_strong:
+            trained += 2 * 2 * late
+        if self.variant in META_VARIANTS:
+            trained += 4 * late * META_STEP[False]
+        # Both networks guess: own words on four views, the partner's on two; and a look at all samples.
+        scored = 2 * (6 + 1 + is_strong) * late + 2 * self.views
+        return Work(trained * num_rows, scored * num_rows)
 
     @property
     def first_meta_epoch(self) -> int:
@@ -118,11 +200,14 @@ class L2BConfig(LoopConfig):
         """
         check_preset(name)
         if name == "quick":
-            return cls(epochs=15, learning_rate=2e-3, late_epochs=6, precision="bfloat16")
+            return cls(
+                epochs=15, learning_rate=2e-3, late_epochs=6, precision="bfloat16", meta_losses="training"
+            )
         if name == "standard":
             return cls(
-                epochs=45, learning_rate=2e-3, warmup_epochs=6, meta_per_class=100, precision="bfloat16"
-            )
+                epochs=45, learning_rate=2e-3, warmup_epochs=6, meta_per_class=100, precision="bfloat16",
+                meta_losses="training",
+            )  # fmt: skip
         return cls(
             network="preact_resnet18", epochs=300, warmup_epochs=10, batch_size=512, meta_batch_size=512,
             optimizer="sgd", learning_rate=0.15, weight_decay=5e-4, schedule="cosine_to_zero",

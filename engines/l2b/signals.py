@@ -171,3 +171,9 @@ def _mean_gradient(
             share = value * (len(part) / len(rows))
             total[name] = share if name not in total else total[name] + share
     return total
+
+
+def given_log_probs(log_probs: NDArray[np.float32], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """log p of the given label, NaN where unlabeled: (N, K), (N,) -> (N,)."""
+    given = np.take_along_axis(log_probs, np.maximum(labels, 0)[:, None], axis=1)[:, 0]
+    return np.where(labels >= 0, given.astype(np.float64), np.nan)

@@ -16,9 +16,8 @@ where there is a choice: the meta batch is stratified by class and never holds a
 pseudo-label alone [extension]; the 1e-10 in eq. (8) is a test for 0; where ||v|| vanishes a step is plain
 cross-entropy; a mixture is fitted until it converges (``meta_mixture_steps``).
 
-Left out: L2B-DivideMix, L2B-UniCon and L2B-C2D add an L2B step to other methods' pipelines (two networks, MixMatch,
-contrastive or self-supervised training), and the segmentation form weighs pixels of a segmentation network; an
-auditor of class labels has neither. Their common part, the meta set from small losses, is here.
+``base`` puts the step on top of a semi-supervised method instead (``pair.py``: L2B-DivideMix, L2B-UniCon, L2B-C2D).
+Left out: the segmentation form, which weighs pixels of a segmentation network.
 
 Measured: MNIST with 45 % pair flips, 10,000 images, 10 epochs, no trusted samples, mean of 3 seeds: AUROC .959
 (``cross_entropy`` .760; benchmarks/results/detection.json); in prototypes on CIFAR photographs with 200 trusted
@@ -33,26 +32,27 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional as F
 from torch.nn.utils import clip_grad_norm_
 
 from engines.contract import Checkpoint, EngineResult, OnEpoch, TrainingData
 from engines.l2b import SPEC
 from engines.l2b.config import L2BConfig, l2b_learning_rate
-from engines.l2b.signals import WeightTracker, residual_alpha
-from engines.l2b.step import MetaForward, meta_forward
+from engines.l2b.pair import train_pair
+from engines.l2b.signals import WeightTracker, given_log_probs, residual_alpha
+from engines.l2b.step import MetaForward
+from engines.l2b.weighing import Draws, Weigher
 from engines.l2b.weights import (
     META_VARIANTS,
     PSEUDO_VARIANTS,
-    Weights,
     combined_targets,
     fixed_weights,
-    meta_weights,
     mixup_pairs,
 )
-from engines.meta.directional import lookahead_parameters, one_hot
-from engines.meta.meta_set import MetaSet, draw_meta_batch, mixture_meta_set, resolve_source, trusted_meta_set
+from engines.meta.directional import one_hot
+from engines.meta.meta_set import MetaSet, mixture_meta_set, trusted_meta_set
 from engines.shared.config import make_optimizer, set_learning_rate
-from engines.shared.device import autocast, compiled, make_generator, memory_errors_explained, seeded_init
+from engines.shared.device import autocast, compiled, memory_errors_explained, seeded_init
 from engines.shared.loader import epoch_batches
 from engines.shared.losses import soft_cross_entropy
 from engines.shared.run import Run
@@ -80,6 +80,8 @@ def train(
             samples asked for and absent, or a network that cannot take these images.
     """
     run = Run("l2b", data, config, seed=seed, device=device, on_epoch=on_epoch, checkpoint=checkpoint)
+    if config.base != "plain":
+        return train_pair(run, config)
     training = _Training(run, config)
 
     # 1. Go on where an earlier run of the same work stopped.
@@ -118,11 +120,7 @@ class _Training:
         self.run, self.config = run, config
         self.data, self.device, self.labels = run.data, run.device, run.labels
         self.augment = run.rows.resolve_augment(config.augment)
-        self.source = ""
-        if config.variant in META_VARIANTS:
-            self.source = resolve_source(config.meta_source, run.data.given_labels, run.data.trusted_mask)
-        weight = run.data.trusted_weight
-        self.meta_weight = None if weight is None else torch.from_numpy(weight.copy())
+        self.weigher = Weigher(run, config, self.augment)
         self.network = run.build_network("network")
         # What plain steps call; a meta step needs the layers themselves, and its variants refuse to compile.
         self.call = compiled(self.network, enabled=config.compile, device=run.device)
@@ -130,7 +128,8 @@ class _Training:
         self.margins = MarginTracker(run.data.num_samples, run.device)
         self.tracker = WeightTracker(run.data.num_samples, run.device)
         self.past_losses: list[Tensor] = []
-        self.counts = {"meta_steps": 0, "fallback_steps": 0, "zero_weight_steps": 0}
+        self.step_losses = torch.full((run.data.num_samples,), float("nan"))
+        """(N,) loss on the given label at each sample's latest step; NaN before the first."""
 
     def state_dict(self) -> dict[str, Any]:
         return {
@@ -139,7 +138,8 @@ class _Training:
             "margins": self.margins.state_dict(),
             "tracker": self.tracker.state_dict(),
             "past_losses": self.past_losses,
-            "counts": self.counts,
+            "step_losses": self.step_losses,
+            "counts": self.weigher.counts,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -148,7 +148,8 @@ class _Training:
         self.margins.load_state_dict(state["margins"])
         self.tracker.load_state_dict(state["tracker"])
         self.past_losses = list(state["past_losses"])
-        self.counts = dict(state["counts"])
+        self.step_losses = state["step_losses"]
+        self.weigher.counts = dict(state["counts"])
 
     def takes_meta_steps(self, epoch: int) -> bool:
         return self.config.variant in META_VARIANTS and epoch >= self.config.first_meta_epoch
@@ -164,11 +165,15 @@ class _Training:
         return torch.from_numpy(np.flatnonzero(keep))
 
     def choose_meta_set(self) -> MetaSet:
-        """The trusted samples, or this epoch's samples of small loss (un-augmented, evaluation mode)."""
-        if self.source == "trusted":
+        """The trusted samples, or this epoch's samples of small loss, by ``meta_losses``."""
+        if self.weigher.source == "trusted":
             return trusted_meta_set(self.data.given_labels, self.data.trusted_mask)
-        scores = self.run.score(self.network)
-        loss = -_given_log_probs(scores.log_probs, self.data.given_labels)
+        if self.config.meta_losses == "training" and not torch.isnan(self.step_losses).all():
+            loss = self.step_losses.double().numpy()
+        else:
+            # Un-augmented, in evaluation mode.
+            scores = self.run.score(self.network)
+            loss = -given_log_probs(scores.log_probs, self.data.given_labels)
         low, high = np.nanmin(loss), np.nanmax(loss)
         scaled = torch.from_numpy((loss - low) / max(high - low, 1e-12))
         self.past_losses = [*self.past_losses, scaled][-self.config.meta_loss_epochs :]
@@ -185,10 +190,9 @@ class _Training:
         """One pass over the training rows; returns curves and this epoch's weights."""
         self.learning_rate = l2b_learning_rate(self.config, epoch)
         set_learning_rate(self.optimizer, self.learning_rate)
-        draws = _Draws(self.run.seed, epoch)
+        draws = Draws(self.run.seed, epoch)
         rows = self.training_rows(warm_up=meta_set is None and self.config.variant in META_VARIANTS)
         self.tracker.start_epoch()
-        self.network.train()
         late = epoch >= max(self.config.epochs - self.config.late_epochs, self.config.first_meta_epoch)
         loss, hits, labeled = (torch.zeros((), device=self.device) for _ in range(3))
         with seeded_init(self.run.seed, "dropout", epoch):
@@ -204,14 +208,14 @@ class _Training:
         metrics |= self.run.heldout_accuracy(self.network)
         return _Epoch({"train_loss": float(loss) / len(rows)}, metrics, self.tracker.epoch_values())
 
-    def _step(self, index: Tensor, meta_set: MetaSet | None, draws: _Draws, *, late: bool) -> _StepOutcome:
+    def _step(self, index: Tensor, meta_set: MetaSet | None, draws: Draws, *, late: bool) -> _StepOutcome:
         """Weigh one batch, eq. (5) to (8), and take the weighted step, eq. (9)."""
         labels = self.labels[index].to(self.device)
         images, targets, has_target = self._batch(index, labels, draws)
         found = self._forward(index, images, targets, meta_set, draws)
         if isinstance(found, MetaForward):
             logits, pseudo = found.logits, found.pseudo
-            weights, signed = self._weigh(found, has_target)
+            weights, signed = self.weigher.weigh(found, has_target, self.learning_rate)
         else:
             logits, signed = found, None
             pseudo = one_hot(logits.detach().argmax(dim=1), self.data.num_classes)
@@ -225,11 +229,15 @@ class _Training:
         self.optimizer.step()
         if not self.config.mixup:
             self.margins.update(index, logits, labels)
+        if self.config.meta_losses == "training":
+            known = labels >= 0
+            given = F.cross_entropy(logits.detach().float()[known], labels[known], reduction="none")
+            self.step_losses[index[known.cpu()]] = given.cpu()
         same = pseudo.argmax(dim=1) == labels
         self.tracker.visit(index, weights, same, labels >= 0, signed, late=late)
         return _StepOutcome(loss.detach(), logits.detach())
 
-    def _batch(self, index: Tensor, labels: Tensor, draws: _Draws) -> tuple[Tensor, Tensor, Tensor]:
+    def _batch(self, index: Tensor, labels: Tensor, draws: Draws) -> tuple[Tensor, Tensor, Tensor]:
         """Augmented images, targets (B, K), and which rows have one; mixed in pairs where asked for."""
         images = self._images(index, draws.moves)
         targets, has_target = one_hot(labels, self.data.num_classes), labels >= 0
@@ -245,50 +253,18 @@ class _Training:
         return self.run.inputs(index, self.augment, moves)
 
     def _forward(
-        self, index: Tensor, images: Tensor, targets: Tensor, meta_set: MetaSet | None, draws: _Draws
+        self, index: Tensor, images: Tensor, targets: Tensor, meta_set: MetaSet | None, draws: Draws
     ) -> MetaForward | Tensor:
         """Logits alone in warm-up, for fixed weights, and where fewer than two meta samples are free."""
         if meta_set is not None:
-            rows = draw_meta_batch(
-                meta_set.rows,
-                self.labels,
-                index,
-                self.config.meta_batch_size,
-                draws.meta,
-                weight=self.meta_weight,
+            found = self.weigher.forward(
+                self.network, self.optimizer, index, images, targets, meta_set.rows, draws
             )
-            if len(rows) >= 2:
-                self.counts["meta_steps"] += 1
-                meta_targets = one_hot(self.labels[rows].to(self.device), self.data.num_classes)
-                look = self.config.lookahead == "optimizer"
-                with autocast(self.config.precision, self.device):
-                    return meta_forward(
-                        self.network, images, targets, self._images(rows, draws.moves), meta_targets,
-                        derivative=self.config.derivative,
-                        at=lookahead_parameters(self.network, self.optimizer) if look else None,
-                    )  # fmt: skip
-            self.counts["fallback_steps"] += 1
+            if found is not None:
+                return found
         with autocast(self.config.precision, self.device):
             logits: Tensor = self.call(images)[1]
         return logits
-
-    def _weigh(self, found: MetaForward, has_target: Tensor) -> tuple[Weights, Tensor]:
-        """Weights of the batch and its signed derivatives D_v f / ||v||."""
-        signed = found.alpha / found.meta.norm.clamp(min=1e-30)
-        if float(found.meta.norm) < self.config.min_direction_norm:
-            self.counts["fallback_steps"] += 1
-            return fixed_weights(has_target), signed
-        scale = self.config.meta_learning_rate * self.learning_rate  # eta lambda, eq. (6)
-        weights = meta_weights(
-            scale * found.alpha,
-            scale * found.beta,
-            has_target,
-            variant=self.config.variant,
-            normalization=self.config.normalization,
-            temperature=self.config.softmax_temperature,
-        )
-        self.counts["zero_weight_steps"] += int(not (weights.alpha.any() or weights.beta.any()))
-        return weights, signed
 
     def result(self) -> EngineResult:
         """The final deterministic pass, trust, signals and notes."""
@@ -299,8 +275,13 @@ class _Training:
         # A sample that was never trained on (trusted, or mixed) has only its margin at test time.
         over_training = np.where(np.isnan(over_training), margin, over_training)
         signals = self.tracker.means()
-        signals["alpha_residual"] = np.full(data.num_samples, np.nan, dtype=np.float32)
-        notes: dict[str, Any] = {"network": run.network_name(), "augment": self.augment, **self.counts}
+        for name in ("alpha_residual", "believed"):
+            signals[name] = np.full(data.num_samples, np.nan, dtype=np.float32)
+        notes: dict[str, Any] = {
+            "network": run.network_name(),
+            "augment": self.augment,
+            **self.weigher.counts,
+        }
         if config.variant in META_VARIANTS:
             meta_set = self.choose_meta_set()
             signals["alpha_residual"] = residual_alpha(
@@ -323,21 +304,6 @@ class _Training:
         )
 
 
-class _Draws:
-    """The random streams of one epoch, made from (seed, epoch) alone."""
-
-    def __init__(self, seed: int, epoch: int) -> None:
-        self.order, self.moves, self.meta, self.mix = (
-            make_generator(seed, name, epoch) for name in ("order", "augment", "meta", "mixup")
-        )
-
-
 class _StepOutcome(NamedTuple):
     loss: Tensor
     logits: Tensor
-
-
-def _given_log_probs(log_probs: NDArray[np.float32], labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """log p of the given label, NaN where unlabeled: (N, K), (N,) -> (N,)."""
-    given = np.take_along_axis(log_probs, np.maximum(labels, 0)[:, None], axis=1)[:, 0]
-    return np.where(labels >= 0, given.astype(np.float64), np.nan)

@@ -84,7 +84,7 @@ def resolve_source(wanted: str, labels: NDArray[np.int64], trusted: NDArray[np.b
 
 def trusted_meta_set(labels: NDArray[np.int64], trusted: NDArray[np.bool_]) -> MetaSet:
     """Every trusted sample."""
-    return _meta_set(np.flatnonzero(trusted), labels, "trusted", 1.0)
+    return meta_set_of(np.flatnonzero(trusted), labels, "trusted", 1.0)
 
 
 def mixture_meta_set(
@@ -117,10 +117,11 @@ def mixture_meta_set(
         # The posterior falls with the loss except far in the tails, so the smallest losses are believed.
         chosen[members[:count]] = True
     purity = float(np.where(trusted, 1.0, clean)[chosen].mean())
-    return _meta_set(np.flatnonzero(chosen), labels, "mixture", purity)
+    return meta_set_of(np.flatnonzero(chosen), labels, "mixture", purity)
 
 
-def _meta_set(rows: NDArray[np.int64], labels: NDArray[np.int64], source: str, purity: float) -> MetaSet:
+def meta_set_of(rows: NDArray[np.int64], labels: NDArray[np.int64], source: str, purity: float) -> MetaSet:
+    """These rows (rising, all labeled) as a meta set; ``labels`` (N,)."""
     present = np.unique(labels[labels >= 0])
     counts = np.bincount(labels[rows], minlength=int(labels.max()) + 1)[present]
     return MetaSet(torch.from_numpy(rows), source, purity, int(counts.min()))

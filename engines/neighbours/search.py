@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from engines.contract import EngineInputError
+
 EXACT_UP_TO = 20_000
 """Rows up to which every pair is compared; above, the index finds about 99 of 100 neighbours in far less time."""
 SHARD = 100_000
@@ -61,7 +63,13 @@ def _exact(
 
 
 def _by_index(rows: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    from usearch.index import Index
+    try:
+        from usearch.index import Index
+    except ImportError as error:
+        raise EngineInputError(
+            f"neighbours among more than {EXACT_UP_TO:,} images need the package usearch: "
+            "pip install 'label-auditor[scale]'."
+        ) from error
 
     starts = range(0, len(rows), SHARD)
 

@@ -89,7 +89,7 @@ def train(
     """Ask the neighbours of every row; there is nothing to save or to resume.
 
     Raises:
-        EngineInputError: images in place of features, no labels, or fewer than three rows.
+        EngineInputError: images instead of features, no labels, or fewer than three rows.
     """
     del checkpoint
     data.require_labels()

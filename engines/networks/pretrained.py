@@ -260,7 +260,12 @@ def _multiple(side: int, own: int) -> int:
 
 
 def _pretrained_cfg(name: str) -> Any:
-    import timm
+    try:
+        import timm
+    except ImportError as error:
+        raise EngineInputError(
+            f"{name} needs the package timm: pip install 'label-auditor[backbones]'."
+        ) from error
 
     short = name.removeprefix(TIMM)
     architecture = short.partition(".")[0]

@@ -126,7 +126,7 @@ class LoopConfig:
         return cls()
 
     def for_features(self) -> Self:
-        """This config for features of a backbone in place of images: ``Config.preset("quick").for_features()``.
+        """This config for features of a backbone instead of images: ``Config.preset("quick").for_features()``.
 
         Networks and augmentations of images become ``"auto"``, and the precision float32: a head is too small to
         gain from another. Engines change what features need besides (fewer epochs, larger batches) and say so where

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from engines.contract import EngineInputError
+from engines.shared.strong import strong_views
 
 STATISTICS_SAMPLE = 4096
 """Images that the channel means are taken from at most (evenly spaced, so always the same ones)."""
@@ -209,11 +210,13 @@ def augment(images: Tensor, kind: str, generator: torch.Generator) -> Tensor:
 
     ``shift``: up to ``shift_size`` pixels on both axes, the border pixel repeated. ``shift_flip``: and
     mirrored left-right with probability 1/2. ``crop_flip``: up to 1/8 of the side (4 px at 32), the border
-    mirrored, and flipped. ``none``: unchanged. The draws come from ``generator`` (CPU), in the same number
-    for the same batch size and kind.
+    mirrored, and flipped. ``strong``: :func:`strong_views`. ``none``: unchanged. The draws come from
+    ``generator`` (CPU), in the same number for the same batch size and kind.
     """
     if kind == "none":
         return images
+    if kind == "strong":
+        return strong_views(images, generator)
     if kind not in ("shift", "shift_flip", "crop_flip"):
         raise EngineInputError(
             f"there is no augmentation {kind!r}; use none, shift, shift_flip or crop_flip."

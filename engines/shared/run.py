@@ -174,13 +174,17 @@ class Run:
         signals: Mapping[str, ArrayLike],
         *,
         stage: str = "train",
+        num_epochs: int | None = None,
         state: Callable[[], Mapping[str, Any]],
     ) -> None:
-        """Record one epoch (0-based in its stage), save ``state()``, then tell ``on_epoch``, who may cancel."""
+        """Record one epoch (0-based in its stage), save ``state()``, then tell ``on_epoch``, who may cancel.
+
+        ``num_epochs``: of the stage, where it is another number than the config's ``epochs``.
+        """
         self.recorder.epoch(
             stage,
             epoch,
-            self._config.epochs,
+            num_epochs or self._config.epochs,
             losses,
             metrics,
             signals,

@@ -175,7 +175,7 @@ def build_stacked_vae(
     upper_hidden: int | None = None,
     classifier_input: str = "auto",
     decoded_size: tuple[int, int] | None = None,
-    width: int = 128,
+    width: int,
     weights: str | None = None,
     side: int | None = None,
 ) -> StackedVAE:
@@ -280,7 +280,7 @@ def build_classifier_only(
     channels: int,
     image_size: tuple[int, int],
     num_classes: int,
-    width: int = 128,
+    width: int,
     weights: str | None = None,
     side: int | None = None,
 ) -> StackedVAE:

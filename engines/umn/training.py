@@ -25,8 +25,8 @@ AUROC .994 and average precision .981; ε taken as suspicion has AUROC .05.
 
 Departures from the paper, each a field of :class:`engines.umn.config.UMNConfig` with the paper's value in the
 ``paper`` preset: ``rotations``, ``label_loss``, ``elbo_scale``, ``labeled_share``, ``decoded_side``,
-``standardized``, ``gamma``, ``epsilon_aggregate``, ``network``. The sign of the third line of the paper's
-bound is a misprint and is corrected here; ε is clamped, because f is infinite at the first step.
+``standardized``, ``gamma``, ``epsilon_aggregate``, ``network``, ``audits``. The sign of the third line of the
+paper's bound is a misprint and is corrected here; ε is clamped, because f is infinite at the first step.
 """
 
 from __future__ import annotations
@@ -93,13 +93,18 @@ def train(
         outcomes = [member.train_epoch(epoch) for member in members]
 
         # 3. A deterministic pass of learner and guider over the labels that each model judges.
-        audit = training.audit()
-        training.epsilon.update(audit.epsilon)
+        metrics = {"train_accuracy": float(np.mean([hit for _, hit in outcomes]))}
+        signals = {}
+        if epoch in config.audited_epochs:
+            audit = training.audit()
+            training.epsilon.update(audit.epsilon)
+            metrics["judged_agreement"], signals["epsilon"] = audit.agreement, audit.epsilon
+        metrics |= training.heldout_accuracy()
         run.epoch(
             epoch,
             _mean([losses for losses, _ in outcomes]),
-            {"train_accuracy": float(np.mean([hit for _, hit in outcomes])), **audit.metrics},
-            {"epsilon": audit.epsilon},
+            metrics,
+            signals,
             state=lambda done=epoch + 1: {"epoch": done, **training.state_dict()},  # type: ignore[misc]
         )
 
@@ -108,10 +113,11 @@ def train(
 
 
 class _Audit(NamedTuple):
-    """One epoch's deterministic pass."""
+    """One deterministic pass over the judged labels."""
 
     epsilon: NDArray[np.float32]
-    metrics: dict[str, float]
+    agreement: float
+    """Share of the judged labels that both networks together predict."""
 
 
 class _Training:
@@ -128,7 +134,7 @@ class _Training:
         return torch.from_numpy(np.flatnonzero(self.hidden_in == member.rotation))
 
     def audit(self) -> _Audit:
-        """ε and margin of every label by the model that judges it, and held-out accuracy of both networks."""
+        """ε and margin of every label by the model that judges it."""
         bench = self.bench
         epsilon = np.full(bench.data.num_samples, np.nan, dtype=np.float32)
         agreement = []
@@ -144,13 +150,16 @@ class _Training:
             both = torch.from_numpy(_prediction(bench.config, guider.log_probs, learner.log_probs))
             self.margin.update(rows, both, labels)
             agreement.append((both.argmax(1) == labels).numpy())
-        metrics = {"judged_agreement": float(np.concatenate(agreement).mean())}
-        # Guiders and learners, each kind averaged over the rotations.
+        return _Audit(epsilon, float(np.concatenate(agreement).mean()))
+
+    def heldout_accuracy(self) -> dict[str, float]:
+        """Of guiders and of learners, each kind averaged over the rotations."""
+        metrics: dict[str, float] = {}
         for kind, networks in enumerate(zip(*map(_networks, self.members), strict=True)):
             suffix = ("", "_learner")[kind]
-            found = bench.run.heldout_accuracy(*networks)
+            found = self.bench.run.heldout_accuracy(*networks)
             metrics |= {f"{name}{suffix}": value for name, value in found.items()}
-        return _Audit(epsilon, metrics)
+        return metrics
 
     def state_dict(self) -> dict[str, Any]:
         """State for a checkpoint."""

@@ -60,6 +60,49 @@ def test_add_pred_probs__an_array_becomes_a_witness(audited: tuple[Digits, int])
         photos.add_pred_probs(probs[:, :9], name="my model")
 
 
+def test_datalab__goes_both_ways(audited: tuple[Digits, int]) -> None:
+    """With the real Datalab on probabilities that know the true labels."""
+    cleanlab = pytest.importorskip("cleanlab", reason="cleanlab is not installed")
+    digits, audit_id = audited
+    photos = auditor.open("digits")
+    probs = np.full((300, 10), 0.01)
+    probs[np.arange(300), digits.true_labels] = 0.91
+    given = photos.samples().given_label.astype(int).to_numpy()
+    lab = cleanlab.Datalab({"y": given}, label_name="y", task="classification", verbosity=0)
+    lab.find_issues(pred_probs=probs, issue_types={"label": {}})
+    assert photos.add_datalab(lab) == own_models.Added("datalab", 300, 300)
+    heard = own_models.load(photos.table.id)["datalab"]
+    np.testing.assert_allclose(heard.sum(axis=1), 1, atol=1e-5)
+    theirs = lab.get_issues("label")
+    np.testing.assert_allclose(heard[np.arange(300), given], theirs.label_score, atol=1e-6)
+    assert heard.argmax(axis=1).tolist() == theirs.predicted_label.tolist()
+    settle.settle(audit_id)
+    with session() as open_session:
+        assert "datalab" in audits.get(open_session, audit_id).summary["witnesses"]
+    assert list(photos.to_datalab().columns) == list(theirs.columns)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "says"),
+    [
+        ("given_label", "3", "row 7: given_label is '3' and '7' here"),
+        ("predicted_label", "ten", "row 7: predicted_label is 'ten' and no class"),
+        ("label_score", 1.5, "row 7: label_score is 1.5, outside 0..1"),
+    ],
+)
+def test_add_datalab__issues_of_something_else_are_refused(
+    audited: tuple[Digits, int], column: str, value: object, says: str
+) -> None:
+    photos = auditor.open("digits")
+    issues = photos.to_datalab()
+    issues["predicted_label"] = issues["given_label"] = "0"
+    issues["given_label"] = photos.samples().given_label
+    issues[column] = issues[column].astype(object)
+    issues.loc[7, column] = value
+    with pytest.raises(ImportRefusedError, match=says):
+        photos.add_datalab(issues)
+
+
 def silent_audit(**values: Any) -> int:
     """A queued audit of dataset 1 that was planned a minute ago; ``values`` are columns of its job, if any."""
     audit = queued_audit(created_at=now() - timedelta(minutes=1))

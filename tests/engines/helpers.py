@@ -66,7 +66,7 @@ def features_of(images: NDArray[np.uint8]) -> NDArray[np.float16]:
 
 
 def on_features(data: TrainingData) -> TrainingData:
-    """The same data with features in place of images."""
+    """The same data with features instead of images."""
     assert data.images is not None
     heldout = data.evaluation
     if heldout is not None:

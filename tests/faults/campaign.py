@@ -638,7 +638,7 @@ def campaign(
 ) -> Counter[tuple[str, str]]:
     """Run trials, family after family in turns, until all are done or the time is up; returns all counts.
 
-    ``most``: trials of each family, in place of the whole campaign. ``again``: first those that went wrong before.
+    ``most``: trials of each family, instead of the whole campaign. ``again``: first those that went wrong before.
     """
     _load_everything()
     for name, missing in lacking().items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import shutil
@@ -72,10 +73,12 @@ def read_only(luck: random.Random, place: Path) -> None:
             with suppress(OSError):
                 for file in (small / "home").glob("catalog.db-*"):
                     file.unlink()
+        gc.collect()  # a connection that is still open for writing keeps the disk as it is
         subprocess.run(["mount", "-o", "remount,ro", str(small)], check=True)
         for arguments in (works[work], ["status"], ["suspects", "first"], ["doctor"]):
             command(*arguments)
         db.close_all()
+        gc.collect()  # a connection that is still open for writing keeps the disk as it is
         subprocess.run(["mount", "-o", "remount,rw", str(small)], check=True)
         if work != "remove":
             check_home()

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import errno
+import shutil
+import tempfile
+import weakref
+from dataclasses import replace
 from pathlib import Path
 
 from auditor.errors import ImportRefusedError
-from auditor.pictures.sources.annotations import AnnotationSource, NamedSource, annotation_format
+from auditor.pictures.sources.addresses import fetch, is_folder, is_remote, path_of
+from auditor.pictures.sources.annotations import AnnotationSource, NamedSource
+from auditor.pictures.sources.arrow_files import saved_files
 from auditor.pictures.sources.columns import PATH_NAMES, columns_taken, find_column
 from auditor.pictures.sources.exports import classes_named, review_time, several_labels
 from auditor.pictures.sources.folder import FolderSource, is_image_name
+from auditor.pictures.sources.formats import annotation_format
 from auditor.pictures.sources.parquet import ParquetSource
-from auditor.pictures.sources.reading import UnreadableError, read_bytes
+from auditor.pictures.sources.reading import UnreadableError, is_beginning, read_bytes, read_each
+from auditor.pictures.sources.records import TfdsSource, is_tfds
+from auditor.pictures.sources.remote import RemoteTree
 from auditor.pictures.sources.roots import images_at
 from auditor.pictures.sources.rows import (
     Payload,
     Problem,
+    Rewritable,
     Source,
     SourceInfo,
     SourceOptions,
@@ -24,12 +34,14 @@ from auditor.pictures.sources.rows import (
     printable,
 )
 from auditor.pictures.sources.tables import TableSource, open_table
+from auditor.pictures.sources.tars import TarTree, WebDatasetSource, holds_samples, is_tar
 from auditor.pictures.sources.trees import FolderTree, ZipTree
 from auditor.pictures.sources.unpacking import unpack_parquet
 
 __all__ = [
     "Payload",
     "Problem",
+    "Rewritable",
     "Source",
     "SourceInfo",
     "SourceOptions",
@@ -39,18 +51,21 @@ __all__ = [
     "classes_named",
     "columns_taken",
     "fiftyone_sets",
+    "is_beginning",
     "open_source",
     "ordered_class_names",
     "printable",
     "read_bytes",
+    "read_each",
     "review_time",
     "several_labels",
 ]
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
 KINDS = (
-    "a folder of class folders, a CSV or TSV, a Parquet file, a zip, a file of annotations (metadata.jsonl, COCO, "
-    "Label Studio, CVAT, val.txt), fiftyone:NAME or torchvision:NAME"
+    "a folder of class folders, a CSV or TSV, Parquet, a zip or tar, a file of annotations (metadata.jsonl, COCO, "
+    "Label Studio, Labelbox, CVAT, val.txt), a folder of save_to_disk or TFDS, an address (s3://, gs://, "
+    "https://), fiftyone:NAME or torchvision:NAME"
 )
 
 
@@ -82,6 +97,8 @@ def _open(named: str, options: SourceOptions, scratch: Path | None) -> Source:
         return open_torchvision(named.removeprefix("torchvision:"), options)
     if not named.strip() or "\0" in named:
         raise ImportRefusedError(f"The source is empty; name {KINDS}.")
+    if is_remote(named):
+        return _open_address(named, options)
     try:
         path = Path(named).expanduser().absolute()
         return _open_path(path, options, scratch)
@@ -111,7 +128,11 @@ def _open_path(path: Path, options: SourceOptions, scratch: Path | None) -> Sour
     if not path.is_file():
         raise ImportRefusedError(f"{path} is no regular file; name {KINDS}.")
     suffix = path.suffix.lower()
+    if is_tar(path.name):
+        return _open_tar(path, options)
     annotations = annotation_format(path, options)
+    if options.boxes and (annotations is None or annotations.kind != "coco_boxes"):
+        raise ImportRefusedError(f"{path} is no COCO file with boxes; leave boxes out.", field="boxes")
     if annotations is not None:
         if suffix not in (".jsonl", ".ndjson"):
             _refuse_columns(str(path), "it is no table", options)
@@ -125,7 +146,64 @@ def _open_path(path: Path, options: SourceOptions, scratch: Path | None) -> Sour
     raise ImportRefusedError(f"{path} cannot be imported; name {KINDS}.")
 
 
+def _open_tar(path: Path, options: SourceOptions) -> Source:
+    tree = TarTree(path)
+    if holds_samples(tree):
+        return WebDatasetSource([path], path, options)
+    source = FolderSource(tree)
+    _refuse_columns(str(path), "its classes are its folders", options)
+    return source
+
+
+def _open_address(address: str, options: SourceOptions) -> Source:
+    """A source that is reached through fsspec: nothing but what its kind needs is fetched."""
+    named = address.rstrip("/")
+    suffix = Path(named).suffix.lower()
+    if suffix in (".parquet", ".pq"):
+        file = path_of(named)
+        return ParquetSource([file], file, options)
+    if is_tar(named):
+        return _open_tar(path_of(named), options)
+    if suffix == ".zip":
+        return _open_zip(path_of(named), options, None)
+    if not is_folder(address):
+        return _open_fetched(named, options)
+    tree = RemoteTree(named)
+    names = [name for name, _ in tree.walk()]
+    files = [path_of(f"{named}/{name}") for name in names]
+    parquet = [file for file in files if file.suffix.lower() in (".parquet", ".pq")]
+    shards = [file for file in files if is_tar(file.name)]
+    if parquet and not any(map(is_image_name, names)):
+        return ParquetSource(parquet, path_of(named), options)
+    if shards and not any(map(is_image_name, names)):
+        return WebDatasetSource(shards, path_of(named), options)
+    source = FolderSource(tree)
+    _refuse_columns(named, "its classes are its folders", options)
+    return source
+
+
+def _open_fetched(address: str, options: SourceOptions) -> Source:
+    """A table or a file of annotations: its text is fetched while it is open, its images stay where they are."""
+    parent, _, name = address.rpartition("/")
+    folder = tempfile.mkdtemp(prefix="label-auditor-")
+    file = Path(folder) / Path(name).name
+    try:
+        fetch(address, str(file))
+        source = _open_path(file, replace(options, root=options.root or parent), None)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    weakref.finalize(source, shutil.rmtree, folder, ignore_errors=True)
+    return source
+
+
 def _open_folder(path: Path, options: SourceOptions) -> Source:
+    if is_tfds(path):
+        return TfdsSource(path, options)
+    saved = saved_files(path)
+    if saved is not None:
+        _refuse_outside(path, saved)
+        return ParquetSource(saved, path, options)
     names = sorted(entry.name for entry in path.iterdir())
     parquet = [path / name for name in names if name.lower().endswith(".parquet")]
     if parquet and not any((path / name).is_dir() for name in names):
@@ -138,11 +216,12 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
         parquet = [file for file in below if file.suffix.lower() == ".parquet"]
         if parquet:  # a repository of Hugging Face: data/train-00000-of-00001.parquet, ...
             return ParquetSource(parquet, path, options)
-        if any(file.suffix == ".arrow" for file in below):
-            raise ImportRefusedError(
-                f"{path} was written by save_to_disk of Hugging Face's datasets; write Parquet in its place: "
-                f"datasets.load_from_disk({str(path)!r}).to_parquet('set.parquet')."
-            ) from None
+        shards = [file for file in below if is_tar(file.name)]
+        if shards:
+            return WebDatasetSource(shards, path, options)
+        if any(is_tfds(file.parent) for file in below):
+            inner = next(file.parent for file in below if is_tfds(file.parent))
+            raise ImportRefusedError(f"{path} holds a folder of TFDS; name it: {inner}.") from None
         tables = [name for name in names if name.lower().endswith((".csv", ".tsv", ".parquet"))]
         if tables:
             raise ImportRefusedError(

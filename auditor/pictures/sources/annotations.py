@@ -1,6 +1,7 @@
 """Files that other tools write about images: read as rows, and written again with cleaned labels.
 
-Each format is read for one class an image, and is written back as it came in, with everything else in it unchanged:
+Each format is read for one class an image, and is written back as it came in, with everything else in it unchanged
+(``boxes`` and ``labelbox`` hold two more, ``formats`` chooses):
 
 =====================  ====================================================================================
 ``metadata.jsonl``     one JSON object a line with ``file_name`` and a label (Hugging Face's image folders)
@@ -13,7 +14,6 @@ ImageNet's lists       ``val.txt``: a path and a class number a line
 
 from __future__ import annotations
 
-import errno
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,19 +29,24 @@ from auditor.pictures.sources.folder import has_broken_text
 from auditor.pictures.sources.roots import images_at
 from auditor.pictures.sources.rows import (
     IMAGE_SUFFIXES,
+    Outcomes,
     PathBook,
     Payload,
     Problem,
+    Rewritable,
     Source,
     SourceInfo,
     SourceOptions,
     SourceRow,
+    class_name,
+    is_whole,
+    numbered,
     printable,
 )
 from auditor.pictures.sources.trees import MissingError, PathError, ZipTree
 
-MOST_BYTES, MOST_NAMES_BYTES = 2**31, 2**24
-"""Of a document, and of a file with names of classes."""
+MOST_NAMES_BYTES = 2**24
+"""Of a file with names of classes."""
 Outcome = Callable[[str], str | None]
 """What an image's label is in the end, by its path as the file gives it. Empty: the entry stays as it is; None: the
 image is left out."""
@@ -58,6 +63,8 @@ class Entry:
     extra: Mapping[str, str] | None = None
     problem: str | None = None
     """Why it cannot be imported."""
+    region: str = ""
+    """The part of the image that is the sample, as ``#xywh=left,top,width,height``."""
 
 
 class Format:
@@ -85,7 +92,7 @@ class Format:
 
     def _numbered(self, label: str) -> str:
         """The class as a file with numbers has it: the name, where classes are called by their numbers."""
-        return label if all(map(_is_whole, self.class_names)) else str(self.class_names.index(label))
+        return numbered(label, self.class_names)
 
 
 class AnnotationSource:
@@ -117,7 +124,7 @@ class AnnotationSource:
                 problem = "has a path that is not valid text; correct it"
             if problem is None:
                 try:
-                    location = self.tree.locate(entry.filepath)
+                    location = self.tree.locate(entry.filepath) + entry.region
                     again = book.again(location, entry.row, entry.label)
                     problem = None if again is None else f"{printable(entry.filepath)} {again}"
                 except PathError as error:
@@ -128,7 +135,7 @@ class AnnotationSource:
                 continue
             yield SourceRow(
                 row=entry.row,
-                filepath=entry.filepath,
+                filepath=entry.filepath + entry.region,
                 location=location,
                 label=entry.label,
                 split=entry.split,
@@ -138,6 +145,16 @@ class AnnotationSource:
     def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
         """See ``Source``: workers read the files themselves."""
         yield from locations
+
+    def write_again(self, out: Path, outcomes: Outcomes, class_names: Sequence[str]) -> None:
+        """See ``sources.Rewritable``."""
+        said = {
+            item.filepath: outcome
+            for item, outcome in zip(self.rows(), outcomes, strict=True)
+            if isinstance(item, SourceRow)
+        }
+        self._found.class_names = class_names
+        out.write_text(self._found.rewritten(lambda path: said.get(path, "")), encoding="utf-8")
 
 
 class JsonLines(Format):
@@ -152,7 +169,7 @@ class JsonLines(Format):
             ImportRefusedError: no JSON object, or no path or label in it.
         """
         self._file = file
-        first = next(self._lines(), None)
+        first = next(json_lines(self._file), None)
         if first is None:
             raise ImportRefusedError(f"{file} is empty; write one JSON object a line.")
         self.columns = tuple(str(name) for name in first[1])
@@ -162,8 +179,12 @@ class JsonLines(Format):
 
     def entries(self) -> Iterator[Entry]:
         """See ``Format``."""
-        for row, value in self._lines():
-            label, problem = _class_name(value.get(self._label), self._label)
+        for row, value in json_lines(self._file):
+            label, problem = None, None
+            try:
+                label = class_name(value.get(self._label), self._label)
+            except ValueError as error:
+                problem = str(error)
             yield Entry(
                 row,
                 str(value.get(self._path) or ""),
@@ -176,7 +197,7 @@ class JsonLines(Format):
     def rewritten(self, outcome: Outcome) -> str:
         """See ``Format``."""
         kept = []
-        for _, value in self._lines():
+        for _, value in json_lines(self._file):
             label = outcome(str(value.get(self._path) or ""))
             if label is None:
                 continue
@@ -187,28 +208,31 @@ class JsonLines(Format):
             kept.append(value)
         return "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in kept)
 
-    def _lines(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        try:
-            with self._file.open(encoding="utf-8-sig") as lines:
-                for row, line in enumerate(lines_of(lines, self._file.name), start=1):
-                    if not line.strip():
-                        continue
-                    value = json.loads(line)
-                    if not isinstance(value, dict):
-                        raise ImportRefusedError(
-                            f"{self._file.name}, row {row}: is no JSON object; write one a line."
-                        )
-                    yield row, value
-        except json.JSONDecodeError as error:
-            raise ImportRefusedError(
-                f"{self._file.name}, row {row}: is no JSON ({error.msg}); correct it."
-            ) from error
-        except LongLineError as error:
-            raise ImportRefusedError(f"{error}; write one object a line.") from error
-        except UnicodeDecodeError as error:
-            raise ImportRefusedError(
-                f"{self._file.name} is not UTF-8 text ({error.reason}); save it so."
-            ) from error
+
+def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(row from 1, JSON object) of every line that is not empty.
+
+    Raises:
+        ImportRefusedError: a line is no JSON object; the text names its row.
+    """
+    row = 0
+    try:
+        with file.open(encoding="utf-8-sig") as lines:
+            for row, line in enumerate(lines_of(lines, file.name), start=1):
+                if not line.strip():
+                    continue
+                value = json.loads(line)
+                if not isinstance(value, dict):
+                    raise ImportRefusedError(f"{file.name}, row {row}: is no JSON object; write one a line.")
+                yield row, value
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ImportRefusedError(
+            f"{file.name}, row {row}: is no JSON ({getattr(error, 'msg', error)}); correct it."
+        ) from error
+    except LongLineError as error:
+        raise ImportRefusedError(f"{error}; write one object a line.") from error
+    except UnicodeDecodeError as error:
+        raise ImportRefusedError(f"{file.name} is not UTF-8 text ({error.reason}); save it so.") from error
 
 
 class Coco(Format):
@@ -387,7 +411,7 @@ class ImageList(Format):
         for row, path, number in self._lines():
             problem = (
                 None
-                if _is_whole(number)
+                if is_whole(number)
                 else f"ends in {printable(number, 40)!r}, not in a class number; correct it"
             )
             yield Entry(row, path, None if number == "-1" else number, problem=problem)
@@ -414,40 +438,6 @@ class ImageList(Format):
             ) from error
 
 
-def annotation_format(file: Path, options: SourceOptions) -> Format | None:
-    """The format of a file of annotations; None if it is none.
-
-    Raises:
-        ImportRefusedError: a ``.json``, ``.jsonl`` or ``.xml`` that cannot be read or is of no known format.
-    """
-    suffix = file.suffix.lower()
-    if suffix in (".jsonl", ".ndjson"):
-        return JsonLines(file, options)
-    if suffix == ".xml":
-        return Cvat(file)
-    if suffix == ".txt":
-        return ImageList(file) if _is_image_list(file) else None
-    if suffix != ".json":
-        return None
-    try:
-        value = json.loads(text_of(file, most_bytes=MOST_BYTES))
-    except (ValueError, RecursionError) as error:
-        raise ImportRefusedError(f"{file} is no JSON ({error}); export it again.") from error
-    except OSError as error:
-        if error.errno != errno.EFBIG:
-            raise
-        raise ImportRefusedError(f"{file} cannot be read ({error.strerror}); split it.") from error
-    if isinstance(value, dict) and all(
-        isinstance(value.get(k), list) for k in ("images", "annotations", "categories")
-    ):
-        return Coco(file, value)
-    if isinstance(value, list):
-        return LabelStudio(file, value)
-    raise ImportRefusedError(
-        f"{file} is neither COCO (images, annotations, categories) nor a list of Label Studio's tasks."
-    )
-
-
 def _chosen(task: dict[str, Any]) -> dict[str, Any] | None:
     """The choice in the newest annotation that was not cancelled."""
     for annotation in reversed(task.get("annotations") or []):
@@ -459,19 +449,6 @@ def _chosen(task: dict[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-def _is_whole(text: str) -> bool:
-    return text.isascii() and text.lstrip("-").isdigit()
-
-
-def _class_name(value: Any, column: str) -> tuple[str | None, str | None]:
-    """(class name or None, why it is none): text or a whole number; empty and -1 are unlabeled."""
-    if value is None or value == "" or value == -1:
-        return None, None
-    if isinstance(value, (str, int)) and not isinstance(value, bool):
-        return str(value).strip() or None, None
-    return None, f"{column} is {printable(json.dumps(value), 60)}, not a class; give a name or a whole number"
-
-
 def _cell(value: Any) -> str:
     if value is None:
         return ""
@@ -480,13 +457,6 @@ def _cell(value: Any) -> str:
 
 def _is_image(value: Any) -> bool:
     return isinstance(value, str) and urlsplit(value).path.lower().endswith(IMAGE_SUFFIXES)
-
-
-def _is_image_list(file: Path) -> bool:
-    with file.open("rb") as stream:
-        first = stream.readline(1 << 16).decode("utf-8-sig", "replace").strip()
-    path, _, number = first.rpartition(" ")
-    return _is_whole(number) and path.strip().lower().endswith(IMAGE_SUFFIXES)
 
 
 class NamedSource:
@@ -538,10 +508,20 @@ class NamedSource:
         """See ``Source``."""
         yield from self._source.payloads(locations)
 
+    def write_again(self, out: Path, outcomes: Outcomes, class_names: Sequence[str]) -> None:
+        """See ``sources.Rewritable``.
+
+        Raises:
+            ImportRefusedError: the source below cannot be written again.
+        """
+        if not isinstance(self._source, Rewritable):
+            raise ImportRefusedError(f"{self.info.table_file} cannot be written in its own form.")
+        self._source.write_again(out, outcomes, class_names)
+
     def _name(self, label: str | None) -> str | None:
         if label is None or label in self._known:
             return label
-        if not _is_whole(label) or not 0 <= int(label) < len(self._names):
+        if not is_whole(label) or not 0 <= int(label) < len(self._names):
             raise ValueError(
                 f"has the class {printable(label, 60)!r}, which is none of the {len(self._names):,} class names "
                 "and no number of one; correct it"

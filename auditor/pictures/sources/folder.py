@@ -7,7 +7,7 @@ from pathlib import Path
 
 from auditor.errors import ImportRefusedError
 from auditor.pictures.sources.rows import IMAGE_SUFFIXES, Payload, Problem, SourceInfo, SourceRow, printable
-from auditor.pictures.sources.trees import Tree, ZipTree
+from auditor.pictures.sources.trees import Tree
 
 SPLITS = frozenset(["train", "training", "val", "valid", "validation", "test", "testing", "dev"])
 
@@ -26,7 +26,7 @@ class FolderSource:
         """
         self.tree = tree
         self.ignored: list[str] = []
-        self._base = tree.base if isinstance(tree, ZipTree) else ""
+        self._base = tree.base
         tops, seconds = self._top_folders()
         if not tops:
             raise ImportRefusedError(
@@ -34,8 +34,7 @@ class FolderSource:
                 "a CSV with a path and a label column."
             )
         self.has_splits = bool(seconds) and all(name.lower() in SPLITS for name in tops)
-        kind = "zip" if isinstance(tree, ZipTree) else "folder"
-        self.info = SourceInfo(kind=kind, root=tree.root, table_file=Path(tree.root).name)
+        self.info = SourceInfo(kind=tree.kind, root=tree.root, table_file=Path(tree.root).name)
 
     def _top_folders(self) -> tuple[set[str], bool]:
         tops: set[str] = set()

@@ -1,4 +1,4 @@
-"""Parquet in the layout of Hugging Face ``datasets``: encoded images in a column, labels as class numbers.
+"""The layout of Hugging Face ``datasets``: encoded images in a column, labels as class numbers; Parquet or Arrow.
 
 A table of paths works too. Several files of one set (``train-00000-of-00004.parquet``) are one source. Bytes
 are read in small batches and never held all together.
@@ -6,15 +6,20 @@ are read in small batches and never held all together.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from auditor.engine_bridge import export_columns
 from auditor.errors import ImportRefusedError
+from auditor.pictures.sources.arrow_files import SPLITS_OF, STATE, ArrowFile, copy_descriptions
 from auditor.pictures.sources.columns import LABEL_NAMES, choose_column, is_trusted
 from auditor.pictures.sources.exports import is_own_export, review_of
 from auditor.pictures.sources.folder import SPLITS, has_broken_text
@@ -23,17 +28,19 @@ from auditor.pictures.sources.parquet_files import (
     image_column,
     is_text_like,
     layout_of,
-    open_parquet,
+    open_columns,
     split_location,
 )
 from auditor.pictures.sources.roots import images_at
 from auditor.pictures.sources.rows import (
+    Outcomes,
     PathBook,
     Payload,
     Problem,
     SourceInfo,
     SourceOptions,
     SourceRow,
+    numbered,
     printable,
 )
 from auditor.pictures.sources.trees import MissingError, PathError
@@ -60,7 +67,7 @@ class ParquetSource:
         self.ignored: list[str] = []
         self._files = files
         self._root, self._one = root, root == files[0]
-        schema = open_parquet(files[0]).schema_arrow
+        schema = open_columns(files[0]).schema_arrow
         self._refuse_other_schemas(schema)
         name, columns = files[0].name, schema.names
         twice = next((column for column in columns if columns.count(column) > 1), None)
@@ -82,7 +89,7 @@ class ParquetSource:
             self._layout = "struct of paths"
         # Every location names a column that would not be found by itself.
         self._column_mark = f":{path}" if options.path_column is not None else ""
-        self._images = images_at(options.root, files[0].parent) if "path" in self._layout else None
+        self._images = images_at(options.root, str(files[0].parent)) if "path" in self._layout else None
         own = is_own_export(columns)
         self._names = {c: declared_classes(name, schema, c) for c in (label, true) if c}
         self.info = SourceInfo(
@@ -134,7 +141,7 @@ class ParquetSource:
             "path": [str(path)],
         }[self._layout]
         others = [self.info.label_column, self.info.true_label_column]
-        schema = open_parquet(self._files[0]).schema_arrow
+        schema = open_columns(self._files[0]).schema_arrow
         if self._layout == "struct" and "path" not in [f.name for f in schema.field(path).type]:
             inner = []
         ours = [c for c in export_columns() if self.info.is_own_export and c in schema.names]
@@ -224,12 +231,45 @@ class ParquetSource:
                     location = next(wanted, None)
                 start += batch.num_rows
 
+    def write_again(self, out: Path, outcomes: Outcomes, class_names: Sequence[str]) -> None:
+        """See ``sources.Rewritable``: the same files, columns, types and splits."""
+        decided, counts = iter(outcomes), Counter[Path]()
+        for file in self._files:
+            target = out if self._one else out / file.relative_to(self._root).as_posix()
+            target.parent.mkdir(parents=True, exist_ok=True)
+            schema = open_columns(file).schema_arrow
+            with _writer(target, schema) as writer:
+                for batch in self._batches(file, schema.names, IMAGES_A_BATCH):
+                    said = list(itertools.islice(decided, batch.num_rows))
+                    kept = self._relabelled(batch, said, class_names)
+                    counts[file.parent] += kept.num_rows
+                    writer.write_batch(kept)
+        for folder, count in counts.items():
+            if (folder / STATE).is_file():
+                copy_descriptions(folder, out / folder.relative_to(self._root), count)
+        if not self._one and (self._root / SPLITS_OF).is_file():
+            (out / SPLITS_OF).write_bytes((self._root / SPLITS_OF).read_bytes())
+
+    def _relabelled(
+        self, batch: pa.RecordBatch, said: Sequence[str | None], class_names: Sequence[str]
+    ) -> pa.RecordBatch:
+        column = str(self.info.label_column)
+        place = batch.schema.get_field_index(column)
+        kind = batch.schema.field(place).type
+        labels = batch.column(place).to_pylist()
+        for row, label in enumerate(said):
+            if label:
+                is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+                labels[row] = int(numbered(label, class_names)) if is_number else label
+        changed = batch.set_column(place, batch.schema.field(place), pa.array(labels, kind))
+        return changed.filter(pa.array([label is not None for label in said], pa.bool_()))
+
     def _bytes_column(self) -> str:
         return f"{self.info.path_column}.bytes" if self._layout == "struct" else str(self.info.path_column)
 
     def _batches(self, file: Path, columns: list[str], size: int) -> Iterator[pa.RecordBatch]:
         try:
-            yield from open_parquet(file).iter_batches(batch_size=size, columns=columns)
+            yield from open_columns(file).iter_batches(batch_size=size, columns=columns)
         except (pa.ArrowException, OSError) as error:
             raise ImportRefusedError(
                 f"{file} is damaged ({printable(str(error), 100)}); download or copy it again."
@@ -237,7 +277,7 @@ class ParquetSource:
 
     def _refuse_other_schemas(self, schema: pa.Schema) -> None:
         for file in self._files[1:]:
-            if not open_parquet(file).schema_arrow.equals(schema):
+            if not open_columns(file).schema_arrow.equals(schema):
                 raise ImportRefusedError(
                     f"{file} has other columns than {self._files[0].name}; import the files one by one."
                 )
@@ -245,7 +285,10 @@ class ParquetSource:
 
 def _has_no_bytes(file: Path, column: str) -> bool:
     """Whether a column of Hugging Face's images holds paths alone, as the file's statistics tell."""
-    metadata = open_parquet(file).metadata
+    opened = open_columns(file)
+    if isinstance(opened, ArrowFile):
+        return opened.has_no_bytes(column)
+    metadata = opened.metadata
     places = [
         place
         for place in range(metadata.num_columns)
@@ -259,10 +302,21 @@ def _has_no_bytes(file: Path, column: str) -> bool:
     )
 
 
+@contextmanager
+def _writer(target: Path, schema: pa.Schema) -> Iterator[Any]:
+    """A new file of the kind that its name says, for batches of that schema."""
+    if target.suffix == ".arrow":
+        with pa.OSFile(str(target), "wb") as sink, pa.ipc.new_stream(sink, schema) as stream:
+            yield stream
+        return
+    with pq.ParquetWriter(target, schema) as writer:
+        yield writer
+
+
 def split_of(file: Path) -> str | None:
-    """The split that Hugging Face's names of files tell, as in ``train-00000-of-00004.parquet``."""
-    name = file.stem.partition("-")[0].lower()
-    return name if name in SPLITS else None
+    """The split that Hugging Face's names of files or folders tell, as in ``train-00000-of-00004.parquet``."""
+    names = [file.stem.partition("-")[0].lower(), file.parent.name.lower()]
+    return next((name for name in names if name in SPLITS), None)
 
 
 def _bytes_of(column: pa.Array) -> pa.Array:

@@ -10,20 +10,31 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from auditor.errors import ImportRefusedError
+from auditor.pictures.sources.addresses import is_remote, open_remote
+from auditor.pictures.sources.arrow_files import ArrowFile
 from auditor.pictures.sources.columns import IMAGE_NAMES, PATH_NAMES, choose_column, find_column, listed
 from auditor.pictures.sources.rows import printable
 
 LOCATION = re.compile(r"(.*?)#([0-9]{1,18})(?::(.*))?", re.DOTALL)
 
 
+def open_columns(file: Path | str) -> pq.ParquetFile | ArrowFile:
+    """Open a Parquet file, here or at an address, or an Arrow stream of ``save_to_disk``.
+
+    Raises:
+        ImportRefusedError: it is not there, of neither kind, or damaged.
+    """
+    return ArrowFile(file) if str(file).endswith(".arrow") else open_parquet(file)
+
+
 def open_parquet(file: Path | str) -> pq.ParquetFile:
-    """Open a Parquet file.
+    """Open a Parquet file, here or at an address.
 
     Raises:
         ImportRefusedError: it is not there, no Parquet, or damaged.
     """
     try:
-        return pq.ParquetFile(file)
+        return pq.ParquetFile(open_remote(str(file)) if is_remote(str(file)) else file)
     except (pa.ArrowException, OSError) as error:
         raise ImportRefusedError(
             f"{file} cannot be read as Parquet ({printable(str(error), 100)}); write it again."

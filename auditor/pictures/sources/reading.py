@@ -1,23 +1,39 @@
-"""Read one image's bytes again by its location: from a folder, a zip, a Parquet file or a torchvision set."""
+"""Read one image's bytes again by its location: in a folder, an archive, a file of rows, or at an address."""
 
 from __future__ import annotations
 
 import functools
+import io
+import math
 import os
+import re
 import stat
 import threading
 import zipfile
 import zlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from auditor.errors import ImportRefusedError
-from auditor.pictures.decoding import MAX_FILE_BYTES
-from auditor.pictures.sources.parquet_files import image_column, layout_of, open_parquet, split_location
+from auditor.pictures.decoding import MAX_FILE_BYTES, ImageError, upright
+from auditor.pictures.sources.addresses import is_remote, path_of
+from auditor.pictures.sources.arrow_files import ArrowFile
+from auditor.pictures.sources.parquet_files import image_column, layout_of, open_columns, split_location
+from auditor.pictures.sources.records import read_record
+from auditor.pictures.sources.remote import HEAD_BYTES, RemoteTree
+from auditor.pictures.sources.tars import is_tar, read_member
 from auditor.pictures.sources.trees import PathError, checked_relative, open_zip
 
+PACKED = re.compile(
+    r"(.+?(?:\.parquet|\.pq|\.arrow|\.tfrecord[^/#]*(?=#)|\.tar|\.tar\.gz|\.tgz|\.tar\.bz2|\.tar\.xz))([#/].+)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A file below the root that holds many images, and the place of one in it."""
+NUMBER = r"-?[0-9]{1,9}(?:\.[0-9]{1,20})?"
+REGION = re.compile(rf"(.+)#xywh=({NUMBER}(?:,{NUMBER}){{3}})", re.DOTALL)
 SMALL_ROW_GROUP = 256 * 2**20
 _ONE_AT_A_TIME = threading.Lock()
 """A Parquet reader serves one thread at a time; an app has many."""
@@ -33,6 +49,41 @@ def read_bytes(root: str, location: str) -> bytes:
     Raises:
         UnreadableError: it is not there, cannot be read, or its location leaves the root.
     """
+    whole, region = split_region(location)
+    data = _read(root, whole)
+    return data if region is None else cropped(data, region)
+
+
+def read_each(root: str, locations: Sequence[str], *, heads: bool = False) -> Iterator[bytes | str]:
+    """``read_bytes`` of each, or why it cannot be read; below an address many at a time.
+
+    ``heads`` is for whoever wants to know an image's size: what comes over a network may be its beginning alone.
+    """
+    places = [split_region(location) for location in locations]
+    if not is_remote(root) or _is_archive(root) or any("#" in whole for whole, _ in places):
+        for location in locations:
+            try:
+                yield read_bytes(root, location)
+            except UnreadableError as error:
+                yield str(error)
+        return
+    tree = _open_remote_once(root, os.getpid())
+    paths = [whole for whole, _ in places]
+    is_whole = not heads or any(region for _, region in places)
+    found = tree.read(paths) if is_whole else tree.read_heads(paths)
+    for data, (_, region) in zip(found, places, strict=True):
+        try:
+            yield data if region is None or isinstance(data, str) else cropped(data, region)
+        except UnreadableError as error:
+            yield str(error)
+
+
+def is_beginning(root: str, data: bytes) -> bool:
+    """Whether ``read_each`` may have given only the beginning of a file."""
+    return is_remote(root) and len(data) == HEAD_BYTES
+
+
+def _read(root: str, location: str) -> bytes:
     try:
         if root.startswith("torchvision:"):
             from auditor.pictures.sources.torchvision_sets import (
@@ -49,6 +100,10 @@ def read_bytes(root: str, location: str) -> bytes:
         ):
             _, row, column = _split(location)
             return _parquet_row(root, row, column)
+        if is_tar(root):
+            return _whole(read_member(root, location))
+        if is_remote(root):
+            return _below_address(root, location)
         if os.path.isdir(root):
             return _below_folder(root, location)
         if not os.path.exists(root):
@@ -58,11 +113,84 @@ def read_bytes(root: str, location: str) -> bytes:
         raise UnreadableError(str(error)) from error
 
 
+def _below_address(root: str, location: str) -> bytes:
+    if root.lower().endswith(".zip"):
+        return _zip_member(root, location)
+    packed = PACKED.match(location)
+    if packed is not None:
+        return _packed(f"{root}/{_checked(packed[1])}", packed[2])
+    found = _open_remote_once(root, os.getpid()).read([_checked(location)])[0]
+    if isinstance(found, str):
+        raise UnreadableError(found)
+    return _whole(found)
+
+
+@functools.lru_cache(maxsize=4)
+def _open_remote_once(root: str, pid: int) -> RemoteTree:  # noqa: ARG001
+    """Kept open, by process: a forked worker must not share the parent's connections."""
+    return RemoteTree(root)
+
+
+def _is_archive(root: str) -> bool:
+    return is_tar(root) or root.lower().endswith((".zip", ".parquet", ".pq"))
+
+
+def _whole(data: bytes) -> bytes:
+    if len(data) > MAX_FILE_BYTES:
+        raise UnreadableError(f"is larger than {MAX_FILE_BYTES >> 20} MB; make the image smaller")
+    return data
+
+
+def _packed(file: str, inner: str) -> bytes:
+    """An image inside a file below the root: ``#ROW:COLUMN`` of a table, ``/MEMBER`` of an archive."""
+    if inner.startswith("/"):
+        return _whole(read_member(file, inner[1:]))
+    _, row, column = _split(inner)
+    if ".tfrecord" in os.path.basename(file):
+        return read_record(file, row)
+    return _parquet_row(file, row, column)
+
+
+def split_region(location: str) -> tuple[str, tuple[float, float, float, float] | None]:
+    """(location of the image, box in it) of ``photo.jpg#xywh=10,20,30,40``, a media fragment of the W3C."""
+    found = REGION.fullmatch(location)
+    if found is None:
+        return location, None
+    left, top, width, height = map(float, found[2].split(","))
+    return found[1], (left, top, width, height)
+
+
+def cropped(data: bytes, region: tuple[float, float, float, float]) -> bytes:
+    """The part of an image inside a box (left, top, width, height in pixels), as PNG.
+
+    Raises:
+        UnreadableError: the image cannot be decoded, or nothing of the box lies in it.
+    """
+    try:
+        image = upright(data)
+    except ImageError as error:
+        raise UnreadableError(str(error)) from error
+    left, top, width, height = region
+    box = (
+        max(0, math.floor(left)),
+        max(0, math.floor(top)),
+        min(image.width, math.ceil(left + width)),
+        min(image.height, math.ceil(top + height)),
+    )
+    if box[0] >= box[2] or box[1] >= box[3]:
+        raise UnreadableError(
+            f"has a box outside the image of {image.width} x {image.height} pixels; correct the box"
+        )
+    stream = io.BytesIO()
+    image.crop(box).save(stream, "PNG", compress_level=1)
+    return stream.getvalue()
+
+
 def _below_folder(root: str, location: str) -> bytes:
-    if ".parquet#" in location.lower() and not os.path.isfile(os.path.join(root, _checked(location))):
-        file, row, column = _split(location)
-        return _parquet_row(os.path.join(root, _checked(file)), row, column)
     path = os.path.join(root, _checked(location))
+    packed = PACKED.match(location)
+    if packed is not None and not os.path.isfile(path):
+        return _packed(os.path.join(root, _checked(packed[1])), packed[2])
     try:
         found = os.stat(path)
         if not stat.S_ISREG(found.st_mode):  # a pipe would let us wait for ever
@@ -94,7 +222,8 @@ def _checked(location: str) -> str:
 
 def _zip_member(root: str, location: str) -> bytes:
     try:
-        archive = _open_zip_once(root, os.path.getmtime(root), os.getpid())
+        version = 0.0 if is_remote(root) else os.path.getmtime(root)
+        archive = _open_zip_once(root, version, os.getpid())
         info = archive.getinfo(location)
         if info.file_size > MAX_FILE_BYTES:
             raise UnreadableError(f"is larger than {MAX_FILE_BYTES >> 20} MB; make the image smaller")
@@ -108,18 +237,21 @@ def _zip_member(root: str, location: str) -> bytes:
 @functools.lru_cache(maxsize=4)
 def _open_zip_once(root: str, modified: float, pid: int) -> zipfile.ZipFile:  # noqa: ARG001
     """Kept open, by file version and process: a forked worker must not share the parent's place in the file."""
-    return open_zip(Path(root))
+    return open_zip(path_of(root))
 
 
 def _parquet_row(file: str, row: int, wanted: str | None) -> bytes:
     try:
-        key = (file, os.path.getmtime(file), os.getpid(), wanted)
+        version = 0.0 if is_remote(file) else os.path.getmtime(file)
+        key = (file, version, os.getpid(), wanted)
     except OSError as error:
         raise UnreadableError(f"{file} cannot be read ({error.strerror}); put the same file back") from error
     with _ONE_AT_A_TIME:
         opened, column, layout = _open_parquet_once(*key)
         if layout == "path":
             raise UnreadableError(f"column {column!r} of {file} holds paths; name the images' folder as root")
+        if isinstance(opened, ArrowFile):
+            return _arrow_row(opened, file, row, column)
         left = row
         for group in range(opened.num_row_groups):
             size = opened.metadata.row_group(group).num_rows
@@ -129,9 +261,18 @@ def _parquet_row(file: str, row: int, wanted: str | None) -> bytes:
     raise UnreadableError(f"{Path(file).name} has no row {row} any more; put the same file back")
 
 
+def _arrow_row(opened: ArrowFile, file: str, row: int, column: str) -> bytes:
+    try:
+        return opened.image(row, column) or b""
+    except IndexError as error:
+        raise UnreadableError(
+            f"{Path(file).name} has no row {row} any more; put the same file back"
+        ) from error
+
+
 @functools.lru_cache(maxsize=4)
 def _open_parquet_once(file: str, modified: float, pid: int, wanted: str | None) -> tuple[Any, str, str]:  # noqa: ARG001
-    opened = open_parquet(file)
+    opened = open_columns(file)
     column = image_column(Path(file).name, opened.schema_arrow, wanted)
     return opened, column, layout_of(opened.schema_arrow, column)
 

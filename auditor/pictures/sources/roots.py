@@ -5,21 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 
 from auditor.errors import ImportRefusedError
+from auditor.pictures.sources.addresses import is_remote
 from auditor.pictures.sources.parquet_files import image_column, layout_of, open_parquet
+from auditor.pictures.sources.remote import RemoteTree
 from auditor.pictures.sources.rows import printable
 from auditor.pictures.sources.trees import FolderTree, Images, MissingError, ZipTree
 
 ROWS_A_BATCH = 10_000
 
 
-def images_at(root: str | None, default: Path) -> Images:
-    """Where a table's paths lead: a folder, a zip, or the images inside a Parquet file.
+def images_at(root: str | None, default: Path | str) -> Images:
+    """Where a table's paths lead: a folder here or at an address, a zip, or the images inside a Parquet file.
 
     Raises:
         ImportRefusedError: ``root`` is none of these.
     """
     if root is None:
-        return FolderTree(default)
+        root = str(default)
+        if not is_remote(root):
+            return FolderTree(Path(root))
+    if is_remote(root):
+        return RemoteTree(root)
     path = Path(root).expanduser().absolute()
     if path.is_dir():
         return FolderTree(path)

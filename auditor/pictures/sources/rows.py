@@ -6,11 +6,13 @@ data and is only ever compared and stored.
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 IMAGE_SUFFIXES = (
     *(".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".avif", ".jp2"),
@@ -22,6 +24,10 @@ WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 Payload: TypeAlias = "bytes | str"
 """An encoded image, or the location where a worker reads it itself."""
+
+Outcomes: TypeAlias = "Sequence[str | None]"
+"""What an export says about each item of a source's ``rows``, in their order: the class that it becomes, empty
+where it stays as it is, None where it is left out."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +73,10 @@ class SourceInfo:
     """What is known before the first row is read."""
 
     kind: str
-    """``folder``, ``table``, ``parquet``, ``zip``, ``fiftyone``, ``torchvision`` or a format of ``annotations``."""
+    """``folder``, ``table``, ``parquet``, ``webdataset``, ``tfds``, ``zip``, ``tar``, ``fiftyone``, ``torchvision``
+    or a format of ``annotations``."""
     root: str
-    """Absolute path of the folder or file that locations are relative to (or ``torchvision:...``)."""
+    """Absolute path or address of the folder or file that locations are relative to (or ``torchvision:...``)."""
     table_file: str = ""
     """The file that rows are counted in."""
     class_names: tuple[str, ...] | None = None
@@ -93,6 +100,8 @@ class SourceOptions:
     root: str | None = None
     class_names: str | None = None
     """A file with one class name a line, for a source whose labels are numbers."""
+    boxes: bool = False
+    """Of a file of boxes: each box is a sample of its own."""
 
 
 class Source(Protocol):
@@ -107,6 +116,20 @@ class Source(Protocol):
 
     def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
         """What a decoding worker needs for each location, in the same order."""
+
+
+@runtime_checkable
+class Rewritable(Protocol):
+    """A source that can be written once more in its own form."""
+
+    def write_again(self, out: Path, outcomes: Outcomes, class_names: Sequence[str]) -> None:
+        """Write the source to ``out`` with other labels and everything else in it unchanged.
+
+        Args:
+            out: a new file, or the new folder of a source that is a folder; it exists and is empty.
+            outcomes: one for each item of ``rows``, problems too.
+            class_names: the dataset's classes in their order, for a source that holds numbers.
+        """
 
 
 class PathBook:
@@ -135,6 +158,30 @@ class PathBook:
 
 def _quoted(label: str | None) -> str:
     return "no label" if label is None else repr(printable(label, 60))
+
+
+def is_whole(text: str) -> bool:
+    """Whether the text is a whole number."""
+    return text.isascii() and text.removeprefix("-").isdigit()
+
+
+def class_name(value: Any, column: str) -> str | None:
+    """The class that a value of JSON names: text or a whole number; empty and -1 are unlabeled.
+
+    Raises:
+        ValueError: it is something else; the text says what to write.
+    """
+    if value is None or value == "" or value == -1:
+        return None
+    if isinstance(value, (str, int)) and not isinstance(value, bool):
+        return str(value).strip() or None
+    shown = printable(json.dumps(value), 60)
+    raise ValueError(f"{column} is {shown}, not a class; give a name or a whole number")
+
+
+def numbered(label: str, class_names: Sequence[str]) -> str:
+    """The class as a source with numbers has it: the name, where classes are called by their numbers."""
+    return label if all(map(is_whole, class_names)) else str(list(class_names).index(label))
 
 
 def printable(text: str, longest: int = LONGEST_SHOWN) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -23,12 +23,15 @@ from auditor.pictures.sources.columns import (
 from auditor.pictures.sources.exports import is_own_export, review_of
 from auditor.pictures.sources.folder import has_broken_text
 from auditor.pictures.sources.rows import (
+    Outcomes,
     PathBook,
     Payload,
     Problem,
     SourceInfo,
     SourceOptions,
     SourceRow,
+    is_whole,
+    numbered,
     printable,
 )
 from auditor.pictures.sources.trees import Images, MissingError, PathError, ZipTree
@@ -130,6 +133,20 @@ class TableSource:
     def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
         """See ``Source``: workers read the files themselves."""
         yield from locations
+
+    def write_again(self, out: Path, outcomes: Outcomes, class_names: Sequence[str]) -> None:
+        """See ``sources.Rewritable``: the same columns, cells and order."""
+        decided = iter(outcomes)
+        place = self._at[str(self.info.label_column)]
+        with out.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, delimiter=self._delimiter, lineterminator="\n")
+            writer.writerow(self._header_cells)
+            for _, cells in self._cells():
+                label = next(decided) if any(cells) else ""
+                if label and len(cells) == len(self._header_cells):
+                    cells[place] = numbered(label, class_names) if is_whole(cells[place]) else label
+                if label is not None:
+                    writer.writerow(cells)
 
     def _text(self) -> io.TextIOWrapper:
         self._stream.seek(0)

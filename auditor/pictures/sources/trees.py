@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Protocol
 
 from auditor.errors import ImportRefusedError
+from auditor.pictures.sources.addresses import is_remote, open_remote
 from auditor.pictures.sources.rows import printable
 
 BOMB_RATIO = 100
@@ -49,6 +50,11 @@ class Images(Protocol):
 class Tree(Images, Protocol):
     """A root with files below it, named by relative POSIX paths."""
 
+    kind: str
+    """What ``SourceInfo`` calls class folders in it."""
+    base: str
+    """The one folder that wraps everything, with its slash; empty where there is none."""
+
     def walk(self) -> Iterator[tuple[str, str | None]]:
         """(location, why it cannot be used or None) of every file, sorted by folder, then name."""
 
@@ -58,6 +64,8 @@ class Tree(Images, Protocol):
 
 class FolderTree:
     """Files in a folder."""
+
+    kind, base = "folder", ""
 
     def __init__(self, root: Path) -> None:
         """``root`` must be a folder."""
@@ -140,6 +148,8 @@ class FolderTree:
 class ZipTree:
     """Files in a zip, read in place. One wrapping folder is stripped."""
 
+    kind = "zip"
+
     def __init__(self, archive: Path) -> None:
         """Read the table of contents.
 
@@ -152,10 +162,10 @@ class ZipTree:
         _refuse_bomb(archive, infos)
         self._unusable = {info.filename: reason for info in infos if (reason := _unusable(info))}
         self._names = [
-            info.filename for info in infos if info.filename in self._unusable or not _is_noise(info.filename)
+            info.filename for info in infos if info.filename in self._unusable or not is_noise(info.filename)
         ]
         self._known = frozenset(self._names)
-        self.base = _common_folder([name for name in self._names if name not in self._unusable])
+        self.base = common_folder([name for name in self._names if name not in self._unusable])
 
     def locate(self, text: str) -> str:
         """See ``Images``."""
@@ -247,7 +257,7 @@ def open_zip(archive: Path) -> zipfile.ZipFile:
         ImportRefusedError: it is no zip or is damaged.
     """
     try:
-        return zipfile.ZipFile(archive)
+        return zipfile.ZipFile(open_remote(str(archive)) if is_remote(str(archive)) else archive)
     except (zipfile.BadZipFile, OSError, ValueError, RuntimeError) as error:  # the last: a newer kind of zip
         raise ImportRefusedError(
             f"{archive} cannot be read as a zip ({error}); zip the folder again."
@@ -286,12 +296,13 @@ def _unusable(info: zipfile.ZipInfo) -> str | None:
     return None
 
 
-def _is_noise(name: str) -> bool:
+def is_noise(name: str) -> bool:
+    """Whether a system put the file there, or its name is hidden."""
     parts = name.split("/")
     return any(part in NOISE for part in parts) or parts[-1].startswith(".")
 
 
-def _common_folder(names: list[str]) -> str:
+def common_folder(names: list[str]) -> str:
     """The one folder that wraps everything, with its slash, where it holds folders or tables; else empty."""
     tops = {name.split("/")[0] for name in names}
     if len(tops) != 1 or any("/" not in name for name in names):

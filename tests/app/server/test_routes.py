@@ -21,9 +21,10 @@ from starlette.applications import Starlette
 from app.server.routes import ROUTES
 from app.session import access
 from auditor.audits import arrays
-from auditor.catalog import db
+from auditor.catalog import db, jobs
 from auditor.importing import imports
 from auditor.review import random_sample
+from auditor.settings import settings
 
 pytestmark = pytest.mark.usefixtures("copied_home")
 DATASET = "tiny [digits](x)"
@@ -255,3 +256,35 @@ def test_post__a_locked_catalog_is_no_word_against_a_verdict(
     assert answer.status_code == 200
     assert "error" not in answer.json()["results"][0]
     db.close_all()
+
+
+def test_file__a_finished_export_is_handed_over_under_its_name(client: Client, copied_home: Path) -> None:
+    number = export_job("finished")
+    folder = settings().job_folder(number)
+    folder.mkdir(parents=True)
+    (folder / "a b-cleaned.csv").write_text("sample_id\n1\n")
+    answer = client.get(f"file/{number}?t={access.token()}")
+    assert (answer.status_code, answer.text) == (200, "sample_id\n1\n")
+    assert answer.headers["content-disposition"].startswith("attachment; filename")
+    assert "a%20b-cleaned.csv" in answer.headers["content-disposition"]
+    assert STRANGER.get(f"file/{number}?t=guessed").status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("status", "name"), [("running", "x.csv"), ("finished", "../../../app_token"), ("finished", "")]
+)
+def test_file__nothing_else_of_the_disk_is_handed_over(client: Client, status: str, name: str) -> None:
+    number = export_job(status, name)
+    settings().job_folder(number).mkdir(parents=True)
+    (settings().job_folder(number) / "x.csv").write_text("half")
+    answer = client.get(f"file/{number}?t={access.token()}")
+    assert answer.status_code == 404
+    assert "has no file to download" in answer.text
+    assert client.get(f"file/999?t={access.token()}").status_code == 404
+
+
+def export_job(status: str, name: str = "a b-cleaned.csv") -> int:
+    with db.session() as session:
+        number = jobs.create(session, "export", DATASET, dataset_id=1, arguments={"file": name})
+        jobs.change(session, number, status=status)
+    return number

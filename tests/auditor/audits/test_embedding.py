@@ -26,6 +26,14 @@ def test_map_2d__umap_is_repeatable_and_keeps_blobs_together():
     assert (blob[distances.argmin(axis=1)] == blob).mean() > 0.98
 
 
+def test_map_2d__what_was_compiled_is_kept_for_the_next_process():
+    map_2d(blobs()[0])
+    from umap import layouts, umap_
+
+    for function in (umap_.smooth_knn_dist, umap_.compute_membership_strengths, layouts.rdist):
+        assert function.stats.cache_path is not None
+
+
 def test_map_2d__large_sets_are_placed_between_drawn_ones(monkeypatch):
     points, blob = blobs(150)
     monkeypatch.setattr(embedding, "MAX_FIT", 90)

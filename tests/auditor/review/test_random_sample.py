@@ -30,6 +30,15 @@ def test_draw__refuses_more_than_there_are(audited: tuple[Digits, int]) -> None:
         random_sample.draw("digits", 301)
 
 
+def test_next_command__asks_for_no_more_rows_than_there_are(audited: tuple[Digits, int]) -> None:
+    command = "auditor verify digits --draw {} --out sample.csv"
+    assert random_sample.next_command("digits") == command.format(150)
+    random_sample.draw("digits", 140)
+    assert random_sample.next_command("digits") == command.format(160)
+    random_sample.draw("digits", 160)
+    assert random_sample.next_command("digits") == ""
+
+
 def test_standing__holds_the_latest_verdict(audited: tuple[Digits, int]) -> None:
     draw = random_sample.draw("digits", 4, seed=0)
     a, b, c, _ = draw.sample_ids

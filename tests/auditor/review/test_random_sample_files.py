@@ -286,7 +286,7 @@ def test_write_again__the_same_samples_without_their_verdicts(
 
 
 def test_write_again__names_the_draws_of_this_dataset(audited: tuple[Digits, int], tmp_path: Path) -> None:
-    with pytest.raises(VerificationError, match="digits has no draw 1; it has none yet, --draw 200 --out"):
+    with pytest.raises(VerificationError, match="digits has no draw 1; it has none yet, --draw N --out"):
         random_sample.write_again("digits", 1, tmp_path / "sample.csv")
     random_sample.draw("digits", 5)
     random_sample.draw("digits", 7)

@@ -8,6 +8,7 @@ import pytest
 from auditor.statistics.intervals import per_class_intervals
 from auditor.statistics.noise import (
     NoiseRate,
+    OutOfFold,
     class_reports,
     errors_left,
     guess_noise_rate,
@@ -36,7 +37,7 @@ def test_guess_noise_rate__good_predictions_hold_the_rate(rate):
     assert found.point == pytest.approx(rate, abs=0.05)
     assert found.kind == "guess"
     assert found.sentence.startswith("A guess: between")
-    assert len(found.estimators) == 6
+    assert len(found.estimators) == 7
 
 
 def test_guess_noise_rate__a_weak_network_is_not_taken_for_noise():
@@ -47,6 +48,31 @@ def test_guess_noise_rate__a_weak_network_is_not_taken_for_noise():
     assert mistakes > 0.2
     assert found.low - 0.02 <= 0.1 <= found.high
     assert abs(found.point - 0.1) < 0.5 * abs(found.estimators["predictions differ"] - 0.1)
+
+
+def test_guess_noise_rate__errors_on_images_that_a_strong_network_is_unsure_of_are_counted():
+    rng = np.random.default_rng(0)
+    true, is_hard = rng.integers(5, size=8_000), rng.random(8_000) < 0.25
+    given = np.where(is_hard & (rng.random(8_000) < 0.36), (true + 1) % 5, true)
+    sure = np.where(is_hard, rng.uniform(0.4, 0.7, 8_000), rng.uniform(0.9, 0.99, 8_000))
+    probs = np.repeat((1 - sure)[:, None] / 4, 5, axis=1)
+    probs[np.arange(8_000), true] = sure
+    pooled = pool_predictions([Witness("a", sure, probs.astype(np.float32))], given, 5)
+    found = guess_noise_rate(pooled, 8_000)
+    assert found.estimators["surest of each class differ"] < 0.01
+    assert found.point == pytest.approx((given != true).mean(), abs=0.04)
+
+
+def test_guess_noise_rate__samples_that_look_alike_stand_beside_the_predictions():
+    pooled, _ = guesses(make_world(2_000, 5, rate=0.2))
+    without, high = guess_noise_rate(pooled, 2_000), guess_noise_rate(pooled, 2_000, alike=0.4)
+    assert high.point == pytest.approx((without.point + 0.4) / 2)
+    assert (high.low, high.high) == (without.low, max(0.4, without.high))
+    repeats = make_world(2_000, 5, rate=0.0)
+    by_heart, _ = guesses(repeats, skill=20.0)
+    seen = guess_noise_rate(by_heart, 2_000, out_of_fold=OutOfFold(700, 2_000, True), alike=0.15)
+    assert seen.point == 0.15
+    assert seen.high > 0.3
 
 
 def test_guess_noise_rate__errors_of_some_classes_only_are_seen():

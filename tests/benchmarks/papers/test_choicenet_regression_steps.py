@@ -167,7 +167,7 @@ def test_fit_regression__steps_are_those_of_the_formulas(changed: dict[str, Any]
 
 
 def test_judge_targets__follows_the_formulas() -> None:
-    """(14) and (15) with densities in place of probabilities, rho_1 = 1 and no noise."""
+    """(14) and (15) with densities instead of probabilities, rho_1 = 1 and no noise."""
     (x, y), config = table(), settings(rho_ref=0.8)
     with in_double():
         network = fit_regression(x, y, config, seed=SEED, device="cpu")

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from engines.contract import TrainingData
 from engines.coteaching.config import CoteachingConfig
-from engines.coteaching.training import Learners, build_learner
+from engines.coteaching.training import Learners, area_under_margin, build_learner
 from engines.shared.device import make_generator
 from engines.shared.loader import epoch_batches
 from engines.shared.run import Run
@@ -157,6 +157,19 @@ def learners_of(config: CoteachingConfig, *, num_trusted: int = 0) -> Learners:
 
 def test_learners__only_the_long_training_keeps_margins() -> None:
     assert training_of(tiny(), 1.0).trackers == []
+
+
+def test_area_under_margin__is_the_mean_of_both_networks() -> None:
+    data, _ = digits_data(100)
+    learners = Learners(
+        run_of(data, tiny()), tiny(), np.full(4, 0.5), torch.arange(80), ("train", 0), is_final=True
+    )
+    learners.run_epoch(0)
+    one, other = (tracker.margin()[:80] for tracker in learners.trackers)
+    area = area_under_margin(learners, np.arange(100) < 90)
+    np.testing.assert_allclose(area[:80], (one + other) / 2, rtol=1e-6)
+    assert (area[80:90] == np.median(area[:80])).all()  # labeled and never visited: the middle of the ranking
+    assert np.isnan(area[90:]).all()
 
 
 @pytest.mark.parametrize(("num_trusted", "is_weighed"), [(1, False), (2, True)])

@@ -243,6 +243,7 @@ SEARCHES: dict[str, dict[str, Any]] = {
     "fewer rows": {"search_rows": 30},
     "no warm-up": {"warmup_epochs": 0, "anchors": (), "search_samples": 3},
     "most accurate": {"tie_margin": 0.0},
+    "validation loss": {"objective": "loss"},
     "mentornet": {"variant": "mentornet"},
     "long warm-up": {"warmup_epochs": 2, "objective_epochs": 3},
 }
@@ -302,7 +303,10 @@ def accuracies_of(
     measured = []
     for epoch in range(len(curve)):
         pair.run_epoch(epoch)
-        measured.append(pair.accuracy(split[1]))
+        if config.objective == "accuracy":
+            measured.append(pair.accuracy(split[1]))
+        else:
+            measured.append(-mean([mean(pair.evaluation_losses(g, split[1])) for g in range(2)]))
     return measured
 
 
@@ -340,25 +344,26 @@ def test_search__trials_and_choice_are_the_literal_ones(case: str) -> None:
     proxies = [anchor_curve(tau, short, config.ramp_epochs) for tau in config.anchors]
     proxies += [co_curve(x, short, config.epochs) for x in drawn]
     accuracies = [trial_accuracy(data, config, warmed(curve, config), split=split) for curve in proxies]
-    assert found["anchor_accuracies"] == pytest.approx(accuracies[: len(config.anchors)])
-    assert found["trial_accuracies"] == pytest.approx(accuracies[len(config.anchors) :])
+    sign, name = (1, "accuracies") if config.objective == "accuracy" else (-1, "losses")
+    shown = [sign * value for value in accuracies]
+    assert found[f"anchor_{name}"] == pytest.approx(shown[: len(config.anchors)])
+    assert found[f"trial_{name}"] == pytest.approx(shown[len(config.anchors) :])
     assert len(set(accuracies)) > 1
 
     # Among those as accurate as the best, up to half a standard error, the one that drops most.
     curves = [anchor_curve(tau, full, config.ramp_epochs) for tau in config.anchors]
     curves = [warmed(c, config) for c in curves + [co_curve(x, full, config.epochs) for x in drawn]]
     best = max(accuracies)
-    error = math.sqrt(best * (1 - best) / len(split[1]))
+    error = math.sqrt(best * (1 - best) / len(split[1])) if config.objective == "accuracy" else 0.0
     equal = [
         i
         for i, a in enumerate(accuracies)
         if a >= best - config.tie_margin * error - 1e-12 and min(curves[i]) >= 0.25
     ]
-    chosen = (
-        min(equal, key=lambda i: mean(curves[i])) if config.tie_margin and equal else accuracies.index(best)
-    )
+    by_drop = error and config.tie_margin and equal
+    chosen = min(equal, key=lambda i: mean(curves[i])) if by_drop else accuracies.index(best)
     assert result.provenance.notes["keep_rates"] == pytest.approx(curves[chosen], abs=2e-6)
-    assert found["chosen_accuracy"] == pytest.approx(accuracies[chosen])
+    assert found[f"chosen_{config.objective}"] == pytest.approx(shown[chosen])
 
     # And the networks that judge were trained under it.
     _, tally, _ = final_run(data, replace(config, keep_schedule="coteaching", noise_rate=0.1), curves[chosen])

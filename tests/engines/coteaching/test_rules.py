@@ -158,6 +158,15 @@ def test_estimate_transition__row_of_the_surest_sample() -> None:
     ]
 
 
+@pytest.mark.parametrize(("num_classes", "place"), [(99, 199), (100, 193)])
+def test_estimate_transition__many_classes_pass_over_outliers(num_classes: int, place: int) -> None:
+    # Of 200 samples, the surer one is of class 0 the flatter it is about the others.
+    surest = torch.arange(1, 201).double()[:, None] / 201
+    rest = torch.rand(200, num_classes - 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    probs = torch.cat([surest, (1 - surest) * rest / rest.sum(dim=1, keepdim=True)], dim=1)
+    torch.testing.assert_close(estimate_transition(probs)[0], probs[place])
+
+
 def test_double_softmax_loss__is_bounded() -> None:
     logits = torch.tensor([[100.0, 0.0]])
     assert double_softmax_loss(logits, torch.tensor([1]))[0] == pytest.approx(np.log(1 + np.e), rel=1e-6)

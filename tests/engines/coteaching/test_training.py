@@ -11,7 +11,7 @@ import torch
 
 from benchmarks.metrics import auroc, label_precision
 from engines.contract import EngineInputError, EngineResult, EpochRecord, TrainingCancelled, TrainingData
-from engines.coteaching.config import VARIANTS, CoteachingConfig
+from engines.coteaching.config import SCORED, VARIANTS, CoteachingConfig
 from engines.coteaching.s2e import RULES
 from engines.coteaching.signals import EpochOutcome, Tally, epoch_signals
 from engines.coteaching.training import train
@@ -69,6 +69,13 @@ def test_tally__ranks_and_rejections() -> None:
     assert np.isnan(signals["loss_rank"][2])
 
 
+def test_tally__a_rank_at_the_keep_rate_is_kept() -> None:
+    tally = Tally(3)
+    tally.count_ranks(np.arange(3), np.array([[0.1, 0.2, 0.9], [0.1, 0.2, 0.9]]), 0.5)
+    np.testing.assert_allclose(tally.signals()["loss_rank"], [1 / 6, 3 / 6, 5 / 6], rtol=1e-6)
+    assert tally.signals()["rejected"].tolist() == [0, 0, 1]
+
+
 def test_epoch_signals__label_precision_of_a_random_selector_is_one_minus_the_noise_rate() -> None:
     rng = np.random.default_rng(0)
     wrong = rng.random(20_000) < 0.3
@@ -122,6 +129,21 @@ def test_split_rows__proxies_cost_the_same_whoever_judges_them() -> None:
     assert len(by_trusted.train) == len(by_given_labels.train) == 120
 
 
+@pytest.mark.parametrize("preset", ["quick", "standard"])
+@pytest.mark.parametrize("num_trusted", [None, 150])
+@pytest.mark.parametrize("num_labeled", [400, 1_800, 25_000])
+def test_search_size__the_search_is_at_most_a_third_of_the_work(
+    preset: str, num_trusted: int | None, num_labeled: int
+) -> None:
+    config = CoteachingConfig.preset(preset)
+    rows, judges = config.search_size(num_labeled, num_trusted)
+    searched = config.trial_passes * rows + SCORED * config.judge_passes * judges
+    trained = num_labeled * (config.epochs + SCORED * (config.views + config.rank_epochs))
+    assert searched <= (searched + trained) / 3
+    assert rows >= 0.15 * min(num_labeled, config.search_rows or num_labeled)
+    assert rows + judges <= num_labeled
+
+
 def test_train__too_few_samples_to_search_fall_back_to_equation_4() -> None:
     data, _ = digits_data(30)
     notes = run(tiny(), data).provenance.notes
@@ -135,6 +157,9 @@ def test_concentrated_share__by_hand() -> None:
     # Class 0 has one partner, class 1 has two, class 2 too few differing rows, and unlabeled rows say nothing.
     assert concentrated_share(given, np.eye(3)[predicted]) == 0.5
     assert concentrated_share(given, np.eye(3)[np.maximum(given, 0)]) == 0.0
+    # Two classes of 20 and 40 differing labels, each with one partner: each is judged by its own number.
+    both = np.repeat([1, 0, 2, 1], [20, 20, 40, 20])
+    assert concentrated_share(np.repeat([0, 1], [40, 60]), np.eye(3)[both]) == 1.0
     assert concentrated_share(given[:40], np.eye(2)[predicted[:40]]) == 0.0
 
 
@@ -170,6 +195,7 @@ def test_train__the_warmup_is_trained_once_and_counted() -> None:
     # One warm-up of two epochs; five trials of one more epoch; four final epochs.
     assert stages == ["warmup"] * 2 + ["search"] * 5 + ["train"] * 4
     np.testing.assert_allclose([record.progress for record in records], np.arange(1, 12) / 11)
+    assert [record.epoch for record in records] == [0, 1, *range(5), *range(4)]
     assert [r.metrics["keep_rate"] for r in records if r.stage == "train"][:2] == [1.0, 1.0]
 
 
@@ -192,7 +218,7 @@ def test_train__killed_anywhere_in_the_search_and_resumed(rule: str) -> None:
     records: list[EpochRecord] = []
     whole = run(config, on_epoch=records.append)
     num_search = sum(record.stage != "train" for record in records)
-    for stop in (0, num_search // 2, num_search - 1, num_search + 1):
+    for stop in (0, num_search // 2, num_search - 1, num_search + 1, num_search + 2):
         checkpoint, seen = MemoryCheckpoint(), 0
 
         def interrupt(_: EpochRecord, stop: int = stop) -> None:
@@ -205,6 +231,8 @@ def test_train__killed_anywhere_in_the_search_and_resumed(rule: str) -> None:
             run(config, on_epoch=interrupt, checkpoint=checkpoint)
         again = run(config, checkpoint=checkpoint)
         np.testing.assert_array_equal(again.trust_score, whole.trust_score)
+        for name, values in whole.signals.items():
+            np.testing.assert_array_equal(again.signals[name], values, err_msg=name)
         assert again.provenance.notes == whole.provenance.notes
         assert len(again.history) == len(whole.history)
 

@@ -76,6 +76,7 @@ class Literal:
         self.margins: list[list[float]] = [[] for _ in self.labels]
         self.visits: list[list[dict[str, float]]] = [[] for _ in self.labels]
         self.past: list[list[float]] = []
+        self.step_losses = [NAN] * len(self.labels)
         self.counts = {"meta_steps": 0, "fallback_steps": 0, "zero_weight_steps": 0}
         self.is_meta = config.variant in ("l2b", "alpha_plus_beta_1", "l2rw", "alpha0")
         self.after_epoch: list[dict[str, Tensor]] = []
@@ -108,8 +109,10 @@ class Literal:
         """Trusted samples, or this epoch's small losses."""
         if self.config.meta_source == "trusted":
             return torch.tensor([i for i, yes in enumerate(self.data.trusted_mask) if yes])
-        says = mean_log_probs(self.network, self.images, 1)
-        loss = [-float(says[i, y]) if y >= 0 else NAN for i, y in enumerate(self.labels)]
+        loss = list(self.step_losses)
+        if self.config.meta_losses == "evaluation" or all(math.isnan(v) for v in loss):
+            says = mean_log_probs(self.network, self.images, 1)
+            loss = [-float(says[i, y]) if y >= 0 else NAN for i, y in enumerate(self.labels)]
         known = [v for v in loss if not math.isnan(v)]
         self.past.append([(v - min(known)) / (max(known) - min(known)) for v in loss])
         recent = self.past[-self.config.meta_loss_epochs :]
@@ -158,6 +161,8 @@ class Literal:
                 own = int(logits[place].argmax())
                 hits += own == labels[place]
                 labeled += labels[place] >= 0
+                if labels[place] >= 0:
+                    self.step_losses[i] = -float(log_softmax(logits)[place, labels[place]])
                 if not config.mixup and labels[place] >= 0:
                     self.margins[i].append(margin_of(logits[place], labels[place]))
                 seen = self.visit(
@@ -375,6 +380,12 @@ CASES: dict[str, dict[str, Any]] = {
     "mixture": {"meta_source": "mixture", "meta_per_class": 3},
     "mixture of two epochs": {
         "meta_source": "mixture", "meta_loss_epochs": 2, "meta_per_class": 2, "warmup_epochs": 0,
+    },
+    "mixture of losses in training": {
+        "meta_source": "mixture", "meta_losses": "training", "meta_per_class": 3, "train_on_trusted": False,
+    },
+    "the same without a warm-up": {
+        "meta_source": "mixture", "meta_losses": "training", "meta_per_class": 3, "warmup_epochs": 0,
     },
     "moved images": {"augment": "shift"},
     "batch norm": {"network": "conv3", "learning_rate": 0.03, "epochs": 2},

@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
 from torch import Tensor, nn
 
-from engines.contract import EngineInputError, EpochRecord, TrainingCancelled, TrainingData
+from engines.contract import EngineInputError, EpochRecord, EvaluationSet, TrainingCancelled, TrainingData
 from engines.l2b.config import l2b_learning_rate
 from engines.l2b.signals import residual_alpha
 from engines.l2b.step import meta_forward
@@ -140,6 +140,14 @@ def test_train__unlabeled_samples_have_beta_but_no_alpha_and_no_trust() -> None:
     assert np.isfinite(result.trust_score[~missing]).all()
 
 
+def test_train__a_look_between_epochs_leaves_batch_norm_learning() -> None:
+    data, _ = digits(120)
+    config = replace(TINY, network="conv3", variant="cross_entropy", epochs=2)
+    seen = replace(data, evaluation=EvaluationSet(data.images, data.given_labels))
+    watched, alone = (train(one, config, device="cpu") for one in (seen, data))
+    np.testing.assert_array_equal(watched.trust_score, alone.trust_score)
+
+
 def test_train__records_one_weight_per_visit_and_epoch() -> None:
     data, _ = digits(200, trusted=60)
     result = train(data, TINY, device="cpu")
@@ -197,6 +205,7 @@ def test_train__a_direction_of_exactly_zero_is_a_derivative_of_zero() -> None:
         {"normalization": "softmax", "mixup": 32.0},
         {"optimizer": "sgd", "lookahead": "optimizer", "learning_rate": 0.02, "schedule": "cosine_to_zero"},
         {"meta_source": "mixture", "meta_loss_epochs": 2},
+        {"meta_source": "mixture", "meta_losses": "training"},
     ],
     ids=lambda changes: ",".join(f"{value}" for value in changes.values()),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -146,3 +147,5 @@ def test_mixup_pairs__draws_from_its_generator() -> None:
     assert 0.2 < share < 0.8  # Beta(32, 32) is 0.5 +- 0.06
     assert sorted(partner.tolist()) == list(range(6))
     assert draw()[0] == share
+    # Drawn in float64: not one of the coarser numbers of float32.
+    assert float(np.float32(share)) != share

@@ -53,6 +53,7 @@ def small_vae(num_classes: int = 4, latent_a: int = 5, latent_b: int = 3) -> Sta
         num_classes=num_classes,
         latent_a=latent_a,
         latent_b=latent_b,
+        width=128,
     ).double()
 
 

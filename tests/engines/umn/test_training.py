@@ -222,7 +222,13 @@ def test_y_chunk__bounds_the_memory_of_a_step() -> None:
     peaks, parameters = [], []
     for num_classes in (100, 400):
         vae = build_stacked_vae(
-            "umn_mlp", channels=1, image_size=(8, 8), num_classes=num_classes, latent_a=50, latent_b=50
+            "umn_mlp",
+            channels=1,
+            image_size=(8, 8),
+            num_classes=num_classes,
+            latent_a=50,
+            latent_b=50,
+            width=128,
         )
         assert vae.generator is not None
         with PeakMemory() as memory:
@@ -570,6 +576,7 @@ def test_build__a_trunk_of_torchvision_takes_the_weights_that_are_named(build: A
             channels=3,
             image_size=(32, 32),
             num_classes=3,
+            width=128,
             weights="nowhere.pt",
             **latent,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from auditor.catalog.records import Dataset
 from auditor.errors import AuditorError, ExportRefusedError, ImportRefusedError
 from auditor.importing.imports import BadRowsError, import_dataset, preview
 from auditor.outputs import export
+from auditor.pictures import cache
 from auditor.review import decisions
 
 CLASSES = ("cat", "dog")
@@ -97,7 +99,24 @@ def write_image_list(folder: Path, images: list[str]) -> Path:
     return folder / "val.txt"
 
 
-WRITERS = [write_jsonl, write_coco, write_label_studio, write_cvat, write_image_list]
+def write_labelbox(folder: Path, images: list[str]) -> Path:
+    rows = []
+    for n, (path, label) in enumerate(zip(images, LABELS, strict=True)):
+        answer = {"feature_id": f"f{n}", "name": label, "value": label, "classifications": []}
+        said = [{"name": "kind", "value": "kind", "radio_answer": answer}]
+        label_of_ours = {"id": f"l{n}", "annotations": {"objects": [], "classifications": said}}
+        older = {"id": f"o{n}", "annotations": {"classifications": []}}
+        rows.append(
+            {
+                "data_row": {"id": f"d{n}", "external_id": path, "row_data": f"https://host/{path}"},
+                "projects": {"p": {"name": "pets", "labels": [older, label_of_ours]}},
+            }
+        )
+    (folder / "export.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder / "export.ndjson"
+
+
+WRITERS = [write_jsonl, write_coco, write_label_studio, write_cvat, write_image_list, write_labelbox]
 
 
 def imported(name: str) -> Dataset:
@@ -245,8 +264,61 @@ def test_parquet__images_as_paths_alone_are_read_below_the_folder(
     assert import_dataset(tmp_path / "set.parquet", name="set").num_samples == len(LABELS)
 
 
-def test_save_to_disk__is_refused_with_what_to_run(tmp_path: Path) -> None:
-    (tmp_path / "kept").mkdir()
-    (tmp_path / "kept" / "data-00000-of-00001.arrow").write_bytes(b"")
-    with pytest.raises(ImportRefusedError, match=r"load_from_disk\(.*\)\.to_parquet"):
-        preview(tmp_path / "kept")
+def write_boxes(folder: Path, images: list[str]) -> Path:
+    """Three boxes on the first image, one on the second."""
+    boxes = [(0, [0, 0, 6, 6], 7), (0, [6, 0, 6.5, 6], 9), (0, [0, 6, 12, 6], 7), (1, [2, 3, 4, 5], 9)]
+    value = {
+        "images": [{"id": 10 + n, "file_name": path} for n, path in enumerate(images)],
+        "annotations": [
+            {"id": 100 + n, "image_id": 10 + image, "bbox": box, "category_id": category, "iscrowd": 0}
+            for n, (image, box, category) in enumerate(boxes)
+        ],
+        "categories": [{"id": 7, "name": "cat"}, {"id": 9, "name": "dog"}],
+    }
+    (folder / "boxes.json").write_text(json.dumps(value))
+    return folder / "boxes.json"
+
+
+def test_boxes__of_coco_become_samples_and_go_out_as_boxes(
+    home: Path, tmp_path: Path, images: list[str]
+) -> None:
+    source = write_boxes(tmp_path, images)
+    import_dataset(source, name="set", boxes=True)
+    dataset = imported("set")
+    with session() as open_session:
+        samples = list(datasets.iterate_samples(open_session, dataset.id))
+    assert [dataset.class_names[sample.given_label] for sample in samples] == ["cat", "dog", "cat", "dog"]
+    with Image.open(io.BytesIO(cache.original_bytes(dataset, samples[3]))) as crop:
+        part = np.asarray(crop)
+    assert np.array_equal(part, np.asarray(Image.open(tmp_path / images[1]))[3:8, 2:6])
+
+    decided("set")
+    export.export("set", tmp_path / "out.json")
+    value, before = (json.loads(file.read_text()) for file in (tmp_path / "out.json", source))
+    assert [(each["id"], each["category_id"]) for each in value["annotations"]] == [
+        (100, 9),
+        (101, 9),
+        (102, 7),
+    ]
+    assert value["images"] == before["images"]
+    assert value["annotations"][1] == before["annotations"][1]
+
+
+@pytest.mark.parametrize(
+    ("box", "says"),
+    [([20, 20, 5, 5], "box outside the image of 12 x 12"), ([1, 2], "has no box of four numbers")],
+)
+def test_boxes__a_box_that_cannot_be_cut_names_its_row(
+    home: Path, tmp_path: Path, images: list[str], box: list[int], says: str
+) -> None:
+    source = write_boxes(tmp_path, images)
+    value = json.loads(source.read_text())
+    value["annotations"][2]["bbox"] = box
+    source.write_text(json.dumps(value))
+    with pytest.raises(BadRowsError, match=rf"^boxes\.json, row 2: .*{says}"):
+        import_dataset(source, name="set", boxes=True)
+
+
+def test_boxes__of_another_file_are_refused(tmp_path: Path, images: list[str]) -> None:
+    with pytest.raises(ImportRefusedError, match="is no COCO file with boxes"):
+        preview(write_jsonl(tmp_path, images), boxes=True)

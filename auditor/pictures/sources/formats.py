@@ -1,0 +1,58 @@
+"""Which format a file of annotations has."""
+
+from __future__ import annotations
+
+import errno
+import json
+from pathlib import Path
+
+from auditor.errors import ImportRefusedError
+from auditor.files import text_of
+from auditor.pictures.sources.annotations import Coco, Cvat, Format, ImageList, JsonLines, LabelStudio
+from auditor.pictures.sources.boxes import CocoBoxes
+from auditor.pictures.sources.labelbox import Labelbox, is_labelbox
+from auditor.pictures.sources.rows import IMAGE_SUFFIXES, SourceOptions, is_whole
+
+MOST_BYTES = 2**31
+"""Of a document."""
+
+
+def annotation_format(file: Path, options: SourceOptions) -> Format | None:
+    """The format of a file of annotations; None if it is none.
+
+    Raises:
+        ImportRefusedError: a ``.json``, ``.jsonl`` or ``.xml`` that cannot be read or is of no known format.
+    """
+    suffix = file.suffix.lower()
+    if suffix in (".jsonl", ".ndjson"):
+        return Labelbox(file) if is_labelbox(file) else JsonLines(file, options)
+    if suffix == ".xml":
+        return Cvat(file)
+    if suffix == ".txt":
+        return ImageList(file) if _is_image_list(file) else None
+    if suffix != ".json":
+        return None
+    try:
+        value = json.loads(text_of(file, most_bytes=MOST_BYTES))
+    except (ValueError, RecursionError) as error:
+        raise ImportRefusedError(f"{file} is no JSON ({error}); export it again.") from error
+    except OSError as error:
+        if error.errno != errno.EFBIG:
+            raise
+        raise ImportRefusedError(f"{file} cannot be read ({error.strerror}); split it.") from error
+    if isinstance(value, dict) and all(
+        isinstance(value.get(k), list) for k in ("images", "annotations", "categories")
+    ):
+        return CocoBoxes(file, value) if options.boxes else Coco(file, value)
+    if isinstance(value, list):
+        return LabelStudio(file, value)
+    raise ImportRefusedError(
+        f"{file} is neither COCO (images, annotations, categories) nor a list of Label Studio's tasks."
+    )
+
+
+def _is_image_list(file: Path) -> bool:
+    with file.open("rb") as stream:
+        first = stream.readline(1 << 16).decode("utf-8-sig", "replace").strip()
+    path, _, number = first.rpartition(" ")
+    return is_whole(number) and path.strip().lower().endswith(IMAGE_SUFFIXES)

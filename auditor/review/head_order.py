@@ -1,0 +1,166 @@
+"""The head of a ranking in random order: reviewing that says, after every verdict, what can be promised of the
+rest.
+
+The most suspicious labels of an audit that nobody has looked at, twice as many as are guessed to be wrong, are put
+into a random order once and for all. Whoever reviews in this order calibrates: what holds of the first looks holds
+of the others (``statistics.running``), at whichever look people stop. Two kinds of looks are kept apart:
+
+* *blind* ones, of draws for promises (``random_sample``): nobody sees the suggestion;
+* *shown* ones, of the review bench: the suggestion is in view and may pull a verdict its way. Then more labels seem
+  wrong than are, and a promise would be too good. So they back one only where a person chooses so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlmodel import Session
+
+from auditor.catalog import audits, datasets, draws, reviews
+from auditor.catalog.db import session
+from auditor.catalog.records import Audit, Draw, NewDraw
+from auditor.review import random_sample
+from auditor.statistics import Looks, NoiseRate, RunningPromise, draw_zones, running_promises, share_for_head
+from auditor.vocabulary import FOUND_WRONG, HEAD_ORDER, LEVELS, PROMISES
+
+MOST_PASSED = 0.05
+"""Share of the looks that may have been passed over; each of them counts as a false flag."""
+SHOWN = (
+    "These looks had the suggestion in view. If it swayed them, more labels seem wrong than are, and the promise "
+    "is too good; blind looks (Verify) do not have this."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class SoFar:
+    """What the looks at a head say so far."""
+
+    num_head: int
+    num_looks: int
+    promises: dict[float, RunningPromise]
+
+    @property
+    def sentence(self) -> str:
+        """The strictest promise that is kept, else how far people are."""
+        kept = next((one for one in self.promises.values() if one.is_kept), None)
+        last = list(self.promises.values())[-1].sentence if self.promises else ""
+        return kept.sentence if kept else last
+
+
+def start(audit_id: int) -> Draw:
+    """The order of the audit's head; made where there is none yet, and the same ever after."""
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+        datasets.lock(open_session, audit.dataset_id)  # two who ask at once must get the same order
+        return draws.order_of(open_session, audit_id) or _new(open_session, audit)
+
+
+def of_audit(audit_id: int) -> Draw | None:
+    """The order of the audit's head; None where nobody asked for one."""
+    with session() as open_session:
+        return draws.order_of(open_session, audit_id)
+
+
+def shown(audit_id: int, *, levels: Sequence[float] = LEVELS) -> SoFar | None:
+    """What looks with the suggestion in view say about the head; None without an order.
+
+    Show it only where a person chose to, with ``SHOWN`` beside it.
+    """
+    order = of_audit(audit_id)
+    if order is None:
+        return None
+    with session() as open_session:
+        known = reviews.outcomes(open_session, order.dataset_id, order.sample_ids)
+    seen = {sample: row.decision in FOUND_WRONG for sample, row in known.items() if row.is_seen}
+    place_of = {sample: place for place, sample in enumerate(order.head)}
+    places = np.array([place_of[one] for one in order.sample_ids], dtype=np.int64)
+    is_seen = np.array([one in seen for one in order.sample_ids], dtype=bool)
+    is_false = np.array([not seen.get(one, False) for one in order.sample_ids], dtype=bool)
+    end = _end(is_seen)
+    others = np.flatnonzero(is_seen[end:]) + end
+    looks = Looks(places[:end], is_false[:end], places[others], is_false[others])
+    return _so_far(looks, len(order.head), int(is_seen.sum()), levels)
+
+
+def blind(audit_id: int, *, levels: Sequence[float] = LEVELS) -> SoFar | None:
+    """What blind looks say about the head of the audit's first draw for promises; None without one.
+
+    Further draws from the audit's ranking go on where the first one ended, as long as each could draw all that is
+    left of the head.
+    """
+    with session() as open_session:
+        dataset_id = audits.get(open_session, audit_id).dataset_id
+        every = draws.of_dataset(open_session, dataset_id)
+        given = datasets.given_labels(open_session, dataset_id)
+    mine = [row for row in every if row.purpose == PROMISES and row.audit_id == audit_id]
+    if not mine:
+        return None
+    head = mine[0].head
+    place_of = {sample: place for place, sample in enumerate(head)}
+    verified = random_sample.standing(dataset_id)
+    is_false = dict(zip(verified.sample_ids.tolist(), (~verified.is_wrong(given)).tolist(), strict=True))
+    drawn: set[int] = set()
+    seen: list[int] = []
+    for row in mine:
+        if not set(head) - drawn <= set(row.head):
+            break
+        drawn |= set(row.sample_ids)
+        seen += [one for one in row.sample_ids if one in place_of and one in is_false]
+    places = np.array([place_of[one] for one in seen], dtype=np.int64)
+    looks = Looks(places, np.array([is_false[one] for one in seen], dtype=bool))
+    return _so_far(looks, len(head), len(seen), levels)
+
+
+def waiting(order: Draw, *, after: int | None = None) -> dict[int, int]:
+    """By sample_id, the place in the order of what nobody has decided on, behind the place ``after``."""
+    with session() as open_session:
+        known = reviews.outcomes(open_session, order.dataset_id, order.sample_ids)
+    places = enumerate(order.sample_ids)
+    return {
+        sample: place for place, sample in places if sample not in known and (after is None or place > after)
+    }
+
+
+def _new(open_session: Session, audit: Audit) -> Draw:
+    pool = random_sample.in_question(open_session, audit.dataset_id)
+    pool[list(reviews.outcomes(open_session, audit.dataset_id))] = False
+    for row in draws.of_dataset(open_session, audit.dataset_id):
+        pool[row.sample_ids] = False
+    ordered = random_sample.ranked(open_session, audit, np.flatnonzero(pool))
+    generator = np.random.default_rng([audit.seed % 2**31, audit.id])
+    guessed = share_for_head(NoiseRate(**audit.summary["noise_rate"]))
+    head = draw_zones(ordered, guessed, min(len(ordered), random_sample.FIRST_SIZE), generator).head
+    zone = {
+        "name": "head",
+        "size": len(head),
+        "drawn": len(head),
+        "probability": 1.0,
+        "samples": head.tolist(),
+    }
+    order = NewDraw(
+        dataset_id=audit.dataset_id,
+        seed=audit.seed,
+        size=len(head),
+        sample_ids=generator.permutation(head).tolist(),
+        purpose=HEAD_ORDER,
+        audit_id=audit.id,
+        zones=[zone],
+    )
+    return draws.add(open_session, order)
+
+
+def _end(is_seen: NDArray[np.bool_]) -> int:
+    """The longest beginning of the order of which at most ``MOST_PASSED`` was passed over.
+
+    The bounds hold of all beginnings together, so any may be chosen.
+    """
+    passed = np.cumsum(~is_seen)
+    good = np.flatnonzero(is_seen & (passed <= MOST_PASSED * np.arange(1, len(is_seen) + 1)))
+    return int(good[-1]) + 1 if len(good) else 0
+
+
+def _so_far(looks: Looks, num_head: int, num_looks: int, levels: Sequence[float]) -> SoFar:
+    return SoFar(num_head, num_looks, running_promises(looks, num_head, levels=levels))

@@ -1,0 +1,85 @@
+"""The equations of the semi-supervised bases: refined and guessed labels, mixing, and their losses.
+
+DivideMix (Li et al. 2020, https://arxiv.org/abs/2002.07394), UniCon (Karim et al. 2022,
+https://arxiv.org/abs/2203.14542) and C2D (Zheltonozhskii et al. 2021, https://arxiv.org/abs/2103.13646).
+Pure functions; B samples, K classes, targets (B, K) with rows that sum to 1.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from engines.shared.losses import soft_cross_entropy
+
+
+def sharpen(probs: Tensor, temperature: float) -> Tensor:
+    """p^(1/T), each row brought back to sum 1: (B, K) -> (B, K). T below 1 makes them surer."""
+    powered = probs ** (1 / temperature)
+    return powered / powered.sum(dim=1, keepdim=True)
+
+
+def refine_labels(given: Tensor, own: Tensor, weight: Tensor, temperature: float) -> Tensor:
+    """DivideMix's co-refinement: sharpen(w y + (1 - w) p), of labeled samples: (B, K).
+
+    Args:
+        given: (B, K) one-hot given labels y.
+        own: (B, K) what the network itself says, mean over its views.
+        weight: (B,) w in [0, 1], how clean the division holds the label.
+        temperature: T of :func:`sharpen`.
+    """
+    share = weight[:, None].to(own)
+    return sharpen(share * given + (1 - share) * own, temperature)
+
+
+def mix(values: Tensor, share: float, partner: Tensor) -> Tensor:
+    """MixUp: ``share`` of each row and the rest of its partner's: (B, ...) -> (B, ...)."""
+    return share * values + (1 - share) * values[partner]
+
+
+def unlabeled_weight_at(epoch: float, *, start: int, ramp: float, largest: float) -> float:
+    """lambda_u(t): from 0 at epoch ``start`` in a line to ``largest`` after ``ramp`` epochs."""
+    return largest * min(max((epoch - start) / ramp, 0.0), 1.0)
+
+
+def mixmatch_loss(logits: Tensor, targets: Tensor, num_labeled: int, unlabeled_weight: float) -> Tensor:
+    """Mean cross-entropy of the labeled rows, lambda_u times the squared error of the others, and the penalty.
+
+    Args:
+        logits: (B, K) of mixed inputs, the labeled rows first.
+        targets: (B, K) mixed likewise.
+        num_labeled: rows that count as labeled.
+        unlabeled_weight: lambda_u.
+    """
+    loss = soft_cross_entropy(logits[:num_labeled], targets[:num_labeled]).mean()
+    if num_labeled < len(logits):
+        probs = F.softmax(logits[num_labeled:].float(), dim=1)
+        loss = loss + unlabeled_weight * ((probs - targets[num_labeled:]) ** 2).mean()
+    return loss + balance_penalty(logits)
+
+
+def balance_penalty(logits: Tensor) -> Tensor:
+    """sum_c (1/K) log((1/K) / mean_i p_ic), 0 where all classes are predicted equally often: (B, K) -> 0-d."""
+    mean_log = torch.logsumexp(F.log_softmax(logits.float(), dim=1), dim=0) - math.log(len(logits))
+    return -math.log(logits.shape[1]) - mean_log.mean()
+
+
+def negative_entropy(logits: Tensor) -> Tensor:
+    """Mean over the batch of sum_c p_c log p_c: (B, K) -> 0-d. Added in a warm-up under class-dependent noise."""
+    log_probs = F.log_softmax(logits.float(), dim=1)
+    return (log_probs.exp() * log_probs).sum(dim=1).mean()
+
+
+def contrastive_loss(first: Tensor, second: Tensor, temperature: float) -> Tensor:
+    """SimCLR's loss: each view must tell its own other view among all views of the batch: (B, D) twice -> 0-d.
+
+    Chen et al. 2020, https://arxiv.org/abs/2002.05709, NT-Xent on projections of length 1. 0 for one sample.
+    """
+    views = F.normalize(torch.cat([first, second]).float(), dim=1)
+    alike = views @ views.T / temperature
+    alike = alike.masked_fill(torch.eye(len(views), dtype=torch.bool, device=views.device), float("-inf"))
+    other = torch.arange(len(views), device=views.device).roll(len(first))
+    return F.cross_entropy(alike, other)

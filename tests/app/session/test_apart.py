@@ -1,0 +1,77 @@
+"""Calls in a process of their own: kept for the next call, under the environment of now, ended with the app."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from app.session import apart
+from auditor.errors import AuditorError
+from auditor.settings import settings
+
+
+def process() -> int:
+    return os.getpid()
+
+
+def home() -> Path:
+    return settings().home
+
+
+def fail() -> None:
+    raise AuditorError("no such thing")
+
+
+def test_call__one_process_serves_the_next_call_under_the_environment_of_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = apart.call(process)
+    assert number != os.getpid()
+    for name in ("one", "other"):
+        monkeypatch.setenv("AUDITOR_HOME", str(tmp_path / name))
+        assert apart.call(home) == tmp_path / name
+    with pytest.raises(AuditorError, match="no such thing"):
+        apart.call(fail)
+    assert apart.call(process) == number
+
+
+def test_call__a_process_that_was_killed_is_replaced() -> None:
+    number = apart.call(process)
+    os.kill(number, signal.SIGKILL)
+    assert apart.call(process) != number
+
+
+def test_call__an_idle_process_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart, "IDLE_S", 0.1)
+    number = apart.call(process)
+    wait_for_the_end(number)
+    assert apart.call(process) != number
+
+
+def test_call__the_process_ends_with_a_killed_app(tmp_path: Path) -> None:
+    code = (
+        "import time; from app.session import apart; from tests.app.session.test_apart import process\n"
+        "if __name__ == '__main__': print(apart.call(process), flush=True); time.sleep(300)"
+    )
+    (tmp_path / "app_like.py").write_text(code)
+    with subprocess.Popen(
+        [sys.executable, tmp_path / "app_like.py"], stdout=subprocess.PIPE, text=True
+    ) as app:
+        assert app.stdout is not None
+        number = int(app.stdout.readline())
+        app.kill()
+    wait_for_the_end(number)
+
+
+def wait_for_the_end(number: int) -> None:
+    until = time.monotonic() + 60
+    while psutil.pid_exists(number) and psutil.Process(number).status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < until, "the helper is still there"
+        time.sleep(0.1)

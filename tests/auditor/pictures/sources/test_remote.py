@@ -1,0 +1,173 @@
+"""Sources behind an address: a real object store (moto's S3) and a real web server, both on this machine."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import io
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import fsspec
+import numpy as np
+import pytest
+from PIL import Image
+
+from auditor.catalog import datasets
+from auditor.catalog.db import session
+from auditor.errors import ImportRefusedError
+from auditor.importing.imports import BadRowsError, import_dataset, preview
+from auditor.outputs import export
+from auditor.pictures import cache
+from auditor.review import decisions
+from tests.auditor.pictures.sources.test_containers import hugging_face, picture, write_shard
+
+CLASSES = ("cat", "dog")
+NUM = 6
+
+
+def write_photos(folder: Path) -> None:
+    """Class folders, and three tables that name their images in different ways."""
+    for n in range(NUM):
+        place = folder / "photos" / CLASSES[n % 2]
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"no {n}.png").write_bytes(picture(n))
+    paths = [f"{CLASSES[n % 2]}/no {n}.png" for n in range(NUM)]
+    lines = [f"{path},{path[:3]}" for path in paths]
+    (folder / "photos" / "labels.csv").write_text("\n".join(["path,label", *lines]) + "\n")
+    rows = [json.dumps({"file_name": path, "label": path[:3]}) for path in paths]
+    (folder / "photos" / "metadata.jsonl").write_text("\n".join(rows) + "\n")
+    (folder / "hub").mkdir()
+    hugging_face(range(NUM)).to_parquet(folder / "hub" / "train-00000-of-00001.parquet")
+    (folder / "shards").mkdir()
+    write_shard(folder / "shards" / "train-0.tar", range(4))
+    write_shard(folder / "shards" / "train-1.tar", range(4, NUM))
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """``s3://BUCKET/set`` with the photos, on a server of our own."""
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(
+        ip_address="127.0.0.1", port=0, verbose=False
+    )
+    pytest.importorskip("s3fs")
+    folder = tmp_path_factory.mktemp("store")
+    write_photos(folder)
+    server.start()
+    host, port = server.get_host_and_port()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+        patch.setenv("AWS_ACCESS_KEY_ID", "testing")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        system = fsspec.filesystem("s3")
+        system.mkdir("bucket")
+        system.put(str(folder) + "/", "bucket/set", recursive=True)
+        yield "s3://bucket/set"
+    server.stop()
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Nothing is printed."""
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a web server with the photos."""
+    folder = tmp_path_factory.mktemp("web")
+    write_photos(folder)
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder))
+    )
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(params=["store", "web"])
+def place(request: pytest.FixtureRequest) -> str:
+    return str(request.getfixturevalue(request.param))
+
+
+@pytest.mark.parametrize("source", ["photos/", "photos/labels.csv", "photos/metadata.jsonl"])
+def test_address__is_imported_and_only_decoded_images_are_kept(home: Path, place: str, source: str) -> None:
+    report = import_dataset(f"{place}/{source}", name="set")
+    assert (report.num_samples, report.num_classes) == (NUM, 2)
+    with session() as open_session:
+        dataset = datasets.get(open_session, "set")
+        samples = list(datasets.iterate_samples(open_session, dataset.id))
+    assert dataset.root == f"{place}/photos"
+    for sample in samples:
+        number = int(sample.filepath[-5])
+        assert cache.original_bytes(dataset, sample) == picture(number)
+        pixels = np.asarray(Image.open(io.BytesIO(picture(number)))).transpose(2, 0, 1)
+        assert np.array_equal(cache.image_cache(dataset)[sample.sample_id], pixels)
+    kept = [file.suffix for file in cache.folder(dataset).rglob("*") if file.is_file()]
+    assert not {".png", ".csv", ".jsonl"} & set(kept)
+
+
+@pytest.mark.parametrize(
+    "source", ["hub/train-00000-of-00001.parquet", "hub/", "shards/", "shards/train-0.tar"]
+)
+def test_address__parquet_and_shards_are_read_in_place(
+    home: Path, tmp_path: Path, place: str, source: str
+) -> None:
+    (tmp_path / "names.txt").write_text("cat\ndog")
+    names = tmp_path / "names.txt" if "shards" in source else None
+    report = import_dataset(f"{place}/{source}", name="set", class_names=names)
+    with session() as open_session:
+        dataset = datasets.get(open_session, "set")
+        samples = list(datasets.iterate_samples(open_session, dataset.id))
+    assert report.num_samples == (4 if source.endswith(".tar") else NUM)
+    assert dataset.class_names == list(CLASSES)
+    assert [cache.original_bytes(dataset, sample) for sample in samples] == [
+        picture(n) for n in range(report.num_samples)
+    ]
+
+
+def test_export__a_table_at_an_address_goes_out_in_its_form(home: Path, tmp_path: Path, store: str) -> None:
+    import_dataset(f"{store}/photos/metadata.jsonl", name="set")
+    with session() as open_session:
+        dataset = datasets.get(open_session, "set")
+    decisions.decide(dataset.id, 0, "relabel", label=1, reviewer="ada")
+    export.export("set", tmp_path / "cleaned.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "cleaned.jsonl").read_text().splitlines()]
+    assert [row["label"] for row in rows] == ["dog", "dog", "cat", "dog", "cat", "dog"]
+
+
+def test_root__may_be_an_address(home: Path, tmp_path: Path, place: str) -> None:
+    lines = [f"{place}/photos/{CLASSES[n % 2]}/no {n}.png,{CLASSES[n % 2]}" for n in range(NUM)]
+    if place.startswith("http"):
+        lines = [line.replace(" ", "%20") for line in lines]
+    (tmp_path / "labels.csv").write_text("\n".join(["path,label", *lines]))
+    assert import_dataset(tmp_path / "labels.csv", name="set", root=f"{place}/photos").num_samples == NUM
+
+
+def test_address__below_another_root_is_refused_with_its_row(home: Path, tmp_path: Path, web: str) -> None:
+    (tmp_path / "labels.csv").write_text(f"path,label\ncat/no 0.png,cat\n{web}/hub/x.png,dog\n")
+    with pytest.raises(BadRowsError, match=r"labels\.csv, row 3: .* is outside http"):
+        import_dataset(tmp_path / "labels.csv", name="set", root=f"{web}/photos")
+
+
+def test_address__an_image_that_is_gone_names_its_row(home: Path, tmp_path: Path, place: str) -> None:
+    (tmp_path / "labels.csv").write_text("path,label\ncat/no 0.png,cat\ncat/none.png,dog\n")
+    with pytest.raises(BadRowsError, match=r"labels\.csv, row 3: cat/none\.png does not exist in"):
+        import_dataset(tmp_path / "labels.csv", name="set", root=f"{place}/photos")
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("s3://bucket/none.csv", "s3://bucket/none.csv does not exist"),
+        ("nonsense://bucket/none.csv", "nonsense:// is not known"),
+        ("file:///etc/passwd", "is no address of another machine"),
+    ],
+)
+def test_address__that_cannot_be_opened_is_one_line(store: str, source: str, says: str) -> None:
+    with pytest.raises(ImportRefusedError, match=says) as refused:
+        preview(source)
+    assert "\n" not in str(refused.value)

@@ -1,0 +1,104 @@
+"""The semi-supervised bases as a whole: going on after a kill, and where they do not apply."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engines.contract import EngineInputError, EpochRecord, TrainingCancelled, TrainingData
+from engines.l2b import SPEC
+from engines.l2b.config import L2BConfig
+from tests.engines.helpers import MemoryCheckpoint, digits_data, on_features
+
+TINY = L2BConfig(
+    base="divide_mix", network="mlp", epochs=3, warmup_epochs=1, batch_size=32, meta_batch_size=16, views=1,
+    self_supervised_epochs=2, contrastive_batch_size=64,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("base", ["divide_mix", "unicon", "c2d"])
+def test_train__of_a_base_goes_on_from_any_epoch(base: str) -> None:
+    data, _ = digits_data(80, num_unlabeled=6)
+    config = replace(TINY, base=base)
+    whole = SPEC.train(data, config, seed=1, device="cpu")
+    kept = MemoryCheckpoint()
+
+    def stop(_: EpochRecord) -> None:
+        raise TrainingCancelled
+
+    for _ in range(config.first_labeled_epoch + config.epochs):
+        with pytest.raises(TrainingCancelled):
+            SPEC.train(data, config, seed=1, device="cpu", checkpoint=kept, on_epoch=stop)
+    result = SPEC.train(data, config, seed=1, device="cpu", checkpoint=kept)
+    np.testing.assert_array_equal(result.pred_probs, whole.pred_probs)
+    np.testing.assert_array_equal(result.trust_score, whole.trust_score)
+    for name, values in whole.signals.items():
+        np.testing.assert_array_equal(result.signals[name], values, err_msg=name)
+    assert [one.losses for one in result.history] == [one.losses for one in whole.history]
+    assert result.history[-1].progress == 1.0
+    assert result.signal_history["believed"].shape == (3, 80)
+
+
+def test_train__of_a_base_trusts_no_unlabeled_sample_and_believes_confirmed_ones() -> None:
+    data, _ = digits_data(80, num_unlabeled=6, num_trusted=10)
+    result = SPEC.train(data, TINY, device="cpu")
+    assert np.isnan(result.trust_score[:6]).all()
+    assert np.isnan(result.signals["believed"][:6]).all()
+    assert (result.signals["believed"][6:16] == 1).all()
+    assert np.isfinite(result.trust_score[6:]).all()
+
+
+def test_train__of_a_base_reports_the_stage_without_labels() -> None:
+    data, _ = digits_data(60)
+    seen: list[EpochRecord] = []
+    SPEC.train(data, replace(TINY, base="c2d"), device="cpu", on_epoch=seen.append)
+    assert [(one.stage, one.epoch, one.num_epochs) for one in seen] == [
+        *(("self_supervised", epoch, 2) for epoch in range(2)),
+        *(("train", epoch, 3) for epoch in range(3)),
+    ]
+    assert [one.progress for one in seen] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
+
+
+def test_train__of_a_base_refuses_features() -> None:
+    data, _ = digits_data(60)
+    with pytest.raises(
+        EngineInputError, match="base 'divide_mix' learns from moved and mixed images.*'plain'"
+    ):
+        SPEC.train(on_features(data), TINY.for_features(), device="cpu")
+
+
+def test_train__of_a_base_takes_equal_images_and_two_labels_a_class() -> None:
+    images = np.full((6, 1, 8, 8), 7, dtype=np.uint8)
+    data = TrainingData(images, np.array([0, 0, 1, 1, 2, 2]), 3)
+    for base in ("divide_mix", "unicon", "c2d"):
+        result = SPEC.train(data, replace(TINY, base=base), device="cpu")
+        assert np.isfinite(result.trust_score).all(), base
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"base": "dividemix"}, "base is 'dividemix', it must be one of plain, divide_mix, unicon, c2d"),
+        ({"variant": "bootstrap"}, "variant 'bootstrap' is for base 'plain'"),
+        ({"mixup": 32.0}, "base 'divide_mix' mixes by mix_strength: set mixup to 0"),
+        ({"compile": True}, "base 'divide_mix' is not compiled"),
+        ({"sharpen_temperature": 0.0}, "sharpen_temperature is 0.0, it must be above 0"),
+        ({"contrastive_temperature": 0.0}, "projection_temperature is 0.0, it must be above 0"),
+    ],
+)
+def test_config__of_a_base_names_what_does_not_fit(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(EngineInputError, match=says):
+        replace(TINY, **changes)
+
+
+def test_work__of_a_base_is_more_than_plain_and_most_with_the_step() -> None:
+    works = {
+        (base, variant): replace(TINY, base=base, variant=variant).work(100, 10, on_features=False).trained
+        for base in ("plain", "divide_mix", "unicon", "c2d")
+        for variant in ("l2b", "cross_entropy")
+    }
+    for base in ("divide_mix", "unicon", "c2d"):
+        assert works[base, "l2b"] > works[base, "cross_entropy"] > works["plain", "l2b"]

@@ -66,8 +66,7 @@ def read_only(luck: random.Random, place: Path) -> None:
     with disk(place) as small:
         works = system_calls.works(small / "work")
         work = luck.choice(sorted(works))
-        with db.session() as session:  # into the catalog's own file, so that the others may go
-            session.connection().exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        _checkpoint()
         db.close_all()
         if luck.random() < 0.5:  # as one finds a backup, or another user's home
             with suppress(OSError):
@@ -82,3 +81,11 @@ def read_only(luck: random.Random, place: Path) -> None:
         subprocess.run(["mount", "-o", "remount,rw", str(small)], check=True)
         if work != "remove":
             check_home()
+
+
+def _checkpoint() -> None:
+    """Everything is in the catalog's own file, so that those beside it may go."""
+    from auditor.catalog import db
+
+    with db.session() as session:
+        session.connection().exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -18,13 +18,13 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
-from urllib.parse import parse_qs, unquote, urlsplit
+from typing import Any
+from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 from auditor.errors import ImportRefusedError
 from auditor.files import LongLineError, lines_of, text_of
-from auditor.pictures.sources.columns import LABEL_NAMES, PATH_NAMES, choose_column
+from auditor.pictures.sources.columns import LABEL_NAMES, PATH_NAMES, choose_column, path_on_disk
 from auditor.pictures.sources.folder import has_broken_text
 from auditor.pictures.sources.roots import images_at
 from auditor.pictures.sources.rows import (
@@ -300,7 +300,6 @@ class LabelStudio(Format):
     """Label Studio's export as JSON; rows are the tasks' places from 0."""
 
     kind = "label_studio"
-    LOCAL: ClassVar = "/data/local-files/"
 
     def __init__(self, file: Path, tasks: list[Any]) -> None:
         """``tasks`` is the whole file."""
@@ -345,10 +344,7 @@ class LabelStudio(Format):
             (str(data[name]) for name in ("image", "img", "picture", "photo") if data.get(name)),
             next((value for value in data.values() if _is_image(value)), ""),
         )
-        parts = urlsplit(text)
-        if parts.path.startswith(self.LOCAL):
-            return unquote(parse_qs(parts.query).get("d", [""])[0])
-        return unquote(parts.path.removeprefix("/data/upload/")) if not parts.scheme else text
+        return path_on_disk(text)
 
 
 class Cvat(Format):

@@ -19,6 +19,7 @@ from auditor.pictures.sources.columns import (
     choose_column,
     is_trusted,
     looks_like_data,
+    path_on_disk,
 )
 from auditor.pictures.sources.exports import is_own_export, review_of
 from auditor.pictures.sources.folder import has_broken_text
@@ -107,7 +108,7 @@ class TableSource:
         if has_broken_text(path):
             return Problem(self._name, row, "has a path that is not valid text; correct it")
         try:
-            location = self.tree.locate(path)
+            location = self.tree.locate(path_on_disk(path))
         except PathError as error:
             text = f"{printable(path)} {error}" if path else str(error)
             return Problem(self._name, row, text, isinstance(error, MissingError))
@@ -117,6 +118,8 @@ class TableSource:
         except ValueError as error:
             return Problem(self._name, row, str(error))
         label = cell[self.info.label_column].strip() or None
+        if label is not None and label.startswith('{"choices"'):  # of Label Studio
+            return Problem(self._name, row, "has several choices; one class an image can be audited")
         true_column = self.info.true_label_column
         return SourceRow(
             row=row,

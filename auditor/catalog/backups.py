@@ -136,8 +136,16 @@ def _copied_catalog(scratch: Path) -> tuple[str, Path]:
     url = make_url(settings().database_url)
     if url.get_backend_name() == "sqlite":
         target = scratch / CATALOG
-        with closing(sqlite3.connect(str(url.database))) as source, closing(sqlite3.connect(target)) as copy:
-            source.backup(copy)
+        try:
+            with (
+                closing(sqlite3.connect(str(url.database))) as source,
+                closing(sqlite3.connect(target)) as copy,
+            ):
+                source.backup(copy)
+        except sqlite3.Error as error:
+            raise AuditorError(
+                f"The catalog cannot be copied to {scratch.parent} ({error}); free some space there."
+            ) from error
         return CATALOG, target
     _postgres("pg_dump", url, "--format=custom", f"--file={scratch / DUMP}")
     return DUMP, scratch / DUMP

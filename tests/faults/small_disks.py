@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import shutil
@@ -65,17 +66,26 @@ def read_only(luck: random.Random, place: Path) -> None:
     with disk(place) as small:
         works = system_calls.works(small / "work")
         work = luck.choice(sorted(works))
-        with db.session() as session:  # into the catalog's own file, so that the others may go
-            session.connection().exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        _checkpoint()
         db.close_all()
         if luck.random() < 0.5:  # as one finds a backup, or another user's home
             with suppress(OSError):
                 for file in (small / "home").glob("catalog.db-*"):
                     file.unlink()
+        gc.collect()  # a connection that is still open for writing keeps the disk as it is
         subprocess.run(["mount", "-o", "remount,ro", str(small)], check=True)
         for arguments in (works[work], ["status"], ["suspects", "first"], ["doctor"]):
             command(*arguments)
         db.close_all()
+        gc.collect()  # a connection that is still open for writing keeps the disk as it is
         subprocess.run(["mount", "-o", "remount,rw", str(small)], check=True)
         if work != "remove":
             check_home()
+
+
+def _checkpoint() -> None:
+    """Everything is in the catalog's own file, so that those beside it may go."""
+    from auditor.catalog import db
+
+    with db.session() as session:
+        session.connection().exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")

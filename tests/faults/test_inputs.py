@@ -142,6 +142,10 @@ def test_plan__a_network_that_is_not_there_is_refused_before_anything_starts(
         assert audits.of_dataset(session, 1) == []
 
 
+def test_import__a_name_with_a_line_break_is_refused_on_one_line(home: Path, tmp_path: Path) -> None:
+    assert "does not exist" in refusal(tmp_path / "a\n=1")
+
+
 def test_import__pipes_beside_the_source_hold_nobody_up(home: Path, tmp_path: Path) -> None:
     source = write_folder(tmp_path / "set", 10)
     os.mkfifo(tmp_path / "names")

@@ -45,8 +45,8 @@ from auditor.pictures.sources.rows import (
 )
 from auditor.pictures.sources.trees import MissingError, PathError, ZipTree
 
-MOST_BYTES, MOST_NAMES_BYTES = 2**31, 2**24
-"""Of a document, and of a file with names of classes."""
+MOST_NAMES_BYTES = 2**24
+"""Of a file with names of classes."""
 Outcome = Callable[[str], str | None]
 """What an image's label is in the end, by its path as the file gives it. Empty: the entry stays as it is; None: the
 image is left out."""

@@ -8,18 +8,13 @@ from pathlib import Path
 
 from auditor.errors import ImportRefusedError
 from auditor.files import text_of
-from auditor.pictures.sources.annotations import (
-    MOST_BYTES,
-    Coco,
-    Cvat,
-    Format,
-    ImageList,
-    JsonLines,
-    LabelStudio,
-)
+from auditor.pictures.sources.annotations import Coco, Cvat, Format, ImageList, JsonLines, LabelStudio
 from auditor.pictures.sources.boxes import CocoBoxes
 from auditor.pictures.sources.labelbox import Labelbox, is_labelbox
 from auditor.pictures.sources.rows import IMAGE_SUFFIXES, SourceOptions, is_whole
+
+MOST_BYTES = 2**31
+"""Of a document."""
 
 
 def annotation_format(file: Path, options: SourceOptions) -> Format | None:

@@ -44,6 +44,8 @@ KINDS: dict[Any, tuple[type, str]] = {
     type(None): (type(None), "null"),
 }
 """What a field of an engine's config takes, and how a person calls it."""
+OWN_NETWORKS = frozenset({"umn_mlp", "umn13", "mnist_residual"})
+"""Of engines, in no list of networks for all; they are built by their engine alone."""
 CPU_SIDE = 112
 """Longest side in pixels of images that engines train on on a CPU unless their configs say otherwise."""
 FEATURES_EXPECTED = 256
@@ -392,23 +394,43 @@ def configs(
         raise AuditFailedError(f"Engine {lacking[0]} needs features; name a backbone, or leave it out.")
     found = {}
     for name in names:
-        config_type = ENGINES[name].mask_config_type if on_masks else ENGINES[name].config_type
-        config = config_type.preset(preset)
+        given = dict(options.get(name, {}))
+        config = (
+            ENGINES[name].mask_config_type.preset(preset) if on_masks else _first_config(name, preset, given)
+        )
         if finetuned is not None and not ENGINES[name].needs_features:
             config = config.for_finetuning(finetuned.network, finetuned.weights, finetuned.side)
         elif on_features:
             config = config.for_features()
         fields = {field.name for field in dataclasses.fields(config)}
-        wrong = [key for key in options.get(name, {}) if key not in fields]
+        wrong = [key for key in given if key not in fields]
         if wrong:
             hint = did_you_mean(wrong[0], fields, f"it has {', '.join(sorted(fields))}.")
             raise AuditFailedError(f"Engine {name} has no setting {wrong[0]!r}; {hint}")
-        _check_kinds(name, type(config), options.get(name, {}))
+        _check_kinds(name, type(config), given)
         try:
-            found[name] = plain(dataclasses.replace(config, **options.get(name, {})))
+            found[name] = plain(dataclasses.replace(config, **given))
         except (EngineInputError, TypeError) as error:
             raise AuditFailedError(f"Engine {name}: {error}") from error
     return found
+
+
+def _first_config(name: str, preset: str, given: dict[str, Any]) -> Any:
+    """The preset, or what the paper prints for the data set that ``given`` names as ``paper``, which is taken out.
+
+    Raises:
+        AuditFailedError: the paper has no such data set.
+    """
+    from engines.contract import EngineInputError
+    from engines.registry import ENGINES
+
+    config_type = ENGINES[name].config_type
+    if "paper" not in given or not hasattr(config_type, "paper"):
+        return config_type.preset(preset)
+    try:
+        return config_type.paper(given.pop("paper"))
+    except EngineInputError as error:
+        raise AuditFailedError(f"Engine {name}: {error}") from error
 
 
 def _check_kinds(engine: str, config_type: type, values: Mapping[str, Any]) -> None:
@@ -484,7 +506,9 @@ def estimated_seconds(
                 weights=values.get("weights"),
                 image_side=values.get("image_side"),
             )
-        except EngineInputError:  # a network of the engine's own, or one that says at its start what is wrong
+        except EngineInputError as error:
+            if network not in OWN_NETWORKS:  # it would say so at its start
+                raise AuditFailedError(f"Engine {name}: {error}") from error
             rate = speed("auto", rows, num_classes, device=place, precision=precision)
         found[name] = rate.seconds(work)
     return found

@@ -21,7 +21,7 @@ from auditor.catalog import audits, claims, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, EngineRun, Epoch
 from auditor.errors import AuditorError, NotFoundError
-from auditor.review import decisions, random_sample
+from auditor.review import decisions, people, random_sample
 from auditor.settings import settings
 from auditor.statistics import ErrorsLeft, NoiseRate
 from auditor.vocabulary import SEGMENTATION
@@ -122,7 +122,7 @@ def dealt_items(dataset_id: int, pending: list[tuple[int, int]], reviewer: str) 
         dealt = sorted(pending, key=lambda one: one[1] in others)
         first = [sample for _, sample in dealt[:LEASED_AHEAD] if sample not in others]
         claims.take(open_session, dataset_id, first, reviewer)
-    return blind_items(dataset_id, dealt)
+    return blind_items(dataset_id, people.planted(dataset_id, dealt, reviewer, people.control_rate()))
 
 
 def last_blind_item(dataset_id: int, reviewer: str) -> dict[str, Any] | None:

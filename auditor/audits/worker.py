@@ -22,6 +22,7 @@ from auditor.audits import arrays as results
 from auditor.audits import copies, embedding, plan, settle
 from auditor.backbones import features
 from auditor.catalog import audits, datasets, folders
+from auditor.catalog import jobs as job_rows
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, Epoch, now
 from auditor.errors import AuditFailedError, CatalogBusyError
@@ -263,7 +264,10 @@ class explaining:  # noqa: N801 - reads as a statement
         jobs.patiently(lambda: self._write(status, error))
 
     def _write(self, status: str, error: str | None) -> None:
+        job_id = plan.job_of(self._audit_id)
         with session() as open_session:
+            if job_rows.is_taken(open_session, job_id):  # its status is what another process says now
+                return
             audits.set_status(open_session, self._audit_id, status, error=error)
             for row in audits.runs(open_session, self._audit_id):
                 if row.status == "running":

@@ -473,6 +473,16 @@ def verify(
 
 @cli.command()
 @click.argument("name")
+@AS_JSON
+def people(name: str, as_json: bool) -> None:
+    """How well each reviewer of NAME judges planted controls, and how far reviewers agree."""
+    from auditor.cli import output
+
+    output.people_of(name, as_json=as_json)
+
+
+@cli.command()
+@click.argument("name")
 @click.option("--apply", "apply_path", type=click.Path(path_type=Path), required=True, help="Decisions.")
 @REVIEWER
 @AS_JSON

@@ -67,10 +67,10 @@ SPEC = EngineSpec(
             high_means="clean",
         ),
         "believed": SignalSpec(
-            title="L2B belief of the divisions",
+            title="L2B belief in the given label",
             meaning=(
-                "How clean the losses or predictions of both networks held this given label, mean over the "
-                "epochs after the warm-up; only with the bases divide_mix, unicon and c2d."
+                "How clean the loss of this given label looks beside all others: after training, or with the "
+                "bases divide_mix, unicon and c2d as the mean over their epochs and both networks."
             ),
             high_means="clean",
         ),

@@ -166,7 +166,7 @@ def _open_path(path: Path, options: SourceOptions, scratch: Path | None) -> Sour
 def _open_tar(path: Path, options: SourceOptions) -> Source:
     tree = TarTree(path)
     if holds_samples(tree):
-        return WebDatasetSource([path], path, options)
+        return WebDatasetSource([path], path, options, tree)
     source = FolderSource(tree)
     _refuse_columns(str(path), "its classes are its folders", options)
     return source

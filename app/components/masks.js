@@ -130,6 +130,7 @@ class MaskBench {
     const labels = decision === "relabel" ? [...this.taken].sort((a, b) => a - b) : null;
     try {
       const kept = await this.server.post("mask-verdict", { dataset, audit: this.data.audit, sample: item.sample, decision, labels, reviewer: this.data.reviewer });
+      this.isSending = false; // the next mask is not decided before its card is here
       item.decision = kept.decision;
       this.notice.tell("");
       const after = this.data.items.findIndex((other, at) => at > this.at && !other.decision);

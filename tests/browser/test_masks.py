@@ -78,15 +78,11 @@ def test_masks__from_the_import_to_cleaned_pngs(
     page.get_by_text("The labels are masks").click()
     page.get_by_label("A folder with one sub-folder per class").fill(str(audited_masks.source))
     page.get_by_role("button", name="Preview the path").click()
-    name = page.get_by_label("Name of the dataset")
-    name.wait_for(timeout=WAIT_MS)
-    name.fill("again")
-    name.press("Enter")
     page.locator(".st-key-import_start button:enabled").click(timeout=WAIT_MS)
     for _ in range(100):
         with session() as open_session:
-            if datasets.exists(open_session, "again"):
-                assert datasets.get(open_session, "again").task == "segmentation"
+            if datasets.exists(open_session, "source"):
+                assert datasets.get(open_session, "source").task == "segmentation"
                 return
         page.wait_for_timeout(300)
     raise AssertionError("the masks were not imported")

@@ -32,7 +32,7 @@ from auditor.vocabulary import EXPORT_COLUMNS
 from auditor.wording import did_you_mean
 
 if TYPE_CHECKING:
-    from engines.contract import EngineResult, EngineSpec, EpochRecord, SignalSpec
+    from engines.contract import EngineResult, EngineSpec, EpochRecord, MaskResult, SignalSpec
 
 DEFAULT_ENGINES = ("cross_entropy", "coteaching", "umn", "l2b", "choicenet")
 PRESETS = ("quick", "standard", "paper")
@@ -90,6 +90,13 @@ def engine_choices(*, on_features: bool = True) -> list[EngineChoice]:
         for spec in specs
         if on_features or not spec.needs_features
     ]
+
+
+def mask_engines() -> list[str]:
+    """The engines that take masks."""
+    from engines.registry import ENGINES
+
+    return [name for name in DEFAULT_ENGINES if ENGINES[name].mask_config is not None]
 
 
 def needs_features(engine: str) -> bool:
@@ -276,6 +283,48 @@ def train(
         raise CheckpointError(f"{error}{where}") from error
 
 
+def train_masks(
+    engine: str,
+    images: NDArray[np.uint8],
+    masks: NDArray[np.uint8],
+    num_classes: int,
+    *,
+    config: Mapping[str, Any],
+    judged: NDArray[np.uint8],
+    trusted: NDArray[np.bool_],
+    seed: int,
+    device: str,
+    on_epoch: Callable[[EpochRecord], None] | None = None,
+    checkpoint: FileCheckpoint | None = None,
+) -> MaskResult:
+    """Train one engine on masks; ``judged`` are those that it judges, where people corrected some.
+
+    Raises:
+        EngineError: the data or config cannot be trained on, or the device ran out of memory.
+        AuditFailedError: the config has a field that the engine does not know.
+    """
+    from engines.contract import MaskData
+    from engines.registry import ENGINES
+    from engines.shared import device as devices
+
+    devices.fresh_memory(devices.resolve_device(device))
+    spec = ENGINES[engine]
+    gone = set(config) - {field.name for field in dataclasses.fields(spec.mask_config_type)}
+    if gone:
+        raise AuditFailedError(
+            f"This work was planned by another version, whose engine {engine} had the setting {min(gone)!r}; "
+            "start it anew."
+        )
+    return spec.train_masks(
+        MaskData(images, masks, num_classes, judged=judged, trusted=trusted),
+        spec.mask_config_type(**config),
+        seed=seed,
+        device=device,
+        on_epoch=on_epoch,
+        checkpoint=checkpoint,
+    )
+
+
 class FileCheckpoint:
     """An engine's state as one file, whole or absent."""
 
@@ -312,11 +361,12 @@ def configs(
     *,
     on_features: bool = False,
     finetuned: Pretrained | None = None,
+    on_masks: bool = False,
 ) -> dict[str, dict[str, Any]]:
     """Every field of each engine's config, as plain values: the preset with ``options`` applied.
 
     ``on_features``: what the preset means on features of a backbone. ``finetuned``: the network that the engines
-    train further on the images; those that only work on features still do.
+    train further on the images; those that only work on features still do. ``on_masks``: what it means on masks.
 
     Raises:
         AuditFailedError: an unknown engine, preset or field (the text names the nearest), a field of an
@@ -336,12 +386,18 @@ def configs(
         )
     if preset not in PRESETS:
         raise AuditFailedError(f"There is no preset {preset!r}; choose from {', '.join(PRESETS)}.")
+    if on_masks and (lacking := [name for name in names if ENGINES[name].mask_config is None]):
+        raise AuditFailedError(
+            f"Engine {lacking[0]} takes class labels alone; on masks there are {', '.join(mask_engines())}."
+        )
     if not on_features and (lacking := [name for name in names if ENGINES[name].needs_features]):
         raise AuditFailedError(f"Engine {lacking[0]} needs features; name a backbone, or leave it out.")
     found = {}
     for name in names:
         given = dict(options.get(name, {}))
-        config = _first_config(name, preset, given)
+        config = (
+            ENGINES[name].mask_config_type.preset(preset) if on_masks else _first_config(name, preset, given)
+        )
         if finetuned is not None and not ENGINES[name].needs_features:
             config = config.for_finetuning(finetuned.network, finetuned.weights, finetuned.side)
         elif on_features:

@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+CLASSIFICATION, SEGMENTATION, REGRESSION = "classification", "segmentation", "regression"
+TASKS = (CLASSIFICATION, SEGMENTATION, REGRESSION)
+"""What the labels of a dataset are: a class an image, a mask an image (a class a pixel), or a number an image."""
 KEEP, RELABEL, EXCLUDE = "keep", "relabel", "exclude"
 UNSURE, MULTIPLE, NONE, UNREADABLE = "unsure", "multiple", "none", "unreadable"
 UNDO = "undo"

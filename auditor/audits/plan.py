@@ -132,6 +132,7 @@ def plan(
     resolved = engine_bridge.resolve_device(device)
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
+        datasets.require_classes(dataset, "this kind of audit")
         earlier = audits.latest_finished(open_session, dataset.id)
     labels, trusted = _inputs(dataset)
     chosen = _with_rounds(names, options or {}, earlier)

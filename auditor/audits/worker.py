@@ -54,7 +54,7 @@ def work(audit_id: int, tell: jobs.Reporter) -> None:
         audit = audits.get(open_session, audit_id)
         dataset = datasets.by_id(open_session, audit.dataset_id)
         audits.set_status(open_session, audit_id, "running", started_at=audit.started_at or now(), error=None)
-    with _explaining(audit_id):
+    with explaining(audit_id):
         found = _features(audit, dataset, tell)
         if found is not None:
             _look_at_features(audit, dataset, found, tell)
@@ -68,7 +68,7 @@ def work(audit_id: int, tell: jobs.Reporter) -> None:
                 seen = results.array(audit.id, plan.TRUNK, "features")
             _run_engine(audit, dataset, name, seen, partial(_tell, tell, audit, done))
         jobs.patiently(lambda: settle.settle(audit_id))
-        jobs.patiently(lambda: _finish(audit_id))
+        jobs.patiently(lambda: finish(audit_id))
 
 
 def _features(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> NDArray[np.floating] | None:
@@ -109,7 +109,8 @@ def _tell(tell: jobs.Reporter, audit: Audit, done: int, part: float) -> None:
     tell(Progress(f"training {audit.engines[done]}", done + part, len(audit.engines), None))
 
 
-def _finish(audit_id: int) -> None:
+def finish(audit_id: int) -> None:
+    """Say that the audit is done."""
     with session() as open_session:
         audits.set_status(open_session, audit_id, "finished", finished_at=now())
 
@@ -127,9 +128,9 @@ def _run_engine(
     if row.status == "finished":
         return
     tell(row.progress)
-    jobs.patiently(lambda: _begin(audit_id, name))
+    jobs.patiently(lambda: begin(audit_id, name))
     checkpoint = engine_bridge.FileCheckpoint(folders.of_audit(audit.id) / f"{name}.checkpoint")
-    watch = _EpochWatch(audit.id, name, tell, cache.true_labels(dataset), row.seconds)
+    watch = EpochWatch(audit.id, name, tell, cache.true_labels(dataset), row.seconds)
     labels, trusted = results.trained_labels(audit.id)
     with session() as open_session:
         given = datasets.given_labels(open_session, audit.dataset_id)
@@ -168,12 +169,13 @@ def _run_engine(
     checkpoint.remove()
 
 
-def _begin(audit_id: int, engine: str) -> None:
+def begin(audit_id: int, engine: str) -> None:
+    """Say that the engine is under way."""
     with session() as open_session:
         audits.set_run(open_session, audit_id, engine, status="running", error=None)
 
 
-class _EpochWatch:
+class EpochWatch:
     """Writes each epoch to the catalog and stops the run when somebody asked for it."""
 
     def __init__(
@@ -233,7 +235,7 @@ class _EpochWatch:
         self._waiting.clear()
 
 
-class _explaining:  # noqa: N801 - reads as a statement
+class explaining:  # noqa: N801 - reads as a statement
     """Turns whatever ends an audit into its status and one line with the remedy."""
 
     def __init__(self, audit_id: int) -> None:

@@ -26,10 +26,12 @@ from auditor.cli.options import echo
 from auditor.errors import AuditFailedError, AuditorError, CatalogBusyError, VerificationError
 from auditor.experiments.before_after import BeforeAfter
 from auditor.experiments.simulation import Round, Tournament
+from auditor.masks import listing as masks
 from auditor.outputs.report import conflict_sentence
 from auditor.progress import OnProgress, Progress
 from auditor.review import decisions, head_order, people, random_sample
 from auditor.statistics import Interval
+from auditor.vocabulary import SEGMENTATION
 from auditor.wording import duration, percent, plural
 
 MOST_PROBLEMS = 20
@@ -412,7 +414,9 @@ def _dataset_status(open_session: Any, dataset: Dataset) -> dict[str, Any]:
     finished = next((audit for audit in found if audit.status == "finished"), None)
     outcomes = decisions.outcomes(dataset.id)
     known, left, sentences = progress.findings(dataset, outcomes), None, []
-    if finished is not None:
+    if finished is not None and dataset.task == SEGMENTATION:
+        sentences = [masks.statement(finished, dataset)]
+    elif finished is not None:
         left = progress.errors_left(dataset, finished, known)
         advice = progress.progress(dataset.id, finished.id).advice
         sentences = [progress.noise_rate(finished).sentence, advice]
@@ -420,6 +424,7 @@ def _dataset_status(open_session: Any, dataset: Dataset) -> dict[str, Any]:
         "name": dataset.name,
         "num_samples": dataset.num_samples,
         "num_classes": len(dataset.class_names),
+        "task": dataset.task,
         "source": dataset.source,
         "decisions": decisions.decision_counts(outcomes),
         "found": len(known.wrong),

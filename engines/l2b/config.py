@@ -55,8 +55,8 @@ class L2BConfig(LoopConfig):
     """Epochs whose scaled losses are averaged before the mixture is fitted (5 at 90 % noise)."""
     meta_losses: str = "evaluation"
     """Losses that the mixture is fitted to: of a pass over all samples before each epoch (``evaluation``,
-    DivideMix's), or of each sample's latest step, which costs nothing (``training``; with ``mixup``, whose steps have
-    no loss of one sample, as ``evaluation``)."""
+    DivideMix's), or of each sample's latest step, which costs nothing (``training``; with ``mixup`` its
+    steps have no loss of one sample, and a pass is made)."""
     meta_mixture_steps: int = MIXTURE_STEPS
     """Largest number of EM steps of the mixture, at least 1: 10 (paper); with 100 it converges."""
     meta_learning_rate: float = 1.0

@@ -175,6 +175,13 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
     is_flag=True,
     help="Hear only this audit's engines, not the latest runs of others in earlier audits.",
 )
+@click.option(
+    "--on",
+    "executor",
+    metavar="processes[:N]",
+    help="How the engines train: one after another, or N side by side in processes that share the cores. Default: "
+    "AUDITOR_EXECUTOR, else processes.",
+)
 @click.option("--resume", is_flag=True, help="Continue the newest audit that did not finish.")
 @click.option("--detach", is_flag=True, help="Start and return; `auditor status NAME` shows progress.")
 @AS_JSON
@@ -197,15 +204,18 @@ def audit(
     pred_probs: str | None,
     forget_pred_probs: str | None,
     alone: bool,
+    executor: str | None,
     resume: bool,
     detach: bool,
     as_json: bool,
 ) -> None:
     """Train the engines on dataset NAME and score every label. Ctrl-C keeps what is done so far."""
     from auditor import engine_bridge
-    from auditor.audits import own_models, plan
+    from auditor.audits import executors, own_models, plan
     from auditor.cli import output
 
+    if executor is not None:
+        executors.choose(executor)
     if forget_pred_probs is not None:
         if pred_probs is not None or resume or detach:
             raise click.UsageError("--forget-pred-probs trains nothing; use it alone.")

@@ -16,7 +16,8 @@ import numbers
 import os
 import textwrap
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import UnionType
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from auditor.errors import AuditFailedError
 from auditor.files import written_whole
@@ -325,6 +327,21 @@ def train_masks(
     )
 
 
+@contextmanager
+def threads(num: int | None) -> Iterator[None]:
+    """Compute with ``num`` threads inside the block; None = with those that the process has.
+
+    How many decides the order of sums of floats, so the same result needs the same number.
+    """
+    if num is None:
+        yield
+        return
+    from engines.shared import device
+
+    with device.threads(num), threadpool_limits(num, user_api="blas"):
+        yield
+
+
 class FileCheckpoint:
     """An engine's state as one file, whole or absent."""
 
@@ -465,6 +482,7 @@ def estimated_seconds(
     *,
     device: str,
     on_features: Collection[str] = (),
+    num_threads: Mapping[str, int] | None = None,
 ) -> dict[str, float]:
     """How long each engine's training takes on this machine, which is measured for a moment.
 
@@ -475,6 +493,7 @@ def estimated_seconds(
         num_classes: K.
         device: a resolved one.
         on_features: engines that train on features, of about ``FEATURES_EXPECTED`` values.
+        num_threads: that each engine computes with; default: those of this process.
     """
     from engines.contract import EngineInputError
     from engines.networks.pretrained import is_pretrained
@@ -496,20 +515,21 @@ def estimated_seconds(
         network, precision = (
             values.get(key, usual) for key, usual in (("network", "auto"), ("precision", "float32"))
         )
-        try:
-            rate = speed(
-                network,
-                rows,
-                num_classes,
-                device=place,
-                precision=precision,
-                weights=values.get("weights"),
-                image_side=values.get("image_side"),
-            )
-        except EngineInputError as error:
-            if network not in OWN_NETWORKS:  # it would say so at its start
-                raise AuditFailedError(f"Engine {name}: {error}") from error
-            rate = speed("auto", rows, num_classes, device=place, precision=precision)
+        with threads((num_threads or {}).get(name)):
+            try:
+                rate = speed(
+                    network,
+                    rows,
+                    num_classes,
+                    device=place,
+                    precision=precision,
+                    weights=values.get("weights"),
+                    image_side=values.get("image_side"),
+                )
+            except EngineInputError as error:
+                if network not in OWN_NETWORKS:  # it would say so at its start
+                    raise AuditFailedError(f"Engine {name}: {error}") from error
+                rate = speed("auto", rows, num_classes, device=place, precision=precision)
         found[name] = rate.seconds(work)
     return found
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from auditor import engine_bridge
+from auditor.audits import executors
 from auditor.catalog import audits
 from auditor.catalog.records import Audit, Dataset, EngineRun
 
@@ -28,6 +29,7 @@ def planned(
     device: str,
     map_method: str,
     on_features: Collection[str],
+    threads: Mapping[str, int] | None = None,
 ) -> dict[str, float]:
     """Seconds of each engine with its map, by a probe of this machine: a second or two, then kept."""
     found = engine_bridge.estimated_seconds(
@@ -37,6 +39,7 @@ def planned(
         len(dataset.class_names),
         device=device,
         on_features=on_features,
+        num_threads=threads,
     )
     if map_method != "umap":
         return found
@@ -98,15 +101,32 @@ def left(audit: Audit, runs: Sequence[EngineRun]) -> float | None:
         )
         factor = min(WIDEST, max(1 / WIDEST, factor))
     mean = sum(measured.values()) / len(measured) if measured else None
-    total = 0.0
+    still: dict[str, float] = {}
     for run in waiting:
         whole = measured.get(run.engine)
         if whole is None:
             whole = estimate[run.engine] * factor if run.engine in estimate else mean
         if whole is None:
             return None
-        total += max(0.0, whole - run.seconds)
-    return total
+        still[run.engine] = max(0.0, whole - run.seconds)
+    return until_all_are_done(still, audit.options.get("threads", {}))
+
+
+def until_all_are_done(seconds: Mapping[str, float], threads: Mapping[str, int]) -> float:
+    """How long engines take together that each take ``seconds``, those side by side for which there are cores.
+
+    The engine with most threads goes first and alone, as one that others wait for does.
+    """
+    num_cores, ends = executors.cores(), 0.0
+    lanes: list[float] = []
+    for name in sorted(seconds, key=lambda name: (-threads.get(name, num_cores), -seconds[name])):
+        num = max(1, num_cores // max(1, threads.get(name, num_cores)))
+        if num == 1:
+            ends += seconds[name]
+        else:
+            lanes = sorted([*lanes, *[0.0] * (num - len(lanes))])
+            lanes[0] += seconds[name]
+    return ends + max(lanes, default=0.0)
 
 
 def _total(run: EngineRun) -> float | None:

@@ -194,6 +194,13 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
     is_flag=True,
     help="Hear only this audit's engines, not the latest runs of others in earlier audits.",
 )
+@click.option(
+    "--on",
+    "executor",
+    metavar="processes[:N]",
+    help="How the engines train: one after another, or N side by side in processes that share the cores. Default: "
+    "AUDITOR_EXECUTOR, else processes.",
+)
 @click.option("--resume", is_flag=True, help="Continue the newest audit that did not finish.")
 @click.option("--detach", is_flag=True, help="Start and return; `auditor status NAME` shows progress.")
 @AS_JSON
@@ -216,6 +223,7 @@ def audit(
     pred_probs: str | None,
     forget_pred_probs: str | None,
     alone: bool,
+    executor: str | None,
     resume: bool,
     detach: bool,
     as_json: bool,
@@ -225,9 +233,11 @@ def audit(
     Of a dataset of masks it scores every pixel, with the engines cross_entropy and l2b.
     """
     from auditor import engine_bridge
-    from auditor.audits import own_models, plan
+    from auditor.audits import executors, own_models, plan
     from auditor.cli import masks, output
 
+    if executor is not None:
+        executors.choose(executor)
     on_masks = masks.has_masks(name)
     if forget_pred_probs is not None:
         if pred_probs is not None or resume or detach:

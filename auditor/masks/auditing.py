@@ -11,13 +11,13 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor import engine_bridge, jobs
-from auditor.audits import arrays, plan, worker
+from auditor.audits import arrays, plan, tasks, worker
 from auditor.catalog import audits, datasets, folders
 from auditor.catalog import scores as scoring
 from auditor.catalog.db import session
@@ -32,6 +32,9 @@ from auditor.pictures.masks import IGNORED
 from auditor.progress import Progress
 from auditor.settings import settings
 from auditor.vocabulary import SEGMENTATION
+
+if TYPE_CHECKING:
+    from auditor.engine_bridge import EpochRecord
 
 AGAIN = "put it back from a backup, or audit again"
 
@@ -128,7 +131,12 @@ def _run_engine(audit: Audit, dataset: Dataset, name: str, tell: Any) -> None:
     jobs.patiently(lambda: worker.begin(audit.id, name))
     folder = folders.of_audit(audit.id)
     checkpoint = engine_bridge.FileCheckpoint(folder / f"{name}.checkpoint")
-    watch = worker.EpochWatch(audit.id, name, tell, None, row.seconds)
+    watch = worker.EpochWatch(audit.id, name, row.seconds)
+
+    def heard(record: EpochRecord) -> None:
+        watch(record)
+        tell(record.progress)
+
     masks, trusted = load_arrays(folder / "inputs.npz", "masks", "trusted", remedy=AGAIN)
     found = engine_bridge.train_masks(
         name,
@@ -140,7 +148,7 @@ def _run_engine(audit: Audit, dataset: Dataset, name: str, tell: Any) -> None:
         trusted=trusted,
         seed=audit.seed,
         device=audit.device,
-        on_epoch=watch,
+        on_epoch=heard,
         checkpoint=checkpoint,
     )
     values: dict[str, NDArray[Any]] = {
@@ -149,7 +157,7 @@ def _run_engine(audit: Audit, dataset: Dataset, name: str, tell: Any) -> None:
         "given_prob": found.given_prob,
         "embeddings": found.embeddings,
     }
-    arrays.store(arrays.engine_folder(audit.id, name), values)
+    tasks.store(arrays.engine_folder(audit.id, name), values)
     provenance = engine_bridge.plain(found.provenance) | {"is_out_of_sample": found.is_out_of_sample}
     jobs.patiently(lambda: watch.finish(provenance))
     checkpoint.remove()
@@ -184,7 +192,7 @@ def settle(audit: Audit, dataset: Dataset) -> None:
         "doubt": doubt,
         "class_trust": class_trust,
     }
-    arrays.store(arrays.engine_folder(audit.id, TOGETHER), values)
+    tasks.store(arrays.engine_folder(audit.id, TOGETHER), values)
     columns = _columns(given, suggested, class_trust, trust, largest)
     summary = {
         "settled_at": now().isoformat(),

@@ -60,7 +60,8 @@ def speed(
         EngineInputError: the network cannot take such rows.
     """
     name = resolve_for_shape(network, shape, device=device)
-    return _speed(name, shape, num_classes, device, precision, weights, image_side)
+    num_threads = torch.get_num_threads()
+    return _speed(name, shape, num_classes, device, precision, weights, image_side, num_threads)
 
 
 @functools.lru_cache(maxsize=64)
@@ -72,6 +73,7 @@ def _speed(
     precision: str,
     weights: str | None,
     image_side: int | None,
+    num_threads: int,  # noqa: ARG001 - what was measured with others does not count
 ) -> Speed:
     with seeded_init(0, "probe"):
         model = build_for_shape(network, shape, num_classes, weights=weights, image_side=image_side).to(

@@ -236,6 +236,7 @@ class _Member:
         self._send({"stop": True})
 
     def end(self) -> None:
+        """Also of one that said no more: it closes its pipes a moment before it is gone, and hears no task then."""
         if self._process is not None:
             if self.lives:
                 self._process.kill()
@@ -244,6 +245,7 @@ class _Member:
                 if pipe is not None:
                     with suppress(OSError):
                         pipe.close()
+            self._process = None
 
     def _start(self, num_threads: int | None) -> None:
         self.end()
@@ -314,6 +316,7 @@ class _Team:
                 continue
             if answer is None:
                 spec, member.spec = member.spec, None
+                member.end()
                 graph.ended(spec, Outcome(spec.name, error=f"{spec.name}: {LOST}"))
             elif "event" in answer:
                 graph.listener.heard(Event(**answer["event"]))

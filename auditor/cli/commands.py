@@ -447,13 +447,15 @@ def verify(
     from auditor.cli import masks, output
     from auditor.review import random_sample
 
-    masks.refuse(name, "verify")
     if sum(one is not None for one in (draw, draw_id, apply_path)) + so_far != 1:
         raise click.UsageError(
             "Use one of --draw N --out FILE, --draw-id N --out FILE, --apply FILE and --so-far."
         )
     if count_shown and not so_far:
         raise click.UsageError("--count-shown goes with --so-far.")
+    if out is None and apply_path is None and not so_far:
+        raise click.UsageError("--draw and --draw-id need --out FILE.")
+    masks.refuse(name, "verify")
     if so_far:
         refuse_beside("--so-far", ("out", "seed", "force", "purpose"), "leave it out")
         output.promised_so_far(name, count_shown=count_shown)
@@ -463,8 +465,7 @@ def verify(
         counts = random_sample.apply_csv(name, apply_path, reviewer=reviewer_or_login(reviewer))
         output.verdicts_applied(name, counts)
         return
-    if out is None:
-        raise click.UsageError("--draw and --draw-id need --out FILE.")
+    assert out is not None
     if draw_id is not None:
         refuse_beside("--draw-id", ("seed", "purpose"), "that draw exists already; leave it out")
         drawn, judged = random_sample.write_again(name, draw_id, out, force=force)

@@ -2,8 +2,8 @@
 # Both need Python 3.11 to 3.13 and make, nothing else; what they install lies in .venv.
 
 VENV := .venv
-# The versions that were tested together, for CI; users get whatever the ranges of pyproject.toml allow.
-LOCK := $(if $(CI),$(addprefix --constraint ,$(wildcard requirements.lock)))
+# The versions that were tested together. Without them pip tries versions against each other for a quarter of an hour.
+LOCK := $(addprefix --constraint ,$(wildcard requirements.lock))
 RUN := $(VENV)/bin
 DEMO_ARGS ?=
 TEST_ARGS ?=

@@ -61,8 +61,9 @@ class Choices:
     def seconds(self, engines: Sequence[str], heads: Collection[str], *, on_features: bool) -> float:
         """For these engines, of which ``heads`` train on features of the plain one, or all on a backbone's."""
         of_features = set(engines if on_features else heads)
-        each = [(self.on_features if name in of_features else self.on_images)[name] for name in engines]
-        return sum(each)
+        each = {name: (self.on_features if name in of_features else self.on_images)[name] for name in engines}
+        first = [name for name in engines if heads and name not in heads]
+        return until_all_are_done(each, executors.threads(engines, first, self.device))
 
 
 def choices(
@@ -80,7 +81,10 @@ def choices(
         further = None if on_features else finetuned
         configs = engine_bridge.configs(names, preset, {}, on_features=on_features, finetuned=further)
         heads = names if on_features else []
-        found[on_features] = planned(dataset, configs, device=resolved, map_method="umap", on_features=heads)
+        threads = executors.threads(names, [], resolved)
+        found[on_features] = planned(
+            dataset, configs, device=resolved, map_method="umap", on_features=heads, threads=threads
+        )
     return Choices(resolved, found[True] | found[False], found[True])
 
 

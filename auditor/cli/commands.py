@@ -198,8 +198,8 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
     "--on",
     "executor",
     metavar="processes[:N]",
-    help="How the engines train: one after another, or N side by side in processes that share the cores. Default: "
-    "AUDITOR_EXECUTOR, else processes.",
+    help="How many engines train side by side, in processes that share the cores: N (1: one after another), or as "
+    "many as there are cores and memory for. Default: AUDITOR_EXECUTOR, else processes.",
 )
 @click.option("--resume", is_flag=True, help="Continue the newest audit that did not finish.")
 @click.option("--detach", is_flag=True, help="Start and return; `auditor status NAME` shows progress.")

@@ -136,13 +136,25 @@ def test_processes__what_the_listener_raises_stops_all_tasks(tmp_path: Path) -> 
 def test_threads__cores_are_shared_by_those_that_run_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executors, "usable_cores", lambda: 8)
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
-    monkeypatch.delenv(executors.VARIABLE, raising=False)
+    monkeypatch.setenv(executors.VARIABLE, "processes:1")
     assert executors.threads(["a", "b"], [], "cpu") == {}
     monkeypatch.setenv(executors.VARIABLE, "processes:2")
     assert executors.threads(["a", "b", "c"], ["a"], "cpu") == {"a": 4, "b": 2, "c": 2}
     assert executors.threads(["a", "b"], [], "cuda") == {}
     monkeypatch.setenv(executors.VARIABLE, "processes:8")
     assert executors.threads(list("abcdef"), [], "cpu")["f"] == 1
+
+
+def test_threads__where_nobody_named_a_number_memory_and_cores_say_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(executors, "usable_cores", lambda: 8)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.delenv(executors.VARIABLE, raising=False)
+    monkeypatch.setattr(executors, "MEMORY_OF_ONE", 1.0)
+    assert executors.threads(list("abcde"), [], "cpu") == dict.fromkeys("abcde", 2)
+    monkeypatch.setattr(executors, "MEMORY_OF_ONE", 1e18)
+    assert executors.threads(list("abcde"), [], "cpu") == {}
 
 
 @pytest.mark.parametrize("text", ["processes:0", "processes:x", "processes:9", "processes:", "", "threads"])

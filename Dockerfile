@@ -19,8 +19,10 @@ COPY . .
 # Empty: the wheels of PyPI, which carry CUDA. The CPU's are some gigabytes smaller.
 ARG TORCH_INDEX=""
 RUN python -m venv .venv \
-    && if [ -n "$TORCH_INDEX" ]; then .venv/bin/pip install --no-cache-dir torch torchvision --index-url "$TORCH_INDEX"; fi \
-    && .venv/bin/pip install --no-cache-dir -e .
+    && if [ -n "$TORCH_INDEX" ]; then \
+         .venv/bin/pip install --no-cache-dir --constraint requirements.lock torch torchvision --index-url "$TORCH_INDEX"; \
+       fi \
+    && .venv/bin/pip install --no-cache-dir --constraint requirements.lock -e '.[all]'
 
 ENV PATH="/app/.venv/bin:$PATH" \
     AUDITOR_HOME=/data \

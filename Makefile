@@ -2,8 +2,8 @@
 # Both need Python 3.11 to 3.13 and make, nothing else; what they install lies in .venv.
 
 VENV := .venv
-# The versions that were tested together, for CI; users get whatever the ranges of pyproject.toml allow.
-LOCK := $(if $(CI),$(addprefix --constraint ,$(wildcard requirements.lock)))
+# The versions that were tested together. Without them pip tries versions against each other for a quarter of an hour.
+LOCK := $(addprefix --constraint ,$(wildcard requirements.lock))
 RUN := $(VENV)/bin
 DEMO_ARGS ?=
 TEST_ARGS ?=
@@ -14,7 +14,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	if $$p -c 'import sys; raise SystemExit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; \
 	then echo $$p; break; fi; done)
 
-.PHONY: help demo test check docs pictures mutate papers weaknesses lint types format app clean faults
+.PHONY: help demo test check docs pictures mutate papers weaknesses lock lint types format app clean faults
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -45,6 +45,10 @@ weaknesses: $(VENV)/.ready-dev ## Ask pip-audit for known weaknesses of the inst
 
 papers: $(VENV)/.ready-dev ## List every table and figure of the four papers with what was run again
 	$(RUN)/python -m benchmarks.papers.index
+
+lock: $(VENV)/.ready-dev ## Choose anew, within the ranges of pyproject.toml, the versions that CI and the container install
+	$(RUN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --quiet --upgrade \
+		--no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file requirements.lock
 
 faults: $(VENV)/.ready-dev ## Kill, damage and misfeed the product; goes on where it was stopped (FAULTS_ARGS="--minutes 30")
 	OMP_NUM_THREADS=1 PYTHONPATH=. $(RUN)/python -m tests.faults.campaign $(FAULTS_ARGS)

@@ -34,7 +34,7 @@ st.html(
     ".st-key-map_region {height: auto; min-height: 80vh}"
     ".st-key-top_bar {min-height: 40px; gap: 0.3rem}"
     '.st-key-top_bar [data-testid="stPageLink"] {display: none}'
-    '[data-testid="stMainBlockContainer"] {padding: 3.4rem 0.9rem 1rem}'
+    '[data-testid="stMainBlockContainer"] {padding: 3.9rem 0.9rem 1rem}'
     "html:not([data-filters=open]) .st-key-suspects_filters {display: none}"
     '.st-key-suspects_filters [data-testid="stHorizontalBlock"] {gap: 0.3rem}'
     "}"
@@ -50,6 +50,7 @@ PAGES = {
     "Review": [
         st.Page("screens/verify.py", title="Verify", icon=":material/fact_check:", url_path="verify"),
         st.Page("screens/suspects.py", title="Suspects", icon=":material/rule:", url_path="suspects"),
+        st.Page("screens/masks.py", title="Masks", icon=":material/texture:", url_path="masks"),
         st.Page("screens/map.py", title="Map", icon=":material/scatter_plot:", url_path="map"),
     ],
     "Understand": [

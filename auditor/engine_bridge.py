@@ -16,7 +16,8 @@ import numbers
 import os
 import textwrap
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import UnionType
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from auditor.errors import AuditFailedError
 from auditor.files import written_whole
@@ -32,7 +34,7 @@ from auditor.vocabulary import EXPORT_COLUMNS
 from auditor.wording import did_you_mean
 
 if TYPE_CHECKING:
-    from engines.contract import EngineResult, EngineSpec, EpochRecord, SignalSpec
+    from engines.contract import EngineResult, EngineSpec, EpochRecord, MaskResult, SignalSpec
 
 DEFAULT_ENGINES = ("cross_entropy", "coteaching", "umn", "l2b", "choicenet")
 PRESETS = ("quick", "standard", "paper")
@@ -44,6 +46,8 @@ KINDS: dict[Any, tuple[type, str]] = {
     type(None): (type(None), "null"),
 }
 """What a field of an engine's config takes, and how a person calls it."""
+OWN_NETWORKS = frozenset({"umn_mlp", "umn13", "mnist_residual"})
+"""Of engines, in no list of networks for all; they are built by their engine alone."""
 CPU_SIDE = 112
 """Longest side in pixels of images that engines train on on a CPU unless their configs say otherwise."""
 FEATURES_EXPECTED = 256
@@ -88,6 +92,13 @@ def engine_choices(*, on_features: bool = True) -> list[EngineChoice]:
         for spec in specs
         if on_features or not spec.needs_features
     ]
+
+
+def mask_engines() -> list[str]:
+    """The engines that take masks."""
+    from engines.registry import ENGINES
+
+    return [name for name in DEFAULT_ENGINES if ENGINES[name].mask_config is not None]
 
 
 def needs_features(engine: str) -> bool:
@@ -274,6 +285,63 @@ def train(
         raise CheckpointError(f"{error}{where}") from error
 
 
+def train_masks(
+    engine: str,
+    images: NDArray[np.uint8],
+    masks: NDArray[np.uint8],
+    num_classes: int,
+    *,
+    config: Mapping[str, Any],
+    judged: NDArray[np.uint8],
+    trusted: NDArray[np.bool_],
+    seed: int,
+    device: str,
+    on_epoch: Callable[[EpochRecord], None] | None = None,
+    checkpoint: FileCheckpoint | None = None,
+) -> MaskResult:
+    """Train one engine on masks; ``judged`` are those that it judges, where people corrected some.
+
+    Raises:
+        EngineError: the data or config cannot be trained on, or the device ran out of memory.
+        AuditFailedError: the config has a field that the engine does not know.
+    """
+    from engines.contract import MaskData
+    from engines.registry import ENGINES
+    from engines.shared import device as devices
+
+    devices.fresh_memory(devices.resolve_device(device))
+    spec = ENGINES[engine]
+    gone = set(config) - {field.name for field in dataclasses.fields(spec.mask_config_type)}
+    if gone:
+        raise AuditFailedError(
+            f"This work was planned by another version, whose engine {engine} had the setting {min(gone)!r}; "
+            "start it anew."
+        )
+    return spec.train_masks(
+        MaskData(images, masks, num_classes, judged=judged, trusted=trusted),
+        spec.mask_config_type(**config),
+        seed=seed,
+        device=device,
+        on_epoch=on_epoch,
+        checkpoint=checkpoint,
+    )
+
+
+@contextmanager
+def threads(num: int | None) -> Iterator[None]:
+    """Compute with ``num`` threads inside the block; None = with those that the process has.
+
+    How many decides the order of sums of floats, so the same result needs the same number.
+    """
+    if num is None:
+        yield
+        return
+    from engines.shared import device
+
+    with device.threads(num), threadpool_limits(num, user_api="blas"):
+        yield
+
+
 class FileCheckpoint:
     """An engine's state as one file, whole or absent."""
 
@@ -310,11 +378,12 @@ def configs(
     *,
     on_features: bool = False,
     finetuned: Pretrained | None = None,
+    on_masks: bool = False,
 ) -> dict[str, dict[str, Any]]:
     """Every field of each engine's config, as plain values: the preset with ``options`` applied.
 
     ``on_features``: what the preset means on features of a backbone. ``finetuned``: the network that the engines
-    train further on the images; those that only work on features still do.
+    train further on the images; those that only work on features still do. ``on_masks``: what it means on masks.
 
     Raises:
         AuditFailedError: an unknown engine, preset or field (the text names the nearest), a field of an
@@ -334,26 +403,51 @@ def configs(
         )
     if preset not in PRESETS:
         raise AuditFailedError(f"There is no preset {preset!r}; choose from {', '.join(PRESETS)}.")
+    if on_masks and (lacking := [name for name in names if ENGINES[name].mask_config is None]):
+        raise AuditFailedError(
+            f"Engine {lacking[0]} takes class labels alone; on masks there are {', '.join(mask_engines())}."
+        )
     if not on_features and (lacking := [name for name in names if ENGINES[name].needs_features]):
         raise AuditFailedError(f"Engine {lacking[0]} needs features; name a backbone, or leave it out.")
     found = {}
     for name in names:
-        config = ENGINES[name].config_type.preset(preset)
+        given = dict(options.get(name, {}))
+        config = (
+            ENGINES[name].mask_config_type.preset(preset) if on_masks else _first_config(name, preset, given)
+        )
         if finetuned is not None and not ENGINES[name].needs_features:
             config = config.for_finetuning(finetuned.network, finetuned.weights, finetuned.side)
         elif on_features:
             config = config.for_features()
         fields = {field.name for field in dataclasses.fields(config)}
-        wrong = [key for key in options.get(name, {}) if key not in fields]
+        wrong = [key for key in given if key not in fields]
         if wrong:
             hint = did_you_mean(wrong[0], fields, f"it has {', '.join(sorted(fields))}.")
             raise AuditFailedError(f"Engine {name} has no setting {wrong[0]!r}; {hint}")
-        _check_kinds(name, type(config), options.get(name, {}))
+        _check_kinds(name, type(config), given)
         try:
-            found[name] = plain(dataclasses.replace(config, **options.get(name, {})))
+            found[name] = plain(dataclasses.replace(config, **given))
         except (EngineInputError, TypeError) as error:
             raise AuditFailedError(f"Engine {name}: {error}") from error
     return found
+
+
+def _first_config(name: str, preset: str, given: dict[str, Any]) -> Any:
+    """The preset, or what the paper prints for the data set that ``given`` names as ``paper``, which is taken out.
+
+    Raises:
+        AuditFailedError: the paper has no such data set.
+    """
+    from engines.contract import EngineInputError
+    from engines.registry import ENGINES
+
+    config_type = ENGINES[name].config_type
+    if "paper" not in given or not hasattr(config_type, "paper"):
+        return config_type.preset(preset)
+    try:
+        return config_type.paper(given.pop("paper"))
+    except EngineInputError as error:
+        raise AuditFailedError(f"Engine {name}: {error}") from error
 
 
 def _check_kinds(engine: str, config_type: type, values: Mapping[str, Any]) -> None:
@@ -388,6 +482,7 @@ def estimated_seconds(
     *,
     device: str,
     on_features: Collection[str] = (),
+    num_threads: Mapping[str, int] | None = None,
 ) -> dict[str, float]:
     """How long each engine's training takes on this machine, which is measured for a moment.
 
@@ -398,6 +493,7 @@ def estimated_seconds(
         num_classes: K.
         device: a resolved one.
         on_features: engines that train on features, of about ``FEATURES_EXPECTED`` values.
+        num_threads: that each engine computes with; default: those of this process.
     """
     from engines.contract import EngineInputError
     from engines.networks.pretrained import is_pretrained
@@ -419,18 +515,21 @@ def estimated_seconds(
         network, precision = (
             values.get(key, usual) for key, usual in (("network", "auto"), ("precision", "float32"))
         )
-        try:
-            rate = speed(
-                network,
-                rows,
-                num_classes,
-                device=place,
-                precision=precision,
-                weights=values.get("weights"),
-                image_side=values.get("image_side"),
-            )
-        except EngineInputError:  # a network of the engine's own, or one that says at its start what is wrong
-            rate = speed("auto", rows, num_classes, device=place, precision=precision)
+        with threads((num_threads or {}).get(name)):
+            try:
+                rate = speed(
+                    network,
+                    rows,
+                    num_classes,
+                    device=place,
+                    precision=precision,
+                    weights=values.get("weights"),
+                    image_side=values.get("image_side"),
+                )
+            except EngineInputError as error:
+                if network not in OWN_NETWORKS:  # it would say so at its start
+                    raise AuditFailedError(f"Engine {name}: {error}") from error
+                rate = speed("auto", rows, num_classes, device=place, precision=precision)
         found[name] = rate.seconds(work)
     return found
 

@@ -13,7 +13,7 @@ class AuditorError(Exception):
     """
 
     def __init__(self, text: str = "", *, field: str | None = None) -> None:
-        super().__init__(text)
+        super().__init__(" ".join(text.splitlines()))  # names of files may hold line breaks
         self.field = field
 
 

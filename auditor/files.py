@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import shutil
+import stat
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +26,15 @@ except ModuleNotFoundError:  # on Windows, which removes no file that is open
     fcntl = None
 
 BLOCK_BYTES = 2**20
+MOST_LETTERS = 2**25
+"""Of a line."""
 TEMPORARY = re.compile(r"\..+\.([0-9a-f]{12}|[0-9]+)\.writing")
 """What we call a file that is being written; with a process number, as earlier versions did."""
 T = TypeVar("T")
+
+
+class LongLineError(ValueError):
+    """A line that no table or document has."""
 
 
 @contextmanager
@@ -39,6 +47,8 @@ def written_whole(path: Path) -> Iterator[Path]:
     Raises:
         OSError: the system does not let us write there.
     """
+    if path.exists() and not path.is_file():  # a device would become a file
+        raise OSError(errno.EINVAL, "it is no regular file")
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = _beside_of(path)
     with _alone_in(path.parent):
@@ -89,7 +99,7 @@ def new_folder_beside(path: Path) -> Iterator[Path]:
 
 def _beside_of(path: Path) -> Path:
     """A name beside ``path`` that nothing else has; a long one is cut, for a file system takes 255 bytes."""
-    name = path.name.encode()[:200].decode(errors="ignore")
+    name = os.fsencode(path.name)[:200].decode(errors="ignore")
     return path.with_name(f".{name}.{uuid.uuid4().hex[:12]}.writing")
 
 
@@ -118,6 +128,35 @@ def _sweep(folder: Path) -> None:
                 else:
                     with suppress(OSError):
                         os.unlink(found.path)
+
+
+def lines_of(stream: TextIO, name: object) -> Iterator[str]:
+    """The lines of a text; a file with holes may be one line of many gigabytes.
+
+    Raises:
+        LongLineError: a line has more than ``MOST_LETTERS`` letters; the text names its row.
+    """
+    row = 1
+    while line := stream.readline(MOST_LETTERS):
+        if len(line) == MOST_LETTERS:
+            raise LongLineError(f"row {row} of {name} has over {MOST_LETTERS:,} letters")
+        yield line
+        row += 1
+
+
+def text_of(path: Path, *, most_bytes: int) -> str:
+    """The text of a regular file.
+
+    Raises:
+        OSError: it is a pipe or a device, which could let us wait for ever, or larger than ``most_bytes``.
+        UnicodeDecodeError: it is not UTF-8.
+    """
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "no regular file")
+    if found.st_size > most_bytes:
+        raise OSError(errno.EFBIG, f"larger than {most_bytes >> 20:,} MB")
+    return path.read_text(encoding="utf-8-sig")
 
 
 def load_array(path: Path, *, remedy: str, mapped: bool = True) -> NDArray[Any]:

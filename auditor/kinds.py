@@ -10,12 +10,13 @@ from dataclasses import asdict
 from typing import Any
 
 from auditor import jobs, processes
-from auditor.catalog import datasets
+from auditor.catalog import audits, datasets
 from auditor.catalog import jobs as catalog_jobs
 from auditor.catalog.db import session
 from auditor.errors import ImportRefusedError
 from auditor.jobs import KINDS, Job, Reporter
 from auditor.settings import settings
+from auditor.vocabulary import SEGMENTATION
 
 Work = Callable[[Job, Reporter], dict[str, Any] | None]
 
@@ -56,9 +57,16 @@ def _import(job: Job, tell: Reporter) -> dict[str, Any]:
 
 
 def _audit(job: Job, tell: Reporter) -> None:
+    assert job.audit_id is not None
+    with session() as open_session:
+        dataset = datasets.by_id(open_session, audits.get(open_session, job.audit_id).dataset_id)
+    if dataset.task == SEGMENTATION:
+        from auditor.masks import auditing
+
+        auditing.work(job.audit_id, tell)
+        return
     from auditor.audits import worker
 
-    assert job.audit_id is not None
     worker.work(job.audit_id, tell)
 
 

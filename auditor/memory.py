@@ -10,6 +10,7 @@ import io
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,9 @@ def from_arrays(
     Raises:
         ImportRefusedError: numbers of images and labels differ, or an image or label cannot be used.
     """
+    for what, values in (("images", images), ("labels", labels)):
+        if np.ndim(values) == 0 if isinstance(values, np.ndarray) else not isinstance(values, Iterable):
+            raise ImportRefusedError(f"{what} is {type(values).__name__} without entries; give one each.")
     names = [_label(label, row, class_names) for row, label in enumerate(labels)]
     if splits is not None and len(splits) != len(names):
         raise ImportRefusedError(f"splits has {len(splits)} entries and labels {len(names)}; give one each.")
@@ -130,7 +134,8 @@ def from_dataframe(
     """
     folder = _new_folder()
     try:
-        frame.to_csv(folder / "table.csv", index=False)
+        with _utf8("a cell of the table"):
+            frame.to_csv(folder / "table.csv", index=False)
         imports.import_dataset(
             folder / "table.csv",
             name=name,
@@ -161,7 +166,9 @@ def _import_pictures(
                     break
                 columns: dict[str, Any] = {"image": rows, "label": labels[count:end]}
                 columns |= {column: values[count:end] for column, values in own.items()}
-                writer.write_table(pa.table(columns, schema=schema))
+                with _utf8("a label or a split"):
+                    table = pa.table(columns, schema=schema)
+                writer.write_table(table)
                 count = end
         if count != len(labels) or count == 0:
             raise ImportRefusedError(
@@ -171,6 +178,17 @@ def _import_pictures(
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+@contextmanager
+def _utf8(what: str) -> Iterator[None]:
+    """Text with half of a pair of surrogates, as Python makes it of file names, can be stored nowhere."""
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        raise ImportRefusedError(
+            f"{what} cannot be stored as UTF-8 ({error.object[error.start : error.end]!a}); give it another name."
+        ) from error
 
 
 def _batches(items: Iterable[Any]) -> Iterator[list[Any]]:

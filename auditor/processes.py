@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import psutil
 
@@ -20,12 +21,34 @@ NICENESS = 5
 """0 is usual, 19 goes last."""
 
 
-def process_lives(pid: int, started: float | None) -> bool:
-    """Whether the process of that number still is the one that started at ``started``."""
+SINCE_BOOT_S = 1e9
+"""A moment below this counts from the boot, one above from 1970: earlier versions wrote these on Linux too."""
+
+
+def started(pid: int | None = None) -> float:
+    """When a process (default: this one) began, in seconds: on Linux since the boot, elsewhere since 1970.
+
+    Linux works the other one out from its clock: it changes for every process when somebody sets the clock.
+
+    Raises:
+        psutil.NoSuchProcess: it is gone.
+    """
+    pid = os.getpid() if pid is None else pid
+    if not psutil.LINUX:
+        return psutil.Process(pid).create_time()
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
+    except OSError as error:
+        raise psutil.NoSuchProcess(pid) from error
+    return int(fields.rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+
+
+def process_lives(pid: int, began: float | None) -> bool:
+    """Whether the process of that number still is the one that began at ``began`` (``started``)."""
     try:
         process = psutil.Process(pid)
-        same = started is None or abs(process.create_time() - started) < 2
-        return same and process.status() != psutil.STATUS_ZOMBIE
+        now = process.create_time() if began is None or began > SINCE_BOOT_S else started(pid)
+        return (began is None or abs(now - began) < 2) and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
 

@@ -10,12 +10,14 @@ import numpy as np
 import pandas as pd
 
 from auditor.errors import AuditorError
+from auditor.files import lines_of
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 FORMULA_STARTS = "=+-@\t\r\n"
 """A cell that begins with one of these is a formula to a spreadsheet."""
 
 
+MOST_BYTES = 2**32
 PLACE = re.compile(r"[0-9]{1,18}")
 
 
@@ -32,6 +34,8 @@ def read_table(path: Path) -> pd.DataFrame:
     if path.exists() and not path.is_file():
         raise AuditorError(f"{path} is no regular file; name a .csv, .tsv or .parquet.")
     try:
+        if path.stat().st_size > MOST_BYTES:
+            raise AuditorError(f"{path} is larger than {MOST_BYTES >> 30} GB; split it.")
         if suffix in SEPARATORS:
             table = pd.read_csv(
                 path, sep=_separator(path), dtype=str, keep_default_na=False, encoding="utf-8-sig"
@@ -61,7 +65,7 @@ def read_table(path: Path) -> pd.DataFrame:
 def _refuse_doubled(path: Path) -> None:
     """pandas renames the second column of a name silently."""
     with path.open(encoding="utf-8-sig", newline="") as file:
-        header = next(csv.reader(file, delimiter=_separator(path)), [])
+        header = next(csv.reader(lines_of(file, path), delimiter=_separator(path)), [])
     twice = next((name for name in header if header.count(name) > 1), None)
     if twice is not None:
         raise AuditorError(f"{path}, row 1: has the column {twice!r} twice; give every column its own name.")
@@ -75,7 +79,7 @@ def _separator(path: Path) -> str:
     """That of the file's kind, or the semicolon of a CSV whose header has no comma."""
     separator = SEPARATORS[path.suffix.lower()]
     with path.open(encoding="utf-8-sig") as file:
-        header = file.readline()
+        header = next(lines_of(file, path), "")
     return ";" if separator == "," and "," not in header and ";" in header else separator
 
 

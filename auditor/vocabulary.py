@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+CLASSIFICATION, SEGMENTATION, REGRESSION = "classification", "segmentation", "regression"
+TASKS = (CLASSIFICATION, SEGMENTATION, REGRESSION)
+"""What the labels of a dataset are: a class an image, a mask an image (a class a pixel), or a number an image."""
 KEEP, RELABEL, EXCLUDE = "keep", "relabel", "exclude"
 UNSURE, MULTIPLE, NONE, UNREADABLE = "unsure", "multiple", "none", "unreadable"
 UNDO = "undo"
@@ -172,6 +175,9 @@ SUSPECT, BLIND, UNSEEN = "suspect", "blind", "unseen"
 KINDS = (SUSPECT, BLIND, UNSEEN)
 """How a label was decided: looking at the sample and the suggestion, looking at a randomly drawn sample without the
 suggestion, or accepting a suggestion without a look at each sample."""
+
+CONTROL = "control"
+"""A verdict on a planted control: it tells how well a person judges and decides no label."""
 
 RULING = "ruling"
 """The source of a decision on a sample about which people differed: it ends the dispute."""

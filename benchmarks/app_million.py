@@ -148,17 +148,17 @@ def _sample_rows(given: Any) -> Iterator[dict[str, Any]]:
 
 
 def _make_arrays(audit_id: int, given: Any, generator: np.random.Generator) -> None:
-    from auditor.audits import arrays
+    from auditor.audits import arrays, tasks
     from auditor.settings import settings
 
     num_samples = len(given)
     for engine in ENGINES:
         # No neighbours are sought here: which they are does not matter to the app, and it takes the audit minutes.
-        neighbours = generator.integers(0, num_samples, (num_samples, arrays.NEIGHBOURS), dtype=np.int32)
+        neighbours = generator.integers(0, num_samples, (num_samples, tasks.NEIGHBOURS), dtype=np.int32)
         probs = generator.random((num_samples, len(CLASSES)), dtype=np.float32)
         probs /= probs.sum(axis=1, keepdims=True)
         trust = generator.random(num_samples, dtype=np.float32)
-        arrays.store(
+        tasks.store(
             arrays.engine_folder(audit_id, engine),
             {
                 "pred_probs": probs,

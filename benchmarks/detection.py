@@ -121,7 +121,7 @@ def main() -> None:
                     print("out of time; the same command goes on", flush=True)
                     return
                 task = task or make_task(problem, arguments.rows, seed, arguments.epochs, network, device)
-                _run_cell(key, problem, task, method, arguments)
+                run_cell(key, problem, task, method, arguments)
 
 
 def small_network(problem: Problem, device: str) -> str:
@@ -267,7 +267,8 @@ def _train(name: str, task: Task, **changes: Any) -> tuple[EngineResult, dict[st
     return spec.train(task.data, config, seed=task.seed, device=task.device), config.as_dict()
 
 
-def _run_cell(key: str, problem: Problem, task: Task, method: str, arguments: argparse.Namespace) -> None:
+def run_cell(key: str, problem: Problem, task: Task, method: str, arguments: argparse.Namespace) -> None:
+    """Run one method and keep its figures and arrays; ``arguments`` says ``rows``, ``out`` and ``work``."""
     began, cpu = time.monotonic(), time.process_time()
     finding = METHODS[method](task)
     seconds, cpu_seconds = time.monotonic() - began, time.process_time() - cpu

@@ -101,6 +101,7 @@ def _mongodb_version() -> str:
 def build(place: Path, num: int) -> None:
     """A home with one dataset of ``num`` samples and a finished audit by five engines."""
     from auditor.audits import arrays as results
+    from auditor.audits import tasks
     from auditor.catalog import audits, datasets, scores
     from auditor.catalog.db import session
     from auditor.catalog.records import NewAudit, NewDataset, NewEngineRun
@@ -159,7 +160,7 @@ def build(place: Path, num: int) -> None:
             "map": generator.standard_normal((num, 2), dtype=np.float32),
         }
         arrays |= {f"signal_{name}": generator.random(num, dtype=np.float32) for name in signals}
-        results.store(results.engine_folder(audit_id, engine), arrays)
+        tasks.store(results.engine_folder(audit_id, engine), arrays)
 
 
 def _link_images(folder: Path, names: list[str]) -> None:

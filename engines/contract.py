@@ -168,6 +168,103 @@ class TrainingData:
             )
 
 
+IGNORED_PIXEL = 255
+"""In a mask: the pixel has no class; it is not learned from and not judged."""
+
+
+@dataclass(frozen=True, eq=False)
+class MaskData:
+    """Images and a given class of every pixel, checked on construction. Nothing in it is ever changed.
+
+    Raises:
+        EngineInputError: a shape, dtype or class is wrong; the text names the first offending image.
+    """
+
+    images: NDArray[np.uint8]
+    """(N, C, H, W) uint8, C in {1, 3}; an array or a memory map, not normalised."""
+    masks: NDArray[np.uint8]
+    """(N, H, W) uint8 in {0..K-1, 255}: what is trained on. An image of 255 alone is not trained on."""
+    num_classes: int
+    """K, 2 to 254."""
+    judged: NDArray[np.uint8] | None = None
+    """(N, H, W) the masks that are judged, where a person corrected some of those that are trained on."""
+    trusted: NDArray[np.bool_] | None = None
+    """(N,) bool: a person confirmed this mask. ``None`` means nobody confirmed any."""
+
+    def __post_init__(self) -> None:
+        _check_images("images", self.images)
+        if not 2 <= self.num_classes < IGNORED_PIXEL:
+            raise EngineInputError(f"num_classes is {self.num_classes}; masks need 2 to 254 classes.")
+        num, _, height, width = self.images.shape
+        for name, masks in (("masks", self.masks), ("judged", self.judged_masks)):
+            if masks.shape != (num, height, width) or masks.dtype != np.uint8:
+                raise EngineInputError(
+                    f"{name} must be {(num, height, width)} uint8, got {masks.shape} {masks.dtype}."
+                )
+            for row in range(num):
+                values = np.unique(masks[row])
+                if ((values >= self.num_classes) & (values != IGNORED_PIXEL)).any():
+                    raise EngineInputError(
+                        f"{name}[{row}] holds the class {values[values < IGNORED_PIXEL].max()}, outside "
+                        f"0..{self.num_classes - 1}; use 255 for a pixel without a class."
+                    )
+        trusted = np.zeros(num, dtype=bool) if self.trusted is None else self.trusted
+        if trusted.shape != (num,) or trusted.dtype != np.bool_:
+            raise EngineInputError(f"trusted must be ({num},) bool, got {trusted.shape} {trusted.dtype}.")
+        object.__setattr__(self, "trusted", trusted)
+
+    @property
+    def judged_masks(self) -> NDArray[np.uint8]:
+        """(N, H, W) the masks that are judged."""
+        return self.masks if self.judged is None else self.judged
+
+    @property
+    def inputs(self) -> NDArray[np.uint8]:
+        """The images."""
+        return self.images
+
+    @property
+    def given_labels(self) -> NDArray[np.uint8]:
+        """The masks."""
+        return self.masks
+
+    @property
+    def num_samples(self) -> int:
+        """N."""
+        return len(self.images)
+
+    @property
+    def trusted_mask(self) -> NDArray[np.bool_]:
+        """(N,) bool, all False when nobody confirmed any mask."""
+        assert self.trusted is not None
+        return self.trusted
+
+    @property
+    def labeled(self) -> NDArray[np.bool_]:
+        """(N,) bool: some pixel has a class."""
+        return np.array([bool((mask != IGNORED_PIXEL).any()) for mask in self.masks])
+
+    def require_labels(self) -> None:
+        """Raise where there is nothing to learn from.
+
+        Raises:
+            EngineInputError: fewer than four images have a mask, or all pixels are of one class.
+        """
+        labeled = np.flatnonzero(self.labeled)
+        if len(labeled) < FEWEST_MASKS:
+            raise EngineInputError(
+                f"{len(labeled)} images have a mask; an audit of masks needs at least {FEWEST_MASKS}."
+            )
+        classes = {int(one) for row in labeled for one in np.unique(self.masks[row])} - {IGNORED_PIXEL}
+        if len(classes) < 2:
+            raise EngineInputError(
+                f"only class {min(classes)} occurs in the masks; telling right from wrong needs two."
+            )
+
+
+FEWEST_MASKS = 4
+
+
 @dataclass(frozen=True)
 class EpochRecord:
     """One epoch of one stage, for curves, progress and the estimate of time left."""
@@ -233,6 +330,24 @@ class EngineResult:
             raise EngineError(f"{len(self.pred_probs)} predictions but {len(self.trust_score)} trust scores.")
 
 
+@dataclass(frozen=True, eq=False)
+class MaskResult:
+    """What an engine says about every pixel, images in input order."""
+
+    predicted: NDArray[np.uint8]
+    """(N, H, W) the likeliest class."""
+    predicted_prob: NDArray[np.float16]
+    """(N, H, W) its probability."""
+    given_prob: NDArray[np.float16]
+    """(N, H, W) probability of the judged mask's class; 1 where that has none."""
+    embeddings: NDArray[np.float32]
+    """(N, D) float32."""
+    history: tuple[EpochRecord, ...]
+    provenance: Provenance
+    is_out_of_sample: bool
+    """Each image was judged by a network that never saw its mask."""
+
+
 @dataclass(frozen=True)
 class SignalSpec:
     """One published signal: what it is called and what it does and does not say."""
@@ -275,6 +390,26 @@ class Train(Protocol):
     ) -> EngineResult: ...
 
 
+OnProbabilities = Callable[[NDArray[np.int64], NDArray[np.float32]], None]
+"""Hears of the final pass: rows (B,) and their probabilities (B, K, H, W)."""
+
+
+class TrainMasks(Protocol):
+    """The call that an engine for masks answers."""
+
+    def __call__(
+        self,
+        data: MaskData,
+        config: Any,
+        *,
+        seed: int = 0,
+        device: str = "auto",
+        on_epoch: OnEpoch | None = None,
+        checkpoint: Checkpoint | None = None,
+        on_probabilities: OnProbabilities | None = None,
+    ) -> MaskResult: ...
+
+
 @dataclass(frozen=True)
 class EngineSpec:
     """One row of the registry. ``train`` and ``config_type`` load the method, and so torch."""
@@ -288,6 +423,8 @@ class EngineSpec:
     signals: Mapping[str, SignalSpec]
     needs_features: bool = False
     """Works in the feature space of a backbone only, never on images."""
+    mask_config: str | None = None
+    """Class of the config for masks in its module ``masks``; None where it takes class labels alone."""
 
     @property
     def train(self) -> Train:
@@ -299,6 +436,18 @@ class EngineSpec:
     def config_type(self) -> type[Any]:
         """The config's class."""
         found: type[Any] = getattr(self._module(), self.config)
+        return found
+
+    @property
+    def train_masks(self) -> TrainMasks:
+        """The method on masks, where it has one."""
+        train: TrainMasks = import_module(f"engines.{self.name}.masks").train
+        return train
+
+    @property
+    def mask_config_type(self) -> type[Any]:
+        """The config's class for masks."""
+        found: type[Any] = getattr(import_module(f"engines.{self.name}.masks"), str(self.mask_config))
         return found
 
     def _module(self) -> Any:

@@ -6,10 +6,14 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.helpers import QUICK_OPTIONS, Digits, write_digits
+
+if TYPE_CHECKING:
+    from tests.masked import Audited
 
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST_FIRST = (
@@ -29,7 +33,7 @@ QUICK = (
 """Folders and files whose tests train nothing and end soon: what `make check` runs."""
 SLOW = ("backbones", "test_postgres.py", "test_fused_tangents.py", "test_old_home.py")
 """Among those, what takes long all the same."""
-TRAINING_FIXTURES = frozenset({"_audited_template", "audited_home", "copied_home"})
+TRAINING_FIXTURES = frozenset({"_audited_template", "audited_home", "copied_home", "_masked_template"})
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -102,3 +106,29 @@ def audited(_audited_template: tuple[Path, Digits, int], home: Path) -> tuple[Di
     close_all()
     shutil.copytree(template, home)
     return digits, audit_id
+
+
+@pytest.fixture(scope="session")
+def _masked_template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Audited]:
+    """One home with a few masks imported and audited, made once a session."""
+    from auditor.catalog.db import close_all
+    from tests.masked import make_home
+
+    folder = tmp_path_factory.mktemp("masked")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AUDITOR_HOME", str(folder / "home"))
+        patch.delenv("AUDITOR_DATABASE_URL", raising=False)
+        made = make_home(folder)
+        close_all()
+    return folder / "home", made
+
+
+@pytest.fixture
+def audited_masks(_masked_template: tuple[Path, Audited], home: Path) -> Audited:
+    """A fresh copy of the home with audited masks as AUDITOR_HOME."""
+    from auditor.catalog.db import close_all
+
+    template, made = _masked_template
+    close_all()
+    shutil.copytree(template, home)
+    return made

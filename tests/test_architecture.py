@@ -45,7 +45,7 @@ FLOORS = {
         ("api",),
         ("estimator", "experiments"),
         ("fiftyone_bridge",),
-        ("memory", "outputs"),
+        ("masks", "memory", "outputs"),
         ("importing",),
         ("audits",),
         ("backbones", "jobs", "pictures", "review"),
@@ -57,7 +57,7 @@ FLOORS = {
     "engines": (
         ("registry",),
         tuple(ENGINES),  # the methods: a new one is its package and its row of the registry
-        ("backbones", "meta"),
+        ("backbones", "meta", "segmentation"),
         ("shared",),
         ("networks",),
         ("contract",),

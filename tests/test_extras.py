@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from packaging.requirements import Requirement
 
 from auditor.backbones import weights
 from auditor.pictures.sources import SourceOptions, open_source
@@ -17,7 +20,8 @@ from engines.networks import pretrained
 
 
 def tfds(folder: Path) -> Any:
-    (folder / "features.json").write_text("{}")
+    for name in ("features.json", "dataset_info.json"):
+        (folder / name).write_text("{}")
     (folder / "tiny-train.tfrecord-00000-of-00001").write_bytes(b"")
     return open_source(folder, SourceOptions())
 
@@ -46,3 +50,34 @@ def test_extra__missing_is_one_line_that_names_it(
     with pytest.raises(Exception, match=rf"label-auditor\[{extra}\]") as refused:
         call(tmp_path)
     assert "\n" not in str(refused.value)
+
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def extras() -> dict[str, list[str]]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return {"": project["dependencies"], **project["optional-dependencies"]}
+
+
+def test_lock__pins_every_requirement_within_its_range() -> None:
+    lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
+    pins: dict[str, list[str]] = {}
+    for line in lines:
+        found = re.match(r"([a-z0-9._-]+)==([^ ;]+)", line)
+        if found:
+            pins.setdefault(found[1], []).append(found[2])
+    needs = [Requirement(text) for extra in extras().values() for text in extra]
+    bad = [
+        str(need)
+        for need in needs
+        if need.name != "label-auditor"
+        and not any(need.specifier.contains(pin, prereleases=True) for pin in pins.get(need.name, []))
+    ]
+    assert bad == []
+    assert not any("/" in line for line in lines)  # no place of one machine
+
+
+def test_all__brings_every_extra_of_a_user() -> None:
+    brought = Requirement(extras()["all"][0]).extras
+    assert brought == set(extras()) - {"", "all", "dev", "docs", "bench"}

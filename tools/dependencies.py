@@ -1,6 +1,6 @@
 """Known weaknesses of the installed packages: ``python -m tools.dependencies`` asks pip-audit.
 
-Where the index does not answer such questions, as some mirrors do not, this says so and fails nothing.
+Where the index does not answer such questions, as some mirrors do not, this says so and ends with exit code 2.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def weaknesses(report: dict[str, Any]) -> list[str]:
 
 
 def main() -> int:
-    """Exit code 1 where a weakness is not listed in ``STAYS``."""
+    """Exit code 1 where a weakness is not listed in ``STAYS``, 2 where the index does not answer."""
     command = [sys.executable, "-m", "pip_audit", "--format", "json", "--progress-spinner", "off"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
@@ -33,7 +33,7 @@ def main() -> int:
     except ValueError:
         last = (done.stderr.strip().splitlines() or ["no answer"])[-1]
         print(f"Not audited: {last}")
-        return 0
+        return 2
     found = weaknesses(report)
     print("\n".join(found) or f"{len(report['dependencies'])} packages, no known weakness.")
     return bool(found)

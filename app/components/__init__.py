@@ -5,7 +5,7 @@ Everything that comes from a user's files travels as data and is set as text by 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,9 @@ _BENCH = st.components.v2.component(
 )
 _VERIFY = st.components.v2.component(
     "auditor_verify", css=_source("bench.css"), js=_source(*SHARED, "verify.js")
+)
+_MASKS = st.components.v2.component(
+    "auditor_masks", css=_source("bench.css"), js=_source("core.js", "layer.js", "keys.js", "masks.js")
 )
 _MAP = st.components.v2.component(
     "auditor_map", css=_source("bench.css", "map.css"), js=_source("core.js", "points.js", "map.js")
@@ -109,6 +112,41 @@ def verify_bench(
             "verdicts": vocabulary.verdicts_for_screens(),
         },
         on_milestone_change=on_milestone,
+    )
+
+
+def mask_bench(
+    *,
+    key: str,
+    connection: dict[str, Any],
+    audit_id: int,
+    class_names: list[str],
+    reviewer: str,
+    items: list[dict[str, Any]],
+    decisions: Sequence[str],
+) -> None:
+    """Review of masks, one at a time.
+
+    Args:
+        key: unique on the page.
+        connection: how to reach our routes.
+        audit_id: whose ranking, doubt and suggestions are shown.
+        class_names: the dataset's classes.
+        reviewer: who decides.
+        items: (sample, filepath, trust, weakest, decision), the most suspicious first.
+        decisions: names of what can be decided on a mask.
+    """
+    words = vocabulary.for_screens()
+    _MASKS(
+        key=key,
+        data={
+            "connection": connection,
+            "audit": audit_id,
+            "classNames": class_names,
+            "reviewer": reviewer,
+            "items": items,
+            "decisions": {name: words[name] for name in decisions},
+        },
     )
 
 

@@ -38,6 +38,7 @@ function drawFigures(line, progress) {
     figure("a minute", progress.per_minute ? progress.per_minute.toFixed(1) : "–", "your own pace, without pauses", "minor"),
     figure("expected left", progress.expected_left === null ? "–" : Math.round(progress.expected_left).toLocaleString("en"),
       "wrong labels of the whole dataset that nobody has found yet"),
+    progress.promise ? el("p", { style: "flex: 1 1 100%; margin: 0; order: 1", text: progress.promise }) :
     el("details", { class: "stopping" }, [el("summary", { text: "why?" }), el("span", { text: progress.sentence || "" })]),
   );
 }

@@ -47,12 +47,13 @@ def transition_chart(cells: pd.DataFrame, names: Sequence[str]) -> Any:
     pick = alt.selection_point(name="cell", fields=["true", "given"], toggle=False)
     wrong = cells.assign(shade=np.where(cells.true_label == cells.given_label, np.nan, cells.share))
     side = max(300, min(560, 46 * len(names)))
+    angle = 0 if max(map(len, names)) <= 3 else -40
     base = alt.Chart(wrong).encode(
         x=alt.X(
             "given:N",
             sort=list(names),
             title="given label",
-            axis=alt.Axis(orient="top", labelAngle=-40, labelOverlap=False),
+            axis=alt.Axis(orient="top", labelAngle=angle, labelOverlap=False),
         ),
         y=alt.Y("true:N", sort=list(names), title="true class", axis=alt.Axis(labelOverlap=False)),
         tooltip=[

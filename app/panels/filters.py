@@ -69,7 +69,7 @@ def _promise_while_reviewing(audit: Audit) -> dict[str, Any]:
     """Nothing narrows the head in random order; a person chooses whether looks at suggestions back a promise."""
     head_order.start(audit.id)
     st.caption(
-        "The most suspicious labels in random order: after every look the line below says how clean the rest is. "
+        "The most suspicious labels in random order: after every look a line below says how clean the rest is. "
         + head_order.SHOWN
     )
     return {"count_shown": st.checkbox("Promise all the same", key=f"count_shown_{audit.id}")}

@@ -13,7 +13,10 @@ from auditor.backbone_bridge import Source
 from auditor.backbones import features, weights
 from auditor.backbones.features import NO_BACKBONE
 from auditor.catalog.records import Dataset
+from auditor.masks import auditing
+from auditor.vocabulary import SEGMENTATION
 
+MASK_ENGINES = {"cross_entropy": "plain cross-entropy", "l2b": "L2B, weights for every pixel"}
 PRESETS = {
     "quick": "quick: minutes on a laptop",
     "standard": "standard: what we recommend on a GPU",
@@ -139,13 +142,37 @@ def start_form(dataset: Dataset) -> None:
         st.rerun()
 
 
+def start_on_masks(dataset: Dataset) -> None:
+    """Choose engines and length, start."""
+    left, right = st.columns([2, 1], vertical_alignment="bottom")
+    chosen = left.multiselect(
+        "Engines", list(MASK_ENGINES), ["cross_entropy"], format_func=MASK_ENGINES.__getitem__
+    )
+    preset = right.selectbox(
+        "Preset", list(PRESETS), format_func=PRESETS.__getitem__, key="audit_mask_preset"
+    )
+    st.caption(
+        "Each trains a U-Net on one half of the images and judges the other half. It runs in its own process: you "
+        "can close this tab."
+    )
+    if st.button("Start the audit", type="primary", disabled=not chosen, key="audit_mask_start"):
+        with st.spinner("Checking the plan …"):
+            audit_id = apart.call(auditing.plan_audit, dataset.name, chosen, preset=preset)
+        plan.start(audit_id)
+        st.session_state["next_audit_watched"] = audit_id
+        st.rerun()
+
+
 dataset, bar = state.screen("Audit")
 audits = readers.audits_of(dataset.id)
 is_busy = any(readers.audit_state(row) in ("running", "queued") for row in audits)
 with st.expander("Start a new audit", expanded=not audits), shown():
     if is_busy:
         st.caption("An audit of this dataset is running; a second one would make both slower.")
-    start_form(dataset)
+    if dataset.task == SEGMENTATION:
+        start_on_masks(dataset)
+    else:
+        start_form(dataset)
 if not audits:
     st.stop()
 by_id = {row.id: row for row in audits}

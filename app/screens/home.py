@@ -12,6 +12,7 @@ from app.session.words import plain
 from auditor import api
 from auditor.audits.progress import left_in_words
 from auditor.catalog.records import Dataset
+from auditor.vocabulary import SEGMENTATION
 
 WORST = 6
 
@@ -24,6 +25,9 @@ def next_step(seen: Status) -> tuple[str, str, str]:
         if seen.running is not None:
             return "An audit is running; its curves show how it learns.", "audit", "Watch the audit"
         return "Start an audit: it trains the engines and ranks every label.", "audit", "Start an audit"
+    if seen.dataset.task == SEGMENTATION:
+        text = f"{words.count(seen.finished.summary.get('num_label_issues'))} masks have a doubtful region."
+        return text, "masks", "Review masks"
     if seen.drawn == 0:
         text = "Judge a small random sample first: it says how many labels are wrong, and promises need it."
         return text, "verify", "Verify 200 samples"
@@ -59,11 +63,13 @@ def draw_card(seen: Status) -> None:
             "", icon=":material/more_horiz:", key=f"home_more_{row.id}", help="Rename or delete"
         ):
             draw_changes(row)
-        if seen.finished is not None:
+        if seen.finished is not None and row.task != SEGMENTATION:
             with shown():
                 worst.draw(row, seen.finished, WORST, width=128)
         st.markdown(plain(sentence))
-        facts = [f"{words.count(seen.decided)} checked", f"{words.count(seen.found)} found wrong"]
+        facts = [f"{words.count(seen.decided)} checked"]
+        if row.task != SEGMENTATION:
+            facts.append(f"{words.count(seen.found)} found wrong")
         if seen.left is not None and seen.left.kind == "interval":
             facts.append(f"expected left {seen.left.low:,} – {seen.left.high:,}")
         if seen.drawn:

@@ -17,6 +17,7 @@ from app.session.failures import shown
 from app.session.words import plain
 from auditor import jobs
 from auditor.errors import ImportRefusedError
+from auditor.vocabulary import SEGMENTATION
 
 FOUND = "import_found"
 IMAGE_SIZES = [None, 16, 28, 32, 64, 96, 128, 224]
@@ -83,11 +84,25 @@ def choose_options() -> dict[str, str | None]:
             words.FIELDS["true_label_column"], key="import_true_column", help="for benchmarks only"
         )
         root = st.text_input(words.FIELDS["root"], key="import_root")
+        is_masks = st.checkbox("The labels are masks: a class for each pixel", key="import_is_masks")
+        left, right = st.columns(2)
+        masks = left.text_input(
+            "Folder of the masks",
+            key="import_masks",
+            disabled=not is_masks,
+            help="empty: images/ and masks/, the layouts of VOC and Cityscapes, or a file of COCO",
+        )
+        names = right.text_input(
+            "File of class names", key="import_class_names", help="one a line; R G B NAME for coloured masks"
+        )
     return {
         "label_column": label.strip() or None,
         "path_column": path.strip() or None,
         "true_label_column": truth.strip() or None,
         "root": root.strip() or None,
+        "task": SEGMENTATION if is_masks else None,
+        "masks": (masks.strip() or None) if is_masks else None,
+        "class_names": names.strip() or None,
     }
 
 
@@ -96,8 +111,9 @@ def preview(find: Callable[[], tuple[str, str | None]], options: dict[str, str |
     forget_preview()
     source, upload = find()
     try:
-        if options["root"] is not None:
-            options = options | {"root": allowed.checked(options["root"])}
+        for field in ("root", "masks", "class_names"):
+            if (place := options[field]) is not None:
+                options = options | {field: allowed.checked(place)}
         with st.spinner("Reading …"):
             named = source.startswith(allowed.NAMED_SOURCES)
             seen = apart.call(previews.look, source, options) if named else previews.look(source, options)

@@ -82,6 +82,7 @@ if not drawn:
 reviewer = state.require_reviewer("Every verdict is kept with your name, and you can undo each one.")
 bench, known = st.columns([2.6, 1], gap="large")
 pending = random_sample.pending(dataset.id)
+items = readers.dealt_items(dataset.id, pending, reviewer)
 with bench:
     # Also when all is judged: the last verdict can be taken back.
     components.verify_bench(
@@ -89,8 +90,8 @@ with bench:
         connection=readers.connection(dataset),
         class_names=dataset.class_names,
         reviewer=reviewer,
-        items=readers.dealt_items(dataset.id, pending, reviewer),
-        total=drawn,
+        items=items,
+        total=drawn + len(items) - len(pending),  # planted controls are told apart nowhere
         last=readers.last_blind_item(dataset.id, reviewer),
         on_milestone=lambda: None,
     )

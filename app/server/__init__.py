@@ -4,6 +4,7 @@ __all__ = [
     "bench",
     "gate",
     "geometry",
+    "masks",
     "pictures",
     "routes",
     "verify",

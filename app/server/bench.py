@@ -231,7 +231,8 @@ def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
         "hit_rate": seen.hit_rate,
         "per_minute": seen.per_minute,
         "expected_left": seen.left.point,
-        "sentence": _of_order(audit, where) or seen.advice,
+        "sentence": seen.advice,
+        "promise": _of_order(audit, where),
     }
 
 

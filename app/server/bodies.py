@@ -109,6 +109,12 @@ class SeenVerdict(Verdict):
     """Taken where people differed."""
 
 
+class MaskVerdict(Verdict):
+    """A decision on a mask; ``labels`` are numbers of regions of that audit."""
+
+    audit: Place
+
+
 class BlindUndo(Body):
     """The verdict of a reviewer on one sample of a draw."""
 

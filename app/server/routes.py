@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from app.server import bench, files, pictures, verify
+from app.server import bench, files, masks, pictures, verify
 from app.session import access, failures
 from auditor.errors import AuditorError, CatalogError
 from auditor.review import schema
@@ -79,6 +79,17 @@ class _Map(schema.Body):
     engine: schema.Text
 
 
+class _Layer(schema.Body):
+    audit: schema.Place
+    sample: schema.Place
+    layer: schema.Text
+
+
+def _mask_layer(request: Request) -> tuple[bytes, str]:
+    asked = schema.read(_Layer, request.path_params)
+    return masks.layer(asked.audit, asked.sample, asked.layer), "image/png"
+
+
 def _image(request: Request) -> tuple[bytes, str]:
     asked = schema.read(_Picture, {**request.query_params, **request.path_params})
     size = min(MAX_PICTURE, max(16, asked.size))
@@ -117,6 +128,10 @@ def _finite(value: Any) -> Any:
 ROUTES = [
     Route("/bench/image/{dataset:int}/{sample:int}.png", _binary(_image)),
     Route("/bench/map/{audit:int}/{engine:str}", _binary(_map)),
+    Route("/bench/mask/{audit:int}/{sample:int}/{layer:str}.png", _binary(_mask_layer)),
+    Route("/bench/mask-card", _json(masks.card), methods=["POST"]),
+    Route("/bench/mask-verdict", _json(masks.record), methods=["POST"]),
+    Route("/bench/mask-undo", _json(masks.undo), methods=["POST"]),
     Route("/bench/file/{job:int}", _file),
     Route("/bench/queue", _json(bench.queue), methods=["POST"]),
     Route("/bench/queue-size", _json(bench.queue_size), methods=["POST"]),

@@ -11,7 +11,7 @@ from auditor.catalog import draws, reviews
 from auditor.catalog.db import session
 from auditor.catalog.records import Review
 from auditor.errors import AuditorError, CatalogError, VerificationError
-from auditor.review import random_sample, schema
+from auditor.review import people, random_sample, schema
 
 
 def record(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def _record_one(verdict: Mapping[str, Any]) -> dict[str, Any]:
     try:
         said = schema.read(schema.BlindVerdict, verdict)
         before = _standing(said.draw).get((said.draw, said.sample))
-        random_sample.record(said.draw, said.sample, said.decision, label=said.label, reviewer=said.reviewer)
+        people.record(said.draw, said.sample, said.decision, label=said.label, reviewer=said.reviewer)
     except CatalogError:  # no word against this verdict: the browser keeps it and sends it again
         raise
     except AuditorError as error:

@@ -21,9 +21,10 @@ from auditor.catalog import audits, claims, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, EngineRun, Epoch
 from auditor.errors import AuditorError, NotFoundError
-from auditor.review import random_sample
+from auditor.review import decisions, people, random_sample
 from auditor.settings import settings
 from auditor.statistics import ErrorsLeft, NoiseRate
+from auditor.vocabulary import SEGMENTATION
 
 LEASED_AHEAD = 8
 """Samples of Verify that are leased before they are in view, as in ``verify.js``."""
@@ -121,7 +122,7 @@ def dealt_items(dataset_id: int, pending: list[tuple[int, int]], reviewer: str) 
         dealt = sorted(pending, key=lambda one: one[1] in others)
         first = [sample for _, sample in dealt[:LEASED_AHEAD] if sample not in others]
         claims.take(open_session, dataset_id, first, reviewer)
-    return blind_items(dataset_id, dealt)
+    return blind_items(dataset_id, people.planted(dataset_id, dealt, reviewer, people.control_rate()))
 
 
 def last_blind_item(dataset_id: int, reviewer: str) -> dict[str, Any] | None:
@@ -206,18 +207,18 @@ def status(row: Dataset) -> Status:
     known_audits = audits_of(row.id)
     running = next((one for one in known_audits if audit_state(one) in ("running", "queued")), None)
     finished = next((one for one in known_audits if one.status == "finished"), None)
-    known = progress.findings(row)
+    known, has_masks = progress.findings(row), row.task == SEGMENTATION
     return Status(
         dataset=row,
         audits=len(known_audits),
         running=running,
         finished=finished,
-        decided=len(known.decided),
+        decided=len(decisions.outcomes(row.id)) if has_masks else len(known.decided),
         found=len(known.wrong),
         drawn=random_sample.num_drawn(row.id),
         verified=random_sample.num_judged(row.id),
-        left=None if finished is None else progress.errors_left(row, finished, known),
-        noise=None if finished is None else progress.noise_rate(finished),
+        left=None if finished is None or has_masks else progress.errors_left(row, finished, known),
+        noise=None if finished is None or has_masks else progress.noise_rate(finished),
     )
 
 

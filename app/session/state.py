@@ -16,11 +16,14 @@ from app.session import choices, readers
 from app.session.words import plain
 from auditor.catalog import audits
 from auditor.catalog.records import Audit, Dataset
+from auditor.vocabulary import SEGMENTATION
 
 DATASET = "dataset"
 CHOSEN, NEXT = "chosen_dataset", "next_dataset"
 """Kept apart from the widget: Streamlit may forget what a select box of another page showed."""
 AUDIT = "audit"
+MASKS, AUDIT_TITLE = "Masks", "Audit"
+"""Titles of the screens for datasets of masks; the second is for all."""
 REVIEWER = "reviewer"
 QUEUE_SHOW, QUEUE_GIVEN, QUEUE_SUGGESTED = "suspects_show", "suspects_given", "suspects_suggested"
 QUEUE_PAIR, QUEUE_AGREEMENT, QUEUE_SPLIT = "suspects_pair", "suspects_agreement", "suspects_split"
@@ -100,7 +103,28 @@ def screen(title: str) -> tuple[Dataset, DeltaGenerator]:
     """Open a screen about a dataset: draws its bar; returns the dataset and the bar's room on the right."""
     name = st.session_state.get(CHOSEN)
     room = head(title, None if name is None else readers.dataset(name))
-    return require_dataset(), room
+    dataset = require_dataset()
+    if (dataset.task == SEGMENTATION) != (title == MASKS) and title != AUDIT_TITLE:
+        _say_where(dataset)
+    return dataset, room
+
+
+def _say_where(dataset: Dataset) -> NoReturn:
+    """Point to the screen for what this dataset's labels are; ends the page."""
+    if dataset.task == SEGMENTATION:
+        st.info(
+            f"The labels of {plain(dataset.name)} are masks: review and export them on the page Masks.",
+            icon=":material/info:",
+        )
+        link("masks", "Go to Masks", ":material/texture:")
+    else:
+        st.info(
+            f"The labels of {plain(dataset.name)} are classes: review them on the page Suspects.",
+            icon=":material/info:",
+        )
+        link("suspects", "Go to Suspects", ":material/rule:")
+    st.stop()
+    raise AssertionError("st.stop() ends the page")
 
 
 def require_dataset() -> Dataset:

@@ -4,11 +4,13 @@ __all__ = [
     "arrays",
     "budgets",
     "durations",
+    "executors",
     "experiment_results",
     "own_models",
     "plan",
     "progress",
     "settle",
     "statements",
+    "tasks",
     "worker",
 ]

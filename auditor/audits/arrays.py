@@ -10,7 +10,6 @@ version left no ``neighbours.npy`` does a story look through all embeddings.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from auditor.audits import embedding, own_models
+from auditor.audits.tasks import AGAIN, NEIGHBOURS
 from auditor.backbones import features
 from auditor.backbones.features import FeatureSource
 from auditor.catalog import audits, datasets, folders, scores
@@ -32,8 +32,6 @@ from auditor.statistics import LEAST_WEIGHT, engine_sentence, headline
 
 FEATURES = "features"
 """Instead of an engine's name: what the backbone saw, or the user's own features."""
-NEIGHBOURS = 8
-AGAIN = "put it back from a backup, or audit again"
 MOST_DUPLICATES = 60
 """Samples with the same picture that a story names: a placeholder may be in a dataset any number of times."""
 TOP_CLASSES = 9
@@ -82,17 +80,6 @@ class Evidence:
     """The first ``MOST_DUPLICATES`` other samples with the same picture."""
     headline: str
     """What the witnesses together say, in one sentence."""
-
-
-def store(folder: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write an engine's arrays all together or not at all; an older set of the same engine is replaced."""
-    building = folder.with_name(folder.name + ".building")
-    shutil.rmtree(building, ignore_errors=True)
-    building.mkdir(parents=True)
-    for name, values in arrays.items():
-        np.save(building / f"{name}.npy", values)
-    shutil.rmtree(folder, ignore_errors=True)
-    building.rename(folder)
 
 
 def engine_folder(audit_id: int, engine: str) -> Path:

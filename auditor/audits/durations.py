@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from auditor import engine_bridge
+from auditor.audits import executors
 from auditor.catalog import audits
 from auditor.catalog.records import Audit, Dataset, EngineRun
 
@@ -28,6 +29,7 @@ def planned(
     device: str,
     map_method: str,
     on_features: Collection[str],
+    threads: Mapping[str, int] | None = None,
 ) -> dict[str, float]:
     """Seconds of each engine with its map, by a probe of this machine: a second or two, then kept."""
     found = engine_bridge.estimated_seconds(
@@ -37,6 +39,7 @@ def planned(
         len(dataset.class_names),
         device=device,
         on_features=on_features,
+        num_threads=threads,
     )
     if map_method != "umap":
         return found
@@ -58,8 +61,9 @@ class Choices:
     def seconds(self, engines: Sequence[str], heads: Collection[str], *, on_features: bool) -> float:
         """For these engines, of which ``heads`` train on features of the plain one, or all on a backbone's."""
         of_features = set(engines if on_features else heads)
-        each = [(self.on_features if name in of_features else self.on_images)[name] for name in engines]
-        return sum(each)
+        each = {name: (self.on_features if name in of_features else self.on_images)[name] for name in engines}
+        first = [name for name in engines if heads and name not in heads]
+        return until_all_are_done(each, executors.threads(engines, first, self.device))
 
 
 def choices(
@@ -77,7 +81,10 @@ def choices(
         further = None if on_features else finetuned
         configs = engine_bridge.configs(names, preset, {}, on_features=on_features, finetuned=further)
         heads = names if on_features else []
-        found[on_features] = planned(dataset, configs, device=resolved, map_method="umap", on_features=heads)
+        threads = executors.threads(names, [], resolved)
+        found[on_features] = planned(
+            dataset, configs, device=resolved, map_method="umap", on_features=heads, threads=threads
+        )
     return Choices(resolved, found[True] | found[False], found[True])
 
 
@@ -98,15 +105,32 @@ def left(audit: Audit, runs: Sequence[EngineRun]) -> float | None:
         )
         factor = min(WIDEST, max(1 / WIDEST, factor))
     mean = sum(measured.values()) / len(measured) if measured else None
-    total = 0.0
+    still: dict[str, float] = {}
     for run in waiting:
         whole = measured.get(run.engine)
         if whole is None:
             whole = estimate[run.engine] * factor if run.engine in estimate else mean
         if whole is None:
             return None
-        total += max(0.0, whole - run.seconds)
-    return total
+        still[run.engine] = max(0.0, whole - run.seconds)
+    return until_all_are_done(still, audit.options.get("threads", {}))
+
+
+def until_all_are_done(seconds: Mapping[str, float], threads: Mapping[str, int]) -> float:
+    """How long engines take together that each take ``seconds``, those side by side for which there are cores.
+
+    The engine with most threads goes first and alone, as one that others wait for does.
+    """
+    num_cores, ends = executors.cores(), 0.0
+    lanes: list[float] = []
+    for name in sorted(seconds, key=lambda name: (-threads.get(name, num_cores), -seconds[name])):
+        num = max(1, num_cores // max(1, threads.get(name, num_cores)))
+        if num == 1:
+            ends += seconds[name]
+        else:
+            lanes = sorted([*lanes, *[0.0] * (num - len(lanes))])
+            lanes[0] += seconds[name]
+    return ends + max(lanes, default=0.0)
 
 
 def _total(run: EngineRun) -> float | None:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor import engine_bridge, jobs
-from auditor.audits import budgets, durations, statements
+from auditor.audits import budgets, durations, executors, statements
 from auditor.audits.budgets import Rung
 from auditor.backbones.features import FeatureSource
 from auditor.catalog import audits, datasets, folders
@@ -132,6 +132,7 @@ def plan(
     resolved = engine_bridge.resolve_device(device)
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
+        datasets.require_classes(dataset, "this kind of audit")
         earlier = audits.latest_finished(open_session, dataset.id)
     labels, trusted = _inputs(dataset)
     chosen = _with_rounds(names, options or {}, earlier)
@@ -162,7 +163,7 @@ def plan(
         device=resolved,
         seed=seed,
         engines=names,
-        options={"map": map_method, "estimate": set_up.estimate}
+        options={"map": map_method, "estimate": set_up.estimate, "threads": set_up.threads}
         | within
         | ({} if features is None else {"features": features.as_dict()})
         | ({"alone": True} if alone else {})
@@ -196,11 +197,12 @@ class _SetUp:
     rung: Rung
     configs: dict[str, dict[str, Any]]
     heads: list[str]
+    threads: dict[str, int]
     estimate: dict[str, float]
 
     @property
     def seconds(self) -> float:
-        return sum(self.estimate.values())
+        return durations.until_all_are_done(self.estimate, self.threads)
 
 
 def _set_up(
@@ -219,6 +221,7 @@ def _set_up(
     if heads:
         of_heads = {name: chosen.get(name, {}) for name in heads}
         configs |= engine_bridge.configs(heads, preset, of_heads, on_features=True)
+    threads = executors.threads(names, [TRUNK] if heads else [], device)
     estimate = durations.planned(
         dataset,
         configs,
@@ -227,8 +230,9 @@ def _set_up(
         on_features=[name for name in names if finetuned is None or engine_bridge.needs_features(name)]
         if on_features
         else heads,
+        threads=threads,
     )
-    return _SetUp(replace(rung, engines=names), configs, heads, estimate)
+    return _SetUp(replace(rung, engines=names), configs, heads, threads, estimate)
 
 
 def heads_of(names: Sequence[str], options: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import contextlib
 import time
 import traceback
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,15 +18,17 @@ from numpy.typing import NDArray
 
 from auditor import engine_bridge, jobs
 from auditor.audits import arrays as results
-from auditor.audits import copies, embedding, plan, settle
+from auditor.audits import copies, embedding, executors, plan, settle, tasks
+from auditor.audits.tasks import Event, Outcome, TaskSpec
 from auditor.backbones import features
 from auditor.catalog import audits, datasets, folders
+from auditor.catalog import jobs as job_rows
 from auditor.catalog.db import session
-from auditor.catalog.records import Audit, Dataset, Epoch, now
+from auditor.catalog.records import Audit, Dataset, EngineRun, Epoch, now
 from auditor.errors import AuditFailedError, CatalogBusyError
+from auditor.files import written_whole
 from auditor.pictures import cache
 from auditor.progress import Progress, Ticker
-from auditor.statistics import trust_in_given
 
 if TYPE_CHECKING:
     from auditor.engine_bridge import EpochRecord
@@ -53,7 +54,7 @@ def work(audit_id: int, tell: jobs.Reporter) -> None:
         audit = audits.get(open_session, audit_id)
         dataset = datasets.by_id(open_session, audit.dataset_id)
         audits.set_status(open_session, audit_id, "running", started_at=audit.started_at or now(), error=None)
-    with _explaining(audit_id):
+    with explaining(audit_id):
         found = _features(audit, dataset, tell)
         if found is not None:
             _look_at_features(audit, dataset, found, tell)
@@ -61,13 +62,9 @@ def work(audit_id: int, tell: jobs.Reporter) -> None:
             source = results.features_of(audit)
             assert source is not None
             features.check_weights(source)
-        for done, name in enumerate(audit.engines):
-            seen = found
-            if name in audit.options.get("heads", []):
-                seen = results.array(audit.id, plan.TRUNK, "features")
-            _run_engine(audit, dataset, name, seen, partial(_tell, tell, audit, done))
+        _train(audit, dataset, tell)
         jobs.patiently(lambda: settle.settle(audit_id))
-        jobs.patiently(lambda: _finish(audit_id))
+        jobs.patiently(lambda: finish(audit_id))
 
 
 def _features(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> NDArray[np.floating] | None:
@@ -96,129 +93,176 @@ def _look_at_features(
         return
     tell(Progress("laying out the map", 0, len(audit.engines), None))
     points = np.asarray(found[:, 0], dtype=np.float32)
-    near = embedding.neighbor_table(points, num_neighbors=results.NEIGHBOURS)
+    near = embedding.neighbor_table(points, num_neighbors=tasks.NEIGHBOURS)
     pairs = copies.find(cache.image_cache(dataset), near)
     jobs.patiently(lambda: copies.add(dataset, pairs))
     drawn = embedding.map_2d(points, quick=audit.options.get("map") == "pca")
-    results.store(folder, {"map": drawn, "neighbours": near})
+    tasks.store(folder, {"map": drawn, "neighbours": near})
 
 
-def _tell(tell: jobs.Reporter, audit: Audit, done: int, part: float) -> None:
-    """``part`` of the engine under way is done, after ``done`` engines; ``durations`` knows the time left."""
-    tell(Progress(f"training {audit.engines[done]}", done + part, len(audit.engines), None))
-
-
-def _finish(audit_id: int) -> None:
+def finish(audit_id: int) -> None:
+    """Say that the audit is done."""
     with session() as open_session:
         audits.set_status(open_session, audit_id, "finished", finished_at=now())
 
 
-def _run_engine(
-    audit: Audit,
-    dataset: Dataset,
-    name: str,
-    found: NDArray[np.floating] | None,
-    tell: Callable[[float], None],
-) -> None:
-    audit_id = audit.id
+def _train(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
+    """Let an executor train every engine that is not finished, and write down what it hears.
+
+    Raises:
+        AuditFailedError: an engine failed; the others are finished.
+    """
     with session() as open_session:
-        row = audits.run(open_session, audit_id, name)
-    if row.status == "finished":
-        return
-    tell(row.progress)
-    jobs.patiently(lambda: _begin(audit_id, name))
-    checkpoint = engine_bridge.FileCheckpoint(folders.of_audit(audit.id) / f"{name}.checkpoint")
-    watch = _EpochWatch(audit.id, name, tell, cache.true_labels(dataset), row.seconds)
-    labels, trusted = results.trained_labels(audit.id)
+        runs = [audits.run(open_session, audit.id, name) for name in audit.engines]
+    listener = _Recording(audit, tell, runs)
+    specs = _specs(audit, dataset, [run for run in runs if run.status != "finished"])
+    if specs:
+        listener.tell()
+        executors.executor().run(specs, listener)
+    if listener.errors:
+        raise AuditFailedError(" ".join(dict.fromkeys(listener.errors)))
+
+
+def _specs(audit: Audit, dataset: Dataset, runs: Sequence[EngineRun]) -> list[TaskSpec]:
+    """What is left to train, as tasks."""
+    if not runs:
+        return []
+    place = folders.of_audit(audit.id)
+    source = results.features_of(audit)
+    heads = audit.options.get("heads", [])
+    features_file = None
+    if source is not None:
+        features.load(dataset.id, source)
+        features_file = str(features.folder(dataset.id, source) / "features.npy")
+    images = str(cache.image_cache_path(dataset))
+    truth = cache.folder(dataset) / cache.TRUE_LABELS
     with session() as open_session:
         given = datasets.given_labels(open_session, audit.dataset_id)
-    if audit.options.get("finetune") and not engine_bridge.needs_features(name):
-        found = None
-    result = engine_bridge.train(
-        name,
-        cache.image_cache(dataset) if found is None else None,
-        labels,
-        len(dataset.class_names),
-        config=row.config,
-        trusted=trusted,
-        trusted_weight=results.trusted_weight(audit.id),
-        features=found,
-        seed=audit.seed,
-        device=audit.device,
-        on_epoch=watch,
-        checkpoint=checkpoint,
-    )
-    arrays: dict[str, NDArray[Any]] = {
-        "pred_probs": result.pred_probs,
-        "trust_score": trust_in_given(result.trust_score, result.pred_probs, given, labels),
-        "embeddings": result.embeddings,
-    }
-    if found is None or results.features_of(audit) is None:  # of features there is one map for all engines
-        arrays["map"] = embedding.map_2d(result.embeddings, quick=audit.options.get("map") == "pca")
-    if name == audit.engines[0] and results.features_of(audit) is None:  # whose neighbours a card shows
-        arrays["neighbours"] = embedding.neighbor_table(result.embeddings, num_neighbors=results.NEIGHBOURS)
-    if result.features is not None:
-        arrays["features"] = result.features
-    arrays |= {f"signal_{key}": values for key, values in result.signals.items()}
-    arrays |= {f"history_{key}": values for key, values in result.signal_history.items()}
-    results.store(results.engine_folder(audit.id, name), arrays)
-    provenance = engine_bridge.plain(result.provenance) | {"is_out_of_sample": result.is_out_of_sample}
-    jobs.patiently(lambda: watch.finish(provenance))
-    checkpoint.remove()
+    with written_whole(place / "given.npy") as beside, beside.open("wb") as file:
+        np.save(file, given)
+    waits = {run.engine for run in runs}
+    specs = []
+    for run in runs:
+        seen = features_file
+        if run.engine in heads:
+            seen = str(results.engine_folder(audit.id, plan.TRUNK) / "features.npy")
+        if audit.options.get("finetune") and not engine_bridge.needs_features(run.engine):
+            seen = None
+        has_own_map = seen is None or source is None  # of features there is one map for all engines
+        specs.append(
+            TaskSpec(
+                name=run.engine,
+                engine=run.engine,
+                config=run.config,
+                num_classes=len(dataset.class_names),
+                inputs=str(place / "inputs.npz"),
+                out=str(place / run.engine),
+                checkpoint=str(place / f"{run.engine}.checkpoint"),
+                images=images if seen is None else None,
+                features=seen,
+                given=str(place / "given.npy"),
+                truth=str(truth) if truth.exists() else None,
+                draws=audit.options.get("map", "umap") if has_own_map else None,
+                finds_neighbours=run.engine == audit.engines[0] and source is None,  # which a card shows
+                seed=audit.seed,
+                device=audit.device,
+                threads=audit.options.get("threads", {}).get(run.engine),
+                after=(plan.TRUNK,) if run.engine in heads and plan.TRUNK in waits else (),
+            )
+        )
+    if any(spec.images is not None for spec in specs):
+        cache.image_cache(dataset)  # says in words where it is gone or damaged
+    return specs
 
 
-def _begin(audit_id: int, engine: str) -> None:
+def begin(audit_id: int, engine: str) -> None:
+    """Say that the engine is under way."""
     with session() as open_session:
         audits.set_run(open_session, audit_id, engine, status="running", error=None)
 
 
-class _EpochWatch:
-    """Writes each epoch to the catalog and stops the run when somebody asked for it."""
+class _Recording:
+    """Writes what the audit's tasks say to the catalog, and stops them when somebody asked for it."""
 
-    def __init__(
-        self,
-        audit_id: int,
-        engine: str,
-        tell: Callable[[float], None],
-        true_labels: NDArray[np.int64] | None,
-        seconds: float,
-    ) -> None:
-        self._audit_id, self._engine, self._tell = audit_id, engine, tell
+    def __init__(self, audit: Audit, tell: jobs.Reporter, runs: Sequence[EngineRun]) -> None:
+        self.errors: list[str] = []
+        self._audit, self._tell = audit, tell
+        self._parts = {run.engine: 1.0 if run.status == "finished" else run.progress for run in runs}
+        self._earlier = {run.engine: run.seconds for run in runs}
+        self._at_work: dict[str, EpochWatch] = {}
+
+    def started(self, task: str) -> None:
+        """See ``Listener``."""
+        jobs.patiently(lambda: begin(self._audit.id, task))
+        self._at_work[task] = EpochWatch(self._audit.id, task, self._earlier[task])
+        self.tell()
+
+    def heard(self, event: Event) -> None:
+        """See ``Listener``."""
+        self._at_work[event.task](event)
+        self._parts[event.task] = event.progress
+        self.tell()
+
+    def ended(self, outcome: Outcome) -> None:
+        """See ``Listener``."""
+        watch = self._at_work.pop(outcome.task, None)
+        if outcome.result is not None and watch is not None:
+            provenance = outcome.result["provenance"]
+            jobs.patiently(lambda: watch.finish(provenance))
+            self._parts[outcome.task] = 1.0
+        else:
+            text = outcome.error or ""
+            if not outcome.is_explained:
+                text = f"{text} (details in {jobs.log_file(plan.job_of(self._audit.id))}); `--resume` tries again."
+            self.errors.append(text)
+            jobs.patiently(lambda: self._set(outcome.task, status="failed", error=text))
+        self.tell()
+
+    def tick(self) -> None:
+        """See ``Listener``."""
+        self.tell()
+
+    def tell(self) -> None:
+        """How far all engines are; ``durations`` knows the time left."""
+        names = [name for name in self._audit.engines if name in self._at_work]
+        stage = f"training {', '.join(names)}" if names else "training"
+        self._tell(Progress(stage, sum(self._parts.values()), len(self._audit.engines), None))
+
+    def _set(self, engine: str, **values: Any) -> None:
+        with session() as open_session:
+            audits.set_run(open_session, self._audit.id, engine, **values)
+
+
+class EpochWatch:
+    """Writes each epoch of one engine to the catalog."""
+
+    def __init__(self, audit_id: int, engine: str, seconds: float) -> None:
+        self._audit_id, self._engine = audit_id, engine
         self._earlier, self._began = seconds, time.monotonic()
         self._waiting: list[Epoch] = []
-        self._is_right: NDArray[np.bool_] | None = None
-        if true_labels is not None:
-            labels, _ = results.trained_labels(audit_id)
-            self._is_right = labels == true_labels
 
     @property
     def seconds(self) -> float:
         """Training time over all attempts."""
         return self._earlier + time.monotonic() - self._began
 
-    def __call__(self, record: EpochRecord) -> None:
-        metrics: dict[str, float | None] = {key: float(value) for key, value in record.metrics.items()}
-        if self._is_right is not None and "selected" in record.signals:
-            kept = np.nan_to_num(np.asarray(record.signals["selected"], dtype=np.float64))
-            if kept.sum() > 0:
-                metrics["label_precision"] = float((kept * self._is_right).sum() / kept.sum())
+    def __call__(self, event: Event | EpochRecord) -> None:
         self._waiting.append(
             Epoch(
                 audit_id=self._audit_id,
                 engine=self._engine,
-                stage=record.stage,
-                epoch=record.epoch,
-                num_epochs=record.num_epochs,
-                progress=record.progress,
-                seconds=record.seconds,
-                losses={key: float(value) for key, value in record.losses.items()},
-                metrics=metrics,
+                stage=event.stage,
+                epoch=event.epoch,
+                num_epochs=event.num_epochs,
+                progress=event.progress,
+                seconds=event.seconds,
+                losses=dict(event.losses),
+                metrics=dict(event.metrics),
             )
         )
         # Where another process keeps the catalog locked, training goes on; the next epoch takes this one along.
         with contextlib.suppress(CatalogBusyError):
-            self._write(progress=record.progress, stage=record.stage)
-        self._tell(record.progress)
+            self._write(progress=event.progress, stage=event.stage)
 
     def finish(self, provenance: dict[str, Any]) -> None:
         """Say that the engine is done, and write the epochs that a locked catalog kept waiting."""
@@ -232,7 +276,7 @@ class _EpochWatch:
         self._waiting.clear()
 
 
-class _explaining:  # noqa: N801 - reads as a statement
+class explaining:  # noqa: N801 - reads as a statement
     """Turns whatever ends an audit into its status and one line with the remedy."""
 
     def __init__(self, audit_id: int) -> None:
@@ -261,7 +305,10 @@ class _explaining:  # noqa: N801 - reads as a statement
         jobs.patiently(lambda: self._write(status, error))
 
     def _write(self, status: str, error: str | None) -> None:
+        job_id = plan.job_of(self._audit_id)
         with session() as open_session:
+            if job_rows.is_taken(open_session, job_id):  # its status is what another process says now
+                return
             audits.set_status(open_session, self._audit_id, status, error=error)
             for row in audits.runs(open_session, self._audit_id):
                 if row.status == "running":

@@ -53,6 +53,8 @@ def backup(out: Path, *, with_files: bool = True, force: bool = False) -> Backup
         AuditorError: the file exists, or ``pg_dump`` is missing or fails.
         OSError: it cannot be written.
     """
+    if out.resolve().is_relative_to(_home().resolve()):  # --force would let it replace the catalog itself
+        raise AuditorError(f"{out} lies in AUDITOR_HOME; choose a place outside.")
     if out.exists() and not force:
         raise AuditorError(f"{out} exists; choose another name or pass --force.")
     with tempfile.TemporaryDirectory(prefix=".backup-", dir=_home()) as scratch:
@@ -84,6 +86,8 @@ def restore(source: Path) -> Backup:
         AuditorError: it is no backup, is damaged or newer than this version, or there is something already.
         OSError: it cannot be written.
     """
+    if source.exists() and not source.is_file():
+        raise AuditorError(f"{source} is no regular file; name a backup.")
     _refuse_full()
     home = _home()
     try:
@@ -132,8 +136,16 @@ def _copied_catalog(scratch: Path) -> tuple[str, Path]:
     url = make_url(settings().database_url)
     if url.get_backend_name() == "sqlite":
         target = scratch / CATALOG
-        with closing(sqlite3.connect(str(url.database))) as source, closing(sqlite3.connect(target)) as copy:
-            source.backup(copy)
+        try:
+            with (
+                closing(sqlite3.connect(str(url.database))) as source,
+                closing(sqlite3.connect(target)) as copy,
+            ):
+                source.backup(copy)
+        except sqlite3.Error as error:
+            raise AuditorError(
+                f"The catalog cannot be copied to {scratch.parent} ({error}); free some space there."
+            ) from error
         return CATALOG, target
     _postgres("pg_dump", url, "--format=custom", f"--file={scratch / DUMP}")
     return DUMP, scratch / DUMP

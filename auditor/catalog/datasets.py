@@ -27,7 +27,8 @@ from auditor.catalog.models import (
     ScoreTable,
 )
 from auditor.catalog.records import Dataset, NewDataset, Sample, names_of, read, values_of
-from auditor.errors import NotFoundError
+from auditor.errors import AuditorError, NotFoundError
+from auditor.vocabulary import CLASSIFICATION
 from auditor.wording import did_you_mean
 
 ROWS_A_STATEMENT = 5_000
@@ -75,6 +76,18 @@ def get(session: Session, name: str) -> Dataset:
     if found is None:
         raise _unknown(session, name)
     return read(Dataset, found)
+
+
+def require_classes(dataset: Dataset, what: str) -> None:
+    """Refuse ``what`` for a dataset whose labels are no classes.
+
+    Raises:
+        AuditorError: they are masks or numbers; one line.
+    """
+    if dataset.task != CLASSIFICATION:
+        raise AuditorError(
+            f"{dataset.name} is a dataset of {dataset.task}: {what} is for class labels, one an image."
+        )
 
 
 def _unknown(session: Session, name: str) -> NotFoundError:

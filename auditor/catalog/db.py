@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from sqlalchemy import JSON, Boolean, Column, Engine, Float, Integer, event
-from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError, OperationalError
+from sqlalchemy.exc import ArgumentError, DatabaseError, DataError, NoSuchModuleError, OperationalError
 from sqlmodel import Session, SQLModel, create_engine
 
 from auditor.catalog import ids, models, schema
@@ -39,6 +39,7 @@ def session() -> Iterator[Session]:
     Raises:
         CatalogBusyError: another process kept it locked for ``WRITE_WAIT_S``.
         CatalogError: the database cannot be opened, read or written (full disk, no rights, damage).
+        AuditorError: a text or number that no database takes (NUL, half a pair of surrogates, 30 digits).
     """
     try:
         with Session(_engine(settings().database_url), expire_on_commit=False) as open_session:
@@ -48,6 +49,11 @@ def session() -> Iterator[Session]:
             except BaseException:
                 open_session.rollback()
                 raise
+    except (UnicodeEncodeError, OverflowError, DataError) as error:
+        said = " ".join(str(getattr(error, "orig", None) or error).split())[:120]
+        raise AuditorError(
+            f"The catalog {settings().catalog_name} takes no such text or number ({said!a}); nothing was written."
+        ) from error
     except ValueError as error:
         if not _is_damaged_value(error):
             raise

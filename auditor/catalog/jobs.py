@@ -108,9 +108,18 @@ def change(session: Session, job_id: int, **values: Any) -> None:
 
 
 def beat(session: Session, job_id: int, **values: Any) -> bool:
-    """Say that the job lives, and how far it is; returns whether it should stop: asked to, or removed."""
-    change(session, job_id, heartbeat_at=now(), **values)
+    """Say that this process works on the job, and how far it is; returns whether it should stop: asked to, or
+    removed. The row of a job that another process has by now is left alone."""
+    here = (JobTable.id == job_id, JobTable.pid == os.getpid(), JobTable.host == this_host())
+    statement = update(JobTable).where(*here).values(heartbeat_at=now(), **values)
+    session.execute(statement, execution_options={"synchronize_session": False})
     return session.exec(select(JobTable.cancel_requested).where(JobTable.id == job_id)).first() is not False
+
+
+def is_taken(session: Session, job_id: int) -> bool:
+    """Whether the job is another process's by now: this one was taken for dead, and somebody went on with it."""
+    row = session.execute(select(JobTable.pid, JobTable.host).where(JobTable.id == job_id)).first()
+    return row is not None and tuple(row) != (os.getpid(), this_host())
 
 
 def remove(session: Session, job_id: int) -> None:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 
-import psutil
 from sqlalchemy import delete, update
 from sqlmodel import Session, select
 
 from auditor.catalog.jobs import this_host
 from auditor.catalog.models import LeaseTable
 from auditor.catalog.records import now
-from auditor.processes import process_lives
+from auditor.processes import process_lives, started
 
 HEARTBEAT_S = 5.0
 SILENCE_S = 120.0
@@ -30,7 +29,7 @@ def take(session: Session, name: str, uuid: str) -> None:
             uuid=uuid,
             pid=os.getpid(),
             host=this_host(),
-            process_started=psutil.Process().create_time(),
+            process_started=started(),
             heartbeat_at=now(),
         )
     )

@@ -15,7 +15,7 @@ from sqlalchemy.types import TypeDecorator
 from sqlmodel import Field, SQLModel
 
 from auditor.catalog.records import new_uuid, now
-from auditor.vocabulary import RATE, SUSPECT
+from auditor.vocabulary import CLASSIFICATION, RATE, SUSPECT
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -70,6 +70,10 @@ class DatasetTable(SQLModel, table=True):
     label_column: str | None = None
     has_true_labels: bool = False
     """Known truth was supplied; it lies beside the image cache and is never trained on."""
+    task: str = CLASSIFICATION
+    """One of ``vocabulary.TASKS``: what its labels are."""
+    masks: dict[str, Any] | None = Field(default=None, sa_column=Column(JSON, nullable=True))
+    """How its mask files are written (``pictures.masks.MaskCode``); None where it has none."""
     uuid: str = Field(default_factory=new_uuid)
     """What the manifest in its folder repeats (``folders``)."""
     import_report: dict[str, Any] = Field(default_factory=dict, sa_column=Column(JSON, nullable=False))
@@ -113,6 +117,8 @@ class SampleTable(SQLModel, table=True):
     original_width: int = 0
     extra: dict[str, str] | None = Field(default=None, sa_column=Column(JSON, nullable=True))
     """The user's own columns as text, untouched."""
+    mask: str | None = None
+    """How to read its mask again, below the same root."""
 
 
 class AuditTable(SQLModel, table=True):

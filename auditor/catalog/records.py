@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from auditor.vocabulary import RATE, SUSPECT, UNSEEN
+from auditor.vocabulary import CLASSIFICATION, RATE, SUSPECT, UNSEEN
 
 T = TypeVar("T")
 
@@ -53,6 +53,10 @@ class NewDataset:
     label_column: str | None = None
     has_true_labels: bool = False
     import_report: dict[str, Any] = field(default_factory=dict)
+    task: str = CLASSIFICATION
+    """One of ``vocabulary.TASKS``: what its labels are."""
+    masks: dict[str, Any] | None = None
+    """How its mask files are written; None where it has none."""
     uuid: str = field(default_factory=new_uuid)
     """What the manifest in its folder repeats."""
 
@@ -85,6 +89,8 @@ class Sample:
     original_width: int = 0
     extra: dict[str, str] | None = None
     """The user's own columns as text, untouched."""
+    mask: str | None = None
+    """How to read its mask again, below the same root."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ from auditor.vocabulary import BLIND, NOT_CLEAR, SUSPECT, UNDO, UNSEEN
 AT_ONCE = 900
 """Parameters that every SQLite takes in one statement."""
 REVIEWED = (SUSPECT, UNSEEN)
-"""The kinds of decisions that are no blind verdict."""
+"""The kinds of decisions that are no blind verdict, and no control."""
 FIELDS = names_of(Review)
 COLUMNS = tuple(getattr(ReviewTable, name) for name in FIELDS)
 TABLE = DecisionTable.__table__
@@ -68,12 +68,12 @@ def standing(session: Session, dataset_id: int, sample_id: int) -> Review | None
 def decisions(session: Session, dataset_id: int) -> dict[int, Review]:
     """The latest decision of every sample that has one, by sample_id."""
     counting = outcomes(session, dataset_id)
-    found = {sample_id: one for sample_id, one in counting.items() if one.kind != BLIND}
+    found = {sample_id: one for sample_id, one in counting.items() if one.kind in REVIEWED}
     behind = [sample_id for sample_id, one in counting.items() if one.kind == BLIND]
     looks: dict[int, list[Review]] = {}
     for start in range(0, len(behind), AT_ONCE):
         part = ReviewTable.sample_id.in_(behind[start : start + AT_ONCE])
-        for row in _rows(session, ReviewTable.dataset_id == dataset_id, part, ReviewTable.kind != BLIND):
+        for row in _rows(session, ReviewTable.dataset_id == dataset_id, part, ReviewTable.kind.in_(REVIEWED)):
             looks.setdefault(row.sample_id, []).append(row)
     latest = {sample_id: _latest_look(rows) for sample_id, rows in looks.items()}
     return found | {sample_id: one for sample_id, one in latest.items() if one is not None}
@@ -153,7 +153,7 @@ def latest_of(session: Session, dataset_id: int, reviewer: str) -> Review | None
     statement = (
         select(*COLUMNS)
         .where(ReviewTable.dataset_id == dataset_id, ReviewTable.reviewer == reviewer)
-        .where(ReviewTable.decision != UNDO, ReviewTable.kind != BLIND, ReviewTable.id.not_in(undone))
+        .where(ReviewTable.decision != UNDO, ReviewTable.kind.in_(REVIEWED), ReviewTable.id.not_in(undone))
         .order_by(ReviewTable.id.desc())
         .limit(1)
     )
@@ -197,7 +197,7 @@ def counting(rows: Sequence[Review]) -> Review | None:
 
 def _latest_look(rows: Sequence[Review]) -> Review | None:
     undone = {row.reverts for row in rows if row.decision == UNDO}
-    left = [row for row in rows if row.kind != BLIND and row.decision != UNDO and row.id not in undone]
+    left = [row for row in rows if row.kind in REVIEWED and row.decision != UNDO and row.id not in undone]
     return left[-1] if left else None
 
 

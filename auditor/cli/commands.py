@@ -73,7 +73,26 @@ def cli(verbose: bool) -> None:
 @click.option(
     "--class-names",
     type=click.Path(path_type=Path),
-    help="File with one class name a line, class 0 first, for labels that are numbers.",
+    help="File with one class name a line, class 0 first, for labels that are numbers; for coloured masks `R G B "
+    "NAME` a line.",
+)
+@click.option(
+    "--task",
+    type=click.Choice(["classification", "segmentation"]),
+    help="What the labels are: a class an image (the default), or a mask an image.",
+)
+@click.option(
+    "--masks",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Folder with a mask for each image of SOURCE; not needed for images/ and masks/, the layout of VOC and "
+    "that of Cityscapes.",
+)
+@click.option(
+    "--ignore-index",
+    type=click.IntRange(0, 65_535),
+    metavar="VALUE",
+    help="Value of pixels that have no class in the masks; default: 255.",
 )
 @click.option("--boxes", is_flag=True, help="Of COCO: each box is a sample, not each image.")
 @click.option("--skip-bad", is_flag=True, help="Skip unreadable files instead of refusing the import.")
@@ -175,6 +194,13 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
     is_flag=True,
     help="Hear only this audit's engines, not the latest runs of others in earlier audits.",
 )
+@click.option(
+    "--on",
+    "executor",
+    metavar="processes[:N]",
+    help="How many engines train side by side, in processes that share the cores: N (1: one after another), or as "
+    "many as there are cores and memory for. Default: AUDITOR_EXECUTOR, else processes.",
+)
 @click.option("--resume", is_flag=True, help="Continue the newest audit that did not finish.")
 @click.option("--detach", is_flag=True, help="Start and return; `auditor status NAME` shows progress.")
 @AS_JSON
@@ -197,15 +223,22 @@ def audit(
     pred_probs: str | None,
     forget_pred_probs: str | None,
     alone: bool,
+    executor: str | None,
     resume: bool,
     detach: bool,
     as_json: bool,
 ) -> None:
-    """Train the engines on dataset NAME and score every label. Ctrl-C keeps what is done so far."""
-    from auditor import engine_bridge
-    from auditor.audits import own_models, plan
-    from auditor.cli import output
+    """Train the engines on dataset NAME and score every label. Ctrl-C keeps what is done so far.
 
+    Of a dataset of masks it scores every pixel, with the engines cross_entropy and l2b.
+    """
+    from auditor import engine_bridge
+    from auditor.audits import executors, own_models, plan
+    from auditor.cli import masks, output
+
+    if executor is not None:
+        executors.choose(executor)
+    on_masks = masks.has_masks(name)
     if forget_pred_probs is not None:
         if pred_probs is not None or resume or detach:
             raise click.UsageError("--forget-pred-probs trains nothing; use it alone.")
@@ -217,6 +250,8 @@ def audit(
     witness = None if pred_probs is None else own_models.read(name, pred_probs)
     if resume:
         audit_id = plan.newest_unfinished(name)
+    elif on_masks:
+        audit_id = masks.plan(name, engines, preset=preset, device=device, seed=seed, settings=settings)
     else:
         options = engine_bridge.options_of(settings)
         found = _features(name, backbone, weights, backbone_size, views, own_features, features_column)
@@ -245,7 +280,7 @@ def audit(
         echo(f"Audit {audit_id} runs in the background; {shown}.")
         return
     output.follow_audit(audit_id)
-    output.audit_summary(audit_id, as_json=as_json)
+    (masks if on_masks else output).audit_summary(audit_id, as_json=as_json)
 
 
 def _budget(text: str | None, device: str) -> float | None:
@@ -368,9 +403,10 @@ def suspects(
     name: str, top: int, max_fdr: float | None, split: str | None, audit_id: int | None, as_json: bool
 ) -> None:
     """List the most suspicious labels of NAME; --max-fdr only lists what can be promised at that rate."""
-    from auditor.cli import output
+    from auditor.cli import masks, output
 
-    output.suspects(name, top=top, max_fdr=max_fdr, audit_id=audit_id, split=split, as_json=as_json)
+    show = masks.suspects if masks.has_masks(name) else output.suspects
+    show(name, top=top, max_fdr=max_fdr, audit_id=audit_id, split=split, as_json=as_json)
 
 
 @cli.command()
@@ -408,7 +444,7 @@ def verify(
     --draw-id N --out F writes the file of an earlier draw again, without its verdicts; a number that is not
     a draw of NAME lists the draws of NAME.
     """
-    from auditor.cli import output
+    from auditor.cli import masks, output
     from auditor.review import random_sample
 
     if sum(one is not None for one in (draw, draw_id, apply_path)) + so_far != 1:
@@ -417,6 +453,9 @@ def verify(
         )
     if count_shown and not so_far:
         raise click.UsageError("--count-shown goes with --so-far.")
+    if out is None and apply_path is None and not so_far:
+        raise click.UsageError("--draw and --draw-id need --out FILE.")
+    masks.refuse(name, "verify")
     if so_far:
         refuse_beside("--so-far", ("out", "seed", "force", "purpose"), "leave it out")
         output.promised_so_far(name, count_shown=count_shown)
@@ -426,8 +465,7 @@ def verify(
         counts = random_sample.apply_csv(name, apply_path, reviewer=reviewer_or_login(reviewer))
         output.verdicts_applied(name, counts)
         return
-    if out is None:
-        raise click.UsageError("--draw and --draw-id need --out FILE.")
+    assert out is not None
     if draw_id is not None:
         refuse_beside("--draw-id", ("seed", "purpose"), "that draw exists already; leave it out")
         drawn, judged = random_sample.write_again(name, draw_id, out, force=force)
@@ -446,14 +484,25 @@ def verify(
 
 @cli.command()
 @click.argument("name")
+@AS_JSON
+def people(name: str, as_json: bool) -> None:
+    """How well each reviewer of NAME judges planted controls, and how far reviewers agree."""
+    from auditor.cli import output
+
+    output.people_of(name, as_json=as_json)
+
+
+@cli.command()
+@click.argument("name")
 @click.option("--apply", "apply_path", type=click.Path(path_type=Path), required=True, help="Decisions.")
 @REVIEWER
 @AS_JSON
 def review(name: str, apply_path: Path, reviewer: str | None, as_json: bool) -> None:
     """Read decisions on NAME from a file with the columns of an export."""
-    from auditor.cli import output
+    from auditor.cli import masks, output
     from auditor.review import decision_files
 
+    masks.refuse(name, "review")
     counts = decision_files.apply_file(name, apply_path, reviewer=reviewer_or_login(reviewer))
     done = ", ".join(f"{count} {decision}" for decision, count in counts.items() if count)
     output.done(f"{apply_path}: {done or 'no decisions in it'}.", {"decisions": counts}, as_json=as_json)
@@ -488,9 +537,14 @@ def export(
     """Write the cleaned labels of NAME.
 
     --policy auto also takes suggestions where nobody has decided: on average at most --max-fdr of them are wrong.
+    Of a dataset of masks --out is a new folder: the cleaned masks in the layout that they came in, and masks.csv.
     """
-    from auditor.cli import output
+    from auditor.cli import masks, output
     from auditor.outputs import export as exporting
+
+    if masks.has_masks(name):
+        masks.export(name, out, policy=policy, audit_id=audit_id, as_json=as_json)
+        return
 
     if not out.suffix:
         refuse_beside("a folder", ("force",), "name a new folder")
@@ -543,9 +597,10 @@ def simulate(
 ) -> None:
     """Put known errors into NAME's labels (in memory only) and show which engine finds most of them."""
     from auditor import engine_bridge
-    from auditor.cli import output
+    from auditor.cli import masks, output
     from auditor.experiments import tournament
 
+    masks.refuse(name, "simulate")
     with output.step_progress() as progress:
         result = tournament.simulate(
             name,
@@ -584,9 +639,10 @@ def compare(name: str, seeds: int, settings: tuple[str, ...], as_json: bool, **o
     The cleaned labels are those that `export` writes with the same --policy, --max-fdr and --audit.
     """
     from auditor import engine_bridge
-    from auditor.cli import output
+    from auditor.cli import masks, output
     from auditor.experiments import before_after
 
+    masks.refuse(name, "compare")
     fields = engine_bridge.options_of([f"cross_entropy.{text}" for text in settings])
     with output.step_progress() as progress:
         result = before_after.before_after(
@@ -608,9 +664,10 @@ def compare(name: str, seeds: int, settings: tuple[str, ...], as_json: bool, **o
 @AS_JSON
 def report(name: str, out: Path, audit_id: int | None, force: bool, as_json: bool) -> None:
     """Write one self-contained HTML page on NAME for people who did not run the audit."""
-    from auditor.cli import output
+    from auditor.cli import masks, output
     from auditor.outputs import report as reports
 
+    masks.refuse(name, "report")
     with writing(out):
         reports.write_report(name, out, audit_id=audit_id, force=force)
     output.done(f"{out}: written.", {"out": str(out)}, as_json=as_json)
@@ -632,7 +689,9 @@ def report(name: str, out: Path, audit_id: int | None, force: bool, as_json: boo
 def fiftyone(name: str, action: str, reviewer: str | None, **options: Any) -> None:
     """Browse NAME's audit in FiftyOne: push it there, pull decisions back, or open the App on it."""
     from auditor.cli import fiftyone as fiftyone_cli
+    from auditor.cli import masks
 
+    masks.refuse(name, "fiftyone")
     decides = action != "push"
     fiftyone_cli.run(name, action, reviewer=reviewer_or_login(reviewer) if decides else "", **options)
 

@@ -6,6 +6,7 @@ import getpass
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -30,6 +31,26 @@ class Commands(click.Group):
         ]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
+
+    def make_context(self, *arguments: Any, **more: Any) -> click.Context:
+        """Parse what comes before the command."""
+        with _spelled():
+            return super().make_context(*arguments, **more)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Parse the rest and run the command."""
+        with _spelled():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _spelled() -> Iterator[None]:
+    """What was typed wrongly is repeated on the terminal, but moves no cursor there."""
+    try:
+        yield
+    except click.UsageError as error:
+        vars(error)["message"] = " ".join(visible(error.message).splitlines())
+        raise
 
 
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print machine-readable output.")

@@ -26,9 +26,12 @@ from auditor.cli.options import echo
 from auditor.errors import AuditFailedError, AuditorError, CatalogBusyError, VerificationError
 from auditor.experiments.before_after import BeforeAfter
 from auditor.experiments.simulation import Round, Tournament
+from auditor.masks import listing as masks
 from auditor.outputs.report import conflict_sentence
 from auditor.progress import OnProgress, Progress
-from auditor.review import decisions, head_order, random_sample
+from auditor.review import decisions, head_order, people, random_sample
+from auditor.statistics import Interval
+from auditor.vocabulary import SEGMENTATION
 from auditor.wording import duration, percent, plural
 
 MOST_PROBLEMS = 20
@@ -193,6 +196,30 @@ def audit_summary(audit_id: int, *, as_json: bool) -> None:
     echo(f"{audit.summary['num_label_issues']:,} labels are above the suggested cut.")
     steps = [random_sample.next_command(dataset.name), "auditor app"]
     echo(f"Next: {', or '.join(step for step in steps if step)}")
+
+
+def people_of(name: str, *, as_json: bool) -> None:
+    """Reviewers with their controls and their agreement, then pairs of them."""
+    with session() as open_session:
+        dataset = datasets.get(open_session, name)
+    found = people.people(dataset.id)
+    if as_json:
+        print_json(dataclasses.asdict(found))
+        return
+    for one in found.persons:
+        shares = f"{_judged(one.right, 'controls right')}; {_judged(one.agrees, 'labels as most others')}"
+        echo(f"{one.name}: {plural(one.num_verdicts, 'label')} judged; {shares}.")
+    for pair in found.pairs:
+        kappa = "" if pair.kappa is None else f", Cohen's kappa {pair.kappa:.2f}"
+        echo(f"{pair.first} and {pair.second}: {pair.num_same} of {pair.num_shared} labels alike{kappa}.")
+    if not found.persons:
+        echo(f"Nobody has judged labels of {name} yet.")
+
+
+def _judged(share: Interval, what: str) -> str:
+    if not share.num_rows:
+        return f"no {what.split()[0]} to compare"
+    return f"{share.num_hits} of {share.num_rows} {what} ({percent(share.low)} to {percent(share.high)})"
 
 
 def promised_so_far(name: str, *, count_shown: bool) -> None:
@@ -387,7 +414,9 @@ def _dataset_status(open_session: Any, dataset: Dataset) -> dict[str, Any]:
     finished = next((audit for audit in found if audit.status == "finished"), None)
     outcomes = decisions.outcomes(dataset.id)
     known, left, sentences = progress.findings(dataset, outcomes), None, []
-    if finished is not None:
+    if finished is not None and dataset.task == SEGMENTATION:
+        sentences = [masks.statement(finished, dataset)]
+    elif finished is not None:
         left = progress.errors_left(dataset, finished, known)
         advice = progress.progress(dataset.id, finished.id).advice
         sentences = [progress.noise_rate(finished).sentence, advice]
@@ -395,6 +424,7 @@ def _dataset_status(open_session: Any, dataset: Dataset) -> dict[str, Any]:
         "name": dataset.name,
         "num_samples": dataset.num_samples,
         "num_classes": len(dataset.class_names),
+        "task": dataset.task,
         "source": dataset.source,
         "decisions": decisions.decision_counts(outcomes),
         "found": len(known.wrong),

@@ -47,7 +47,7 @@ from auditor.progress import OnProgress, Ticker
 
 LARGEST_DEFAULT_SIZE = 224
 SMALLEST_SIZE = 8
-LOCATION, FILEPATH, ROW = 2, 1, 0
+MASK, LOCATION, FILEPATH, ROW = 7, 2, 1, 0
 """Places in a line of the row file."""
 MAX_LISTED = 1_000
 """Problems that are kept word for word; all are counted."""
@@ -148,7 +148,7 @@ def _number(numbers: dict[str, int], name: str | None) -> int:
 
 
 def _line(row: SourceRow) -> list[Any]:
-    return [row.row, row.filepath, row.location, row.trusted, row.split, row.extra, row.review]
+    return [row.row, row.filepath, row.location, row.trusted, row.split, row.extra, row.review, row.mask]
 
 
 @dataclass

@@ -19,7 +19,7 @@ import numpy as np
 from auditor.catalog import datasets, db
 from auditor.errors import ImportRefusedError
 from auditor.importing import class_names as names_of_classes
-from auditor.importing import staging
+from auditor.importing import mask_cache, staging
 from auditor.importing.building import (
     Builder,
     Built,
@@ -157,6 +157,9 @@ def import_dataset(
     root: str | Path | None = None,
     class_names: str | Path | None = None,
     boxes: bool = False,
+    task: str | None = None,
+    masks: str | Path | None = None,
+    ignore_index: int | None = None,
     skip_bad: bool = False,
     workers: int | None = None,
     progress: OnProgress | None = None,
@@ -167,6 +170,8 @@ def import_dataset(
     ``skip_bad`` leaves out rows that cannot be used instead of refusing the whole import.
     ``class_names`` is a file with one class name a line, for a source whose labels are numbers.
     ``boxes`` makes every box of a COCO file a sample of its own: the part of the image inside it.
+    ``task`` ``segmentation`` takes masks in place of classes, which lie in the folder ``masks`` or where a known
+    layout has them (``sources.segmentation``); ``ignore_index`` is the value of pixels without a class.
     ``true_label_column`` is known truth for benchmarks: stored beside the cache, never trained on.
     ``workers`` defaults to the number of processors.
 
@@ -182,6 +187,9 @@ def import_dataset(
         str(root) if root is not None else None,
         str(class_names) if class_names is not None else None,
         boxes,
+        task,
+        str(masks) if masks is not None else None,
+        ignore_index,
     )
     workers = workers or usable_cores()
     try:
@@ -199,6 +207,8 @@ def import_dataset(
                 workers=workers,
                 progress=progress,
             )
+            if opened.info.masks is not None:
+                mask_cache.write(opened.info, parsed, built, folder, progress)
             return Registration(str(source), name, opened, parsed, built, place, progress).run(start)
     except OSError as error:
         if error.errno in FULL_DISK:

@@ -23,7 +23,7 @@ from auditor.pictures.sources import Problem, Source, columns_taken, printable, 
 from auditor.progress import OnProgress, Ticker
 from auditor.review import decisions
 from auditor.settings import settings
-from auditor.vocabulary import RELABEL, UNSEEN
+from auditor.vocabulary import CLASSIFICATION, RELABEL, SEGMENTATION, UNSEEN
 
 MOST_LISTED = 1_000
 """Conflicts and problems that a report spells out; all are counted."""
@@ -93,7 +93,7 @@ class Registration:
             name=self.name,
             num_samples=len(labels),
             num_classes=len(self.parsed.class_names),
-            num_unlabeled=int((labels < 0).sum()),
+            num_unlabeled=0 if self.source.info.masks else int((labels < 0).sum()),
             num_trusted=int(self.parsed.trusted[kept].sum()),
             skipped=self.parsed.problems.listed,
             num_skipped=self.parsed.problems.count,
@@ -168,6 +168,8 @@ class Registration:
             label_column=info.label_column,
             has_true_labels=info.true_label_column is not None,
             import_report=report.stored(),
+            task=CLASSIFICATION if info.masks is None else SEGMENTATION,
+            masks=None if info.masks is None else info.masks.as_dict(),
         )
 
 
@@ -186,7 +188,7 @@ class Rows:
         labels = self._parsed.labels[built.kept]
         signed = built.perceptual_hash.view(np.int64)
         for sample_id, line in enumerate(itertools.compress(self._parsed.rows, built.kept)):
-            _, filepath, location, trusted, split, extra, review = line
+            _, filepath, location, trusted, split, extra, review, mask = line
             group = int(found.group[sample_id])
             if review:
                 self.reviews.append(self._review(sample_id, review))
@@ -204,6 +206,7 @@ class Rows:
                 "original_height": int(built.heights[sample_id]),
                 "original_width": int(built.widths[sample_id]),
                 "extra": extra,
+                "mask": mask,
             }
 
     def _review(self, sample_id: int, review: dict[str, str]) -> dict[str, Any]:

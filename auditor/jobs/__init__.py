@@ -6,7 +6,7 @@ started it, and what it printed lies in ``home/jobs/<id>/log.txt``, beside the f
 
 from auditor.catalog.jobs import Job
 from auditor.jobs.control import KINDS, Overview, cancel, listed, overview, remove, resume, start
-from auditor.jobs.running import Cancelled, Reporter, log_file, patiently, run
+from auditor.jobs.running import Cancelled, Reporter, TakenOver, log_file, patiently, run
 
 __all__ = [
     "KINDS",
@@ -14,6 +14,7 @@ __all__ = [
     "Job",
     "Overview",
     "Reporter",
+    "TakenOver",
     "cancel",
     "listed",
     "log_file",

@@ -10,14 +10,13 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
-import psutil
-
 from auditor.catalog import datasets, jobs
 from auditor.catalog.db import session
 from auditor.catalog.jobs import Job
 from auditor.catalog.records import now
 from auditor.errors import JobRefusedError, NotFoundError
 from auditor.jobs.running import log_file
+from auditor.processes import started
 from auditor.settings import settings
 
 SHORT_WAITS = {"GOMP_SPINCOUNT": "3000"}
@@ -188,7 +187,7 @@ def _start_process(job_id: int) -> None:
             job_id,
             pid=process.pid,
             host=jobs.this_host(),
-            process_started=psutil.Process(process.pid).create_time(),
+            process_started=started(process.pid),
             heartbeat_at=now(),
         )
     # Reap the child when it ends; without this it would stay a zombie of a long-lived parent.

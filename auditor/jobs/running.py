@@ -12,15 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from auditor import engine_bridge
 from auditor.catalog import jobs
 from auditor.catalog.db import session
 from auditor.catalog.jobs import Job
 from auditor.catalog.records import now
 from auditor.errors import AuditorError, CatalogBusyError, JobRefusedError
-from auditor.processes import BETWEEN_FORKS, between_forks
+from auditor.processes import BETWEEN_FORKS, between_forks, started
 from auditor.progress import Progress
 from auditor.settings import settings
 
@@ -33,6 +31,10 @@ BUSY_PAUSE_S = 0.5
 
 class Cancelled(KeyboardInterrupt):
     """Somebody asked the job to stop: to the work it is a Ctrl-C."""
+
+
+class TakenOver(Cancelled):
+    """Another process took this one for dead and goes on with its job (this machine slept, for example)."""
 
 
 def log_file(job_id: int) -> Path:
@@ -53,6 +55,8 @@ def run(job_id: int, work: Callable[[Job, Reporter], dict[str, Any] | None]) -> 
             report.stop_if_asked()
             result = work(job, report)
         except BaseException as error:
+            if isinstance(error, TakenOver):  # the row is another process's now
+                raise
             status, text = _explained(job_id, error)
             rows = [(one.file, one.row, one.text) for one in getattr(error, "problems", [])]
             told = {"problems": rows, "field": getattr(error, "field", None)}
@@ -85,6 +89,7 @@ class Reporter:
         self._job_id = job_id
         self._newest: Progress | None = None
         self._should_stop = False
+        self._is_lost = False
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._watch, name=BETWEEN_FORKS, daemon=True)
 
@@ -99,7 +104,9 @@ class Reporter:
             jobs.change(open_session, self._job_id, result={"about": text})
 
     def stop_if_asked(self) -> None:
-        """Raise ``Cancelled`` once somebody asked the job to stop."""
+        """Raise ``Cancelled`` once somebody asked the job to stop, or does it himself by now."""
+        if self._is_lost:
+            raise TakenOver
         if self._should_stop:
             raise Cancelled
 
@@ -127,6 +134,7 @@ class Reporter:
         try:
             with between_forks(), session() as open_session:
                 self._should_stop = jobs.beat(open_session, self._job_id, **values) or self._should_stop
+                self._is_lost = jobs.is_taken(open_session, self._job_id)
         except AuditorError:
             return  # a catalog that is locked for a moment; the next beat tries again
 
@@ -146,7 +154,7 @@ def _take(job_id: int) -> Job:
             open_session,
             job_id,
             status="running",
-            process_started=psutil.Process().create_time(),
+            process_started=started(),
             cancel_requested=job.cancel_requested and job.status == "waiting",
             started_at=now(),
             heartbeat_at=now(),
@@ -166,6 +174,9 @@ def _end(job_id: int, status: str, *, error: str | None = None, result: dict[str
     # Neither catalog takes NaN as JSON.
     plain = json.loads(json.dumps(result, default=str), parse_constant=lambda _: None)
     with session() as open_session:
+        jobs.lock(open_session, job_id)
+        if jobs.is_taken(open_session, job_id):
+            raise TakenOver
         jobs.change(
             open_session,
             job_id,

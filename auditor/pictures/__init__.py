@@ -2,6 +2,8 @@
 
 __all__ = [
     "cache",
+    "coco",
     "decoding",
+    "masks",
     "sources",
 ]

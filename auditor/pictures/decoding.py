@@ -79,7 +79,7 @@ def probe(data: bytes) -> Probe:
     Raises:
         ImageError: empty, no image, too large.
     """
-    image = _open(data)
+    image = open_image(data)
     try:
         width, height = image.size
         if _orientation(image) >= 5:
@@ -129,7 +129,7 @@ def upright(data: bytes, *, at_least: int | None = None) -> Image.Image:
     Raises:
         ImageError: as ``decode``.
     """
-    image = _open(data)
+    image = open_image(data)
     try:
         if at_least is not None:
             # draft() picks the smallest scale of 1/1 .. 1/8 at which both sides still hold `at_least`.
@@ -147,7 +147,7 @@ def upright(data: bytes, *, at_least: int | None = None) -> Image.Image:
 
 def _is_decoded_in_full(data: bytes, image: Image.Image) -> bool:
     """Whether ``image`` still holds every pixel of the file and all of its bits."""
-    header = _open(data)
+    header = open_image(data)
     is_deep = header.mode.startswith("I") or header.mode == "F"
     return not is_deep and header.width * header.height == image.width * image.height
 
@@ -181,8 +181,8 @@ def fit(image: Image.Image, size: int) -> Image.Image:
     width, height = image.size
     if width == height == size:
         return image
-    scale = size / max(width, height)
-    inner = (max(1, round(width * scale)), max(1, round(height * scale)))
+    left, top, *sides = placed(width, height, size)
+    inner = (sides[0], sides[1])
     scaled = image.resize(inner, Image.Resampling.BICUBIC, reducing_gap=3.0)
     if inner == (size, size):
         return scaled
@@ -191,11 +191,23 @@ def fit(image: Image.Image, size: int) -> Image.Image:
     mean = np.rint(edges.reshape(-1, *values.shape[2:]).mean(axis=0)).astype(int)
     colour = int(mean) if image.mode == "L" else tuple(int(value) for value in mean)
     canvas = Image.new(image.mode, (size, size), colour)
-    canvas.paste(scaled, ((size - inner[0]) // 2, (size - inner[1]) // 2))
+    canvas.paste(scaled, (left, top))
     return canvas
 
 
-def _open(data: bytes) -> Image.Image:
+def placed(width: int, height: int, size: int) -> tuple[int, int, int, int]:
+    """(left, top, width, height) of an image of that width and height in a square of ``size`` pixels."""
+    scale = size / max(width, height)
+    inner = (max(1, round(width * scale)), max(1, round(height * scale)))
+    return (size - inner[0]) // 2, (size - inner[1]) // 2, *inner
+
+
+def open_image(data: bytes) -> Image.Image:
+    """The image with its header read and its pixels not yet.
+
+    Raises:
+        ImageError: empty, no image, too large.
+    """
     if not data:
         raise ImageError("is empty (0 bytes); save or download it again")
     if len(data) > MAX_FILE_BYTES:

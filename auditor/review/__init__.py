@@ -5,6 +5,7 @@ __all__ = [
     "decisions",
     "head_order",
     "log",
+    "people",
     "random_sample",
     "schema",
 ]

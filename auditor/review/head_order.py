@@ -132,7 +132,7 @@ def _new(open_session: Session, audit: Audit) -> Draw:
     ordered = random_sample.ranked(open_session, audit, np.flatnonzero(pool))
     generator = np.random.default_rng([audit.seed % 2**31, audit.id])
     guessed = share_for_head(NoiseRate(**audit.summary["noise_rate"]))
-    head = draw_zones(ordered, guessed, min(len(ordered), random_sample.FIRST_SIZE), generator).head
+    head = draw_zones(ordered, guessed, min(len(ordered) // 4, random_sample.FIRST_SIZE), generator).head
     zone = {
         "name": "head",
         "size": len(head),

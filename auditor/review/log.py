@@ -7,13 +7,13 @@ import pandas as pd
 from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
 from auditor.review import decisions
-from auditor.vocabulary import BLIND, RULING, UNDO
+from auditor.vocabulary import BLIND, CONTROL, RULING, UNDO
 
 COLUMNS = [
     *("review_kind", "id", "sample_id", "decision", "label", "labels", "reviewer", "created_at", "source"),
     *("batch", "audit_id", "draw_id", "reverts", "note"),
 ]
-"""``review_kind`` is one of ``vocabulary.KINDS``."""
+"""``review_kind`` is one of ``vocabulary.KINDS``, or ``vocabulary.CONTROL``."""
 
 
 def entries(dataset_id: int) -> pd.DataFrame:
@@ -40,6 +40,7 @@ def with_samples(dataset_id: int, log: pd.DataFrame) -> pd.DataFrame:
 def conflicts(dataset_id: int) -> pd.DataFrame:
     """Samples on which people differ: one row a sample and person, and whose decision counts."""
     left = _not_taken_back(entries(dataset_id))
+    left = left[left.review_kind != CONTROL]
     latest = left.groupby(["sample_id", "reviewer"], as_index=False, sort=False).tail(1)
     said = latest.decision + ":" + latest.label.astype("string").fillna("")
     differing = said.groupby(latest.sample_id).nunique()

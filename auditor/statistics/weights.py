@@ -22,7 +22,8 @@ The others: **smoothness** where the samples' neighbours in features of a backbo
 the witness **alone** that each of the former counts most (all of them alone are too many for a few rows to choose
 among: where all rank alike that cost .002 AUROC, by luck). Without such features nothing stands for smoothness;
 there, where witnesses part as under structured noise, those lead that separate the labels into two groups
-(``separation``), if one does.
+(``separation``), if one does. That rule led on four of 24 runs from scratch (``benchmarks.detection``), all of
+pairs that are exchanged at 45 %: AUROC .97, .97, .96 and .93 there, where agreement had .93, .93, .90 and .87.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ LEAST_SHARE = 0.25
 """Of an equal share, what skill leaves to anybody before all shares are scaled to sum to 1 (by 1.25 at most)."""
 SMOOTH_SCALE = 0.02
 """Smoothness by which a witness must lead to count e times as much. Chosen on the first seed of four problems of
-``benchmarks.backbones`` with the figures of the second seed already seen, so no seed there is a fresh test of it."""
+``benchmarks.backbones`` with the figures of the second seed already seen, so no seed there is a fresh test of
+it."""
 LEAST_FIT = 0.25
 """Of the share of given labels that the best witness predicts beyond chance, what another must reach to count by
 its smoothness: one whose classes have lost their meaning is smooth too."""

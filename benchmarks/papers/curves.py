@@ -5,8 +5,9 @@
 MNIST with planted errors. Co-teaching + S2E, Figures 1, 5, 6 and 9: test accuracy, label precision (share of right
 labels among those that the networks learn from) and R(t) by epoch, with Eq. 4 at the known rate and with the
 searched R(t). UMN, Figures 3 and 4: mean ε of right and of wrong labels. L2B: mean α of both. ChoiceNet, Figure 5:
-mean ρ of both. A run is one cell of ``results/paper_curves.json``; finished cells are kept, so that the command goes
-on where it was stopped. The picture is ``results/paper_curves.png``. Known truth is used to draw, never to train.
+mean ρ of both. A run is one cell of ``results/paper_curves.json``; finished cells are kept, so that the command
+goes on where it was stopped. The picture is ``docs/images/paper-curves.png``. Known truth is used to draw, never to
+train.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from engines.registry import ENGINES
 from engines.shared.device import versions
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "paper_curves.json"
+PICTURE = Path(__file__).resolve().parents[2] / "docs" / "images" / "paper-curves.png"
 NOISES = {
     "symmetric 20 %": ("sym_excl", 0.2),
     "symmetric 50 %": ("sym_excl", 0.5),
@@ -65,7 +67,7 @@ def main() -> None:
                 stored[key] = run_cell(noise, method, options)
                 options.out.write_text(json.dumps(stored, indent=1) + "\n")
                 print(key, {name: values[-1] for name, values in stored[key]["curves"].items()}, flush=True)
-    draw(stored, options.out.with_suffix(".png"))
+    draw(stored, PICTURE if options.out == RESULTS else options.out.with_suffix(".png"))
 
 
 def run_cell(noise: str, method: str, options: argparse.Namespace) -> dict[str, Any]:

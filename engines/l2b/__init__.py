@@ -9,6 +9,7 @@ SPEC = EngineSpec(
     title="L2B, Learning to Bootstrap",
     paper="https://arxiv.org/abs/2202.04291",
     config="L2BConfig",
+    mask_config="L2BMaskConfig",
     signals={
         "alpha": SignalSpec(
             in_export=True,
@@ -66,10 +67,10 @@ SPEC = EngineSpec(
             high_means="clean",
         ),
         "believed": SignalSpec(
-            title="L2B belief of the divisions",
+            title="L2B belief in the given label",
             meaning=(
-                "How clean the losses or predictions of both networks held this given label, mean over the "
-                "epochs after the warm-up; only with the bases divide_mix, unicon and c2d."
+                "How clean the loss of this given label looks beside all others: after training, or with the "
+                "bases divide_mix, unicon and c2d as the mean over their epochs and both networks."
             ),
             high_means="clean",
         ),

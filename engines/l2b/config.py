@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
+from typing import Any
 
+from engines.contract import EngineInputError
 from engines.l2b.step import DERIVATIVES
 from engines.l2b.weights import META_VARIANTS, NORMALIZATIONS, VARIANTS
 from engines.shared.config import LoopConfig, at_least, check_preset, learning_rate_at, one_of, within
@@ -53,7 +55,8 @@ class L2BConfig(LoopConfig):
     """Epochs whose scaled losses are averaged before the mixture is fitted (5 at 90 % noise)."""
     meta_losses: str = "evaluation"
     """Losses that the mixture is fitted to: of a pass over all samples before each epoch (``evaluation``,
-    DivideMix's), or of each sample's latest step, which costs nothing (``training``)."""
+    DivideMix's), or of each sample's latest step, which costs nothing (``training``; with ``mixup`` its
+    steps have no loss of one sample, and a pass is made)."""
     meta_mixture_steps: int = MIXTURE_STEPS
     """Largest number of EM steps of the mixture, at least 1: 10 (paper); with 100 it converges."""
     meta_learning_rate: float = 1.0
@@ -92,6 +95,11 @@ class L2BConfig(LoopConfig):
     contrastive_batch_size: int = 256
     """Images of a batch of C2D's training without labels, at least 2; each must be told from all others."""
 
+    @property
+    def uses_step_losses(self) -> bool:
+        """Whether the mixture is fitted to the losses of the latest steps."""
+        return self.meta_losses == "training" and not self.mixup
+
     def problems(self) -> list[str]:
         found = [
             *super().problems(),
@@ -124,8 +132,6 @@ class L2BConfig(LoopConfig):
             found.append(
                 "derivative 'finite_difference' takes steps that bfloat16 rounds away: set precision to 'float32'"
             )
-        if self.mixup and self.meta_losses == "training":
-            found.append("mixup mixes the labels of a step: set meta_losses to 'evaluation'")
         if self.compile and self.variant in META_VARIANTS:
             found.append(
                 f"compile is True, but variant {self.variant!r} takes meta steps, whose tangents pass through the "
@@ -167,7 +173,7 @@ class L2BConfig(LoopConfig):
         plain = (
             self.first_meta_epoch + late * META_STEP[on_features] + 1
         )  # 1: the last pass for alpha_residual
-        passes = late + 1 if self.meta_losses == "evaluation" else 0
+        passes = 0 if self.uses_step_losses else late + 1
         return Work(plain * num_rows, one.scored + passes * num_rows)
 
     def _work_of_bases(self, num_rows: int) -> Work:
@@ -216,9 +222,43 @@ class L2BConfig(LoopConfig):
         )  # fmt: skip
 
     @classmethod
+    def paper(cls, dataset: str) -> L2BConfig:
+        """The publication's settings for one of ``PUBLISHED``: ``--set l2b.paper=cifar100`` from the command line.
+
+        ISIC 2019 and Clothing1M begin with ImageNet's weights, a file that ``weights`` names. Departures: crops
+        have a mirrored border where the paper pads with zeros; means and deviations are those of the images at
+        hand; ISIC 2019's rotations and resized crops are crops and mirrors; an epoch of Clothing1M is a pass over
+        all images and not 250 balanced batches.
+
+        Raises:
+            EngineInputError: the paper has no such data set.
+        """
+        if dataset not in PUBLISHED:
+            raise EngineInputError(
+                f"L2B's paper has no data set {dataset!r}; choose one of {', '.join(PUBLISHED)}."
+            )
+        return dataclasses.replace(cls.preset("paper"), **PUBLISHED[dataset])
+
+    @classmethod
     def code(cls) -> L2BConfig:
         """The released code: it takes v after the optimizer's momentum and weight decay, not before them."""
         return dataclasses.replace(cls.preset("paper"), lookahead="optimizer")
+
+
+PUBLISHED: dict[str, dict[str, Any]] = {
+    "cifar10": {},
+    "cifar100": {"batch_size": 256, "meta_batch_size": 256, "clip_norm": 0.8, "meta_per_class": 10},
+    "isic2019": {
+        "network": "torchvision:resnet50", "trunk_rate": 1.0, "batch_size": 64, "meta_batch_size": 64,
+        "learning_rate": 0.01, "epochs": 30, "warmup_epochs": 1, "clip_norm": 0.8, "meta_per_class": 80,
+        "normalization": "softmax", "softmax_temperature": 10.0,
+    },
+    "clothing1m": {
+        "network": "torchvision:resnet18", "trunk_rate": 1.0, "batch_size": 256, "meta_batch_size": 256,
+        "learning_rate": 0.005, "epochs": 300, "warmup_epochs": 0, "clip_norm": 0.0, "meta_per_class": 1022,
+    },
+}  # fmt: skip
+"""What each data set of the paper changes in the preset ``paper``."""
 
 
 def l2b_learning_rate(config: L2BConfig, epoch: int) -> float:

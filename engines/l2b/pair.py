@@ -151,7 +151,7 @@ class PairTraining:
         first, config = self.config.first_labeled_epoch, self.config
         if epoch < first:
             loss = self._self_supervised_epoch(epoch)
-            return _Outcome("self_supervised", epoch, first, {"contrastive_loss": loss}, {}, {})
+            return _Outcome("without labels", epoch, first, {"contrastive_loss": loss}, {}, {})
         epoch -= first
         self.learning_rate = l2b_learning_rate(config, epoch)
         for optimizer in self.optimizers:

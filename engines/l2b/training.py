@@ -57,6 +57,7 @@ from engines.shared.loader import epoch_batches
 from engines.shared.losses import soft_cross_entropy
 from engines.shared.run import Run
 from engines.shared.scoring import MarginTracker, test_time_margin, trust_from_evidence
+from engines.shared.selection import gmm_small_loss_probability
 
 
 @memory_errors_explained()
@@ -168,7 +169,7 @@ class _Training:
         """The trusted samples, or this epoch's samples of small loss, by ``meta_losses``."""
         if self.weigher.source == "trusted":
             return trusted_meta_set(self.data.given_labels, self.data.trusted_mask)
-        if self.config.meta_losses == "training" and not torch.isnan(self.step_losses).all():
+        if self.config.uses_step_losses and not torch.isnan(self.step_losses).all():
             loss = self.step_losses.double().numpy()
         else:
             # Un-augmented, in evaluation mode.
@@ -229,7 +230,7 @@ class _Training:
         self.optimizer.step()
         if not self.config.mixup:
             self.margins.update(index, logits, labels)
-        if self.config.meta_losses == "training":
+        if self.config.uses_step_losses:
             known = labels >= 0
             given = F.cross_entropy(logits.detach().float()[known], labels[known], reduction="none")
             self.step_losses[index[known.cpu()]] = given.cpu()
@@ -275,8 +276,9 @@ class _Training:
         # A sample that was never trained on (trusted, or mixed) has only its margin at test time.
         over_training = np.where(np.isnan(over_training), margin, over_training)
         signals = self.tracker.means()
-        for name in ("alpha_residual", "believed"):
-            signals[name] = np.full(data.num_samples, np.nan, dtype=np.float32)
+        signals["alpha_residual"] = np.full(data.num_samples, np.nan, dtype=np.float32)
+        loss = -given_log_probs(scores.log_probs, data.given_labels)
+        signals["believed"] = gmm_small_loss_probability(loss).astype(np.float32)
         notes: dict[str, Any] = {
             "network": run.network_name(),
             "augment": self.augment,

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from engines.contract import Checkpoint, EngineInputError, TrainingData
+from engines.contract import Checkpoint, EngineInputError, MaskData, TrainingData
 from engines.networks.heads import resolve_for_shape
 from engines.shared.config import LoopConfig
 
@@ -48,7 +48,7 @@ def deserialize_state(data: bytes) -> dict[str, Any]:
 
 
 def run_fingerprint(
-    engine: str, config: LoopConfig, seed: int, data: TrainingData, device: torch.device
+    engine: str, config: LoopConfig, seed: int, data: TrainingData | MaskData, device: torch.device
 ) -> str:
     """Digest of what a checkpoint must agree on to be continued: engine, config, seed, labels, sizes and network.
 
@@ -64,7 +64,7 @@ def run_fingerprint(
     digest.update(repr((inputs.shape, data.num_classes)).encode())
     digest.update(data.given_labels.tobytes())
     digest.update(data.trusted_mask.tobytes())
-    if data.trusted_weight is not None:
+    if isinstance(data, TrainingData) and data.trusted_weight is not None:
         digest.update(data.trusted_weight.tobytes())
     for row in range(0, data.num_samples, max(1, data.num_samples // 16)):
         digest.update(inputs[row].tobytes())

@@ -92,6 +92,17 @@ def has_code_for(capability: tuple[int, int], built_for: Sequence[str]) -> bool:
     return False
 
 
+@contextmanager
+def threads(num: int) -> Iterator[None]:
+    """Let torch compute with ``num`` threads on the CPU inside the block."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(num)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def derive_seed(seed: int, *stream: int | str) -> int:
     """A 63-bit seed for the named stream of ``seed``; different streams are independent."""
     digest = hashlib.blake2b(repr((int(seed), *stream)).encode(), digest_size=8).digest()

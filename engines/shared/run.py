@@ -8,14 +8,14 @@ rows, and the result with its provenance. A method's ``train`` begins with ``Run
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from engines.contract import Checkpoint, EngineResult, OnEpoch, Provenance, TrainingData
+from engines.contract import Checkpoint, EngineResult, MaskData, OnEpoch, Provenance, TrainingData
 from engines.networks.heads import build_for_shape, resolve_for_shape
 from engines.networks.pretrained import input_config, is_pretrained, weights_hash
 from engines.shared.checkpoint import load_state, run_fingerprint, save_state
@@ -49,7 +49,7 @@ class Run:
     def __init__(
         self,
         engine: str,
-        data: TrainingData,
+        data: TrainingData | MaskData,
         config: LoopConfig,
         *,
         seed: int = 0,
@@ -59,9 +59,11 @@ class Run:
         standardized: bool = True,
     ) -> None:
         data.require_labels()
-        self.engine, self.data, self.seed = engine, data, seed
+        self.engine, self.seed = engine, seed
+        # An engine for masks reads its own data; what is shared here has the same names in both.
+        self.data = cast(TrainingData, data)
         self.device = resolve_device(device)
-        self.on_features = data.features is not None
+        self.on_features = isinstance(data, TrainingData) and data.features is not None
         is_finetuned = not self.on_features and is_pretrained(config.network, config.weights)
         # A pretrained network brings images to the size that its weights want.
         side = None if is_finetuned else config.side_on(self.device)
@@ -76,11 +78,11 @@ class Run:
             self.scoring_batch = min(self.scoring_batch, scoring_batch(self.device, (side, side)))
         self._weights_hash = None if config.weights is None else weights_hash(config.weights)
         self.labels = torch.from_numpy(data.given_labels.copy())
-        """(N,) int64 given labels on the CPU."""
+        """(N,) int64 given labels on the CPU, or (N, H, W) uint8 masks."""
         self.labeled = torch.from_numpy(np.flatnonzero(data.labeled))
         """Rows that have a given label, int64, rising."""
         self.evaluation: tuple[Rows, Tensor] | None = None
-        if data.evaluation is not None:
+        if isinstance(data, TrainingData) and data.evaluation is not None:
             heldout = open_rows(data.evaluation.inputs, self.device, resident=config.resident, side=side)
             self.evaluation = (heldout, torch.from_numpy(data.evaluation.labels.copy()))
         self._config, self._on_epoch, self._checkpoint = config, on_epoch, checkpoint
@@ -204,9 +206,7 @@ class Run:
         is_out_of_sample: bool = False,
         features: NDArray[np.float16] | None = None,
     ) -> EngineResult:
-        """What the method found, with the run's history and provenance (the hash of the weights it began with)."""
-        if self._weights_hash is not None:
-            notes = {**notes, "weights_sha256": self._weights_hash}
+        """What the method found, with the run's history and provenance."""
         return EngineResult(
             pred_probs=pred_probs,
             trust_score=trust_score,
@@ -214,16 +214,22 @@ class Run:
             signal_history=self.recorder.signal_history,
             embeddings=embeddings,
             history=self.recorder.history,
-            provenance=Provenance(
-                engine=self.engine,
-                config=self._config.as_dict(),
-                seed=self.seed,
-                device=describe_device(self.device),
-                versions=versions(),
-                seconds=self.recorder.seconds,
-                peak_memory_bytes=peak_memory_bytes(self.device),
-                notes=notes,
-            ),
+            provenance=self.provenance(notes),
             is_out_of_sample=is_out_of_sample,
             features=features,
+        )
+
+    def provenance(self, notes: Mapping[str, Any]) -> Provenance:
+        """What makes the run repeatable; ``notes`` with the hash of the weights that it began with."""
+        if self._weights_hash is not None:
+            notes = {**notes, "weights_sha256": self._weights_hash}
+        return Provenance(
+            engine=self.engine,
+            config=self._config.as_dict(),
+            seed=self.seed,
+            device=describe_device(self.device),
+            versions=versions(),
+            seconds=self.recorder.seconds,
+            peak_memory_bytes=peak_memory_bytes(self.device),
+            notes=notes,
         )

@@ -78,6 +78,9 @@ TO_THE_FIRST_LAYOUT = (
     "ALTER TABLE draw DROP COLUMN purpose",
     "ALTER TABLE draw DROP COLUMN audit_id",
     "ALTER TABLE draw DROP COLUMN zones",
+    "ALTER TABLE dataset DROP COLUMN task",
+    "ALTER TABLE dataset DROP COLUMN masks",
+    "ALTER TABLE sample DROP COLUMN mask",
     "DROP TABLE decision",  # made again as they were, with the table of verdicts
     "DROP TABLE review",
     "DROP TABLE alembic_version",

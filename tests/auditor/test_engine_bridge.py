@@ -43,6 +43,24 @@ def test_configs__an_unknown_name_is_answered_with_the_nearest(
         engine_bridge.configs(engines, "quick", options)
 
 
+def test_configs__a_papers_data_set_takes_the_place_of_the_preset() -> None:
+    options = {"l2b": {"paper": "cifar100", "epochs": 7}}
+    found = engine_bridge.configs(["l2b", "umn"], "quick", options)
+    assert (found["l2b"]["batch_size"], found["l2b"]["clip_norm"], found["l2b"]["epochs"]) == (256, 0.8, 7)
+    assert found["umn"] == engine_bridge.configs(["umn"], "quick", {})["umn"]
+    with pytest.raises(AuditFailedError, match="no data set 'svhn'; choose one of cifar10, cifar100"):
+        engine_bridge.configs(["l2b"], "quick", {"l2b": {"paper": "svhn"}})
+    with pytest.raises(AuditFailedError, match="Engine umn has no setting 'paper'"):
+        engine_bridge.configs(["umn"], "quick", {"umn": {"paper": "cifar10"}})
+
+
+@pytest.mark.parametrize("dataset", ["cifar10", "cifar100", "isic2019", "clothing1m"])
+def test_configs__every_data_set_of_l2bs_paper_is_a_config(dataset: str) -> None:
+    found = engine_bridge.configs(["l2b"], "quick", {"l2b": {"paper": dataset}})["l2b"]
+    assert found["schedule"] == "cosine_to_zero"
+    assert not found["train_on_trusted"]
+
+
 def test_configs__settings_of_an_engine_that_is_not_chosen_are_refused() -> None:
     with pytest.raises(AuditFailedError, match="l2b has settings but is not chosen"):
         engine_bridge.configs(["umn"], "quick", {"l2b": {"epochs": 3}})

@@ -181,6 +181,9 @@ def test_migration__gives_two_copies_of_an_old_catalog_the_same_uuids(home: Path
             "ALTER TABLE draw DROP COLUMN purpose",
             "ALTER TABLE draw DROP COLUMN audit_id",
             "ALTER TABLE draw DROP COLUMN zones",
+            "ALTER TABLE dataset DROP COLUMN task",
+            "ALTER TABLE dataset DROP COLUMN masks",
+            "ALTER TABLE sample DROP COLUMN mask",
             "UPDATE alembic_version SET version_num = '0003'",
         ):
             connection.exec_driver_sql(statement)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from auditor.catalog import datasets, db
+from auditor.catalog import backups, datasets, db
+from auditor.errors import AuditorError
 from auditor.importing import staging
 from auditor.importing.imports import import_dataset
 from auditor.settings import settings
@@ -141,6 +143,14 @@ def test_import_dataset__full_disk_is_one_line_and_leaves_nothing(
     assert "space" in out
     assert out.count("\n") == 1
     assert left_behind() == []
+
+
+def test_backup__on_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path, small_disk: Path) -> None:
+    import_dataset(write_folder(tmp_path / "set", 10), name="few", image_size=8)
+    (small_disk / "filler").write_bytes(bytes(shutil.disk_usage(small_disk).free - 8_192))
+    with pytest.raises(AuditorError, match="free some space"):
+        backups.backup(tmp_path / "x.tar")
+    assert not (tmp_path / "x.tar").exists()
 
 
 def test_sweep__leaves_living_imports_alone(tmp_path: Path) -> None:

@@ -9,19 +9,25 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
 from app.session import words
-from auditor.catalog import datasets, db
+from auditor.api import open_dataset
+from auditor.audits import plan
+from auditor.catalog import audits, backups, datasets, db
 from auditor.cli.commands import cli
 from auditor.errors import AuditorError
+from auditor.files import written_whole
 from auditor.importing.imports import import_dataset
+from auditor.memory import from_arrays, from_dataframe
 from auditor.pictures import cache
-from auditor.pictures.sources import ordered_class_names
-from auditor.tables import quoted, unquoted
+from auditor.pictures.sources import UnreadableError, ordered_class_names, read_bytes
+from auditor.settings import settings
+from auditor.tables import quoted, read_table, unquoted
 from auditor.wording import visible
 from tests.auditor.catalogs import add_dataset
 from tests.auditor.sample_pictures import write_folder
@@ -90,6 +96,63 @@ def test_import__loops_of_links_and_pipes_are_refused_and_do_not_hang(home: Path
         code, _, err = auditor(*command, str(tmp_path / "pipe.csv"))
         assert code == 1, err
         assert err.startswith("auditor: ")
+
+
+def test_import__holes_of_gigabytes_are_refused_unread(home: Path, tmp_path: Path) -> None:
+    add_dataset()
+    for name, size in (("t.csv", 2**30), ("a.jsonl", 2**30), ("a.json", 2**33), ("rows.csv", 2**33)):
+        with (tmp_path / name).open("wb") as file:
+            if name == "rows.csv":
+                file.write(b"filepath,label\n")
+            file.truncate(size)
+        assert refusal(tmp_path / name)
+    with pytest.raises(AuditorError, match=r"row 1 of .*t\.csv has over 33,554,432 letters"):
+        read_table(tmp_path / "t.csv")
+    with pytest.raises(AuditorError, match=r"rows\.csv is larger than 4 GB"):
+        read_table(tmp_path / "rows.csv")
+
+
+def test_backup__never_takes_the_place_of_what_it_is_of(home: Path, tmp_path: Path) -> None:
+    add_dataset()
+    for place in (home / "catalog.db", home / "datasets" / "x.tar"):
+        with pytest.raises(AuditorError, match="lies in AUDITOR_HOME"):
+            backups.backup(place, force=True)
+    assert backups.backup(tmp_path / "x.tar").num_datasets == 1
+
+
+def test_written_whole__takes_names_that_are_no_utf8_and_replaces_no_pipe(tmp_path: Path) -> None:
+    with written_whole(tmp_path / "caf\udce9.csv") as beside:
+        beside.write_text("whole")
+    assert (tmp_path / "caf\udce9.csv").read_text() == "whole"
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(OSError, match="no regular file"), written_whole(tmp_path / "pipe.csv"):
+        pass
+    assert (tmp_path / "pipe.csv").is_fifo()
+
+
+@pytest.mark.parametrize("network", ["nosuch", "timm:nosuch", "torchvision:nosuch"])
+def test_plan__a_network_that_is_not_there_is_refused_before_anything_starts(
+    home: Path, network: str
+) -> None:
+    add_dataset()
+    options = {"cross_entropy": {"network": network}}
+    with pytest.raises(AuditorError, match="nosuch"):
+        plan.plan("few", ["cross_entropy"], options=options, map_method="pca", device="cpu")
+    with db.session() as session:
+        assert audits.of_dataset(session, 1) == []
+
+
+def test_import__a_name_with_a_line_break_is_refused_on_one_line(home: Path, tmp_path: Path) -> None:
+    assert "does not exist" in refusal(tmp_path / "a\n=1")
+
+
+def test_import__pipes_beside_the_source_hold_nobody_up(home: Path, tmp_path: Path) -> None:
+    source = write_folder(tmp_path / "set", 10)
+    os.mkfifo(tmp_path / "names")
+    with pytest.raises(AuditorError, match="no regular file"):
+        import_dataset(source, name="x", workers=1, class_names=tmp_path / "names")
+    with pytest.raises(AuditorError, match="no regular file"):
+        backups.restore(tmp_path / "names")
 
 
 def test_import__a_dangling_link_is_reported(home: Path, tmp_path: Path) -> None:
@@ -240,6 +303,53 @@ def test_status__names_with_escape_codes_are_text(home: Path, tmp_path: Path) ->
 def test_quoted__a_cell_that_begins_with_a_line_break_is_no_formula(cell: str) -> None:
     assert quoted(cell).startswith("'")
     assert unquoted(quoted(cell)) == cell
+
+
+@pytest.mark.parametrize(
+    "words", [["status", "a", "\x1b[2J"], ["\x1b[2J"], ["suspects", "a", "--top", "\x1b[2J"]]
+)
+def test_cli__what_was_typed_wrongly_moves_no_cursor(
+    capfd: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(words, prog_name="auditor")
+    err = capfd.readouterr().err
+    assert ended.value.code == 2
+    assert "\x1b" not in err
+    assert "x1b" in err
+
+
+def test_read_bytes__a_pipe_in_the_place_of_an_image_or_the_root_is_named(home: Path, tmp_path: Path) -> None:
+    import_dataset(write_folder(tmp_path / "set", 10), name="few", image_size=8, workers=1)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(AuditorError, match="does not hold the images of 'few'"):
+        cache.move_root("few", tmp_path / "pipe")
+    with db.session() as session:
+        dataset = datasets.get(session, "few")
+        (sample,) = datasets.samples(session, dataset.id, [0])
+    image = tmp_path / "set" / sample.filepath
+    image.unlink()
+    os.mkfifo(image)
+    with pytest.raises(UnreadableError, match="is no regular file"):
+        read_bytes(dataset.root, sample.location)
+
+
+@pytest.mark.parametrize("name", ["caf\udce9", "x" * 50 + "\udcff"])
+def test_open__text_that_nothing_can_store_is_refused(home: Path, name: str) -> None:
+    with pytest.raises(AuditorError, match="takes no such text or number"):
+        open_dataset(name)
+
+
+def test_from_memory__what_has_no_entries_or_no_utf8_is_refused(home: Path) -> None:
+    with pytest.raises(AuditorError, match="images is ndarray without entries"):
+        from_arrays(np.array(1), [], name="x")
+    with pytest.raises(AuditorError, match="labels is int without entries"):
+        from_arrays(np.zeros((1, 8, 8), np.uint8), 1, name="x")  # type: ignore[arg-type]
+    with pytest.raises(AuditorError, match="a label or a split cannot be stored as UTF-8"):
+        from_arrays(np.zeros((1, 8, 8), np.uint8), ["\udce9"], name="x")
+    with pytest.raises(AuditorError, match="a cell of the table cannot be stored as UTF-8"):
+        from_dataframe(pd.DataFrame({"filepath": ["\udce9"], "label": ["a"]}, dtype=object), name="x")
+    assert not any(settings().uploads.iterdir())
 
 
 @pytest.mark.parametrize("name", [":material/home:", ":smile:", ":+1:", "a :red_circle: b"])

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.campaign import pictures
+from tests.faults.trial import pictures
 
 ROOT = Path(__file__).resolve().parents[2]
 APART = ["unshare", "--net", "--map-root-user"]

@@ -33,10 +33,12 @@ from auditor.pictures.sources.rows import (
     ordered_class_names,
     printable,
 )
+from auditor.pictures.sources.segmentation import open_masks, read_mask, split_lists
 from auditor.pictures.sources.tables import TableSource, open_table
 from auditor.pictures.sources.tars import TarTree, WebDatasetSource, holds_samples, is_tar
 from auditor.pictures.sources.trees import FolderTree, ZipTree
 from auditor.pictures.sources.unpacking import unpack_parquet
+from auditor.vocabulary import SEGMENTATION
 
 __all__ = [
     "Payload",
@@ -57,8 +59,10 @@ __all__ = [
     "printable",
     "read_bytes",
     "read_each",
+    "read_mask",
     "review_time",
     "several_labels",
+    "split_lists",
 ]
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
@@ -77,10 +81,23 @@ def open_source(source: str | Path, options: SourceOptions, scratch: Path | None
     Raises:
         ImportRefusedError: not there, of no known kind, or unreadable as a whole.
     """
+    if options.task == SEGMENTATION or options.masks is not None:
+        return _open_masks(str(source), options)
+    if options.ignore_index is not None:
+        raise ImportRefusedError(
+            "An ignore index is of masks; import them with --task segmentation.", field="ignore_index"
+        )
     opened = _open(str(source), options, scratch)
     if options.class_names is None:
         return opened
     return NamedSource(opened, Path(options.class_names).expanduser())
+
+
+def _open_masks(named: str, options: SourceOptions) -> Source:
+    path = Path(named).expanduser().absolute()
+    if not named.strip() or not path.exists():
+        raise ImportRefusedError(f"{path} does not exist; name a folder of images with masks.")
+    return open_masks(path, options)
 
 
 def _open(named: str, options: SourceOptions, scratch: Path | None) -> Source:
@@ -149,7 +166,7 @@ def _open_path(path: Path, options: SourceOptions, scratch: Path | None) -> Sour
 def _open_tar(path: Path, options: SourceOptions) -> Source:
     tree = TarTree(path)
     if holds_samples(tree):
-        return WebDatasetSource([path], path, options)
+        return WebDatasetSource([path], path, options, tree)
     source = FolderSource(tree)
     _refuse_columns(str(path), "its classes are its folders", options)
     return source

@@ -18,12 +18,13 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
-from urllib.parse import parse_qs, unquote, urlsplit
+from typing import Any
+from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 from auditor.errors import ImportRefusedError
-from auditor.pictures.sources.columns import LABEL_NAMES, PATH_NAMES, choose_column
+from auditor.files import LongLineError, lines_of, text_of
+from auditor.pictures.sources.columns import LABEL_NAMES, PATH_NAMES, choose_column, path_on_disk
 from auditor.pictures.sources.folder import has_broken_text
 from auditor.pictures.sources.roots import images_at
 from auditor.pictures.sources.rows import (
@@ -44,6 +45,8 @@ from auditor.pictures.sources.rows import (
 )
 from auditor.pictures.sources.trees import MissingError, PathError, ZipTree
 
+MOST_NAMES_BYTES = 2**24
+"""Of a file with names of classes."""
 Outcome = Callable[[str], str | None]
 """What an image's label is in the end, by its path as the file gives it. Empty: the entry stays as it is; None: the
 image is left out."""
@@ -215,7 +218,7 @@ def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     row = 0
     try:
         with file.open(encoding="utf-8-sig") as lines:
-            for row, line in enumerate(lines, start=1):
+            for row, line in enumerate(lines_of(lines, file.name), start=1):
                 if not line.strip():
                     continue
                 value = json.loads(line)
@@ -226,6 +229,8 @@ def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         raise ImportRefusedError(
             f"{file.name}, row {row}: is no JSON ({getattr(error, 'msg', error)}); correct it."
         ) from error
+    except LongLineError as error:
+        raise ImportRefusedError(f"{error}; write one object a line.") from error
     except UnicodeDecodeError as error:
         raise ImportRefusedError(f"{file.name} is not UTF-8 text ({error.reason}); save it so.") from error
 
@@ -295,7 +300,6 @@ class LabelStudio(Format):
     """Label Studio's export as JSON; rows are the tasks' places from 0."""
 
     kind = "label_studio"
-    LOCAL: ClassVar = "/data/local-files/"
 
     def __init__(self, file: Path, tasks: list[Any]) -> None:
         """``tasks`` is the whole file."""
@@ -340,10 +344,7 @@ class LabelStudio(Format):
             (str(data[name]) for name in ("image", "img", "picture", "photo") if data.get(name)),
             next((value for value in data.values() if _is_image(value)), ""),
         )
-        parts = urlsplit(text)
-        if parts.path.startswith(self.LOCAL):
-            return unquote(parse_qs(parts.query).get("d", [""])[0])
-        return unquote(parts.path.removeprefix("/data/upload/")) if not parts.scheme else text
+        return path_on_disk(text)
 
 
 class Cvat(Format):
@@ -464,7 +465,7 @@ class NamedSource:
             ImportRefusedError: the file cannot be read, is empty or has a name twice, or the source has names.
         """
         try:
-            names = [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines()]
+            names = [line.strip() for line in text_of(file, most_bytes=MOST_NAMES_BYTES).splitlines()]
         except (OSError, UnicodeDecodeError) as error:
             raise ImportRefusedError(f"{file} cannot be read ({error}); name a text file.") from error
         while names and not names[-1]:

@@ -79,7 +79,7 @@ def saved_files(folder: Path) -> list[Path] | None:
     """
     if (folder / SPLITS_OF).is_file():
         parts = [folder / str(name) for name in _json(folder / SPLITS_OF).get("splits", [])]
-    elif (folder / STATE).is_file():
+    elif (folder / STATE).is_file() and (folder / INFO).is_file():
         parts = [folder]
     else:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from auditor.errors import ImportRefusedError
 from auditor.pictures.sources.rows import IMAGE_SUFFIXES, SourceInfo, printable
@@ -35,13 +36,27 @@ LABEL_NAMES = (
         "noisy_label",
         "class_label",
     ),
-    *("classname", "annotation", "y"),
+    *("classname", "choice", "annotation", "y"),
 )
 DATA_AS_HEADER = "its first row looks like data; add a header row such as filepath,label"
 TRUE_WORDS = frozenset(["1", "1.0", "true", "yes", "y", "t", "x"])
 FALSE_WORDS = frozenset(["", "0", "0.0", "false", "no", "n", "f"])
 """What a column ``trusted`` may say; pandas writes 1 and 0 as 1.0 and 0.0 where other cells are empty."""
 IMAGE_NAMES = ("image", "img", "picture", "photo", "pixels", "image_bytes", "bytes")
+
+
+LOCAL_FILES, UPLOADS = "/data/local-files/", "/data/upload/"
+"""How Label Studio calls images of its machine, and those that were uploaded."""
+
+
+def path_on_disk(text: str) -> str:
+    """The path of an image that Label Studio's server names; any other text as it is."""
+    parts = urlsplit(text) if text.startswith((LOCAL_FILES, UPLOADS)) else None
+    if parts is None:
+        return text
+    if parts.path.startswith(LOCAL_FILES):
+        return unquote(parse_qs(parts.query).get("d", [""])[0])
+    return unquote(parts.path.removeprefix(UPLOADS))
 
 
 def find_column(columns: Iterable[str], usual: Sequence[str]) -> str | None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 
 from auditor.errors import ImportRefusedError
+from auditor.files import text_of
 from auditor.pictures.sources.annotations import Coco, Cvat, Format, ImageList, JsonLines, LabelStudio
 from auditor.pictures.sources.boxes import CocoBoxes
 from auditor.pictures.sources.labelbox import Labelbox, is_labelbox
 from auditor.pictures.sources.rows import IMAGE_SUFFIXES, SourceOptions, is_whole
+
+MOST_BYTES = 2**31
+"""Of a document."""
 
 
 def annotation_format(file: Path, options: SourceOptions) -> Format | None:
@@ -28,9 +33,13 @@ def annotation_format(file: Path, options: SourceOptions) -> Format | None:
     if suffix != ".json":
         return None
     try:
-        value = json.loads(file.read_text(encoding="utf-8-sig"))
+        value = json.loads(text_of(file, most_bytes=MOST_BYTES))
     except (ValueError, RecursionError) as error:
         raise ImportRefusedError(f"{file} is no JSON ({error}); export it again.") from error
+    except OSError as error:
+        if error.errno != errno.EFBIG:
+            raise
+        raise ImportRefusedError(f"{file} cannot be read ({error.strerror}); split it.") from error
     if isinstance(value, dict) and all(
         isinstance(value.get(k), list) for k in ("images", "annotations", "categories")
     ):

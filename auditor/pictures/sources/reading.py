@@ -7,6 +7,7 @@ import io
 import math
 import os
 import re
+import stat
 import threading
 import zipfile
 import zlib
@@ -90,6 +91,8 @@ def _read(root: str, location: str) -> bytes:
             )
 
             return read_item(root, location)
+        if os.path.exists(root) and not os.path.isdir(root) and not os.path.isfile(root):
+            raise UnreadableError("cannot be read because its root is no folder and no regular file")
         if (
             location.startswith("#")
             and root.lower().endswith((".parquet", ".pq"))
@@ -189,7 +192,10 @@ def _below_folder(root: str, location: str) -> bytes:
     if packed is not None and not os.path.isfile(path):
         return _packed(os.path.join(root, _checked(packed[1])), packed[2])
     try:
-        if os.path.getsize(path) > MAX_FILE_BYTES:
+        found = os.stat(path)
+        if not stat.S_ISREG(found.st_mode):  # a pipe would let us wait for ever
+            raise UnreadableError("is no regular file; put the image back")
+        if found.st_size > MAX_FILE_BYTES:
             raise UnreadableError(f"is larger than {MAX_FILE_BYTES >> 20} MB; make the image smaller")
         with open(path, "rb") as stream:
             return stream.read(MAX_FILE_BYTES + 1)

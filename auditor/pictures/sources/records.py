@@ -139,7 +139,7 @@ class TfdsSource:
 
 def is_tfds(folder: Path) -> bool:
     """Whether TensorFlow Datasets wrote the folder."""
-    return (folder / FEATURES).is_file()
+    return (folder / FEATURES).is_file() and (folder / INFO).is_file()
 
 
 def read_record(file: str, row: int, image: str | None = None) -> bytes:

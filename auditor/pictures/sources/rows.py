@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+from auditor.pictures.masks import MaskCode
+
 IMAGE_SUFFIXES = (
     *(".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".avif", ".jp2"),
     *(".ppm", ".pgm", ".pbm", ".pnm"),
@@ -64,6 +66,8 @@ class SourceRow:
     split: str | None = None
     extra: dict[str, str] | None = None
     """The user's own columns, untouched."""
+    mask: str | None = None
+    """How its mask is found below the root, where labels are masks."""
     review: dict[str, str] | None = None
     """A decision that our own export holds (``vocabulary.REVIEW_COLUMNS``); None = nobody decided."""
 
@@ -88,6 +92,8 @@ class SourceInfo:
     label_column: str | None = None
     true_label_column: str | None = None
     is_own_export: bool = False
+    masks: MaskCode | None = None
+    """How the masks are written, where labels are masks."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +108,12 @@ class SourceOptions:
     """A file with one class name a line, for a source whose labels are numbers."""
     boxes: bool = False
     """Of a file of boxes: each box is a sample of its own."""
+    task: str | None = None
+    """One of ``vocabulary.TASKS``; None: what the source says by itself, a class an image."""
+    masks: str | None = None
+    """The folder of the masks, where it is not found by itself."""
+    ignore_index: int | None = None
+    """The value of pixels without a class in masks; None: 255 where it occurs beside other classes."""
 
 
 class Source(Protocol):

@@ -11,6 +11,7 @@ from typing import IO
 
 from auditor.engine_bridge import export_columns
 from auditor.errors import ImportRefusedError
+from auditor.files import LongLineError, lines_of
 from auditor.pictures.sources.columns import (
     DATA_AS_HEADER,
     LABEL_NAMES,
@@ -18,6 +19,7 @@ from auditor.pictures.sources.columns import (
     choose_column,
     is_trusted,
     looks_like_data,
+    path_on_disk,
 )
 from auditor.pictures.sources.exports import is_own_export, review_of
 from auditor.pictures.sources.folder import has_broken_text
@@ -106,7 +108,7 @@ class TableSource:
         if has_broken_text(path):
             return Problem(self._name, row, "has a path that is not valid text; correct it")
         try:
-            location = self.tree.locate(path)
+            location = self.tree.locate(path_on_disk(path))
         except PathError as error:
             text = f"{printable(path)} {error}" if path else str(error)
             return Problem(self._name, row, text, isinstance(error, MissingError))
@@ -116,6 +118,8 @@ class TableSource:
         except ValueError as error:
             return Problem(self._name, row, str(error))
         label = cell[self.info.label_column].strip() or None
+        if label is not None and label.startswith('{"choices"'):  # of Label Studio
+            return Problem(self._name, row, "has several choices; one class an image can be audited")
         true_column = self.info.true_label_column
         return SourceRow(
             row=row,
@@ -151,17 +155,20 @@ class TableSource:
         self._stream.seek(0)
         return io.TextIOWrapper(_KeepOpen(self._stream), encoding=self._encoding, newline="")
 
+    def _lines(self) -> Iterator[str]:
+        return lines_of(self._text(), self._name)
+
     def _cells(self) -> Iterator[tuple[int, list[str]]]:
         """(row as a spreadsheet counts, cells), without the header."""
         csv.field_size_limit(MAX_CELL)
         row = 1
         try:
-            for row, cells in enumerate(csv.reader(self._text(), delimiter=self._delimiter), start=1):
+            for row, cells in enumerate(csv.reader(self._lines(), delimiter=self._delimiter), start=1):
                 if row > 1:
                     yield row, cells
         except UnicodeDecodeError as error:
             raise self._wrong_encoding() from error
-        except csv.Error as error:
+        except (csv.Error, LongLineError) as error:
             raise ImportRefusedError(
                 f"{self._name}, row {row + 1}: cannot be read ({error}); look for an open quote there."
             ) from error
@@ -177,8 +184,8 @@ class TableSource:
             )
         delimiter = "\t" if "\t" in first else max(",;|", key=first.count)
         try:
-            header = next(csv.reader(self._text(), delimiter=delimiter))
-        except csv.Error as error:
+            header = next(csv.reader(self._lines(), delimiter=delimiter))
+        except (csv.Error, LongLineError) as error:
             raise ImportRefusedError(f"{self._name}, row 1: cannot be read ({error}).") from error
         names = [name.strip() for name in header]
         for name in names:

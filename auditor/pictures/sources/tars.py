@@ -145,8 +145,12 @@ class _Sample:
 class WebDatasetSource:
     """The samples of one shard, or of all shards in a folder: row 0 is the first sample of the first shard."""
 
-    def __init__(self, shards: Sequence[Path], root: Path, options: SourceOptions) -> None:
+    def __init__(
+        self, shards: Sequence[Path], root: Path, options: SourceOptions, first: TarTree | None = None
+    ) -> None:
         """Read the first sample. ``root`` is the shard itself, or the folder of all shards.
+
+        ``first`` is the first shard, if it is open already: a packed or distant one takes long to open.
 
         Raises:
             ImportRefusedError: damaged, or no image or label in it.
@@ -154,13 +158,14 @@ class WebDatasetSource:
         self.ignored: list[str] = []
         self._shards, self._root = list(shards), root
         self._one = str(shards[0]) == str(root)
-        tree = TarTree(shards[0])
-        first = next(_samples(tree), None)
-        if first is None or first.image() is None:
+        self._open = first
+        tree = self._tree(shards[0])
+        sample = next(_samples(tree), None)
+        if sample is None or sample.image() is None:
             raise ImportRefusedError(
                 f"{shards[0]} holds no image; a shard of WebDataset has 0001.jpg and 0001.cls."
             )
-        self._label, self._column, columns = self._label_of(tree, first, options)
+        self._label, self._column, columns = self._label_of(tree, sample, options)
         self.info = SourceInfo(
             kind="webdataset",
             root=str(root),
@@ -191,7 +196,7 @@ class WebDatasetSource:
         """See ``Source``."""
         row = 0
         for shard in self._shards:
-            tree = TarTree(shard)
+            tree = self._tree(shard)
             split = PurePosixPath(shard.name).name.partition("-")[0].lower()
             for sample in _samples(tree):
                 yield self._row(shard, tree, sample, row, split if split in SPLITS else None)
@@ -222,12 +227,15 @@ class WebDatasetSource:
 
     def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
         """See ``Source``: the bytes, shard after shard."""
-        tree: TarTree | None = None
         for location in locations:
             shard, inner = self._place(location)
-            if tree is None or tree.root != str(shard):
-                tree = TarTree(shard)
-            yield _limited(tree, inner)
+            yield _limited(self._tree(shard), inner)
+
+    def _tree(self, shard: Path) -> TarTree:
+        """The open shard; the one before it is let go."""
+        if self._open is None or self._open.root != str(shard):
+            self._open = TarTree(shard)
+        return self._open
 
     def _place(self, location: str) -> tuple[Path, str]:
         if self._one:
@@ -246,7 +254,7 @@ class WebDatasetSource:
         for shard in self._shards:
             target = out if self._one else out / shard.relative_to(self._root).as_posix()
             target.parent.mkdir(parents=True, exist_ok=True)
-            tree = TarTree(shard)
+            tree = self._tree(shard)
             with tarfile.open(target, cast(Any, f"w:{_packing(shard.name)}")) as written:
                 for sample in _samples(tree):
                     outcome = next(decided)

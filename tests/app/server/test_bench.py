@@ -337,7 +337,7 @@ def test_queue__the_head_in_random_order_says_what_can_be_promised() -> None:
     assert first_items(1, **where)[0]["sample"] == order.sample_ids[1]
 
     def sentence(**more: bool) -> str:
-        return str(bench.progress({"audit": AUDIT_ID, "where": where | more, "reviewer": "Ada"})["sentence"])
+        return str(bench.progress({"audit": AUDIT_ID, "where": where | more, "reviewer": "Ada"})["promise"])
 
     assert sentence() == f"1 of the {len(order.head):,} labels of the head are looked at."
     assert sentence(count_shown=True).endswith(head_order.SHOWN)

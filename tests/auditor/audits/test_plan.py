@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.audits import arrays, plan, settle, worker
+from auditor.audits import arrays, plan, settle, tasks, worker
 from auditor.catalog import audits, db, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Epoch
@@ -191,17 +191,17 @@ def test_run__full_disk_is_one_line_and_resumes(
     audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     audit_id = plan_again()
-    store = arrays.store
+    store = tasks.store
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(arrays, "store", full)
+    monkeypatch.setattr(tasks, "store", full)
     with pytest.raises(AuditFailedError, match="is full; free some space, then resume. Nothing was lost"):
         worker.run(audit_id)
     assert plan.overview(audit_id).state == "failed"
     assert "full" in (plan.overview(audit_id).error or "")
-    monkeypatch.setattr(arrays, "store", store)
+    monkeypatch.setattr(tasks, "store", store)
     worker.run(audit_id)
     assert plan.overview(audit_id).state == "finished"
 
@@ -257,7 +257,7 @@ def test_run__what_ended_it_is_told_once_the_catalog_is_free(
             begin()
             raise OSError(errno.ENOSPC, "No space left on device")
 
-        monkeypatch.setattr(arrays, "store", full)
+        monkeypatch.setattr(tasks, "store", full)
         with pytest.raises(AuditFailedError, match="is full; free some space, then resume"):
             worker.run(audit_id)
     seen = plan.overview(audit_id)

@@ -290,6 +290,7 @@ def test_doctor__names_what_is_there(home: Path, run: Run) -> None:
     assert set(found) == {
         "python",
         "packages",
+        "extras",
         "torch",
         "gpu",
         "home",

@@ -103,6 +103,10 @@ def test_push__views_map_similarity_and_sidebar(pushed: Any) -> None:
     assert index.total_index_size == 300
     assert pushed.list_brain_runs() == ["audit_map", "audit_similarity", "hardness", "mistakenness"]
     assert pushed.get_run_info("audit").config.engines == ["cross_entropy"]
+    fields = {field["path"]: field["valueColors"] for field in pushed.app_config.color_scheme.fields}
+    for path in ("tags", "review.decision"):
+        colours = {each["value"]: each["color"] for each in fields[path]}
+        assert len({colours[name] for name in ("keep", "relabel", "exclude")}) == 3
     groups = {group.name: group.paths for group in pushed.app_config.sidebar_groups}
     assert groups["audit"][0] == "trust_score"
     assert groups["trust of each engine"] == ["cross_entropy_trust"]
@@ -242,9 +246,11 @@ def theirs(database: Any, home: Path, tmp_path: Path) -> Any:
 
 def test_push__onto_the_dataset_it_came_from(theirs: Any, database: Any) -> None:
     before = theirs.values(["id", "label.id", "label.label", "note", "filepath"])
-    bystander = database.Dataset("bystander", persistent=True)
-    bystander.add_sample(database.Sample(filepath="/nowhere.png"))
-    untouched = bystander.first().to_dict(include_private=True)
+    bystanders = [database.Dataset(name, persistent=True) for name in ("bystander", "second bystander")]
+    for bystander in bystanders:
+        bystander.add_sample(database.Sample(filepath="/nowhere.png", tags=["own"]))
+    untouched = [bystander.first().to_dict(include_private=True) for bystander in bystanders]
+    infos = [(one.info, one.list_saved_views(), list(one.get_field_schema())) for one in bystanders]
     pushed = sync.push("mine")
     assert (pushed.name, pushed.num_added, pushed.num_foreign) == ("their photos", 0, 0)
     theirs.reload()
@@ -255,8 +261,11 @@ def test_push__onto_the_dataset_it_came_from(theirs: Any, database: Any) -> None
     assert None not in theirs.values("trust_score")
     assert theirs.values("cleaned.label") == theirs.values("label.label")
     assert "note" in {path for group in theirs.app_config.sidebar_groups for path in group.paths}
-    assert bystander.first().to_dict(include_private=True) == untouched
-    assert sorted(database.list_datasets()) == ["bystander", "their photos"]
+    for bystander in bystanders:
+        bystander.reload()
+    assert [one.first().to_dict(include_private=True) for one in bystanders] == untouched
+    assert [(one.info, one.list_saved_views(), list(one.get_field_schema())) for one in bystanders] == infos
+    assert sorted(database.list_datasets()) == ["bystander", "second bystander", "their photos"]
     # Decisions come back by the same road, and edits of their own label field too.
     sample = theirs.match({"sample_index": 3}).first()
     sample["label"].label = next(name for name in ("0", "1") if name != sample["label"].label)

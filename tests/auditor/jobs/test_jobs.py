@@ -25,7 +25,7 @@ from auditor.catalog import jobs as catalog_jobs
 from auditor.catalog.db import session
 from auditor.errors import AuditFailedError, JobRefusedError, NotFoundError
 from auditor.jobs import Job, Overview, Reporter
-from auditor.processes import BETWEEN_FORKS, may_fork
+from auditor.processes import BETWEEN_FORKS, may_fork, started
 from auditor.progress import Progress
 from auditor.review import decisions, random_sample
 from auditor.settings import settings
@@ -245,12 +245,56 @@ def test_audit__its_job_says_how_far_it_is_and_a_second_process_is_refused(
 def test_state__a_number_that_went_to_another_process_is_dead(home: Path) -> None:
     with session() as open_session:
         job_id = catalog_jobs.create(open_session, "export", "digits")
-    ours = psutil.Process(os.getpid())
-    for began, state in ((ours.create_time(), "waiting"), (ours.create_time() - 3600, "dead")):
+    since_1970 = psutil.Process().create_time()  # what earlier versions wrote
+    for began, state in (
+        *((started(), "waiting"), (started() - 3600, "dead")),
+        *((since_1970, "waiting"), (since_1970 - 3600, "dead")),
+    ):
         with session() as open_session:
-            values = {"pid": ours.pid, "host": catalog_jobs.this_host(), "process_started": began}
+            values = {"pid": os.getpid(), "host": catalog_jobs.this_host(), "process_started": began}
             catalog_jobs.change(open_session, job_id, **values)
         assert jobs.overview(job_id).state == state
+
+
+def test_started__does_not_move_when_the_clock_is_set() -> None:
+    if not psutil.LINUX:
+        pytest.skip("elsewhere the system keeps the moment itself")
+    since_boot = time.clock_gettime(time.CLOCK_BOOTTIME)
+    assert 0 < started() < since_boot
+    with pytest.raises(psutil.NoSuchProcess):
+        started(4_194_303)
+
+
+def test_run__a_job_that_another_host_went_on_with_stops_and_writes_nothing(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalog_jobs, "HEARTBEAT_S", 0.0)
+    with session() as open_session:
+        job_id = catalog_jobs.create(open_session, "export", "digits")
+    elsewhere = {"pid": 7, "host": "box pid:[1] boot", "stage": "theirs"}
+
+    def work(_: Job, tell: Reporter) -> None:
+        with session() as open_session:
+            catalog_jobs.change(open_session, job_id, **elsewhere)
+        deadline = time.monotonic() + WAIT_S
+        while time.monotonic() < deadline:
+            tell(Progress("ours", 0, None, None))
+            time.sleep(0.01)
+
+    with pytest.raises(jobs.TakenOver):
+        jobs.run(job_id, work)
+    assert (jobs.overview(job_id).job.status, jobs.overview(job_id).job.stage) == ("running", "theirs")
+
+    def change_hands(*_: object) -> None:
+        with session() as open_session:
+            catalog_jobs.change(open_session, job_id, **elsewhere)
+
+    jobs.cancel(job_id)
+    with session() as open_session:
+        catalog_jobs.change(open_session, job_id, pid=None, cancel_requested=False)
+    with pytest.raises(jobs.TakenOver):  # at the very end, too
+        jobs.run(job_id, change_hands)
+    assert jobs.overview(job_id).job.status == "running"
 
 
 def test_start__the_job_outlives_the_process_that_started_it(audited: tuple[Digits, int]) -> None:

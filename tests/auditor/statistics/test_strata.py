@@ -197,6 +197,28 @@ def test_promise__of_a_tiny_head_and_of_unsure_judges_keeps_its_rate():
     assert np.mean(shares) > 0
 
 
+def test_promise__and_interval_hold_where_a_second_reviewer_errs_and_what_differs_counts_as_unsure():
+    shares, covered, taken = [], [], []
+    for seed in range(200):
+        trust, given, true = score_world(seed, rate=0.15, gap=3.0)
+        zoned = draw_zones(np.argsort(trust, kind="stable"), 0.15, 80, np.random.default_rng([seed, 1]))
+        rng = np.random.default_rng([seed, 6])
+        errs = (rng.random(80) < 0.4) & (rng.random(80) < 0.2)  # looks twice, and sees another class
+        first = true[zoned.sample_ids]
+        truth = (given != true).mean()
+        verified = zoned.judged(np.where(errs, UNSURE, first), N)
+        if seed % 5 == 0:  # an exact interval takes long
+            rate = noise_rate_from_verified(given, verified, GUESS)
+            covered.append(rate.low <= truth <= rate.high)
+        shares.append(false_share(promise(trust, given, verified, 0.2).flags, given, true))
+        # Whoever judged last counts alone: errors then look like wrong labels, and the promise is too good.
+        last = zoned.judged(np.where(rng.random(80) < 0.2, (first + 3) % 10, first), N)
+        taken.append(false_share(promise(trust, given, last, 0.2).flags, given, true))
+    assert np.mean(shares) <= 0.2 + 2 * np.std(shares) / np.sqrt(200)
+    assert np.mean(covered) >= 0.95
+    assert np.mean(taken) > 0.2, "what people see decides what can be promised"
+
+
 def test_promise__of_a_later_audit_is_about_the_old_head_and_keeps_its_rate():
     """Labels shift between audits: the second ranking is another one, its promise is still about the first head."""
     shares, outside = [], 0

@@ -56,7 +56,7 @@ def test_train__of_a_base_reports_the_stage_without_labels() -> None:
     seen: list[EpochRecord] = []
     SPEC.train(data, replace(TINY, base="c2d"), device="cpu", on_epoch=seen.append)
     assert [(one.stage, one.epoch, one.num_epochs) for one in seen] == [
-        *(("self_supervised", epoch, 2) for epoch in range(2)),
+        *(("without labels", epoch, 2) for epoch in range(2)),
         *(("train", epoch, 3) for epoch in range(3)),
     ]
     assert [one.progress for one in seen] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])

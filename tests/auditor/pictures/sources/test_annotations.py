@@ -164,6 +164,26 @@ def json_or_text(path: Path) -> Any:
     return json.loads(text) if path.suffix == ".json" else text
 
 
+def test_label_studio__csv_with_the_paths_of_its_server(
+    home: Path, tmp_path: Path, images: list[str]
+) -> None:
+    lines = [
+        f"{n},/data/local-files/?d={path.replace('/', '%2F')},{label},ada"
+        for n, (path, label) in enumerate(zip(images, LABELS, strict=True))
+    ]
+    (tmp_path / "project.csv").write_text("\n".join(["id,image,choice,annotator", *lines]) + "\n")
+    import_dataset(tmp_path / "project.csv", name="set")
+    decided("set")
+    export.export("set", tmp_path / "cleaned.csv", as_source=True)
+    wanted = [lines[0].replace("cat", "dog"), *lines[1:3], *lines[4:]]
+    assert (tmp_path / "cleaned.csv").read_text().splitlines()[1:] == wanted
+
+    lines[2] = lines[2].replace(",cat,", ',"{""choices"": [""cat"", ""dog""]}",')
+    (tmp_path / "several.csv").write_text("\n".join(["id,image,choice,annotator", *lines]) + "\n")
+    with pytest.raises(BadRowsError, match=r"several\.csv, row 4: has several choices"):
+        import_dataset(tmp_path / "several.csv", name="several")
+
+
 def test_coco__other_fields_and_numbers_stay(home: Path, tmp_path: Path, images: list[str]) -> None:
     import_dataset(write_coco(tmp_path, images), name="set")
     decided("set")

@@ -22,6 +22,7 @@ from auditor.importing.imports import BadRowsError, import_dataset, preview
 from auditor.outputs import export
 from auditor.pictures import cache
 from auditor.review import decisions
+from tests.auditor.cli.test_serve import free_port
 from tests.auditor.pictures.sources.test_containers import hugging_face, picture, write_shard
 
 CLASSES = ("cat", "dog")
@@ -33,8 +34,8 @@ def write_photos(folder: Path) -> None:
     for n in range(NUM):
         place = folder / "photos" / CLASSES[n % 2]
         place.mkdir(parents=True, exist_ok=True)
-        (place / f"no {n}.png").write_bytes(picture(n))
-    paths = [f"{CLASSES[n % 2]}/no {n}.png" for n in range(NUM)]
+        (place / f"no [{n}].png").write_bytes(picture(n))
+    paths = [f"{CLASSES[n % 2]}/no [{n}].png" for n in range(NUM)]
     lines = [f"{path},{path[:3]}" for path in paths]
     (folder / "photos" / "labels.csv").write_text("\n".join(["path,label", *lines]) + "\n")
     rows = [json.dumps({"file_name": path, "label": path[:3]}) for path in paths]
@@ -69,6 +70,26 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server.stop()
 
 
+@pytest.fixture(scope="module")
+def google(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """``gs://BUCKET/set`` with the photos, on an emulator of Google's object store."""
+    emulator = pytest.importorskip("gcp_storage_emulator.server")
+    with pytest.MonkeyPatch.context() as patch:
+        # Without it gcsfs asks Google itself, by gRPC, what kind of bucket this is.
+        patch.setenv("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
+        patch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{(port := free_port())}")
+        pytest.importorskip("gcsfs")
+        folder = tmp_path_factory.mktemp("google")
+        write_photos(folder)
+        server = emulator.create_server("127.0.0.1", port, in_memory=True, default_bucket="bucket")
+        server.start()
+        system = fsspec.filesystem("gs", token="anon")
+        system.put(f"{folder}/", "bucket/set", recursive=True)
+        patch.setitem(fsspec.config.conf, "gs", {"token": "anon"})
+        yield "gs://bucket/set"
+        server.stop()
+
+
 class Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         """Nothing is printed."""
@@ -88,7 +109,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server.server_close()
 
 
-@pytest.fixture(params=["store", "web"])
+@pytest.fixture(params=["store", "google", "web"])
 def place(request: pytest.FixtureRequest) -> str:
     return str(request.getfixturevalue(request.param))
 
@@ -102,7 +123,7 @@ def test_address__is_imported_and_only_decoded_images_are_kept(home: Path, place
         samples = list(datasets.iterate_samples(open_session, dataset.id))
     assert dataset.root == f"{place}/photos"
     for sample in samples:
-        number = int(sample.filepath[-5])
+        number = int(sample.filepath[-6])
         assert cache.original_bytes(dataset, sample) == picture(number)
         pixels = np.asarray(Image.open(io.BytesIO(picture(number)))).transpose(2, 0, 1)
         assert np.array_equal(cache.image_cache(dataset)[sample.sample_id], pixels)
@@ -140,21 +161,21 @@ def test_export__a_table_at_an_address_goes_out_in_its_form(home: Path, tmp_path
 
 
 def test_root__may_be_an_address(home: Path, tmp_path: Path, place: str) -> None:
-    lines = [f"{place}/photos/{CLASSES[n % 2]}/no {n}.png,{CLASSES[n % 2]}" for n in range(NUM)]
+    lines = [f"{place}/photos/{CLASSES[n % 2]}/no [{n}].png,{CLASSES[n % 2]}" for n in range(NUM)]
     if place.startswith("http"):
-        lines = [line.replace(" ", "%20") for line in lines]
+        lines = [line.replace(" ", "%20").replace("[", "%5B") for line in lines]
     (tmp_path / "labels.csv").write_text("\n".join(["path,label", *lines]))
     assert import_dataset(tmp_path / "labels.csv", name="set", root=f"{place}/photos").num_samples == NUM
 
 
 def test_address__below_another_root_is_refused_with_its_row(home: Path, tmp_path: Path, web: str) -> None:
-    (tmp_path / "labels.csv").write_text(f"path,label\ncat/no 0.png,cat\n{web}/hub/x.png,dog\n")
+    (tmp_path / "labels.csv").write_text(f"path,label\ncat/no [0].png,cat\n{web}/hub/x.png,dog\n")
     with pytest.raises(BadRowsError, match=r"labels\.csv, row 3: .* is outside http"):
         import_dataset(tmp_path / "labels.csv", name="set", root=f"{web}/photos")
 
 
 def test_address__an_image_that_is_gone_names_its_row(home: Path, tmp_path: Path, place: str) -> None:
-    (tmp_path / "labels.csv").write_text("path,label\ncat/no 0.png,cat\ncat/none.png,dog\n")
+    (tmp_path / "labels.csv").write_text("path,label\ncat/no [0].png,cat\ncat/none.png,dog\n")
     with pytest.raises(BadRowsError, match=r"labels\.csv, row 3: cat/none\.png does not exist in"):
         import_dataset(tmp_path / "labels.csv", name="set", root=f"{place}/photos")
 

@@ -1,0 +1,179 @@
+// Review of masks: the picture with the given outline, the suggested one and doubt as heat over it, and the doubtful
+// regions beside it. A region is taken or left; one key then keeps what is chosen.
+
+const MASK_ACTIONS = [
+  { id: "given", key: "g", text: "show or hide the given outline" },
+  { id: "suggested", key: "s", text: "show or hide the suggested outline" },
+  { id: "doubt", key: "d", text: "show or hide doubt" },
+  { id: "back", key: "b", text: "the mask before" },
+  { id: "next", key: "f", text: "the next mask, undecided" },
+  { id: "undo", key: "z", text: "undo your last decision" },
+];
+const MASK_FIXED = [["1 – 9", "take or leave the region with that number"], ["?", "this list"]];
+const MASK_LAYERS = ["doubt", "given", "suggested"];
+
+class MaskBench {
+  constructor(root) {
+    this.shown = { given: true, suggested: true, doubt: true };
+    this.notice = new Notice();
+    this.stage = el("div", { class: "stage" });
+    this.layer = el("div", { class: "layer", hidden: true });
+    this.live = el("div", { class: "sr-only", "aria-live": "polite" });
+    this.box = el("div", { class: "bench masks", "data-testid": "masks" }, [this.stage, this.notice.node, this.layer, this.live]);
+    root.append(this.box);
+  }
+
+  update(data) {
+    const whose = JSON.stringify([data.audit, data.connection.dataset]);
+    const isNew = whose !== this.whose;
+    [this.whose, this.data] = [whose, data];
+    this.keymap ||= new Keymap([
+      ...Object.entries(data.decisions).map(([id, { key, help }]) => ({ id, key, text: help })), ...MASK_ACTIONS,
+    ]);
+    if (this.server) this.server.connection = data.connection;
+    else this.server = new Server(data.connection);
+    if (!isNew) return;
+    this.at = Math.max(0, data.items.findIndex((item) => !item.decision));
+    this.open();
+  }
+
+  get item() {
+    return this.data.items[this.at];
+  }
+
+  layerOf(sample, name) {
+    const { base, token, version } = this.data.connection;
+    return `${base}/bench/mask/${this.data.audit}/${sample}/${name}.png?v=${version}&t=${token}`;
+  }
+
+  async open() {
+    const { item } = this;
+    this.card = null;
+    if (!item) {
+      this.stage.replaceChildren(el("div", { class: "empty", text: "There is no mask to review." }));
+      return;
+    }
+    try {
+      const card = await this.server.post("mask-card", { audit: this.data.audit, sample: item.sample });
+      if (item !== this.item) return;
+      this.card = card;
+      item.decision = card.decision;
+      this.taken = new Set(card.taken || card.regions.map(({ number }) => number));
+      this.draw();
+    } catch (error) {
+      this.notice.tell(error.message, "bad");
+    }
+  }
+
+  draw() {
+    const { item, card } = this;
+    const names = this.data.classNames;
+    const picture = el("img", { class: "under-layers", src: this.server.image(item.sample, 1024), alt: `Sample ${item.sample}`, "data-testid": "picture" });
+    const layers = MASK_LAYERS.map((name) =>
+      el("img", { class: `over ${name}`, src: this.layerOf(item.sample, name), alt: "", hidden: !this.shown[name], "data-layer": name }));
+    const boxes = card.regions.map(({ number, box: [x1, y1, x2, y2], given, suggested }) =>
+      el("button", {
+        class: `region ${this.taken.has(number) ? "taken" : ""}`, "aria-pressed": String(this.taken.has(number)),
+        style: `left:${100 * x1}%;top:${100 * y1}%;width:${100 * (x2 - x1)}%;height:${100 * (y2 - y1)}%`,
+        title: `${number}: ${names[given]} → ${names[suggested]}`, "aria-label": `Region ${number}`, onclick: () => this.toggle(number),
+      }, [el("span", { text: String(number) })]));
+    const rows = card.regions.map((one) =>
+      el("label", { class: "region-row", "data-region": one.number }, [
+        el("input", { type: "checkbox", checked: this.taken.has(one.number), onchange: () => this.toggle(one.number) }),
+        el("b", { text: String(one.number) }), el("span", { class: "given", text: names[one.given] }), el("span", { text: "→" }),
+        el("span", { class: "suggested", text: names[one.suggested] }), el("small", { text: `${percent(one.share)} of the image` }),
+      ]));
+    const button = (id, text, action, tone = "") => actionButton(this.keymap.shown(id), text, action, tone, { title: text });
+    const decided = Object.entries(this.data.decisions).map(([name, { button: text }]) =>
+      button(name, name === "relabel" && card.regions.length ? `Take ${this.taken.size} of ${card.regions.length}` : text, () => this.decide(name), name));
+    const toggles = ["given", "suggested", "doubt"].map((name) => button(name, `${this.shown[name] ? "Hide" : "Show"} ${name}`, () => this.show(name)));
+    const count = this.data.items.filter(({ decision }) => decision).length;
+    this.stage.replaceChildren(el("div", { class: "judge", "data-testid": "mask", "data-sample": item.sample, "data-decision": item.decision || "" }, [
+      el("div", { class: "pane" }, [el("div", { class: "layers" }, [picture, ...layers, ...boxes])]),
+      el("div", { class: "question" }, [
+        el("small", { text: `${this.at + 1} of ${this.data.items.length} · ${count} decided · ${item.filepath}`, title: item.filepath }),
+        el("div", { class: "big", text: item.decision ? `${this.data.decisions[item.decision]?.words || item.decision} by ${card.reviewer || this.data.reviewer}` : `Trust ${item.trust.toFixed(2)}` }),
+        el("small", { text: `Least sure of ${item.weakest}` }),
+        el("h4", { text: rows.length ? "Doubtful regions: checked ones are taken" : "No region is doubtful enough to suggest another class." }),
+        el("div", { class: "region-list" }, rows),
+        el("div", { class: "row" }, decided), el("div", { class: "row" }, toggles),
+        el("div", { class: "row" }, [button("back", "Back", () => this.go(-1)), button("next", "Next", () => this.go(1)), button("undo", "Undo", () => this.undo()), actionButton("?", "Keys", () => this.help())]),
+      ]),
+    ]));
+    this.live.textContent = `${item.filepath}, ${rows.length} doubtful regions`;
+    const next = this.data.items[this.at + 1];
+    if (next) for (const name of MASK_LAYERS) new Image().src = this.layerOf(next.sample, name);
+  }
+
+  toggle(number) {
+    if (!this.card?.regions.some((one) => one.number === number)) return;
+    if (this.taken.has(number)) this.taken.delete(number);
+    else this.taken.add(number);
+    this.draw();
+  }
+
+  show(name) {
+    this.shown[name] = !this.shown[name];
+    this.draw();
+  }
+
+  go(step) {
+    this.at = Math.min(this.data.items.length - 1, Math.max(0, this.at + step));
+    this.open();
+  }
+
+  async decide(decision) {
+    const { item } = this;
+    if (!this.card || this.isSending) return;
+    this.isSending = true;
+    const { dataset } = this.data.connection;
+    const labels = decision === "relabel" ? [...this.taken].sort((a, b) => a - b) : null;
+    try {
+      const kept = await this.server.post("mask-verdict", { dataset, audit: this.data.audit, sample: item.sample, decision, labels, reviewer: this.data.reviewer });
+      this.isSending = false; // the next mask is not decided before its card is here
+      item.decision = kept.decision;
+      this.notice.tell("");
+      const after = this.data.items.findIndex((other, at) => at > this.at && !other.decision);
+      if (after >= 0) this.at = after;
+      else this.notice.tell("That was the last mask of the list.", "good");
+      await this.open();
+    } catch (error) {
+      this.notice.tell(`Sample ${item.sample} is not decided: ${error.message}`, "bad");
+    }
+    this.isSending = false;
+  }
+
+  async undo() {
+    try {
+      const { sample } = await this.server.post("mask-undo", { audit: this.data.audit, reviewer: this.data.reviewer });
+      const at = this.data.items.findIndex((item) => item.sample === sample);
+      if (at < 0) this.notice.tell("You have no decision to undo here.");
+      else {
+        this.at = at;
+        this.item.decision = null;
+        await this.open();
+      }
+    } catch (error) {
+      this.notice.tell(error.message, "bad");
+    }
+  }
+
+  help() {
+    showKeys(this.layer, this.keymap, [], MASK_FIXED, () => this.draw());
+  }
+
+  onKey(event) {
+    if (!this.card || this.box.offsetParent === null || keyOfLayer(this.layer, event) || event.repeat) return;
+    const key = event.key.toLowerCase();
+    const id = this.keymap.idOf(key);
+    const others = { back: () => this.go(-1), next: () => this.go(1), undo: () => this.undo() };
+    if (key === "?") this.help();
+    else if (/^[1-9]$/.test(key) && !this.keymap.isOff) this.toggle(Number(key));
+    else if (MASK_LAYERS.includes(id)) this.show(id);
+    else if (id) (others[id] || (() => this.decide(id)))();
+    else return;
+    event.preventDefault();
+  }
+}
+
+export default mount(MaskBench);

@@ -1,0 +1,146 @@
+"""What the screen of masks asks for: layers to lay over a picture, the doubtful regions of a mask, and verdicts."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from app.server import bodies
+from auditor.catalog import audits, datasets
+from auditor.catalog.db import session
+from auditor.catalog.records import Dataset, Sample
+from auditor.errors import NotFoundError
+from auditor.masks import deciding, results
+from auditor.pictures.decoding import placed
+from auditor.pictures.masks import IGNORED
+from auditor.review import decisions, schema
+
+GIVEN, SUGGESTED, DOUBT = "given", "suggested", "doubt"
+LAYERS = (GIVEN, SUGGESTED, DOUBT)
+COLOURS = {GIVEN: (255, 140, 0), SUGGESTED: (0, 170, 255), DOUBT: (230, 0, 60)}
+"""Given is orange and suggested is blue, as on every screen; doubt is red."""
+DRAWN_SIDE = 720
+"""Pixels that an outline is drawn at, at least."""
+MOST_ALPHA = 190
+
+
+def layer(audit_id: int, sample_id: int, name: str) -> bytes:
+    """A transparent PNG of the shape of the picture: outlines of the given or suggested classes, or doubt as heat.
+
+    Raises:
+        NotFoundError: no such audit, sample or layer.
+    """
+    dataset, sample = _sample(audit_id, sample_id)
+    found = results.verdicts(audit_id)
+    given = _inner(np.asarray(results.given_masks(dataset)[sample_id]), sample)
+    if name == DOUBT:
+        heat = _inner(np.asarray(found.doubt[sample_id]), sample)
+        alpha = np.where(given == IGNORED, 0, heat.astype(np.float32) / 255 * MOST_ALPHA)
+    elif name in LAYERS:
+        suggested = _inner(np.asarray(found.suggested[sample_id]), sample)
+        times = max(1, -(-DRAWN_SIDE // max(given.shape)))
+        given, suggested = (_larger(one, times) for one in (given, suggested))
+        lines = _near(_outline(given if name == GIVEN else suggested), 1)
+        if name == SUGGESTED:  # only where it is another one
+            lines &= _near(given != suggested, times)
+        alpha = np.where(lines, 255, 0)
+    else:
+        raise NotFoundError(f"There is no layer {name!r}; there are {', '.join(LAYERS)}.")
+    pixels = np.zeros((*alpha.shape, 4), np.uint8)
+    pixels[..., :3], pixels[..., 3] = COLOURS[name], alpha
+    stream = io.BytesIO()
+    Image.fromarray(pixels).save(stream, "PNG", compress_level=1)
+    return stream.getvalue()
+
+
+def card(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The doubtful regions of one mask, with their boxes as shares of the picture, and what stands."""
+    body = schema.read(bodies.Card, payload)
+    dataset, sample = _sample(body.audit, body.sample)
+    regions = deciding.regions_of(dataset, body.audit, body.sample)
+    judged = int((np.asarray(results.given_masks(dataset)[body.sample]) != IGNORED).sum())
+    left, top, width, height = placed(sample.original_width, sample.original_height, dataset.height)
+    rows = []
+    for one in regions:
+        x1, y1, x2, y2 = one.box
+        box = [(x1 - left) / width, (y1 - top) / height, (x2 - left) / width, (y2 - top) / height]
+        about = {"number": one.number, "given": one.given, "suggested": one.suggested, "doubt": one.doubt}
+        rows.append(about | {"share": one.area / max(1, judged), "box": box})
+    row = decisions.outcomes(dataset.id).get(body.sample)
+    is_of_this = row is not None and row.audit_id == body.audit
+    return {
+        "sample": body.sample,
+        "width": sample.original_width,
+        "height": sample.original_height,
+        "regions": rows,
+        "decision": None if row is None else row.decision,
+        "reviewer": None if row is None else row.reviewer,
+        "taken": list(row.labels or []) if row is not None and is_of_this else None,
+    }
+
+
+def record(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Keep a decision on a mask; ``labels`` are the numbers of the regions that are taken, None = all."""
+    said = schema.read(bodies.MaskVerdict, payload)
+    row = deciding.decide(
+        said.dataset,
+        said.sample,
+        said.decision,
+        regions=said.labels,
+        audit_id=said.audit,
+        reviewer=said.reviewer,
+    )
+    return {"decision": row.decision, "taken": row.labels}
+
+
+def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Take back the reviewer's newest decision; the sample that is to be decided again, or None."""
+    body = schema.read(bodies.Undo, payload)
+    with session() as open_session:
+        audit = audits.get(open_session, body.audit)
+    undone = decisions.undo_last(audit.dataset_id, body.reviewer)
+    return {"sample": undone[0].sample_id if undone else None}
+
+
+def _sample(audit_id: int, sample_id: int) -> tuple[Dataset, Sample]:
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+        dataset = datasets.by_id(open_session, audit.dataset_id)
+        return dataset, datasets.sample(open_session, dataset.id, sample_id)
+
+
+def _inner(square: NDArray[Any], sample: Sample) -> NDArray[Any]:
+    """What the picture itself covers of the cache's square."""
+    left, top, width, height = placed(sample.original_width, sample.original_height, len(square))
+    return square[top : top + height, left : left + width]
+
+
+def _larger(values: NDArray[np.uint8], times: int) -> NDArray[np.uint8]:
+    return values.repeat(times, 0).repeat(times, 1)
+
+
+def _outline(classes: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """The pixels on both sides of every border between classes."""
+    found = np.zeros(classes.shape, np.bool_)
+    down, right = classes[1:] != classes[:-1], classes[:, 1:] != classes[:, :-1]
+    found[1:] |= down
+    found[:-1] |= down
+    found[:, 1:] |= right
+    found[:, :-1] |= right
+    return found
+
+
+def _near(there: NDArray[np.bool_], pixels: int) -> NDArray[np.bool_]:
+    """``there`` and all that is at most so many pixels beside it."""
+    found = there.copy()
+    for axis in (0, 1):
+        wide = found.copy()
+        for shift in range(1, pixels + 1):
+            wide |= np.roll(found, shift, axis) | np.roll(found, -shift, axis)
+        found = wide
+    return found

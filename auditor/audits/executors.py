@@ -1,0 +1,350 @@
+"""Where the tasks of an audit run: in this process one after another, or in processes side by side.
+
+Both do the same: start each task once those that it comes after are done, pass on its epochs, try it a second time
+where its process was lost or something unforeseen happened, and let the others go on where it fails for good. How
+many run at once changes nothing in a result, because a task says with how many threads it computes.
+
+``AUDITOR_EXECUTOR`` chooses: ``processes`` (the default: as many as there are cores and memory for) or
+``processes:N`` (N side by side; 1: one after another). On 1,797 digits with five engines, side by side takes .63 of
+the time on four cores and .73 on two (benchmarks/results/executors.json).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import psutil
+
+from auditor.audits import tasks
+from auditor.audits.tasks import Event, Outcome, TaskSpec
+from auditor.errors import AuditFailedError
+from auditor.processes import usable_cores
+
+VARIABLE = "AUDITOR_EXECUTOR"
+MOST_SIDE_BY_SIDE = 8
+MOST_OF_ITSELF = 4
+"""Tasks side by side where nobody named a number: a fifth of five engines saves nothing."""
+MEMORY_OF_ONE = 1.5e9
+"""Bytes that one more process may take: the training library, its buffers, a small network and its batches."""
+ATTEMPTS = 2
+TICK_S = 0.4
+STOP_S = 20.0
+"""How long a task that was asked to stop may take until its next epoch; then its process is ended."""
+LOST = "its process was ended from outside; is there enough memory?"
+
+
+class Listener(Protocol):
+    """Hears what happens, in the thread that called ``run``. What its methods raise stops all tasks."""
+
+    def started(self, task: str) -> None:
+        """An attempt at the task begins."""
+
+    def heard(self, event: Event) -> None:
+        """An epoch is done."""
+
+    def ended(self, outcome: Outcome) -> None:
+        """The task is done, or failed for good."""
+
+    def tick(self) -> None:
+        """Called several times a second while nothing else happens."""
+
+
+class Executor(Protocol):
+    """Something that does tasks."""
+
+    def run(self, specs: Sequence[TaskSpec], listener: Listener) -> None:
+        """Do all tasks; one that fails ends those that come after it, and no other.
+
+        Raises:
+            BaseException: what the listener raised, after every task was stopped at its next epoch.
+        """
+
+
+def parse(text: str) -> int:
+    """How many tasks run side by side by a text such as ``processes`` or ``processes:2``; 0 = as many as fit.
+
+    Raises:
+        AuditFailedError: it is neither.
+    """
+    kind, colon, rest = text.partition(":")
+    if kind == "processes" and not colon:
+        return 0
+    if kind == "processes" and rest.isdecimal() and 0 < int(rest) <= MOST_SIDE_BY_SIDE:
+        return int(rest)
+    raise AuditFailedError(
+        f"There is no executor {text!r}; use processes, or processes:N with N from 1 to {MOST_SIDE_BY_SIDE} "
+        f"(--on, {VARIABLE})."
+    )
+
+
+def chosen() -> int:
+    """How many tasks run side by side by ``AUDITOR_EXECUTOR`` of this process, or by its cores and free memory.
+
+    Raises:
+        AuditFailedError: it names no executor.
+    """
+    named = parse(os.environ.get(VARIABLE) or "processes")
+    if named:
+        return named
+    return max(1, min(MOST_OF_ITSELF, cores(), int(psutil.virtual_memory().available / MEMORY_OF_ONE)))
+
+
+def choose(text: str) -> None:
+    """Let this process, and the jobs that it starts, use that executor.
+
+    Raises:
+        AuditFailedError: there is no such executor.
+    """
+    parse(text)
+    os.environ[VARIABLE] = text
+
+
+def cores() -> int:
+    """Cores that trainings may use: what this process may, and no more than ``OMP_NUM_THREADS`` where it is set."""
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    return min(usable_cores(), int(wanted)) if wanted.isdecimal() and int(wanted) > 0 else usable_cores()
+
+
+def threads(engines: Sequence[str], first: Sequence[str], device: str) -> dict[str, int]:
+    """How many threads each engine computes with, by engine: fixed when an audit is planned.
+
+    Empty where engines train one after another with what the process has.
+
+    Args:
+        engines: that are trained.
+        first: those of them that the others wait for, one after another; they have all cores.
+        device: only on the CPU do engines train side by side.
+    """
+    num_cores = cores()
+    beside = [name for name in engines if name not in first]
+    num = min(chosen(), len(beside), num_cores)
+    if num <= 1 or device != "cpu":
+        return {}
+    return {name: num_cores if name in first else num_cores // num for name in engines}
+
+
+def executor() -> Executor:
+    """The executor that ``AUDITOR_EXECUTOR`` names."""
+    return Processes(chosen())
+
+
+@dataclass
+class Graph:
+    """Which tasks wait, which run, and what was tried: the part that all executors share."""
+
+    waiting: list[TaskSpec]
+    listener: Listener
+    done: set[str] = field(default_factory=set)
+    failed: dict[str, str] = field(default_factory=dict)
+    attempts: dict[str, int] = field(default_factory=dict)
+
+    def next(self, fits: Callable[[TaskSpec], bool] = lambda _: True) -> TaskSpec | None:
+        """A task that may start now, taken from those that wait; those that can never start are ended."""
+        for spec in list(self.waiting):
+            lost = next((name for name in spec.after if name in self.failed), None)
+            if lost is not None:
+                self.waiting.remove(spec)
+                self._fail(spec.name, f"{lost}, whose result it needs, failed: {self.failed[lost]}", True)
+            elif all(name in self.done for name in spec.after) and fits(spec):
+                self.waiting.remove(spec)
+                self.attempts[spec.name] = self.attempts.get(spec.name, 0) + 1
+                self.listener.started(spec.name)
+                return spec
+        return None
+
+    def ended(self, spec: TaskSpec, outcome: Outcome) -> None:
+        """An attempt is over: record it, or let the task wait for another one."""
+        if outcome.result is not None:
+            self.done.add(spec.name)
+            self.listener.ended(outcome)
+        elif outcome.is_cancelled:
+            raise KeyboardInterrupt
+        elif outcome.is_explained or self.attempts[spec.name] >= ATTEMPTS:
+            self._fail(spec.name, outcome.error or "", outcome.is_explained)
+        else:
+            self.waiting.insert(0, spec)
+
+    def _fail(self, name: str, error: str, is_explained: bool) -> None:
+        self.failed[name] = error
+        self.listener.ended(Outcome(name, error=error, is_explained=is_explained))
+
+
+class Processes:
+    """Tasks on this machine, up to ``num`` side by side, each in a process; with 1, in this process.
+
+    A task that names no number of threads, or trains on a card, has the machine for itself.
+    """
+
+    def __init__(self, num: int = 1) -> None:
+        self._num = num
+
+    def run(self, specs: Sequence[TaskSpec], listener: Listener) -> None:
+        """See ``Executor``."""
+        graph = Graph(list(specs), listener)
+        num = min(self._num, sum(_shares(spec) for spec in specs))
+        if num > 1:
+            with _Team(num) as team:
+                team.run(graph)
+            return
+        while (spec := graph.next()) is not None:
+            graph.ended(spec, _here(spec, listener))
+
+
+def _shares(spec: TaskSpec) -> bool:
+    """Whether the task leaves room for others."""
+    return spec.threads is not None and spec.device == "cpu"
+
+
+def _here(spec: TaskSpec, listener: Listener) -> Outcome:
+    """An attempt in this process; what the listener raises is no fault of the task."""
+    raised: list[BaseException] = []
+
+    def say(event: Event) -> None:
+        try:
+            listener.heard(event)
+        except BaseException as error:
+            raised.append(error)
+            raise
+
+    outcome = tasks.attempt(spec, say)
+    if raised:
+        raise raised[0]
+    return outcome
+
+
+Answers = queue.SimpleQueue[tuple["_Member", subprocess.Popen[str], dict[str, Any] | None]]
+
+
+class _Member:
+    """One process that does tasks, and the next one where it was lost."""
+
+    def __init__(self, answers: Answers) -> None:
+        self.spec: TaskSpec | None = None
+        self._process: subprocess.Popen[str] | None = None
+        self._answers = answers
+
+    @property
+    def lives(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def begin(self, spec: TaskSpec) -> None:
+        self.spec = spec
+        if not self.lives:
+            self._start(spec.threads)
+        self._send({"task": json.loads(spec.as_json())})
+
+    def ask_to_stop(self) -> None:
+        self._send({"stop": True})
+
+    def end(self) -> None:
+        """Also of one that said no more: it closes its pipes a moment before it is gone, and hears no task then."""
+        if self._process is not None:
+            if self.lives:
+                self._process.kill()
+            self._process.wait()
+            for pipe in (self._process.stdin, self._process.stdout):
+                if pipe is not None:
+                    with suppress(OSError):
+                        pipe.close()
+            self._process = None
+
+    def _start(self, num_threads: int | None) -> None:
+        self.end()
+        threads = {} if num_threads is None else {"OMP_NUM_THREADS": str(num_threads)}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "auditor.audits.task_process"],
+            env={**os.environ, **threads},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        )
+        threading.Thread(target=self._read, args=(self._process,), daemon=True).start()
+
+    def _send(self, message: dict[str, Any]) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        with suppress(OSError):  # the process is gone: whoever reads its answers hears so
+            self._process.stdin.write(json.dumps(message) + "\n")
+            self._process.stdin.flush()
+
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        with suppress(OSError, ValueError):  # cut off in a line, or closed here
+            for line in process.stdout:
+                self._answers.put((self, process, json.loads(line)))
+        self._answers.put((self, process, None))
+
+    def is_at_work(self, process: subprocess.Popen[str]) -> bool:
+        """Whether it has a task, and this is its process of now and not one that was lost before."""
+        return self.spec is not None and process is self._process
+
+
+class _Team:
+    """Processes side by side; all are gone when the block ends."""
+
+    def __init__(self, num: int) -> None:
+        self._answers: Answers = queue.SimpleQueue()
+        self._members = [_Member(self._answers) for _ in range(num)]
+
+    def __enter__(self) -> _Team:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None:
+            self._stop()
+        for member in self._members:
+            member.end()
+
+    def _fits(self, spec: TaskSpec) -> bool:
+        running = [member.spec for member in self._members if member.spec is not None]
+        return not running or all(_shares(one) for one in (*running, spec))
+
+    def run(self, graph: Graph) -> None:
+        """Do all tasks of the graph."""
+        while True:
+            for member in self._members:
+                if member.spec is None and (spec := graph.next(self._fits)) is not None:
+                    member.begin(spec)
+            if all(member.spec is None for member in self._members):
+                return
+            try:
+                member, process, answer = self._answers.get(timeout=TICK_S)
+            except queue.Empty:
+                graph.listener.tick()
+                continue
+            if member.spec is None or not member.is_at_work(process):
+                continue
+            if answer is None:
+                spec, member.spec = member.spec, None
+                member.end()
+                graph.ended(spec, Outcome(spec.name, error=f"{spec.name}: {LOST}"))
+            elif "event" in answer:
+                graph.listener.heard(Event(**answer["event"]))
+            else:
+                spec, member.spec = member.spec, None
+                graph.ended(spec, Outcome(**answer["outcome"]))
+
+    def _stop(self) -> None:
+        """Ask every task to stop at its next epoch, so that its checkpoint is the newest there can be."""
+        at_work = [member for member in self._members if member.spec is not None and member.lives]
+        for member in at_work:
+            member.ask_to_stop()
+        deadline = time.monotonic() + STOP_S
+        while at_work and time.monotonic() < deadline:
+            try:
+                member, _, answer = self._answers.get(timeout=TICK_S)
+            except queue.Empty:
+                continue
+            if (answer is None or "outcome" in answer) and member in at_work:
+                at_work.remove(member)

@@ -1,0 +1,115 @@
+"""What the commands do with a dataset of masks: the same names, another thing to look at."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from auditor import engine_bridge
+from auditor.catalog import audits, datasets
+from auditor.catalog.db import session
+from auditor.cli import output
+from auditor.cli.options import echo, refuse_beside, writing
+from auditor.masks import auditing, exporting, listing
+from auditor.vocabulary import SEGMENTATION
+
+OF_CLASSES = (
+    *("budget", "map_method", "backbone", "weights", "backbone_size", "views", "finetune", "own_features"),
+    *("features_column", "pred_probs", "forget_pred_probs", "alone"),
+)
+"""Options of ``audit`` that mean nothing for masks."""
+
+
+def has_masks(name: str) -> bool:
+    """Whether the labels of that dataset are masks."""
+    with session() as open_session:
+        return datasets.get(open_session, name).task == SEGMENTATION
+
+
+def plan(
+    name: str, engines: Sequence[str] | None, *, preset: str, device: str, seed: int, settings: Sequence[str]
+) -> int:
+    """Plan an audit of masks; returns its id."""
+    refuse_beside("a dataset of masks", OF_CLASSES, "leave it out")
+    options = engine_bridge.options_of(settings)
+    return auditing.plan_audit(name, engines, preset=preset, device=device, seed=seed, options=options)
+
+
+def audit_summary(audit_id: int, *, as_json: bool) -> None:
+    """What an audit found, in a few lines."""
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+        dataset = datasets.by_id(open_session, audit.dataset_id)
+        runs = audits.runs(open_session, audit_id)
+    if as_json:
+        engines = [{"engine": run.engine, "status": run.status, "seconds": run.seconds} for run in runs]
+        output.print_json(
+            {"audit_id": audit_id, "dataset": dataset.name, "engines": engines, **audit.summary}
+        )
+        return
+    for run in runs:
+        echo(f"  {run.engine:<14} {run.seconds:7.1f} s")
+    echo(listing.statement(audit, dataset))
+    echo(f"Next: auditor suspects {shlex.quote(dataset.name)}, or auditor app")
+
+
+def suspects(
+    name: str, *, top: int, max_fdr: float | None, audit_id: int | None, split: str | None, as_json: bool
+) -> None:
+    """The masks of least trust."""
+    if max_fdr is not None:
+        refuse_beside("a dataset of masks", ("max_fdr",), "nothing is promised about masks")
+    dataset, audit = listing.newest(name, audit_id)
+    listed = listing.suspects(dataset, audit, top=top, split=split)
+    rows = [_plain(row) for row in listed.page.to_dict("records")]
+    if as_json:
+        output.print_json({"statement": listed.statement, "total": listed.total, "suspects": rows})
+        return
+    echo(listed.statement)
+    for row in rows:
+        change = "no region is doubtful"
+        if row["largest_change_to"] is not None:
+            change = (
+                f"{100 * row['changed_share']:.1f} % doubtful, most of it rather {row['largest_change_to']}"
+            )
+        decided = f"  [{row['decision']}]" if row["decision"] else ""
+        weakest = f"least sure of {row['weakest_class']}"
+        echo(
+            f"{row['sample_id']:>7}  {row['trust_score']:.3f}  {row['filepath']}: {change}; {weakest}{decided}"
+        )
+
+
+def export(name: str, out: Path, *, policy: str, audit_id: int | None, as_json: bool) -> None:
+    """Write the cleaned masks into a new folder."""
+    if policy != "reviewed" or out.suffix:
+        refuse_beside("a dataset of masks", ("policy", "max_fdr"), "only what people decided changes a mask")
+    refuse_beside("a dataset of masks", ("links", "force", "max_fdr"), "name a new folder")
+    with writing(out), output.step_progress() as progress:
+        done = exporting.export(name, out, audit_id=audit_id, progress=progress)
+    output.done(f"{out}: {done.sentence}", {"out": str(out), **dataclasses.asdict(done)}, as_json=as_json)
+
+
+def refuse(name: str, command: str) -> None:
+    """Refuse a command that is for class labels.
+
+    Raises:
+        AuditorError: the labels of that dataset are something else.
+    """
+    with session() as open_session:
+        datasets.require_classes(datasets.get(open_session, name), f"`auditor {command}`")
+
+
+def _plain(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """NumPy's and pandas' values as Python's; what is missing is None."""
+    return {str(key): _python(value) for key, value in row.items()}
+
+
+def _python(value: Any) -> Any:
+    if isinstance(value, list | str | bool):
+        return value
+    return None if pd.isna(value) else getattr(value, "item", lambda: value)()

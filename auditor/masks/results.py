@@ -1,0 +1,49 @@
+"""The masks of a dataset as its cache holds them, and what an audit left about them on disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.audits import arrays
+from auditor.catalog.records import Dataset
+from auditor.files import load_array
+from auditor.pictures import cache
+from auditor.pictures.masks import cache_name
+
+TOGETHER = "masks"
+"""In place of an engine's name: what all engines say together."""
+
+
+@dataclass(frozen=True, eq=False)
+class Verdicts:
+    """What an audit says about every mask; N images of S x S pixels, K classes; memory maps."""
+
+    suggested: NDArray[np.uint8]
+    """(N, S, S) the given class where nothing is suggested."""
+    doubt: NDArray[np.uint8]
+    """(N, S, S) 255 times 1 - trust."""
+    class_trust: NDArray[np.float32]
+    """(N, K) NaN where a class does not occur."""
+
+
+def given_masks(dataset: Dataset) -> NDArray[np.uint8]:
+    """(N, S, S) the masks as they came in, mapped from disk.
+
+    Raises:
+        NotFoundError: the file is gone or damaged; the text says how to get it back.
+    """
+    remedy = f"import {dataset.name!r} again under another name"
+    return load_array(cache.folder(dataset) / cache_name(dataset.height), remedy=remedy)
+
+
+def verdicts(audit_id: int) -> Verdicts:
+    """What a finished audit says about every mask.
+
+    Raises:
+        NotFoundError: its arrays are gone.
+    """
+    names = ("suggested", "doubt", "class_trust")
+    return Verdicts(**{name: arrays.array(audit_id, TOGETHER, name) for name in names})

@@ -1,0 +1,474 @@
+"""Images with masks: folder pairs, the layouts of Pascal VOC and Cityscapes, and what their values mean.
+
+=============  =========================================================================================
+pair           one folder of images, one of masks (``images/`` and ``masks/`` are found by themselves); a mask
+               belongs to the image of the same name, or of that name and ``_mask``, ``_label`` and the like
+VOC            ``JPEGImages/``, ``SegmentationClass/``; ``ImageSets/Segmentation/*.txt`` are the splits and
+               ``labelmap.txt``, as CVAT writes it, names the classes
+Cityscapes     ``leftImg8bit/SPLIT/CITY/*_leftImg8bit.png`` and ``gtFine/SPLIT/CITY/*_gtFine_labelIds.png``
+COCO           a JSON file; its images lie beside it, or in the folder that the root names
+=============  =========================================================================================
+
+Classes are named by a file with one name a line (class 0 first), or ``R G B NAME`` a line for coloured masks; by
+the layout; or by the values that occur.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.errors import ImportRefusedError
+from auditor.pictures import coco
+from auditor.pictures.decoding import ImageError, probe
+from auditor.pictures.masks import MOST_CLASSES, MaskCode, decode, palette, raw_values, size_of
+from auditor.pictures.sources.folder import is_image_name
+from auditor.pictures.sources.reading import UnreadableError, read_bytes
+from auditor.pictures.sources.rows import (
+    Payload,
+    Problem,
+    SourceInfo,
+    SourceOptions,
+    SourceRow,
+    printable,
+)
+from auditor.pictures.sources.trees import FolderTree
+
+IMAGE_FOLDERS = ("images", "image", "imgs", "img")
+MASK_FOLDERS = ("masks", "mask", "labels", "annotations", "segmentation", "segmentations", "gt")
+SPLITS = ("train", "training", "val", "valid", "validation", "test", "testing", "trainval")
+IMAGE_ENDINGS = ("_leftImg8bit",)
+MASK_ENDINGS = (
+    *("_gtFine_labelTrainIds", "_gtFine_labelIds", "_gtCoarse_labelTrainIds", "_gtCoarse_labelIds"),
+    *("_segmentation", "_groundtruth", "_labels", "_label", "_masks", "_mask", "_seg", "_gt", "_L"),
+)
+"""What the name of a mask may add to that of its image."""
+OTHER_ENDINGS = ("_color", "_colors", "_instanceIds", "_polygons")
+"""Files beside masks that are none."""
+VOID = 255
+"""What marks ignored pixels where nobody says otherwise."""
+CITYSCAPES = (
+    *("road", "sidewalk", "building", "wall", "fence", "pole", "traffic light", "traffic sign", "vegetation"),
+    *("terrain", "sky", "person", "rider", "car", "truck", "bus", "train", "motorcycle", "bicycle"),
+)
+CITYSCAPES_IDS = (7, 8, 11, 12, 13, 17, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 31, 32, 33)
+VOC = (
+    *("background", "aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow"),
+    *("diningtable", "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train"),
+    "tvmonitor",
+)
+COLOURS = (
+    *("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#8c6bb1", "#b0a000"),
+    *("#1b9e77", "#a6761d", "#e7298a", "#66a61e", "#7570b3", "#999999", "#17becf"),
+)
+"""Colours of classes that have none of their own, in turn."""
+_COLOURED = re.compile(r"(\d{1,3})[\s,]+(\d{1,3})[\s,]+(\d{1,3})[\s,]+(\S.*)")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An image and its mask, as locations below the root."""
+
+    image: str
+    mask: str | None
+    split: str | None = None
+
+
+@dataclass(frozen=True)
+class Legend:
+    """What people call the classes, where they say it."""
+
+    names: tuple[str, ...]
+    values: tuple[int, ...] | None = None
+    """What stands for each in a file; None: its place."""
+    is_colour: bool = False
+
+
+class MaskSource:
+    """Images below one root, each with its mask."""
+
+    def __init__(self, root: str, pairs: list[Pair], code: MaskCode, names: tuple[str, ...]) -> None:
+        """``pairs`` in the order of the samples."""
+        self.ignored: list[str] = []
+        self._pairs = pairs
+        self.info = SourceInfo(kind="masks", root=root, table_file=root, class_names=names, masks=code)
+
+    def rows(self) -> Iterator[SourceRow | Problem]:
+        """See ``Source``. A mask that is missing or of another size than its image is a problem."""
+        for pair in self._pairs:
+            problem = self._problem(pair)
+            if problem is not None:
+                yield problem
+                continue
+            yield SourceRow(None, pair.image, pair.image, None, split=pair.split, mask=pair.mask)
+
+    def _problem(self, pair: Pair) -> Problem | None:
+        if pair.mask is None:
+            return Problem(pair.image, None, "has no mask; add one, or leave such images out")
+        try:
+            height, width = self._mask_size(pair.mask)
+        except (ImageError, UnreadableError) as error:
+            return Problem(pair.mask, None, str(error))
+        try:
+            image = probe(read_bytes(self.info.root, pair.image))
+        except (ImageError, UnreadableError) as error:
+            return Problem(pair.image, None, str(error))
+        if (image.height, image.width) != (height, width):
+            sizes = f"{width} x {height} pixels and its image {image.width} x {image.height}"
+            return Problem(pair.mask, None, f"has {sizes}; save the mask at the image's size")
+        return None
+
+    def _mask_size(self, location: str) -> tuple[int, int]:
+        code = self.info.masks
+        if code is not None and code.layout == "coco":
+            found = read_mask(self.info.root, location, code)
+            return found.shape[0], found.shape[1]
+        return size_of(read_bytes(self.info.root, location))
+
+    def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
+        """See ``Source``: workers read the files themselves."""
+        yield from locations
+
+
+def open_masks(source: Path, options: SourceOptions) -> MaskSource:
+    """Recognise a folder of images with masks.
+
+    Raises:
+        ImportRefusedError: no known layout, no masks, or values that no class stands for.
+    """
+    is_coco = source.is_file() and source.suffix.lower() == ".json"
+    for field in ("label_column", "path_column", "true_label_column", *(() if is_coco else ("root",))):
+        if getattr(options, field) is not None:
+            text = f"{source} is no table: its labels are masks; leave --{field.replace('_', '-')} out."
+            raise ImportRefusedError(text, field=field)
+    if is_coco:
+        return _open_coco(source, options)
+    if not source.is_dir():
+        raise ImportRefusedError(
+            f"{source} is no folder; name a folder of images with masks (unpack a zip first), or a file of COCO."
+        )
+    legend = None if options.class_names is None else read_legend(Path(options.class_names).expanduser())
+    if options.masks is not None:
+        root, pairs, layout = _two_folders(source, Path(options.masks).expanduser().absolute())
+    else:
+        root, pairs, layout = _one_folder(source)
+    if not any(pair.mask for pair in pairs):
+        raise ImportRefusedError(
+            f"{source}: no image has a mask; give image and mask the same name, or name the masks' folder with "
+            "--masks."
+        )
+    if legend is None and layout == "voc":
+        legend = _labelmap(root / "labelmap.txt")
+    code, names = _read_values(root, pairs, layout, legend, options.ignore_index)
+    return MaskSource(str(root), pairs, code, names)
+
+
+def _open_coco(file: Path, options: SourceOptions) -> MaskSource:
+    for field in ("class_names", "masks", "ignore_index"):
+        if getattr(options, field) is not None:
+            text = f"{file} names its classes and holds its masks; leave --{field.replace('_', '-')} out."
+            raise ImportRefusedError(text, field=field)
+    found = coco.read(file)
+    folder = file.parent if options.root is None else Path(options.root).expanduser().absolute()
+    if not folder.is_dir():
+        raise ImportRefusedError(f"{folder} is no folder; name the folder of the images.", field="root")
+    root = Path(os.path.commonpath([file.parent, folder]))
+    below = folder.relative_to(root).as_posix()
+    prefix = "" if below == "." else f"{below}/"
+    own = file.relative_to(root).as_posix()
+    pairs = [
+        Pair(f"{prefix}{image['file_name']}", f"{own}#{number}") for number, image in found.images.items()
+    ]
+    names = found.class_names
+    colours = tuple(COLOURS[number % len(COLOURS)] for number in range(len(names)))
+    code = MaskCode("coco", tuple(range(len(names))), colours)
+    return MaskSource(str(root), pairs, code, names)
+
+
+def read_mask(root: str, location: str, code: MaskCode) -> NDArray[np.uint8]:
+    """(H, W) the classes of a mask below ``root``.
+
+    Raises:
+        ImageError: damaged, or of a format that blurs values.
+        UnreadableError: it is not there any more.
+    """
+    if code.layout != "coco":
+        return decode(read_bytes(root, location), code)
+    file, _, number = location.rpartition("#")
+    try:
+        return coco.mask_of(coco.read(Path(root) / file), int(number))
+    except ImportRefusedError as error:
+        raise UnreadableError(str(error)) from error
+    except (KeyError, ValueError, TypeError, IndexError) as error:
+        raise UnreadableError(f"has a segmentation that cannot be read ({error}); correct it") from error
+
+
+def _one_folder(source: Path) -> tuple[Path, list[Pair], str]:
+    below = {entry.name: entry.name for entry in source.iterdir() if entry.is_dir()}
+    if {"JPEGImages", "SegmentationClass"} <= below.keys():
+        return source, _voc(source), "voc"
+    truth = next((name for name in ("gtFine", "gtCoarse") if name in below), None)
+    if "leftImg8bit" in below and truth is not None:
+        return source, _matched(source, "leftImg8bit", truth), "cityscapes"
+    lower = {name.lower(): name for name in below}
+    images = next((lower[name] for name in IMAGE_FOLDERS if name in lower), None)
+    masks = next((lower[name] for name in MASK_FOLDERS if name in lower), None)
+    if images is None or masks is None:
+        raise ImportRefusedError(
+            f"{source} has no known layout of masks (images/ and masks/, JPEGImages/ and SegmentationClass/, "
+            "leftImg8bit/ and gtFine/); name the folder of the images, and that of the masks with --masks."
+        )
+    return source, _matched(source, images, masks), "pair"
+
+
+def _two_folders(images: Path, masks: Path) -> tuple[Path, list[Pair], str]:
+    if not masks.is_dir():
+        raise ImportRefusedError(f"{masks} is no folder; name the folder of the masks.", field="masks")
+    if images == masks:
+        raise ImportRefusedError(
+            f"{masks} is the folder of the images too; keep the masks apart.", field="masks"
+        )
+    root = Path(os.path.commonpath([images, masks]))
+    if root in (images, masks):
+        root = root.parent
+    pairs = _matched(root, images.relative_to(root).as_posix(), masks.relative_to(root).as_posix())
+    return root, pairs, "pair"
+
+
+def _matched(root: Path, images: str, masks: str) -> list[Pair]:
+    """Images and masks by their paths below the two folders, and where that names none by file name alone."""
+    by_path: dict[str, str] = {}
+    by_name: dict[str, list[str]] = {}
+    for file in _files(root / masks):
+        stem, _ = os.path.splitext(file)
+        if stem.endswith(OTHER_ENDINGS):
+            continue
+        key = _without(stem, MASK_ENDINGS)
+        if key in by_path and not _is_better(stem, by_path[key]):
+            continue
+        by_path[key] = file
+        by_name.setdefault(key.rpartition("/")[2], []).append(file)
+    # A file whose whole name is that of an image belongs to it, whatever it ends with.
+    whole = {os.path.splitext(file)[0]: file for file in by_path.values()}
+    pairs = []
+    for file in _files(root / images):
+        if images != masks and masks.startswith(f"{images}/") and f"{images}/{file}".startswith(f"{masks}/"):
+            continue
+        stem = os.path.splitext(file)[0]
+        key = _without(stem, IMAGE_ENDINGS)
+        found = whole.get(stem) or by_path.get(key)
+        if found is None:
+            same = by_name.get(key.rpartition("/")[2], [])
+            found = same[0] if len(same) == 1 else None
+        mask = None if found is None else f"{masks}/{found}"
+        pairs.append(Pair(f"{images}/{file}", mask, _split(file)))
+    return pairs
+
+
+def _is_better(stem: str, known: str) -> bool:
+    """Of two masks of one image: the one whose ending comes first in ``MASK_ENDINGS``."""
+
+    def place(name: str) -> int:
+        return next((at for at, end in enumerate(MASK_ENDINGS) if name.endswith(end)), len(MASK_ENDINGS))
+
+    return place(stem) < place(os.path.splitext(known)[0])
+
+
+def _without(stem: str, endings: tuple[str, ...]) -> str:
+    return next((stem.removesuffix(end) for end in endings if stem.endswith(end)), stem)
+
+
+def _split(file: str) -> str | None:
+    first = file.partition("/")[0]
+    return first if "/" in file and first.lower() in SPLITS else None
+
+
+def _voc(root: Path) -> list[Pair]:
+    """The images that have a mask: in VOC most have none."""
+    splits: dict[str, str] = {}
+    for listed in split_lists(root):
+        if listed.stem != "trainval":
+            for line in listed.read_text(encoding="utf-8-sig").split():
+                splits.setdefault(line, listed.stem)
+    images = {os.path.splitext(file)[0]: file for file in _files(root / "JPEGImages")}
+    pairs = []
+    for file in _files(root / "SegmentationClass"):
+        stem = os.path.splitext(file)[0]
+        if stem in images:
+            mask = f"SegmentationClass/{file}"
+            pairs.append(Pair(f"JPEGImages/{images[stem]}", mask, splits.get(stem)))
+    return pairs
+
+
+def split_lists(root: Path) -> list[Path]:
+    """VOC's lists of the names of its images, a file a split."""
+    folder = root / "ImageSets" / "Segmentation"
+    return sorted(folder.glob("*.txt")) if folder.is_dir() else []
+
+
+def _files(folder: Path) -> list[str]:
+    return [name for name, reason in FolderTree(folder).walk() if reason is None and is_image_name(name)]
+
+
+def read_legend(file: Path) -> Legend:
+    """Class names from a file, one a line; ``R G B NAME`` where the masks are coloured.
+
+    Raises:
+        ImportRefusedError: it cannot be read, is empty, or names a class twice.
+    """
+    try:
+        lines = [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ImportRefusedError(
+            f"{file} cannot be read ({error}); name a text file.", field="class_names"
+        ) from error
+    coloured = [_COLOURED.fullmatch(line) for line in lines if line]
+    if coloured and all(coloured):
+        found = [match.groups() for match in coloured if match is not None]
+        values = tuple(int(red) << 16 | int(green) << 8 | int(blue) for red, green, blue, _ in found)
+        return _checked_legend(file, Legend(tuple(name for *_, name in found), values, is_colour=True))
+    return _checked_legend(file, Legend(tuple(line for line in lines if line)))
+
+
+def _labelmap(file: Path) -> Legend | None:
+    """CVAT's ``labelmap.txt``: ``name:r,g,b:parts:actions`` a line; None where there is none."""
+    if not file.is_file():
+        return None
+    names, values = [], []
+    for line in file.read_text(encoding="utf-8-sig").splitlines():
+        name, _, rest = line.partition(":")
+        colour = rest.partition(":")[0].split(",")
+        if line.strip() and not line.startswith("#") and len(colour) == 3:
+            red, green, blue = (int(part) for part in colour)
+            names.append(name.strip())
+            values.append(red << 16 | green << 8 | blue)
+    return _checked_legend(file, Legend(tuple(names), tuple(values), is_colour=True))
+
+
+def _checked_legend(file: Path, legend: Legend) -> Legend:
+    names = legend.names
+    if not names:
+        raise ImportRefusedError(
+            f"{file} is empty; write one class name a line, class 0 first.", field="class_names"
+        )
+    again = next((name for at, name in enumerate(names) if names.index(name) < at), None)
+    if again is not None:
+        raise ImportRefusedError(
+            f"{file.name} names the class {printable(again, 60)!r} twice; keep one.", field="class_names"
+        )
+    if len(names) > MOST_CLASSES:
+        raise ImportRefusedError(
+            f"{file.name} names {len(names)} classes; masks may have {MOST_CLASSES}.", field="class_names"
+        )
+    return legend
+
+
+def _read_values(
+    root: Path, pairs: list[Pair], layout: str, legend: Legend | None, ignore: int | None
+) -> tuple[MaskCode, tuple[str, ...]]:
+    """What stands for each class in these masks, after a look at every value that occurs."""
+    found, is_colour, shown = _values(root, pairs, legend)
+    if is_colour:
+        names, values = _coloured_classes(root, found, legend)
+    else:
+        names, values = _numbered_classes(root, found, layout, legend, ignore, _only(pairs))
+    if len(names) < 2:
+        raise ImportRefusedError(
+            f"{root}: its masks hold one class only ({names[0] if names else 'none'}); an audit needs two."
+        )
+    colours = tuple(
+        f"#{value:06x}" if is_colour else shown.get(value, COLOURS[number % len(COLOURS)])
+        for number, value in enumerate(values)
+    )
+    return MaskCode(layout, values, colours, is_colour), names
+
+
+def _only(pairs: list[Pair]) -> str:
+    return next(pair.mask for pair in pairs if pair.mask is not None)
+
+
+def _values(root: Path, pairs: list[Pair], legend: Legend | None) -> tuple[list[int], bool, dict[int, str]]:
+    """(values that occur, whether they are colours, colours of a palette's values)."""
+    found: set[int] = set()
+    shades: dict[int, str] = {}
+    is_colour = legend is not None and legend.is_colour
+    for pair in pairs:
+        if pair.mask is None:
+            continue
+        try:
+            data = read_bytes(str(root), pair.mask)
+            raw = raw_values(data, is_colour=is_colour)
+        except (ImageError, UnreadableError):
+            continue  # a problem of that row
+        here = np.unique(raw).tolist()
+        colours = palette(data)
+        if colours is not None and not is_colour:
+            own = {one: f"#{bytes(colours[one]).hex()}" for one in here if one < len(colours)}
+            if any(shades.get(one, colour) != colour for one, colour in own.items()):
+                return _values(root, pairs, Legend((), None, is_colour=True))  # each file has its own palette
+            shades |= own
+        elif here and max(here) > 0xFFFF and not is_colour:
+            return _values(root, pairs, Legend((), None, is_colour=True))
+        found.update(here)
+    return sorted(found), is_colour, shades
+
+
+def _coloured_classes(
+    root: Path, found: list[int], legend: Legend | None
+) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    if legend is not None and legend.values is not None:
+        if not set(legend.values) & set(found):
+            raise ImportRefusedError(
+                f"{root}: no pixel of its masks has one of the named colours; correct the file of class names.",
+                field="class_names",
+            )
+        return legend.names, legend.values
+    if legend is not None and legend.names:
+        raise ImportRefusedError(
+            f"{root}: its masks are coloured; write `R G B NAME` in each line of the class names.",
+            field="class_names",
+        )
+    if len(found) > MOST_CLASSES:
+        raise ImportRefusedError(
+            f"{root}: its masks have {len(found):,} colours; name the classes in a file of `R G B NAME` lines "
+            "with --class-names.",
+            field="class_names",
+        )
+    return tuple(f"#{value:06x}" for value in found), tuple(found)
+
+
+def _numbered_classes(
+    root: Path, found: list[int], layout: str, legend: Legend | None, ignore: int | None, first: str
+) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    void = ignore
+    if void is None and VOID in found and found != [0, VOID]:
+        void = VOID
+    used = [value for value in found if value != void]
+    if legend is not None:
+        if all(value < len(legend.names) for value in used):
+            return legend.names, tuple(range(len(legend.names)))
+        if len(used) == len(legend.names):
+            return legend.names, tuple(used)
+        high = max(used)
+        raise ImportRefusedError(
+            f"{root}: its masks hold the value {high} and {len(legend.names)} classes are named; name every class, "
+            "or say which value to ignore with --ignore-index.",
+            field="class_names",
+        )
+    if layout == "cityscapes":
+        if "TrainIds" in first:
+            return CITYSCAPES, tuple(range(len(CITYSCAPES)))
+        return CITYSCAPES, CITYSCAPES_IDS
+    if layout == "voc" and used and max(used) < len(VOC):
+        return VOC, tuple(range(len(VOC)))
+    if len(used) > MOST_CLASSES:
+        raise ImportRefusedError(
+            f"{root}: its masks hold {len(used):,} values; a mask holds one number a class, at most {MOST_CLASSES}."
+        )
+    return tuple(str(value) for value in used), tuple(used)

@@ -1,0 +1,168 @@
+"""How long an audit takes on two cores: photos of 224 px, 50,000 images of 32 px, and UMN on 25,000 rows.
+
+    python -m benchmarks.speed_goals photos     # or cifar, or umn
+
+- photos: 341 photographs of clothes, ten times each, moved by up to twelve pixels: 3,410 of 224 px. Real pictures,
+  but only a tenth as many different ones.
+- cifar: the 50,000 training images of CIFAR-10 with human labels, seen by the backbone at 96 px.
+- umn: UMN alone under ``quick`` on the first of them, 25,000 rows of random features (512 values, four views).
+
+The backbone is a MobileNetV3-Large with random weights: it costs what a pretrained one costs and finds little, so
+nothing is said about what is found. Everything from the images to the ranking is timed, embedding and map included,
+with five engines of ``quick``. CPU seconds are those of the process and its children; the load of the machine
+stands beside them, because others may use it. One result a name in ``benchmarks/results/speed_goals.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import timm
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from safetensors.torch import save_file
+
+import auditor
+from auditor.engine_bridge import DEFAULT_ENGINES
+from benchmarks import images
+from engines.contract import TrainingData
+from engines.registry import ENGINES
+from engines.shared.device import describe_device, resolve_device, versions
+
+RESULTS = Path(__file__).resolve().parent / "results" / "speed_goals.json"
+NETWORK = "mobilenetv3_large_100"
+CORES = 2
+SIDE, COPIES, MOVED = 224, 10, 12
+GOALS_S = {"photos": 180, "cifar": 900, "umn": 20}
+
+
+def main() -> None:
+    """Measure what was named, in this process on two cores."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("name", choices=list(GOALS_S))
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    cores = sorted(os.sched_getaffinity(0))[-CORES:]
+    os.sched_setaffinity(0, cores)
+    torch.set_num_threads(CORES)
+    row = measured(PARTS[arguments.name]) | {"goal_s": GOALS_S[arguments.name]}
+    stored = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+    stored[arguments.name] = row
+    arguments.out.write_text(json.dumps(stored, indent=1, sort_keys=True) + "\n")
+    print(f"{arguments.name}: {row['seconds']:.0f} s, {row['cpu_seconds']:.0f} CPU s, load {row['load'][1]}")
+
+
+def measured(part: Callable[[], Callable[[], dict[str, Any]]]) -> dict[str, Any]:
+    """Prepare a part, then time it."""
+    with tempfile.TemporaryDirectory() as home:
+        os.environ["AUDITOR_HOME"] = home
+        work = part()
+        before, load = _cpu_seconds(), os.getloadavg()[0]
+        began = time.monotonic()
+        found = work()
+        return {
+            "seconds": time.monotonic() - began,
+            "cpu_seconds": _cpu_seconds() - before,
+            "load": [round(load, 1), round(os.getloadavg()[0], 1)],
+            "cores": CORES,
+            "processors": os.cpu_count(),
+            "device": describe_device(resolve_device("cpu")),
+            "versions": versions(),
+            **found,
+        }
+
+
+def _cpu_seconds() -> float:
+    """Of this process and of its children that have ended."""
+    each = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in each)
+
+
+def photos() -> Callable[[], dict[str, Any]]:
+    """3,410 photos, imported."""
+    place = images.folder() / "clothing"
+    classes = sorted(folder.name for folder in place.iterdir() if folder.is_dir())
+    draw, seen, labels = np.random.default_rng(0), [], []
+    for number, name in enumerate(classes):
+        for path in sorted((place / name).iterdir()):
+            large = Image.open(path).convert("RGB").resize((SIDE + MOVED, SIDE + MOVED))
+            whole = np.asarray(large).transpose(2, 0, 1)
+            for top, left in draw.integers(0, MOVED + 1, (COPIES, 2)):
+                seen.append(whole[:, top : top + SIDE, left : left + SIDE])
+                labels.append(number)
+    given = np.array(labels, dtype=np.int64)
+    hit = draw.random(len(given)) < 0.1
+    given[hit] = draw.integers(0, len(classes), int(hit.sum()))
+    return _audit(np.ascontiguousarray(np.stack(seen)), given, classes, side=None)
+
+
+def cifar() -> Callable[[], dict[str, Any]]:
+    """50,000 images with human labels, imported."""
+    pixels, table = images.load("cifar10-train")
+    given = table["label_aggre"].to_numpy(dtype=np.int64)
+    return _audit(pixels, given, [str(number) for number in range(10)], side=96)
+
+
+def _audit(
+    pixels: NDArray[np.uint8], given: NDArray[np.int64], classes: list[str], *, side: int | None
+) -> Callable[[], dict[str, Any]]:
+    weights = Path(os.environ["AUDITOR_HOME"]) / "random.safetensors"
+    network = timm.create_model(NETWORK, num_classes=0)
+    save_file({name: value.contiguous() for name, value in network.state_dict().items()}, weights)
+    dataset = auditor.from_arrays(pixels, given, name="speed", class_names=classes)
+
+    def work() -> dict[str, Any]:
+        audit_id = dataset.audit(
+            list(DEFAULT_ENGINES),
+            device="cpu",
+            backbone=f"timm:{NETWORK}",
+            weights=weights,
+            backbone_size=side,
+        )
+        return {"rows": len(given), "pixels": pixels.shape[-1], "side": side} | stages(audit_id)
+
+    return work
+
+
+def stages(audit_id: int) -> dict[str, Any]:
+    """Seconds of each engine, and what was said before it started."""
+    from auditor.catalog import audits
+    from auditor.catalog.db import session
+
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+        runs = {run.engine: run.seconds for run in audits.runs(open_session, audit_id)}
+    return {"engines_s": runs, "estimate_s": dict(audit.options["estimate"])}
+
+
+def umn() -> Callable[[], dict[str, Any]]:
+    """UMN alone; what the features hold changes nothing about its time."""
+    draw = np.random.default_rng(0)
+    given = draw.integers(0, 10, 25_000)
+    middle = draw.normal(size=(10, 512)).astype(np.float32)
+    features = middle[given][:, None] + draw.normal(size=(25_000, 4, 512)).astype(np.float32)
+    data = TrainingData(None, given, 10, features=features.astype(np.float16))
+    spec = ENGINES["umn"]
+
+    def work() -> dict[str, Any]:
+        spec.train(data, spec.config_type.preset("quick").for_features(), seed=0, device="cpu")
+        return {"rows": len(given), "values": 512, "views": 4}
+
+    return work
+
+
+PARTS = {"photos": photos, "cifar": cifar, "umn": umn}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""What the screen of masks asks for, without a browser."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from app.server import masks
+from auditor.errors import NotFoundError, ReviewError
+from auditor.masks import deciding
+from auditor.review import decisions
+from tests.masked import WRONG, Audited
+
+
+def verdict(audited: Audited, decision: str, labels: list[int] | None = None) -> dict[str, object]:
+    return masks.record(
+        {
+            "dataset": audited.dataset.id,
+            "audit": audited.audit_id,
+            "sample": WRONG[0],
+            "decision": decision,
+            "labels": labels,
+            "reviewer": "ada",
+        }
+    )
+
+
+def test_card__names_regions_with_boxes_and_what_was_taken(audited_masks: Audited) -> None:
+    asked = {"audit": audited_masks.audit_id, "sample": WRONG[0]}
+    card = masks.card(asked)
+    assert (card["width"], card["height"], card["decision"], card["taken"]) == (32, 32, None, None)
+    first = card["regions"][0]
+    assert (first["number"], first["given"], first["suggested"]) == (1, 0, 1)
+    left, top, right, bottom = first["box"]
+    assert 0 <= left < right <= 1
+    assert 0 <= top < bottom <= 1
+    assert verdict(audited_masks, "relabel", [1]) == {"decision": "relabel", "taken": [1]}
+    assert masks.card(asked)["taken"] == [1]
+    assert verdict(audited_masks, "relabel", []) == {"decision": "keep", "taken": None}
+    assert masks.undo({"audit": audited_masks.audit_id, "reviewer": "ada"}) == {"sample": WRONG[0]}
+    assert decisions.outcomes(audited_masks.dataset.id)[WRONG[0]].labels == [1]
+
+
+def test_layer__shows_doubt_where_the_mask_is_wrong_and_outlines_the_suggestion(
+    audited_masks: Audited,
+) -> None:
+    audit_id, sample = audited_masks.audit_id, WRONG[0]
+    regions = deciding.regions_of(audited_masks.dataset, audit_id, sample)
+    wrong = np.any([one.pixels for one in regions], axis=0)
+
+    def alpha(name: str) -> np.ndarray:
+        return np.asarray(Image.open(io.BytesIO(masks.layer(audit_id, sample, name))))[..., 3]
+
+    doubt = alpha("doubt").astype(float)
+    assert doubt.shape == (32, 32)
+    assert doubt[wrong].mean() > 3 * doubt[~wrong].mean()
+    lines = alpha("suggested")
+    assert lines.shape[0] >= 700
+    assert lines.any()
+    far = ~wrong.repeat(lines.shape[0] // 32, 0).repeat(lines.shape[1] // 32, 1)
+    assert (lines[far] > 0).mean() < (lines[~far] > 0).mean()
+    assert alpha("given").any()
+
+
+def test_layer_and_record__refuse_what_they_do_not_know(audited_masks: Audited) -> None:
+    with pytest.raises(NotFoundError, match="There is no layer 'x'; there are given, suggested, doubt"):
+        masks.layer(audited_masks.audit_id, 0, "x")
+    with pytest.raises(ReviewError, match="'none' is no decision on a mask"):
+        verdict(audited_masks, "none")

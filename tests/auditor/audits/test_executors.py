@@ -1,0 +1,189 @@
+"""Executors: the same tasks in this process and side by side, lost processes, failures, cancelling."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from auditor.audits import arrays, executors, plan, tasks, worker
+from auditor.audits.tasks import Event, Outcome, TaskSpec
+from auditor.errors import AuditFailedError
+from engines.registry import ENGINES
+from tests.helpers import Digits
+
+EPOCHS = 4
+
+
+class Heard:
+    """What a listener heard; ``on_event`` may do something about it."""
+
+    def __init__(self, on_event=None) -> None:
+        self.begun: list[str] = []
+        self.events: list[Event] = []
+        self.outcomes: dict[str, Outcome] = {}
+        self._on_event = on_event
+
+    def started(self, task: str) -> None:
+        self.begun.append(task)
+
+    def heard(self, event: Event) -> None:
+        self.events.append(event)
+        if self._on_event is not None:
+            self._on_event(event)
+
+    def ended(self, outcome: Outcome) -> None:
+        self.outcomes[outcome.task] = outcome
+
+    def tick(self) -> None:
+        return
+
+
+def specs(place: Path, *names: str, epochs: int = EPOCHS) -> list[TaskSpec]:
+    """Trainings of the plain engine on 60 rows of features, with the seeds 0, 1, ..."""
+    place.mkdir(parents=True, exist_ok=True)
+    generator = np.random.default_rng(0)
+    labels = np.arange(60) % 3
+    rows = (generator.normal(size=(60, 1, 8)) + labels[:, None, None]).astype(np.float32)
+    np.save(place / "features.npy", rows)
+    np.savez(place / "inputs.npz", labels=labels, trusted=np.zeros(60, bool))
+    config = ENGINES["cross_entropy"].config_type.preset("quick").for_features()
+    values = dataclasses.asdict(dataclasses.replace(config, epochs=epochs))
+    return [
+        TaskSpec(
+            name=name,
+            engine="cross_entropy",
+            config=values,
+            num_classes=3,
+            inputs=str(place / "inputs.npz"),
+            out=str(place / name),
+            checkpoint=str(place / f"{name}.checkpoint"),
+            features=str(place / "features.npy"),
+            seed=seed,
+            threads=1,
+        )
+        for seed, name in enumerate(names)
+    ]
+
+
+def results(specs: list[TaskSpec]) -> list[bytes]:
+    return [(Path(spec.out) / "pred_probs.npy").read_bytes() for spec in specs]
+
+
+def children() -> list[psutil.Process]:
+    return [
+        one for one in psutil.Process().children(recursive=True) if "task_process" in " ".join(one.cmdline())
+    ]
+
+
+def test_processes__side_by_side_gives_the_bits_of_one_after_another_and_survives_a_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AUDITOR_CHECKPOINT_INTERVAL_S", "0")
+    alone, beside = specs(tmp_path / "alone", "a", "b", "c"), specs(tmp_path / "beside", "a", "b", "c")
+    executors.Processes(1).run(alone, Heard())
+    killed: list[int] = []
+
+    def kill_one(event: Event) -> None:
+        if not killed and event.epoch == 1:
+            victim = children()[0]
+            killed.append(victim.pid)
+            victim.send_signal(signal.SIGKILL)
+
+    heard = Heard(kill_one)
+    executors.Processes(2).run(beside, heard)
+    assert results(beside) == results(alone)
+    assert killed
+    assert len(heard.begun) == 4  # one of them twice
+    assert not children()
+    again = Heard()
+    executors.Processes(1).run(beside, again)
+    assert not again.events  # results that lie there are taken
+    assert all(outcome.result is not None for outcome in again.outcomes.values())
+
+
+def test_processes__a_failure_ends_what_waits_for_it_and_nothing_else(tmp_path: Path) -> None:
+    first, second, third, fourth = specs(tmp_path, "first", "second", "third", "fourth", epochs=1)
+    first = dataclasses.replace(first, config={**first.config, "gone": 1})
+    second = dataclasses.replace(second, after=("first",))
+    third = dataclasses.replace(third, features=str(tmp_path / "absent.npy"))
+    heard = Heard()
+    executors.Processes(1).run([first, second, third, fourth], heard)
+    assert heard.begun == ["first", "third", "third", "fourth"]
+    assert "had the setting 'gone'" in (heard.outcomes["first"].error or "")
+    assert "first, whose result it needs, failed" in (heard.outcomes["second"].error or "")
+    assert "absent.npy is missing" in (heard.outcomes["third"].error or "")
+    assert heard.outcomes["fourth"].result is not None
+
+
+def test_processes__what_the_listener_raises_stops_all_tasks(tmp_path: Path) -> None:
+    def stop(event: Event) -> None:
+        raise OSError("stop")
+
+    for num in (1, 2):
+        heard = Heard(stop)
+        with pytest.raises(OSError, match="stop"):
+            executors.Processes(num).run(specs(tmp_path / str(num), "a", "b", epochs=100_000), heard)
+        assert not heard.outcomes
+        assert not children()
+
+
+def test_threads__cores_are_shared_by_those_that_run_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executors, "usable_cores", lambda: 8)
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    monkeypatch.setenv(executors.VARIABLE, "processes:1")
+    assert executors.threads(["a", "b"], [], "cpu") == {}
+    monkeypatch.setenv(executors.VARIABLE, "processes:2")
+    assert executors.threads(["a", "b", "c"], ["a"], "cpu") == {"a": 4, "b": 2, "c": 2}
+    assert executors.threads(["a", "b"], [], "cuda") == {}
+    monkeypatch.setenv(executors.VARIABLE, "processes:8")
+    assert executors.threads(list("abcdef"), [], "cpu")["f"] == 1
+
+
+def test_threads__where_nobody_named_a_number_memory_and_cores_say_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(executors, "usable_cores", lambda: 8)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.delenv(executors.VARIABLE, raising=False)
+    monkeypatch.setattr(executors, "MEMORY_OF_ONE", 1.0)
+    assert executors.threads(list("abcde"), [], "cpu") == dict.fromkeys("abcde", 2)
+    monkeypatch.setattr(executors, "MEMORY_OF_ONE", 1e18)
+    assert executors.threads(list("abcde"), [], "cpu") == {}
+
+
+@pytest.mark.parametrize("text", ["processes:0", "processes:x", "processes:9", "processes:", "", "threads"])
+def test_parse__other_texts_are_refused(text: str) -> None:
+    with pytest.raises(AuditFailedError, match="There is no executor"):
+        executors.parse(text)
+
+
+def test_spec__survives_json(tmp_path: Path) -> None:
+    spec = dataclasses.replace(specs(tmp_path, "a")[0], after=("b",))
+    assert TaskSpec.of_json(spec.as_json()) == spec
+    assert tasks.finished(spec) is None
+    assert os.path.exists(spec.inputs)
+
+
+def test_audit__engines_side_by_side_end_with_the_bits_of_one_after_another(
+    audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert audited
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    monkeypatch.setattr(executors, "usable_cores", lambda: 2)
+    engines, found = ["cross_entropy", "choicenet"], []
+    short = {name: {"epochs": 2} for name in engines}
+    for on in ("processes:2", "processes"):
+        monkeypatch.setenv(executors.VARIABLE, "processes:2")
+        audit_id = plan.plan("digits", engines, options=short, map_method="pca", device="cpu")
+        monkeypatch.setenv(executors.VARIABLE, on)
+        worker.run(audit_id)
+        seen = plan.overview(audit_id)
+        assert (seen.state, [one.progress for one in seen.engines]) == ("finished", [1.0, 1.0])
+        found.append([arrays.pred_probs(audit_id, name).tobytes() for name in engines])
+    assert found[0] == found[1]

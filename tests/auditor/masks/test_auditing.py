@@ -1,0 +1,136 @@
+"""An audit of masks from the plan to the cleaned files, and the commands on the way."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+
+from auditor.cli.commands import cli
+from auditor.errors import AuditFailedError, AuditorError, ExportRefusedError, ReviewError
+from auditor.masks import auditing, deciding, exporting, listing, results
+from auditor.review import decisions
+from tests.masked import RIGHT, WRONG, Audited, disc_in
+
+
+def decide(audited: Audited, sample_id: int, decision: str, regions: list[int] | None = None) -> None:
+    deciding.decide(
+        audited.dataset.id,
+        sample_id,
+        decision,
+        regions=regions,
+        audit_id=audited.audit_id,
+        reviewer="ada",
+    )
+
+
+def command(*arguments: str) -> str:
+    found = CliRunner().invoke(cli, list(arguments), catch_exceptions=False)
+    assert found.exit_code == 0, found.output
+    return found.stdout
+
+
+def test_audit__puts_the_wrong_masks_first_and_suggests_what_was_lost(audited_masks: Audited) -> None:
+    dataset, audit = listing.newest("shapes")
+    page = listing.suspects(dataset, audit).page
+    assert set(page.sample_id[: len(WRONG)]) == set(WRONG)
+    assert page.is_label_issue[: len(WRONG)].all()
+    assert (page.largest_change_to[: len(WRONG)] == "disc").all()
+    suggested = results.verdicts(audit.id).suggested
+    for row in WRONG:
+        right = audited_masks.shapes.masks[row] == 1
+        assert (suggested[row][right] == 1).mean() > 0.2
+    table = listing.class_table(dataset, audit).set_index("class")
+    assert table.masks["disc"] == len(audited_masks.shapes.masks) - len(WRONG)
+
+
+def test_decide__takes_regions_and_the_next_audit_trains_on_them(audited_masks: Audited) -> None:
+    first, second = WRONG
+    regions = deciding.regions_of(audited_masks.dataset, audited_masks.audit_id, first)
+    decide(audited_masks, first, "relabel", [regions[0].number])
+    decide(audited_masks, second, "exclude")
+    decide(audited_masks, RIGHT, "keep")
+    given = results.given_masks(audited_masks.dataset)
+    masks, trusted = deciding.masks_to_train_on(audited_masks.dataset, given)
+    assert disc_in(masks[first]) == regions[0].area
+    assert (masks[second] == 255).all()
+    assert np.flatnonzero(trusted).tolist() == sorted([RIGHT, first])
+    assert decisions.undo_last(audited_masks.dataset.id, "ada")[0].sample_id == RIGHT
+    assert set(decisions.outcomes(audited_masks.dataset.id)) == set(WRONG)
+
+
+@pytest.mark.parametrize(
+    ("decision", "regions", "said"),
+    [
+        ("multiple", None, "'multiple' is no decision on a mask; use one of keep, relabel, exclude, unsure"),
+        ("relabel", [99], rf"Sample {WRONG[0]} has no region 99; it has \d+"),
+    ],
+)
+def test_decide__refuses_what_cannot_be_meant(
+    audited_masks: Audited, decision: str, regions: list[int] | None, said: str
+) -> None:
+    with pytest.raises(ReviewError, match=said):
+        decide(audited_masks, WRONG[0], decision, regions)
+
+
+def test_export__writes_the_masks_that_came_in_with_the_taken_regions(
+    audited_masks: Audited, tmp_path: Path
+) -> None:
+    first, second = WRONG
+    decide(audited_masks, first, "relabel")
+    decide(audited_masks, second, "exclude")
+    out = tmp_path / "cleaned"
+    done = exporting.export("shapes", out)
+    assert (done.num_masks, done.num_changed, done.num_excluded) == (11, 1, 1)
+    names = sorted(path.name for path in (out / "masks").iterdir())
+    assert names == [f"{number:03d}.png" for number in range(12) if number != second]
+    for number in sorted(set(range(12)) - set(WRONG)):
+        name = f"masks/{number:03d}.png"
+        assert (out / name).read_bytes() == (audited_masks.source / name).read_bytes()
+    after = np.asarray(Image.open(out / f"masks/{first:03d}.png"))
+    taken = deciding.regions_of(audited_masks.dataset, audited_masks.audit_id, first)
+    for region in taken:
+        assert (after[region.pixels] == region.suggested).all()
+    assert disc_in(after) > 0
+    with (out / "masks.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    actions = {number: row["action"] for number, row in enumerate(rows) if row["action"] != "keep"}
+    assert actions == {first: "relabel", second: "exclude"}
+    assert rows[first]["regions_taken"] == "|".join(str(one.number) for one in taken)
+    assert int(rows[first]["changed_pixels"]) == done.changed_pixels > 0
+    with pytest.raises(ExportRefusedError, match="exists; name a new folder"):
+        exporting.export("shapes", out)
+
+
+def test_commands__work_on_masks_or_refuse_in_one_line(audited_masks: Audited, tmp_path: Path) -> None:
+    found = json.loads(command("suspects", "shapes", "--top", "2", "--json"))
+    assert {row["sample_id"] for row in found["suspects"]} == set(WRONG)
+    assert "is not known without a random sample" in command("suspects", "shapes")
+    assert json.loads(command("status", "shapes", "--json"))["task"] == "segmentation"
+    command("export", "shapes", "--out", str(tmp_path / "out"))
+    assert len(list((tmp_path / "out" / "masks").iterdir())) == 12
+    for words in (
+        ("verify", "shapes", "--draw", "5", "--out", "f.csv"),
+        ("review", "shapes", "--apply", "f.csv"),
+        ("simulate", "shapes"),
+        ("compare", "shapes"),
+        ("report", "shapes", "--out", "r.html"),
+        ("fiftyone", "shapes"),
+    ):
+        said = f"^shapes is a dataset of segmentation: `auditor {words[0]}` is for class labels"
+        with pytest.raises(AuditorError, match=said):
+            CliRunner().invoke(cli, list(words), catch_exceptions=False)
+    refused = CliRunner().invoke(cli, ["audit", "shapes", "--backbone", "timm:x"])
+    assert "--backbone has no effect together with a dataset of masks" in refused.output
+
+
+def test_plan_audit__refuses_engines_of_class_labels(audited_masks: Audited) -> None:
+    with pytest.raises(
+        AuditFailedError, match="Engine umn takes class labels alone; on masks there are cross_en"
+    ):
+        auditing.plan_audit("shapes", ["umn"])

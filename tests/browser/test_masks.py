@@ -1,0 +1,88 @@
+"""Masks from the import to cleaned PNGs, in a real browser."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from auditor.catalog import datasets
+from auditor.catalog.db import session
+from auditor.masks import deciding
+from auditor.review import decisions
+from tests.browser.conftest import Server
+from tests.masked import WRONG, Audited
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+WAIT_MS = 60_000
+
+
+@pytest.fixture
+def server(audited_masks: Audited, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """The app on the home with audited masks; it may read their source."""
+    monkeypatch.setenv("AUDITOR_IMPORT_ROOTS", str(audited_masks.source))
+    running = Server(home)
+    running.start()
+    yield running
+    running.kill()
+
+
+def in_view(page: Any) -> int:
+    """The sample that is reviewed."""
+    return int(page.locator("[data-testid=mask]").get_attribute("data-sample", timeout=WAIT_MS))
+
+
+def test_masks__from_the_import_to_cleaned_pngs(
+    audited_masks: Audited, server: Server, browser: Any, artifacts: Path
+) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto(f"{server.url}/masks?dataset=shapes")
+    page.get_by_label("Your name").fill("ada")
+    page.get_by_label("Your name").press("Enter")
+    first = in_view(page)
+    assert first in WRONG
+    page.locator("[data-layer=doubt]").wait_for(timeout=WAIT_MS)
+    page.screenshot(path=str(artifacts / "masks.png"))
+    page.keyboard.press("d")
+    assert page.locator("[data-layer=doubt]").is_hidden()
+    regions = deciding.regions_of(audited_masks.dataset, audited_masks.audit_id, first)
+    for region in regions[1:9]:  # only the largest is taken
+        page.keyboard.press(str(region.number))
+    page.keyboard.press("w")
+    page.locator(f"[data-testid=mask]:not([data-sample='{first}'])").wait_for(timeout=WAIT_MS)
+    second = in_view(page)
+    page.keyboard.press("e")
+    page.locator(f"[data-testid=mask]:not([data-sample='{second}'])").wait_for(timeout=WAIT_MS)
+    page.keyboard.press("z")
+    page.locator(f"[data-testid=mask][data-sample='{second}']").wait_for(timeout=WAIT_MS)
+    assert set(decisions.outcomes(audited_masks.dataset.id)) == {first}
+    with page.expect_download(timeout=WAIT_MS) as download:
+        page.get_by_role("button", name="Download the cleaned masks").click()
+    with zipfile.ZipFile(download.value.path()) as packed:
+        after = np.asarray(Image.open(io.BytesIO(packed.read(f"masks/{first:03d}.png"))))
+        other = packed.read(f"masks/{second:03d}.png")
+    before = np.asarray(Image.open(audited_masks.source / f"masks/{first:03d}.png"))
+    taken = regions[0].pixels | np.any([one.pixels for one in regions[9:]], axis=0)
+    assert ((before != after) == taken).all()
+    assert other == (audited_masks.source / f"masks/{second:03d}.png").read_bytes()
+
+    page.goto(f"{server.url}/import?dataset=shapes")
+    page.get_by_role("tab", name="Path on this server").click()
+    page.get_by_text("How to read it").click()
+    page.get_by_text("The labels are masks").click()
+    page.get_by_label("A folder with one sub-folder per class").fill(str(audited_masks.source))
+    page.get_by_role("button", name="Preview the path").click()
+    page.locator(".st-key-import_start button:enabled").click(timeout=WAIT_MS)
+    for _ in range(100):
+        with session() as open_session:
+            if datasets.exists(open_session, "source"):
+                assert datasets.get(open_session, "source").task == "segmentation"
+                return
+        page.wait_for_timeout(300)
+    raise AssertionError("the masks were not imported")

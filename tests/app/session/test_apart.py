@@ -17,6 +17,9 @@ from auditor.errors import AuditorError
 from auditor.settings import settings
 
 
+ROOT = Path(__file__).resolve().parents[3]
+
+
 def process() -> int:
     return os.getpid()
 
@@ -61,9 +64,8 @@ def test_call__the_process_ends_with_a_killed_app(tmp_path: Path) -> None:
         "if __name__ == '__main__': print(apart.call(process), flush=True); time.sleep(300)"
     )
     (tmp_path / "app_like.py").write_text(code)
-    with subprocess.Popen(
-        [sys.executable, tmp_path / "app_like.py"], stdout=subprocess.PIPE, text=True
-    ) as app:
+    command, env = [sys.executable, tmp_path / "app_like.py"], os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as app:
         assert app.stdout is not None
         number = int(app.stdout.readline())
         app.kill()

@@ -16,7 +16,6 @@ from app.session import apart
 from auditor.errors import AuditorError
 from auditor.settings import settings
 
-
 ROOT = Path(__file__).resolve().parents[3]
 
 

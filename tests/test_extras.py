@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fsspec.registry import _registry as LOADED
 from packaging.requirements import Requirement
 
 from auditor.backbones import weights
@@ -47,6 +48,8 @@ def test_extra__missing_is_one_line_that_names_it(
     modules, extra, call = NEEDS[package]
     for module in modules:
         monkeypatch.setitem(sys.modules, module, None)
+    for scheme in ("s3", "http"):  # fsspec keeps the classes that an earlier test of this process loaded
+        monkeypatch.delitem(LOADED, scheme, raising=False)
     with pytest.raises(Exception, match=rf"label-auditor\[{extra}\]") as refused:
         call(tmp_path)
     assert "\n" not in str(refused.value)

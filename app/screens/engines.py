@@ -26,9 +26,11 @@ PAPERS = {
 MOST_ROWS = 20_000  # a distribution over epochs is drawn from so many rows
 
 
-def draw_engine(audit_id: int, run: EngineRun, is_marked: NDArray[np.bool_], marks: tuple[str, str]) -> None:
+def draw_engine(
+    audit_id: int, engine: str, run: EngineRun, is_marked: NDArray[np.bool_], marks: tuple[str, str]
+) -> None:
     """One engine: its trust, its published signal over epochs, what it cost."""
-    about = arrays.describe(audit_id, run.engine)
+    about = arrays.describe(audit_id, engine)
     with st.container(border=True, height="stretch"):
         st.markdown(f"**{plain(about['title'])}**")
         device = run.provenance.get("device", "")
@@ -37,20 +39,20 @@ def draw_engine(audit_id: int, run: EngineRun, is_marked: NDArray[np.bool_], mar
         st.caption(f"{words.duration(run.seconds)} on {plain(str(device)) or 'an unknown device'} · {cited}")
         for warning in arrays.warnings_of(run):
             st.caption(f":material/warning: {plain(warning)}")
-        trust = np.asarray(arrays.trust(audit_id, run.engine), dtype=np.float64)
+        trust = np.asarray(arrays.trust(audit_id, engine), dtype=np.float64)
         st.altair_chart(
             charts.histogram_chart(charts.histogram(trust, is_marked, marks), "trust in the given label")
         )
-        names = [name for name in about["signals"] if name in arrays.history_names(audit_id, run.engine)]
+        names = [name for name in about["signals"] if name in arrays.history_names(audit_id, engine)]
         if not names:
             return
         name = names[0] if len(names) == 1 else st.selectbox(
             "Signal over epochs", names, format_func=lambda key: about["signals"][key]["title"],
-            key=f"engines_signal_{run.engine}",
+            key=f"engines_signal_{engine}",
         )  # fmt: skip
         signal = about["signals"][name]
         rows = np.linspace(0, len(is_marked) - 1, min(MOST_ROWS, len(is_marked))).astype(int)
-        history = arrays.history(audit_id, run.engine, name)[:, rows]
+        history = arrays.history(audit_id, engine, name)[:, rows]
         st.altair_chart(charts.bands_chart(charts.bands(history, is_marked[rows], marks), signal["title"]))
         st.caption(plain(signal["meaning"]))
 
@@ -66,8 +68,13 @@ def draw_agreement(audit: Audit, titles: dict[str, str]) -> None:
     left.altair_chart(charts.agreement_chart(correlations, names))
     right.text(audit.summary.get("structured_noise_sentence", ""))
     weights = audit.summary.get("weights", {})
+    of_audit = audit.summary.get("runs", {})
     table = pd.DataFrame(
-        {"engine": [titles.get(name, name) for name in weights], "weight": list(weights.values())}
+        {
+            "engine": [titles.get(name, name) for name in weights],
+            "audit": [str(of_audit.get(name, "")) for name in weights],
+            "weight": list(weights.values()),
+        }
     )
     right.dataframe(
         table, hide_index=True, column_config={"weight": st.column_config.ProgressColumn(format="percent")}
@@ -113,7 +120,7 @@ dataset, bar = state.screen("Engines")
 audit = state.require_audit(dataset)
 with shown():
     finished = arrays.engines_of(audit.id)
-    runs = {run.engine: run for run in readers.engine_runs(audit.id)}
+    runs = readers.speaking_runs(audit.id)
     titles = {name: arrays.describe(audit.id, name)["title"] for name in finished}
     truth = cache.true_labels(dataset)
     table = readers.score_table(audit)
@@ -129,7 +136,7 @@ with shown():
     for start in range(0, len(finished), a_row):
         for column, name in zip(st.columns(a_row), finished[start : start + a_row], strict=False):
             with column:
-                draw_engine(audit.id, runs[name], is_marked, marks)
+                draw_engine(audit.id, name, runs[name], is_marked, marks)
     st.subheader("Curves", anchor=False)
     points = curves.table(readers.epochs(audit.id), titles)
     left, right = st.columns(2)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.forker import Forker, Jobs
 from tests.helpers import QUICK_OPTIONS, Digits, write_digits
 
 if TYPE_CHECKING:
@@ -61,10 +63,21 @@ def pytest_runtest_setup() -> None:
         sys.modules["torch"].set_num_threads(1)
 
 
+@pytest.fixture(scope="session")
+def forker() -> Iterator[Forker]:
+    """Starts the app and jobs; ends with the session."""
+    one = Forker()
+    yield one
+    one.end()
+
+
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty AUDITOR_HOME with its own SQLite catalog."""
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forker: Forker) -> Path:
+    """An empty AUDITOR_HOME with its own SQLite catalog; jobs that this process starts are forked."""
+    from auditor.jobs import control
+
     folder = tmp_path / "home"
+    monkeypatch.setattr(control, "subprocess", Jobs(forker))
     monkeypatch.setenv("AUDITOR_HOME", str(folder))
     monkeypatch.delenv("AUDITOR_DATABASE_URL", raising=False)
     return folder

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.forker import APP, Forker
 from tests.helpers import chromium
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,32 +26,6 @@ FLAGS = [
     "--no-first-run",
     "--disable-background-networking",
 ]
-
-
-class Forker:
-    """One process a session that has imported what the app needs."""
-
-    def __init__(self) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.browser.app_forker"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
-        )  # fmt: skip
-
-    def start(self, **asked: object) -> int:
-        """Return the number of the process that serves."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        print(json.dumps(asked), file=self.process.stdin, flush=True)
-        return int(self.process.stdout.readline())
-
-
-@pytest.fixture(scope="session")
-def forker() -> Iterator[Forker]:
-    """Starts apps; ends with the session."""
-    one = Forker()
-    yield one
-    one.process.kill()
-    one.process.wait()
 
 
 class Server:
@@ -76,8 +50,9 @@ class Server:
         if self.forker is None:
             self._start_as_a_user()
         else:
-            log = str(self.home.parent / "server.log")
-            self.forked = self.forker.start(port=self.port, home=str(self.home), log=log)
+            env = os.environ | {"AUDITOR_HOME": str(self.home), "OMP_NUM_THREADS": "1"}
+            argv = ["streamlit", "run", str(ROOT / "app" / "main.py"), "--server.port", str(self.port)]
+            self.forked = self.forker.start(APP, argv, env, str(self.home.parent / "server.log"))
         self._wait_until_it_answers()
 
     def _start_as_a_user(self) -> None:

@@ -16,8 +16,9 @@ from auditor.catalog.db import session
 from auditor.review import random_sample
 from auditor.statistics import NO_CLASS
 from tests.app.conftest import DATASET, NAMES, audited_home
-from tests.browser.conftest import Forker, Server
+from tests.browser.conftest import Server
 from tests.browser.test_journey import WAIT_MS, open_page, settled, wait_until
+from tests.forker import Forker
 
 __all__ = ["audited_home"]  # the fixture, for pytest to find
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]

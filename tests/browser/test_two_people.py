@@ -18,10 +18,11 @@ from auditor.catalog.db import session
 from auditor.importing import imports
 from auditor.review import log, random_sample
 from tests.app.conftest import DATASET, audited_home
-from tests.browser.conftest import Forker, Server
+from tests.browser.conftest import Server
 from tests.browser.test_fast_keys import press, queue
 from tests.browser.test_journey import WAIT_MS, settled, wait_until
 from tests.browser.test_review import choose, decisions, open_as_ada, shown_sample
+from tests.forker import Forker
 
 __all__ = ["audited_home"]  # the fixture, for pytest to find
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from auditor.api import Dataset
-    from auditor.estimator import LabelAuditor
+    from auditor.api.estimator import LabelAuditor
 
 __all__ = [
     "Dataset",
@@ -40,7 +40,7 @@ def __getattr__(name: str) -> Any:
 
         return Dataset
     if name == "LabelAuditor":
-        from auditor.estimator import LabelAuditor
+        from auditor.api.estimator import LabelAuditor
 
         return LabelAuditor
     raise AttributeError(f"module 'auditor' has no attribute {name!r}")
@@ -75,7 +75,8 @@ def from_arrays(
     images: Any, labels: Sequence[Any], *, name: str, class_names: Sequence[str] | None = None, **options: Any
 ) -> Dataset:
     """A dataset from images in memory; see ``memory.from_arrays``."""
-    from auditor import api, memory
+    from auditor import api
+    from auditor.api import memory
 
     memory.from_arrays(images, labels, name=name, class_names=class_names, **options)
     return api.open_dataset(name)
@@ -85,7 +86,8 @@ def from_torch(
     dataset: Any, *, name: str, class_names: Sequence[str] | None = None, **options: Any
 ) -> Dataset:
     """A dataset from a ``torch.utils.data.Dataset`` of (image, class); see ``memory.from_torch``."""
-    from auditor import api, memory
+    from auditor import api
+    from auditor.api import memory
 
     memory.from_torch(dataset, name=name, class_names=class_names, **options)
     return api.open_dataset(name)
@@ -93,7 +95,8 @@ def from_torch(
 
 def from_huggingface(dataset: Any, *, name: str, **options: Any) -> Dataset:
     """A dataset from a Hugging Face ``Dataset`` or ``DatasetDict``; see ``memory.from_huggingface``."""
-    from auditor import api, memory
+    from auditor import api
+    from auditor.api import memory
 
     memory.from_huggingface(dataset, name=name, **options)
     return api.open_dataset(name)
@@ -101,7 +104,8 @@ def from_huggingface(dataset: Any, *, name: str, **options: Any) -> Dataset:
 
 def from_dataframe(frame: pd.DataFrame, *, name: str, **options: Any) -> Dataset:
     """A dataset from a table of paths and labels; see ``memory.from_dataframe``."""
-    from auditor import api, memory
+    from auditor import api
+    from auditor.api import memory
 
     memory.from_dataframe(frame, name=name, **options)
     return api.open_dataset(name)

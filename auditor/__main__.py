@@ -8,8 +8,8 @@ import sys
 from typing import NoReturn
 
 from auditor.cli.commands import cli
-from auditor.errors import AuditorError
-from auditor.wording import visible
+from auditor.ground.errors import AuditorError
+from auditor.ground.wording import visible
 
 
 def main() -> None:

@@ -89,7 +89,7 @@ def make(num_samples: int) -> None:
     from auditor.catalog import audits, datasets
     from auditor.catalog.db import session
     from auditor.catalog.records import NewAudit, NewDataset, NewEngineRun, now
-    from auditor.settings import settings
+    from auditor.ground.settings import settings
 
     generator = np.random.default_rng(0)
     given = generator.integers(0, len(CLASSES), num_samples)
@@ -135,7 +135,7 @@ def _sample_rows(given: Any) -> Iterator[dict[str, Any]]:
 
 def _make_arrays(audit_id: int, given: Any, generator: np.random.Generator) -> None:
     from auditor.audits import arrays, tasks
-    from auditor.settings import settings
+    from auditor.ground.settings import settings
 
     num_samples = len(given)
     is_wrong = generator.random(num_samples) < WRONG

@@ -30,8 +30,8 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from auditor import engine_bridge
 from auditor.audits import budgets, plan
+from auditor.bridges import engine_bridge
 from auditor.statistics import Witness, combine
 from benchmarks import images
 from benchmarks.detection import load_results, scores_of, update

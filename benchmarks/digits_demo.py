@@ -20,7 +20,7 @@ def main() -> None:
     """Run the demo and keep its figures."""
     with tempfile.TemporaryDirectory() as home:
         os.environ["AUDITOR_HOME"] = home
-        from auditor import engine_bridge
+        from auditor.bridges import engine_bridge
         from auditor.cli import demo
 
         figures = demo.run()

@@ -51,9 +51,9 @@ def main() -> None:
 
 
 def _measure(place: Path, num: int) -> dict[str, Any]:
-    from auditor import fiftyone_door
+    from auditor.bridges import fiftyone_door
     from auditor.fiftyone_bridge import sync
-    from auditor.progress import Progress
+    from auditor.ground.progress import Progress
 
     build(place, num)
     seconds: dict[str, float] = {}

@@ -33,7 +33,7 @@ from PIL import Image
 from safetensors.torch import save_file
 
 import auditor
-from auditor.engine_bridge import DEFAULT_ENGINES
+from auditor.bridges.engine_bridge import DEFAULT_ENGINES
 from benchmarks import images
 from engines.contract import TrainingData
 from engines.registry import ENGINES

@@ -10,9 +10,9 @@ import numpy as np
 from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset
+from auditor.ground.vocabulary import SEGMENTATION
 from auditor.importing.imports import import_dataset
 from auditor.masks import auditing
-from auditor.vocabulary import SEGMENTATION
 from tests.shapes import Shapes, draw_shapes, write_pairs
 
 SHAPES = draw_shapes(12, size=32)

@@ -64,10 +64,10 @@ def main(system: str, folder: Path) -> None:
             if not name.endswith(("__main__", ".plugin.__init__")):
                 importlib.import_module(name.removesuffix(".__init__"))
 
-    from auditor import processes
     from auditor.audits import plan, worker
-    from auditor.errors import FiftyOneError
     from auditor.fiftyone_bridge.processes import alone
+    from auditor.ground import processes
+    from auditor.ground.errors import FiftyOneError
     from auditor.importing.imports import import_dataset
     from auditor.review import decisions
     from engines.shared.device import peak_memory_bytes

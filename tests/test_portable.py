@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from auditor.files import BLOCK_BYTES, reserve
-from auditor.processes import usable_cores
+from auditor.ground.files import BLOCK_BYTES, reserve
+from auditor.ground.processes import usable_cores
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -98,7 +98,7 @@ def test_tour__runs_as_printed(home: Path, tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("line", docs_commands())
 def test_docs_command__is_understood(line: str) -> None:
-    from auditor import engine_bridge
+    from auditor.bridges import engine_bridge
 
     group, names = cli, shlex.split(line)[1:]
     command, name = cli, ""

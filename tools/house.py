@@ -114,7 +114,7 @@ def _imported_rooms(path: Path, root: Path, layer: str) -> list[str]:
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else ()
             module = ".".join([*base, *([node.module] if node.module else [])])
-            # `from auditor import files` names the room itself, `from auditor.files import x` the module.
+            # `from auditor import files` names the room itself, `from auditor.ground.files import x` the module.
             names = [f"{module}.{alias.name}" for alias in node.names] if module == layer else [module]
         found += [name.split(".")[1] for name in names if name.startswith(f"{layer}.")]
     return found

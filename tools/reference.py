@@ -12,9 +12,9 @@ from pathlib import Path
 
 import click
 
+from auditor.bridges.engine_bridge import export_columns
 from auditor.cli.commands import cli
-from auditor.engine_bridge import export_columns
-from auditor.vocabulary import DECISIONS
+from auditor.ground.vocabulary import DECISIONS
 from benchmarks import detection_readme
 from benchmarks.detection import RESULTS
 from engines.registry import ENGINES

@@ -12,7 +12,7 @@ from typing import Any
 
 import streamlit as st
 
-from auditor import vocabulary
+from auditor.ground import vocabulary
 
 FOLDER = Path(__file__).parent
 NAME_COOKIE = "auditor_reviewer"

@@ -10,8 +10,8 @@ import streamlit as st
 
 from app.session.apart import EngineTitle
 from app.session.words import documented, plain
-from auditor import engine_bridge
-from auditor.engine_bridge import Setting
+from auditor.bridges import engine_bridge
+from auditor.bridges.engine_bridge import Setting
 
 
 def choose(engines: Sequence[EngineTitle], preset: str, *, trained_on: str) -> dict[str, dict[str, Any]]:

@@ -13,7 +13,7 @@ from app.session.failures import shown
 from app.session.words import plain
 from auditor import jobs
 from auditor.catalog.records import Dataset
-from auditor.errors import AuditorError
+from auditor.ground.errors import AuditorError
 from auditor.jobs import Job, Overview
 
 POLL_S = 0.5

@@ -10,7 +10,7 @@ from app.session.words import plain
 from auditor.backbones import features
 from auditor.backbones.features import FeatureSource
 from auditor.catalog.records import Dataset
-from auditor.errors import ImportRefusedError
+from auditor.ground.errors import ImportRefusedError
 
 CHOSEN = "audit_own_chosen"
 """The features that were just added, until the choice above shows them."""

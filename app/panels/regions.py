@@ -12,8 +12,8 @@ from app.server import bench
 from app.session import readers, words
 from app.session.failures import shown
 from auditor.catalog.records import Audit, Dataset
+from auditor.ground.vocabulary import DECISIONS
 from auditor.review import decisions
-from auditor.vocabulary import DECISIONS
 
 MOST_AT_ONCE = 5_000
 TAGS = {name: one.of_many for name, one in DECISIONS.items() if one.of_many}

@@ -9,12 +9,12 @@ from app.session import apart, readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
 from auditor.audits import budgets, durations, plan
-from auditor.backbone_bridge import Source
 from auditor.backbones import features, weights
 from auditor.backbones.features import NO_BACKBONE
+from auditor.bridges.backbone_bridge import Source
 from auditor.catalog.records import Dataset
+from auditor.ground.vocabulary import SEGMENTATION
 from auditor.masks import auditing
-from auditor.vocabulary import SEGMENTATION
 
 MASK_ENGINES = {"cross_entropy": "plain cross-entropy", "l2b": "L2B, weights for every pixel"}
 PRESETS = {

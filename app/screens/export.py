@@ -12,7 +12,7 @@ from app.session import state, words
 from app.session.failures import shown
 from app.session.words import plain
 from auditor.catalog.records import Dataset
-from auditor.errors import AuditorError
+from auditor.ground.errors import AuditorError
 from auditor.outputs import export
 from auditor.review import decisions
 from auditor.review import log as decision_log

@@ -12,7 +12,7 @@ from app.session.words import plain
 from auditor import api
 from auditor.audits.progress import left_in_words
 from auditor.catalog.records import Dataset
-from auditor.vocabulary import SEGMENTATION
+from auditor.ground.vocabulary import SEGMENTATION
 
 WORST = 6
 

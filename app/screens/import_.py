@@ -16,8 +16,8 @@ from app.session import allowed, apart, previews, readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
 from auditor import jobs
-from auditor.errors import ImportRefusedError
-from auditor.vocabulary import SEGMENTATION
+from auditor.ground.errors import ImportRefusedError
+from auditor.ground.vocabulary import SEGMENTATION
 
 FOUND = "import_found"
 IMAGE_SIZES = [None, 16, 28, 32, 64, 96, 128, 224]

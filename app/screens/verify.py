@@ -10,8 +10,8 @@ from app.session import readers, state, words
 from app.session.failures import shown
 from auditor.audits import settle
 from auditor.catalog.records import Audit, Dataset
+from auditor.ground.vocabulary import PROMISES, RATE
 from auditor.review import random_sample
-from auditor.vocabulary import PROMISES, RATE
 
 
 def choose_purpose(dataset: Dataset, key: str) -> str:

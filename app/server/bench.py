@@ -18,11 +18,11 @@ from auditor.audits import progress as review_progress
 from auditor.catalog import audits, claims, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit
-from auditor.errors import AuditorError, CatalogError, NotFoundError, ReviewError
+from auditor.ground.errors import AuditorError, CatalogError, NotFoundError, ReviewError
+from auditor.ground.vocabulary import RULING
+from auditor.ground.wording import evidence, odds_of_wrong, percent
 from auditor.review import decisions, head_order, schema
 from auditor.review import log as decision_log
-from auditor.vocabulary import RULING
-from auditor.wording import evidence, odds_of_wrong, percent
 
 MAX_PAGE = 300
 MAX_SELECTED = 30_000

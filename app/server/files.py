@@ -6,8 +6,8 @@ from pathlib import Path
 
 from auditor.catalog import jobs
 from auditor.catalog.db import session
-from auditor.errors import NotFoundError
-from auditor.settings import settings
+from auditor.ground.errors import NotFoundError
+from auditor.ground.settings import settings
 
 MIME = {".csv": "text/csv", ".parquet": "application/vnd.apache.parquet", ".html": "text/html"}
 """What an export's file is, by its ending."""

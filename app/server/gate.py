@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from auditor.hosts import admits
+from auditor.ground.hosts import admits
 
 VARIABLE = "AUDITOR_ALLOWED_HOSTS"
 """Comma-separated names and addresses by which others reach the app, for example behind a proxy: no ports."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.vocabulary import DECISIONS
+from auditor.ground.vocabulary import DECISIONS
 
 UNDECIDED = 255
 UNLABELED = 65_535

@@ -14,7 +14,7 @@ from app.server import bodies
 from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset, Sample
-from auditor.errors import NotFoundError
+from auditor.ground.errors import NotFoundError
 from auditor.masks import deciding, results
 from auditor.pictures.decoding import placed
 from auditor.pictures.masks import IGNORED

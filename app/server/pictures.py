@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from auditor.catalog import datasets
 from auditor.catalog.db import session
-from auditor.errors import NotFoundError
+from auditor.ground.errors import NotFoundError
 from auditor.pictures import cache
 from auditor.pictures.decoding import ImageError, channels_first, upright
 

@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from app.server import bench, files, masks, pictures, verify
 from app.session import access, failures
-from auditor.errors import AuditorError, CatalogError
+from auditor.ground.errors import AuditorError, CatalogError
 from auditor.review import schema
 
 Endpoint = Callable[[Request], Awaitable[Response]]

@@ -10,7 +10,7 @@ from app.session import readers
 from auditor.catalog import draws, reviews
 from auditor.catalog.db import session
 from auditor.catalog.records import Review
-from auditor.errors import AuditorError, CatalogError, VerificationError
+from auditor.ground.errors import AuditorError, CatalogError, VerificationError
 from auditor.review import people, random_sample, schema
 
 

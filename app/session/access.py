@@ -11,8 +11,8 @@ import secrets
 from functools import lru_cache
 from pathlib import Path
 
-from auditor.errors import AuditorError
-from auditor.settings import settings
+from auditor.ground.errors import AuditorError
+from auditor.ground.settings import settings
 
 
 def token() -> str:

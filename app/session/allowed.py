@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from auditor.errors import ImportRefusedError
-from auditor.settings import settings
+from auditor.ground.errors import ImportRefusedError
+from auditor.ground.settings import settings
 
 ROOTS_VARIABLE = "AUDITOR_IMPORT_ROOTS"
 UPLOAD_VARIABLE = "AUDITOR_MAX_UPLOAD_MB"

@@ -16,10 +16,11 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
-from auditor import api, backbone_bridge, engine_bridge
+from auditor import api
 from auditor.audits import durations
 from auditor.audits import plan as auditing
 from auditor.backbones import features, shelf
+from auditor.bridges import backbone_bridge, engine_bridge
 from auditor.catalog import datasets
 from auditor.catalog.db import close_all, session
 

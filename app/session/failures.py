@@ -11,8 +11,8 @@ from logging.handlers import RotatingFileHandler
 import streamlit as st
 
 from app.session.words import FIELDS, plain
-from auditor.errors import AuditorError
-from auditor.settings import settings
+from auditor.ground.errors import AuditorError
+from auditor.ground.settings import settings
 
 LOG_NAME = "app.log"
 LOG_BYTES = 2_000_000

@@ -20,11 +20,11 @@ from auditor.audits import progress, statements
 from auditor.catalog import audits, claims, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, EngineRun, Epoch
-from auditor.errors import AuditorError, NotFoundError
+from auditor.ground.errors import AuditorError, NotFoundError
+from auditor.ground.settings import settings
+from auditor.ground.vocabulary import SEGMENTATION
 from auditor.review import decisions, people, random_sample
-from auditor.settings import settings
 from auditor.statistics import ErrorsLeft, NoiseRate
-from auditor.vocabulary import SEGMENTATION
 
 LEASED_AHEAD = 8
 """Samples of Verify that are leased before they are in view, as in ``verify.js``."""

@@ -16,7 +16,7 @@ from app.session import choices, readers
 from app.session.words import plain
 from auditor.catalog import audits
 from auditor.catalog.records import Audit, Dataset
-from auditor.vocabulary import SEGMENTATION
+from auditor.ground.vocabulary import SEGMENTATION
 
 DATASET = "dataset"
 CHOSEN, NEXT = "chosen_dataset", "next_dataset"

@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from auditor.wording import duration as duration
-from auditor.wording import percent as percent
-from auditor.wording import plural as plural
+from auditor.ground.wording import duration as duration
+from auditor.ground.wording import percent as percent
+from auditor.ground.wording import plural as plural
 
 MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~$:&])")
 

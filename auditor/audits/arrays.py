@@ -26,8 +26,8 @@ from auditor.backbones.features import FeatureSource
 from auditor.catalog import audits, datasets, folders, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, EngineRun, Sample
-from auditor.errors import NotFoundError
-from auditor.files import load_array, load_arrays, load_json
+from auditor.ground.errors import NotFoundError
+from auditor.ground.files import load_array, load_arrays, load_json
 from auditor.statistics import LEAST_WEIGHT, engine_sentence, headline
 
 FEATURES = "features"

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from auditor.errors import AuditFailedError
+from auditor.ground.errors import AuditFailedError
 
 DEFAULT_S = 600.0
 """Budget of an audit on a CPU where nobody says otherwise."""

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from auditor import engine_bridge
 from auditor.audits import executors
+from auditor.bridges import engine_bridge
 from auditor.catalog import audits
 from auditor.catalog.records import Audit, Dataset, EngineRun
 

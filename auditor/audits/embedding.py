@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from auditor import engine_bridge
-from auditor.errors import AuditFailedError
+from auditor.bridges import engine_bridge
+from auditor.ground.errors import AuditFailedError
 
 MAX_FIT = 20_000
 """Samples that UMAP itself sees."""

@@ -27,8 +27,8 @@ import psutil
 
 from auditor.audits import tasks
 from auditor.audits.tasks import Event, Outcome, TaskSpec
-from auditor.errors import AuditFailedError
-from auditor.processes import usable_cores
+from auditor.ground.errors import AuditFailedError
+from auditor.ground.processes import usable_cores
 
 VARIABLE = "AUDITOR_EXECUTOR"
 MOST_SIDE_BY_SIDE = 8

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from auditor.catalog import folders
 from auditor.catalog.records import now
-from auditor.errors import DamagedError
-from auditor.files import load_json, written_whole
+from auditor.ground.errors import DamagedError
+from auditor.ground.files import load_json, written_whole
 
 KINDS = {"compare": "Before and after", "simulate": "Planted errors"}
 """By the command that makes it: what the report calls it."""

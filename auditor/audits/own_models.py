@@ -14,12 +14,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from auditor import engine_bridge
+from auditor.bridges import engine_bridge
 from auditor.catalog import datasets, folders
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset
-from auditor.errors import ImportRefusedError, NotFoundError
-from auditor.files import load_array, written_whole
+from auditor.ground.errors import ImportRefusedError, NotFoundError
+from auditor.ground.files import load_array, written_whole
 from auditor.statistics import (
     probabilities_from_array,
     probabilities_from_cells,

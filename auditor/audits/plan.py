@@ -20,18 +20,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor import engine_bridge, jobs
+from auditor import jobs
 from auditor.audits import budgets, durations, executors, statements
 from auditor.audits.budgets import Rung
 from auditor.backbones.features import FeatureSource
+from auditor.bridges import engine_bridge
 from auditor.catalog import audits, datasets, folders
 from auditor.catalog import jobs as catalog_jobs
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, NewAudit, NewEngineRun
-from auditor.errors import AuditFailedError
-from auditor.files import written_whole
+from auditor.ground.errors import AuditFailedError
+from auditor.ground.files import written_whole
+from auditor.ground.settings import settings
 from auditor.review import decisions, random_sample
-from auditor.settings import settings
 
 TRUNK = "cross_entropy"
 """The engine on whose early features others train where there is no backbone."""

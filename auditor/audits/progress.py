@@ -19,12 +19,12 @@ from auditor.audits import statements
 from auditor.catalog import audits, datasets, draws, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, Review
+from auditor.ground.settings import Settings, settings
+from auditor.ground.vocabulary import FOUND_WRONG, NOT_CLEAR, SUSPECT
+from auditor.ground.wording import percent
 from auditor.review import decisions, random_sample
 from auditor.review.decisions import Findings
-from auditor.settings import Settings, settings
 from auditor.statistics import ErrorsLeft, NoiseRate, noise, rate_interval
-from auditor.vocabulary import FOUND_WRONG, NOT_CLEAR, SUSPECT
-from auditor.wording import percent
 
 PAUSE_S = 120.0
 """A longer gap between two decisions is a pause, not reviewing time."""

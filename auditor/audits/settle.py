@@ -17,7 +17,7 @@ from auditor.backbones import features
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, now
-from auditor.errors import AuditFailedError, NotFoundError
+from auditor.ground.errors import AuditFailedError, NotFoundError
 from auditor.pictures import cache
 from auditor.review import random_sample
 from auditor.statistics import (

@@ -17,7 +17,8 @@ from auditor.audits.settle import transition_from_json
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset
-from auditor.errors import AuditFailedError, NotFoundError
+from auditor.ground.errors import AuditFailedError, NotFoundError
+from auditor.ground.vocabulary import LEVELS
 from auditor.pictures.sources import printable
 from auditor.review import random_sample
 from auditor.review.decisions import findings, outcomes
@@ -39,7 +40,6 @@ from auditor.statistics import (
     split_reports,
 )
 from auditor.statistics import promises as calibration
-from auditor.vocabulary import LEVELS
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from typing import Any, TextIO
 
 from auditor.audits import tasks
 from auditor.audits.tasks import Event, TaskSpec
-from auditor.processes import yield_to_others
+from auditor.ground.processes import yield_to_others
 
 
 def main() -> None:

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor import engine_bridge
 from auditor.audits import embedding
-from auditor.files import load_array, load_arrays, new_folder_beside
+from auditor.bridges import engine_bridge
+from auditor.ground.files import load_array, load_arrays, new_folder_beside
 from auditor.statistics import trust_in_given
 
 if TYPE_CHECKING:
-    from auditor.engine_bridge import EpochRecord
+    from auditor.bridges.engine_bridge import EpochRecord
 
 RESULT = "result.json"
 NEIGHBOURS = 8

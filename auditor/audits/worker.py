@@ -16,22 +16,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor import engine_bridge, jobs
+from auditor import jobs
 from auditor.audits import arrays as results
 from auditor.audits import copies, embedding, executors, plan, settle, tasks
 from auditor.audits.tasks import Event, Outcome, TaskSpec
 from auditor.backbones import features
+from auditor.bridges import engine_bridge
 from auditor.catalog import audits, datasets, folders
 from auditor.catalog import jobs as job_rows
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, EngineRun, Epoch, now
-from auditor.errors import AuditFailedError, CatalogBusyError
-from auditor.files import written_whole
+from auditor.ground.errors import AuditFailedError, CatalogBusyError
+from auditor.ground.files import written_whole
+from auditor.ground.progress import Progress, Ticker
 from auditor.pictures import cache
-from auditor.progress import Progress, Ticker
 
 if TYPE_CHECKING:
-    from auditor.engine_bridge import EpochRecord
+    from auditor.bridges.engine_bridge import EpochRecord
 
 
 def run(audit_id: int) -> None:

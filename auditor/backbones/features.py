@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor import backbone_bridge
 from auditor.backbones import weights
 from auditor.backbones.shelf import PREFERRED
+from auditor.bridges import backbone_bridge
 from auditor.catalog import folders
-from auditor.errors import AuditFailedError, ImportRefusedError, NotFoundError
-from auditor.files import new_folder_beside, written_whole
-from auditor.processes import usable_cores
+from auditor.ground.errors import AuditFailedError, ImportRefusedError, NotFoundError
+from auditor.ground.files import new_folder_beside, written_whole
+from auditor.ground.processes import usable_cores
 
 FOLDER = "features"
 OWN = "own:"

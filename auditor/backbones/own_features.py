@@ -20,9 +20,9 @@ from auditor.backbones.features import FeatureSource
 from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset
-from auditor.errors import ImportRefusedError
+from auditor.ground.errors import ImportRefusedError
+from auditor.ground.wording import did_you_mean, plural
 from auditor.statistics import read_predictions, rows_of_table
-from auditor.wording import did_you_mean, plural
 
 COLUMNS = "column:"
 """``column:NAME`` names columns of the dataset itself instead of a file."""

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from auditor import backbone_bridge
-from auditor.errors import NotFoundError, WeightsError
-from auditor.files import written_whole
-from auditor.settings import settings
+from auditor.bridges import backbone_bridge
+from auditor.ground.errors import NotFoundError, WeightsError
+from auditor.ground.files import written_whole
+from auditor.ground.settings import settings
 
 FOLDER = "weights"
 HUB_FILES = ("model.safetensors", "pytorch_model.bin")

@@ -21,7 +21,7 @@ from auditor.catalog.records import (
     read,
     values_of,
 )
-from auditor.errors import NotFoundError
+from auditor.ground.errors import NotFoundError
 
 
 def create(session: Session, audit: NewAudit, runs: Sequence[NewEngineRun]) -> int:

@@ -26,9 +26,9 @@ from sqlalchemy.engine import URL, make_url
 
 from auditor.catalog import db, folders, migrations
 from auditor.catalog.models import AuditTable, DatasetTable
-from auditor.errors import AuditorError, DamagedError
-from auditor.files import TEMPORARY, written_whole
-from auditor.settings import settings
+from auditor.ground.errors import AuditorError, DamagedError
+from auditor.ground.files import TEMPORARY, written_whole
+from auditor.ground.settings import settings
 
 ABOUT, CATALOG, DUMP = "label-auditor.json", "catalog.db", "catalog.dump"
 FORMAT = 1

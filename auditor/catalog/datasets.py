@@ -27,9 +27,9 @@ from auditor.catalog.models import (
     ScoreTable,
 )
 from auditor.catalog.records import Dataset, NewDataset, Sample, names_of, read, values_of
-from auditor.errors import AuditorError, NotFoundError
-from auditor.vocabulary import CLASSIFICATION
-from auditor.wording import did_you_mean
+from auditor.ground.errors import AuditorError, NotFoundError
+from auditor.ground.vocabulary import CLASSIFICATION
+from auditor.ground.wording import did_you_mean
 
 ROWS_A_STATEMENT = 5_000
 

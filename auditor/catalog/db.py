@@ -15,8 +15,8 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, DataError, NoSuchModule
 from sqlmodel import Session, SQLModel, create_engine
 
 from auditor.catalog import ids, models, schema
-from auditor.errors import AuditorError, CatalogBusyError, CatalogError
-from auditor.settings import settings
+from auditor.ground.errors import AuditorError, CatalogBusyError, CatalogError
+from auditor.ground.settings import settings
 
 WRITE_WAIT_S = 30
 """How long a writer waits for another one before it gives up."""

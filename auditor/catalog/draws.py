@@ -6,8 +6,8 @@ from sqlmodel import Session, select
 
 from auditor.catalog.models import DrawTable
 from auditor.catalog.records import Draw, NewDraw, read, values_of
-from auditor.errors import NotFoundError
-from auditor.vocabulary import HEAD_ORDER
+from auditor.ground.errors import NotFoundError
+from auditor.ground.vocabulary import HEAD_ORDER
 
 
 def add(session: Session, draw: NewDraw) -> Draw:

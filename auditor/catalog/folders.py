@@ -18,9 +18,9 @@ from sqlmodel import Session, select
 
 from auditor.catalog import db
 from auditor.catalog.models import AuditTable, DatasetTable
-from auditor.errors import MisplacedError
-from auditor.files import written_whole
-from auditor.settings import settings
+from auditor.ground.errors import MisplacedError
+from auditor.ground.files import written_whole
+from auditor.ground.settings import settings
 
 MANIFEST = "manifest.json"
 

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, event, func, insert, literal, select, update
 from sqlalchemy.orm import Mapper
 
 from auditor.catalog.models import AuditTable, DatasetTable, DrawTable, JobTable, LastIdTable
-from auditor.settings import settings
+from auditor.ground.settings import settings
 
 NUMBERED = (DatasetTable, AuditTable, DrawTable, JobTable)
 

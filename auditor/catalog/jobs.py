@@ -15,8 +15,8 @@ from sqlmodel import Session, select
 
 from auditor.catalog.models import JobTable
 from auditor.catalog.records import now
-from auditor.errors import NotFoundError
-from auditor.processes import process_lives
+from auditor.ground.errors import NotFoundError
+from auditor.ground.processes import process_lives
 
 HEARTBEAT_S = 2.0
 """How often a running job says that it lives."""

@@ -14,7 +14,7 @@ from sqlmodel import Session, select
 from auditor.catalog.jobs import this_host
 from auditor.catalog.models import LeaseTable
 from auditor.catalog.records import now
-from auditor.processes import process_lives, started
+from auditor.ground.processes import process_lives, started
 
 HEARTBEAT_S = 5.0
 SILENCE_S = 120.0

@@ -15,7 +15,7 @@ from sqlalchemy.types import TypeDecorator
 from sqlmodel import Field, SQLModel
 
 from auditor.catalog.records import new_uuid, now
-from auditor.vocabulary import CLASSIFICATION, RATE, SUSPECT
+from auditor.ground.vocabulary import CLASSIFICATION, RATE, SUSPECT
 
 
 class UtcDateTime(TypeDecorator[datetime]):

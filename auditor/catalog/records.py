@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from auditor.vocabulary import CLASSIFICATION, RATE, SUSPECT, UNSEEN
+from auditor.ground.vocabulary import CLASSIFICATION, RATE, SUSPECT, UNSEEN
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from sqlmodel import Session, select
 
 from auditor.catalog.models import DecisionTable, ReviewTable
 from auditor.catalog.records import NewReview, Review, names_of, values_of
-from auditor.vocabulary import BLIND, NOT_CLEAR, SUSPECT, UNDO, UNSEEN
+from auditor.ground.vocabulary import BLIND, NOT_CLEAR, SUSPECT, UNDO, UNSEEN
 
 AT_ONCE = 900
 """Parameters that every SQLite takes in one statement."""

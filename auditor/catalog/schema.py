@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, Engine, inspect, text
 
 from auditor.catalog import migrations
-from auditor.errors import AuditorError
-from auditor.files import written_whole
-from auditor.settings import settings
+from auditor.ground.errors import AuditorError
+from auditor.ground.files import written_whole
+from auditor.ground.settings import settings
 
 if TYPE_CHECKING:
     from alembic.script import Script

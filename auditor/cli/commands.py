@@ -38,7 +38,7 @@ from auditor.cli.options import (
     reviewer_or_login,
     writing,
 )
-from auditor.vocabulary import PURPOSES
+from auditor.ground.vocabulary import PURPOSES
 
 if TYPE_CHECKING:
     from auditor.backbones.features import FeatureSource
@@ -232,8 +232,8 @@ def audit(
 
     Of a dataset of masks it scores every pixel, with the engines cross_entropy and l2b.
     """
-    from auditor import engine_bridge
     from auditor.audits import executors, own_models, plan
+    from auditor.bridges import engine_bridge
     from auditor.cli import masks, output
 
     if executor is not None:
@@ -285,8 +285,8 @@ def audit(
 
 def _budget(text: str | None, device: str) -> float | None:
     """Seconds of ``--budget``; the default is ten minutes on a CPU where ``--preset`` does not say how long."""
-    from auditor import engine_bridge
     from auditor.audits import budgets
+    from auditor.bridges import engine_bridge
 
     context = click.get_current_context()
     is_preset_given = context.get_parameter_source("preset") is click.core.ParameterSource.COMMANDLINE
@@ -372,7 +372,7 @@ def get_weights(name: str, yes: bool, as_json: bool) -> None:
 @click.argument("job_id", type=click.IntRange(1, LARGEST))
 def job(job_id: int) -> None:
     """Do a job's work in this process (started by `audit` and by the app)."""
-    from auditor import kinds
+    from auditor.cli import kinds
 
     def interrupt(number: int, _frame: object) -> NoReturn:
         signal.signal(number, signal.SIG_IGN)  # a second one does not interrupt the clearing up
@@ -596,7 +596,7 @@ def simulate(
     as_json: bool,
 ) -> None:
     """Put known errors into NAME's labels (in memory only) and show which engine finds most of them."""
-    from auditor import engine_bridge
+    from auditor.bridges import engine_bridge
     from auditor.cli import masks, output
     from auditor.experiments import tournament
 
@@ -638,7 +638,7 @@ def compare(name: str, seeds: int, settings: tuple[str, ...], as_json: bool, **o
 
     The cleaned labels are those that `export` writes with the same --policy, --max-fdr and --audit.
     """
-    from auditor import engine_bridge
+    from auditor.bridges import engine_bridge
     from auditor.cli import masks, output
     from auditor.experiments import before_after
 

@@ -20,18 +20,19 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from auditor import api, engine_bridge
+from auditor import api
 from auditor.audits import arrays, plan, settle, statements
+from auditor.bridges import engine_bridge
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.cli import output
-from auditor.errors import ExportRefusedError
 from auditor.experiments import planting
+from auditor.ground.errors import ExportRefusedError
+from auditor.ground.settings import settings
+from auditor.ground.vocabulary import LEVELS
 from auditor.importing import imports
 from auditor.outputs import export
 from auditor.review import random_sample
-from auditor.settings import settings
-from auditor.vocabulary import LEVELS
 
 NAME = "digits"
 PRESET = "quick"

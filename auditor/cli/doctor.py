@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from packaging.requirements import Requirement
 
-from auditor import fiftyone_door
-from auditor.processes import usable_cores
-from auditor.settings import settings
+from auditor.bridges import fiftyone_door
+from auditor.ground.processes import usable_cores
+from auditor.ground.settings import settings
 
 MIN_FREE_GB = 2.0
 MOST_LISTED = 10
@@ -117,7 +117,7 @@ def _version_problem(need: Requirement) -> str | None:
 
 
 def _torch() -> Check:
-    from auditor.engine_bridge import machine
+    from auditor.bridges.engine_bridge import machine
 
     try:
         found, _ = machine()
@@ -129,7 +129,7 @@ def _torch() -> Check:
 
 
 def _gpu() -> Check:
-    from auditor.engine_bridge import machine, refused_cards
+    from auditor.bridges.engine_bridge import machine, refused_cards
 
     try:
         _, device = machine()
@@ -167,7 +167,7 @@ def _disk() -> Check:
 def _catalog() -> Check:
     from auditor.catalog import datasets
     from auditor.catalog.db import session
-    from auditor.errors import AuditorError
+    from auditor.ground.errors import AuditorError
 
     try:
         with session() as open_session:
@@ -180,7 +180,7 @@ def _catalog() -> Check:
 def _folders() -> Check:
     from auditor.catalog import folders
     from auditor.catalog.db import session
-    from auditor.errors import AuditorError
+    from auditor.ground.errors import AuditorError
 
     try:
         with session() as open_session:

@@ -10,13 +10,13 @@ from typing import Any
 
 import pandas as pd
 
-from auditor import engine_bridge
+from auditor.bridges import engine_bridge
 from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
 from auditor.cli import output
 from auditor.cli.options import echo, refuse_beside, writing
+from auditor.ground.vocabulary import SEGMENTATION
 from auditor.masks import auditing, exporting, listing
-from auditor.vocabulary import SEGMENTATION
 
 OF_CLASSES = (
     *("budget", "map_method", "backbone", "weights", "backbone_size", "views", "finetune", "own_features"),

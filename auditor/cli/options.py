@@ -11,8 +11,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from auditor.errors import AuditorError, cannot_write
-from auditor.wording import visible
+from auditor.ground.errors import AuditorError, cannot_write
+from auditor.ground.wording import visible
 
 LONGEST_LINE = 500
 """Letters of a command's first sentence that its group lists."""

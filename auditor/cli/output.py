@@ -23,16 +23,16 @@ from auditor.catalog import audits, datasets
 from auditor.catalog.db import damaged_value, session
 from auditor.catalog.records import Audit, Dataset
 from auditor.cli.options import echo
-from auditor.errors import AuditFailedError, AuditorError, CatalogBusyError, VerificationError
 from auditor.experiments.before_after import BeforeAfter
 from auditor.experiments.simulation import Round, Tournament
+from auditor.ground.errors import AuditFailedError, AuditorError, CatalogBusyError, VerificationError
+from auditor.ground.progress import OnProgress, Progress
+from auditor.ground.vocabulary import SEGMENTATION
+from auditor.ground.wording import duration, percent, plural
 from auditor.masks import listing as masks
 from auditor.outputs.report import conflict_sentence
-from auditor.progress import OnProgress, Progress
 from auditor.review import decisions, head_order, people, random_sample
 from auditor.statistics import Interval
-from auditor.vocabulary import SEGMENTATION
-from auditor.wording import duration, percent, plural
 
 MOST_PROBLEMS = 20
 """Rows that are listed one by one; the rest is counted."""

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import click
 
-from auditor.errors import AuditorError
+from auditor.ground.errors import AuditorError
 
 EVERY_ADDRESS = ("0.0.0.0", "::")
 

@@ -15,19 +15,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor import engine_bridge
 from auditor.audits import experiment_results
+from auditor.bridges import engine_bridge
 from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset
-from auditor.errors import AuditFailedError
 from auditor.experiments import paired
 from auditor.experiments.kept_trainings import Trainings
 from auditor.experiments.paired import Difference
+from auditor.ground.errors import AuditFailedError
+from auditor.ground.progress import OnProgress
+from auditor.ground.wording import plural
 from auditor.outputs import export
-from auditor.progress import OnProgress
 from auditor.review import random_sample
-from auditor.wording import plural
 
 MIN_HELD_OUT = 50
 """Verified rows below which nothing can be told."""

@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor import engine_bridge
+from auditor.bridges import engine_bridge
 from auditor.catalog import folders
 from auditor.catalog.records import Dataset
-from auditor.errors import AuditFailedError
-from auditor.files import written_whole
+from auditor.ground.errors import AuditFailedError
+from auditor.ground.files import written_whole
+from auditor.ground.progress import OnProgress, Progress
 from auditor.pictures import cache
-from auditor.progress import OnProgress, Progress
 
 FORGET_AFTER_S = 7 * 86_400.0
 """How long trainings are kept that nobody came back to."""

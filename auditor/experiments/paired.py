@@ -13,8 +13,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from auditor.errors import AuditFailedError
-from auditor.wording import percent
+from auditor.ground.errors import AuditFailedError
+from auditor.ground.wording import percent
 
 LEVEL = 0.95
 NUM_FLIPS = 9_999

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.errors import AuditFailedError
+from auditor.ground.errors import AuditFailedError
 from auditor.statistics import UNLABELED, row_chunks
 
 WARNING = (

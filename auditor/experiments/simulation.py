@@ -16,7 +16,6 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from auditor.errors import AuditFailedError
 from auditor.experiments.planting import (
     BUDGETS,
     WARNING,
@@ -27,6 +26,7 @@ from auditor.experiments.planting import (
     plant_by_transition,
     plant_second_most_likely,
 )
+from auditor.ground.errors import AuditFailedError
 
 LEVEL = 0.95
 

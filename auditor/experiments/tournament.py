@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor import engine_bridge, vocabulary
 from auditor.audits import arrays, experiment_results
+from auditor.bridges import engine_bridge
 from auditor.catalog import audits, datasets, reviews
 from auditor.catalog.db import session
-from auditor.errors import AuditFailedError
 from auditor.experiments import simulation
 from auditor.experiments.kept_trainings import Trainings
 from auditor.experiments.simulation import Judge, Tournament, plant_trials, play, tournament
-from auditor.progress import OnProgress
+from auditor.ground import vocabulary
+from auditor.ground.errors import AuditFailedError
+from auditor.ground.progress import OnProgress
 from auditor.review import decisions, random_sample
 
 

@@ -14,11 +14,11 @@ from typing import Any
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset
-from auditor.errors import FiftyOneError
 from auditor.fiftyone_bridge.fields import INDEX, MARK
 from auditor.fiftyone_bridge.pull import SOURCE, mirror, pull_samples, take_back
+from auditor.ground.errors import FiftyOneError
+from auditor.ground.vocabulary import EXCLUDE, KEEP, RELABEL, UNDO
 from auditor.review import decisions
-from auditor.vocabulary import EXCLUDE, KEEP, RELABEL, UNDO
 
 REVIEWER = "AUDITOR_REVIEWER"
 """Environment of the App's process: who decides there."""

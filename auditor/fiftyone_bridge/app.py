@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from auditor.errors import FiftyOneError
 from auditor.fiftyone_bridge.processes import ADDRESS, folder, is_free
+from auditor.ground.errors import FiftyOneError
 
 PORT = 5151
 START_S = 180.0

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor import engine_bridge
 from auditor.audits import arrays
+from auditor.bridges import engine_bridge
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, Review
-from auditor.errors import NotFoundError
+from auditor.ground.errors import NotFoundError
+from auditor.ground.vocabulary import KEEP
 from auditor.outputs import export
 from auditor.pictures import cache
-from auditor.vocabulary import KEEP
 
 MARK = "label_auditor"
 """Key of ``dataset.info`` by which we know our own datasets."""

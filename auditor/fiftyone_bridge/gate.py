@@ -17,7 +17,7 @@ from starlette.datastructures import QueryParams
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from auditor import hosts
+from auditor.ground import hosts
 
 ENTER = "/enter/"
 KEY_HEADER = b"x-auditor-key"

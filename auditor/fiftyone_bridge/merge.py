@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from auditor.catalog.records import Review
-from auditor.vocabulary import DECISIONS, EXCLUDE, KEEP, NOT_CLEAR, RELABEL, UNDO
+from auditor.ground.vocabulary import DECISIONS, EXCLUDE, KEEP, NOT_CLEAR, RELABEL, UNDO
 
 TAG_OF = {name: name if name in NOT_CLEAR else one.action for name, one in DECISIONS.items()}
 """Decision -> tag: what becomes of the sample; the exact decision is in the field ``review.decision``."""

@@ -10,10 +10,10 @@ from auditor.backbones.features import FeatureSource
 from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset
-from auditor.errors import ImportRefusedError
 from auditor.fiftyone_bridge import fields
+from auditor.ground.errors import ImportRefusedError
+from auditor.ground.wording import did_you_mean
 from auditor.pictures.sources import fiftyone_sets
-from auditor.wording import did_you_mean
 
 FIELD = "fiftyone:"
 """``fiftyone:FIELD`` of the FiftyOne dataset that was imported, or ``fiftyone:OTHER/FIELD`` of another one."""

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from auditor.errors import FiftyOneError
-from auditor.settings import settings
+from auditor.ground.errors import FiftyOneError
+from auditor.ground.settings import settings
 
 ADDRESS = "127.0.0.1"
 

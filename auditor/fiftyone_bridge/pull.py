@@ -16,11 +16,10 @@ from typing import Any
 
 from sqlmodel import Session
 
-from auditor import fiftyone_door
+from auditor.bridges import fiftyone_door
 from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset, NewReview, Review
-from auditor.errors import ReviewError
 from auditor.fiftyone_bridge import processes, push
 from auditor.fiftyone_bridge.fields import BASE, INDEX, cleaned_label, review_document
 from auditor.fiftyone_bridge.merge import (
@@ -41,9 +40,10 @@ from auditor.fiftyone_bridge.samples import (
     tag_changes,
     updates,
 )
-from auditor.progress import OnProgress, Ticker
+from auditor.ground.errors import ReviewError
+from auditor.ground.progress import OnProgress, Ticker
+from auditor.ground.vocabulary import DECISIONS, UNDO
 from auditor.review import decisions as reviewing
-from auditor.vocabulary import DECISIONS, UNDO
 
 SOURCE = "fiftyone"
 

@@ -18,12 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from auditor import engine_bridge, fiftyone_door
 from auditor.audits import arrays
+from auditor.bridges import engine_bridge, fiftyone_door
 from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset
-from auditor.errors import FiftyOneError
 from auditor.fiftyone_bridge import fields, processes
 from auditor.fiftyone_bridge import views as fiftyone_views
 from auditor.fiftyone_bridge.fields import (
@@ -39,9 +38,10 @@ from auditor.fiftyone_bridge.fields import (
 )
 from auditor.fiftyone_bridge.merge import DECISION_TAGS, Base, decision_tags, has_changed, wanted_tags
 from auditor.fiftyone_bridge.samples import Here, base_of, classification, read_samples, tag_changes, updates
+from auditor.ground.errors import FiftyOneError
+from auditor.ground.progress import OnProgress, Ticker
 from auditor.pictures import cache
 from auditor.pictures.sources import fiftyone_sets
-from auditor.progress import OnProgress, Ticker
 
 NAME_FILE = "fiftyone.json"
 """In the dataset's folder: the FiftyOne dataset it was pushed to."""

@@ -27,7 +27,7 @@ def main() -> None:
     os.environ["FIFTYONE_SERVER"] = "1"
     os.environ["FIFTYONE_PLUGINS_DIR"] = told["plugins"]
     os.environ["FIFTYONE_APP_THEME"] = "light"
-    from auditor import fiftyone_door
+    from auditor.bridges import fiftyone_door
 
     fiftyone_door.connect()
     from fiftyone.server.app import app

@@ -18,18 +18,18 @@ from types import FrameType
 from typing import Any
 from urllib.parse import quote
 
-from auditor import fiftyone_door
+from auditor.bridges import fiftyone_door
 from auditor.catalog import datasets
 from auditor.catalog.db import session
-from auditor.errors import FiftyOneError
 from auditor.fiftyone_bridge import app as fiftyone_app
 from auditor.fiftyone_bridge import processes, views
 from auditor.fiftyone_bridge import push as fiftyone_push
 from auditor.fiftyone_bridge.app import PORT, RunningApp
 from auditor.fiftyone_bridge.pull import Listed, Pulled, pull
 from auditor.fiftyone_bridge.push import Pushed, push
+from auditor.ground.errors import FiftyOneError
+from auditor.ground.progress import OnProgress
 from auditor.pictures import cache
-from auditor.progress import OnProgress
 
 __all__ = [
     "PORT",

@@ -11,7 +11,7 @@ from auditor.catalog.scores import STRONG_DISAGREEMENT
 from auditor.fiftyone_bridge import fields
 from auditor.fiftyone_bridge.fields import BASE, INDEX, LEGACY_FIELDS, MARK, REVIEW_FIELDS, Columns
 from auditor.fiftyone_bridge.samples import Here
-from auditor.vocabulary import EXCLUDE, KEEP, RELABEL, UNSURE
+from auditor.ground.vocabulary import EXCLUDE, KEEP, RELABEL, UNSURE
 
 SUSPECTS = "suspected mislabels"
 DISAGREE = "engines disagree"

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from auditor.errors import ImportRefusedError
-from auditor.files import reserve
+from auditor.ground.errors import ImportRefusedError
+from auditor.ground.files import reserve
+from auditor.ground.progress import OnProgress, Ticker
 from auditor.importing.pool import (
     CacheFile,
     Hashed,
@@ -43,7 +44,6 @@ from auditor.pictures.sources import (
     ordered_class_names,
     printable,
 )
-from auditor.progress import OnProgress, Ticker
 
 LARGEST_DEFAULT_SIZE = 224
 SMALLEST_SIZE = 8

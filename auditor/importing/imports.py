@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from auditor.catalog import datasets, db
-from auditor.errors import ImportRefusedError
+from auditor.ground.errors import ImportRefusedError
+from auditor.ground.processes import usable_cores
+from auditor.ground.progress import OnProgress, Progress
 from auditor.importing import class_names as names_of_classes
 from auditor.importing import mask_cache, staging
 from auditor.importing.building import (
@@ -43,8 +45,6 @@ from auditor.pictures.sources import (
     printable,
     read_bytes,
 )
-from auditor.processes import usable_cores
-from auditor.progress import OnProgress, Progress
 
 __all__ = ["BadRowsError", "ImportReport", "Preview", "Problem", "Progress", "import_dataset", "preview"]
 

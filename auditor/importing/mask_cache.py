@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from auditor.errors import ImportRefusedError
+from auditor.ground.errors import ImportRefusedError
+from auditor.ground.progress import OnProgress, Ticker
 from auditor.importing.building import MASK, Built, Parsed
 from auditor.pictures import masks
 from auditor.pictures.decoding import ImageError
 from auditor.pictures.sources import SourceInfo, UnreadableError, printable, read_mask
-from auditor.progress import OnProgress, Ticker
 
 
 def write(

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.ground.processes import may_fork
 from auditor.pictures.decoding import ImageError, Probe, decode, probe
 from auditor.pictures.sources import Payload, UnreadableError, is_beginning, read_bytes, read_each
-from auditor.processes import may_fork
 
 CHUNK = 256
 CHUNK_BYTES = 16 * 2**20

@@ -14,16 +14,16 @@ from sqlalchemy.exc import IntegrityError
 
 from auditor.catalog import datasets, db
 from auditor.catalog.records import NewDataset
-from auditor.errors import ImportRefusedError
+from auditor.ground.errors import ImportRefusedError
+from auditor.ground.progress import OnProgress, Ticker
+from auditor.ground.settings import settings
+from auditor.ground.vocabulary import CLASSIFICATION, RELABEL, SEGMENTATION, UNSEEN
 from auditor.importing import class_names, staging
 from auditor.importing.building import Built, Parsed
 from auditor.importing.duplicates import Duplicates, find_duplicates
 from auditor.pictures.cache import TRUE_LABELS, cache_name
 from auditor.pictures.sources import Problem, Source, columns_taken, printable, review_time, several_labels
-from auditor.progress import OnProgress, Ticker
 from auditor.review import decisions
-from auditor.settings import settings
-from auditor.vocabulary import CLASSIFICATION, RELABEL, SEGMENTATION, UNSEEN
 
 MOST_LISTED = 1_000
 """Conflicts and problems that a report spells out; all are counted."""

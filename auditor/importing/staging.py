@@ -21,9 +21,9 @@ from typing import IO, Any
 from sqlmodel import Session
 
 from auditor.catalog import datasets, db, folders, leases, records
-from auditor.errors import AuditorError, ImportRefusedError
-from auditor.processes import BETWEEN_FORKS, between_forks
-from auditor.settings import settings
+from auditor.ground.errors import AuditorError, ImportRefusedError
+from auditor.ground.processes import BETWEEN_FORKS, between_forks
+from auditor.ground.settings import settings
 
 PREFIX = ".importing-"
 PREVIEW_PREFIX = ".previewing-"

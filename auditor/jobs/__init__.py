@@ -1,6 +1,6 @@
 """Jobs: work in processes of its own. Each has a row, a heartbeat, progress, cancel, and a result or an error.
 
-The process is ``python -m auditor job ID``; what each kind does is in ``auditor.kinds``. It outlives whoever
+The process is ``python -m auditor job ID``; what each kind does is in ``auditor.cli.kinds``. It outlives whoever
 started it, and what it printed lies in ``home/jobs/<id>/log.txt``, beside the files that it made.
 """
 

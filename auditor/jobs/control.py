@@ -14,10 +14,10 @@ from auditor.catalog import datasets, jobs
 from auditor.catalog.db import session
 from auditor.catalog.jobs import Job
 from auditor.catalog.records import now
-from auditor.errors import JobRefusedError, NotFoundError
+from auditor.ground.errors import JobRefusedError, NotFoundError
+from auditor.ground.processes import started
+from auditor.ground.settings import settings
 from auditor.jobs.running import log_file
-from auditor.processes import started
-from auditor.settings import settings
 
 SHORT_WAITS = {"GOMP_SPINCOUNT": "3000"}
 """How long an idle OpenMP thread spins. Two threads beside two busy programs: 5.8 to 7.2 s instead of 12.6 to 13.4
@@ -83,7 +83,7 @@ def start(
     arguments: dict[str, Any] | None = None,
     who: str | None = None,
 ) -> int:
-    """Start a job about the dataset ``name``; returns its id. ``arguments`` are those of ``auditor.kinds``.
+    """Start a job about the dataset ``name``; returns its id. ``arguments`` are those of ``auditor.cli.kinds``.
 
     Raises:
         JobRefusedError: there is no such kind.

@@ -12,15 +12,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from auditor import engine_bridge
+from auditor.bridges import engine_bridge
 from auditor.catalog import jobs
 from auditor.catalog.db import session
 from auditor.catalog.jobs import Job
 from auditor.catalog.records import now
-from auditor.errors import AuditorError, CatalogBusyError, JobRefusedError
-from auditor.processes import BETWEEN_FORKS, between_forks, started
-from auditor.progress import Progress
-from auditor.settings import settings
+from auditor.ground.errors import AuditorError, CatalogBusyError, JobRefusedError
+from auditor.ground.processes import BETWEEN_FORKS, between_forks, started
+from auditor.ground.progress import Progress
+from auditor.ground.settings import settings
 
 TICK_S = 0.4
 """How long progress may wait until it is written."""

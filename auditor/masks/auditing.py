@@ -16,25 +16,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor import engine_bridge, jobs
+from auditor import jobs
 from auditor.audits import arrays, plan, tasks, worker
+from auditor.bridges import engine_bridge
 from auditor.catalog import audits, datasets, folders
 from auditor.catalog import scores as scoring
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, NewAudit, NewEngineRun, now
-from auditor.errors import AuditFailedError, cannot_write
-from auditor.files import load_arrays, written_whole
+from auditor.ground.errors import AuditFailedError, cannot_write
+from auditor.ground.files import load_arrays, written_whole
+from auditor.ground.progress import Progress
+from auditor.ground.settings import settings
+from auditor.ground.vocabulary import SEGMENTATION
 from auditor.masks import pixels
 from auditor.masks.deciding import masks_to_train_on
 from auditor.masks.results import TOGETHER, given_masks
 from auditor.pictures import cache
 from auditor.pictures.masks import IGNORED
-from auditor.progress import Progress
-from auditor.settings import settings
-from auditor.vocabulary import SEGMENTATION
 
 if TYPE_CHECKING:
-    from auditor.engine_bridge import EpochRecord
+    from auditor.bridges.engine_bridge import EpochRecord
 
 AGAIN = "put it back from a backup, or audit again"
 

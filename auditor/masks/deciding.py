@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from auditor.catalog import audits, datasets, reviews
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset, NewReview, Review, now
-from auditor.errors import NotFoundError, ReviewError
+from auditor.ground.errors import NotFoundError, ReviewError
+from auditor.ground.vocabulary import EXCLUDE, KEEP, RELABEL, SEGMENTATION, UNSURE
 from auditor.masks import pixels
 from auditor.masks.results import given_masks, verdicts
 from auditor.pictures.masks import IGNORED
 from auditor.review import decisions
-from auditor.vocabulary import EXCLUDE, KEEP, RELABEL, SEGMENTATION, UNSURE
 
 OFFERED = (KEEP, RELABEL, EXCLUDE, UNSURE)
 """The decisions on a mask."""

@@ -18,16 +18,16 @@ import numpy as np
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, Review, Sample
-from auditor.errors import ExportRefusedError, ImportRefusedError, NotFoundError
-from auditor.files import folder_written_whole
+from auditor.ground.errors import ExportRefusedError, ImportRefusedError, NotFoundError
+from auditor.ground.files import folder_written_whole
+from auditor.ground.progress import OnProgress, Ticker
+from auditor.ground.tables import quoted
+from auditor.ground.vocabulary import EXCLUDE, KEEP, RELABEL
 from auditor.masks.deciding import changes
 from auditor.pictures import coco, masks
 from auditor.pictures.decoding import ImageError
 from auditor.pictures.sources import UnreadableError, read_bytes, split_lists
-from auditor.progress import OnProgress, Ticker
 from auditor.review import decisions
-from auditor.tables import quoted
-from auditor.vocabulary import EXCLUDE, KEEP, RELABEL
 
 TABLE = "masks.csv"
 COLUMNS = (

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from auditor.audits import arrays
 from auditor.catalog.records import Dataset
-from auditor.files import load_array
+from auditor.ground.files import load_array
 from auditor.pictures import cache
 from auditor.pictures.masks import cache_name
 

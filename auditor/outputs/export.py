@@ -24,19 +24,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from auditor import engine_bridge
 from auditor.audits import arrays, statements
+from auditor.bridges import engine_bridge
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, Review, Sample
-from auditor.errors import ExportRefusedError, NotFoundError
-from auditor.files import folder_written_whole, written_whole
+from auditor.ground.errors import ExportRefusedError, NotFoundError
+from auditor.ground.files import folder_written_whole, written_whole
+from auditor.ground.progress import OnProgress, Ticker
+from auditor.ground.tables import quoted
+from auditor.ground.vocabulary import ACTIONS, EXCLUDE, EXCLUDING, KEEP, RELABEL, UNSEEN
 from auditor.pictures import cache
 from auditor.pictures.sources import Rewritable, SourceOptions, SourceRow, open_source
-from auditor.progress import OnProgress, Ticker
 from auditor.review.decisions import outcomes
-from auditor.tables import quoted
-from auditor.vocabulary import ACTIONS, EXCLUDE, EXCLUDING, KEEP, RELABEL, UNSEEN
 
 POLICIES = ("reviewed", "auto")
 TABLES = (".csv", ".tsv", ".parquet")

@@ -12,8 +12,8 @@ from auditor.audits import arrays, experiment_results, statements
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Review
-from auditor.errors import ExportRefusedError
-from auditor.files import written_whole
+from auditor.ground.errors import ExportRefusedError
+from auditor.ground.files import written_whole
 from auditor.outputs.report_page import Conflict, EngineLine, ReportInput, Suspect, report_html
 from auditor.pictures import cache as images
 from auditor.review import random_sample

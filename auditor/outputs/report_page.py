@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from auditor.audits.experiment_results import Experiment
+from auditor.ground.wording import odds_of_wrong, percent
 from auditor.statistics import ClassPair, ClassReport, ErrorsLeft, NoiseRate, Promise, SplitReport, Transition
-from auditor.wording import odds_of_wrong, percent
 
 MAX_SUSPECTS = 60
 """Pictures on the page; more belong into the app."""

@@ -14,11 +14,11 @@ from PIL import Image
 
 from auditor.catalog import datasets, db, folders
 from auditor.catalog.records import Dataset, Sample
-from auditor.errors import NotFoundError
-from auditor.files import load_array
+from auditor.ground.errors import NotFoundError
+from auditor.ground.files import load_array
+from auditor.ground.settings import settings
 from auditor.pictures.decoding import ImageError, decode
 from auditor.pictures.sources import UnreadableError, read_bytes
-from auditor.settings import settings
 
 TRUE_LABELS = "true_labels.npy"
 FILES = "files"

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.errors import ImportRefusedError
+from auditor.ground.errors import ImportRefusedError
 from auditor.pictures.masks import IGNORED, MOST_CLASSES
 
 BACKGROUND = "background"

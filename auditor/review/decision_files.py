@@ -16,14 +16,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from auditor import vocabulary
 from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset, Review, now
-from auditor.errors import ReviewError
+from auditor.ground import vocabulary
+from auditor.ground.errors import ReviewError
+from auditor.ground.tables import is_place, read_table, unquoted
+from auditor.ground.vocabulary import MULTIPLE, RELABEL, UNSEEN
 from auditor.review import decisions
-from auditor.tables import is_place, read_table, unquoted
-from auditor.vocabulary import MULTIPLE, RELABEL, UNSEEN
 
 
 def apply_file(dataset_name: str, path: Path, *, reviewer: str = "", source: str = "csv") -> dict[str, int]:

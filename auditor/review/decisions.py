@@ -23,9 +23,8 @@ from sqlmodel import Session
 from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
 from auditor.catalog.records import NewReview, Review, now
-from auditor.errors import ReviewError
-from auditor.review import random_sample, schema
-from auditor.vocabulary import (
+from auditor.ground.errors import ReviewError
+from auditor.ground.vocabulary import (
     DECISIONS,
     EXCLUDING,
     FOUND_RIGHT,
@@ -39,6 +38,7 @@ from auditor.vocabulary import (
     UNDO,
     UNSEEN,
 )
+from auditor.review import random_sample, schema
 
 ON_SCREEN = ("app", "bulk", UNSEEN, RULING)
 """Sources of decisions that a person takes in one step and can take back in one."""

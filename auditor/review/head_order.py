@@ -22,9 +22,9 @@ from sqlmodel import Session
 from auditor.catalog import audits, datasets, draws, reviews
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Draw, NewDraw
+from auditor.ground.vocabulary import FOUND_WRONG, HEAD_ORDER, LEVELS, PROMISES
 from auditor.review import random_sample
 from auditor.statistics import Looks, NoiseRate, RunningPromise, draw_zones, running_promises, share_for_head
-from auditor.vocabulary import FOUND_WRONG, HEAD_ORDER, LEVELS, PROMISES
 
 MOST_PASSED = 0.05
 """Share of the looks that may have been passed over; each of them counts as a false flag."""

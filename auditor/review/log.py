@@ -6,8 +6,8 @@ import pandas as pd
 
 from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
+from auditor.ground.vocabulary import BLIND, CONTROL, RULING, UNDO
 from auditor.review import decisions
-from auditor.vocabulary import BLIND, CONTROL, RULING, UNDO
 
 COLUMNS = [
     *("review_kind", "id", "sample_id", "decision", "label", "labels", "reviewer", "created_at", "source"),

@@ -19,10 +19,8 @@ from sqlmodel import Session
 from auditor.catalog import audits, datasets, draws, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import NewReview, Review
-from auditor.errors import VerificationError
-from auditor.review import random_sample
-from auditor.statistics import Interval, rate_interval
-from auditor.vocabulary import (
+from auditor.ground.errors import VerificationError
+from auditor.ground.vocabulary import (
     BLIND,
     CONTROL,
     KEEP,
@@ -33,6 +31,8 @@ from auditor.vocabulary import (
     UNDO,
     from_verdict,
 )
+from auditor.review import random_sample
+from auditor.statistics import Interval, rate_interval
 
 EXEMPLARS_A_CLASS = 3
 """Most trusted samples of a class that may be planted."""

@@ -29,12 +29,10 @@ from sqlmodel import Session
 from auditor.catalog import audits, datasets, draws, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Draw, NewDraw, NewReview, Review, Sample
-from auditor.errors import VerificationError, cannot_write
-from auditor.files import written_whole
-from auditor.review import schema
-from auditor.statistics import NO_CLASS, UNSURE, NoiseRate, Stage, Verified, draw_zones, share_for_head
-from auditor.tables import SEPARATORS, is_place, quoted, read_table, readings
-from auditor.vocabulary import (
+from auditor.ground.errors import VerificationError, cannot_write
+from auditor.ground.files import written_whole
+from auditor.ground.tables import SEPARATORS, is_place, quoted, read_table, readings
+from auditor.ground.vocabulary import (
     BLIND,
     HEAD_ORDER,
     KEEP,
@@ -48,6 +46,8 @@ from auditor.vocabulary import (
     VERDICTS,
     from_verdict,
 )
+from auditor.review import schema
+from auditor.statistics import NO_CLASS, UNSURE, NoiseRate, Stage, Verified, draw_zones, share_for_head
 
 MOST_NAMED = 20
 """Rows of a file that one message names."""

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict, ValidationError
 
-from auditor.errors import ReviewError
+from auditor.ground.errors import ReviewError
 
 LARGEST = 2**31 - 1
 """What a number of the catalog holds on every database."""

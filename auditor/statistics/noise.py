@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.ground.wording import percent
 from auditor.statistics.intervals import Interval, rate_interval
 from auditor.statistics.rates import part_interval
 from auditor.statistics.separation import ONE_GROUP, otsu_share
 from auditor.statistics.witnesses import NO_CLASS, Pooled, Verified
-from auditor.wording import percent
 
 MEMORISED = 0.25
 """Networks that contradict less than this share of what a model out of fold contradicts, and less than ``REPEATED``

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from auditor.errors import ImportRefusedError
+from auditor.ground.errors import ImportRefusedError
 from auditor.statistics.witnesses import SUM_TOLERANCE, Witness, given_margins
 
 PREFIX = "prob_"

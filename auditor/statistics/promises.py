@@ -39,12 +39,12 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from auditor.errors import VerificationError
+from auditor.ground.errors import VerificationError
+from auditor.ground.vocabulary import LEVELS
+from auditor.ground.wording import percent
 from auditor.statistics import strata
 from auditor.statistics.intervals import Interval, rate_interval
 from auditor.statistics.witnesses import UNLABELED, Verified
-from auditor.vocabulary import LEVELS
-from auditor.wording import percent
 
 REFUSE_BELOW = 1e-3
 """P-value of the exchangeability tests below which a sample is refused."""

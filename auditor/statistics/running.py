@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.ground.vocabulary import LEVELS
+from auditor.ground.wording import percent
 from auditor.statistics.intervals import LEVEL, confidence_sequence
-from auditor.vocabulary import LEVELS
-from auditor.wording import percent
 
 LENGTHS = (0.25, 0.375, 0.5, 0.75)
 """Of the head: the lists that can be promised. A head holds twice as many labels as are guessed to be wrong."""

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from auditor.ground.wording import percent
 from auditor.statistics.witnesses import UNLABELED
-from auditor.wording import percent
 
 
 def headline(given: int, votes: Sequence[tuple[str, int]], class_names: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from auditor.errors import AuditFailedError, VerificationError
+from auditor.ground.errors import AuditFailedError, VerificationError
 from auditor.statistics.strata import Stage
 
 UNLABELED = -1

@@ -60,9 +60,9 @@ def _do(work: Callable[..., Any], *arguments: Any, **options: Any) -> None:
 
 def kill_import(luck: random.Random, place: Path) -> None:
     """An import that is killed at any audited call: a whole dataset or none, no litter, the other one untouched."""
+    from auditor.ground.settings import settings
     from auditor.importing import staging
     from auditor.importing.imports import import_dataset
-    from auditor.settings import settings
 
     source = pictures(place / "second", 6, shade=99)
     after = luck.randrange(1, 900)
@@ -134,8 +134,8 @@ def kill_backup(luck: random.Random, place: Path) -> None:
 
 def cut_source(luck: random.Random, place: Path) -> None:
     """A source with bytes cut, changed or doubled: imported whole or refused with a line, no litter."""
+    from auditor.ground.settings import settings
     from auditor.importing.imports import import_dataset
-    from auditor.settings import settings
 
     kind = luck.choice(["png", "jpg", "gif", "palette", "csv", "zip", "parquet"])
     source = _source_of(kind, place, luck)
@@ -455,8 +455,8 @@ def writers(luck: random.Random, place: Path) -> None:
 def imports_at_once(luck: random.Random, place: Path) -> None:
     """Three imports in one home, each seen by the others as one of another container; some are killed."""
     from auditor.catalog import leases
+    from auditor.ground.settings import settings
     from auditor.importing import staging
-    from auditor.settings import settings
 
     children = []
     for number in range(3):
@@ -685,7 +685,7 @@ def _load_everything() -> None:
     import auditor.experiments.tournament
     import auditor.fiftyone_bridge
     import auditor.outputs.report  # noqa: F401
-    from auditor import engine_bridge
+    from auditor.bridges import engine_bridge
 
     engine_bridge.engine_choices()
 

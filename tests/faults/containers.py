@@ -83,7 +83,7 @@ class Container:
 
 def _work(work: Callable[[], object]) -> int:
     from auditor.catalog import jobs
-    from auditor.errors import AuditorError
+    from auditor.ground.errors import AuditorError
     from auditor.jobs import TakenOver
 
     jobs.this_host.cache_clear()
@@ -116,8 +116,8 @@ def _import(source: Path, name: str) -> Callable[[], object]:
 
 def imports(luck: random.Random, place: Path) -> None:
     """An import that is killed, or stopped and woken, while another container imports: whole or not at all."""
+    from auditor.ground.settings import settings
     from auditor.importing import staging
-    from auditor.settings import settings
 
     first = Container("a", _import(pictures(place / "s1", 12, shade=50), "n1"))
     time.sleep(luck.uniform(0.0, 0.5))
@@ -190,8 +190,8 @@ def removals(luck: random.Random, place: Path) -> None:
     from auditor import api
     from auditor.audits import plan, worker
     from auditor.catalog import datasets, db
+    from auditor.ground.settings import settings
     from auditor.review import decisions
-    from auditor.settings import settings
     from tests.helpers import QUICK_OPTIONS
 
     name = "second"

@@ -499,8 +499,8 @@ def images(luck: random.Random, folder: Path) -> Path:
 
 def sources(luck: random.Random, place: Path) -> None:
     """A generated source: shown and imported as a whole, or refused with a line; no litter."""
+    from auditor.ground.settings import settings as chosen
     from auditor.importing import imports
-    from auditor.settings import settings as chosen
 
     folder = pictures(place / "set", 6)
     kind = luck.choice(["table", "annotations", "parquet", "zip", "folder", "image"])

@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 
-from auditor.errors import AuditorError
+from auditor.ground.errors import AuditorError
 from auditor.importing.imports import Progress, import_dataset
 
 

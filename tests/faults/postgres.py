@@ -158,7 +158,7 @@ def _many(one: Cluster, luck: random.Random, place: Path) -> set[tuple[str, str]
 
 def _write(number: int, told: Path) -> None:
     from auditor.catalog import db
-    from auditor.errors import AuditorError
+    from auditor.ground.errors import AuditorError
     from auditor.review import decisions, random_sample
 
     db.close_all()

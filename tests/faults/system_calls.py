@@ -136,8 +136,8 @@ def counted(work: str, template: str) -> Counter[str]:
 
 def whole(place: Path, work: str, *, ended_well: bool) -> None:
     """What must be true after the trouble, whatever it was."""
+    from auditor.ground.settings import settings
     from auditor.importing import staging
-    from auditor.settings import settings
 
     out = place / "out"
     for name in ("e.csv", "e.parquet", "r.html"):

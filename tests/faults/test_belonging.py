@@ -22,11 +22,11 @@ from auditor.catalog import datasets, db, folders, jobs, leases
 from auditor.catalog.models import LeaseTable
 from auditor.catalog.records import new_uuid, now
 from auditor.cli import doctor
-from auditor.errors import ImportRefusedError, MisplacedError, NotFoundError
+from auditor.ground.errors import ImportRefusedError, MisplacedError, NotFoundError
+from auditor.ground.settings import settings
 from auditor.importing import staging
 from auditor.importing.imports import import_dataset
 from auditor.pictures import cache
-from auditor.settings import settings
 from tests.auditor.sample_pictures import write_folder
 from tests.faults.test_import_faults import left_behind, start, wait_until_here
 

@@ -17,7 +17,7 @@ from app.server.routes import ROUTES
 from app.session import access
 from auditor.catalog import reviews
 from auditor.catalog.db import session
-from auditor.errors import ReviewError
+from auditor.ground.errors import ReviewError
 from auditor.review import decisions, random_sample
 from tests.auditor.catalogs import add_dataset
 

@@ -15,10 +15,10 @@ import psutil
 import pytest
 
 from auditor.catalog import backups, datasets, db
-from auditor.errors import AuditorError
+from auditor.ground.errors import AuditorError
+from auditor.ground.settings import settings
 from auditor.importing import staging
 from auditor.importing.imports import import_dataset
-from auditor.settings import settings
 from tests.auditor.sample_pictures import write_folder, write_parquet
 
 ROOT = Path(__file__).resolve().parents[2]

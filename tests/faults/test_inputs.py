@@ -17,18 +17,18 @@ from PIL import Image
 
 from app.session import words
 from auditor.api import open_dataset
+from auditor.api.memory import from_arrays, from_dataframe
 from auditor.audits import plan
 from auditor.catalog import audits, backups, datasets, db
 from auditor.cli.commands import cli
-from auditor.errors import AuditorError
-from auditor.files import written_whole
+from auditor.ground.errors import AuditorError
+from auditor.ground.files import written_whole
+from auditor.ground.settings import settings
+from auditor.ground.tables import quoted, read_table, unquoted
+from auditor.ground.wording import visible
 from auditor.importing.imports import import_dataset
-from auditor.memory import from_arrays, from_dataframe
 from auditor.pictures import cache
 from auditor.pictures.sources import UnreadableError, ordered_class_names, read_bytes
-from auditor.settings import settings
-from auditor.tables import quoted, read_table, unquoted
-from auditor.wording import visible
 from tests.auditor.catalogs import add_dataset
 from tests.auditor.sample_pictures import write_folder
 

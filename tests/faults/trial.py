@@ -98,7 +98,7 @@ def no_litter(place: Path) -> None:
 @contextmanager
 def one_line() -> Iterator[None]:
     """What is refused is refused with one line."""
-    from auditor.errors import AuditorError
+    from auditor.ground.errors import AuditorError
 
     try:
         yield

@@ -11,7 +11,7 @@ import uuid
 import sqlalchemy as sa
 from alembic import op
 
-from auditor.settings import settings
+from auditor.ground.settings import settings
 
 revision = "0004"
 down_revision = "0003"

@@ -10,9 +10,9 @@ from typing import Any
 import fiftyone.operators as operators
 from fiftyone.operators import types
 
-from auditor.errors import AuditorError
 from auditor.fiftyone_bridge import actions
-from auditor.vocabulary import EXCLUDE, KEEP, RELABEL, UNDO
+from auditor.ground.errors import AuditorError
+from auditor.ground.vocabulary import EXCLUDE, KEEP, RELABEL, UNDO
 
 
 class _Decision(operators.Operator):

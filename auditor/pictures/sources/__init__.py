@@ -9,7 +9,8 @@ import weakref
 from dataclasses import replace
 from pathlib import Path
 
-from auditor.errors import ImportRefusedError
+from auditor.ground.errors import ImportRefusedError
+from auditor.ground.vocabulary import SEGMENTATION
 from auditor.pictures.sources.addresses import fetch, is_folder, is_remote, path_of
 from auditor.pictures.sources.annotations import AnnotationSource, NamedSource
 from auditor.pictures.sources.arrow_files import saved_files
@@ -38,7 +39,6 @@ from auditor.pictures.sources.tables import TableSource, open_table
 from auditor.pictures.sources.tars import TarTree, WebDatasetSource, holds_samples, is_tar
 from auditor.pictures.sources.trees import FolderTree, ZipTree
 from auditor.pictures.sources.unpacking import unpack_parquet
-from auditor.vocabulary import SEGMENTATION
 
 __all__ = [
     "Payload",

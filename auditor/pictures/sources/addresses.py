@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
-from auditor.errors import ImportRefusedError
+from auditor.ground.errors import ImportRefusedError
 from auditor.pictures.sources.rows import printable
 
 SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)

@@ -22,8 +22,8 @@ from typing import Any
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
-from auditor.errors import ImportRefusedError
-from auditor.files import LongLineError, lines_of, text_of
+from auditor.ground.errors import ImportRefusedError
+from auditor.ground.files import LongLineError, lines_of, text_of
 from auditor.pictures.sources.columns import LABEL_NAMES, PATH_NAMES, choose_column, path_on_disk
 from auditor.pictures.sources.folder import has_broken_text
 from auditor.pictures.sources.roots import images_at

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from auditor.errors import ImportRefusedError
+from auditor.ground.errors import ImportRefusedError
 from auditor.pictures.sources.rows import printable
 
 STATE, INFO, SPLITS_OF = "state.json", "dataset_info.json", "dataset_dict.json"

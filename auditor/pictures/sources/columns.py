@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from auditor.errors import ImportRefusedError
+from auditor.ground.errors import ImportRefusedError
+from auditor.ground.wording import did_you_mean
 from auditor.pictures.sources.rows import IMAGE_SUFFIXES, SourceInfo, printable
-from auditor.wording import did_you_mean
 
 PATH_NAMES = (
     *(

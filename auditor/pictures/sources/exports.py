@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
+from auditor.ground.vocabulary import DECISIONS, EXPORT_MARKS, KINDS, MULTIPLE, RELABEL, REVIEW_COLUMNS
 from auditor.pictures.sources.rows import printable
-from auditor.vocabulary import DECISIONS, EXPORT_MARKS, KINDS, MULTIPLE, RELABEL, REVIEW_COLUMNS
 
 
 def is_own_export(columns: Iterable[str]) -> bool:

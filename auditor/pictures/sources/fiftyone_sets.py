@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from auditor import fiftyone_door
-from auditor.errors import ImportRefusedError
+from auditor.bridges import fiftyone_door
+from auditor.ground.errors import ImportRefusedError
+from auditor.ground.wording import did_you_mean
 from auditor.pictures.sources.rows import (
     PathBook,
     Payload,
@@ -19,7 +20,6 @@ from auditor.pictures.sources.rows import (
     printable,
 )
 from auditor.pictures.sources.trees import FolderTree, MissingError, PathError
-from auditor.wording import did_you_mean
 
 LABEL_FIELD = "ground_truth"
 ID_COLUMN = "fiftyone_id"

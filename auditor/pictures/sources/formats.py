@@ -6,8 +6,8 @@ import errno
 import json
 from pathlib import Path
 
-from auditor.errors import ImportRefusedError
-from auditor.files import text_of
+from auditor.ground.errors import ImportRefusedError
+from auditor.ground.files import text_of
 from auditor.pictures.sources.annotations import Coco, Cvat, Format, ImageList, JsonLines, LabelStudio
 from auditor.pictures.sources.boxes import CocoBoxes
 from auditor.pictures.sources.labelbox import Labelbox, is_labelbox

@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from auditor.engine_bridge import export_columns
-from auditor.errors import ImportRefusedError
+from auditor.bridges.engine_bridge import export_columns
+from auditor.ground.errors import ImportRefusedError
 from auditor.pictures.sources.arrow_files import SPLITS_OF, STATE, ArrowFile, copy_descriptions
 from auditor.pictures.sources.columns import LABEL_NAMES, choose_column, is_trusted
 from auditor.pictures.sources.exports import is_own_export, review_of

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from auditor.errors import ImportRefusedError
+from auditor.ground.errors import ImportRefusedError
 from auditor.pictures.sources.addresses import is_remote, open_remote
 from auditor.pictures.sources.arrow_files import ArrowFile
 from auditor.pictures.sources.columns import IMAGE_NAMES, PATH_NAMES, choose_column, find_column, listed

@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from auditor.errors import ImportRefusedError
+from auditor.ground.errors import ImportRefusedError
 from auditor.pictures.decoding import MAX_FILE_BYTES, ImageError, upright
 from auditor.pictures.sources.addresses import is_remote, path_of
 from auditor.pictures.sources.arrow_files import ArrowFile

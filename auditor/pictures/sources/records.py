@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from auditor.errors import ImportRefusedError
+from auditor.ground.errors import ImportRefusedError
 from auditor.pictures.decoding import MAX_FILE_BYTES
 from auditor.pictures.sources.columns import IMAGE_NAMES, LABEL_NAMES, choose_column
 from auditor.pictures.sources.rows import (

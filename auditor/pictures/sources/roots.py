@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from auditor.errors import ImportRefusedError
+from auditor.ground.errors import ImportRefusedError
 from auditor.pictures.sources.addresses import is_remote
 from auditor.pictures.sources.parquet_files import image_column, layout_of, open_parquet
 from auditor.pictures.sources.remote import RemoteTree

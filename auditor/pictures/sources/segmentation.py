@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.errors import ImportRefusedError
+from auditor.ground.errors import ImportRefusedError
 from auditor.pictures import coco
 from auditor.pictures.decoding import ImageError, probe
 from auditor.pictures.masks import MOST_CLASSES, MaskCode, decode, palette, raw_values, size_of

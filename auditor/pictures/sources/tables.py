@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
-from auditor.engine_bridge import export_columns
-from auditor.errors import ImportRefusedError
-from auditor.files import LongLineError, lines_of
+from auditor.bridges.engine_bridge import export_columns
+from auditor.ground.errors import ImportRefusedError
+from auditor.ground.files import LongLineError, lines_of
+from auditor.ground.tables import unquoted
 from auditor.pictures.sources.columns import (
     DATA_AS_HEADER,
     LABEL_NAMES,
@@ -36,7 +37,6 @@ from auditor.pictures.sources.rows import (
     printable,
 )
 from auditor.pictures.sources.trees import Images, MissingError, PathError, ZipTree
-from auditor.tables import unquoted
 
 MAX_CELL = 1_000_000
 

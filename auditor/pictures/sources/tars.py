@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
-from auditor.errors import ImportRefusedError
+from auditor.ground.errors import ImportRefusedError
 from auditor.pictures.decoding import MAX_FILE_BYTES
 from auditor.pictures.sources.addresses import is_remote, open_remote, path_of
 from auditor.pictures.sources.columns import LABEL_NAMES, choose_column

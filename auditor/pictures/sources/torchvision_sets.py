@@ -15,7 +15,7 @@ from typing import Any
 
 from PIL import Image
 
-from auditor.errors import ImportRefusedError
+from auditor.ground.errors import ImportRefusedError
 from auditor.pictures.sources.rows import Payload, Problem, SourceInfo, SourceOptions, SourceRow
 
 BY_TRAIN_FLAG = ("MNIST", "FashionMNIST", "KMNIST", "USPS", "CIFAR10", "CIFAR100")

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Protocol
 
-from auditor.errors import ImportRefusedError
+from auditor.ground.errors import ImportRefusedError
 from auditor.pictures.sources.addresses import is_remote, open_remote
 from auditor.pictures.sources.rows import printable
 

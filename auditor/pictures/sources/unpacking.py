@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path, PurePosixPath
 
-from auditor.errors import ImportRefusedError
+from auditor.ground.errors import ImportRefusedError
 from auditor.pictures.sources.trees import ZipTree
 
 

@@ -16,14 +16,15 @@ from streamlit.testing.v1 import AppTest
 
 from app.panels import downloads
 from app.session import readers
-from auditor import engine_bridge, jobs
+from auditor import jobs
 from auditor.audits import plan, settle
+from auditor.bridges import engine_bridge
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog import jobs as catalog_jobs
 from auditor.catalog.db import session
+from auditor.ground.settings import settings
 from auditor.review import decisions as reviewing
 from auditor.review import log, random_sample
-from auditor.settings import settings
 from tests.app.conftest import NUM_SAMPLES, NUM_TEST, verify_sixty
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -13,10 +13,10 @@ from app.server import bench, geometry
 from auditor.audits import arrays, settle
 from auditor.catalog import audits, datasets, reviews
 from auditor.catalog.db import session
-from auditor.errors import NotFoundError, ReviewError
+from auditor.ground.errors import NotFoundError, ReviewError
+from auditor.ground.wording import percent
 from auditor.pictures import cache
 from auditor.review import decisions, head_order
-from auditor.wording import percent
 from tests.app.conftest import NUM_SAMPLES, NUM_TEST, verify_sixty
 
 pytestmark = pytest.mark.usefixtures("copied_home")

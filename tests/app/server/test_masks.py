@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from app.server import masks
-from auditor.errors import NotFoundError, ReviewError
+from auditor.ground.errors import NotFoundError, ReviewError
 from auditor.masks import deciding
 from auditor.review import decisions
 from tests.masked import WRONG, Audited

@@ -22,9 +22,9 @@ from app.server.routes import ROUTES
 from app.session import access
 from auditor.audits import arrays
 from auditor.catalog import db, jobs
+from auditor.ground.settings import settings
 from auditor.importing import imports
 from auditor.review import random_sample
-from auditor.settings import settings
 
 pytestmark = pytest.mark.usefixtures("copied_home")
 DATASET = "tiny [digits](x)"

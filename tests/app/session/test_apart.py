@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from app.session import apart
-from auditor.errors import AuditorError
-from auditor.settings import settings
+from auditor.ground.errors import AuditorError
+from auditor.ground.settings import settings
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.session import allowed, words
-from auditor.errors import ImportRefusedError
+from auditor.ground.errors import ImportRefusedError
 
 
 def test_plain__markup_loses_its_meaning() -> None:

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from auditor import engine_bridge
 from auditor.audits import budgets, plan
+from auditor.bridges import engine_bridge
 from auditor.catalog import audits
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit
-from auditor.errors import AuditFailedError
+from auditor.ground.errors import AuditFailedError
 from engines.shared.config import CPU_SIDE
 from tests.auditor.catalogs import add_dataset
 

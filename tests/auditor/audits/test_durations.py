@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from auditor.audits import durations, plan
+from auditor.bridges.engine_bridge import configs
 from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset, NewEngineRun
-from auditor.engine_bridge import configs
 from tests.auditor.catalogs import add_dataset, queued_audit
 
 HALF = {"status": "running", "progress": 0.5, "seconds": 30.0}

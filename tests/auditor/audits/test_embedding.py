@@ -5,7 +5,7 @@ import pytest
 
 from auditor.audits import embedding
 from auditor.audits.embedding import map_2d, nearest_neighbors, neighbor_table
-from auditor.errors import AuditFailedError
+from auditor.ground.errors import AuditFailedError
 from engines.neighbours import search
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from auditor.audits import arrays, executors, plan, tasks, worker
 from auditor.audits.tasks import Event, Outcome, TaskSpec
-from auditor.errors import AuditFailedError
+from auditor.ground.errors import AuditFailedError
 from engines.registry import ENGINES
 from tests.helpers import Digits
 

@@ -18,8 +18,8 @@ from auditor.audits import arrays, embedding, plan, settle, worker
 from auditor.backbones import features
 from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
-from auditor.errors import AuditFailedError, JobRefusedError
 from auditor.experiments import tournament
+from auditor.ground.errors import AuditFailedError, JobRefusedError
 from auditor.pictures import cache
 from benchmarks.metrics import auroc
 from tests.auditor.conftest import Run

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from auditor.audits import arrays, own_models, settle
-from auditor.errors import ImportRefusedError, NotFoundError
+from auditor.ground.errors import ImportRefusedError, NotFoundError
 from auditor.importing import imports
 from auditor.outputs import report
 from tests.helpers import Digits, write_digits

@@ -17,9 +17,9 @@ from auditor.audits import arrays, plan, settle, tasks, worker
 from auditor.catalog import audits, db, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Epoch
-from auditor.errors import AuditFailedError, NotFoundError
+from auditor.ground.errors import AuditFailedError, NotFoundError
+from auditor.ground.settings import settings
 from auditor.review import decisions
-from auditor.settings import settings
 from tests.helpers import QUICK_OPTIONS, Digits
 
 

@@ -11,7 +11,7 @@ import timm
 import torch
 
 from auditor.backbones import features
-from auditor.errors import AuditFailedError, ImportRefusedError, NotFoundError
+from auditor.ground.errors import AuditFailedError, ImportRefusedError, NotFoundError
 
 NAME = "timm:mobilenetv3_small_050"
 DATASET = 3

@@ -14,7 +14,7 @@ from auditor.backbones import features, own_features
 from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.catalog.records import NewDataset
-from auditor.errors import ImportRefusedError
+from auditor.ground.errors import ImportRefusedError
 
 NUM, SIZE = 6, 12
 VALUES = np.random.default_rng(0).normal(size=(NUM, SIZE)).astype(np.float32)

@@ -14,7 +14,7 @@ import torch
 import torchvision
 
 from auditor.backbones import weights
-from auditor.errors import AuditFailedError, NotFoundError, WeightsError
+from auditor.ground.errors import AuditFailedError, NotFoundError, WeightsError
 from tests.auditor.backbones.hub import COMMIT, Hub, served
 
 NAME = "timm:mobilenetv3_small_050"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from auditor.catalog import backups, datasets, db, folders, reviews
-from auditor.errors import AuditorError, DamagedError
+from auditor.ground.errors import AuditorError, DamagedError
 from auditor.importing.imports import import_dataset
 from auditor.pictures import cache
 from auditor.review import decisions

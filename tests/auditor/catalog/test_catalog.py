@@ -16,7 +16,7 @@ from auditor.catalog import audits, datasets, draws, jobs, reviews
 from auditor.catalog.db import close_all, session
 from auditor.catalog.records import now
 from auditor.cli import doctor
-from auditor.errors import AuditorError, JobRefusedError, NotFoundError, ReviewError
+from auditor.ground.errors import AuditorError, JobRefusedError, NotFoundError, ReviewError
 from auditor.review import decisions, random_sample
 from tests.auditor.catalogs import add_dataset, at_once, first_epoch, forget_version, queued_audit
 

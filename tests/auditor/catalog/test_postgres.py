@@ -19,7 +19,7 @@ from auditor import api
 from auditor.audits import plan, worker
 from auditor.catalog import audits, backups, datasets, db, draws, reviews, scores
 from auditor.cli import doctor
-from auditor.errors import AuditorError
+from auditor.ground.errors import AuditorError
 from auditor.importing.imports import import_dataset
 from auditor.outputs import export
 from auditor.pictures import cache

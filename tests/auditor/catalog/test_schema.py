@@ -18,7 +18,7 @@ from sqlmodel import SQLModel
 
 from auditor.catalog import audits, datasets, jobs, migrations, schema
 from auditor.catalog.db import close_all, session
-from auditor.errors import AuditorError
+from auditor.ground.errors import AuditorError
 from tests.auditor.catalogs import TO_THE_FIRST_LAYOUT, add_dataset, queued_audit
 
 FOLDER = str(Path(migrations.__file__).parent)

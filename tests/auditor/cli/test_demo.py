@@ -11,7 +11,7 @@ from auditor.audits import plan
 from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
 from auditor.cli import demo
-from auditor.errors import ExportRefusedError
+from auditor.ground.errors import ExportRefusedError
 from auditor.review import decisions, random_sample
 
 

@@ -19,7 +19,7 @@ from auditor.audits import own_models, plan, settle, worker
 from auditor.catalog import audits, jobs
 from auditor.catalog.db import session
 from auditor.cli import output
-from auditor.errors import AuditFailedError
+from auditor.ground.errors import AuditFailedError
 from auditor.importing import imports
 from auditor.outputs import report
 from auditor.review import decisions

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from auditor.cli import serve
-from auditor.errors import AuditorError
+from auditor.ground.errors import AuditorError
 
 ROOT = Path(__file__).resolve().parents[3]
 WAIT_S = 60.0

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from auditor import engine_bridge
+from auditor.bridges import engine_bridge
 from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.cli.commands import cli
-from auditor.errors import AuditFailedError
 from auditor.experiments import before_after, tournament
 from auditor.experiments.kept_trainings import FORGET_AFTER_S, Trainings
-from auditor.progress import Progress
+from auditor.ground.errors import AuditFailedError
+from auditor.ground.progress import Progress
+from auditor.ground.settings import settings
 from auditor.review import decisions
-from auditor.settings import settings
 from tests.helpers import QUICK_OPTIONS, Digits, verify_truthfully
 
 FAST = QUICK_OPTIONS["cross_entropy"]

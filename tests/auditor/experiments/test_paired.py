@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.errors import AuditFailedError
 from auditor.experiments.paired import compare_accuracy
+from auditor.ground.errors import AuditFailedError
 
 
 def rights(both, only_first, only_second, neither):

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.errors import AuditFailedError
 from auditor.experiments.planting import measure_recovery, plant_by_transition, plant_second_most_likely
+from auditor.ground.errors import AuditFailedError
 from tests.auditor.statistics.worlds import make_witness, make_world
 
 

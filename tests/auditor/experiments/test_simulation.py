@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from auditor.errors import AuditFailedError
 from auditor.experiments.planting import BUDGETS, Recovery
 from auditor.experiments.simulation import Trial, plant_trials, play, tournament
+from auditor.ground.errors import AuditFailedError
 from tests.auditor.statistics.worlds import make_witness, make_world
 
 SEEDS = [0, 1, 2]

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from auditor import fiftyone_door
-from auditor.errors import FiftyOneError
+from auditor.bridges import fiftyone_door
 from auditor.fiftyone_bridge import processes
+from auditor.ground.errors import FiftyOneError
 from tests.helpers import Digits
 
 

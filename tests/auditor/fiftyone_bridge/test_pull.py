@@ -12,8 +12,8 @@ import pytest
 
 from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
-from auditor.errors import FiftyOneError
 from auditor.fiftyone_bridge import actions, sync
+from auditor.ground.errors import FiftyOneError
 from auditor.outputs import export
 from auditor.review import decisions
 from tests.helpers import Digits

@@ -18,8 +18,8 @@ from auditor.audits import arrays
 from auditor.catalog import datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import NewReview
-from auditor.errors import FiftyOneError
 from auditor.fiftyone_bridge import fields, sync
+from auditor.ground.errors import FiftyOneError
 from auditor.importing import imports
 from auditor.pictures import cache
 from auditor.review import random_sample

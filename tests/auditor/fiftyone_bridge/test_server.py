@@ -15,8 +15,8 @@ import httpx
 import psutil
 import pytest
 
-from auditor.errors import FiftyOneError
 from auditor.fiftyone_bridge import processes, sync
+from auditor.ground.errors import FiftyOneError
 from tests.auditor.fiftyone_bridge.conftest import mongod
 from tests.helpers import Digits
 

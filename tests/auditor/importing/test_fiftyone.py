@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = """
 import sys
 from pathlib import Path
-from auditor.errors import AuditorError
+from auditor.ground.errors import AuditorError
 from auditor.importing.imports import import_dataset
 import fiftyone as fo
 
@@ -47,7 +47,7 @@ from pathlib import Path
 import numpy as np
 from auditor import api
 from auditor.backbones import features
-from auditor.errors import AuditorError
+from auditor.ground.errors import AuditorError
 from auditor.importing.imports import import_dataset
 import fiftyone as fo
 

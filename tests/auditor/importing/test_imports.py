@@ -13,7 +13,8 @@ import pytest
 
 from auditor.catalog import datasets, db, reviews
 from auditor.catalog.records import Dataset, Sample
-from auditor.errors import ImportRefusedError
+from auditor.ground.errors import ImportRefusedError
+from auditor.ground.settings import settings
 from auditor.importing import imports
 from auditor.importing.building import Builder, read_rows
 from auditor.importing.imports import BadRowsError, ImportReport, Progress, import_dataset, preview
@@ -24,7 +25,6 @@ from auditor.outputs.report import conflict_sentence
 from auditor.pictures import cache
 from auditor.pictures.sources import SourceOptions, open_source
 from auditor.review import decisions
-from auditor.settings import settings
 from tests.auditor.sample_pictures import (
     SIDE,
     digits,

@@ -18,17 +18,18 @@ import psutil
 import pytest
 from PIL import Image
 
-from auditor import api, jobs, kinds
+from auditor import api, jobs
 from auditor.audits import plan, worker
 from auditor.catalog import datasets
 from auditor.catalog import jobs as catalog_jobs
 from auditor.catalog.db import session
-from auditor.errors import AuditFailedError, JobRefusedError, NotFoundError
+from auditor.cli import kinds
+from auditor.ground.errors import AuditFailedError, JobRefusedError, NotFoundError
+from auditor.ground.processes import BETWEEN_FORKS, may_fork, started
+from auditor.ground.progress import Progress
+from auditor.ground.settings import settings
 from auditor.jobs import Job, Overview, Reporter
-from auditor.processes import BETWEEN_FORKS, may_fork, started
-from auditor.progress import Progress
 from auditor.review import decisions, random_sample
-from auditor.settings import settings
 from tests.auditor.sample_pictures import write_folder
 from tests.helpers import Digits, verify_truthfully
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from PIL import Image
 
 from auditor.cli.commands import cli
-from auditor.errors import AuditFailedError, AuditorError, ExportRefusedError, ReviewError
+from auditor.ground.errors import AuditFailedError, AuditorError, ExportRefusedError, ReviewError
 from auditor.masks import auditing, deciding, exporting, listing, results
 from auditor.review import decisions
 from tests.masked import RIGHT, WRONG, Audited, disc_in

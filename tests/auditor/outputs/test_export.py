@@ -15,14 +15,14 @@ import pytest
 from PIL import Image
 
 from auditor.audits import settle
+from auditor.bridges.engine_bridge import export_columns
 from auditor.catalog import reviews
 from auditor.catalog.db import session
-from auditor.engine_bridge import export_columns
-from auditor.errors import ExportRefusedError
+from auditor.ground.errors import ExportRefusedError
+from auditor.ground.tables import quoted, read_table, unquoted
 from auditor.importing import imports
 from auditor.outputs import export
 from auditor.review import decision_files, decisions
-from auditor.tables import quoted, read_table, unquoted
 from tests.helpers import Digits, verify_truthfully, write_digits
 
 

@@ -14,8 +14,8 @@ from auditor.audits import arrays, settle, worker
 from auditor.audits.plan import plan
 from auditor.catalog import audits, scores
 from auditor.catalog.db import session
-from auditor.errors import AuditFailedError, ExportRefusedError, NotFoundError
 from auditor.experiments import before_after, tournament
+from auditor.ground.errors import AuditFailedError, ExportRefusedError, NotFoundError
 from auditor.outputs import export, report
 from auditor.review import decisions, random_sample
 from tests.auditor.conftest import Run

@@ -12,7 +12,7 @@ from PIL import Image
 
 from auditor.catalog import datasets, db
 from auditor.catalog.records import Dataset, Sample
-from auditor.errors import NotFoundError
+from auditor.ground.errors import NotFoundError
 from auditor.importing.imports import import_dataset
 from auditor.pictures import cache as images
 from tests.auditor.sample_pictures import digits, encoded, write_folder, write_parquet, zip_folder

@@ -12,11 +12,11 @@ import pytest
 from auditor.audits import progress, statements
 from auditor.catalog import audits, reviews, scores
 from auditor.catalog.db import session
-from auditor.errors import AuditorError, NotFoundError, ReviewError
+from auditor.ground.errors import AuditorError, NotFoundError, ReviewError
+from auditor.ground.vocabulary import UNSEEN
 from auditor.outputs import export
 from auditor.review import decision_files, decisions, random_sample
 from auditor.review import log as decision_log
-from auditor.vocabulary import UNSEEN
 from tests.helpers import Digits, verify_truthfully
 
 DATASET = 1

@@ -7,7 +7,7 @@ import pytest
 
 from auditor.catalog import draws
 from auditor.catalog.db import session
-from auditor.errors import VerificationError
+from auditor.ground.errors import VerificationError
 from auditor.review import decisions, head_order, random_sample
 from auditor.statistics import Looks, running_promises
 from tests.auditor.conftest import Run

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from auditor.ground.vocabulary import UNSEEN
 from auditor.review import decisions, random_sample
 from auditor.review import log as decision_log
-from auditor.vocabulary import UNSEEN
 from tests.helpers import Digits
 
 DATASET = 1

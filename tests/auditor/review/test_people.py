@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.audits import statements
-from auditor.errors import VerificationError
+from auditor.ground.errors import VerificationError
 from auditor.review import decisions, log, people, random_sample
 from tests.auditor.conftest import Run
 from tests.helpers import Digits

@@ -12,7 +12,7 @@ from auditor.audits.plan import plan
 from auditor.catalog import audits, draws, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import NewDraw
-from auditor.errors import VerificationError
+from auditor.ground.errors import VerificationError
 from auditor.review import decisions, random_sample
 from auditor.statistics.witnesses import NO_CLASS, UNSURE
 from tests.auditor.catalogs import add_dataset, change_sample

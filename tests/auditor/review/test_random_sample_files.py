@@ -14,7 +14,7 @@ from sqlmodel import Session
 from auditor.catalog import reviews
 from auditor.catalog.db import session
 from auditor.catalog.records import Draw, Review
-from auditor.errors import AuditorError, VerificationError
+from auditor.ground.errors import AuditorError, VerificationError
 from auditor.importing import imports
 from auditor.pictures import cache
 from auditor.review import random_sample

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.errors import AuditFailedError, VerificationError
+from auditor.ground.errors import AuditFailedError, VerificationError
 from auditor.statistics import witnesses as evidence
 from auditor.statistics.consensus import combine, rank_percentiles, split_roles
 from auditor.statistics.predictions import witness_from_probabilities

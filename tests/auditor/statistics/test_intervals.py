@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from auditor.ground.wording import percent
 from auditor.statistics.intervals import (
     clopper_pearson,
     confidence_sequence,
@@ -13,7 +14,6 @@ from auditor.statistics.intervals import (
     per_class_intervals,
     rate_interval,
 )
-from auditor.wording import percent
 
 
 def test_clopper_pearson__known_value():

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from auditor.errors import ImportRefusedError
+from auditor.ground.errors import ImportRefusedError
 from auditor.statistics.consensus import combine
 from auditor.statistics.predictions import (
     probabilities_from_array,

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from auditor.errors import VerificationError
+from auditor.ground.errors import VerificationError
 from auditor.statistics.noise import noise_rate_from_verified
 from auditor.statistics.probabilities import calibrate_error_probability, guess_error_probability
 from auditor.statistics.promises import check_exchangeable, promise, promises, what_more_buys

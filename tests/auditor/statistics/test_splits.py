@@ -14,9 +14,9 @@ from auditor.audits import statements, worker
 from auditor.audits.plan import plan
 from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
-from auditor.errors import ExportRefusedError, NotFoundError
 from auditor.experiments import before_after
 from auditor.fiftyone_bridge import fields as fiftyone_fields
+from auditor.ground.errors import ExportRefusedError, NotFoundError
 from auditor.importing import imports
 from auditor.outputs import export, report
 from auditor.review import decisions, random_sample

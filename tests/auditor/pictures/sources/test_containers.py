@@ -20,7 +20,7 @@ from PIL import Image
 from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset
-from auditor.errors import ExportRefusedError, ImportRefusedError
+from auditor.ground.errors import ExportRefusedError, ImportRefusedError
 from auditor.importing.imports import import_dataset, preview
 from auditor.outputs import export
 from auditor.pictures import cache

@@ -17,7 +17,7 @@ from PIL import Image
 
 from auditor.catalog import datasets
 from auditor.catalog.db import session
-from auditor.errors import ImportRefusedError
+from auditor.ground.errors import ImportRefusedError
 from auditor.importing.imports import BadRowsError, import_dataset, preview
 from auditor.outputs import export
 from auditor.pictures import cache

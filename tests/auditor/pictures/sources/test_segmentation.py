@@ -13,10 +13,10 @@ from PIL import Image
 from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset
-from auditor.errors import ImportRefusedError
+from auditor.ground.errors import ImportRefusedError
+from auditor.ground.vocabulary import SEGMENTATION
 from auditor.importing.imports import BadRowsError, import_dataset
 from auditor.pictures import cache, coco, masks
-from auditor.vocabulary import SEGMENTATION
 from tests.shapes import NAMES, draw_shapes, write_pairs
 
 COLOURS = np.array([[0, 0, 0], [128, 0, 0], [0, 128, 0]], np.uint8)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.errors import ImportRefusedError
+from auditor.ground.errors import ImportRefusedError
 from auditor.pictures.sources import Problem, Source, SourceOptions, SourceRow, open_source
 from tests.auditor.sample_pictures import encoded, photo, write_csv, write_images, write_parquet, zip_folder
 

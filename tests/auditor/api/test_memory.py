@@ -13,9 +13,9 @@ from sklearn.datasets import load_digits
 
 import auditor
 from auditor.api import remove
-from auditor.errors import ImportRefusedError
+from auditor.ground.errors import ImportRefusedError
+from auditor.ground.settings import settings
 from auditor.pictures import cache
-from auditor.settings import settings
 
 pytestmark = pytest.mark.usefixtures("home")
 SMALL: dict[str, Any] = {"image_size": 8, "workers": 1}

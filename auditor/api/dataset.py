@@ -21,22 +21,22 @@ from auditor.backbones import own_features as tables_of_features
 from auditor.catalog import audits, datasets, folders, jobs, records
 from auditor.catalog import scores as scoring
 from auditor.catalog.db import session
-from auditor.errors import (
+from auditor.experiments import before_after, simulation, tournament
+from auditor.ground.errors import (
     AuditFailedError,
     ImportRefusedError,
     JobRefusedError,
     NotFoundError,
     ReviewError,
 )
-from auditor.experiments import before_after, simulation, tournament
+from auditor.ground.settings import settings
+from auditor.ground.wording import did_you_mean, plural
 from auditor.importing import imports
 from auditor.jobs import KINDS
 from auditor.outputs import export as exporting
 from auditor.outputs import report as reports
 from auditor.review import decision_files, decisions, random_sample
-from auditor.settings import settings
 from auditor.statistics import NoiseRate
-from auditor.wording import did_you_mean, plural
 
 if TYPE_CHECKING:
     from auditor.fiftyone_bridge.sync import Pulled

@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from auditor.estimator import LabelAuditor
+from auditor.api.estimator import LabelAuditor
 
 TINY = {"cross_entropy": {"epochs": 2, "views": 1}}
 

@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from PIL import Image
 
-from auditor.errors import ImportRefusedError
+from auditor.ground.errors import ImportRefusedError
+from auditor.ground.settings import settings
 from auditor.importing import imports
-from auditor.settings import settings
 
 BATCH = 500
 """Images that are held as PNG at once."""

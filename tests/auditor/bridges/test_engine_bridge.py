@@ -7,8 +7,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from auditor import engine_bridge
-from auditor.errors import AuditFailedError
+from auditor.bridges import engine_bridge
+from auditor.ground.errors import AuditFailedError
 from engines.registry import ENGINES
 
 

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
-from auditor import engine_bridge
+from auditor.bridges import engine_bridge
 from auditor.statistics import Witness, combine
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor import vocabulary
-from auditor.vocabulary import DECISIONS
+from auditor.ground import vocabulary
+from auditor.ground.vocabulary import DECISIONS
 
 
 def test_decisions__every_one_says_and_does_something_known() -> None:

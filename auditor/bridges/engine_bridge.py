@@ -27,11 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from auditor.errors import AuditFailedError
-from auditor.files import written_whole
-from auditor.settings import settings
-from auditor.vocabulary import EXPORT_COLUMNS
-from auditor.wording import did_you_mean
+from auditor.ground.errors import AuditFailedError
+from auditor.ground.files import written_whole
+from auditor.ground.settings import settings
+from auditor.ground.vocabulary import EXPORT_COLUMNS
+from auditor.ground.wording import did_you_mean
 
 if TYPE_CHECKING:
     from engines.contract import EngineResult, EngineSpec, EpochRecord, MaskResult, SignalSpec

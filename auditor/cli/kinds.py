@@ -9,14 +9,15 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from auditor import jobs, processes
+from auditor import jobs
 from auditor.catalog import audits, datasets
 from auditor.catalog import jobs as catalog_jobs
 from auditor.catalog.db import session
-from auditor.errors import ImportRefusedError
+from auditor.ground import processes
+from auditor.ground.errors import ImportRefusedError
+from auditor.ground.settings import settings
+from auditor.ground.vocabulary import SEGMENTATION
 from auditor.jobs import KINDS, Job, Reporter
-from auditor.settings import settings
-from auditor.vocabulary import SEGMENTATION
 
 Work = Callable[[Job, Reporter], dict[str, Any] | None]
 

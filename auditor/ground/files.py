@@ -17,7 +17,7 @@ from typing import Any, TextIO, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.errors import DamagedError
+from auditor.ground.errors import DamagedError
 
 fcntl: Any
 try:

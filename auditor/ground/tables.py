@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from auditor.errors import AuditorError
-from auditor.files import lines_of
+from auditor.ground.errors import AuditorError
+from auditor.ground.files import lines_of
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 FORMULA_STARTS = "=+-@\t\r\n"

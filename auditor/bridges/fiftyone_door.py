@@ -19,8 +19,8 @@ from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from auditor.errors import FiftyOneError
-from auditor.settings import settings
+from auditor.ground.errors import FiftyOneError
+from auditor.ground.settings import settings
 
 REACH_S = 5.0
 NO_TRACKING = "FIFTYONE_DO_NOT_TRACK"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from auditor.errors import AuditFailedError
+from auditor.ground.errors import AuditFailedError
 
 if TYPE_CHECKING:
     from engines.networks.pretrained import InputConfig

@@ -17,7 +17,7 @@ from auditor.audits import own_models, plan, settle
 from auditor.catalog import audits, jobs
 from auditor.catalog.db import session
 from auditor.catalog.records import now
-from auditor.errors import AuditFailedError, ImportRefusedError, NotFoundError, ReviewError
+from auditor.ground.errors import AuditFailedError, ImportRefusedError, NotFoundError, ReviewError
 from tests.auditor.catalogs import add_dataset, queued_audit
 from tests.helpers import Digits, verify_truthfully
 

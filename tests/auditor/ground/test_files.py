@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from auditor.errors import DamagedError
-from auditor.files import folder_written_whole, load_array, load_arrays, load_json, written_whole
+from auditor.ground.errors import DamagedError
+from auditor.ground.files import folder_written_whole, load_array, load_arrays, load_json, written_whole
 
 
 def test_written_whole__makes_the_folder_and_leaves_nothing_beside(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def half_of_it(path: Path) -> None:
 
 def killed_in_the_middle(out: Path, maker: str = "written_whole") -> None:
     code = (
-        f"import os, pathlib\nfrom auditor.files import {maker}\n"
+        f"import os, pathlib\nfrom auditor.ground.files import {maker}\n"
         f"with {maker}(pathlib.Path({str(out)!r})) as beside:\n    os.kill(os.getpid(), 9)\n"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9

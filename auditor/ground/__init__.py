@@ -1,0 +1,13 @@
+"""What every room stands on: errors, files, processes, settings, tables, words. It imports nothing of ours."""
+
+__all__ = [
+    "errors",
+    "files",
+    "hosts",
+    "processes",
+    "progress",
+    "settings",
+    "tables",
+    "vocabulary",
+    "wording",
+]

@@ -52,7 +52,7 @@ def transition_chart(cells: pd.DataFrame, names: Sequence[str]) -> Any:
     """P(given | true) as a heat map; off-diagonal cells carry the colour, since the diagonal is what should be."""
     pick = alt.selection_point(name="cell", fields=["true", "given"], toggle=False)
     wrong = cells.assign(shade=np.where(cells.true_label == cells.given_label, np.nan, cells.share))
-    side = max(300, min(560, 46 * len(names)))
+    side = max(300, min(620, 80 + 40 * len(names)))
     angle = 0 if max(map(len, names)) <= 3 else -40
     base = alt.Chart(wrong).encode(
         x=alt.X(
@@ -189,7 +189,9 @@ def agreement_chart(
     )
     base = alt.Chart(cells).encode(x=x, y=y)
     tone = alt.Color(
-        "value:Q", scale=alt.Scale(domain=[-1, 0, 1], range=[APART, NEITHER, ALIKE]), legend=None
+        "value:Q",
+        scale=alt.Scale(domain=[-1, 0, 1], range=[APART, NEITHER, ALIKE], interpolate="rgb"),
+        legend=None,
     )
     is_pair = "isValid(datum.value)"
     boxes = base.mark_rect(stroke="#8883").encode(

@@ -105,16 +105,16 @@ def draw_parting(dataset: Dataset, view: View) -> None:
     st.caption(
         f"Given → suggested label, and how many of the {engines} predict another label than the given one."
     )
-    names = dataset.class_names
+    names, columns = dataset.class_names, ["sample_id", "given_label", "suggested_label", "agreement"]
     seen = [
         (
-            int(row.sample_id),
-            words.class_name(names, int(row.given_label)),
-            f"{words.class_name(names, int(row.suggested_label))} · {int(row.agreement)} of {engines}",
+            sample,
+            words.class_name(names, given),
+            f"{words.class_name(names, suggested)} · {number} of {engines}",
         )
-        for row in parted.itertuples()
+        for sample, given, suggested, number in parted[columns].astype(int).to_numpy().tolist()
     ]
-    worst.row(dataset, seen, key="engines_parted", width=112)
+    worst.row(dataset, seen, key="engines_parted", width=104)
     if st.button("Review where the engines disagree", key="engines_disagree", icon=":material/rule:"):
         state.open_suspects(agreement=-1)
 
@@ -178,10 +178,10 @@ def draw_engine(
         if lines:
             st.altair_chart(charts.lines_chart(lines, "Accuracy"))
         if view.knows_truth:
-            part = points[points.engine == about["title"]]
-            area = charts.area_under(part.recall.to_numpy(), part.false_share.to_numpy())
+            area = area_of(points, about["title"])
             both = points[points.engine.isin([about["title"], charts.CONSENSUS])]
-            st.altair_chart(charts.detection_chart(both, f"Precision by recall · ROC {area:.3f}"))
+            st.altair_chart(charts.detection_chart(both, "Precision by recall"))
+            st.caption(f"Area under ROC {area:.3f}")
 
 
 def draw_engines(view: View) -> None:
@@ -196,13 +196,23 @@ def draw_engines(view: View) -> None:
     trusts = {name: np.asarray(arrays.trust(view.audit.id, name), dtype=np.float64) for name in view.runs}
     histograms = {name: charts.histogram(trust, view.is_marked, view.marks) for name, trust in trusts.items()}
     top = max((float(table.share.max()) for table in histograms.values()), default=1.0)
-    points = detection(view, trusts) if view.knows_truth else pd.DataFrame()
+    points = pd.DataFrame()
+    if view.knows_truth:
+        points = detection(view, trusts)
+        area = area_of(points, charts.CONSENSUS)
+        st.caption(f"The true labels are known. Dashed: all engines together, area under ROC {area:.3f}.")
     accuracy = curves.table(readers.epochs(view.audit.id), view.titles)
     accuracy = accuracy[accuracy.stage == accuracy.groupby("engine").stage.transform("last")]
     with st.container(key="engines_each"):
         for name in view.runs:
             own = accuracy[accuracy.engine == view.titles[name]]
             draw_engine(view, name, histograms[name], top, own, points)
+
+
+def area_of(points: pd.DataFrame, engine: str) -> float:
+    """Area under the ROC curve of one engine of ``detection``."""
+    part = points[points.engine == engine]
+    return charts.area_under(part.recall.to_numpy(), part.false_share.to_numpy())
 
 
 def detection(view: View, trusts: Mapping[str, NDArray[np.float64]]) -> pd.DataFrame:
@@ -256,7 +266,7 @@ with shown():
     left, right = st.columns(2, gap="large")
     with left:
         draw_agreement(view)
-    with right:
+    with right, st.container(key="engines_part"):
         draw_parting(dataset, view)
     draw_engines(view)
     draw_published(view)

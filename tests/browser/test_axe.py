@@ -17,9 +17,19 @@ __all__ = ["audited_home", "shared"]  # the fixtures, for pytest to find
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 
+def serious_findings(page: Any) -> list[tuple[str, str]]:
+    """(rule, element) of what axe finds serious or critical on the page as it is."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    return [
+        (one["id"], str(node["target"]))
+        for one in axe.run(page).response["violations"]
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"]
+    ]
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_screens__have_no_serious_finding(browser: Any, shared: Server, scheme: str) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     if not random_sample.num_drawn(1):
         random_sample.draw(DATASET, 4)
     context = browser.new_context(color_scheme=scheme, viewport={"width": 1280, "height": 800})
@@ -30,8 +40,6 @@ def test_screens__have_no_serious_finding(browser: Any, shared: Server, scheme: 
         open_page(page, shared, f"{path}?dataset={quote(DATASET)}")
         page.wait_for_function("!document.querySelector('[data-testid=stSkeleton]')", timeout=WAIT_MS)
         page.wait_for_timeout(500)
-        for one in axe.run(page).response["violations"]:
-            if one["impact"] in ("serious", "critical"):
-                found += [(path, one["id"], str(node["target"])) for node in one["nodes"]]
+        found += [(path, *one) for one in serious_findings(page)]
     context.close()
     assert found == []

@@ -251,17 +251,8 @@ def train(
     """
     from engines.contract import EvaluationSet, TrainingData
     from engines.registry import ENGINES
-    from engines.shared import device as devices
-    from engines.shared.checkpoint import CheckpointError
 
-    devices.fresh_memory(devices.resolve_device(device))
     spec = ENGINES[engine]
-    gone = set(config) - {field.name for field in dataclasses.fields(spec.config_type)}
-    if gone:
-        raise AuditFailedError(
-            f"This work was planned by another version, whose engine {engine} had the setting {min(gone)!r}; "
-            "start it anew."
-        )
     data = TrainingData(
         images=images,
         given_labels=labels,
@@ -271,18 +262,8 @@ def train(
         evaluation=None if evaluation is None else EvaluationSet(*evaluation),
         features=features,
     )
-    try:
-        return spec.train(
-            data,
-            spec.config_type(**config),
-            seed=seed,
-            device=device,
-            on_epoch=on_epoch,
-            checkpoint=checkpoint,
-        )
-    except CheckpointError as error:
-        where = f" It is {checkpoint.path}." if checkpoint is not None else ""
-        raise CheckpointError(f"{error}{where}") from error
+    with _ready_to_train(engine, spec.config_type, config, device, checkpoint) as planned:
+        return spec.train(data, planned, seed=seed, device=device, on_epoch=on_epoch, checkpoint=checkpoint)
 
 
 def train_masks(
@@ -307,24 +288,39 @@ def train_masks(
     """
     from engines.contract import MaskData
     from engines.registry import ENGINES
+
+    spec = ENGINES[engine]
+    data = MaskData(images, masks, num_classes, judged=judged, trusted=trusted)
+    with _ready_to_train(engine, spec.mask_config_type, config, device, checkpoint) as planned:
+        return spec.train_masks(
+            data, planned, seed=seed, device=device, on_epoch=on_epoch, checkpoint=checkpoint
+        )
+
+
+@contextmanager
+def _ready_to_train(
+    engine: str,
+    config_type: type[Any],
+    config: Mapping[str, Any],
+    device: str,
+    checkpoint: FileCheckpoint | None,
+) -> Iterator[Any]:
+    """Empty the device's memory, build the config, and name the file of a checkpoint that cannot be used."""
     from engines.shared import device as devices
+    from engines.shared.checkpoint import CheckpointError
 
     devices.fresh_memory(devices.resolve_device(device))
-    spec = ENGINES[engine]
-    gone = set(config) - {field.name for field in dataclasses.fields(spec.mask_config_type)}
+    gone = set(config) - {field.name for field in dataclasses.fields(config_type)}
     if gone:
         raise AuditFailedError(
             f"This work was planned by another version, whose engine {engine} had the setting {min(gone)!r}; "
             "start it anew."
         )
-    return spec.train_masks(
-        MaskData(images, masks, num_classes, judged=judged, trusted=trusted),
-        spec.mask_config_type(**config),
-        seed=seed,
-        device=device,
-        on_epoch=on_epoch,
-        checkpoint=checkpoint,
-    )
+    try:
+        yield config_type(**config)
+    except CheckpointError as error:
+        where = f" It is {checkpoint.path}." if checkpoint is not None else ""
+        raise CheckpointError(f"{error}{where}") from error
 
 
 @contextmanager

@@ -61,14 +61,14 @@ def _audit(job: Job, tell: Reporter) -> None:
     assert job.audit_id is not None
     with session() as open_session:
         dataset = datasets.by_id(open_session, audits.get(open_session, job.audit_id).dataset_id)
+    from auditor.audits import worker
+
+    steps: worker.Steps | None = None
     if dataset.task == SEGMENTATION:
         from auditor.masks import auditing
 
-        auditing.work(job.audit_id, tell)
-        return
-    from auditor.audits import worker
-
-    worker.work(job.audit_id, tell)
+        steps = auditing.steps
+    worker.work(job.audit_id, tell, steps)
 
 
 def _compare(job: Job, tell: Reporter) -> dict[str, Any]:

@@ -111,7 +111,7 @@ def histogram_chart(table: pd.DataFrame, top: float, title: str) -> Any:
         color=alt.Color("kind:N", scale=KINDS, legend=None),
         tooltip=["kind", alt.Tooltip("bin", format=".2f"), alt.Tooltip("share", format=".1%")],
     )
-    return base.mark_bar(opacity=0.7).properties(height=SMALL, title=_small(title))
+    return base.mark_bar(opacity=0.7).properties(**_frame(SMALL, title))
 
 
 def _ticks(form: str, number: int) -> alt.Axis:
@@ -120,8 +120,10 @@ def _ticks(form: str, number: int) -> alt.Axis:
     )
 
 
-def _small(title: str) -> Any:
-    return alt.TitleParams(title, anchor="start", fontSize=12, fontWeight="normal", offset=6)
+def _frame(height: int, title: str) -> dict[str, Any]:
+    """A small chart with its title above it, and room for its last tick's label."""
+    above = alt.TitleParams(title, anchor="start", fontSize=12, fontWeight="normal", offset=6)
+    return {"height": height, "title": above, "padding": {"left": 0, "right": 8, "top": 4, "bottom": 4}}
 
 
 def places(history: NDArray[np.floating], high_means: str) -> NDArray[np.float64]:
@@ -156,7 +158,7 @@ def bands_chart(table: pd.DataFrame, title: str, height: int = SMALL) -> Any:
     tips = ["kind", "epoch", *(alt.Tooltip(one, format=".2f") for one in ("low", "mid", "high"))]
     band = base.mark_area(opacity=0.22, clip=True).encode(y=low, y2="high:Q")
     line = base.mark_line(strokeWidth=2, clip=True).encode(y=alt.Y("mid:Q", scale=share), tooltip=tips)
-    return alt.layer(band, line).properties(height=height, title=_small(title))
+    return alt.layer(band, line).properties(**_frame(height, title))
 
 
 def agreement_chart(
@@ -228,7 +230,7 @@ def lines_chart(series: Mapping[str, Sequence[float]], title: str, height: int =
             ),
             tooltip=["line", "epoch", alt.Tooltip("share", format=".1%")],
         )
-        .properties(height=height, title=_small(title))
+        .properties(**_frame(height, title))
     )
 
 
@@ -270,7 +272,7 @@ def detection_chart(points: pd.DataFrame, title: str) -> Any:
             order="recall:Q",
             tooltip=["engine", alt.Tooltip("recall", format=".1%"), alt.Tooltip("precision", format=".1%")],
         )
-        .properties(height=SMALL, title=_small(title))
+        .properties(**_frame(SMALL, title))
     )
 
 

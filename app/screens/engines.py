@@ -72,18 +72,19 @@ def draw_agreement(view: View) -> None:
     names, correlations = list(summary.get("witnesses", [])), summary.get("rank_correlations")
     weights = summary.get("weights", {})
     said = titled(summary.get("weights_sentence", ""), view)
+    noise = titled(summary.get("structured_noise_sentence", ""), view)
     st.subheader(
         "Agreement",
         anchor=False,
         help=plain(
             "Rank correlation of every two engines over all labels, from −1 to 1, and the weight of each. "
-            f"{said}"
+            f"{noise} {said}"
         ),
     )
     if not correlations or len(names) < 2:
         st.write("Agreement needs two engines.")
         return
-    st.caption(plain(titled(summary.get("structured_noise_sentence", ""), view)))
+    st.caption(plain(noise.partition(":")[0].rstrip(".") + "."))
     st.altair_chart(
         charts.agreement_chart(
             correlations,

@@ -381,7 +381,7 @@ def test_audit__own_features_and_changed_settings_reach_the_audit(
     numbers = np.random.default_rng(0).normal(size=(NUM_SAMPLES, 5))
     np.save(copied_home / "short.npy", numbers[1:])
     np.save(copied_home / "mine.npy", numbers)
-    app = open_page("audit", audit_backbone="own")
+    app = open_page("audit", audit_backbone="own", audit_settings_seen=True)
     for file in ("short.npy", "mine.npy"):
         assert not app.error
         app.text_input(key="audit_own_path").input(str(copied_home / file))
@@ -422,7 +422,7 @@ def test_audit__fine_tuning_of_a_backbone_can_be_chosen(copied_home: Path) -> No
     (place / "about.json").write_text('{"file": "model.safetensors"}')
     st.cache_data.clear()
     # Checked from the start: each look at the page with another choice measures the machine in a new process.
-    app = open_page("audit", audit_finetune=True)
+    app = open_page("audit", audit_finetune=True, audit_settings_seen=True)
     st.cache_data.clear()  # of these weights, for the tests after this one
     assert app.selectbox(key="audit_backbone").value == name
     app.text_input(key="audit_set_l2b_trunk_rate").input("0.5")
@@ -443,7 +443,7 @@ def test_audit__fine_tuning_of_a_backbone_can_be_chosen(copied_home: Path) -> No
 @pytest.mark.usefixtures("copied_home")
 @pytest.mark.parametrize(("typed", "told"), [("many", "it must be a whole number"), ("0", "at least 1")])
 def test_audit__a_setting_out_of_range_is_one_line_and_starts_nothing(typed: str, told: str) -> None:
-    app = open_page("audit")
+    app = open_page("audit", audit_settings_seen=True)
     app.text_input(key="audit_set_l2b_epochs").input(typed)
     app.button(key="audit_start").click().run()
     assert not app.exception

@@ -20,9 +20,19 @@ CHECKED = {"light": VIOLATIONS, "dark": VIOLATIONS | {"runOnly": ["color-contras
 """By colour scheme, axe's options: in the dark only colours are others."""
 
 
+def serious_findings(page: Any, scheme: str = "light") -> list[tuple[str, str]]:
+    """(rule, element) of what axe finds serious or critical on the page as it is."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    return [
+        (one["id"], str(node["target"]))
+        for one in axe.run(page, options=CHECKED[scheme]).response["violations"]
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"]
+    ]
+
+
 @pytest.mark.parametrize("scheme", CHECKED)
 def test_screens__have_no_serious_finding(browser: Any, running: Server, scheme: str) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     random_sample.draw(DATASET, 4)
     context = browser.new_context(color_scheme=scheme, viewport={"width": 1280, "height": 800})
     context.add_cookies([{"name": "auditor_reviewer", "value": "Ada", "url": running.url}])
@@ -32,7 +42,6 @@ def test_screens__have_no_serious_finding(browser: Any, running: Server, scheme:
         open_page(page, running, f"{path}?{OLDER}")
         page.wait_for_function("!document.querySelector('[data-testid=stSkeleton]')", timeout=WAIT_MS)
         page.wait_for_timeout(500)
-        for one in axe.run(page, options=CHECKED[scheme]).response["violations"]:
-            if one["impact"] in ("serious", "critical"):
-                found += [(path, one["id"], str(node["target"])) for node in one["nodes"]]
+        found += [(path, *one) for one in serious_findings(page, scheme)]
+    context.close()
     assert found == []

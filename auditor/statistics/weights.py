@@ -51,8 +51,9 @@ LEAST_SHARE = 0.1
 SMOOTH_SCALE = 0.02
 """Nats by which a witness must lead to count e times as much."""
 MOST_BEYOND = 0.1
-"""``Alike.beyond`` of a witness above which the features do not serve: between the .06 of witnesses on good and
-the .13 and more of those on weak ones, on photos unlike what the backbone saw, and of stronger networks."""
+"""``Alike.beyond`` of a witness above which the features do not serve: between the .06 of witnesses on good
+features and the .13 and more of those on weak ones, on photos unlike what the backbone saw, and of stronger
+networks."""
 LEAST_FIT = 0.25
 """Of the share of given labels that the best witness predicts beyond chance, what another must reach to count by
 its smoothness: one whose classes have lost their meaning is smooth too."""

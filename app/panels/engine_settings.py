@@ -13,7 +13,6 @@ from app.session.words import documented, plain
 from auditor.bridges import engine_bridge
 from auditor.bridges.engine_bridge import Setting
 
-
 SEEN = "audit_settings_seen"
 
 

@@ -18,6 +18,7 @@ from auditor.masks import deciding
 from auditor.review import decisions
 from tests.browser.conftest import Server
 from tests.browser.test_axe import serious_findings
+from tests.forker import Forker
 from tests.masked import WRONG, Audited
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
@@ -25,10 +26,12 @@ WAIT_MS = 60_000
 
 
 @pytest.fixture
-def server(audited_masks: Audited, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+def server(
+    audited_masks: Audited, home: Path, monkeypatch: pytest.MonkeyPatch, forker: Forker
+) -> Iterator[Server]:
     """The app on the home with audited masks; it may read their source."""
     monkeypatch.setenv("AUDITOR_IMPORT_ROOTS", str(audited_masks.source))
-    running = Server(home)
+    running = Server(home, forker)
     running.start()
     yield running
     running.kill()

@@ -67,7 +67,7 @@ def image_cache(dataset: Dataset) -> np.memmap:
     except (OSError, ValueError) as error:
         raise NotFoundError(f"The image cache {path} cannot be read ({error}); {remedy}.") from error
     wanted = (dataset.num_samples, dataset.channels, dataset.height, dataset.width)
-    if images.shape != wanted or images.dtype != np.uint8:
+    if not isinstance(images, np.memmap) or images.shape != wanted or images.dtype != np.uint8:
         raise NotFoundError(
             f"The image cache {path} holds {images.shape} {images.dtype}, not {wanted}; {remedy}."
         )

@@ -92,6 +92,7 @@ def draw_agreement(view: View) -> None:
             correlations,
             [view.titles.get(name, name) for name in names],
             [weights.get(name) for name in names],
+            charts.tones(),
         )
     )
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import click
@@ -15,6 +13,7 @@ import pytest
 from auditor.audits import own_models
 from auditor.cli.commands import cli
 from tests.auditor.conftest import Run
+from tests.forker import COMMAND, Forker
 from tests.helpers import Digits, write_digits
 
 
@@ -176,9 +175,9 @@ def test_json__every_command_that_answers_has_it() -> None:
     assert lacking <= serving | {"verify"}
 
 
-def test_verbose__shows_where_an_error_began(home: Path) -> None:
+def test_verbose__shows_where_an_error_began(home: Path, forker: Forker) -> None:
     def says(*args: str) -> str:
-        return subprocess.run([sys.executable, "-m", "auditor", *args], capture_output=True, text=True).stderr
+        return forker.call(COMMAND, ["auditor", *args]).stderr
 
     assert "Traceback" not in says("suspects", "digit")
     assert "Traceback" in says("-v", "suspects", "digit")

@@ -14,20 +14,28 @@ from tests.browser.test_journey import WAIT_MS, open_page
 from tests.browser.test_review import OLDER
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
-
-
-PAGES = ["", "import", "audit", "verify", "suspects", "map", "classes", "engines", "export"]
+PAGES = ["", "import", "audit", "verify", "suspects", "masks", "map", "classes", "engines", "export"]
 SIZES = [(1024, 768), (1440, 900)]
 VIOLATIONS: dict[str, Any] = {"resultTypes": ["violations"]}
 CHECKED = {"light": VIOLATIONS, "dark": VIOLATIONS | {"runOnly": ["color-contrast"]}}
 """By colour scheme, axe's options: in the dark only colours are others."""
 
 
+def serious_findings(page: Any, scheme: str = "light") -> list[tuple[str, str]]:
+    """(rule, element) of what axe finds serious or critical on the page as it is."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    return [
+        (one["id"], str(node["target"]))
+        for one in axe.run(page, options=CHECKED[scheme]).response["violations"]
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"]
+    ]
+
+
 @pytest.mark.parametrize("scheme", CHECKED)
 def test_screens__have_no_serious_finding_and_fit_the_window(
     browser: Any, running: Server, artifacts: Path, scheme: str
 ) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     random_sample.draw(DATASET, 4)
     context = browser.new_context(color_scheme=scheme)
     context.add_cookies([{"name": "auditor_reviewer", "value": "Ada", "url": running.url}])
@@ -42,7 +50,5 @@ def test_screens__have_no_serious_finding_and_fit_the_window(
             wide = page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
             assert not wide, f"{path} does not fit into {width} pixels"
         page.screenshot(path=str(artifacts / f"{path or 'home'}-{scheme}.png"))
-        for one in axe.run(page, options=CHECKED[scheme]).response["violations"]:
-            if one["impact"] in ("serious", "critical"):
-                found += [(path, one["id"], str(node["target"])) for node in one["nodes"]]
+        found += [(path, *one) for one in serious_findings(page, scheme)]
     assert found == []

@@ -17,6 +17,7 @@ from auditor.catalog.db import session
 from auditor.masks import deciding
 from auditor.review import decisions
 from tests.browser.conftest import Server
+from tests.browser.test_axe import serious_findings
 from tests.forker import Forker
 from tests.masked import WRONG, Audited
 
@@ -52,6 +53,10 @@ def test_masks__from_the_import_to_cleaned_pngs(
     assert first in WRONG
     page.locator("[data-layer=doubt]").wait_for(timeout=WAIT_MS)
     page.screenshot(path=str(artifacts / "masks.png"))
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_timeout(500)
+        assert serious_findings(page) == [], scheme
     page.keyboard.press("d")
     assert page.locator("[data-layer=doubt]").is_hidden()
     regions = deciding.regions_of(audited_masks.dataset, audited_masks.audit_id, first)

@@ -22,8 +22,24 @@ if TYPE_CHECKING:
 Made = TypeVar("Made")
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST_FIRST = (
-    *("test_journey.py", "fiftyone_bridge", "screens", "test_fast_keys.py", "test_jobs.py"),
-    *("test_contract.py", "test_kept_trainings.py", "test_demo.py", "faults", "browser"),
+    *(
+        "test_contract.py",
+        "test_journey.py",
+        "test_server.py",
+        "test_axe.py",
+        "test_pages.py",
+        "test_fast_keys.py",
+    ),
+    *("test_two_people.py", "test_import_faults.py", "test_executors.py", "test_offline.py", "test_app.py"),
+    *(
+        "test_demo.py",
+        "fiftyone_bridge",
+        "browser",
+        "faults",
+        "test_kept_trainings.py",
+        "test_features_audit.py",
+    ),
+    *("test_jobs.py", "test_commands.py", "test_portable.py", "test_report.py", "test_readme.py", "engines"),
 )
 """Folders and files that take longest: begun last, one of them would leave all but one core idle at the end."""
 

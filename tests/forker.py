@@ -2,10 +2,10 @@
 
     python -m tests.forker
 
-A line is JSON with ``main`` (the module whose ``main`` is called), ``argv``, ``env``, ``cwd`` and ``log``; the
-answer is the number of the process. What is run is the product's own code from its first line; what is spared is
-the start of Python and the imports. The journey, and tests of the command line in a process of its own, start the
-product as a user does instead.
+A line is JSON with ``main`` (the module whose ``main`` is called), ``argv``, ``env``, ``cwd``, ``out``, ``err``
+and ``ended``, a file for its exit code; the answer is the number of the process. What is run is the product's own
+code from its first line; what is spared is the start of Python and the imports. The journey, and some tests of the
+command line, start the product as a user does instead.
 """
 
 from __future__ import annotations
@@ -16,11 +16,15 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 from typing import IO, Any
 
+import psutil
+
 ROOT = Path(__file__).resolve().parents[1]
-APP, COMMAND = "streamlit.web.cli", "auditor.__main__"
+APP, COMMAND, CAMPAIGN = "streamlit.web.cli", "auditor.__main__", "tests.faults.campaign"
 IMPORTED = {
     APP: (
         *("altair", "sqlmodel", "streamlit.web.bootstrap", "streamlit.web.cli", "auditor.api"),
@@ -32,6 +36,7 @@ IMPORTED = {
         *("auditor.outputs.report_page", "auditor.experiments.before_after", "sklearn.decomposition"),
         *("torch", "torch._dynamo", "engines.cross_entropy.training", "engines.choicenet.training"),
     ),
+    CAMPAIGN: ("auditor.api", "torch", "torch._dynamo", "engines.cross_entropy.training", "tests.helpers"),
 }
 """By what is run, modules that it would import. No thread may run in what is forked: these start none."""
 
@@ -42,8 +47,13 @@ class Forker:
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
 
-    def start(self, main: str, argv: list[str], env: dict[str, str], log: str) -> int:
-        """Return the number of the process that runs, in the folder that is the current one here."""
+    def start(
+        self, main: str, argv: list[str], env: dict[str, str], out: str, *, err: str = "", ended: str = ""
+    ) -> int:
+        """Return the number of the process that runs, in the folder that is the current one here.
+
+        What it prints goes to the files ``out`` and ``err`` (default: the same), its exit code to ``ended``.
+        """
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.forker"],
@@ -52,9 +62,30 @@ class Forker:
             )  # fmt: skip
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        asked = {"main": main, "argv": argv, "env": env, "cwd": os.getcwd(), "log": log}
+        asked = {"main": main, "argv": argv, "env": env, "cwd": os.getcwd(), "out": out, "err": err or out}
+        asked["ended"] = ended
         print(json.dumps(asked), file=self._process.stdin, flush=True)
         return int(self._process.stdout.readline())
+
+    def call(
+        self, main: str, argv: list[str], *, seconds: float = 250, **env: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run to the end, as ``subprocess.run`` does.
+
+        Raises:
+            TimeoutError: it took longer; it was killed.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            out, err, ended = (str(Path(folder) / name) for name in ("out", "err", "ended"))
+            pid = self.start(main, argv, os.environ | env, out, err=err, ended=ended)
+            until = time.monotonic() + seconds
+            while psutil.pid_exists(pid):
+                if time.monotonic() > until:
+                    os.kill(pid, signal.SIGKILL)
+                    raise TimeoutError(f"{argv} took longer than {seconds} s.")
+                time.sleep(0.01)
+            code = int(Path(ended).read_text()) if Path(ended).exists() else -signal.SIGKILL
+            return subprocess.CompletedProcess(argv, code, Path(out).read_text(), Path(err).read_text())
 
     def end(self) -> None:
         """End it; what it started goes on."""
@@ -91,12 +122,12 @@ class _Started:
         """The forker reaps what it started."""
 
 
-def run(main: str, argv: list[str], env: dict[str, str], cwd: str, log: str) -> None:
+def run(main: str, argv: list[str], env: dict[str, str], cwd: str, out: str, err: str, ended: str) -> None:
     """Become what was asked for; never returns."""
     os.setsid()
-    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     nothing = os.open(os.devnull, os.O_RDONLY)
-    for stream, target in ((0, nothing), (1, out), (2, out)):
+    printed, told = (os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND) for file in (out, err))
+    for stream, target in ((0, nothing), (1, printed), (2, told)):
         os.dup2(target, stream)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.environ.clear()
@@ -107,14 +138,17 @@ def run(main: str, argv: list[str], env: dict[str, str], cwd: str, log: str) -> 
     try:
         importlib.import_module(main).main()
         status = 0
-    except SystemExit as ended:
-        status = ended.code or 0
+    except SystemExit as left:
+        status = left.code or 0
     except BaseException:
         sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(status if isinstance(status, int) else 1)
+        code = status if isinstance(status, int) else 1
+        if ended:
+            Path(ended).write_text(str(code))
+        os._exit(code)
 
 
 def main() -> None:

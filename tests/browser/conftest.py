@@ -13,6 +13,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -118,7 +119,26 @@ def browser() -> Iterator[object]:
     with playwright.sync_playwright() as driver:
         opened = driver.chromium.launch(executable_path=executable, args=FLAGS)
         yield opened
+        KEPT.clear()
         opened.close()
+
+
+KEPT: list[Any] = []
+"""Contexts of the open browser for whoever visits: a new one reads and compiles the app's scripts anew, which is
+more work than most tests have."""
+
+
+def visitor(browser: Any, server: Server, reviewer: str) -> Any:
+    """A page of somebody who was never here, beside those that are open."""
+    context = next((one for one in KEPT if not one.pages), None)
+    if context is None:
+        context = browser.new_context()
+        KEPT.append(context)
+    page = context.new_page()
+    page.goto(f"{server.url}/_stcore/health")
+    page.evaluate("localStorage.clear()")
+    context.add_cookies([{"name": "auditor_reviewer", "value": reviewer, "url": server.url}])
+    return page
 
 
 @pytest.fixture(autouse=True)
@@ -129,7 +149,12 @@ def _no_page_stays_open(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     for one in opened:
         for context in one.contexts:
-            context.close()
+            if context in KEPT:
+                for page in context.pages:
+                    page.close()
+                context.clear_cookies()
+            else:
+                context.close()
 
 
 @pytest.fixture(scope="session")

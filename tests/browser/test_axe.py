@@ -1,7 +1,8 @@
-"""Every screen by axe, light and dark: no serious and no critical finding."""
+"""Every screen, light and dark: no serious and no critical finding of axe, and it fits the window."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,12 +10,12 @@ import pytest
 from auditor.review import random_sample
 from tests.app.conftest import DATASET
 from tests.browser.conftest import Server
-from tests.browser.test_journey import PAGES, WAIT_MS, open_page
+from tests.browser.test_journey import WAIT_MS, open_page
 from tests.browser.test_review import OLDER
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
-
-
+PAGES = ["", "import", "audit", "verify", "suspects", "masks", "map", "classes", "engines", "export"]
+SIZES = [(1024, 768), (1440, 900)]
 VIOLATIONS: dict[str, Any] = {"resultTypes": ["violations"]}
 CHECKED = {"light": VIOLATIONS, "dark": VIOLATIONS | {"runOnly": ["color-contrast"]}}
 """By colour scheme, axe's options: in the dark only colours are others."""
@@ -32,16 +33,22 @@ def serious_findings(page: Any, scheme: str = "light") -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("scheme", CHECKED)
-def test_screens__have_no_serious_finding(browser: Any, running: Server, scheme: str) -> None:
+def test_screens__have_no_serious_finding_and_fit_the_window(
+    browser: Any, running: Server, artifacts: Path, scheme: str
+) -> None:
     random_sample.draw(DATASET, 4)
-    context = browser.new_context(color_scheme=scheme, viewport={"width": 1280, "height": 800})
+    context = browser.new_context(color_scheme=scheme)
     context.add_cookies([{"name": "auditor_reviewer", "value": "Ada", "url": running.url}])
     page = context.new_page()
     found = []
     for path in PAGES:
         open_page(page, running, f"{path}?{OLDER}")
         page.wait_for_function("!document.querySelector('[data-testid=stSkeleton]')", timeout=WAIT_MS)
-        page.wait_for_timeout(500)
+        for width, height in SIZES:
+            page.set_viewport_size({"width": width, "height": height})
+            page.wait_for_timeout(400)
+            wide = page.evaluate("document.documentElement.scrollWidth > window.innerWidth")
+            assert not wide, f"{path} does not fit into {width} pixels"
+        page.screenshot(path=str(artifacts / f"{path or 'home'}-{scheme}.png"))
         found += [(path, *one) for one in serious_findings(page, scheme)]
-    context.close()
     assert found == []

@@ -15,7 +15,7 @@ from auditor.catalog.db import session
 from auditor.review import random_sample
 from auditor.statistics import NO_CLASS
 from tests.app.conftest import DATASET, NAMES
-from tests.browser.conftest import Server
+from tests.browser.conftest import Server, visitor
 from tests.browser.test_journey import WAIT_MS, open_page, settled, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
@@ -26,9 +26,8 @@ OLDER = f"dataset={quote(DATASET)}"
 def open_as_ada(
     browser: Any, server: Server, path: str, size: tuple[int, int] = DESKTOP, *, reviewer: str = "Ada"
 ) -> Any:
-    context = browser.new_context(viewport={"width": size[0], "height": size[1]})
-    context.add_cookies([{"name": "auditor_reviewer", "value": reviewer, "url": server.url}])
-    page = context.new_page()
+    page = visitor(browser, server, reviewer)
+    page.set_viewport_size({"width": size[0], "height": size[1]})
     # Chromium hands a page that is busy its interception late: a request that a test routes at that moment would
     # still go to the server. With any route from the start, later ones hold from the first request on.
     page.route("**/asked-by-nobody", lambda asked: asked.continue_())

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 from tests.faults.campaign import QUICK
+from tests.forker import CAMPAIGN, Forker
 
-ROOT = Path(__file__).resolve().parents[2]
 
-
-def test_campaign__a_trial_of_each_quick_family_end_well_and_go_on_where_they_were(tmp_path: Path) -> None:
+def test_campaign__a_trial_of_each_quick_family_end_well_and_go_on_where_they_were(
+    tmp_path: Path, forker: Forker
+) -> None:
     log, table = tmp_path / "faults.jsonl", tmp_path / "faults.md"
     for chosen in (QUICK[-1:], QUICK):
-        command = [sys.executable, "-m", "tests.faults.campaign", "--minutes", "5", "--most", "1"]
+        command = ["campaign", "--minutes", "5", "--most", "1"]
         command += [word for name in chosen for word in ("--family", name)]
-        done = subprocess.run(
-            [*command, "--log", str(log), "--table", str(table)],
-            cwd=ROOT,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = forker.call(CAMPAIGN, [*command, "--log", str(log), "--table", str(table)])
         assert done.returncode == 0, done.stdout + done.stderr
     rows = [json.loads(line) for line in log.read_text().splitlines()]
     assert sorted((row["family"], row["number"]) for row in rows) == sorted((name, 0) for name in QUICK)

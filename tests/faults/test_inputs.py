@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -31,17 +32,20 @@ from auditor.pictures import cache
 from auditor.pictures.sources import UnreadableError, ordered_class_names, read_bytes
 from tests.auditor.catalogs import add_dataset
 from tests.auditor.sample_pictures import write_folder
+from tests.forker import COMMAND, Forker
+
+Auditor = Callable[..., tuple[int, str, str]]
 
 
-def auditor(*arguments: str, seconds: int = 60) -> tuple[int, str, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "auditor", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-        check=False,
-    )
-    return done.returncode, done.stdout, done.stderr
+@pytest.fixture
+def auditor(forker: Forker) -> Auditor:
+    """The command line in a process of its own: exit code, standard output, standard error."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        done = forker.call(COMMAND, ["auditor", *arguments], seconds=60)
+        return done.returncode, done.stdout, done.stderr
+
+    return call
 
 
 def refusal(source: Path | str) -> str:
@@ -82,7 +86,9 @@ def test_import__a_source_that_is_no_path_is_refused(home: Path, source: str) ->
     assert refusal(source)
 
 
-def test_import__loops_of_links_and_pipes_are_refused_and_do_not_hang(home: Path, tmp_path: Path) -> None:
+def test_import__loops_of_links_and_pipes_are_refused_and_do_not_hang(
+    home: Path, tmp_path: Path, auditor: Auditor
+) -> None:
     (tmp_path / "loop.csv").symlink_to("loop.csv")
     os.mkfifo(tmp_path / "pipe.csv")
     assert refusal(tmp_path / "loop.csv")
@@ -290,7 +296,7 @@ def test_visible__spells_out_what_acts_on_a_terminal() -> None:
     assert visible("a\x1b[31mb\x07\x9b\u202ec\n\té") == "a\\x1b[31mb\\x07\\x9b\\u202ec\n\té"
 
 
-def test_status__names_with_escape_codes_are_text(home: Path, tmp_path: Path) -> None:
+def test_status__names_with_escape_codes_are_text(home: Path, tmp_path: Path, auditor: Auditor) -> None:
     folder = write_folder(tmp_path / "set", 10)
     next(path for path in folder.iterdir() if path.is_dir()).rename(folder / "cat\x1b[2J")
     (folder / "\x1b[31m.txt").write_text("no image")
@@ -359,7 +365,7 @@ def test_plain__codes_of_pictures_are_text(name: str) -> None:
     assert not words.SHORTCODE.search(shown)
 
 
-def test_status_and_remove__work_beside_a_damaged_row(home: Path) -> None:
+def test_status_and_remove__work_beside_a_damaged_row(home: Path, auditor: Auditor) -> None:
     add_dataset("good")
     add_dataset("bad")
     with db.session() as session:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import click
@@ -16,6 +14,7 @@ from auditor.audits import own_models
 from auditor.cli.commands import cli
 from auditor.ground.vocabulary import LEVELS
 from tests.auditor.conftest import Run
+from tests.forker import COMMAND, Forker
 from tests.helpers import Digits, write_digits
 
 
@@ -200,9 +199,9 @@ def test_help__no_line_is_cut(run: Run) -> None:
         assert not re.search(r"\.\.\.$|…", told, re.MULTILINE)
 
 
-def test_verbose__shows_where_an_error_began(home: Path) -> None:
+def test_verbose__shows_where_an_error_began(home: Path, forker: Forker) -> None:
     def says(*args: str) -> str:
-        return subprocess.run([sys.executable, "-m", "auditor", *args], capture_output=True, text=True).stderr
+        return forker.call(COMMAND, ["auditor", *args]).stderr
 
     assert "Traceback" not in says("suspects", "digit")
     assert "Traceback" in says("-v", "suspects", "digit")

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from click.testing import CliRunner
 
@@ -23,6 +21,7 @@ from auditor.ground.errors import AuditFailedError
 from auditor.ground.progress import Progress
 from auditor.ground.settings import settings
 from auditor.review import decisions
+from tests.forker import COMMAND, Forker
 from tests.helpers import QUICK_OPTIONS, Digits, verify_truthfully
 
 FAST = QUICK_OPTIONS["cross_entropy"]
@@ -150,21 +149,17 @@ def test_forget__leaves_what_others_may_come_back_to(audited: tuple[Digits, int]
 
 
 @pytest.mark.usefixtures("decided")
-def test_compare__killed_goes_on_where_it_was() -> None:
+def test_compare__killed_goes_on_where_it_was(forker: Forker) -> None:
     command = ["compare", "digits", "--seeds", "2", "--preset", "quick"]
-    command += ["--set", "epochs=40", "--set", "network=mlp", "--device", "cpu"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "auditor", *command],
-        cwd=Path(__file__).resolve().parents[3],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    command += ["--set", "epochs=15", "--set", "network=mlp", "--device", "cpu"]
+    pid = forker.start(COMMAND, ["auditor", *command], dict(os.environ), os.devnull)
     deadline = time.monotonic() + WAIT_S
     while kept("compare").count(".npz") < 2 and time.monotonic() < deadline:
-        assert process.poll() is None
+        assert psutil.pid_exists(pid)
         time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    os.kill(pid, signal.SIGKILL)
+    while psutil.pid_exists(pid):
+        time.sleep(0.01)
     before = kept("compare")
     assert before.count(".npz") >= 2
     again = CliRunner().invoke(cli, command, catch_exceptions=False)

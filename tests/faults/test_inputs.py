@@ -31,6 +31,8 @@ from auditor.pictures import cache
 from auditor.pictures.sources import UnreadableError, ordered_class_names, read_bytes
 from tests.auditor.catalogs import add_dataset
 from tests.auditor.sample_pictures import write_folder
+from tests.faults.trial import one_line
+from tests.shapes import draw_shapes, write_pairs
 
 
 def auditor(*arguments: str, seconds: int = 60) -> tuple[int, str, str]:
@@ -153,6 +155,25 @@ def test_import__pipes_beside_the_source_hold_nobody_up(home: Path, tmp_path: Pa
         import_dataset(source, name="x", workers=1, class_names=tmp_path / "names")
     with pytest.raises(AuditorError, match="no regular file"):
         backups.restore(tmp_path / "names")
+
+
+@pytest.mark.parametrize("name", ["classes.txt", "ImageSets/Segmentation/train.txt", "labelmap.txt"])
+@pytest.mark.parametrize("content", [None, b"\xff\xfe\x00", b"road:1,2,x::"])
+def test_import__texts_beside_masks_hold_nobody_up(
+    home: Path, tmp_path: Path, name: str, content: bytes | None
+) -> None:
+    source = write_pairs(tmp_path / "set", draw_shapes(2, size=8))
+    (source / "images").rename(source / "JPEGImages")
+    (source / "masks").rename(source / "SegmentationClass")
+    (source / name).parent.mkdir(parents=True, exist_ok=True)
+    (source / name).unlink(missing_ok=True)
+    if content is None:
+        os.mkfifo(source / name)
+    else:
+        (source / name).write_bytes(content)
+    names = source / name if name == "classes.txt" else None
+    with one_line():
+        import_dataset(source, name="x", task="segmentation", class_names=names, workers=1)
 
 
 def test_import__a_dangling_link_is_reported(home: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from auditor.ground.errors import ImportRefusedError
+from auditor.ground.files import text_of
 from auditor.pictures.decoding import MAX_FILE_BYTES
 from auditor.pictures.sources.columns import IMAGE_NAMES, LABEL_NAMES, choose_column
 from auditor.pictures.sources.rows import (
@@ -222,7 +223,12 @@ def _class_names(folder: Path, label: str) -> tuple[str, ...] | None:
     file = folder / f"{label}.labels.txt"
     if not file.is_file():
         return None
-    names = [name.strip() for name in file.read_text(encoding="utf-8").splitlines()]
+    try:
+        names = [name.strip() for name in text_of(file, most_bytes=MAX_FILE_BYTES).splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ImportRefusedError(
+            f"{printable(str(file))} cannot be read ({error}); prepare it again."
+        ) from error
     while names and not names[-1]:
         names.pop()
     if len(set(names)) < len(names) or "" in names:

@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -174,6 +175,28 @@ def test_import__texts_beside_masks_hold_nobody_up(
     names = source / name if name == "classes.txt" else None
     with one_line():
         import_dataset(source, name="x", task="segmentation", class_names=names, workers=1)
+
+
+@pytest.mark.parametrize("masks", [False, True])
+def test_import__a_picture_that_is_a_link_to_itself_is_reported(
+    home: Path, tmp_path: Path, masks: bool
+) -> None:
+    shapes = draw_shapes(2, size=8)
+    source = write_pairs(tmp_path / "set", shapes) if masks else write_folder(tmp_path / "set", 10)
+    picture = next((source / "masks" if masks else source).rglob("*.png"))
+    picture.unlink()
+    picture.symlink_to(picture.name)
+    with pytest.raises(AuditorError, match="link to nothing|no mask"):
+        import_dataset(source, name="x", workers=1, task="segmentation" if masks else None)
+
+
+def test_import__a_zip_member_without_a_name_is_passed_over(home: Path, tmp_path: Path) -> None:
+    source = write_folder(tmp_path / "set", 10)
+    with zipfile.ZipFile(tmp_path / "set.zip", "w") as archive:
+        for path in source.rglob("*.png"):
+            archive.write(path, str(path.relative_to(source)))
+        archive.writestr(zipfile.ZipInfo(""), b"x")
+    assert import_dataset(tmp_path / "set.zip", name="x", workers=1).num_samples == 10
 
 
 def test_import__a_dangling_link_is_reported(home: Path, tmp_path: Path) -> None:

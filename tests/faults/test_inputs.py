@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -27,10 +28,11 @@ from auditor.ground.files import written_whole
 from auditor.ground.settings import settings
 from auditor.ground.tables import quoted, read_table, unquoted
 from auditor.ground.wording import visible
-from auditor.importing.imports import import_dataset
+from auditor.importing.imports import import_dataset, preview
 from auditor.pictures import cache
 from auditor.pictures.sources import UnreadableError, ordered_class_names, read_bytes
 from tests.auditor.catalogs import add_dataset
+from tests.auditor.pictures.sources import test_containers
 from tests.auditor.sample_pictures import write_folder
 from tests.faults.trial import one_line
 from tests.shapes import draw_shapes, write_pairs
@@ -188,6 +190,29 @@ def test_import__a_picture_that_is_a_link_to_itself_is_reported(
     picture.symlink_to(picture.name)
     with pytest.raises(AuditorError, match="link to nothing|no mask"):
         import_dataset(source, name="x", workers=1, task="segmentation" if masks else None)
+
+
+@pytest.mark.parametrize(
+    ("write", "pattern"),
+    [
+        (test_containers.write_saved_splits, "state.json"),
+        (test_containers.write_saved, "*.arrow"),
+        (test_containers.write_saved_splits, "dataset_dict.json"),
+        (test_containers.write_tfds, "features.json"),
+        (test_containers.write_tfds, "*-train.tfrecord-*"),
+        (test_containers.write_hub, "*.parquet"),
+        (test_containers.write_shards, "*.tar"),
+    ],
+)
+def test_preview__a_pipe_in_place_of_a_file_holds_nobody_up(
+    tmp_path: Path, write: Callable[[Path], Path], pattern: str
+) -> None:
+    source = write(tmp_path)
+    file = next(source.rglob(pattern))
+    file.unlink()
+    os.mkfifo(file)
+    with one_line():
+        preview(source)
 
 
 def test_import__a_zip_member_without_a_name_is_passed_over(home: Path, tmp_path: Path) -> None:

@@ -55,6 +55,9 @@ class TfdsSource:
                 f"{folder} has a {FEATURES} but no file such as NAME-train.tfrecord-00000-of-00001; only TFRecord "
                 "files are read."
             )
+        for file in self._files:
+            if not file.is_file():
+                raise ImportRefusedError(f"{file} is no regular file; prepare the dataset again.")
         _examples()
         names = tuple(_features(folder))
         label = choose_column(FEATURES, names, "label", options.label_column, LABEL_NAMES)
@@ -255,7 +258,7 @@ def _count_again(out: Path, files: Sequence[Path], counts: Counter[str]) -> None
 
 def _json(file: Path) -> Any:
     try:
-        return json.loads(file.read_text(encoding="utf-8"))
+        return json.loads(text_of(file, most_bytes=MAX_FILE_BYTES))
     except (OSError, ValueError, RecursionError) as error:
         raise ImportRefusedError(
             f"{printable(str(file))} cannot be read ({error}); prepare it again."

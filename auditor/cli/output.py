@@ -197,7 +197,7 @@ def audit_summary(audit_id: int, *, as_json: bool) -> None:
     if found is None:
         return
     audit, dataset = found
-    if borrowed := arrays.borrowed_in_words(audit):
+    if borrowed := arrays.heard_in_words(audit):
         echo(borrowed)
     echo(audit.summary["noise_rate"]["sentence"])
     if audit.summary["structured_noise"]:
@@ -221,6 +221,10 @@ def people_of(name: str, *, as_json: bool) -> None:
     for pair in found.pairs:
         kappa = "" if pair.kappa is None else f", Cohen's kappa {pair.kappa:.2f}"
         echo(f"{pair.first} and {pair.second}: {pair.num_same} of {pair.num_shared} labels alike{kappa}.")
+    if found.alpha is not None:
+        echo(
+            f"All together: Krippendorff's alpha {found.alpha:.2f} on {plural(found.num_shared, 'shared label')}."
+        )
     if not found.persons:
         echo(f"Nobody has judged labels of {name} yet.")
 

@@ -67,7 +67,8 @@ def find(name: str, file: Path | None = None) -> Weights:
     backbone_bridge.input_config(name)
     if file is not None:
         if not file.is_file():
-            raise NotFoundError(f"There is no weights file {file}.")
+            why = "is no regular file" if file.exists() else "does not exist"
+            raise NotFoundError(f"{file} {why}; name a file of weights.")
         return Weights(name, file.absolute(), "file")
     found = _in_home(name) or _in_cache(name, backbone_bridge.source(name))
     if found is None:

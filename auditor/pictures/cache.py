@@ -163,7 +163,7 @@ def move_root(name: str, root: Path) -> Dataset:
         try:
             place = str(root.expanduser().absolute())
         except RuntimeError as error:  # ~nouser
-            raise NotFoundError(f"{root}: {error}; name the folder in full.") from error
+            raise NotFoundError(f"{root}: {str(error).rstrip('.')}; name the folder in full.") from error
         few = sorted({0, dataset.num_samples // 2, dataset.num_samples - 1})
         for sample in datasets.samples(session, dataset.id, few):
             try:

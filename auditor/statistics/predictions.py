@@ -117,7 +117,8 @@ def read_predictions(path: Path, *, what: str = "probabilities") -> pd.DataFrame
     """
     kinds = f"a .csv, .tsv, .parquet or .npy of {what}"
     if not path.is_file():
-        raise ImportRefusedError(f"{path} does not exist; give {kinds}.")
+        why = "is no regular file" if path.exists() else "does not exist"
+        raise ImportRefusedError(f"{path} {why}; give {kinds}.")
     kind = path.suffix.lower()
     try:
         if kind == ".npy":
@@ -127,9 +128,8 @@ def read_predictions(path: Path, *, what: str = "probabilities") -> pd.DataFrame
         if kind in (".csv", ".tsv"):
             return pd.read_csv(path, sep="\t" if kind == ".tsv" else ",", dtype={"filepath": str})
     except Exception as error:  # whatever the parsers of NumPy, pandas and Arrow raise on a damaged file
-        raise ImportRefusedError(
-            f"{path} cannot be read as {kind[1:]}: {' '.join(str(error).split())[:160]}"
-        ) from error
+        reason = " ".join(str(error).split())[:160]
+        raise ImportRefusedError(f"{path} cannot be read as {kind[1:]} ({reason}); save it again.") from error
     raise ImportRefusedError(f"{path} is {kind or 'without suffix'}; give {kinds}.")
 
 

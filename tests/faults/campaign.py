@@ -32,13 +32,14 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
-from tests.faults import containers, doors, generated, pages, postgres, small_disks, system_calls
+from tests.faults import containers, doors, generated, layouts, pages, postgres, small_disks, system_calls
 from tests.faults.trial import (
     AT_END,
     NUM,
     ROOT,
     FaultError,
     Trial,
+    changed_bytes,
     check_home,
     command,
     killed,
@@ -150,43 +151,27 @@ def _source_of(kind: str, place: Path, luck: random.Random) -> Path:
         lines = ["filepath,label,trusted,split"]
         lines += [f"{path.relative_to(folder)},{path.parent.name},1,train" for path in folder.rglob("*.png")]
         source = folder / "t.csv"
-        source.write_bytes(_changed("\n".join(lines).encode(), luck))
+        source.write_bytes(changed_bytes("\n".join(lines).encode(), luck))
         return source
     if kind == "zip":
         source = place / "set.zip"
         with zipfile.ZipFile(source, "w") as archive:
             for path in folder.rglob("*.png"):
                 archive.write(path, str(path.relative_to(folder)))
-        source.write_bytes(_changed(source.read_bytes(), luck))
+        source.write_bytes(changed_bytes(source.read_bytes(), luck))
         return source
     if kind == "parquet":
         source = place / "set.parquet"
         rows = [(path.read_bytes(), path.parent.name) for path in folder.rglob("*.png")]
         pd.DataFrame(rows, columns=["image", "label"]).to_parquet(source)
-        source.write_bytes(_changed(source.read_bytes(), luck))
+        source.write_bytes(changed_bytes(source.read_bytes(), luck))
         return source
     image = Image.effect_noise((16, 16), 40)
     image = image.convert("P") if kind in ("gif", "palette") else image
     target = folder / "cat" / f"bad.{'png' if kind == 'palette' else kind}"
     image.save(target)
-    target.write_bytes(_changed(target.read_bytes(), luck))
+    target.write_bytes(changed_bytes(target.read_bytes(), luck))
     return folder
-
-
-def _changed(data: bytes, luck: random.Random) -> bytes:
-    """Cut, a piece doubled or lost, or some bytes others."""
-    way = luck.randrange(4)
-    at = luck.randrange(len(data))
-    if way == 0:
-        return data[:at]
-    if way == 1:
-        return data[:at] + data[luck.randrange(len(data)) :]
-    if way == 2:
-        return data[:at] + bytes(luck.randrange(256) for _ in range(luck.randrange(1, 9))) + data[at:]
-    found = bytearray(data)
-    for _ in range(luck.randrange(1, 9)):
-        found[luck.randrange(len(found))] = luck.choice([0, 10, 34, 44, 255, luck.randrange(256)])
-    return bytes(found)
 
 
 ODD = [
@@ -275,7 +260,7 @@ def odd_file(luck: random.Random, place: Path) -> None:
             for i in range(9)
         ]
         file.write_bytes(
-            _changed(
+            changed_bytes(
                 "\n".join(["sample_id,review_decision,cleaned_label,reviewed_at", *cells]).encode(), luck
             )
         )
@@ -284,7 +269,7 @@ def odd_file(luck: random.Random, place: Path) -> None:
     elif kind == "verify":
         file.unlink(missing_ok=True)
         random_sample.draw_csv("first", 2, file)
-        file.write_bytes(_changed(file.read_bytes().replace(b",\n", b",cat\n"), luck))
+        file.write_bytes(changed_bytes(file.read_bytes().replace(b",\n", b",cat\n"), luck))
         with one_line():
             random_sample.apply_csv("first", file, reviewer="bob")
     else:
@@ -292,7 +277,7 @@ def odd_file(luck: random.Random, place: Path) -> None:
             np.save(file, np.full((NUM, 2), 0.5))
         else:
             file.write_text("\n".join(["sample_id,cat,dog", *(f"{i},0.25,0.75" for i in range(NUM))]))
-        file.write_bytes(_changed(file.read_bytes(), luck))
+        file.write_bytes(changed_bytes(file.read_bytes(), luck))
         with one_line():
             own_models.add("first", file)
     check_home()
@@ -506,6 +491,7 @@ BATCHES = {
     "names that are scripts in Chromium": 10,
     "generated options of every command": 20,
     "generated source": 10,
+    "layout of several files, some damaged": 10,
     "generated body of a route (schemathesis)": 50,
     "generated call of the Python API": 20,
 }
@@ -526,6 +512,7 @@ FAMILIES: dict[str, tuple[Trial, int]] = {
     "imports in three containers at once": (imports_at_once, 200),
     "generated options of every command": (generated.options, 2_000),
     "generated source": (generated.sources, 2_000),
+    "layout of several files, some damaged": (layouts.layouts, 1_500),
     "generated body of a route (schemathesis)": (generated.routes, 2_000),
     "generated call of the Python API": (generated.python_api, 1_500),
     "command killed at a system call": (system_calls.kills, 1_000),
@@ -564,7 +551,7 @@ def lacking() -> dict[str, str]:
     return {name: missing for name, missing in needs.items() if missing}
 
 
-QUICK = list(FAMILIES)[:17]
+QUICK = list(FAMILIES)[:18]
 """What the tests run a little of; the others start servers, mount disks or trace processes."""
 
 

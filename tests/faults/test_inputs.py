@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,12 +28,15 @@ from auditor.ground.files import written_whole
 from auditor.ground.settings import settings
 from auditor.ground.tables import quoted, read_table, unquoted
 from auditor.ground.wording import visible
-from auditor.importing.imports import import_dataset
+from auditor.importing.imports import import_dataset, preview
 from auditor.pictures import cache
 from auditor.pictures.sources import UnreadableError, ordered_class_names, read_bytes
 from tests.auditor.catalogs import add_dataset
+from tests.auditor.pictures.sources import test_containers
 from tests.auditor.sample_pictures import write_folder
+from tests.faults.trial import one_line
 from tests.forker import COMMAND, Forker
+from tests.shapes import draw_shapes, write_pairs
 
 Auditor = Callable[..., tuple[int, str, str]]
 
@@ -159,6 +163,70 @@ def test_import__pipes_beside_the_source_hold_nobody_up(home: Path, tmp_path: Pa
         import_dataset(source, name="x", workers=1, class_names=tmp_path / "names")
     with pytest.raises(AuditorError, match="no regular file"):
         backups.restore(tmp_path / "names")
+
+
+@pytest.mark.parametrize("name", ["classes.txt", "ImageSets/Segmentation/train.txt", "labelmap.txt"])
+@pytest.mark.parametrize("content", [None, b"\xff\xfe\x00", b"road:1,2,x::"])
+def test_import__texts_beside_masks_hold_nobody_up(
+    home: Path, tmp_path: Path, name: str, content: bytes | None
+) -> None:
+    source = write_pairs(tmp_path / "set", draw_shapes(2, size=8))
+    (source / "images").rename(source / "JPEGImages")
+    (source / "masks").rename(source / "SegmentationClass")
+    (source / name).parent.mkdir(parents=True, exist_ok=True)
+    (source / name).unlink(missing_ok=True)
+    if content is None:
+        os.mkfifo(source / name)
+    else:
+        (source / name).write_bytes(content)
+    names = source / name if name == "classes.txt" else None
+    with one_line():
+        import_dataset(source, name="x", task="segmentation", class_names=names, workers=1)
+
+
+@pytest.mark.parametrize("masks", [False, True])
+def test_import__a_picture_that_is_a_link_to_itself_is_reported(
+    home: Path, tmp_path: Path, masks: bool
+) -> None:
+    shapes = draw_shapes(2, size=8)
+    source = write_pairs(tmp_path / "set", shapes) if masks else write_folder(tmp_path / "set", 10)
+    picture = next((source / "masks" if masks else source).rglob("*.png"))
+    picture.unlink()
+    picture.symlink_to(picture.name)
+    with pytest.raises(AuditorError, match="link to nothing|no mask"):
+        import_dataset(source, name="x", workers=1, task="segmentation" if masks else None)
+
+
+@pytest.mark.parametrize(
+    ("write", "pattern"),
+    [
+        (test_containers.write_saved_splits, "state.json"),
+        (test_containers.write_saved, "*.arrow"),
+        (test_containers.write_saved_splits, "dataset_dict.json"),
+        (test_containers.write_tfds, "features.json"),
+        (test_containers.write_tfds, "*-train.tfrecord-*"),
+        (test_containers.write_hub, "*.parquet"),
+        (test_containers.write_shards, "*.tar"),
+    ],
+)
+def test_preview__a_pipe_in_place_of_a_file_holds_nobody_up(
+    tmp_path: Path, write: Callable[[Path], Path], pattern: str
+) -> None:
+    source = write(tmp_path)
+    file = next(source.rglob(pattern))
+    file.unlink()
+    os.mkfifo(file)
+    with one_line():
+        preview(source)
+
+
+def test_import__a_zip_member_without_a_name_is_passed_over(home: Path, tmp_path: Path) -> None:
+    source = write_folder(tmp_path / "set", 10)
+    with zipfile.ZipFile(tmp_path / "set.zip", "w") as archive:
+        for path in source.rglob("*.png"):
+            archive.write(path, str(path.relative_to(source)))
+        archive.writestr(zipfile.ZipInfo(""), b"x")
+    assert import_dataset(tmp_path / "set.zip", name="x", workers=1).num_samples == 10
 
 
 def test_import__a_dangling_link_is_reported(home: Path, tmp_path: Path) -> None:

@@ -140,6 +140,25 @@ def command(*arguments: str) -> int:
     return code
 
 
+# Bytes
+
+
+def changed_bytes(data: bytes, luck: random.Random) -> bytes:
+    """Cut, a piece doubled or lost, or some bytes others."""
+    way = luck.randrange(4)
+    at = luck.randrange(len(data))
+    if way == 0:
+        return data[:at]
+    if way == 1:
+        return data[:at] + data[luck.randrange(len(data)) :]
+    if way == 2:
+        return data[:at] + bytes(luck.randrange(256) for _ in range(luck.randrange(1, 9))) + data[at:]
+    found = bytearray(data)
+    for _ in range(luck.randrange(1, 9)):
+        found[luck.randrange(len(found))] = luck.choice([0, 10, 34, 44, 255, luck.randrange(256)])
+    return bytes(found)
+
+
 # Kills
 
 

@@ -128,7 +128,8 @@ def _open(named: str, options: SourceOptions, scratch: Path | None) -> Source:
             f"{printable(named)} is nested too deeply; import a folder further in."
         ) from error
     except RuntimeError as error:  # ~nouser
-        raise ImportRefusedError(f"{printable(named)}: {error}; name the folder in full.") from error
+        reason = str(error).rstrip(".")
+        raise ImportRefusedError(f"{printable(named)}: {reason}; name the folder in full.") from error
     except OSError as error:
         if error.errno not in (errno.ENAMETOOLONG, errno.ELOOP):
             raise

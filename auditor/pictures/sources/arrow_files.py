@@ -10,6 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from auditor.ground.errors import ImportRefusedError
+from auditor.ground.files import text_of
+from auditor.pictures.decoding import MAX_FILE_BYTES
 from auditor.pictures.sources.rows import printable
 
 STATE, INFO, SPLITS_OF = "state.json", "dataset_info.json", "dataset_dict.json"
@@ -111,7 +113,7 @@ def copy_descriptions(source: Path, target: Path, num_rows: int) -> None:
 
 def _json(file: Path) -> dict[str, Any]:
     try:
-        value = json.loads(file.read_text(encoding="utf-8"))
+        value = json.loads(text_of(file, most_bytes=MAX_FILE_BYTES))
     except (OSError, ValueError, RecursionError) as error:
         raise ImportRefusedError(f"{file} cannot be read ({error}); save the dataset again.") from error
     if not isinstance(value, dict):

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from auditor.ground.errors import ImportRefusedError
+from auditor.ground.files import text_of
 from auditor.pictures.decoding import MAX_FILE_BYTES
 from auditor.pictures.sources.columns import IMAGE_NAMES, LABEL_NAMES, choose_column
 from auditor.pictures.sources.rows import (
@@ -54,6 +55,9 @@ class TfdsSource:
                 f"{folder} has a {FEATURES} but no file such as NAME-train.tfrecord-00000-of-00001; only TFRecord "
                 "files are read."
             )
+        for file in self._files:
+            if not file.is_file():
+                raise ImportRefusedError(f"{file} is no regular file; prepare the dataset again.")
         _examples()
         names = tuple(_features(folder))
         label = choose_column(FEATURES, names, "label", options.label_column, LABEL_NAMES)
@@ -222,7 +226,12 @@ def _class_names(folder: Path, label: str) -> tuple[str, ...] | None:
     file = folder / f"{label}.labels.txt"
     if not file.is_file():
         return None
-    names = [name.strip() for name in file.read_text(encoding="utf-8").splitlines()]
+    try:
+        names = [name.strip() for name in text_of(file, most_bytes=MAX_FILE_BYTES).splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ImportRefusedError(
+            f"{printable(str(file))} cannot be read ({error}); prepare it again."
+        ) from error
     while names and not names[-1]:
         names.pop()
     if len(set(names)) < len(names) or "" in names:
@@ -249,7 +258,7 @@ def _count_again(out: Path, files: Sequence[Path], counts: Counter[str]) -> None
 
 def _json(file: Path) -> Any:
     try:
-        return json.loads(file.read_text(encoding="utf-8"))
+        return json.loads(text_of(file, most_bytes=MAX_FILE_BYTES))
     except (OSError, ValueError, RecursionError) as error:
         raise ImportRefusedError(
             f"{printable(str(file))} cannot be read ({error}); prepare it again."

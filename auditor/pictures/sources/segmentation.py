@@ -25,9 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.ground.errors import ImportRefusedError
+from auditor.ground.files import text_of
 from auditor.pictures import coco
 from auditor.pictures.decoding import ImageError, probe
 from auditor.pictures.masks import MOST_CLASSES, MaskCode, decode, palette, raw_values, size_of
+from auditor.pictures.sources.annotations import MOST_NAMES_BYTES
 from auditor.pictures.sources.folder import is_image_name
 from auditor.pictures.sources.reading import UnreadableError, read_bytes
 from auditor.pictures.sources.rows import (
@@ -68,6 +70,7 @@ COLOURS = (
     *("#1b9e77", "#a6761d", "#e7298a", "#66a61e", "#7570b3", "#999999", "#17becf"),
 )
 """Colours of classes that have none of their own, in turn."""
+_COLOUR_PART = re.compile(r"[0-9]{1,3}")
 _COLOURED = re.compile(r"(\d{1,3})[\s,]+(\d{1,3})[\s,]+(\d{1,3})[\s,]+(\S.*)")
 
 
@@ -294,8 +297,8 @@ def _voc(root: Path) -> list[Pair]:
     splits: dict[str, str] = {}
     for listed in split_lists(root):
         if listed.stem != "trainval":
-            for line in listed.read_text(encoding="utf-8-sig").split():
-                splits.setdefault(line, listed.stem)
+            for word in " ".join(_lines(listed)).split():
+                splits.setdefault(word, listed.stem)
     images = {os.path.splitext(file)[0]: file for file in _files(root / "JPEGImages")}
     pairs = []
     for file in _files(root / "SegmentationClass"):
@@ -316,18 +319,28 @@ def _files(folder: Path) -> list[str]:
     return [name for name, reason in FolderTree(folder).walk() if reason is None and is_image_name(name)]
 
 
+def _lines(file: Path) -> list[str]:
+    """The lines of a small text, without the spaces around each.
+
+    Raises:
+        ImportRefusedError: it cannot be read, is no text, or no regular file.
+    """
+    try:
+        return [line.strip() for line in text_of(file, most_bytes=MOST_NAMES_BYTES).splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        raise ImportRefusedError(
+            f"{file} cannot be read ({reason}); name a text file.", field="class_names"
+        ) from error
+
+
 def read_legend(file: Path) -> Legend:
     """Class names from a file, one a line; ``R G B NAME`` where the masks are coloured.
 
     Raises:
         ImportRefusedError: it cannot be read, is empty, or names a class twice.
     """
-    try:
-        lines = [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise ImportRefusedError(
-            f"{file} cannot be read ({error}); name a text file.", field="class_names"
-        ) from error
+    lines = _lines(file)
     coloured = [_COLOURED.fullmatch(line) for line in lines if line]
     if coloured and all(coloured):
         found = [match.groups() for match in coloured if match is not None]
@@ -341,11 +354,18 @@ def _labelmap(file: Path) -> Legend | None:
     if not file.is_file():
         return None
     names, values = [], []
-    for line in file.read_text(encoding="utf-8-sig").splitlines():
+    for row, line in enumerate(_lines(file), start=1):
         name, _, rest = line.partition(":")
         colour = rest.partition(":")[0].split(",")
-        if line.strip() and not line.startswith("#") and len(colour) == 3:
-            red, green, blue = (int(part) for part in colour)
+        if line and not line.startswith("#") and len(colour) == 3:
+            parts = [_COLOUR_PART.fullmatch(part.strip()) for part in colour]
+            red, green, blue = (int(part[0]) if part else 256 for part in parts)
+            if max(red, green, blue) > 255:
+                raise ImportRefusedError(
+                    f"{file}, row {row}: {printable(','.join(colour), 40)} is no colour; write "
+                    "NAME:RED,GREEN,BLUE:: with numbers from 0 to 255.",
+                    field="class_names",
+                )
             names.append(name.strip())
             values.append(red << 16 | green << 8 | blue)
     return _checked_legend(file, Legend(tuple(names), tuple(values), is_colour=True))

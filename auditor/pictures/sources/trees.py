@@ -108,6 +108,8 @@ class FolderTree:
                 continue
             if entry.is_symlink() and not self.is_inside(location, is_link=True):
                 yield location, f"is a link to a place outside {self.root}; copy it there or remove the link"
+            elif entry.is_symlink() and not os.path.exists(entry.path):  # or to itself
+                yield location, "is a link to nothing; put the file there or remove the link"
             elif entry.is_dir(follow_symlinks=False):
                 if depth < MAX_DEPTH:
                     yield from self._walk(location, depth + 1)
@@ -117,8 +119,6 @@ class FolderTree:
                 yield location, "is a link to another folder; copy the folder there or remove the link"
             elif entry.is_file():
                 yield location, None
-            elif entry.is_symlink():
-                yield location, "is a link to nothing; put the file there or remove the link"
 
     def open(self, location: str) -> IO[bytes]:
         """See ``Tree``."""
@@ -158,7 +158,8 @@ class ZipTree:
         """
         self.root = str(archive)
         self._zip = open_zip(archive)
-        infos = [info for info in self._zip.infolist() if not info.is_dir()]
+        # `is_dir` of a member without a name fails.
+        infos = [info for info in self._zip.infolist() if info.filename and not info.is_dir()]
         _refuse_bomb(archive, infos)
         self._unusable = {info.filename: reason for info in infos if (reason := _unusable(info))}
         self._names = [

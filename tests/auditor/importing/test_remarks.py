@@ -45,6 +45,10 @@ EMPTY = [
 @pytest.mark.parametrize(
     ("labels", "remarks"),
     [
+        (
+            ["a|b", "cat", "|"],
+            ["'a|b' is taken for one class; are these several classes of one image?"],
+        ),
         (["cat", "Cat", "dog"], ALIKE),
         (["cat", "nan", "NA", ""], EMPTY),
         (["cat", "CAT", "Cat"], ["'CAT', 'Cat' and 'cat' differ only in case: 3 classes?"]),

@@ -1,6 +1,7 @@
 """Sources that hold images and labels together: read, and written once more in their own form.
 
-Written and read again by the libraries whose forms they are (``datasets``, ``webdataset``, ``tfrecord``).
+Written and read again by the libraries whose forms they are (``datasets``, ``webdataset``,
+``tensorflow_datasets``, ``tfrecord``).
 """
 
 from __future__ import annotations
@@ -96,6 +97,30 @@ def write_shards(folder: Path) -> Path:
     return folder / "shards"
 
 
+TFDS = "tensorflow_datasets.core.features"
+TFDS_FEATURES = {
+    "pythonClassName": f"{TFDS}.features_dict.FeaturesDict",
+    "featuresDict": {
+        "features": {
+            "image": {
+                "pythonClassName": f"{TFDS}.image_feature.Image",
+                "image": {
+                    "shape": {"dimensions": ["-1", "-1", "3"]},
+                    "dtype": "uint8",
+                    "encodingFormat": "png",
+                },
+            },
+            "label": {
+                "pythonClassName": f"{TFDS}.class_label_feature.ClassLabel",
+                "classLabel": {"numClasses": "2"},
+            },
+            "note": {"pythonClassName": f"{TFDS}.text_feature.Text", "text": {}},
+        }
+    },
+}
+"""As tensorflow_datasets 4.9 writes it."""
+
+
 def write_tfds(folder: Path) -> Path:
     tfrecord = pytest.importorskip("tfrecord")
     place = folder / "tiny" / "1.0.0"
@@ -107,11 +132,15 @@ def write_tfds(folder: Path) -> Path:
             note = (f"n{n}".encode(), "byte")
             writer.write({"image": (picture(n), "byte"), "label": (NUMBERS[n], "int"), "note": note})
         writer.close()
-    features = {"image": {}, "label": {"classLabel": {"numClasses": "2"}}, "note": {}}
-    (place / "features.json").write_text(json.dumps({"featuresDict": {"features": features}}))
+    (place / "features.json").write_text(json.dumps(TFDS_FEATURES))
     (place / "label.labels.txt").write_text("cat\ndog\n")
-    splits = [{"name": name, "shardLengths": [str(len(numbers))]} for name, numbers in shards.items()]
-    (place / "dataset_info.json").write_text(json.dumps({"name": "tiny", "splits": splits}))
+    template = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
+    splits = [
+        {"name": name, "filepathTemplate": template, "shardLengths": [str(len(numbers))]}
+        for name, numbers in shards.items()
+    ]
+    info = {"name": "tiny", "version": "1.0.0", "fileFormat": "tfrecord", "splits": splits}
+    (place / "dataset_info.json").write_text(json.dumps(info))
     return place
 
 
@@ -190,14 +219,16 @@ def read_shards(place: Path) -> list[tuple[int, str]]:
 
 
 def read_tfds(folder: Path) -> list[tuple[int, str]]:
+    """What tensorflow_datasets itself says of the folder; it leaves only reading the files to TensorFlow."""
     tfrecord = pytest.importorskip("tfrecord")
+    builder = pytest.importorskip("tensorflow_datasets").builder_from_directory(str(folder))
     found = []
-    info = json.loads((folder / "dataset_info.json").read_text())
-    for split in info["splits"]:
-        file = folder / f"tiny-{split['name']}.tfrecord-00000-of-00001"
-        rows = list(tfrecord.tfrecord_loader(str(file), None, {"label": "int", "note": "byte"}))
-        assert split["shardLengths"] == [str(len(rows))]
-        found += [(int(row["label"][0]), bytes(row["note"]).decode()) for row in rows]
+    for split in builder.info.splits.values():
+        records = [bytes(one) for name in split.filepaths for one in tfrecord.tfrecord_iterator(str(name))]
+        rows = [builder.info.features.deserialize_example_np(record) for record in records]
+        assert split.num_examples == len(rows)
+        assert all(row["image"].shape == (12, 12, 3) for row in rows)
+        found += [(int(row["label"]), row["note"].decode()) for row in rows]
     return found
 
 

@@ -19,10 +19,6 @@ from auditor.ground.processes import started
 from auditor.ground.settings import settings
 from auditor.jobs.running import log_file
 
-SHORT_WAITS = {"GOMP_SPINCOUNT": "3000"}
-"""How long an idle OpenMP thread spins. Two threads beside two busy programs: 5.8 to 7.2 s instead of 12.6 to 13.4
-(every parallel loop waits for a thread that has no core); on an idle machine 1.9 to 2.2 s, 2.2 to 2.3 without."""
-
 
 @dataclass(frozen=True)
 class Kind:
@@ -180,7 +176,7 @@ def _start_process(job_id: int) -> None:
     with log_file(job_id).open("ab") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "auditor", "job", str(job_id)],
-            env={**SHORT_WAITS, **os.environ, "AUDITOR_HOME": str(settings().home)},
+            env={**os.environ, "AUDITOR_HOME": str(settings().home)},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

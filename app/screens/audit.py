@@ -12,7 +12,7 @@ from auditor.audits import budgets, durations, plan
 from auditor.backbones import features, weights
 from auditor.backbones.features import NO_BACKBONE
 from auditor.bridges.backbone_bridge import Source
-from auditor.catalog.records import Dataset
+from auditor.catalog.records import Audit, Dataset
 from auditor.ground.vocabulary import SEGMENTATION
 from auditor.masks import auditing
 
@@ -163,9 +163,30 @@ def start_on_masks(dataset: Dataset) -> None:
         st.rerun()
 
 
+def choose_watched(audits: list[Audit]) -> Audit:
+    """The audit to look at: the one just started, else the one chosen, at first the newest."""
+    by_id = {row.id: row for row in audits}
+    wanted = st.session_state.pop("next_audit_watched", None)
+    if wanted in by_id:
+        st.session_state["audit_watched"] = wanted
+    if len(audits) == 1:
+        return audits[0]
+    return by_id[
+        st.selectbox(
+            "Audit",
+            list(by_id),
+            format_func=lambda key: state.audit_title(by_id[key]),
+            key="audit_watched",
+            width=420,
+        )
+    ]
+
+
 dataset, bar = state.screen("Audit")
 audits = readers.audits_of(dataset.id)
 is_busy = any(readers.audit_state(row) in ("running", "queued") for row in audits)
+if audits:
+    watching.watch(dataset, choose_watched(audits))
 with st.expander("Start a new audit", expanded=not audits), shown():
     if is_busy:
         st.caption("An audit of this dataset is running; a second one would make both slower.")
@@ -173,20 +194,3 @@ with st.expander("Start a new audit", expanded=not audits), shown():
         start_on_masks(dataset)
     else:
         start_form(dataset)
-if not audits:
-    st.stop()
-by_id = {row.id: row for row in audits}
-wanted = st.session_state.pop("next_audit_watched", None)
-if wanted in by_id:
-    st.session_state["audit_watched"] = wanted
-if len(audits) > 1:
-    number = st.selectbox(
-        "Audit",
-        list(by_id),
-        format_func=lambda key: state.audit_title(by_id[key]),
-        key="audit_watched",
-        width=420,
-    )
-else:
-    number = audits[0].id
-watching.watch(dataset, by_id[number])

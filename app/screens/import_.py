@@ -185,8 +185,8 @@ def offer_import(found: dict[str, Any]) -> None:
 state.head("Import")
 importing.draw_jobs()
 with shown():
-    options = choose_options()
     find = choose_source()
+    options = choose_options()
     if find is not None:
         preview(find, options)
 if FOUND in st.session_state:

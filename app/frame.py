@@ -16,6 +16,7 @@ st.html(
     # Pictures with a label below: six in a row, fewer where the window is narrow.
     '[class*="st-key-pictures_"] {display: grid; grid-template-columns: repeat(6, minmax(0, 1fr)); gap: 0.75rem; '
     "max-width: 80rem}"
+    '[class*="st-key-pictures_small_"] {grid-template-columns: repeat(12, minmax(0, 1fr))}'
     '[class*="st-key-pictures_"] > * {width: 100% !important; min-width: 0}'
     '[class*="st-key-pictures_"] img {aspect-ratio: 1; object-fit: cover; border-radius: 0.5rem; width: 100%}'
     '[class*="st-key-pictures_"] [data-testid="stImageCaption"] {overflow-wrap: anywhere}'
@@ -32,11 +33,13 @@ st.html(
     ".st-key-map_region {height: calc(100vh - 130px); overflow-y: auto; scroll-margin-top: 26vh}"
     # Narrower than a laptop: two rows of filters, each wide enough for its words.
     "@media (min-width: 641px) and (max-width: 1100px) {"
+    '[class*="st-key-pictures_small_"] {grid-template-columns: repeat(6, minmax(0, 1fr))}'
     '.st-key-suspects_filters [data-testid="stHorizontalBlock"] {flex-wrap: wrap; gap: 0.4rem}'
     '.st-key-suspects_filters [data-testid="stColumn"] {min-width: 31%; flex: 1 1 31%}'
     "}"
     "@media (max-width: 640px) {"
     '[class*="st-key-pictures_"] {grid-template-columns: repeat(3, minmax(0, 1fr))}'
+    '[class*="st-key-pictures_small_"] {grid-template-columns: repeat(4, minmax(0, 1fr))}'
     ".st-key-map_region {height: auto; min-height: 80vh}"
     ".st-key-top_bar {min-height: 40px; gap: 0.3rem}"
     '.st-key-top_bar [data-testid="stPageLink"] {display: none}'

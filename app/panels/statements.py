@@ -55,9 +55,7 @@ def picture(dataset: Dataset, audit: Audit | None, next_step: Callable[[], None]
             st.subheader(
                 f"{perhaps}{words.interval(rate.low, rate.high)} of the labels are wrong", anchor=False
             )
-            st.caption(
-                f"{words.plural(judged, 'random sample')} checked; 95 % certain.", help=plain(rate.sentence)
-            )
+            st.caption(f"{words.plural(judged, 'random sample')} checked.", help=plain(rate.sentence))
             _rate(dataset, standing, rate)
             next_step()
         with right:
@@ -86,7 +84,7 @@ def _promises(audit: Audit | None, standing: Standing) -> None:
     st.subheader("So many suspects at so many false", anchor=False)
     running = head_order.blind(audit.id) if audit is not None else None
     why = _first(kept).sentence + (f" At any moment: {running.sentence}" if running is not None else "")
-    st.caption("Each point is a promise of its own, kept on average over such lists.", help=plain(why))
+    st.caption("Each point is a promise, kept on average.", help=plain(why))
     st.altair_chart(_promise_chart(kept), key="verify_promises")
 
 
@@ -155,5 +153,10 @@ def _promise_chart(kept: dict[float, Promise]) -> Any:
     line = base.mark_line(interpolate="step-after", strokeWidth=2.5, color=ink)
     known = base.transform_filter("datum.text != ''")
     dots = known.mark_circle(size=110, color=ink, opacity=1)
-    text = known.mark_text(dy=-16, fontSize=12, fontWeight=600, color=ink).encode(text="text:N")
-    return alt.layer(area, line, dots, text).properties(height=CURVE_HEIGHT)
+    # The strictest level's figures stand below its point: the next one's are too near above.
+    is_first = f"datum.q == {LEVELS[0]}"
+    look: dict[str, Any] = {"fontSize": 12, "fontWeight": 600, "color": ink}
+    below = known.transform_filter(is_first).mark_text(dy=20, align="left", **look)
+    above = known.transform_filter(f"!({is_first})").mark_text(dy=-16, **look)
+    texts = [one.encode(text="text:N") for one in (below, above)]
+    return alt.layer(area, line, dots, *texts).properties(height=CURVE_HEIGHT)

@@ -58,7 +58,8 @@ def start_form(dataset: Dataset) -> None:
         st.session_state["audit_backbone"] = added
     titles = {NO_BACKBONE: FROM_SCRATCH, OWN: "other features of your own …"}
     titles |= {key: own_features.title(source) for key, source in kept.items()}
-    backbone = st.selectbox(
+    time, look = st.columns([2, 3])
+    backbone = look.selectbox(
         "What the engines look at",
         [*here, NO_BACKBONE, *kept, OWN],
         format_func=lambda name: titles.get(name, f"features of {name}"),
@@ -84,10 +85,9 @@ def start_form(dataset: Dataset) -> None:
             "on this machine; `auditor weights list` in a terminal lists weights to download."
         )
     known = {choice.name: choice for choice in engines if has_backbone or not choice.needs_features}
-    st.markdown(
-        "**Engines**: each trains its own model and judges every label; together they rank the labels."
-    )
-    columns = st.columns(3)
+    start, more = st.container(), st.expander("Engines, preset and device", icon=":material/model_training:")
+    more.caption("Each engine trains its own model and judges every label; together they rank the labels.")
+    columns = more.columns(3)
     chosen = [
         name
         for number, (name, choice) in enumerate(known.items())
@@ -95,7 +95,7 @@ def start_form(dataset: Dataset) -> None:
             choice.title, value=True, key=f"audit_engine_{name}", help=plain(choice.paper)
         )
     ]
-    left, time, middle, right = st.columns([2, 1.3, 1.3, 0.7])
+    left, middle, right = more.columns([2, 1.3, 0.7])
     preset = left.selectbox("Preset", list(PRESETS), format_func=PRESETS.__getitem__, key="audit_preset")
     device = middle.selectbox("Device", list(DEVICES), format_func=DEVICES.__getitem__, key="audit_device")
     seed = right.number_input("Seed", 0, 2**31 - 1, 0, key="audit_seed")
@@ -117,8 +117,8 @@ def start_form(dataset: Dataset) -> None:
     )
     if budget is not None and seconds > budget:
         seconds = budget
-        st.caption("All of it would take longer: the audit leaves out what costs least to leave out.")
-    go, note = st.columns([1, 4], vertical_alignment="center")
+        start.caption("All of it would take longer: the audit leaves out what costs least to leave out.")
+    go, note = start.columns([1, 4], vertical_alignment="center")
     note.caption(
         f"About {words.duration(seconds)} for {words.plural(dataset.num_samples, 'sample')}, by a short test of "
         f"this machine{' and without the backbone' if has_backbone and backbone not in kept else ''}. "

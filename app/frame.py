@@ -33,6 +33,8 @@ st.html(
     ".st-key-map_region {height: calc(100vh - 130px); overflow-y: auto; scroll-margin-top: 26vh}"
     # Narrower than a laptop: two rows of filters, each wide enough for its words.
     "@media (min-width: 641px) and (max-width: 1100px) {"
+    '.st-key-verify_work [data-testid="stHorizontalBlock"] {flex-wrap: wrap}'
+    '.st-key-verify_work [data-testid="stHorizontalBlock"] > [data-testid="stColumn"] {min-width: 100%}'
     '[class*="st-key-pictures_small_"] {grid-template-columns: repeat(6, minmax(0, 1fr))}'
     '.st-key-suspects_filters [data-testid="stHorizontalBlock"] {flex-wrap: wrap; gap: 0.4rem}'
     '.st-key-suspects_filters [data-testid="stColumn"] {min-width: 31%; flex: 1 1 31%}'

@@ -79,7 +79,7 @@ def _promises(audit: Audit | None, standing: Standing) -> None:
     kept = {q: one for q, one in found.items() if one.is_kept}
     if not kept:
         st.subheader("No promise about the list yet", anchor=False)
-        st.caption(plain(found[LEVELS[1]].sentence))
+        st.caption("The samples so far cannot back one.", help=plain(found[LEVELS[1]].sentence))
         return
     st.subheader("So many suspects at so many false", anchor=False)
     running = head_order.blind(audit.id) if audit is not None else None

@@ -25,7 +25,9 @@ def choose_purpose(dataset: Dataset, key: str) -> str:
         PROMISES: "promises about the list: most rows from its head, and about every second one is wrong",
         RATE: "how many are wrong: every label with the same chance",
     }
-    chosen = st.radio("What the draw is for", list(says), format_func=says.__getitem__, key=key)
+    # The few looks that another screen offers are too few to promise anything.
+    first = list(says).index(RATE) if state.VERIFY_SIZE in st.session_state else 0
+    chosen = st.radio("What the draw is for", list(says), first, format_func=says.__getitem__, key=key)
     return str(chosen)
 
 
@@ -95,7 +97,8 @@ reviewer = state.require_reviewer("Every verdict is kept with your name, and you
 pending = random_sample.pending(dataset.id)
 items = readers.dealt_items(dataset.id, pending, reviewer)
 judged = drawn - len(pending)
-bench, known = st.columns([2.6, 1], gap="large") if pending else (st.container(), st.container())
+with st.container(key="verify_work"):
+    bench, known = st.columns([3.4, 1], gap="large") if pending else (st.container(), st.container())
 with bench:
     # Also when all is judged: the last verdict can be taken back.
     components.verify_bench(

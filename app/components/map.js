@@ -121,7 +121,7 @@ class EmbeddingMap {
       });
       return row;
     });
-    const ring = el("div", { class: "entry note" }, [el("b", { text: "◉" }), el("span", { text: "suspect" })]);
+    const ring = el("div", { class: "entry ring" }, [el("b", { text: "◉" }), el("span", { text: "suspect" })]);
     this.legend.replaceChildren(ring, ...rows);
   }
 
@@ -233,7 +233,7 @@ class EmbeddingMap {
     // Dots are written as pixels: a hundred thousand of them take milliseconds, and half a second as shapes.
     const image = context.createImageData(width, height);
     const pixels = new Uint32Array(image.data.buffer);
-    const crosses = [];
+    const rings = [];
     for (const [group, members] of this.groups) {
       if (this.hidden.has(group)) continue;
       const tone = pixelOf(this.colourOf(group), group === 65535 ? 0.35 : 0.75);
@@ -241,24 +241,24 @@ class EmbeddingMap {
         const px = left + x[i] * k;
         const py = top + (65535 - y[i]) * k;
         if (px < -9 || py < -9 || px > frame.width + 9 || py > frame.height + 9) continue;
-        if (issue[i]) crosses.push([px, py, group]);
-        else fillSquare(pixels, width, height, Math.round(px * ratio - size / 2), Math.round(py * ratio - size / 2), size, tone);
+        if (issue[i]) rings.push([px, py, group]);
+        else fillDot(pixels, width, height, Math.round(px * ratio - size / 2), Math.round(py * ratio - size / 2), size, tone);
       }
     }
-    this.paintCrosses(pixels, width, height, crosses, dot + 1.5, ratio);
+    this.paintRings(pixels, width, height, rings, dot + 0.7, ratio);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.putImageData(image, 0, 0);
     this.paintPolygon(context);
   }
 
   // A ring of each colour is drawn once and then copied, for the same reason.
-  paintCrosses(pixels, width, height, crosses, arm, ratio) {
+  paintRings(pixels, width, height, rings, radius, ratio) {
     const style = getComputedStyle(this.box);
     const halo = style.getPropertyValue("--st-background-color") || "#fff";
     const text = style.getPropertyValue("--st-text-color") || "#000";
     const stamps = new Map();
-    for (const [px, py, group] of crosses) {
-      if (!stamps.has(group)) stamps.set(group, ringStamp(arm * ratio, ratio, halo, group === 65535 ? text : this.colourOf(group)));
+    for (const [px, py, group] of rings) {
+      if (!stamps.has(group)) stamps.set(group, ringStamp(radius * ratio, ratio, halo, group === 65535 ? text : this.colourOf(group)));
       copyStamp(pixels, width, height, px * ratio, py * ratio, stamps.get(group));
     }
   }
@@ -281,7 +281,8 @@ class EmbeddingMap {
   // How many points lie inside; the server counts again and is what everything else relies on.
   measure() {
     if (!this.points) return;
-    const total = `${this.points.count.toLocaleString("en")} samples`;
+    const [drawn, all] = [this.points.count, this.points.total].map((number) => number.toLocaleString("en"));
+    const total = drawn === all ? `${all} samples` : `${drawn} of ${all} samples are drawn`;
     if (!this.polygon) {
       this.status.textContent = `${total}. Draw around a region to see its images.`;
       return;
@@ -295,7 +296,7 @@ class EmbeddingMap {
     let inside = 0;
     for (let i = 0; i < this.points.count; i += 1) inside += context.isPointInPath(path, this.points.x[i], this.points.y[i], "evenodd");
     context.restore();
-    this.status.textContent = `${inside.toLocaleString("en")} of ${total} selected`;
+    this.status.textContent = drawn === all ? `${inside.toLocaleString("en")} of ${total} selected` : `${inside.toLocaleString("en")} of ${drawn} drawn samples are inside; all of them are beside the map`;
   }
 
   // -- pointer and keys ----------------------------------------------------------------------------------------
@@ -410,22 +411,23 @@ class EmbeddingMap {
     this.showTip(best, place);
   }
 
-  showTip(sample, [px, py]) {
-    if (sample < 0) {
+  showTip(i, [px, py]) {
+    if (i < 0) {
       this.tip.hidden = true;
       this.tipped = -1;
       return;
     }
-    if (this.tipped !== sample) {
-      this.tipped = sample;
+    if (this.tipped !== i) {
+      this.tipped = i;
+      const sample = this.points.sample[i];
       const { given, suggested, trust, decision, issue } = this.points;
       const name = (label) => (label === 65535 ? "none" : this.data.classNames[label]);
       const image = el("img", { src: this.server.image(sample, 128), alt: "" });
       this.tip.replaceChildren(image, el("div", {}, [
-        el("b", { text: `Sample ${sample}` }), el("div", { text: `given ${name(given[sample])}` }),
-        el("div", { text: `suggested ${name(suggested[sample])}` }),
-        el("div", { text: trust[sample] === 255 ? "no trust score" : `trust ${(trust[sample] / 254).toFixed(2)}${issue[sample] ? " · suspect" : ""}` }),
-        decision[sample] === 255 ? null : el("div", { text: this.decided(decision[sample]).words }),
+        el("b", { text: `Sample ${sample}` }), el("div", { text: `given ${name(given[i])}` }),
+        el("div", { text: `suggested ${name(suggested[i])}` }),
+        el("div", { text: trust[i] === 255 ? "no trust score" : `trust ${(trust[i] / 254).toFixed(2)}${issue[i] ? " · suspect" : ""}` }),
+        decision[i] === 255 ? null : el("div", { text: this.decided(decision[i]).words }),
       ]));
     }
     this.tip.hidden = false;

@@ -8,15 +8,16 @@ const MOST_NAMED = 60;
 function unpack(buffer) {
   const view = new DataView(buffer);
   const count = view.getUint32(0, true);
-  let at = 16;
+  let at = 20;
   const take = (Kind) => {
     const column = new Kind(buffer.slice(at, at + count * Kind.BYTES_PER_ELEMENT));
     at += count * Kind.BYTES_PER_ELEMENT;
     return column;
   };
   const columns = {
-    count, corner: [view.getFloat32(4, true), view.getFloat32(8, true)], side: view.getFloat32(12, true),
-    x: take(Uint16Array), y: take(Uint16Array), given: take(Uint16Array), suggested: take(Uint16Array),
+    count, total: view.getUint32(4, true),
+    corner: [view.getFloat32(8, true), view.getFloat32(12, true)], side: view.getFloat32(16, true),
+    sample: take(Uint32Array), x: take(Uint16Array), y: take(Uint16Array), given: take(Uint16Array), suggested: take(Uint16Array),
     trust: take(Uint8Array), issue: take(Uint8Array), decision: take(Uint8Array),
   };
   // The decisions' names follow their column, which holds places in that list.
@@ -29,11 +30,17 @@ function pixelOf(colour, opacity) {
   return ((Math.round(opacity * 255) << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }
 
-function fillSquare(pixels, width, height, left, top, size, tone) {
+// A round dot; the smallest are squares, which cannot be told apart.
+function fillDot(pixels, width, height, left, top, size, tone) {
   const [right, bottom] = [Math.min(width, left + size), Math.min(height, top + size)];
   const first = Math.max(0, left);
+  const half = (size - 1) / 2;
+  const reach = size < 4 ? Infinity : (half + 0.3) ** 2;
   for (let row = Math.max(0, top); row < bottom; row += 1) {
-    for (let at = row * width + first; at < row * width + right; at += 1) pixels[at] = tone;
+    const high = (row - top - half) ** 2;
+    for (let column = first; column < right; column += 1) {
+      if (high + (column - left - half) ** 2 <= reach) pixels[row * width + column] = tone;
+    }
   }
 }
 

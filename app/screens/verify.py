@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 
 from app import components
-from app.panels import statements
+from app.panels import reviewers, statements
 from app.session import readers, state, words
 from app.session.failures import shown
 from auditor.audits import settle
@@ -122,3 +122,5 @@ with known, shown():
         )
     else:
         statements.picture(dataset, audit, partial(next_step, dataset, audit), judged=judged)
+with st.expander("How well people judge"), shown():
+    reviewers.draw(dataset)

@@ -42,12 +42,12 @@ PAYLOADS = [
         "--><b>",
     ),
 ]
-SCREENS = ["", "import", "audit", "verify", "suspects", "map", "classes", "engines", "export"]
+SCREENS = ["", "import", "audit", "verify", "suspects", "masks", "map", "classes", "engines", "export"]
 HOSTS = [
     "evil.test",
     "127.0.0.1.evil.test",
     "localhost.evil.test",
-    "app",
+    "printer",
     "a.b.c.test",
     "router.local",
     "0.0.0.0",

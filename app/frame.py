@@ -20,6 +20,7 @@ st.html(
     '[class*="st-key-pictures_"] > * {width: 100% !important; min-width: 0}'
     '[class*="st-key-pictures_"] img {aspect-ratio: 1; object-fit: cover; border-radius: 0.5rem; width: 100%}'
     '[class*="st-key-pictures_"] [data-testid="stImageCaption"] {overflow-wrap: anywhere}'
+    '[class*="st-key-strip_"] img {aspect-ratio: 1; object-fit: cover; border-radius: 0.5rem}'
     # Streamlit's captions are paler than 4.5 : 1.
     '[data-testid="stCaptionContainer"] {opacity: 0.85 !important}'
     "a.download {display: inline-block; padding: 0.4rem 0.9rem; border-radius: 0.5rem; font-weight: 500; "

@@ -13,7 +13,14 @@ st.html(
     '[data-testid="stMainBlockContainer"] {padding-left: 2rem; padding-right: 2rem; padding-bottom: 1.5rem}'
     '[data-testid="stSidebarHeader"] {height: 2.2rem; padding-bottom: 0}'
     ".st-key-remember_name {position: absolute; height: 0; overflow: hidden}"
-    '[class*="st-key-pictures_"] img {aspect-ratio: 1; object-fit: cover; border-radius: 0.5rem}'
+    # Pictures with a label below: six in a row, fewer where the window is narrow.
+    '[class*="st-key-pictures_"] {display: grid; grid-template-columns: repeat(6, minmax(0, 1fr)); gap: 0.75rem; '
+    "max-width: 80rem}"
+    '[class*="st-key-pictures_small_"] {grid-template-columns: repeat(12, minmax(0, 1fr))}'
+    '[class*="st-key-pictures_"] > * {width: 100% !important; min-width: 0}'
+    '[class*="st-key-pictures_"] img {aspect-ratio: 1; object-fit: cover; border-radius: 0.5rem; width: 100%}'
+    '[class*="st-key-pictures_"] [data-testid="stImageCaption"] {overflow-wrap: anywhere}'
+    '[class*="st-key-strip_"] img {aspect-ratio: 1; object-fit: cover; border-radius: 0.5rem}'
     # Streamlit's captions are paler than 4.5 : 1.
     '[data-testid="stCaptionContainer"] {opacity: 0.85 !important}'
     "a.download {display: inline-block; padding: 0.4rem 0.9rem; border-radius: 0.5rem; font-weight: 500; "
@@ -37,10 +44,15 @@ st.html(
     "overflow: hidden}"
     # Narrower than a laptop: two rows of filters, each wide enough for its words.
     "@media (min-width: 641px) and (max-width: 1100px) {"
+    '.st-key-verify_work [data-testid="stHorizontalBlock"] {flex-wrap: wrap}'
+    '.st-key-verify_work [data-testid="stHorizontalBlock"] > [data-testid="stColumn"] {min-width: 100%}'
+    '[class*="st-key-pictures_small_"] {grid-template-columns: repeat(6, minmax(0, 1fr))}'
     '.st-key-suspects_filters [data-testid="stHorizontalBlock"] {flex-wrap: wrap; gap: 0.4rem}'
     '.st-key-suspects_filters [data-testid="stColumn"] {min-width: 31%; flex: 1 1 31%}'
     "}"
     "@media (max-width: 640px) {"
+    '[class*="st-key-pictures_"] {grid-template-columns: repeat(3, minmax(0, 1fr))}'
+    '[class*="st-key-pictures_small_"] {grid-template-columns: repeat(4, minmax(0, 1fr))}'
     ".st-key-map_region {height: auto; min-height: 80vh}"
     ".st-key-top_bar {min-height: 40px; gap: 0.3rem}"
     '.st-key-top_bar [data-testid="stPageLink"] {display: none}'

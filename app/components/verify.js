@@ -107,9 +107,10 @@ class Verify {
     const item = this.item;
     this.box.setAttribute("data-judged", this.judged);
     if (!item) {
-      this.stage.replaceChildren(el("div", { class: "empty done", "data-testid": "verified" }, [
-        el("strong", { text: "Every drawn sample is judged." }),
-        this.last ? actionButton(this.keymap.shown("undo"), "Undo", () => this.undo()) : null,
+      // The page below says what is known now; here is what can still be taken back.
+      this.stage.replaceChildren(el("div", { class: "finished", "data-testid": "verified" }, [
+        el("strong", { text: "Every drawn sample is checked." }),
+        this.last ? actionButton(this.keymap.shown("undo"), "Undo your last verdict", () => this.undo()) : null,
       ].filter(Boolean)));
       return;
     }

@@ -13,7 +13,7 @@ from auditor import jobs
 
 
 def draw_look(seen: Look) -> None:
-    """What the source holds: figures, pictures, classes, first rows, problems."""
+    """What the source holds: figures, problems, pictures."""
     preview = seen.preview
     st.subheader("Preview", anchor=False)
     figures = st.columns(5)
@@ -22,27 +22,29 @@ def draw_look(seen: Look) -> None:
     figures[2].metric("Classes", words.count(len(preview.class_names)))
     figures[3].metric("Unlabeled", words.count(preview.counts.get("", 0)))
     figures[4].metric("Problems", words.count(preview.num_problems))
-    if seen.pictures:
-        st.image(
-            [png for _, png in seen.pictures],
-            caption=[plain(label) for label, _ in seen.pictures],
-            width=84,
-            alt=[label for label, _ in seen.pictures],
-        )
-    left, right = st.columns([1, 2])
-    classes = [(name, preview.counts.get(name, 0)) for name in preview.class_names]
-    left.dataframe(pd.DataFrame(classes, columns=["class", "samples"]), hide_index=True, height=240)
-    rows = [
-        {"path": row.filepath, "given label": row.label or "", **(row.extra or {})}
-        for row in preview.first_rows
-    ]
-    right.dataframe(pd.DataFrame(rows), hide_index=True, height=240)
     if preview.problems:
         panel.draw_problems([(one.file, one.row, one.text) for one in preview.problems])
+    with st.container(horizontal=True, key="pictures_small_import"):
+        for label, png in seen.pictures:
+            st.image(png, caption=f":orange[{plain(label)}]", width="stretch", alt=label)
     for note in preview.notes:
-        st.info(plain(note), icon=":material/info:")
+        st.caption(f":material/info: {plain(note)}")
     if preview.ignored:
         st.caption(f"{words.plural(len(preview.ignored), 'file')} skipped because they are not images.")
+
+
+def draw_rows(seen: Look) -> None:
+    """Its classes and first rows."""
+    preview = seen.preview
+    with st.expander("Classes and first rows"):
+        left, right = st.columns([1, 2])
+        classes = [(name, preview.counts.get(name, 0)) for name in preview.class_names]
+        left.dataframe(pd.DataFrame(classes, columns=["class", "samples"]), hide_index=True, height=240)
+        rows = [
+            {"path": row.filepath, "given label": row.label or "", **(row.extra or {})}
+            for row in preview.first_rows
+        ]
+        right.dataframe(pd.DataFrame(rows), hide_index=True, height=240)
 
 
 def draw_jobs() -> None:

@@ -1,50 +1,162 @@
-"""What can be said about a dataset now, in figures and sentences."""
+"""What can be said about a dataset now: in a few lines beside the bench, and as one picture when all is judged."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import altair as alt
 import pandas as pd
 import streamlit as st
 
 from app.session import readers, words
+from app.session.words import plain
 from auditor.audits import statements
+from auditor.audits.statements import Standing
 from auditor.catalog.records import Audit, Dataset
+from auditor.ground.vocabulary import LEVELS
 from auditor.review import head_order, random_sample
-from auditor.statistics import noise
+from auditor.statistics import MoreRows, NoiseRate, Promise, noise
+
+CURVE = tuple(sorted({0.02, 0.03, 0.07, 0.15, 0.30, *LEVELS}))
+"""Levels at which the curve of promises is computed; those of ``LEVELS`` carry their figures."""
+RATE_HEIGHT, CURVE_HEIGHT = 130, 300
 
 
-def verified(dataset: Dataset, audit: Audit | None, *, judged: int) -> None:
-    """The noise rate, what is promised at each level, and what more rows would buy."""
+def so_far(dataset: Dataset, audit: Audit | None, *, judged: int) -> None:
+    """The noise rate and what is promised, in lines that fit beside the bench."""
     if judged == 0:
         st.write("Nothing yet: judge the first samples.")
         return
-    if audit is None:
-        rate = noise.noise_rate_from_verified(
-            readers.given_labels(dataset.id), random_sample.standing(dataset.id)
-        )
-        _rate(rate)
-        st.write("After an audit has finished, promises about its list are also based on these rows.")
+    standing, rate = _standing(dataset, audit)
+    st.metric("Wrong labels", words.interval(rate.low, rate.high), help=plain(rate.sentence))
+    if standing is None:
         return
-    standing = statements.load(audit.id)
-    _rate(statements.noise_rate(standing))
-    st.markdown("**Promises about the list**")
     found = statements.promises(standing)
+    kept = [one for one in found.values() if one.is_kept]
+    for one in kept:
+        st.markdown(f"**{words.count(one.num_flags)} suspects**, at most {words.percent(one.q)} false")
+    if not kept:
+        st.caption(
+            "No promise about the list yet.", help=plain(_first(statements.promises(standing)).sentence)
+        )
+
+
+def picture(dataset: Dataset, audit: Audit | None, next_step: Callable[[], None], *, judged: int) -> None:
+    """All that is known, as one picture: the interval, what more would buy, and the promises as a curve.
+
+    ``next_step`` draws what to do with it, below the interval.
+    """
+    standing, rate = _standing(dataset, audit)
+    perhaps = "" if rate.kind == "interval" else "Perhaps "
+    with st.container(border=True, key="verify_picture"):
+        left, right = st.columns([2, 3], gap="large")
+        with left:
+            st.subheader(
+                f"{perhaps}{words.interval(rate.low, rate.high)} of the labels are wrong", anchor=False
+            )
+            st.caption(f"{words.plural(judged, 'random sample')} checked.", help=plain(rate.sentence))
+            _rate(dataset, standing, rate)
+            next_step()
+        with right:
+            if standing is None:
+                st.write("After an audit these samples also say how many suspects are false.")
+            else:
+                _promises(audit, standing)
+
+
+def _rate(dataset: Dataset, standing: Standing | None, rate: NoiseRate) -> None:
+    if standing is None:
+        st.altair_chart(_rate_chart(rate, None), key="verify_rate")
+        return
+    more = statements.what_more_buys(standing, random_sample.next_size(dataset.id))
+    st.altair_chart(_rate_chart(rate, more), key="verify_rate")
+    st.caption(f"{words.plural(more.num_more, 'more sample')} would buy this.", help=plain(more.sentence))
+
+
+def _promises(audit: Audit | None, standing: Standing) -> None:
+    found = statements.promises(standing, levels=CURVE)
+    kept = {q: one for q, one in found.items() if one.is_kept}
+    if not kept:
+        st.subheader("No promise about the list yet", anchor=False)
+        st.caption("The samples so far cannot back one.", help=plain(found[LEVELS[1]].sentence))
+        return
+    st.subheader("So many suspects at so many false", anchor=False)
+    running = head_order.blind(audit.id) if audit is not None else None
+    why = _first(kept).sentence + (f" At any moment: {running.sentence}" if running is not None else "")
+    st.caption("Each point is a promise, kept on average.", help=plain(why))
+    st.altair_chart(_promise_chart(kept), key="verify_promises")
+
+
+def _standing(dataset: Dataset, audit: Audit | None) -> tuple[Standing | None, NoiseRate]:
+    if audit is not None:
+        standing = statements.load(audit.id)
+        return standing, statements.noise_rate(standing)
+    verified = random_sample.standing(dataset.id)
+    return None, noise.noise_rate_from_verified(readers.given_labels(dataset.id), verified)
+
+
+def _first(found: dict[float, Promise]) -> Promise:
+    return next(iter(found.values()))
+
+
+def _ink() -> str:
+    """Grey that reads on the page as it is, light or dark: orange and blue mean given and suggested."""
+    return "#b4bfcc" if st.context.theme.type == "dark" else "#4c5868"
+
+
+def _rate_chart(rate: NoiseRate, more: MoreRows | None) -> Any:
+    """The interval of the noise rate now, and below it the one that further rows should give."""
+    rows = [{"what": "now", "low": rate.low, "high": rate.high, "point": rate.point, "opacity": 1.0}]
+    if more is not None and more.num_more:
+        further = {"what": f"{more.num_more:,} more", "low": more.rate_low, "high": more.rate_high}
+        rows.append({**further, "point": None, "opacity": 0.45})
+    table = pd.DataFrame(rows)
+    table["text"] = [words.interval(low, high) for low, high in zip(table.low, table.high, strict=True)]
+    ink = _ink()
+    axis: dict[str, Any] = {"labelColor": ink, "labelFontSize": 12, "domain": False, "ticks": False}
+    base = alt.Chart(table).encode(y=alt.Y("what:N", sort=None, title=None, axis=alt.Axis(**axis)))
+    share = alt.Scale(domain=[0, max(0.01, 1.15 * float(table.high.max()))])
+    bars = base.mark_bar(size=18, cornerRadius=4, color=ink).encode(
+        x=alt.X("low:Q", title=None, scale=share, axis=alt.Axis(format=".0%", tickCount=4, **axis)),
+        x2="high:Q",
+        opacity=alt.Opacity("opacity:Q", scale=None),
+        tooltip=["what", "text"],
+    )
+    points = base.mark_tick(thickness=3, size=30, color=ink).encode(x="point:Q")
+    return alt.layer(bars, points).properties(height=RATE_HEIGHT)
+
+
+def _promise_chart(kept: dict[float, Promise]) -> Any:
+    """Labels on the list by the share of them that may be false; 5, 10 and 20 % with their figures."""
     table = pd.DataFrame(
         {
-            "false at most": [words.percent(q) for q in found],
-            "labels flagged": [one.num_flags if one.is_kept else 0 for one in found.values()],
-            "expected false": [f"{one.expected_false:.1f}" if one.is_kept else "–" for one in found.values()],
+            "false at most": [words.percent(q) for q in kept],
+            "q": list(kept),
+            "suspects": [one.num_flags for one in kept.values()],
+            "of them false": [round(one.expected_false, 1) for one in kept.values()],
         }
     )
-    st.dataframe(table, hide_index=True)
-    strictest = next((one for one in found.values() if one.is_kept), None)
-    st.caption(strictest.sentence if strictest else next(iter(found.values())).sentence)
-    if (running := head_order.blind(audit.id)) is not None:
-        st.markdown("**At any moment**")
-        st.caption(running.sentence)
-    st.markdown("**What more rows would give**")
-    st.caption(statements.what_more_buys(standing, random_sample.next_size(dataset.id)).sentence)
-
-
-def _rate(rate: noise.NoiseRate) -> None:
-    st.metric("Wrong labels", words.interval(rate.low, rate.high), help="with 95 % confidence")
-    st.caption(rate.sentence)
+    table["text"] = [
+        f"{one.num_flags:,}, {one.expected_false:.0f} false" if q in LEVELS else "" for q, one in kept.items()
+    ]
+    ink = _ink()
+    axis: dict[str, Any] = {"labelColor": ink, "titleColor": ink, "labelFontSize": 12, "titleFontSize": 12}
+    percents = alt.Axis(format=".0%", values=[0, *LEVELS, max(CURVE)], grid=False, **axis)
+    x = alt.X(
+        "q:Q", title="false at most", scale=alt.Scale(domain=[0, max(CURVE)], padding=12), axis=percents
+    )
+    top = alt.Scale(domain=[0, 1 + int(1.25 * table.suspects.max())])
+    y = alt.Y("suspects:Q", title="suspects", scale=top, axis=alt.Axis(tickMinStep=1, tickCount=4, **axis))
+    base = alt.Chart(table).encode(x=x, y=y, tooltip=["suspects", "false at most", "of them false"])
+    area = base.mark_area(interpolate="step-after", color=ink, opacity=0.12)
+    line = base.mark_line(interpolate="step-after", strokeWidth=2.5, color=ink)
+    known = base.transform_filter("datum.text != ''")
+    dots = known.mark_circle(size=110, color=ink, opacity=1)
+    # The strictest level's figures stand below its point: the next one's are too near above.
+    is_first = f"datum.q == {LEVELS[0]}"
+    look: dict[str, Any] = {"fontSize": 12, "fontWeight": 600, "color": ink}
+    below = known.transform_filter(is_first).mark_text(dy=20, align="left", **look)
+    above = known.transform_filter(f"!({is_first})").mark_text(dy=-16, **look)
+    texts = [one.encode(text="text:N") for one in (below, above)]
+    return alt.layer(area, line, dots, *texts).properties(height=CURVE_HEIGHT)

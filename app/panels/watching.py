@@ -16,12 +16,14 @@ from auditor.review import random_sample
 
 POLL_S = 1.0
 WORST = 12
+FEW = 20
+"""Looks at random that already give a rough number."""
 STATES = {
-    "queued": ("waiting to start", "blue"),
-    "running": ("running", "blue"),
+    "queued": ("waiting to start", "gray"),
+    "running": ("running", "gray"),
     "finished": ("finished", "green"),
     "failed": ("failed", "red"),
-    "cancelled": ("cancelled", "orange"),
+    "cancelled": ("cancelled", "gray"),
     "dead": ("its process ended too early", "red"),
 }
 
@@ -65,16 +67,26 @@ def _draw(dataset: Dataset, audit: Audit, was_over: bool) -> None:
 def _land(dataset: Dataset, audit: Audit) -> None:
     """What the audit found: how many suspects, the worst as pictures, and the two things to do with them."""
     number = int(audit.summary.get("num_label_issues") or 0)
-    st.subheader(f"{words.plural(number, 'suspect')} among {dataset.num_samples:,} labels", anchor=False)
+    is_unverified = not random_sample.num_judged(dataset.id)
+    about = "About " if is_unverified and number else ""  # a guess until people have looked at random samples
+    st.subheader(
+        f"{about}{words.plural(number, 'suspect')} among {dataset.num_samples:,} labels", anchor=False
+    )
     with st.container(horizontal=True, vertical_alignment="center"):
-        if st.button("Review the suspects", type="primary", key="audit_review", icon=":material/rule:"):
+        if number and st.button(
+            "Review the suspects", type="primary", key="audit_review", icon=":material/rule:"
+        ):
             state.go_to("suspects")
-        if not random_sample.num_judged(dataset.id):
-            if st.button("Verify at random", key="audit_verify", icon=":material/fact_check:"):
+        if is_unverified:
+            if st.button(f"{FEW} looks tell how many", key="audit_verify", icon=":material/fact_check:"):
+                st.session_state[state.VERIFY_SIZE] = FEW
                 state.go_to("verify")
-            st.markdown("Looks at random samples tell how many labels are wrong; without them nobody knows.")
-    if worst.draw(dataset, audit, WORST, width=150) == WORST:
-        st.caption(f"The {WORST} worst: given label → suggested label.")
+            st.caption(
+                "Random samples, judged blind, say how many labels are wrong; more of them say it more exactly."
+            )
+    if shows := worst.draw(dataset, audit, WORST):
+        what = "worst" if shows == WORST else "suspects to look at"
+        st.caption(f"The {shows} {what}: :orange[given label] → :blue[suggested label].")
 
 
 def _head(seen: AuditOverview) -> None:

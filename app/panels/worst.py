@@ -1,4 +1,4 @@
-"""Samples as a row of pictures with one line below each."""
+"""Samples as rows of pictures with one line below each: the given label orange, the suggested one blue."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from app.session.words import plain
 from auditor.catalog.records import Audit, Dataset
 
 SIDE = 320
+"""Pixels that are sent; the page shows as many as fit six times into its width (``frame.py``)."""
 
 
-def draw(dataset: Dataset, audit: Audit, count: int, *, width: int) -> int:
+def draw(dataset: Dataset, audit: Audit, count: int, *, width: int | None = None) -> int:
     """Draw the worst unchecked suspects, or of those checked where all are; returns how many are shown."""
     page = bench.queue_page(audit, {"undecided": True, "issues": True}, limit=count)
     if page.empty:
@@ -29,13 +30,18 @@ def draw(dataset: Dataset, audit: Audit, count: int, *, width: int) -> int:
     return len(seen)
 
 
-def row(dataset: Dataset, seen: Sequence[tuple[int, str, str]], *, key: str, width: int) -> None:
-    """(sample, label before, label after) each as a square picture with both labels below it."""
-    with st.container(horizontal=True, gap="small", key=f"pictures_{key}"):
+def row(
+    dataset: Dataset, seen: Sequence[tuple[int, str, str]], *, key: str, width: int | None = None
+) -> None:
+    """(sample, label before, label after) each as a square picture with both labels below it, six in a row.
+
+    An empty label after means that the sample is excluded. ``width`` fixes the side in pixels instead.
+    """
+    with st.container(horizontal=True, gap="small", key=f"{'strip' if width else 'pictures'}_{key}"):
         for sample, before, after in seen:
             st.image(
                 pictures.png(dataset.id, sample, SIDE),
-                caption=plain(f"{before} → {after}"),
-                alt=f"Sample {sample}: {before}, then {after}",
-                width=width,
+                caption=f":orange[{plain(before)}] → " + (f":blue[{plain(after)}]" if after else "excluded"),
+                alt=f"Sample {sample}: {before}, then {after or 'excluded'}",
+                width=width or "stretch",
             )

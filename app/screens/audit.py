@@ -12,7 +12,7 @@ from auditor.audits import budgets, durations, plan
 from auditor.backbones import features, weights
 from auditor.backbones.features import NO_BACKBONE
 from auditor.bridges.backbone_bridge import Source
-from auditor.catalog.records import Dataset
+from auditor.catalog.records import Audit, Dataset
 from auditor.ground.vocabulary import SEGMENTATION
 from auditor.masks import auditing
 
@@ -58,7 +58,8 @@ def start_form(dataset: Dataset) -> None:
         st.session_state["audit_backbone"] = added
     titles = {NO_BACKBONE: FROM_SCRATCH, OWN: "other features of your own …"}
     titles |= {key: own_features.title(source) for key, source in kept.items()}
-    backbone = st.selectbox(
+    time, look = st.columns([2, 3])
+    backbone = look.selectbox(
         "What the engines look at",
         [*here, NO_BACKBONE, *kept, OWN],
         format_func=lambda name: titles.get(name, f"features of {name}"),
@@ -84,10 +85,9 @@ def start_form(dataset: Dataset) -> None:
             "on this machine; `auditor weights list` in a terminal lists weights to download."
         )
     known = {choice.name: choice for choice in engines if has_backbone or not choice.needs_features}
-    st.markdown(
-        "**Engines**: each trains its own model and judges every label; together they rank the labels."
-    )
-    columns = st.columns(3)
+    start, more = st.container(), st.expander("Engines, preset and device", icon=":material/model_training:")
+    more.caption("Each engine trains its own model and judges every label; together they rank the labels.")
+    columns = more.columns(3)
     chosen = [
         name
         for number, (name, choice) in enumerate(known.items())
@@ -95,7 +95,7 @@ def start_form(dataset: Dataset) -> None:
             choice.title, value=True, key=f"audit_engine_{name}", help=plain(choice.paper)
         )
     ]
-    left, time, middle, right = st.columns([2, 1.3, 1.3, 0.7])
+    left, middle, right = more.columns([2, 1.3, 0.7])
     preset = left.selectbox("Preset", list(PRESETS), format_func=PRESETS.__getitem__, key="audit_preset")
     device = middle.selectbox("Device", list(DEVICES), format_func=DEVICES.__getitem__, key="audit_device")
     seed = right.number_input("Seed", 0, 2**31 - 1, 0, key="audit_seed")
@@ -117,17 +117,17 @@ def start_form(dataset: Dataset) -> None:
     )
     if budget is not None and seconds > budget:
         seconds = budget
-        st.caption("All of it would take longer: the audit leaves out what costs least to leave out.")
+        start.caption("All of it would take longer: the audit leaves out what costs least to leave out.")
     alone = False
     if any(row.status == "finished" for row in readers.audits_of(dataset.id)):
-        alone = not st.checkbox(
+        alone = not more.checkbox(
             "Hear the latest runs of earlier audits too",
             value=True,
             key="audit_hear_earlier",
             help="The ranking is then of the latest finished run of every engine on everything that it looked at: "
             "images, a backbone's features, or your own. Engines shows who spoke.",
         )
-    go, note = st.columns([1, 4], vertical_alignment="center")
+    go, note = start.columns([1, 4], vertical_alignment="center")
     note.caption(
         f"About {words.duration(seconds)} for {words.plural(dataset.num_samples, 'sample')}, by a short test of "
         f"this machine{' and without the backbone' if has_backbone and backbone not in kept else ''}. "
@@ -173,9 +173,30 @@ def start_on_masks(dataset: Dataset) -> None:
         st.rerun()
 
 
+def choose_watched(audits: list[Audit]) -> Audit:
+    """The audit to look at: the one just started, else the one chosen, at first the newest."""
+    by_id = {row.id: row for row in audits}
+    wanted = st.session_state.pop("next_audit_watched", None)
+    if wanted in by_id:
+        st.session_state["audit_watched"] = wanted
+    if len(audits) == 1:
+        return audits[0]
+    return by_id[
+        st.selectbox(
+            "Audit",
+            list(by_id),
+            format_func=lambda key: state.audit_title(by_id[key]),
+            key="audit_watched",
+            width=420,
+        )
+    ]
+
+
 dataset, bar = state.screen("Audit")
 audits = readers.audits_of(dataset.id)
 is_busy = any(readers.audit_state(row) in ("running", "queued") for row in audits)
+if audits:
+    watching.watch(dataset, choose_watched(audits))
 with st.expander("Start a new audit", expanded=not audits), shown():
     if is_busy:
         st.caption("An audit of this dataset is running; a second one would make both slower.")
@@ -183,20 +204,3 @@ with st.expander("Start a new audit", expanded=not audits), shown():
         start_on_masks(dataset)
     else:
         start_form(dataset)
-if not audits:
-    st.stop()
-by_id = {row.id: row for row in audits}
-wanted = st.session_state.pop("next_audit_watched", None)
-if wanted in by_id:
-    st.session_state["audit_watched"] = wanted
-if len(audits) > 1:
-    number = st.selectbox(
-        "Audit",
-        list(by_id),
-        format_func=lambda key: state.audit_title(by_id[key]),
-        key="audit_watched",
-        width=420,
-    )
-else:
-    number = audits[0].id
-watching.watch(dataset, by_id[number])

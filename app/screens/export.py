@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 import pandas as pd
@@ -21,7 +22,7 @@ POLICIES = {
     "reviewed": "Only what a person decided",
     "auto": "Also suggestions under a promised false-discovery rate",
 }
-PICTURES = 9
+PICTURES = 12
 FDR_CHOICES = (0.05, 0.10, 0.20)
 
 
@@ -43,8 +44,30 @@ def choose_policy() -> tuple[str, float | None]:
     return policy, float(bound)
 
 
+def told(summary: export.ExportSummary) -> str:
+    """What changes, in one line that names no zero."""
+    if summary.num_keep == summary.num_rows:
+        return f"No label changes: all {summary.num_rows:,} stay as they are."
+    what = {"relabeled": summary.num_relabel, "excluded": summary.num_exclude}
+    how = {
+        "by people": summary.num_by_people,
+        "accepted unseen": summary.num_unseen,
+        "by the audit alone": summary.num_automatic,
+    }
+    changed = summary.num_rows - summary.num_keep
+    parts = [_told_of(what, changed), _told_of(how, changed)]
+    return f"**{changed:,} of {summary.num_rows:,} labels change:** " + " · ".join(parts) + "."
+
+
+def _told_of(counts: Mapping[str, int], total: int) -> str:
+    """``3 relabeled, 2 excluded``; without its number where one is all."""
+    return ", ".join(
+        name if number == total else f"{number:,} {name}" for name, number in counts.items() if number
+    )
+
+
 def show_changes(dataset: Dataset, policy: str, max_fdr: float | None, *, audit_id: int | None) -> None:
-    """Counts, pairs and first rows of what would change."""
+    """One line on what would change, the files to take home, and the changes as pictures and rows."""
     try:
         summary, rows = export.preview(
             dataset.name, policy=policy, max_fdr=max_fdr, audit_id=audit_id, rows=50
@@ -52,44 +75,33 @@ def show_changes(dataset: Dataset, policy: str, max_fdr: float | None, *, audit_
     except AuditorError as error:
         if policy == "reviewed":
             raise
-        st.info(f"{plain(str(error))} What people decided can be exported now:", icon=":material/info:")
-        state.link("verify", "Verify random samples", ":material/fact_check:")
+        with st.container(border=True):
+            st.markdown(f":material/info: {plain(str(error))} What people decided can be exported now.")
+            state.link("verify", "Verify random samples", ":material/fact_check:")
         policy, max_fdr = "reviewed", None
         summary, rows = export.preview(dataset.name, policy=policy, max_fdr=None, audit_id=audit_id, rows=50)
-    figures = st.columns(6)
-    for place, (title, value) in enumerate(
-        {
-            "Keep": summary.num_keep,
-            "Relabel": summary.num_relabel,
-            "Exclude": summary.num_exclude,
-            "Changed by people": summary.num_by_people,
-            "Accepted unseen": summary.num_unseen,
-            "Changed automatically": summary.num_automatic,
-        }.items()
-    ):
-        figures[place].metric(title, words.count(value))
-    st.text(summary.sentence)
+    st.markdown(told(summary))
     downloads.offer(dataset, policy, max_fdr, audit_id=audit_id)
     if rows.empty:
-        st.info("No label would change yet: review suspects first, or choose the automatic policy above.")
+        st.caption("Changes come from what people decide on suspects, or with the second choice above.")
+        state.link("suspects", "Review suspects", ":material/rule:")
         return
-    changes = zip(rows.sample_id, rows.given_label, rows.cleaned_label, strict=True)
-    worst.row(
-        dataset,
-        [(int(one), str(given), str(after) or "excluded") for one, given, after in changes][:PICTURES],
-        key="export",
-        width=110,
-    )
-    left, right = st.columns([1, 2.2])
-    left.subheader("Changes by pair", anchor=False)
-    pairs = pd.DataFrame(summary.pairs, columns=["given label", "cleaned label", "samples"])
-    left.dataframe(pairs, hide_index=True, height="auto" if len(pairs) < 9 else 320)
-    right.subheader("First rows that change", anchor=False)
-    first = [
-        name for name in ("sample_id", "filepath", "given_label", "cleaned_label", "action") if name in rows
-    ]
-    rest = [name for name in rows.columns if name not in first]
-    right.dataframe(rows[first + rest].astype(str), hide_index=True, height="auto" if len(rows) < 9 else 320)
+    changes = list(zip(rows.sample_id, rows.given_label, rows.cleaned_label, strict=True))[:PICTURES]
+    worst.row(dataset, [(int(one), str(given), str(after)) for one, given, after in changes], key="export")
+    st.caption("The first of them: :orange[label before] → :blue[label after].")
+    with st.expander("Changes by pair, and the first rows of the table"):
+        left, right = st.columns([1, 2.2])
+        pairs = pd.DataFrame(summary.pairs, columns=["given label", "cleaned label", "samples"])
+        left.dataframe(pairs, hide_index=True, height="auto" if len(pairs) < 9 else 320)
+        first = [
+            name
+            for name in ("sample_id", "filepath", "given_label", "cleaned_label", "action")
+            if name in rows
+        ]
+        rest = [name for name in rows.columns if name not in first]
+        right.dataframe(
+            rows[first + rest].astype(str), hide_index=True, height="auto" if len(rows) < 9 else 320
+        )
 
 
 def show_log(dataset: Dataset) -> None:
@@ -131,13 +143,10 @@ audit = state.chosen_audit(dataset)
 policy, max_fdr = choose_policy()
 with shown():
     show_changes(dataset, policy, max_fdr, audit_id=audit.id if audit else None)
-st.subheader("Log of decisions", anchor=False)
-with shown():
+with shown(), st.expander("Log of decisions", icon=":material/history:"):
     show_log(dataset)
 if audit is not None:
-    st.subheader("Before and after", anchor=False)
-    with shown():
+    with shown(), st.expander("Does a network learn better from it?", icon=":material/balance:"):
         before_after.draw(dataset, policy, max_fdr, audit_id=audit.id)
-    st.subheader("FiftyOne", anchor=False)
-    with shown():
+    with shown(), st.expander("FiftyOne", icon=":material/open_in_new:"):
         fiftyone.draw(dataset)

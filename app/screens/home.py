@@ -13,6 +13,7 @@ from auditor import api
 from auditor.audits.progress import left_in_words
 from auditor.catalog.records import Dataset
 from auditor.ground.vocabulary import SEGMENTATION
+from auditor.review import random_sample
 
 WORST = 6
 
@@ -30,7 +31,8 @@ def next_step(seen: Status) -> tuple[str, str, str]:
         return text, "masks", "Review masks"
     if seen.drawn == 0:
         text = "Judge a small random sample first: it says how many labels are wrong, and promises need it."
-        return text, "verify", "Verify 200 samples"
+        size = random_sample.next_size(seen.dataset.id)
+        return text, "verify", f"Verify {words.plural(size, 'sample')}"
     if seen.verified < seen.drawn:
         return (
             f"{seen.verified} of {seen.drawn} random samples are judged; finish them.",
@@ -50,12 +52,9 @@ def draw_card(seen: Status) -> None:
     row = seen.dataset
     with st.container(border=True):
         head, action, more = st.columns([4, 1.4, 0.35], vertical_alignment="center")
-        head.subheader(plain(row.name), anchor=False)
-        head.caption(
-            f"{words.plural(row.num_samples, 'sample')} · {words.plural(len(row.class_names), 'class')} · "
-            f"imported {words.ago(row.created_at)}"
-        )
         sentence, page, link = next_step(seen)
+        head.subheader(plain(row.name), anchor=False)
+        head.markdown(plain(sentence))
         if action.button(link, key=f"home_next_{row.id}", type="primary", width="stretch"):
             state.go_to_dataset(row.name)
             state.go_to(page)
@@ -65,17 +64,25 @@ def draw_card(seen: Status) -> None:
             draw_changes(row)
         if seen.finished is not None and row.task != SEGMENTATION:
             with shown():
-                worst.draw(row, seen.finished, WORST, width=128)
-        st.markdown(plain(sentence))
-        facts = [f"{words.count(seen.decided)} checked"]
-        if row.task != SEGMENTATION:
-            facts.append(f"{words.count(seen.found)} found wrong")
-        if seen.left is not None and seen.left.kind == "interval":
-            facts.append(f"expected left {seen.left.low:,} – {seen.left.high:,}")
-        if seen.drawn:
-            facts.append(f"{seen.verified:,} of {seen.drawn:,} verified at random")
-        facts.append(words.plural(seen.audits, "audit") + (" (1 running)" if seen.running else ""))
-        st.caption(" · ".join(facts), help=seen.left.sentence if seen.left else None)
+                worst.draw(row, seen.finished, WORST)
+        st.caption(" · ".join(facts(seen)), help=seen.left.sentence if seen.left else None)
+
+
+def facts(seen: Status) -> list[str]:
+    """What is known of a dataset, in few words; nothing that is zero."""
+    row = seen.dataset
+    known = [words.plural(row.num_samples, "sample"), words.plural(len(row.class_names), "class")]
+    if seen.decided:
+        known.append(f"{words.count(seen.decided)} checked")
+    if seen.found:
+        known.append(f"{words.count(seen.found)} found wrong")
+    if seen.left is not None and seen.left.kind == "interval":
+        known.append(f"expected left {seen.left.low:,} – {seen.left.high:,}")
+    if seen.drawn:
+        known.append(f"{seen.verified:,} of {seen.drawn:,} verified at random")
+    if seen.audits:
+        known.append(words.plural(seen.audits, "audit") + (" (1 running)" if seen.running else ""))
+    return [*known, f"imported {words.ago(row.created_at)}"]
 
 
 def draw_changes(row: Dataset) -> None:

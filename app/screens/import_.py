@@ -20,6 +20,11 @@ from auditor.ground.errors import ImportRefusedError
 from auditor.ground.vocabulary import SEGMENTATION
 
 FOUND = "import_found"
+LAYOUTS = {
+    "A folder for each class, or a zip of them": "photos/\n  cat/001.jpg\n  dog/002.jpg",
+    "A table with a path and a label": "filepath,label\nimages/001.jpg,cat\nimages/002.jpg,dog",
+    "Parquet with the pictures inside": "image: {bytes, path}\nlabel: cat",
+}
 IMAGE_SIZES = [None, 16, 28, 32, 64, 96, 128, 224]
 
 
@@ -29,7 +34,7 @@ def choose_source() -> Callable[[], tuple[str, str | None]] | None:
     upload_tab, path_tab = st.tabs(["Upload", "Path on this server"])
     with upload_tab, st.form("import_upload", border=False):
         file = st.file_uploader(
-            f"A zip of class folders, a CSV, TSV or Parquet (up to {allowed.max_upload_mb():,} MB)",
+            "Drag a file here: a zip of class folders, or a CSV, TSV or Parquet",
             type=list(allowed.UPLOAD_KINDS),
             max_upload_size=allowed.max_upload_mb(),
             key="import_file",
@@ -61,6 +66,15 @@ def _take_pick() -> None:
     st.session_state["import_path"] = st.session_state["import_pick"] or ""
 
 
+def show_layouts() -> None:
+    """What a source may look like, for who has none ready."""
+    st.caption("What it reads")
+    for column, (title, example) in zip(st.columns(3), LAYOUTS.items(), strict=True):
+        with column.container(border=True, height="stretch"):
+            st.markdown(f"**{title}**")
+            st.code(example, language=None)
+
+
 def keep_upload(file: UploadedFile | None) -> tuple[str, str | None]:
     """(path, the same path) of an upload, written below the home."""
     if file is None:
@@ -76,7 +90,8 @@ def allowed_path(typed: str) -> tuple[str, str | None]:
 
 def choose_options() -> dict[str, str | None]:
     """How the source is read; empty means found out from the file."""
-    with st.expander("How to read it (where a field is empty, the file decides)"):
+    with st.expander("How to read it", icon=":material/tune:"):
+        st.caption("Where a field is empty, the source decides. Preview again after a change.")
         columns = st.columns(3)
         label = columns[0].text_input(words.FIELDS["label_column"], key="import_label_column")
         path = columns[1].text_input(words.FIELDS["path_column"], key="import_path_column")
@@ -154,8 +169,10 @@ def offer_import(found: dict[str, Any]) -> None:
     size = middle.selectbox(
         words.FIELDS["image_size"],
         IMAGE_SIZES,
-        format_func=lambda side: f"{side} px" if side else f"auto ({seen.preview.image_size or '?'} px)",
+        format_func=lambda side: f"{side} px" if side else f"{seen.preview.image_size or '?'} px, as found",
         key="import_size",
+        help="The side of the square at which the engines see a picture: as found is the median side, at most "
+        "224 px. Smaller is faster; on photos larger finds a little more. The pictures on the screens stay sharp.",
     )
     skip = right.checkbox(words.FIELDS["skip_bad"], value=False, key="import_skip")
     if seen.preview.num_problems and not skip:
@@ -185,11 +202,15 @@ def offer_import(found: dict[str, Any]) -> None:
 state.head("Import")
 importing.draw_jobs()
 with shown():
-    options = choose_options()
     find = choose_source()
+    options = choose_options()
     if find is not None:
         preview(find, options)
-if FOUND in st.session_state:
+if FOUND not in st.session_state:
+    show_layouts()
+else:
     with shown():
         importing.draw_look(st.session_state[FOUND]["look"])
         offer_import(st.session_state[FOUND])
+        if FOUND in st.session_state:
+            importing.draw_rows(st.session_state[FOUND]["look"])

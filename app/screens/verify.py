@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from app import components
@@ -20,56 +22,68 @@ def choose_purpose(dataset: Dataset, key: str) -> str:
     if usual == RATE:
         return RATE
     says = {
-        PROMISES: "Promises: most rows from the head of the ranking, and about every second one is a wrong label",
-        RATE: "Noise rate: every label with the same chance",
+        PROMISES: "promises about the list: most rows from its head, and about every second one is wrong",
+        RATE: "how many are wrong: every label with the same chance",
     }
-    chosen = st.radio("What the draw is for", list(says), format_func=says.__getitem__, key=key)
+    # The few looks that another screen offers are too few to promise anything.
+    first = list(says).index(RATE) if state.VERIFY_SIZE in st.session_state else 0
+    chosen = st.radio("What the draw is for", list(says), first, format_func=says.__getitem__, key=key)
     return str(chosen)
 
 
 def offer_draw(dataset: Dataset) -> None:
     """The first draw, with the reason for it."""
     with st.container(border=True, width=720):
-        st.markdown(
-            "A list of suspects cannot say how many labels are wrong, because it is not a random sample. "
-            "A few hundred labels, drawn at random and judged without seeing the suggestion, can: they give the "
-            "noise rate with an interval and a promise about how many flags are false."
+        st.subheader("How many labels are wrong?", anchor=False)
+        st.write(
+            "Labels drawn at random, judged without seeing the suggestion, tell it: with an interval, and with a "
+            "promise how many suspects are false."
         )
         labeled = dataset.num_samples - readers.class_counts(dataset).get(-1, 0)
         size = st.number_input(
             "Samples to draw",
             1,
             max(1, labeled),
-            max(1, random_sample.next_size(dataset.id)),
+            min(
+                max(1, labeled),
+                st.session_state.get(state.VERIFY_SIZE) or random_sample.next_size(dataset.id),
+            ),
             step=10,
             key="verify_size",
             width=220,
+            help="A list of suspects cannot tell: it is not a random sample.",
         )
         purpose = choose_purpose(dataset, "verify_purpose")
-        if st.button("Draw at random and start", type="primary", key="verify_draw"):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            is_wanted = st.button("Draw at random and start", type="primary", key="verify_draw")
+            state.link("suspects", "Skip to Suspects", ":material/arrow_forward:", width="content")
+        st.caption("Without it nothing is promised: the list stays a ranking with a guess.")
+        if is_wanted:
             random_sample.draw(dataset.name, int(size), purpose=purpose)
+            st.session_state.pop(state.VERIFY_SIZE, None)
             st.rerun()
-        st.caption("You may skip this. Then nothing is promised: the list stays a ranking with a guess.")
-        state.link("suspects", "Skip to Suspects", ":material/arrow_forward:")
 
 
-def offer_more(dataset: Dataset, audit: Audit | None) -> None:
-    """What to do when everything drawn is judged."""
-    with st.container(border=True):
-        st.markdown("**Every drawn sample is judged.** Use the verdicts in the ranking, or draw more.")
-        left, right = st.columns(2)
-        if audit is not None and left.button(
-            "Use these verdicts in the ranking", type="primary", key="verify_settle"
-        ):
+def next_step(dataset: Dataset, audit: Audit | None) -> None:
+    """The one thing to do when everything drawn is judged, and beside it a further draw."""
+    more = random_sample.next_size(dataset.id)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if audit is None:
+            if st.button("Start an audit", type="primary", key="verify_audit"):
+                state.go_to("audit")
+        elif readers.is_settled(audit):
+            if st.button("Review the suspects", type="primary", key="verify_review"):
+                state.go_to("suspects")
+        elif st.button("Use these verdicts in the ranking", type="primary", key="verify_settle"):
             with st.spinner("Computing the weights of the engines and calibrating …"):
                 settle.settle(audit.id)
             state.go_to("suspects")
-        more = random_sample.next_size(dataset.id)
-        with right:
-            purpose = choose_purpose(dataset, "verify_more_purpose") if more else RATE
-        if more and right.button(f"Draw {more:,} more", key="verify_more"):
-            random_sample.draw(dataset.name, more, purpose=purpose)
-            st.rerun()
+        if more:
+            with st.popover(f"Check {more:,} more", icon=":material/add:"):
+                purpose = choose_purpose(dataset, "verify_more_purpose")
+                if st.button(f"Draw {more:,} more", key="verify_more"):
+                    random_sample.draw(dataset.name, more, purpose=purpose)
+                    st.rerun()
 
 
 dataset, bar = state.screen("Verify")
@@ -80,9 +94,11 @@ if not drawn:
         offer_draw(dataset)
     st.stop()
 reviewer = state.require_reviewer("Every verdict is kept with your name, and you can undo each one.")
-bench, known = st.columns([2.6, 1], gap="large")
 pending = random_sample.pending(dataset.id)
 items = readers.dealt_items(dataset.id, pending, reviewer)
+judged = drawn - len(pending)
+with st.container(key="verify_work"):
+    bench, known = st.columns([3.4, 1], gap="large") if pending else (st.container(), st.container())
 with bench:
     # Also when all is judged: the last verdict can be taken back.
     components.verify_bench(
@@ -95,16 +111,16 @@ with bench:
         last=readers.last_blind_item(dataset.id, reviewer),
         on_milestone=lambda: None,
     )
-    if not pending:
-        with shown():
-            offer_more(dataset, audit)
 with known, shown():
-    st.subheader("What is known so far", anchor=False)
-    statements.verified(dataset, audit, judged=drawn - len(pending))
-    st.caption(
-        f"{words.count(drawn - len(pending))} of {words.count(drawn)} judged. "
-        "New numbers appear after every ten, promises at the end; half of the rows calibrate them, "
-        "half may be trusted by the next audit."
-    )
+    if pending:
+        st.subheader("Known so far", anchor=False)
+        statements.so_far(dataset, audit, judged=judged)
+        st.caption(
+            f"{words.count(judged)} of {words.count(drawn)} checked.",
+            help="New numbers appear after every ten, promises at the end. Half of the rows back them, half may be "
+            "trusted by the next audit.",
+        )
+    else:
+        statements.picture(dataset, audit, partial(next_step, dataset, audit), judged=judged)
 with st.expander("How well people judge"), shown():
     reviewers.draw(dataset)

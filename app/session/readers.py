@@ -7,6 +7,7 @@ also take the home and when the row came to be.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +204,15 @@ def score_table(audit: Audit) -> pd.DataFrame:
 def _score_table(home: Path, audit_id: int, version: str) -> pd.DataFrame:  # noqa: ARG001
     with session() as open_session:
         return scores.table(open_session, audit_id)
+
+
+def is_settled(audit: Audit) -> bool:
+    """Whether the audit's ranking rests on all blind verdicts that count."""
+    with session() as open_session:
+        standing = reviews.verdicts(open_session, audit.dataset_id).values()
+    settled = audit.summary.get("settled_at")
+    newest = max((one.created_at for one in standing), default=None)
+    return newest is None or (settled is not None and newest <= datetime.fromisoformat(settled))
 
 
 def status(row: Dataset) -> Status:

@@ -28,6 +28,8 @@ REVIEWER = "reviewer"
 QUEUE_SHOW, QUEUE_GIVEN, QUEUE_SUGGESTED = "suspects_show", "suspects_given", "suspects_suggested"
 QUEUE_PAIR, QUEUE_AGREEMENT, QUEUE_SPLIT = "suspects_pair", "suspects_agreement", "suspects_split"
 QUEUE_PEOPLE = "suspects_people"
+VERIFY_SIZE = "verify_offered"
+"""Samples that the draw of Verify offers at first, where another screen named a number."""
 ALL = "all"
 NAME_LENGTH = 60
 

@@ -86,7 +86,8 @@ def import_the_zip(page: Any, server: Server) -> None:
 def start_the_audit(page: Any) -> None:
     """Only the plain engine, on the quick preset."""
     page.get_by_role("button", name="Start an audit").click()
-    page.get_by_text("Engines: each trains").wait_for(timeout=WAIT_MS)
+    page.get_by_text("Engines, preset and device").click(timeout=WAIT_MS)
+    page.get_by_text("Each engine trains").wait_for(timeout=WAIT_MS)
     settled(page)
     boxes = page.locator("[class*=st-key-audit_engine_]:not(.st-key-audit_engine_cross_entropy) label")
     for i in range(boxes.count()):

@@ -179,7 +179,7 @@ def test_undo__works_after_the_last_sample(browser: Any, running: Server) -> Non
     press(page, "ee")
     page.get_by_test_id("verified").wait_for(timeout=WAIT_MS)
     wait_until(lambda: random_sample.num_judged(1) == 2, "both judged", 30)
-    page.get_by_role("button", name="Draw").first.wait_for(timeout=WAIT_MS)
+    page.get_by_role("button", name=re.compile("Check .* more")).wait_for(timeout=WAIT_MS)
     settled(page)
     press(page, "z")
     page.locator(f"[data-testid=judge][data-sample='{last}']").wait_for(timeout=WAIT_MS)

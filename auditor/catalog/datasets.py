@@ -194,6 +194,14 @@ def trusted_in_source(session: Session, dataset_id: int) -> NDArray[np.bool_]:
     return _column(session, dataset_id, SampleTable.trusted, np.bool_)
 
 
+def num_in_question(session: Session, dataset_id: int) -> int:
+    """How many samples are labeled and not trusted in the source; counted without reading them."""
+    statement = select(func.count()).where(
+        SampleTable.dataset_id == dataset_id, SampleTable.given_label >= 0, ~SampleTable.trusted
+    )
+    return int(session.exec(statement).one())
+
+
 def splits(session: Session, dataset_id: int) -> NDArray[np.object_]:
     """(N,) names of splits in sample order; None where the source named none."""
     return _column(session, dataset_id, SampleTable.split, np.object_)

@@ -305,7 +305,7 @@ def next_size(dataset_id: int) -> int:
     """
     with session() as open_session:
         rows = draws.of_dataset(open_session, dataset_id)
-        num_left = int(in_question(open_session, dataset_id).sum()) - sum(row.size for row in rows)
+        num_left = datasets.num_in_question(open_session, dataset_id) - sum(row.size for row in rows)
     if not rows:  # a set that is all verified has nothing left to promise
         return min(num_left, FIRST_SIZE, max(FEWEST, num_left // 2))
     return min(num_left, max([FIRST_SIZE, *(2 * row.size for row in rows)]))

@@ -56,7 +56,7 @@ def work(audit_id: int, tell: jobs.Reporter) -> None:
         dataset = datasets.by_id(open_session, audit.dataset_id)
         audits.set_status(open_session, audit_id, "running", started_at=audit.started_at or now(), error=None)
     with explaining(audit_id):
-        found = _features(audit, dataset, tell)
+        found = features_for(audit, dataset, tell)
         if found is not None:
             _look_at_features(audit, dataset, found, tell)
         if audit.options.get("finetune"):
@@ -68,7 +68,7 @@ def work(audit_id: int, tell: jobs.Reporter) -> None:
         jobs.patiently(lambda: finish(audit_id))
 
 
-def _features(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> NDArray[np.floating] | None:
+def features_for(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> NDArray[np.floating] | None:
     """The audit's features, computed where they are not there yet."""
     source = results.features_of(audit)
     if source is None:

@@ -16,7 +16,7 @@ from auditor.catalog.db import session
 from auditor.ground import processes
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.settings import settings
-from auditor.ground.vocabulary import SEGMENTATION
+from auditor.ground.vocabulary import REGRESSION, SEGMENTATION
 from auditor.jobs import KINDS, Job, Reporter
 
 Work = Callable[[Job, Reporter], dict[str, Any] | None]
@@ -62,13 +62,12 @@ def _audit(job: Job, tell: Reporter) -> None:
     with session() as open_session:
         dataset = datasets.by_id(open_session, audits.get(open_session, job.audit_id).dataset_id)
     if dataset.task == SEGMENTATION:
-        from auditor.masks import auditing
-
-        auditing.work(job.audit_id, tell)
-        return
-    from auditor.audits import worker
-
-    worker.work(job.audit_id, tell)
+        from auditor.masks.auditing import work
+    elif dataset.task == REGRESSION:
+        from auditor.numbers.auditing import work
+    else:
+        from auditor.audits.worker import work
+    work(job.audit_id, tell)
 
 
 def _compare(job: Job, tell: Reporter) -> dict[str, Any]:

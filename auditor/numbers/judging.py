@@ -1,0 +1,79 @@
+"""From what engines predict to trust in a given number, a suggested one and its interval. Pure functions.
+
+Trust ranks by the plain residual |given - predicted|, where the prediction is the mean over the engines, each of
+networks that never saw the number. Measured beside the residual over the predicted deviation and the tail of the
+predicted mixture, which rank worse, and beside cleanlab's scores: benchmarks/results/numbers.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.ground.wording import percent
+from auditor.statistics import NoiseRate
+
+MAD_TO_DEVIATION = 1.4826
+FAR = 3.0
+"""Usual residuals from which on a number is doubted; its trust is 1/2 there."""
+FARTHER, NEARER = 5.0, 2.5
+"""The same for the range of the guess of how many numbers are wrong."""
+LEVEL = 0.9
+"""Share of the numbers that are not doubted which lie inside the interval around what is predicted for them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What an audit says about N given numbers."""
+
+    predicted: NDArray[np.float64]
+    """(N,) the suggested number."""
+    half_width: float
+    """Of the interval around every suggestion."""
+    trust: NDArray[np.float64]
+    """(N,) in (0, 1], NaN where no number is given."""
+    is_doubtful: NDArray[np.bool_]
+    num_against: NDArray[np.int64]
+    """(N,) engines of which each doubts the number by itself."""
+    noise_rate: NoiseRate
+    """A guess."""
+
+
+def judge(given: NDArray[np.float64], predicted: Sequence[NDArray[np.float64]]) -> Judged:
+    """Judge ``given`` (N,), NaN where there is none, by what each engine predicts (N,).
+
+    One usual residual is 1.4826 times the median of all, the deviation of right numbers as long as fewer than half
+    are wrong.
+    """
+    together = np.mean(predicted, axis=0)
+    away = _away(given, together)
+    known = np.isfinite(given)
+    doubtful = away > FAR
+    near = np.abs(given - together)[known & ~doubtful]
+    return Judged(
+        predicted=together,
+        half_width=float(np.quantile(near, LEVEL)) if len(near) else float("nan"),
+        trust=1 / (1 + (away / FAR) ** 2),
+        is_doubtful=doubtful,
+        num_against=np.sum([_away(given, one) > FAR for one in predicted], axis=0),
+        noise_rate=_guess(away[known]),
+    )
+
+
+def _away(given: NDArray[np.float64], predicted: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(N,) residuals in usual ones; NaN where no number is given."""
+    residual = np.abs(given - predicted)
+    usual = MAD_TO_DEVIATION * float(np.nanmedian(residual))
+    return residual / max(usual, float(np.finfo(np.float64).tiny))
+
+
+def _guess(away: NDArray[np.float64]) -> NoiseRate:
+    low, point, high = (float((away > cut).mean()) for cut in (FARTHER, FAR, NEARER))
+    sentence = (
+        f"Guess: {percent(low)} to {percent(high)} of the numbers are wrong, as so many lie far from what is "
+        "predicted. Wrong numbers that lie near are not among them; judge a random sample to know."
+    )
+    return NoiseRate(low, point, high, "guess", sentence, {"far from the prediction": point})

@@ -10,6 +10,7 @@ Letters: N samples, K classes, C x H x W image, V views of D features, E recorde
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -61,8 +62,45 @@ class EvaluationSet:
         return _the_given("evaluation.", self.images, self.features)
 
 
+class _Samples(ABC):
+    """What data of every kind of label have: N inputs, of which a person confirmed some."""
+
+    trusted: NDArray[np.bool_] | None
+
+    @property
+    @abstractmethod
+    def inputs(self) -> NDArray[Any]:
+        """What is trained on: (N, ...)."""
+
+    @property
+    def num_samples(self) -> int:
+        """N."""
+        return len(self.inputs)
+
+    @property
+    def trusted_mask(self) -> NDArray[np.bool_]:
+        """(N,) bool, all False when nobody confirmed any label."""
+        assert self.trusted is not None
+        return self.trusted
+
+    def _check_trusted(self) -> NDArray[np.bool_]:
+        """Write out who is trusted.
+
+        Raises:
+            EngineInputError: the wrong shape or dtype.
+        """
+        if self.trusted is None:
+            object.__setattr__(self, "trusted", np.zeros(self.num_samples, dtype=bool))
+        trusted = self.trusted_mask
+        if trusted.shape != (self.num_samples,) or trusted.dtype != np.bool_:
+            raise EngineInputError(
+                f"trusted must be ({self.num_samples},) bool, got {trusted.shape} {trusted.dtype}."
+            )
+        return trusted
+
+
 @dataclass(frozen=True, eq=False)
-class TrainingData:
+class TrainingData(_Samples):
     """Images, or features of them, and their given labels, checked on construction. Nothing in it is ever changed.
 
     Exactly one form is given: ``TrainingData(images, labels, K)`` or ``TrainingData(None, labels, K,
@@ -92,13 +130,7 @@ class TrainingData:
         num_samples = len(self.inputs)
         _check_inputs("", self.images, self.features)
         _check_labels("given_labels", self.given_labels, num_samples, self.num_classes, low=UNLABELED)
-        if self.trusted is None:
-            object.__setattr__(self, "trusted", np.zeros(num_samples, dtype=bool))
-        trusted = self.trusted_mask
-        if trusted.shape != (num_samples,) or trusted.dtype != np.bool_:
-            raise EngineInputError(
-                f"trusted must be ({num_samples},) bool, got {trusted.shape} {trusted.dtype}."
-            )
+        trusted = self._check_trusted()
         weight = self.trusted_weight
         if weight is not None and (weight.shape != (num_samples,) or not (weight[trusted] > 0).all()):
             raise EngineInputError(
@@ -137,17 +169,6 @@ class TrainingData:
         return _the_given("", self.images, self.features)
 
     @property
-    def num_samples(self) -> int:
-        """N."""
-        return len(self.inputs)
-
-    @property
-    def trusted_mask(self) -> NDArray[np.bool_]:
-        """(N,) bool, all False when nobody confirmed any label."""
-        assert self.trusted is not None
-        return self.trusted
-
-    @property
     def labeled(self) -> NDArray[np.bool_]:
         """(N,) bool: the sample has a given label."""
         return self.given_labels != UNLABELED
@@ -173,7 +194,7 @@ IGNORED_PIXEL = 255
 
 
 @dataclass(frozen=True, eq=False)
-class MaskData:
+class MaskData(_Samples):
     """Images and a given class of every pixel, checked on construction. Nothing in it is ever changed.
 
     Raises:
@@ -208,10 +229,7 @@ class MaskData:
                         f"{name}[{row}] holds the class {values[values < IGNORED_PIXEL].max()}, outside "
                         f"0..{self.num_classes - 1}; use 255 for a pixel without a class."
                     )
-        trusted = np.zeros(num, dtype=bool) if self.trusted is None else self.trusted
-        if trusted.shape != (num,) or trusted.dtype != np.bool_:
-            raise EngineInputError(f"trusted must be ({num},) bool, got {trusted.shape} {trusted.dtype}.")
-        object.__setattr__(self, "trusted", trusted)
+        self._check_trusted()
 
     @property
     def judged_masks(self) -> NDArray[np.uint8]:
@@ -227,17 +245,6 @@ class MaskData:
     def given_labels(self) -> NDArray[np.uint8]:
         """The masks."""
         return self.masks
-
-    @property
-    def num_samples(self) -> int:
-        """N."""
-        return len(self.images)
-
-    @property
-    def trusted_mask(self) -> NDArray[np.bool_]:
-        """(N,) bool, all False when nobody confirmed any mask."""
-        assert self.trusted is not None
-        return self.trusted
 
     @property
     def labeled(self) -> NDArray[np.bool_]:
@@ -267,7 +274,7 @@ FEWEST_NUMBERS = 10
 
 
 @dataclass(frozen=True, eq=False)
-class NumberData:
+class NumberData(_Samples):
     """Images, or features of them, and a given number of each, checked on construction. Nothing in it is changed.
 
     Exactly one form of input is given, as for ``TrainingData``.
@@ -298,10 +305,7 @@ class NumberData:
                 raise EngineInputError(
                     f"{name}[{row}] is {values[row]}; use NaN for a sample without a number."
                 )
-        trusted = np.zeros(num, dtype=bool) if self.trusted is None else self.trusted
-        if trusted.shape != (num,) or trusted.dtype != np.bool_:
-            raise EngineInputError(f"trusted must be ({num},) bool, got {trusted.shape} {trusted.dtype}.")
-        object.__setattr__(self, "trusted", trusted)
+        self._check_trusted()
 
     @property
     def judged_numbers(self) -> NDArray[np.float64]:
@@ -322,17 +326,6 @@ class NumberData:
     def num_classes(self) -> int:
         """One output: the number."""
         return 1
-
-    @property
-    def num_samples(self) -> int:
-        """N."""
-        return len(self.inputs)
-
-    @property
-    def trusted_mask(self) -> NDArray[np.bool_]:
-        """(N,) bool, all False when nobody confirmed any number."""
-        assert self.trusted is not None
-        return self.trusted
 
     @property
     def labeled(self) -> NDArray[np.bool_]:

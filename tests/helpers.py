@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import http.server
 import os
 import shutil
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,3 +75,21 @@ def chromium() -> str:
     if not Path(path).exists():
         pytest.skip(f"no Chromium at {path}; install it or set AUDITOR_CHROMIUM")
     return path
+
+
+def empty_site() -> http.server.ThreadingHTTPServer:
+    """A server on another port of this machine that answers everything with an empty page."""
+
+    class Page(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<html><body>another site</body></html>")
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server

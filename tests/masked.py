@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from auditor.audits import worker
 from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset
@@ -46,7 +47,7 @@ def make_home(folder: Path) -> Audited:
     names = source / "classes.txt"
     import_dataset(source, name="shapes", task=SEGMENTATION, class_names=names, workers=1)
     audit_id = auditing.plan_audit("shapes", ["cross_entropy"], options=OPTIONS, device="cpu")
-    auditing.run(audit_id)
+    worker.run(audit_id, auditing.steps)
     return Audited(source, SHAPES, audit_id)
 
 

@@ -12,7 +12,7 @@ from app.session.words import plain
 from auditor import api
 from auditor.audits.progress import left_in_words
 from auditor.catalog.records import Dataset
-from auditor.ground.vocabulary import SEGMENTATION
+from auditor.ground.vocabulary import CLASSIFICATION, LABELS, REGRESSION, SEGMENTATION
 
 WORST = 6
 
@@ -28,6 +28,10 @@ def next_step(seen: Status) -> tuple[str, str, str]:
     if seen.dataset.task == SEGMENTATION:
         text = f"{words.count(seen.finished.summary.get('num_label_issues'))} masks have a doubtful region."
         return text, "masks", "Review masks"
+    if seen.dataset.task == REGRESSION:
+        far = words.count(seen.finished.summary.get("num_label_issues"))
+        text = f"{far} numbers lie far from what is predicted."
+        return text, "numbers", "Review numbers"
     if seen.drawn == 0:
         text = "Judge a small random sample first: it says how many labels are wrong, and promises need it."
         return text, "verify", "Verify 200 samples"
@@ -51,9 +55,9 @@ def draw_card(seen: Status) -> None:
     with st.container(border=True):
         head, action, more = st.columns([4, 1.4, 0.35], vertical_alignment="center")
         head.subheader(plain(row.name), anchor=False)
+        kinds = words.plural(len(row.class_names), "class") if row.task != REGRESSION else LABELS[row.task]
         head.caption(
-            f"{words.plural(row.num_samples, 'sample')} · {words.plural(len(row.class_names), 'class')} · "
-            f"imported {words.ago(row.created_at)}"
+            f"{words.plural(row.num_samples, 'sample')} · {kinds} · imported {words.ago(row.created_at)}"
         )
         sentence, page, link = next_step(seen)
         if action.button(link, key=f"home_next_{row.id}", type="primary", width="stretch"):
@@ -63,7 +67,7 @@ def draw_card(seen: Status) -> None:
             "", icon=":material/more_horiz:", key=f"home_more_{row.id}", help="Rename or delete"
         ):
             draw_changes(row)
-        if seen.finished is not None and row.task != SEGMENTATION:
+        if seen.finished is not None and row.task == CLASSIFICATION:
             with shown():
                 worst.draw(row, seen.finished, WORST, width=128)
         st.markdown(plain(sentence))

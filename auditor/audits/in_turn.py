@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor import jobs
-from auditor.audits import arrays, plan, tasks, worker
+from auditor.audits import arrays, tasks, worker
 from auditor.backbones.features import FeatureSource
 from auditor.bridges import engine_bridge
 from auditor.catalog import audits, datasets, folders
 from auditor.catalog import scores as scoring
 from auditor.catalog.db import session
-from auditor.catalog.records import Audit, Dataset, EngineRun, NewAudit, NewEngineRun, now
+from auditor.catalog.records import Audit, Dataset, EngineRun, NewAudit, NewEngineRun
 from auditor.ground.errors import AuditFailedError, cannot_write
 from auditor.ground.files import load_arrays, written_whole
 from auditor.ground.progress import Progress
@@ -123,32 +123,12 @@ def plan_audit(
     return audit_id
 
 
-def run(kind: Kind, audit_id: int) -> None:
-    """Do the work of an audit in this process, from wherever an earlier attempt left it.
-
-    Raises:
-        JobRefusedError: another process works on it.
-        AuditFailedError: it could not be finished; the catalog holds the same text.
-    """
-    jobs.run(plan.job_of(audit_id), lambda _, tell: work(kind, audit_id, tell))
-
-
-def work(kind: Kind, audit_id: int, tell: jobs.Reporter) -> None:
-    """The audit's part of its job.
-
-    Raises:
-        AuditFailedError: it could not be finished; the catalog holds the same text.
-    """
-    with session() as open_session:
-        audit = audits.get(open_session, audit_id)
-        dataset = datasets.by_id(open_session, audit.dataset_id)
-        audits.set_status(open_session, audit_id, "running", started_at=audit.started_at or now(), error=None)
-    with worker.explaining(audit_id):
-        features = worker.features_for(audit, dataset, tell)
-        for done, name in enumerate(audit.engines):
-            _run_engine(kind, audit, dataset, name, features, partial(_tell, tell, audit, done))
-        kind.settle(audit, dataset)
-        jobs.patiently(lambda: worker.finish(audit_id))
+def steps(kind: Kind, audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
+    """What an audit of such labels does, for ``worker.work``: train the engines, then settle."""
+    features = worker.features_for(audit, dataset, tell)
+    for done, name in enumerate(audit.engines):
+        _run_engine(kind, audit, dataset, name, features, partial(_tell, tell, audit, done))
+    kind.settle(audit, dataset)
 
 
 def _tell(tell: jobs.Reporter, audit: Audit, done: int, part: float) -> None:

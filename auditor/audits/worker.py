@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,18 +35,21 @@ if TYPE_CHECKING:
     from auditor.bridges.engine_bridge import EpochRecord
 
 
-def run(audit_id: int) -> None:
-    """Do the work of an audit in this process, from wherever an earlier attempt left it.
+Steps = Callable[[Audit, Dataset, jobs.Reporter], None]
+
+
+def run(audit_id: int, steps: Steps | None = None) -> None:
+    """Do the work of an audit in this process, from wherever an earlier attempt left it; see ``work``.
 
     Raises:
         JobRefusedError: another process works on it.
         AuditFailedError: it could not be finished; the catalog holds the same text.
     """
-    jobs.run(plan.job_of(audit_id), lambda _, tell: work(audit_id, tell))
+    jobs.run(plan.job_of(audit_id), lambda _, tell: work(audit_id, tell, steps))
 
 
-def work(audit_id: int, tell: jobs.Reporter) -> None:
-    """The audit's part of its job.
+def work(audit_id: int, tell: jobs.Reporter, steps: Steps | None = None) -> None:
+    """The audit's part of its job; ``steps`` train and settle where its labels are no classes.
 
     Raises:
         AuditFailedError: it could not be finished; the catalog holds the same text.
@@ -56,16 +59,21 @@ def work(audit_id: int, tell: jobs.Reporter) -> None:
         dataset = datasets.by_id(open_session, audit.dataset_id)
         audits.set_status(open_session, audit_id, "running", started_at=audit.started_at or now(), error=None)
     with explaining(audit_id):
-        found = features_for(audit, dataset, tell)
-        if found is not None:
-            _look_at_features(audit, dataset, found, tell)
-        if audit.options.get("finetune"):
-            source = results.features_of(audit)
-            assert source is not None
-            features.check_weights(source)
-        _train(audit, dataset, tell)
-        jobs.patiently(lambda: settle.settle(audit_id))
-        jobs.patiently(lambda: finish(audit_id))
+        (steps or _steps)(audit, dataset, tell)
+        jobs.patiently(lambda: _finish(audit_id))
+
+
+def _steps(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
+    """What an audit of classes does."""
+    found = features_for(audit, dataset, tell)
+    if found is not None:
+        _look_at_features(audit, dataset, found, tell)
+    if audit.options.get("finetune"):
+        source = results.features_of(audit)
+        assert source is not None
+        features.check_weights(source)
+    _train(audit, dataset, tell)
+    jobs.patiently(lambda: settle.settle(audit.id))
 
 
 def features_for(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> NDArray[np.floating] | None:
@@ -101,7 +109,7 @@ def _look_at_features(
     tasks.store(folder, {"map": drawn, "neighbours": near})
 
 
-def finish(audit_id: int) -> None:
+def _finish(audit_id: int) -> None:
     """Say that the audit is done."""
     with session() as open_session:
         audits.set_status(open_session, audit_id, "finished", finished_at=now())

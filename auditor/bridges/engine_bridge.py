@@ -251,9 +251,8 @@ def train(
     """
     from engines.contract import EvaluationSet, TrainingData
     from engines.registry import ENGINES
-    from engines.shared.checkpoint import CheckpointError
 
-    ready = _ready(engine, config, device)
+    spec = ENGINES[engine]
     data = TrainingData(
         images=images,
         given_labels=labels,
@@ -263,18 +262,8 @@ def train(
         evaluation=None if evaluation is None else EvaluationSet(*evaluation),
         features=features,
     )
-    try:
-        return ENGINES[engine].train(
-            data,
-            ready,
-            seed=seed,
-            device=device,
-            on_epoch=on_epoch,
-            checkpoint=checkpoint,
-        )
-    except CheckpointError as error:
-        where = f" It is {checkpoint.path}." if checkpoint is not None else ""
-        raise CheckpointError(f"{error}{where}") from error
+    with _ready_to_train(engine, spec.config_type, config, device, checkpoint) as planned:
+        return spec.train(data, planned, seed=seed, device=device, on_epoch=on_epoch, checkpoint=checkpoint)
 
 
 def train_masks(
@@ -300,14 +289,12 @@ def train_masks(
     from engines.contract import MaskData
     from engines.registry import ENGINES
 
-    return ENGINES[engine].train_masks(
-        MaskData(images, masks, num_classes, judged=judged, trusted=trusted),
-        _ready(engine, config, device, labels="masks"),
-        seed=seed,
-        device=device,
-        on_epoch=on_epoch,
-        checkpoint=checkpoint,
-    )
+    spec = ENGINES[engine]
+    data = MaskData(images, masks, num_classes, judged=judged, trusted=trusted)
+    with _ready_to_train(engine, spec.config_type_on("masks"), config, device, checkpoint) as planned:
+        return spec.train_masks(
+            data, planned, seed=seed, device=device, on_epoch=on_epoch, checkpoint=checkpoint
+        )
 
 
 def train_numbers(
@@ -333,35 +320,38 @@ def train_numbers(
     from engines.contract import NumberData
     from engines.registry import ENGINES
 
-    return ENGINES[engine].train_numbers(
-        NumberData(images, numbers, features=features, judged=judged, trusted=trusted),
-        _ready(engine, config, device, labels="numbers"),
-        seed=seed,
-        device=device,
-        on_epoch=on_epoch,
-        checkpoint=checkpoint,
-    )
+    spec = ENGINES[engine]
+    data = NumberData(images, numbers, features=features, judged=judged, trusted=trusted)
+    with _ready_to_train(engine, spec.config_type_on("numbers"), config, device, checkpoint) as planned:
+        return spec.train_numbers(
+            data, planned, seed=seed, device=device, on_epoch=on_epoch, checkpoint=checkpoint
+        )
 
 
-def _ready(engine: str, config: Mapping[str, Any], device: str, *, labels: str | None = None) -> Any:
-    """The engine's config from plain values, and the device with fresh memory.
-
-    Raises:
-        AuditFailedError: the config has a field that the engine does not know.
-    """
-    from engines.registry import ENGINES
+@contextmanager
+def _ready_to_train(
+    engine: str,
+    config_type: type[Any],
+    config: Mapping[str, Any],
+    device: str,
+    checkpoint: FileCheckpoint | None,
+) -> Iterator[Any]:
+    """Empty the device's memory, build the config, and name the file of a checkpoint that cannot be used."""
     from engines.shared import device as devices
+    from engines.shared.checkpoint import CheckpointError
 
     devices.fresh_memory(devices.resolve_device(device))
-    spec = ENGINES[engine]
-    config_type = spec.config_type if labels is None else spec.config_type_on(labels)
     gone = set(config) - {field.name for field in dataclasses.fields(config_type)}
     if gone:
         raise AuditFailedError(
             f"This work was planned by another version, whose engine {engine} had the setting {min(gone)!r}; "
             "start it anew."
         )
-    return config_type(**config)
+    try:
+        yield config_type(**config)
+    except CheckpointError as error:
+        where = f" It is {checkpoint.path}." if checkpoint is not None else ""
+        raise CheckpointError(f"{error}{where}") from error
 
 
 @contextmanager
@@ -420,8 +410,8 @@ def configs(
     """Every field of each engine's config, as plain values: the preset with ``options`` applied.
 
     ``on_features``: what the preset means on features of a backbone. ``finetuned``: the network that the engines
-    train further on the images; those that only work on features still do. ``labels``: ``masks`` or ``numbers``, what it
-    means on these.
+    train further on the images; those that only work on features still do. ``labels``:
+    ``masks`` or ``numbers``, what it means on these.
 
     Raises:
         AuditFailedError: an unknown engine, preset or field (the text names the nearest), a field of an

@@ -41,6 +41,24 @@ def append(session: Session, new: NewReview) -> Review:
     return written
 
 
+def undo(session: Session, taken_back: Review, reviewer: str, *, source: str | None = None) -> None:
+    """Take a decision back, in the name of ``reviewer``; ``source`` None = where the decision came from."""
+    append(
+        session,
+        NewReview(
+            dataset_id=taken_back.dataset_id,
+            sample_id=taken_back.sample_id,
+            kind=taken_back.kind,
+            decision=UNDO,
+            reviewer=reviewer.strip(),
+            source=source or taken_back.source,
+            batch=taken_back.batch,
+            audit_id=taken_back.audit_id,
+            reverts=taken_back.id,
+        ),
+    )
+
+
 def outcomes(session: Session, dataset_id: int, sample_ids: Sequence[int] | None = None) -> dict[int, Review]:
     """What counts now by sample_id, of the named samples or of all.
 

@@ -61,13 +61,18 @@ def _audit(job: Job, tell: Reporter) -> None:
     assert job.audit_id is not None
     with session() as open_session:
         dataset = datasets.by_id(open_session, audits.get(open_session, job.audit_id).dataset_id)
+    from auditor.audits import worker
+
+    steps: worker.Steps | None = None
     if dataset.task == SEGMENTATION:
-        from auditor.masks.auditing import work
+        from auditor.masks import auditing
+
+        steps = auditing.steps
     elif dataset.task == REGRESSION:
-        from auditor.numbers.auditing import work
-    else:
-        from auditor.audits.worker import work
-    work(job.audit_id, tell)
+        from auditor.numbers import auditing as of_numbers
+
+        steps = of_numbers.steps
+    worker.work(job.audit_id, tell, steps)
 
 
 def _compare(job: Job, tell: Reporter) -> dict[str, Any]:

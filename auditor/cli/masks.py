@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from auditor.bridges import engine_bridge
-from auditor.catalog import audits, datasets
-from auditor.catalog.db import session
 from auditor.cli import output
 from auditor.cli.options import echo, refuse_beside, writing
 from auditor.masks import auditing, exporting, listing
@@ -32,18 +30,10 @@ def plan(
 
 def audit_summary(audit_id: int, *, as_json: bool) -> None:
     """What an audit found, in a few lines."""
-    with session() as open_session:
-        audit = audits.get(open_session, audit_id)
-        dataset = datasets.by_id(open_session, audit.dataset_id)
-        runs = audits.runs(open_session, audit_id)
-    if as_json:
-        engines = [{"engine": run.engine, "status": run.status, "seconds": run.seconds} for run in runs]
-        output.print_json(
-            {"audit_id": audit_id, "dataset": dataset.name, "engines": engines, **audit.summary}
-        )
+    found = output.audit_engines(audit_id, as_json=as_json)
+    if found is None:
         return
-    for run in runs:
-        echo(f"  {run.engine:<14} {run.seconds:7.1f} s")
+    audit, dataset = found
     echo(listing.statement(audit, dataset))
     echo(f"Next: auditor suspects {shlex.quote(dataset.name)}, or auditor app")
 

@@ -178,8 +178,8 @@ def _name_of(audit_id: int) -> str:
     return dataset.name
 
 
-def audit_summary(audit_id: int, *, as_json: bool) -> None:
-    """What an audit found, in a few lines."""
+def audit_engines(audit_id: int, *, as_json: bool) -> tuple[Audit, Dataset] | None:
+    """Print the engines of an audit and their seconds; as JSON with all that it found, and None is returned."""
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
         dataset = datasets.by_id(open_session, audit.dataset_id)
@@ -187,9 +187,18 @@ def audit_summary(audit_id: int, *, as_json: bool) -> None:
     if as_json:
         engines = [{"engine": run.engine, "status": run.status, "seconds": run.seconds} for run in runs]
         print_json({"audit_id": audit_id, "dataset": dataset.name, "engines": engines, **audit.summary})
-        return
+        return None
     for run in runs:
         echo(f"  {run.engine:<14} {run.seconds:7.1f} s")
+    return audit, dataset
+
+
+def audit_summary(audit_id: int, *, as_json: bool) -> None:
+    """What an audit found, in a few lines."""
+    found = audit_engines(audit_id, as_json=as_json)
+    if found is None:
+        return
+    audit, dataset = found
     if borrowed := arrays.borrowed_in_words(audit):
         echo(borrowed)
     echo(audit.summary["noise_rate"]["sentence"])

@@ -15,7 +15,7 @@ from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset
 from auditor.fiftyone_bridge.fields import INDEX, MARK
-from auditor.fiftyone_bridge.pull import SOURCE, mirror, pull_samples, take_back
+from auditor.fiftyone_bridge.pull import SOURCE, mirror, pull_samples
 from auditor.ground.errors import FiftyOneError
 from auditor.ground.vocabulary import EXCLUDE, KEEP, RELABEL, UNDO
 from auditor.review import decisions
@@ -94,7 +94,7 @@ def _undo_selected(dataset_id: int, sample_ids: Sequence[int], reviewer: str) ->
         for i in sample_ids:
             standing = reviews.standing(open_session, dataset_id, i)
             if standing is not None:
-                take_back(open_session, standing, reviewer)
+                reviews.undo(open_session, standing, reviewer, source=SOURCE)
                 changed.append(i)
     return changed
 

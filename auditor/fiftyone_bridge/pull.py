@@ -268,28 +268,11 @@ def _words(decision: str | None, label: int | None, names: Sequence[str]) -> str
 # --- Into the catalog -----------------------------------------------------------------------------------
 
 
-def take_back(open_session: Session, standing: Review, reviewer: str) -> None:
-    """Undo the current decision on a sample."""
-    reviews.append(
-        open_session,
-        NewReview(
-            dataset_id=standing.dataset_id,
-            sample_id=standing.sample_id,
-            kind=standing.kind,
-            decision=UNDO,
-            reviewer=reviewer,
-            source=SOURCE,
-            batch=standing.batch,
-            reverts=standing.id,
-        ),
-    )
-
-
 def _record(open_session: Session, dataset_id: int, work: _Work, reviewer: str) -> dict[str, int]:
     applied = reviewing.apply_rows(open_session, dataset_id, work.rows, source=SOURCE)
     counts = Counter({decision: n for decision, n in applied.items() if decision in DECISIONS})
     for standing in work.undone:
-        take_back(open_session, standing, reviewer)
+        reviews.undo(open_session, standing, reviewer, source=SOURCE)
         counts[UNDO] += 1
     for values in work.overruled:
         review = reviews.append(

@@ -43,14 +43,9 @@ def plan_audit(
     )
 
 
-def run(audit_id: int) -> None:
-    """Do the work of an audit in this process; see ``in_turn.run``."""
-    in_turn.run(MASKS, audit_id)
-
-
-def work(audit_id: int, tell: jobs.Reporter) -> None:
-    """The audit's part of its job; see ``in_turn.work``."""
-    in_turn.work(MASKS, audit_id, tell)
+def steps(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
+    """What an audit of masks does, for ``worker.work``."""
+    in_turn.steps(MASKS, audit, dataset, tell)
 
 
 def _inputs(dataset: Dataset) -> dict[str, NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""The cleaned numbers as a table, one row a sample in the input's order; importing it again brings back decisions."""
+"""The cleaned numbers as a table, a row a sample in the input's order; importing it again brings decisions back."""
 
 from __future__ import annotations
 

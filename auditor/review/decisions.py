@@ -182,7 +182,7 @@ def undo_last(dataset_id: int, reviewer: str) -> list[Review]:
         if latest.batch is not None and latest.source in ON_SCREEN:
             action = _not_undone(open_session, dataset_id, latest.batch)
         for row in action:
-            _undo(open_session, row, reviewer)
+            reviews.undo(open_session, row, reviewer)
         return action
 
 
@@ -192,7 +192,7 @@ def undo_batch(dataset_id: int, batch: str, reviewer: str) -> int:
         datasets.lock(open_session, dataset_id)
         left = _not_undone(open_session, dataset_id, batch)
         for row in left:
-            _undo(open_session, row, reviewer)
+            reviews.undo(open_session, row, reviewer)
     return len(left)
 
 
@@ -404,23 +404,6 @@ def _check(row: NewReview, class_names: list[str]) -> None:
     wrong = [label for label in named if label is None or not 0 <= label < len(class_names)]
     if wrong:
         raise ReviewError(f"Class {wrong[0]} of sample {row.sample_id} is outside 0..{len(class_names) - 1}.")
-
-
-def _undo(open_session: Session, row: Review, reviewer: str) -> None:
-    reviews.append(
-        open_session,
-        NewReview(
-            dataset_id=row.dataset_id,
-            sample_id=row.sample_id,
-            kind=row.kind,
-            decision=UNDO,
-            reviewer=reviewer.strip(),
-            source=row.source,
-            batch=row.batch,
-            audit_id=row.audit_id,
-            reverts=row.id,
-        ),
-    )
 
 
 def _settle(

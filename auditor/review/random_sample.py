@@ -349,7 +349,11 @@ def next_command(dataset_name: str) -> str:
         dataset = datasets.get(open_session, dataset_name)
         size = next_size(dataset.id)
     tolerance = " --tolerance T" if dataset.task == REGRESSION else ""
-    return f"auditor verify {shlex.quote(dataset_name)} --draw {size}{tolerance} --out sample.csv" if size else ""
+    return (
+        f"auditor verify {shlex.quote(dataset_name)} --draw {size}{tolerance} --out sample.csv"
+        if size
+        else ""
+    )
 
 
 def calibrating_ids(dataset_id: int) -> NDArray[np.int64]:

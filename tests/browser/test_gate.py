@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import http.server
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +10,7 @@ import pytest
 from tests.app.conftest import audited_home
 from tests.browser.conftest import FLAGS, Server
 from tests.browser.test_review import running
-from tests.helpers import chromium
+from tests.helpers import chromium, empty_site
 
 __all__ = ["audited_home", "running"]  # the fixtures, for pytest to find
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
@@ -43,19 +41,7 @@ def rebound() -> Iterator[Any]:
 @pytest.fixture
 def other_site() -> Iterator[str]:
     """An empty page on another port of this machine."""
-
-    class Page(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.end_headers()
-            self.wfile.write(b"<html><body>another site</body></html>")
-
-        def log_message(self, *_: object) -> None:
-            return
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    server = empty_site()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()

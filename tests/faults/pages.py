@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 import functools
-import http.server
 import os
 import random
 import shutil
-import threading
 from pathlib import Path
 from typing import Any
 
 from tests.faults import doors
 from tests.faults.trial import AT_END, FaultError, pictures
+from tests.helpers import empty_site
 
 PAYLOADS = [
     *("<img src=x onerror=window.hit=1>", "<script>window.hit=1</script>", "<svg onload=window.hit=1>"),
@@ -101,20 +100,7 @@ def browser(owner: int) -> Any:
 @functools.cache
 def other_site(owner: int) -> str:
     """An empty page on another port of this machine."""
-
-    class Page(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.end_headers()
-            self.wfile.write(b"<html><body>another site</body></html>")
-
-        def log_message(self, *_: object) -> None:
-            return
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return f"http://127.0.0.1:{server.server_port}"
+    return f"http://127.0.0.1:{empty_site().server_port}"
 
 
 def visits(luck: random.Random, place: Path) -> None:

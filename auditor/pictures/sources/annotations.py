@@ -15,6 +15,7 @@ ImageNet's lists       ``val.txt``: a path and a class number a line
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -68,7 +69,7 @@ class Entry:
     """The part of the image that is the sample, as ``#xywh=left,top,width,height``."""
 
 
-class Format:
+class Format(ABC):
     """One format of annotations."""
 
     kind = ""
@@ -79,17 +80,17 @@ class Format:
     class_names: Sequence[str] = ()
     """The dataset's classes in their order, for writing a file that holds numbers."""
 
+    @abstractmethod
     def entries(self) -> Iterator[Entry]:
         """Every image in the file's order."""
-        raise NotImplementedError
 
     def classes(self) -> tuple[str, ...] | None:
         """The class names that the file declares; None: those that occur."""
         return None
 
+    @abstractmethod
     def rewritten(self, outcome: Outcome) -> str:
         """The file's text with other labels."""
-        raise NotImplementedError
 
     def _numbered(self, label: str) -> str:
         """The class as a file with numbers has it: the name, where classes are called by their numbers."""

@@ -25,6 +25,16 @@ st.html(
     ".st-key-screens a {padding: 0.2rem 0.5rem}"
     # The pictures of a region stand beside the map, at its height.
     ".st-key-map_region {height: calc(100vh - 130px); overflow-y: auto; scroll-margin-top: 26vh}"
+    ".st-key-classes_pairs button {justify-content: flex-start; text-align: left; min-height: 0}"
+    # Pictures fill the width that there is.
+    ':is(.st-key-map_region, .st-key-engines_part) [class*="st-key-pictures_"] '
+    "{display: grid; grid-template-columns: repeat(auto-fill, minmax(104px, 1fr)); gap: 0.5rem}"
+    ':is(.st-key-map_region, .st-key-engines_part) [class*="st-key-pictures_"] :is(img, div) '
+    "{width: 100% !important; max-width: 100%}"
+    # Engines stand side by side, as many as there is room for.
+    ".st-key-engines_each {display: grid; grid-template-columns: repeat(auto-fit, minmax(200px, 1fr)); gap: 1rem}"
+    ".st-key-engines_each a {display: -webkit-box; -webkit-line-clamp: 2; -webkit-box-orient: vertical; "
+    "overflow: hidden}"
     # Narrower than a laptop: two rows of filters, each wide enough for its words.
     "@media (min-width: 641px) and (max-width: 1100px) {"
     '.st-key-suspects_filters [data-testid="stHorizontalBlock"] {flex-wrap: wrap; gap: 0.4rem}'

@@ -17,12 +17,13 @@ from starlette.middleware import Middleware
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from app.server.gate import Gate
+from app.server.packed import Packed
 from app.server.routes import ROUTES
 from app.session import failures
 
 app = st.App(
     Path(__file__).with_name("frame.py"),
     routes=ROUTES,
-    middleware=[Middleware(Gate)],
+    middleware=[Middleware(Gate), Middleware(Packed)],
     on_script_error=failures.show,
 )

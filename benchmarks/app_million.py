@@ -2,9 +2,10 @@
 
     python -m benchmarks.app_million [--samples 1000000] [--home FOLDER] [--out FILE]
 
-The catalog is made by this script: a million sample rows with 28-pixel images in the cache, scores, and the arrays
-of two engines with the features of a small network; a fifth of the samples stands in groups of one picture. What
-the images show does not matter here; they differ from each other so that no cache helps.
+The catalog is made by this script: a million sample rows with 28-pixel images in the cache, and the arrays of two
+engines with the features of a small network, which are settled as after every audit; a fifth of the samples stands
+in groups of one picture. What the images show does not matter here; they differ from each other so that no cache
+helps.
 With ``--home`` an earlier catalog of the same size is used again. Times are the server's: the app runs as a process
 of its own and answers over HTTP on the loopback device; the page itself is run by Streamlit's script runner.
 ``load_before`` says how much other work shared the machine.
@@ -36,6 +37,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CLASSES = [f"class {i}" for i in range(10)]
 ENGINES = ("cross_entropy", "coteaching")
 SIDE, FEATURES, EPOCHS = 28, 128, 10
+WRONG = 0.05
 COPIES = 3
 """Samples of a group that share their picture."""
 CHUNK = 50_000
@@ -83,7 +85,8 @@ def machine() -> dict[str, Any]:
 
 def make(num_samples: int) -> None:
     """Fill an empty home through the catalog's own functions."""
-    from auditor.catalog import audits, datasets, scores
+    from auditor.audits import settle
+    from auditor.catalog import audits, datasets
     from auditor.catalog.db import session
     from auditor.catalog.records import NewAudit, NewDataset, NewEngineRun, now
     from auditor.ground.settings import settings
@@ -99,7 +102,8 @@ def make(num_samples: int) -> None:
         audit = NewAudit(
             dataset_id=dataset_id, status="finished", preset="standard", device="cuda", seed=0,
             engines=list(ENGINES), started_at=now(), finished_at=now(),
-            summary={"num_label_issues": num_samples // 20},
+            # What a simple model says of labels it did not learn from: not computed here, on noise it says nothing.
+            summary={"out_of_fold": {"num_differ": num_samples // 20, "num_rows": num_samples}},
         )  # fmt: skip
         runs = [NewEngineRun(engine=name, status="finished", progress=1.0) for name in ENGINES]
         audit_id = audits.create(open_session, audit, runs)
@@ -112,25 +116,7 @@ def make(num_samples: int) -> None:
         part[:] = generator.integers(0, 256, part.shape, dtype=np.uint8)
     cache.flush()
     _make_arrays(audit_id, given, generator)
-    doubt = generator.random(num_samples)
-    rank = np.empty(num_samples, dtype=np.int64)
-    rank[np.argsort(-doubt)] = np.arange(num_samples)
-    with session() as open_session:
-        scores.store(
-            open_session,
-            audit_id,
-            {
-                "rank": rank,
-                "given_label": given,
-                "trust_score": 1 - doubt,
-                "error_probability": doubt**8,
-                "is_label_issue": rank < num_samples // 20,
-                "suggested_label": (given + generator.integers(1, len(CLASSES), num_samples)) % len(CLASSES),
-                "suggested_probability": generator.random(num_samples),
-                "agreement": generator.integers(0, len(ENGINES) + 1, num_samples),
-                "disagreement": generator.random(num_samples),
-            },
-        )
+    settle.settle(audit_id)
 
 
 def _sample_rows(given: Any) -> Iterator[dict[str, Any]]:
@@ -152,12 +138,25 @@ def _make_arrays(audit_id: int, given: Any, generator: np.random.Generator) -> N
     from auditor.ground.settings import settings
 
     num_samples = len(given)
+    is_wrong = generator.random(num_samples) < WRONG
+    seen = np.where(
+        is_wrong, (given + generator.integers(1, len(CLASSES), num_samples)) % len(CLASSES), given
+    )
+    settings().audit_folder(audit_id).mkdir(parents=True)
+    np.savez(
+        settings().audit_folder(audit_id) / "inputs.npz",
+        labels=given,
+        trusted=np.zeros(num_samples, np.bool_),
+    )
     for engine in ENGINES:
         # No neighbours are sought here: which they are does not matter to the app, and it takes the audit minutes.
         neighbours = generator.integers(0, num_samples, (num_samples, tasks.NEIGHBOURS), dtype=np.int32)
         probs = generator.random((num_samples, len(CLASSES)), dtype=np.float32)
+        probs[np.arange(num_samples), seen] += 4 * generator.random(num_samples, dtype=np.float32)
         probs /= probs.sum(axis=1, keepdims=True)
-        trust = generator.random(num_samples, dtype=np.float32)
+        doubt = probs.max(axis=1) - probs[np.arange(num_samples), given]
+        trust = np.empty(num_samples, np.float32)
+        trust[np.argsort(-doubt, kind="stable")] = np.arange(num_samples) / max(1, num_samples - 1)
         tasks.store(
             arrays.engine_folder(audit_id, engine),
             {

@@ -82,6 +82,14 @@ _WIDER = "float32 in both but for the last digit; memory"
 _GAIN = "the default, a leaky ReLU of slope 0, is a ReLU"
 
 EXPLAINED: dict[str, str] = {
+    "engines/coteaching/training.py _make_optimizer: torch.optim.Adam(parameters, lr=0.0, eps=1e-08,"
+    " weight_decay=config.weight_decay, fused=True)  ->  torch.optim.Adam(parameters, lr=0.0,"
+    " weight_decay=config.weight_decay, fused=True)": "1e-8 is the default",
+    "engines/coteaching/training.py train: mean / mean.sum(axis=1, keepdims=True)"
+    "  ->  mean * mean.sum(axis=1, keepdims=True)": "a mean of rows that sum to 1 sums to 1 but for the last digit",
+    "engines/umn/equations.py sum_over_classes: checkpoint(class_terms, z_a, noise[:, part], classes[part],"
+    " use_reentrant=False, preserve_rng_state=False)  ->  checkpoint(class_terms, z_a, noise[:, part],"
+    " classes[part], use_reentrant=False)": "what is computed again draws nothing at random",
     "engines/choicenet/cholesky.py __init__: rho_start > 0  ->  rho_start >= 0": (
         "from 0 the spread is 0, and so is every bias before"
     ),

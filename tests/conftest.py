@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
+from filelock import FileLock
 
+from tests.forker import Forker, Jobs
 from tests.helpers import QUICK_OPTIONS, Digits, write_digits
 
 if TYPE_CHECKING:
     from tests.masked import Audited
 
+Made = TypeVar("Made")
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST_FIRST = (
     *("test_journey.py", "fiftyone_bridge", "screens", "test_fast_keys.py", "test_jobs.py"),
@@ -61,10 +66,21 @@ def pytest_runtest_setup() -> None:
         sys.modules["torch"].set_num_threads(1)
 
 
+@pytest.fixture(scope="session")
+def forker() -> Iterator[Forker]:
+    """Starts the app and jobs; ends with the session."""
+    one = Forker()
+    yield one
+    one.end()
+
+
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty AUDITOR_HOME with its own SQLite catalog."""
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forker: Forker) -> Path:
+    """An empty AUDITOR_HOME with its own SQLite catalog; jobs that this process starts are forked."""
+    from auditor.jobs import control
+
     folder = tmp_path / "home"
+    monkeypatch.setattr(control, "subprocess", Jobs(forker))
     monkeypatch.setenv("AUDITOR_HOME", str(folder))
     monkeypatch.delenv("AUDITOR_DATABASE_URL", raising=False)
     return folder
@@ -79,56 +95,78 @@ def shared_data() -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
-def _audited_template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Digits, int]:
-    """One home with 300 digits imported and audited, made once a session."""
-    from auditor import api
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], Made]) -> tuple[Path, Made]:
+    """A home that ``make`` fills, below a folder of that name, and what it returned: once for all workers."""
     from auditor.catalog.db import close_all
+
+    base = factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder, kept = base / name, base / f"{name}.pickle"
+    with FileLock(base / f"{name}.lock"):
+        if not kept.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("AUDITOR_HOME", str(folder / "home"))
+                patch.delenv("AUDITOR_DATABASE_URL", raising=False)
+                made = make(folder)
+                close_all()
+            kept.write_bytes(pickle.dumps(made))
+    return folder / "home", pickle.loads(kept.read_bytes())
+
+
+@pytest.fixture(scope="session")
+def _audited_template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[Digits, int]]:
+    """One home with 300 digits imported and audited."""
+    from auditor import api
     from auditor.importing import imports
 
-    folder = tmp_path_factory.mktemp("audited")
-    digits = write_digits(folder / "source")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AUDITOR_HOME", str(folder / "home"))
-        patch.delenv("AUDITOR_DATABASE_URL", raising=False)
+    def make(folder: Path) -> tuple[Digits, int]:
+        digits = write_digits(folder / "source")
         imports.import_dataset(digits.table, name="digits", image_size=16, workers=1)
-        audit_id = api.Dataset("digits").audit(["cross_entropy"], options=QUICK_OPTIONS, map_method="pca")
-        close_all()
-    return folder / "home", digits, audit_id
+        return digits, api.Dataset("digits").audit(["cross_entropy"], options=QUICK_OPTIONS, map_method="pca")
+
+    return made_once(tmp_path_factory, "of-digits", make)
 
 
 @pytest.fixture
-def audited(_audited_template: tuple[Path, Digits, int], home: Path) -> tuple[Digits, int]:
+def audited(_audited_template: tuple[Path, tuple[Digits, int]], home: Path) -> tuple[Digits, int]:
     """A fresh copy of the audited home as AUDITOR_HOME: the digits and the audit's id."""
-    from auditor.catalog.db import close_all
-
-    template, digits, audit_id = _audited_template
-    close_all()
-    shutil.copytree(template, home)
-    return digits, audit_id
+    return _copied(_audited_template, home)
 
 
 @pytest.fixture(scope="session")
 def _masked_template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Audited]:
-    """One home with a few masks imported and audited, made once a session."""
-    from auditor.catalog.db import close_all
+    """One home with a few masks imported and audited."""
     from tests.masked import make_home
 
-    folder = tmp_path_factory.mktemp("masked")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AUDITOR_HOME", str(folder / "home"))
-        patch.delenv("AUDITOR_DATABASE_URL", raising=False)
-        made = make_home(folder)
-        close_all()
-    return folder / "home", made
+    return made_once(tmp_path_factory, "of-masks", make_home)
 
 
 @pytest.fixture
 def audited_masks(_masked_template: tuple[Path, Audited], home: Path) -> Audited:
     """A fresh copy of the home with audited masks as AUDITOR_HOME."""
+    return _copied(_masked_template, home)
+
+
+@pytest.fixture(scope="session")
+def audited_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home in which one dataset was imported and audited by two engines; to be copied."""
+    from tests.app.conftest import make_home
+
+    return made_once(tmp_path_factory, "of-tiny-digits", make_home)[0]
+
+
+@pytest.fixture
+def copied_home(audited_home: Path, home: Path) -> Path:
+    """A copy of the audited home, for a test to write into."""
+    _copied((audited_home, None), home)
+    return home
+
+
+def _copied(template: tuple[Path, Made], home: Path) -> Made:
     from auditor.catalog.db import close_all
 
-    template, made = _masked_template
     close_all()
-    shutil.copytree(template, home)
-    return made
+    shutil.copytree(template[0], home)
+    return template[1]

@@ -14,10 +14,12 @@ import pytest
 from fsspec.registry import _registry as LOADED
 from packaging.requirements import Requirement
 
+from auditor.audits import ray_executor
 from auditor.backbones import weights
 from auditor.pictures.sources import SourceOptions, open_source
 from engines.neighbours import search
 from engines.networks import pretrained
+from tests.auditor.audits.test_executors import Heard
 
 
 def tfds(folder: Path) -> Any:
@@ -34,6 +36,7 @@ def many_neighbours(_: Path) -> Any:
 NEEDS: dict[str, tuple[tuple[str, ...], str, Callable[[Path], Any]]] = {
     "timm": (("timm",), "backbones", lambda _: pretrained._pretrained_cfg("timm:resnet18.a1_in1k")),
     "huggingface_hub": (("huggingface_hub",), "backbones", lambda _: weights.offer("timm:resnet18.a1_in1k")),
+    "ray": (("ray",), "cluster", lambda _: ray_executor.RayExecutor().run([], Heard())),
     "usearch": (("usearch", "usearch.index"), "scale", many_neighbours),
     "tfrecord": (("tfrecord",), "tfds", tfds),
     "s3fs": (("s3fs",), "remote", lambda _: open_source("s3://bucket/set.parquet", SourceOptions())),

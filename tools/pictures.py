@@ -1,9 +1,10 @@
 """Take the pictures of every screen anew: four sizes, light and dark; the best go into the documentation.
 
-    python -m tools.pictures [--home FOLDER] [--dataset digits] [--out build/pictures] [--sizes 1440x900,...]
+    python -m tools.pictures [--home FOLDER] [--dataset digits] [--masks NAME] [--out build/pictures] [--sizes ...]
 
-``--home`` is an ``AUDITOR_HOME`` with an audited dataset; without it the digits of ``auditor demo`` are made in a
-temporary one (minutes). Chromium is that of ``AUDITOR_CHROMIUM`` or the one installed.
+``--home`` is an ``AUDITOR_HOME`` with an audited dataset, and perhaps one of masks; without it the digits of
+``auditor demo`` and some shapes are made in a temporary one (minutes). Chromium is that of ``AUDITOR_CHROMIUM`` or
+the one installed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from urllib.parse import quote
 
 from tools.pages import DOCS, ROOT
 
-SCREENS = ("", "import", "audit", "verify", "suspects", "map", "classes", "engines", "export")
+MASKS = "masks"
+SCREENS = ("", "import", "audit", "verify", "suspects", MASKS, "map", "classes", "engines", "export")
 SIZES = ("1440x900", "1280x800", "1024x768", "390x844")
 SCHEMES = ("light", "dark")
 BEST = {
@@ -37,6 +39,7 @@ BEST = {
     "engines": "engines",
 }
 """Screens of the documentation, with the names of their files in ``docs/images``."""
+MAKE_SHAPES = "import sys, pathlib; from tests.masked import make_home; make_home(pathlib.Path(sys.argv[1]))"
 PAINT_MS = 2_500
 """Charts and pictures are painted some time after the page is said to be ready."""
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
@@ -47,6 +50,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--home", type=Path)
     parser.add_argument("--dataset", default="digits")
+    parser.add_argument("--masks", help="the dataset of masks in --home; without one that screen is left out")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "pictures")
     parser.add_argument("--sizes", default=",".join(SIZES))
     parser.add_argument("--no-docs", action="store_true", help="leave docs/images as it is")
@@ -57,9 +61,12 @@ def main() -> None:
         environment = os.environ | {"AUDITOR_HOME": str(home.resolve())}
         if options.home is None:
             demo = [sys.executable, "-m", "auditor", "demo", "--no-app"]
-            subprocess.run(demo, check=True, env=environment, cwd=ROOT)
+            shapes = [sys.executable, "-c", MAKE_SHAPES, temporary]
+            for command in (demo, shapes):
+                subprocess.run(command, check=True, env=environment, cwd=ROOT)
+            options.masks = "shapes"
         with serving(environment) as url:
-            take(url, options.dataset, options.out, options.sizes.split(","))
+            take(url, options.dataset, options.masks, options.out, options.sizes.split(","))
     if not options.no_docs:
         for screen, name in BEST.items():
             shutil.copy(
@@ -100,7 +107,7 @@ def serving(environment: dict[str, str]) -> Iterator[str]:
             app.terminate()
 
 
-def take(url: str, dataset: str, folder: Path, sizes: list[str]) -> None:
+def take(url: str, dataset: str, masks: str | None, folder: Path, sizes: list[str]) -> None:
     """One PNG a screen, size and scheme: ``SCREEN-SIZE-SCHEME.png``."""
     from playwright.sync_api import sync_playwright
 
@@ -112,7 +119,10 @@ def take(url: str, dataset: str, folder: Path, sizes: list[str]) -> None:
             context.add_cookies([{"name": "auditor_reviewer", "value": "Ada", "url": url}])
             page = context.new_page()
             for screen in SCREENS:
-                open_screen(page, f"{url}/{screen}?dataset={quote(dataset)}")
+                name = masks if screen == MASKS else dataset
+                if name is None:
+                    continue
+                open_screen(page, f"{url}/{screen}?dataset={quote(name)}")
                 for size in sizes:
                     width, height = (int(side) for side in size.split("x"))
                     page.set_viewport_size({"width": width, "height": height})

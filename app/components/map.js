@@ -121,7 +121,7 @@ class EmbeddingMap {
       });
       return row;
     });
-    const ring = el("div", { class: "entry note" }, [el("b", { text: "◉" }), el("span", { text: "suspect" })]);
+    const ring = el("div", { class: "entry ring" }, [el("b", { text: "◉" }), el("span", { text: "suspect" })]);
     this.legend.replaceChildren(ring, ...rows);
   }
 
@@ -233,7 +233,7 @@ class EmbeddingMap {
     // Dots are written as pixels: a hundred thousand of them take milliseconds, and half a second as shapes.
     const image = context.createImageData(width, height);
     const pixels = new Uint32Array(image.data.buffer);
-    const crosses = [];
+    const rings = [];
     for (const [group, members] of this.groups) {
       if (this.hidden.has(group)) continue;
       const tone = pixelOf(this.colourOf(group), group === 65535 ? 0.35 : 0.75);
@@ -241,24 +241,24 @@ class EmbeddingMap {
         const px = left + x[i] * k;
         const py = top + (65535 - y[i]) * k;
         if (px < -9 || py < -9 || px > frame.width + 9 || py > frame.height + 9) continue;
-        if (issue[i]) crosses.push([px, py, group]);
-        else fillSquare(pixels, width, height, Math.round(px * ratio - size / 2), Math.round(py * ratio - size / 2), size, tone);
+        if (issue[i]) rings.push([px, py, group]);
+        else fillDot(pixels, width, height, Math.round(px * ratio - size / 2), Math.round(py * ratio - size / 2), size, tone);
       }
     }
-    this.paintCrosses(pixels, width, height, crosses, dot + 1.5, ratio);
+    this.paintRings(pixels, width, height, rings, dot + 0.7, ratio);
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.putImageData(image, 0, 0);
     this.paintPolygon(context);
   }
 
   // A ring of each colour is drawn once and then copied, for the same reason.
-  paintCrosses(pixels, width, height, crosses, arm, ratio) {
+  paintRings(pixels, width, height, rings, radius, ratio) {
     const style = getComputedStyle(this.box);
     const halo = style.getPropertyValue("--st-background-color") || "#fff";
     const text = style.getPropertyValue("--st-text-color") || "#000";
     const stamps = new Map();
-    for (const [px, py, group] of crosses) {
-      if (!stamps.has(group)) stamps.set(group, ringStamp(arm * ratio, ratio, halo, group === 65535 ? text : this.colourOf(group)));
+    for (const [px, py, group] of rings) {
+      if (!stamps.has(group)) stamps.set(group, ringStamp(radius * ratio, ratio, halo, group === 65535 ? text : this.colourOf(group)));
       copyStamp(pixels, width, height, px * ratio, py * ratio, stamps.get(group));
     }
   }

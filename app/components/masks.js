@@ -75,7 +75,9 @@ class MaskBench {
       el("button", {
         class: `region ${this.taken.has(number) ? "taken" : ""}`, "aria-pressed": String(this.taken.has(number)),
         style: `left:${100 * x1}%;top:${100 * y1}%;width:${100 * (x2 - x1)}%;height:${100 * (y2 - y1)}%`,
-        title: `${number}: ${names[given]} → ${names[suggested]}`, "aria-label": `Region ${number}`, onclick: () => this.toggle(number),
+        title: `${number}: ${names[given]} → ${names[suggested]}`, "aria-label": `Region ${number}`,
+        tabindex: "-1", // its row beside the picture takes the focus
+        onclick: () => this.toggle(number),
       }, [el("span", { text: String(number) })]));
     const rows = card.regions.map((one) =>
       el("label", { class: "region-row", "data-region": one.number }, [
@@ -86,17 +88,20 @@ class MaskBench {
     const button = (id, text, action, tone = "") => actionButton(this.keymap.shown(id), text, action, tone, { title: text });
     const decided = Object.entries(this.data.decisions).map(([name, { button: text }]) =>
       button(name, name === "relabel" && card.regions.length ? `Take ${this.taken.size} of ${card.regions.length}` : text, () => this.decide(name), name));
-    const toggles = ["given", "suggested", "doubt"].map((name) => button(name, `${this.shown[name] ? "Hide" : "Show"} ${name}`, () => this.show(name)));
+    const toggles = MASK_LAYERS.map((name) => button(name, `${this.shown[name] ? "Hide" : "Show"} ${name}`, () => this.show(name), `layer-${name}`));
     const count = this.data.items.filter(({ decision }) => decision).length;
+    const found = rows.length === 1 ? "1 doubtful region" : `${rows.length} doubtful regions`;
+    const standing = item.decision ? `${this.data.decisions[item.decision]?.words || item.decision} by ${card.reviewer || this.data.reviewer}` : "";
     this.stage.replaceChildren(el("div", { class: "judge", "data-testid": "mask", "data-sample": item.sample, "data-decision": item.decision || "" }, [
       el("div", { class: "pane" }, [el("div", { class: "layers" }, [picture, ...layers, ...boxes])]),
       el("div", { class: "question" }, [
-        el("small", { text: `${this.at + 1} of ${this.data.items.length} · ${count} decided · ${item.filepath}`, title: item.filepath }),
-        el("div", { class: "big", text: item.decision ? `${this.data.decisions[item.decision]?.words || item.decision} by ${card.reviewer || this.data.reviewer}` : `Trust ${item.trust.toFixed(2)}` }),
-        el("small", { text: `Least sure of ${item.weakest}` }),
-        el("h4", { text: rows.length ? "Doubtful regions: checked ones are taken" : "No region is doubtful enough to suggest another class." }),
+        el("small", { text: `${this.at + 1} of ${this.data.items.length} · ${count} checked · ${item.filepath}`, title: item.filepath }),
+        el("div", { class: "mask-head", text: rows.length ? found : "No doubtful region" }),
+        el("small", { text: `Trust ${item.trust.toFixed(2)} · least sure of ${item.weakest}` }),
+        standing ? el("div", { class: "standing", text: standing }) : null,
+        el("div", { class: "row" }, decided),
         el("div", { class: "region-list" }, rows),
-        el("div", { class: "row" }, decided), el("div", { class: "row" }, toggles),
+        el("div", { class: "row" }, toggles),
         el("div", { class: "row" }, [button("back", "Back", () => this.go(-1)), button("next", "Next", () => this.go(1)), button("undo", "Undo", () => this.undo()), actionButton("?", "Keys", () => this.help())]),
       ]),
     ]));

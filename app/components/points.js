@@ -29,11 +29,17 @@ function pixelOf(colour, opacity) {
   return ((Math.round(opacity * 255) << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }
 
-function fillSquare(pixels, width, height, left, top, size, tone) {
+// A round dot; the smallest are squares, which cannot be told apart.
+function fillDot(pixels, width, height, left, top, size, tone) {
   const [right, bottom] = [Math.min(width, left + size), Math.min(height, top + size)];
   const first = Math.max(0, left);
+  const half = (size - 1) / 2;
+  const reach = size < 4 ? Infinity : (half + 0.3) ** 2;
   for (let row = Math.max(0, top); row < bottom; row += 1) {
-    for (let at = row * width + first; at < row * width + right; at += 1) pixels[at] = tone;
+    const high = (row - top - half) ** 2;
+    for (let column = first; column < right; column += 1) {
+      if (high + (column - left - half) ** 2 <= reach) pixels[row * width + column] = tone;
+    }
   }
 }
 

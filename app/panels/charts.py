@@ -12,16 +12,22 @@ from numpy.typing import NDArray
 
 from auditor.statistics import Transition
 
-BINS = 40
-SMALL, LARGE = 240, 380
+BINS = 20
+SMALL, LARGE = 140, 220
+"""Heights in pixels: of one of many charts that stand side by side, and of one that stands alone."""
+CONSENSUS = "Consensus"
 MOST_DIGITS = 14
 """Classes up to which a cell of the matrix has room for its number."""
 LEAST_SHOWN = 0.005
 """Smallest share of a cell that is coloured and written; less would read "0%"."""
-BLUE, ORANGE = "#0072B2", "#E69F00"
-PALE, DEEP = "#fdeadb", "#e8843c"
+MARKED, OTHER = "#9a5bc4", "#8b949e"
+"""Suspects or wrong labels, and what they are compared with. Orange and blue mean given and suggested."""
+PALE, DEEP = "#efe3f7", "#b583d6"
+APART, NEITHER, ALIKE = "#c79be0", "#f3f5f8", "#62bdb2"
+"""Engines that rank the labels the other way round, without relation, and alike; dark digits are read on all."""
+INK, TEAL = "#1b2430", "#2a9d8f"
 KINDS = alt.Scale(
-    domain=["suspect", "other label", "wrong label", "right label"], range=[ORANGE, BLUE, ORANGE, BLUE]
+    domain=["suspect", "other label", "wrong label", "right label"], range=[MARKED, OTHER, MARKED, OTHER]
 )
 
 
@@ -46,7 +52,7 @@ def transition_chart(cells: pd.DataFrame, names: Sequence[str]) -> Any:
     """P(given | true) as a heat map; off-diagonal cells carry the colour, since the diagonal is what should be."""
     pick = alt.selection_point(name="cell", fields=["true", "given"], toggle=False)
     wrong = cells.assign(shade=np.where(cells.true_label == cells.given_label, np.nan, cells.share))
-    side = max(300, min(560, 46 * len(names)))
+    side = max(300, min(620, 80 + 40 * len(names)))
     angle = 0 if max(map(len, names)) <= 3 else -40
     base = alt.Chart(wrong).encode(
         x=alt.X(
@@ -76,7 +82,7 @@ def transition_chart(cells: pd.DataFrame, names: Sequence[str]) -> Any:
         digits = base.transform_filter(f"datum.share >= {LEAST_SHOWN}").mark_text(
             fontSize=12, cursor="pointer"
         )
-        tone = alt.condition(is_tinted, alt.value("#1b2430"), alt.value("#858c96"))
+        tone = alt.condition(is_tinted, alt.value(INK), alt.value("#858c96"))
         layers.append(digits.encode(text=alt.Text("share:Q", format=".0%"), color=tone))
     return alt.layer(*layers).properties(height=side)
 
@@ -96,25 +102,37 @@ def histogram(
     return pd.DataFrame(rows)
 
 
-def histogram_chart(table: pd.DataFrame, title: str) -> Any:
-    """Two overlaid histograms."""
-    return (
-        alt.Chart(table)
-        .mark_bar(opacity=0.65)
-        .encode(
-            x=alt.X("bin:Q", bin="binned", title=title, scale=alt.Scale(domain=[0, 1])),
-            x2="end",
-            y=alt.Y("share:Q", stack=None, title="share of its kind", axis=alt.Axis(format="%")),
-            color=alt.Color(
-                "kind:N",
-                scale=KINDS,
-                title=None,
-                legend=alt.Legend(orient="top", values=list(table.kind.unique())),
-            ),
-            tooltip=["kind", alt.Tooltip("bin", format=".2f"), alt.Tooltip("share", format=".1%")],
-        )
-        .properties(height=SMALL)
+def histogram_chart(table: pd.DataFrame, top: float, title: str) -> Any:
+    """Two overlaid histograms up to the share ``top``, which engines side by side have in common."""
+    base = alt.Chart(table).encode(
+        x=alt.X("bin:Q", bin="binned", title=None, scale=alt.Scale(domain=[0, 1]), axis=_ticks(".1f", 3)),
+        x2="end",
+        y=alt.Y("share:Q", stack=None, title=None, scale=alt.Scale(domain=[0, top]), axis=_ticks("%", 3)),
+        color=alt.Color("kind:N", scale=KINDS, legend=None),
+        tooltip=["kind", alt.Tooltip("bin", format=".2f"), alt.Tooltip("share", format=".1%")],
     )
+    return base.mark_bar(opacity=0.7).properties(**_frame(SMALL, title))
+
+
+def _ticks(form: str, number: int) -> alt.Axis:
+    return alt.Axis(
+        format=form, tickCount=number, labelFlush=True, tickMinStep=1 if form == "d" else alt.Undefined
+    )
+
+
+def _frame(height: int, title: str) -> dict[str, Any]:
+    """A small chart with its title above it, and room for its last tick's label."""
+    above = alt.TitleParams(title, anchor="start", fontSize=12, fontWeight="normal", offset=6)
+    return {"height": height, "title": above, "padding": {"left": 0, "right": 8, "top": 4, "bottom": 4}}
+
+
+def places(history: NDArray[np.floating], high_means: str) -> NDArray[np.float64]:
+    """(E, N) place of each value among those of its epoch, in [0, 1]; 1 = the most suspicious.
+
+    Signals that are high for right labels are turned round, so that all engines are on one scale.
+    """
+    found = pd.DataFrame(np.asarray(history, dtype=np.float32)).rank(axis=1, pct=True).to_numpy()
+    return 1 - found if high_means == "clean" else found
 
 
 def bands(
@@ -131,65 +149,88 @@ def bands(
     return pd.DataFrame(rows, columns=["epoch", "kind", "low", "mid", "high"])
 
 
-def bands_chart(table: pd.DataFrame, title: str) -> Any:
-    """A line and a band a kind."""
-    color = alt.Color(
-        "kind:N", scale=KINDS, title=None, legend=alt.Legend(orient="top", values=list(table.kind.unique()))
-    )
-    base = alt.Chart(table).encode(
-        x=alt.X("epoch:Q", title="recorded epoch", axis=alt.Axis(format="d", tickMinStep=1))
-    )
-    shade = alt.Color("kind:N", scale=KINDS, title=None, legend=None)
-    band = base.mark_area(opacity=0.22).encode(y=alt.Y("low:Q", title=title), y2="high:Q", color=shade)
-    line = base.mark_line(strokeWidth=2).encode(y="mid:Q", color=color)
-    return alt.layer(band, line).resolve_legend(color="independent").properties(height=SMALL)
+def bands_chart(table: pd.DataFrame, title: str, height: int = SMALL) -> Any:
+    """A line and a band a kind over the epochs, on the scale 0 to 1."""
+    color = alt.Color("kind:N", scale=KINDS, legend=None)
+    base = alt.Chart(table).encode(x=alt.X("epoch:Q", title=None, axis=_ticks("d", 4)), color=color)
+    share = alt.Scale(domain=[0, 1])
+    low = alt.Y("low:Q", title=None, scale=share, axis=_ticks("%", 3))
+    tips = ["kind", "epoch", *(alt.Tooltip(one, format=".2f") for one in ("low", "mid", "high"))]
+    band = base.mark_area(opacity=0.22, clip=True).encode(y=low, y2="high:Q")
+    line = base.mark_line(strokeWidth=2, clip=True).encode(y=alt.Y("mid:Q", scale=share), tooltip=tips)
+    return alt.layer(band, line).properties(**_frame(height, title))
 
 
-def agreement_chart(correlations: Sequence[Sequence[float | None]], names: Sequence[str]) -> Any:
-    """Rank correlation of every two engines."""
+def agreement_chart(
+    correlations: Sequence[Sequence[float | None]], names: Sequence[str], weights: Sequence[float | None]
+) -> Any:
+    """Rank correlation of every two engines, numbered as their rows are, and the weight of each.
+
+    The colours span -1 to 1: a negative correlation is a finding, not nothing.
+    """
+    rows = [f"{number}  {name}" for number, name in enumerate(names, start=1)]
+    columns = [str(number) for number in range(1, len(names) + 1)]
+    cells = pd.DataFrame(
+        {"row": rows[i], "column": columns[j], "value": None if i == j else value, "text": _signed(value)}
+        for i, line in enumerate(correlations)
+        for j, value in enumerate(line)
+    )
+    cells.loc[cells.value.isna(), "text"] = ""
+    shares = pd.DataFrame(
+        {"row": row, "column": "weight", "text": "" if weight is None else f"{weight:.0%}"}
+        for row, weight in zip(rows, weights, strict=True)
+    )
+    x = alt.X(
+        "column:N",
+        sort=[*columns, "weight"],
+        title=None,
+        axis=alt.Axis(orient="top", labelAngle=0, ticks=False, domain=False),
+    )
+    y = alt.Y(
+        "row:N", sort=rows, title=None, axis=alt.Axis(labelLimit=170, ticks=False, domain=False, offset=4)
+    )
+    base = alt.Chart(cells).encode(x=x, y=y)
+    tone = alt.Color(
+        "value:Q",
+        scale=alt.Scale(domain=[-1, 0, 1], range=[APART, NEITHER, ALIKE], interpolate="rgb"),
+        legend=None,
+    )
+    is_pair = "isValid(datum.value)"
+    boxes = base.mark_rect(stroke="#8883").encode(
+        color=alt.condition(is_pair, tone, alt.value("transparent")),
+        tooltip=["row", "column", alt.Tooltip("value", format=".2f")],
+    )
+    digits = base.mark_text(fontSize=12, color=INK).encode(text="text:N")
+    weight = alt.Chart(shares).mark_text(fontSize=12, color=OTHER).encode(x=x, y=y, text="text:N")
+    return alt.layer(boxes, digits, weight).properties(height=50 + 36 * len(names))
+
+
+def _signed(value: float | None) -> str:
+    return "" if value is None or value != value else f"{value:.2f}".replace("-", "−")
+
+
+def lines_chart(series: Mapping[str, Sequence[float]], title: str, height: int = SMALL) -> Any:
+    """Shares over the epochs on the scale 0 to 1; the first line is full, what it is compared with is dashed."""
     rows = [
-        {"a": names[i], "b": names[j], "value": value}
-        for i, row in enumerate(correlations)
-        for j, value in enumerate(row)
-    ]
-    base = alt.Chart(pd.DataFrame(rows)).encode(
-        x=alt.X("a:N", sort=list(names), title=None, axis=alt.Axis(labelAngle=-30)),
-        y=alt.Y("b:N", sort=list(names), title=None),
-        tooltip=["a", "b", alt.Tooltip("value", format=".2f")],
-    )
-    boxes = base.mark_rect().encode(
-        color=alt.Color("value:Q", scale=alt.Scale(scheme="blues", domain=[0, 1]), title=None, legend=None)
-    )
-    text = base.mark_text(fontSize=12).encode(
-        text=alt.Text("value:Q", format=".2f"),
-        color=alt.condition("datum.value > 0.6", alt.value("#fff"), alt.value("#333")),
-    )
-    return alt.layer(boxes, text).properties(height=LARGE)
-
-
-def rates_chart(found: Sequence[float], default: Sequence[float]) -> Any:
-    """R(t): what the search found beside Co-teaching's default."""
-    rows = [
-        {"epoch": epoch, "R(t)": value, "schedule": name}
-        for name, values in (("found by S2E", found), ("Co-teaching's default", default))
+        {"epoch": epoch, "share": value, "line": name}
+        for name, values in series.items()
         for epoch, value in enumerate(values, start=1)
+        if value == value
     ]
+    names = list(series)
     return (
-        alt.Chart(pd.DataFrame(rows))
-        .mark_line(strokeWidth=2.5)
+        alt.Chart(pd.DataFrame(rows, columns=["epoch", "share", "line"]))
+        .mark_line(strokeWidth=2, clip=True)
         .encode(
-            x=alt.X("epoch:Q", axis=alt.Axis(format="d", tickMinStep=1)),
-            y=alt.Y(
-                "R(t):Q",
-                scale=alt.Scale(domain=[0, 1]),
-                axis=alt.Axis(format="%"),
-                title="share of a batch kept",
+            x=alt.X("epoch:Q", title=None, axis=_ticks("d", 4)),
+            y=alt.Y("share:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=_ticks("%", 3)),
+            color=alt.Color("line:N", scale=alt.Scale(domain=names, range=[TEAL, OTHER]), legend=None),
+            strokeDash=alt.StrokeDash(
+                "line:N", scale=alt.Scale(domain=names, range=[[1, 0], [4, 3]]), legend=None
             ),
-            color=alt.Color("schedule:N", title=None, legend=alt.Legend(orient="top")),
-            strokeDash=alt.StrokeDash("schedule:N", title=None, legend=None),
-            tooltip=["schedule", "epoch", alt.Tooltip("R(t)", format=".1%")],
+            tooltip=["line", "epoch", alt.Tooltip("share", format=".1%")],
         )
-        .properties(height=LARGE)
+        .properties(**_frame(height, title))
     )
 
 
@@ -215,19 +256,23 @@ def detection_curves(doubts: Mapping[str, NDArray[np.floating]], is_wrong: NDArr
     return pd.concat(tables, ignore_index=True)
 
 
-def detection_chart(points: pd.DataFrame, x: str, y: str, titles: tuple[str, str]) -> Any:
-    """One line an engine."""
+def detection_chart(points: pd.DataFrame, title: str) -> Any:
+    """Precision by recall: the one engine that is no consensus as a full line, the consensus dashed."""
+    names = [name for name in points.engine.unique() if name != CONSENSUS] + [CONSENSUS]
     return (
         alt.Chart(points)
         .mark_line(strokeWidth=2)
         .encode(
-            x=alt.X(f"{x}:Q", title=titles[0], axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])),
-            y=alt.Y(f"{y}:Q", title=titles[1], axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])),
-            color=alt.Color("engine:N", title=None, legend=alt.Legend(orient="bottom", columns=3)),
+            x=alt.X("recall:Q", title=None, axis=_ticks("%", 3), scale=alt.Scale(domain=[0, 1])),
+            y=alt.Y("precision:Q", title=None, axis=_ticks("%", 3), scale=alt.Scale(domain=[0, 1])),
+            color=alt.Color("engine:N", scale=alt.Scale(domain=names, range=[TEAL, OTHER]), legend=None),
+            strokeDash=alt.StrokeDash(
+                "engine:N", scale=alt.Scale(domain=names, range=[[1, 0], [4, 3]]), legend=None
+            ),
             order="recall:Q",
-            tooltip=["engine", alt.Tooltip(x, format=".1%"), alt.Tooltip(y, format=".1%")],
+            tooltip=["engine", alt.Tooltip("recall", format=".1%"), alt.Tooltip("precision", format=".1%")],
         )
-        .properties(height=LARGE)
+        .properties(**_frame(SMALL, title))
     )
 
 

@@ -13,6 +13,8 @@ from app.session.words import documented, plain
 from auditor.bridges import engine_bridge
 from auditor.bridges.engine_bridge import Setting
 
+SEEN = "audit_settings_seen"
+
 
 def choose(engines: Sequence[EngineTitle], preset: str, *, trained_on: str) -> dict[str, dict[str, Any]]:
     """An expander with one group an engine; returns the fields that differ from the preset, by engine.
@@ -21,7 +23,15 @@ def choose(engines: Sequence[EngineTitle], preset: str, *, trained_on: str) -> d
     What is typed is read like the command line's ``--set`` and checked when the audit is planned.
     """
     changed: dict[str, dict[str, Any]] = {}
-    with st.expander("Settings of each engine", key="audit_settings", icon=":material/tune:"):
+    fold = st.expander(
+        "Settings of each engine", key="audit_settings", icon=":material/tune:", on_change="rerun"
+    )
+    # Two hundred fields take half a second: not before somebody looks, and from then on, since what is typed in a
+    # field that is not drawn is forgotten.
+    if not (fold.open or st.session_state.get(SEEN)):
+        return changed
+    st.session_state[SEEN] = True
+    with fold:
         st.caption(f"Grey values are those of the preset {preset}; an empty field uses its grey value.")
         if not engines:
             return changed

@@ -2,87 +2,150 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
 from app.panels import charts
 from app.session import readers, state, words
 from app.session.failures import shown
+from app.session.words import plain
 from auditor.audits import statements
 from auditor.catalog.records import Dataset
 from auditor.outputs.report import conflict_sentence
 from auditor.statistics import Interval, Transition, shared_sentence
 
 MOST_IN_MATRIX = 40
+MOST_PAIRS, MOST_PAIRS_ALONE = 10, 50
+TRUST_BINS = 12
 KINDS_OF_COPIES = (
     "Kinds of copies: exact has the same pixels, near has nearly the same ones, features was proposed by a "
     "backbone's features and has nearly the same pixels once the pictures are moved or mirrored."
 )
-SHARE_BAR = st.column_config.ProgressColumn(format="percent", min_value=0.0, max_value=1.0, width=130)
+SHARE_BAR = st.column_config.ProgressColumn(
+    format="%.1f %%", min_value=0.0, max_value=100.0, width=130, color=charts.MARKED
+)
+
+
+def draw_figures(dataset: Dataset, said: statements.Statements) -> None:
+    """What is known of the whole dataset, in one line."""
+    left = said.errors_left
+    kind = "verified" if said.noise_rate.kind == "interval" else "a guess"
+    figures = (
+        (words.count(len(dataset.class_names)), "classes"),
+        (words.interval(said.noise_rate.low, said.noise_rate.high), f"wrong ({kind})"),
+        (words.count(left.found), "found by people"),
+        (f"{words.count(left.low)} – {words.count(left.high)}", "left"),
+    )
+    st.markdown(
+        " &ensp;·&ensp; ".join(f"**{plain(number)}** {text}" for number, text in figures),
+        help=plain(left.sentence),
+    )
 
 
 def draw_matrix(dataset: Dataset, transition: Transition) -> None:
     """The transition matrix; a chosen cell leads to its suspects."""
-    st.subheader("How true classes turn into given labels", anchor=False)
-    st.caption(transition.sentence)
     names = dataset.class_names
     cells = charts.transition_cells(transition, names)
-    if len(names) > MOST_IN_MATRIX:
-        st.caption(f"With {len(names):,} classes, only the most frequent confusions are listed.")
-        top = cells[cells.true != cells.given].nlargest(200, "share").reset_index(drop=True)
-        chosen = st.dataframe(
-            top[["true", "given", "share", "low", "high"]], hide_index=True, on_select="rerun",
-            selection_mode="single-row", key="classes_pairs",
-        )  # fmt: skip
-        if chosen["selection"]["rows"]:
-            row = top.iloc[chosen["selection"]["rows"][0]]
-            state.open_suspects(given=int(row.given_label), suggested=int(row.true_label))
-        return
-    seen = st.altair_chart(
-        charts.transition_chart(cells, names), on_select="rerun", selection_mode="cell", key="classes_matrix"
-    )
+    matrix, pairs = st.columns([1.9, 1], gap="large")
+    with pairs:
+        draw_pairs(dataset, cells)
+    with matrix:
+        st.subheader("How true classes turn into given labels", anchor=False, help=plain(transition.sentence))
+        if len(names) > MOST_IN_MATRIX:
+            st.caption(f"With {len(names):,} classes, only the most frequent confusions are listed.")
+            return
+        st.caption("A row is a true class; a cell leads to its suspects.")
+        seen = st.altair_chart(
+            charts.transition_chart(cells, names),
+            on_select="rerun",
+            selection_mode="cell",
+            key="classes_matrix",
+        )
     picked = seen["selection"]["cell"] if seen else []
     if picked:
         given, true = names.index(picked[0]["given"]), names.index(picked[0]["true"])
         state.open_suspects(given=given, suggested=None if given == true else true)
-    st.caption(
-        "Click a cell to see the suspects with that given label that probably belong to that true class."
+
+
+def draw_pairs(dataset: Dataset, cells: pd.DataFrame) -> None:
+    """The most frequent confusions as buttons, which a keyboard reaches too."""
+    st.subheader("Most frequent confusions", anchor=False)
+    wrong = cells[(cells.true_label != cells.given_label) & (cells.share >= charts.LEAST_SHOWN)]
+    most = MOST_PAIRS if len(dataset.class_names) <= MOST_IN_MATRIX else MOST_PAIRS_ALONE
+    top = wrong.nlargest(most, "share")
+    if top.empty:
+        st.write("No class is taken for another.")
+        return
+    st.caption("True class → given label, and its share of the class.")
+    with st.container(gap="xxsmall", key="classes_pairs"):
+        for row in top.to_dict("records"):
+            if st.button(
+                f"**{plain(row['true'])} → {plain(row['given'])}** &ensp;{words.percent(row['share'])}",
+                key=f"classes_pair_{row['true_label']}_{row['given_label']}",
+                type="tertiary",
+            ):
+                state.open_suspects(given=int(row["given_label"]), suggested=int(row["true_label"]))
+
+
+def trust_by_class(seen: statements.Standing) -> list[list[float]]:
+    """Share of each class's labels by bin of trust, from doubted to trusted."""
+    edges = np.linspace(0, 1, TRUST_BINS + 1)
+    known = (seen.given_labels >= 0) & np.isfinite(seen.trust_score)
+    counts, _, _ = np.histogram2d(
+        seen.given_labels[known],
+        seen.trust_score[known],
+        bins=(np.arange(len(seen.dataset.class_names) + 1), edges),
     )
+    return (counts / np.maximum(1, counts.sum(axis=1, keepdims=True))).tolist()
 
 
-def draw_classes(dataset: Dataset, said: statements.Statements) -> None:
+def draw_classes(dataset: Dataset, said: statements.Statements, trust: list[list[float]]) -> None:
     """One row a class, and a door to its suspects."""
     st.subheader("Each class", anchor=False)
     table = pd.DataFrame(
         {
             "class": [dataset.class_names[row.label] for row in said.classes],
             "samples": [row.num_samples for row in said.classes],
+            "trust": [trust[row.label] for row in said.classes],
             "doubtful": [row.num_doubtful for row in said.classes],
-            "expected wrong": [round(row.expected_wrong, 1) for row in said.classes],
-            "share wrong": [row.expected_wrong / max(1, row.num_samples) for row in said.classes],
+            "expected wrong": [row.expected_wrong for row in said.classes],
+            "share wrong": [100 * row.expected_wrong / max(1, row.num_samples) for row in said.classes],
             "verified share": [_verified(row.interval) for row in said.classes],
             "note": [row.why if row.cannot_be_judged else "" for row in said.classes],
         }
     )
+    note = st.column_config.TextColumn("cannot be judged because", width="large")
     chosen = st.dataframe(
         table,
         hide_index=True,
         on_select="rerun",
         selection_mode="single-row",
         key="classes_table",
+        height="content" if len(table) <= MOST_IN_MATRIX else "auto",
         column_config={
-            "class": st.column_config.TextColumn(width=110),
             "samples": st.column_config.NumberColumn(width=75),
-            "doubtful": st.column_config.NumberColumn(width=75),
-            "expected wrong": st.column_config.NumberColumn(width=115),
+            "trust": st.column_config.BarChartColumn(
+                "trust, from none to full",
+                help="How the labels of the class spread over trust: bars on the left are doubted labels. "
+                "All classes have one scale.",
+                width=170,
+                y_min=0,
+                y_max=max((max(row) for row in trust), default=1.0),
+                color=charts.MARKED,
+            ),
+            "doubtful": st.column_config.NumberColumn(width=80),
+            "expected wrong": st.column_config.NumberColumn(format="%.1f", width=115),
             "share wrong": SHARE_BAR,
-            "verified share": st.column_config.TextColumn(width=110),
-            "note": st.column_config.TextColumn("cannot be judged because", width="large"),
+            "verified share": st.column_config.TextColumn(width=115)
+            if table["verified share"].any()
+            else None,
+            "note": note if table.note.any() else None,
         },
     )
     if chosen["selection"]["rows"]:
         state.open_suspects(given=said.classes[chosen["selection"]["rows"][0]].label, suggested=None)
-    st.caption("Choose a row to see the suspects of that class.")
+    st.caption("A chosen row leads to the suspects of that class.")
 
 
 def draw_splits(said: statements.Statements) -> None:
@@ -96,7 +159,7 @@ def draw_splits(said: statements.Statements) -> None:
             "labels": [row.num_labeled for row in said.splits],
             "doubtful": [row.num_doubtful for row in said.splits],
             "expected wrong": [round(row.expected_wrong, 1) for row in said.splits],
-            "share wrong": [row.expected_wrong / max(1, row.num_labeled) for row in said.splits],
+            "share wrong": [100 * row.expected_wrong / max(1, row.num_labeled) for row in said.splits],
             "found": [row.num_found for row in said.splits],
             "verified share": [_verified(row.interval) for row in said.splits],
             "also in another split": [row.num_copied for row in said.splits],
@@ -113,7 +176,7 @@ def draw_splits(said: statements.Statements) -> None:
     )
     if chosen["selection"]["rows"]:
         state.open_suspects(split=said.splits[chosen["selection"]["rows"][0]].name)
-    st.caption("Choose a row to see the suspects of that split.")
+    st.caption("A chosen row leads to the suspects of that split.")
     if len(said.shared):
         st.caption(shared_sentence(said.splits))
         columns = ["duplicate_group", "sample_id", "filepath", "split", "duplicate_kind", "is_copied"]
@@ -148,15 +211,10 @@ def draw_conflicts(dataset: Dataset, said: statements.Statements) -> None:
 dataset, bar = state.screen("Classes")
 audit = state.require_audit(dataset)
 with shown():
-    seen = readers.standing(audit)
-    said = statements.statements(seen)
-    figures = st.columns(4)
-    figures[0].metric("Classes", words.count(len(dataset.class_names)))
-    figures[1].metric("Wrong labels", words.interval(said.noise_rate.low, said.noise_rate.high))
-    figures[2].metric("Found by people", words.count(said.errors_left.found))
-    span = f"{words.count(said.errors_left.low)} – {words.count(said.errors_left.high)}"
-    figures[3].metric("Not found yet", span, help=said.errors_left.sentence)
-    draw_matrix(dataset, statements.transition(seen))
-    draw_classes(dataset, said)
+    found = readers.findings(audit)
+    said = found.said
+    draw_figures(dataset, said)
+    draw_matrix(dataset, found.transition)
+    draw_classes(dataset, said, trust_by_class(found.standing))
     draw_splits(said)
     draw_conflicts(dataset, said)

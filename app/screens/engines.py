@@ -1,18 +1,22 @@
-"""What does each engine think of the labels, how far do they agree, and which finds the errors?"""
+"""How far do the engines agree, where do they part, and what did each do over its epochs?"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 from numpy.typing import NDArray
 
-from app.panels import charts, curves
+from app.panels import charts, curves, worst
 from app.session import readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
 from auditor.audits import arrays
-from auditor.catalog.records import Audit, EngineRun
+from auditor.catalog.records import Audit, Dataset, EngineRun
 from auditor.pictures import cache
 
 PAPERS = {
@@ -23,90 +27,222 @@ PAPERS = {
     "https://arxiv.org/abs/2408.14358": "An Embedding is Worth a Thousand Noisy Labels",
 }
 """Titles of the papers that engines name by their address."""
-MOST_ROWS = 20_000  # a distribution over epochs is drawn from so many rows
+ADDRESSES = {
+    # The submission has no public address; this is the talk of the paper that its authors published (BMVC 2021).
+    "Is the Label Trustful: Training Better Deep Learning Model via Uncertainty Mining Net": (
+        "https://papertalk.org/papertalks/34388"
+    ),
+}
+"""Addresses of the papers that engines name by their title."""
+MOST_ROWS = 10_000  # a distribution over epochs is drawn from so many rows
+PARTED = 8
+"""Samples shown on which the engines are furthest apart."""
 
 
-def draw_engine(audit_id: int, run: EngineRun, is_marked: NDArray[np.bool_], marks: tuple[str, str]) -> None:
-    """One engine: its trust, its published signal over epochs, what it cost."""
-    about = arrays.describe(audit_id, run.engine)
-    with st.container(border=True, height="stretch"):
-        st.markdown(f"**{plain(about['title'])}**")
-        device = run.provenance.get("device", "")
-        paper = str(about["paper"])
-        cited = f"[{plain(PAPERS[paper])}]({paper})" if paper in PAPERS else plain(paper)
-        st.caption(f"{words.duration(run.seconds)} on {plain(str(device)) or 'an unknown device'} · {cited}")
-        for warning in arrays.warnings_of(run):
-            st.caption(f":material/warning: {plain(warning)}")
-        trust = np.asarray(arrays.trust(audit_id, run.engine), dtype=np.float64)
-        st.altair_chart(
-            charts.histogram_chart(charts.histogram(trust, is_marked, marks), "trust in the given label")
-        )
-        names = [name for name in about["signals"] if name in arrays.history_names(audit_id, run.engine)]
-        if not names:
-            return
-        name = names[0] if len(names) == 1 else st.selectbox(
-            "Signal over epochs", names, format_func=lambda key: about["signals"][key]["title"],
-            key=f"engines_signal_{run.engine}",
-        )  # fmt: skip
-        signal = about["signals"][name]
-        rows = np.linspace(0, len(is_marked) - 1, min(MOST_ROWS, len(is_marked))).astype(int)
-        history = arrays.history(audit_id, run.engine, name)[:, rows]
-        st.altair_chart(charts.bands_chart(charts.bands(history, is_marked[rows], marks), signal["title"]))
-        st.caption(plain(signal["meaning"]))
+@dataclass(frozen=True)
+class View:
+    """What every panel of the screen is about."""
+
+    audit: Audit
+    runs: Mapping[str, EngineRun]
+    titles: Mapping[str, str]
+    table: pd.DataFrame
+    is_marked: NDArray[np.bool_]
+    marks: tuple[str, str]
+    """What ``is_marked`` means, and what the other labels are."""
+    knows_truth: bool
 
 
-def draw_agreement(audit: Audit, titles: dict[str, str]) -> None:
+def cited(paper: str) -> str:
+    """A paper as a link by its title."""
+    title, address = PAPERS.get(paper, paper), paper if paper in PAPERS else ADDRESSES.get(paper)
+    return plain(title) if address is None else f"[{plain(title)}]({address})"
+
+
+def titled(sentence: str, view: View) -> str:
+    """A stored sentence with the engines' titles in place of their names."""
+    for name, title in view.titles.items():
+        sentence = sentence.replace(name, title)
+    return sentence
+
+
+def draw_agreement(view: View) -> None:
     """How alike the engines rank, what weight each has, and what that says about the noise."""
-    names = [titles.get(name, name) for name in audit.summary.get("witnesses", [])]
-    correlations = audit.summary.get("rank_correlations")
+    summary = view.audit.summary
+    names, correlations = list(summary.get("witnesses", [])), summary.get("rank_correlations")
+    weights = summary.get("weights", {})
+    said = titled(summary.get("weights_sentence", ""), view)
+    noise = titled(summary.get("structured_noise_sentence", ""), view)
+    st.subheader(
+        "Agreement",
+        anchor=False,
+        help=plain(
+            "Rank correlation of every two engines over all labels, from −1 to 1, and the weight of each. "
+            f"{noise} {said}"
+        ),
+    )
     if not correlations or len(names) < 2:
         st.write("Agreement needs two engines.")
         return
-    left, right = st.columns([1.2, 1], gap="large")
-    left.altair_chart(charts.agreement_chart(correlations, names))
-    right.text(audit.summary.get("structured_noise_sentence", ""))
-    weights = audit.summary.get("weights", {})
-    table = pd.DataFrame(
-        {"engine": [titles.get(name, name) for name in weights], "weight": list(weights.values())}
+    st.caption(plain(noise.partition(":")[0].rstrip(".") + "."))
+    st.altair_chart(
+        charts.agreement_chart(
+            correlations,
+            [view.titles.get(name, name) for name in names],
+            [weights.get(name) for name in names],
+        )
     )
-    right.dataframe(
-        table, hide_index=True, column_config={"weight": st.column_config.ProgressColumn(format="percent")}
+
+
+def draw_parting(dataset: Dataset, view: View) -> None:
+    """The samples on which the engines' places for the label lie furthest apart."""
+    st.subheader("Where the engines part", anchor=False)
+    engines = len(view.audit.summary.get("witnesses", view.runs))
+    is_split = view.table.agreement.between(1, engines - 1)
+    parted = view.table[is_split].nlargest(PARTED, "disagreement")
+    if parted.empty:
+        st.write("On every label the engines are all of one mind.")
+        return
+    st.caption(
+        f"Given → suggested label, and how many of the {engines} predict another label than the given one."
     )
-    right.caption(plain(audit.summary.get("weights_sentence", "")))
-    if right.button("Review where the engines disagree", key="engines_disagree", icon=":material/rule:"):
+    names, columns = dataset.class_names, ["sample_id", "given_label", "suggested_label", "agreement"]
+    seen = [
+        (
+            sample,
+            words.class_name(names, given),
+            f"{words.class_name(names, suggested)} · {number} of {engines}",
+        )
+        for sample, given, suggested, number in parted[columns].astype(int).to_numpy().tolist()
+    ]
+    worst.row(dataset, seen, key="engines_parted", width=104)
+    if st.button("Review where the engines disagree", key="engines_disagree", icon=":material/rule:"):
         state.open_suspects(agreement=-1)
 
 
-def draw_detection(audit: Audit, is_wrong: NDArray[np.bool_], titles: dict[str, str]) -> None:
-    """ROC and precision-recall against the known truth."""
-    doubts = {
-        title: 1 - np.asarray(arrays.trust(audit.id, name), dtype=np.float64)
-        for name, title in titles.items()
-    }
-    doubts["Consensus"] = 1 - readers.score_table(audit).trust_score.to_numpy(
-        dtype=np.float64, na_value=np.nan
+def legend(*entries: tuple[str, str]) -> None:
+    """One line that names the colours of all charts below it; the entries are words of ours."""
+    parts = [f'<span style="color:{colour}" aria-hidden="true">■</span> {text}' for text, colour in entries]
+    st.html(f'<p style="margin:0;font-size:0.85rem">{" &emsp; ".join(parts)}</p>')
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def bands(audit_id: int, version: str, engine: str, name: str, marks: tuple[str, str], *, is_place: bool,
+          high_means: str, _is_marked: NDArray[np.bool_]) -> pd.DataFrame:  # fmt: skip
+    """Bands of a signal's history, as places among all labels or as published."""
+    del version
+    rows = np.linspace(0, len(_is_marked) - 1, min(MOST_ROWS, len(_is_marked))).astype(int)
+    history = np.asarray(arrays.history(audit_id, engine, name)[:, rows], dtype=np.float32)
+    values = charts.places(history, high_means) if is_place else history
+    return charts.bands(values, _is_marked[rows], marks)
+
+
+def bands_of(view: View, engine: str, name: str, about: Mapping[str, Any], *, is_place: bool) -> pd.DataFrame:
+    """``bands`` of this view; they change with the marks, which settling moves."""
+    version = f"{view.audit.created_at} {view.audit.summary.get('settled_at')}"
+    return bands(view.audit.id, version, engine, name, view.marks, is_place=is_place,
+                 high_means=str(about.get("high_means")), _is_marked=view.is_marked)  # fmt: skip
+
+
+@st.fragment
+def draw_engine(
+    view: View, engine: str, histogram: pd.DataFrame, top: float, accuracy: pd.DataFrame, points: pd.DataFrame
+) -> None:
+    """One engine: what it cost, its trust, its signal and accuracy over the epochs, and what it finds."""
+    run, about = view.runs[engine], arrays.describe(view.audit.id, engine)
+    with st.container(key=f"engines_one_{engine}", gap="xsmall"):
+        st.markdown(f"**{plain(about['title'])}**")
+        device = plain(str(run.provenance.get("device") or "an unknown device"))
+        warnings = " ".join(arrays.warnings_of(run))
+        warned = " · :material/warning: careful" if warnings else ""
+        st.caption(f"{words.duration(run.seconds)} on {device}{warned}", help=plain(warnings) or None)
+        st.caption(cited(str(about["paper"])))
+        st.altair_chart(charts.histogram_chart(histogram, top, "Trust in the given label"))
+        history = arrays.history_names(view.audit.id, engine)
+        names = [name for name in about["signals"] if name in history]
+        if names:
+            chosen = st.session_state.get(f"engines_signal_{engine}", names[0])
+            name = st.selectbox(
+                "Signal",
+                names,
+                format_func=lambda key: about["signals"][key]["title"],
+                key=f"engines_signal_{engine}",
+                help=plain(about["signals"].get(chosen, about["signals"][names[0]])["meaning"]),
+            )
+            table = bands_of(view, engine, name, about["signals"][name], is_place=True)
+            st.altair_chart(charts.bands_chart(table, "Its place among all labels"))
+        lines = {
+            curves.METRICS[metric]: accuracy[accuracy.metric == metric].value.tolist()
+            for metric in curves.ACCURACY
+            if (accuracy.metric == metric).any()
+        }
+        if lines:
+            st.altair_chart(charts.lines_chart(lines, "Accuracy"))
+        if view.knows_truth:
+            area = area_of(points, about["title"])
+            both = points[points.engine.isin([about["title"], charts.CONSENSUS])]
+            st.altair_chart(charts.detection_chart(both, "Precision by recall"))
+            st.caption(f"Area under ROC {area:.3f}")
+
+
+def draw_engines(view: View) -> None:
+    """The engines side by side, every row of charts on one scale."""
+    st.subheader(
+        "Each engine",
+        anchor=False,
+        help="A place is that of a signal among those of all labels at the same epoch; 100 % is the most "
+        "suspicious. The line is the median, the band the middle 80 %. Every row of charts has one scale.",
     )
-    points = charts.detection_curves(doubts, is_wrong)
-    left, right = st.columns(2)
-    left.markdown("**ROC**")
-    left.altair_chart(
-        charts.detection_chart(
-            points, "false_share", "recall", ("right labels flagged", "wrong labels found")
-        )
-    )
-    right.markdown("**Precision and recall**")
-    right.altair_chart(
-        charts.detection_chart(
-            points, "recall", "precision", ("wrong labels found", "flags that are wrong labels")
-        )
-    )
-    rows = [
-        (name, charts.area_under(part.recall.to_numpy(), part.false_share.to_numpy()))
-        for name, part in points.groupby("engine", sort=False)
-    ]
-    st.dataframe(
-        pd.DataFrame(rows, columns=["engine", "area under ROC"]).round(4), hide_index=True, width=420
-    )
+    legend((view.marks[0], charts.MARKED), (view.marks[1], charts.OTHER))
+    trusts = {name: np.asarray(arrays.trust(view.audit.id, name), dtype=np.float64) for name in view.runs}
+    histograms = {name: charts.histogram(trust, view.is_marked, view.marks) for name, trust in trusts.items()}
+    top = max((float(table.share.max()) for table in histograms.values()), default=1.0)
+    points = pd.DataFrame()
+    if view.knows_truth:
+        points = detection(view, trusts)
+        area = area_of(points, charts.CONSENSUS)
+        st.caption(f"The true labels are known. Dashed: all engines together, area under ROC {area:.3f}.")
+    accuracy = curves.table(readers.epochs(view.audit.id), view.titles)
+    accuracy = accuracy[accuracy.stage == accuracy.groupby("engine").stage.transform("last")]
+    with st.container(key="engines_each"):
+        for name in view.runs:
+            own = accuracy[accuracy.engine == view.titles[name]]
+            draw_engine(view, name, histograms[name], top, own, points)
+
+
+def area_of(points: pd.DataFrame, engine: str) -> float:
+    """Area under the ROC curve of one engine of ``detection``."""
+    part = points[points.engine == engine]
+    return charts.area_under(part.recall.to_numpy(), part.false_share.to_numpy())
+
+
+def detection(view: View, trusts: Mapping[str, NDArray[np.float64]]) -> pd.DataFrame:
+    """Recall, false share and precision by engine and of the consensus, against the known truth."""
+    doubts = {view.titles[name]: 1 - trust for name, trust in trusts.items()}
+    doubts[charts.CONSENSUS] = 1 - view.table.trust_score.to_numpy(dtype=np.float64, na_value=np.nan)
+    return charts.detection_curves(doubts, view.is_marked)
+
+
+def draw_published(view: View) -> None:
+    """What two of the engines publish as numbers of their own: R(t) and ε, on one scale."""
+    notes = view.runs["coteaching"].provenance.get("notes", {}) if "coteaching" in view.runs else {}
+    has_epsilon = "umn" in view.runs and "epsilon" in arrays.history_names(view.audit.id, "umn")
+    if not notes.get("keep_rates") and not has_epsilon:
+        return
+    st.subheader("R(t) and ε over the epochs, as published", anchor=False)
+    left, right = st.columns(2, gap="medium")
+    if notes.get("keep_rates"):
+        with left:
+            legend(("found by S2E", charts.TEAL), ("Co-teaching's own schedule", charts.OTHER))
+            series = {"found by S2E": notes["keep_rates"], "Co-teaching": notes["keep_rates_coteaching"]}
+            st.altair_chart(charts.lines_chart(series, "R(t): share of a batch that is kept", charts.LARGE))
+    if has_epsilon:
+        with right:
+            about = arrays.describe(view.audit.id, "umn")["signals"]["epsilon"]
+            legend((view.marks[0], charts.MARKED), (view.marks[1], charts.OTHER))
+            table = bands_of(view, "umn", "epsilon", about, is_place=False)
+            st.altair_chart(charts.bands_chart(table, about["title"], charts.LARGE))
+            st.caption(plain(about["meaning"]))
 
 
 dataset, bar = state.screen("Engines")
@@ -114,32 +250,24 @@ audit = state.require_audit(dataset)
 with shown():
     finished = arrays.engines_of(audit.id)
     runs = {run.engine: run for run in readers.engine_runs(audit.id)}
-    titles = {name: arrays.describe(audit.id, name)["title"] for name in finished}
-    truth = cache.true_labels(dataset)
-    table = readers.score_table(audit)
+    truth, table = cache.true_labels(dataset), readers.score_table(audit)
     marks, is_marked = ("suspect", "other label"), table.is_label_issue.to_numpy(dtype=bool)
     if truth is not None:
         given = table.given_label.to_numpy()
         marks, is_marked = ("wrong label", "right label"), (given != truth) & (given >= 0) & (truth >= 0)
-        st.caption("The true labels of this dataset are known: colours show which labels are wrong.")
-    st.subheader("Agreement", anchor=False)
-    draw_agreement(audit, titles)
-    st.subheader("Each engine", anchor=False)
-    a_row = min(3, max(2, len(finished)))
-    for start in range(0, len(finished), a_row):
-        for column, name in zip(st.columns(a_row), finished[start : start + a_row], strict=False):
-            with column:
-                draw_engine(audit.id, runs[name], is_marked, marks)
-    st.subheader("Curves", anchor=False)
-    points = curves.table(readers.epochs(audit.id), titles)
-    left, right = st.columns(2)
-    accuracy = curves.chart(points, curves.ACCURACY, "accuracy")
-    if accuracy is not None:
-        left.altair_chart(accuracy)
-    notes = runs["coteaching"].provenance.get("notes", {}) if "coteaching" in runs else {}
-    if notes.get("keep_rates"):
-        right.markdown("**R(t): the share that Co-teaching keeps**")
-        right.altair_chart(charts.rates_chart(notes["keep_rates"], notes["keep_rates_coteaching"]))
-    if truth is not None:
-        st.subheader("Against the known truth", anchor=False)
-        draw_detection(audit, is_marked, titles)
+    view = View(
+        audit=audit,
+        runs={name: runs[name] for name in finished},
+        titles={name: arrays.describe(audit.id, name)["title"] for name in finished},
+        table=table,
+        is_marked=is_marked,
+        marks=marks,
+        knows_truth=truth is not None,
+    )
+    left, right = st.columns(2, gap="large")
+    with left:
+        draw_agreement(view)
+    with right, st.container(key="engines_part"):
+        draw_parting(dataset, view)
+    draw_engines(view)
+    draw_published(view)

@@ -7,12 +7,17 @@ from typing import Any
 import streamlit as st
 
 from app import components
-from app.panels import regions
+from app.panels import regions, worst
 from app.session import readers, state
 from auditor.audits import arrays
 
 COLOURS = {"given": "Given label", "suggested": "Suggested label", "trust": "Trust", "review": "Review"}
 REGION = "map_region"
+WORST = 12
+HELP = (
+    "A ring on the map is a suspect; points that lie together look alike in what the map was made from. The wheel "
+    "zooms, Shift and drag move the view. By keys: arrows and + − move the view, A selects what is in view."
+)
 
 dataset, bar = state.screen("Map")
 audit = state.require_audit(dataset)
@@ -69,12 +74,11 @@ with plot:
     )
 with side.container(key="map_region"):
     if region is None:
-        st.markdown("**Draw around points to see their pictures here.**")
-        st.caption(
-            f"Points that lie together look alike in {title(engine)}; a ring is a suspect. "
-            "Wheel zooms, Shift and drag pan. "
-            "By keys: arrows and + − move the view, A selects what is in view."
-        )
+        st.subheader("The worst suspects", anchor=False, help=HELP)
+        st.caption("Draw around points on the map to see their pictures here instead.")
+        worst.draw(dataset, audit, WORST, width=128)
+        if st.button("Review the suspects", key="map_review", icon=":material/rule:"):
+            state.open_suspects()
     else:
         reviewer = state.require_reviewer("Every decision is kept with your name, and you can undo each one.")
         queue = {"region": {"engine": engine, "polygon": region["polygon"]}}

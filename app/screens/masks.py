@@ -42,14 +42,14 @@ def offer_masks(dataset: Dataset, audit: Audit) -> None:
         key="masks_download",
         on_click="ignore",
         icon=":material/download:",
-    )
-    st.caption(
-        "Only what a person decided changes a mask. For large sets: `auditor export NAME --out FOLDER`."
+        help="Only what a person decided changes a mask. For large sets: `auditor export NAME --out FOLDER`.",
     )
 
 
 dataset, bar = state.screen("Masks")
 audit = state.require_audit(dataset)
+with bar, shown():
+    offer_masks(dataset, audit)
 reviewer = state.require_reviewer("Every decision is kept with your name, and you can undo each one.")
 listed = listing.suspects(dataset, audit, top=MOST_LISTED)
 components.mask_bench(
@@ -71,7 +71,5 @@ components.mask_bench(
     decisions=deciding.OFFERED,
 )
 st.caption(listed.statement)
-with shown():
-    offer_masks(dataset, audit)
 with st.expander("Classes"), shown():
     st.dataframe(listing.class_table(dataset, audit).round(3), hide_index=True)

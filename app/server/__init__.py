@@ -5,6 +5,7 @@ __all__ = [
     "gate",
     "geometry",
     "masks",
+    "packed",
     "pictures",
     "routes",
     "verify",

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from app.session import access
 from auditor.audits import progress, statements
-from auditor.catalog import audits, claims, datasets, reviews, scores
+from auditor.catalog import audits, claims, datasets, draws, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, EngineRun, Epoch
 from auditor.ground.errors import AuditorError, NotFoundError
 from auditor.ground.settings import settings
 from auditor.ground.vocabulary import SEGMENTATION
 from auditor.review import decisions, people, random_sample
-from auditor.statistics import ErrorsLeft, NoiseRate
+from auditor.statistics import ErrorsLeft, NoiseRate, Transition
 
 LEASED_AHEAD = 8
 """Samples of Verify that are leased before they are in view, as in ``verify.js``."""
@@ -222,15 +222,35 @@ def status(row: Dataset) -> Status:
     )
 
 
-def standing(audit: Audit) -> statements.Standing:
-    """Scores and verified rows as they are this moment.
+@dataclass(frozen=True)
+class Findings:
+    """What an audit and the people say about the whole dataset."""
+
+    standing: statements.Standing
+    said: statements.Statements
+    transition: Transition
+
+
+def findings(audit: Audit) -> Findings:
+    """Scores and verified rows as they are this moment; computed again after every word of a person.
 
     Raises:
         NotFoundError: the audit was never stored.
     """
     if audit.id is None:
         raise NotFoundError("This audit does not exist any more.")
-    return statements.load(audit.id)
+    with session() as open_session:
+        told = (
+            reviews.newest(open_session, audit.dataset_id),
+            len(draws.of_dataset(open_session, audit.dataset_id)),
+        )
+    return _findings(settings().home, audit.id, _version(audit), told)
+
+
+@st.cache_resource(max_entries=2, show_spinner="Counting …")
+def _findings(home: Path, audit_id: int, version: str, told: tuple[int, int]) -> Findings:  # noqa: ARG001
+    seen = statements.load(audit_id)
+    return Findings(seen, statements.statements(seen), statements.transition(seen))
 
 
 def base_path() -> str:

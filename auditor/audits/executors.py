@@ -1,12 +1,12 @@
-"""Where the tasks of an audit run: in this process one after another, or in processes side by side.
+"""Where the tasks of an audit run: one after another here, in processes side by side, or on a Ray cluster.
 
-Both do the same: start each task once those that it comes after are done, pass on its epochs, try it a second time
+All do the same: start each task once those that it comes after are done, pass on its epochs, try it a second time
 where its process was lost or something unforeseen happened, and let the others go on where it fails for good. How
 many run at once changes nothing in a result, because a task says with how many threads it computes.
 
-``AUDITOR_EXECUTOR`` chooses: ``processes`` (the default: as many as there are cores and memory for) or
-``processes:N`` (N side by side; 1: one after another). On 1,797 digits with five engines, side by side takes .63 of
-the time on four cores and .73 on two (benchmarks/results/executors.json).
+``AUDITOR_EXECUTOR`` chooses: ``processes`` (the default: as many as there are cores and memory for),
+``processes:N`` (N side by side; 1: one after another), ``ray`` or ``ray://HOST:10001``. On 1,797 digits with five
+engines, side by side takes .63 of the time on four cores and .73 on two (benchmarks/results/executors.json).
 """
 
 from __future__ import annotations
@@ -18,15 +18,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import psutil
 
 from auditor.audits import tasks
-from auditor.audits.tasks import Event, Outcome, TaskSpec
+from auditor.audits.graph import LOST, STOP_S, TICK_S, Graph
+from auditor.audits.ray_executor import RayExecutor
+from auditor.audits.tasks import Event, Listener, Outcome, TaskSpec
 from auditor.ground.errors import AuditFailedError
 from auditor.ground.processes import usable_cores
 
@@ -36,27 +38,6 @@ MOST_OF_ITSELF = 4
 """Tasks side by side where nobody named a number: a fifth of five engines saves nothing."""
 MEMORY_OF_ONE = 1.5e9
 """Bytes that one more process may take: the training library, its buffers, a small network and its batches."""
-ATTEMPTS = 2
-TICK_S = 0.4
-STOP_S = 20.0
-"""How long a task that was asked to stop may take until its next epoch; then its process is ended."""
-LOST = "its process was ended from outside; is there enough memory?"
-
-
-class Listener(Protocol):
-    """Hears what happens, in the thread that called ``run``. What its methods raise stops all tasks."""
-
-    def started(self, task: str) -> None:
-        """An attempt at the task begins."""
-
-    def heard(self, event: Event) -> None:
-        """An epoch is done."""
-
-    def ended(self, outcome: Outcome) -> None:
-        """The task is done, or failed for good."""
-
-    def tick(self) -> None:
-        """Called several times a second while nothing else happens."""
 
 
 class Executor(Protocol):
@@ -70,33 +51,49 @@ class Executor(Protocol):
         """
 
 
-def parse(text: str) -> int:
-    """How many tasks run side by side by a text such as ``processes`` or ``processes:2``; 0 = as many as fit.
+@dataclass(frozen=True)
+class Choice:
+    """What a text such as ``processes``, ``processes:2``, ``ray`` or ``ray://head:10001`` says."""
 
-    Raises:
-        AuditFailedError: it is neither.
-    """
-    kind, colon, rest = text.partition(":")
-    if kind == "processes" and not colon:
-        return 0
-    if kind == "processes" and rest.isdecimal() and 0 < int(rest) <= MOST_SIDE_BY_SIDE:
-        return int(rest)
-    raise AuditFailedError(
-        f"There is no executor {text!r}; use processes, or processes:N with N from 1 to {MOST_SIDE_BY_SIDE} "
-        f"(--on, {VARIABLE})."
-    )
+    num: int = 0
+    """Processes side by side; 0 = as many as fit."""
+    is_ray: bool = False
+    address: str | None = None
+    """Of a Ray cluster; None = ``RAY_ADDRESS``, else a Ray of this machine."""
+
+    @classmethod
+    def of(cls, text: str) -> Choice:
+        """Read such a text.
+
+        Raises:
+            AuditFailedError: it names no executor.
+        """
+        kind, colon, rest = text.partition(":")
+        if kind == "processes" and not colon:
+            return cls()
+        if kind == "processes" and rest.isdecimal() and 0 < int(rest) <= MOST_SIDE_BY_SIDE:
+            return cls(num=int(rest))
+        if kind == "ray" and (not colon or rest.strip("/")):
+            return cls(is_ray=True, address=text if colon else None)
+        raise AuditFailedError(
+            f"There is no executor {text!r}; use processes, processes:N with N from 1 to {MOST_SIDE_BY_SIDE}, ray, "
+            f"or ray://HOST:10001 (--on, {VARIABLE})."
+        )
 
 
-def chosen() -> int:
-    """How many tasks run side by side by ``AUDITOR_EXECUTOR`` of this process, or by its cores and free memory.
+def chosen() -> Choice:
+    """What ``AUDITOR_EXECUTOR`` of this process says.
 
     Raises:
         AuditFailedError: it names no executor.
     """
-    named = parse(os.environ.get(VARIABLE) or "processes")
-    if named:
-        return named
-    return max(1, min(MOST_OF_ITSELF, cores(), int(psutil.virtual_memory().available / MEMORY_OF_ONE)))
+    return Choice.of(os.environ.get(VARIABLE) or "processes")
+
+
+def side_by_side() -> int:
+    """How many tasks run side by side on this machine: as chosen, or by its cores and free memory."""
+    free = int(psutil.virtual_memory().available / MEMORY_OF_ONE)
+    return chosen().num or max(1, min(MOST_OF_ITSELF, cores(), free))
 
 
 def choose(text: str) -> None:
@@ -105,7 +102,7 @@ def choose(text: str) -> None:
     Raises:
         AuditFailedError: there is no such executor.
     """
-    parse(text)
+    Choice.of(text)
     os.environ[VARIABLE] = text
 
 
@@ -118,7 +115,8 @@ def cores() -> int:
 def threads(engines: Sequence[str], first: Sequence[str], device: str) -> dict[str, int]:
     """How many threads each engine computes with, by engine: fixed when an audit is planned.
 
-    Empty where engines train one after another with what the process has.
+    Empty where engines train one after another with what the process has. On a cluster as on this machine, so that
+    the same audit gives the same bits on both.
 
     Args:
         engines: that are trained.
@@ -127,56 +125,16 @@ def threads(engines: Sequence[str], first: Sequence[str], device: str) -> dict[s
     """
     num_cores = cores()
     beside = [name for name in engines if name not in first]
-    num = min(chosen(), len(beside), num_cores)
-    if num <= 1 or device != "cpu":
+    num = max(1, min(side_by_side(), len(beside), num_cores))
+    if device != "cpu" or (num == 1 and not chosen().is_ray):
         return {}
     return {name: num_cores if name in first else num_cores // num for name in engines}
 
 
 def executor() -> Executor:
     """The executor that ``AUDITOR_EXECUTOR`` names."""
-    return Processes(chosen())
-
-
-@dataclass
-class Graph:
-    """Which tasks wait, which run, and what was tried: the part that all executors share."""
-
-    waiting: list[TaskSpec]
-    listener: Listener
-    done: set[str] = field(default_factory=set)
-    failed: dict[str, str] = field(default_factory=dict)
-    attempts: dict[str, int] = field(default_factory=dict)
-
-    def next(self, fits: Callable[[TaskSpec], bool] = lambda _: True) -> TaskSpec | None:
-        """A task that may start now, taken from those that wait; those that can never start are ended."""
-        for spec in list(self.waiting):
-            lost = next((name for name in spec.after if name in self.failed), None)
-            if lost is not None:
-                self.waiting.remove(spec)
-                self._fail(spec.name, f"{lost}, whose result it needs, failed: {self.failed[lost]}", True)
-            elif all(name in self.done for name in spec.after) and fits(spec):
-                self.waiting.remove(spec)
-                self.attempts[spec.name] = self.attempts.get(spec.name, 0) + 1
-                self.listener.started(spec.name)
-                return spec
-        return None
-
-    def ended(self, spec: TaskSpec, outcome: Outcome) -> None:
-        """An attempt is over: record it, or let the task wait for another one."""
-        if outcome.result is not None:
-            self.done.add(spec.name)
-            self.listener.ended(outcome)
-        elif outcome.is_cancelled:
-            raise KeyboardInterrupt
-        elif outcome.is_explained or self.attempts[spec.name] >= ATTEMPTS:
-            self._fail(spec.name, outcome.error or "", outcome.is_explained)
-        else:
-            self.waiting.insert(0, spec)
-
-    def _fail(self, name: str, error: str, is_explained: bool) -> None:
-        self.failed[name] = error
-        self.listener.ended(Outcome(name, error=error, is_explained=is_explained))
+    choice = chosen()
+    return RayExecutor(choice.address) if choice.is_ray else Processes(side_by_side())
 
 
 class Processes:

@@ -322,6 +322,12 @@ def cancel(audit_id: int) -> None:
 
 def overview(audit_id: int) -> AuditOverview:
     """Progress of the audit and of each of its engines, with the time left."""
+    seen = _seen(audit_id)
+    # A process may write its last words and end between our look at its rows and our look for the process.
+    return _seen(audit_id) if seen.state == "dead" else seen
+
+
+def _seen(audit_id: int) -> AuditOverview:
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
         runs = audits.runs(open_session, audit_id)

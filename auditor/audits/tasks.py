@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,6 +106,24 @@ class Outcome:
     is_explained: bool = False
     """The line says what a person can do; another attempt would end the same way."""
     is_cancelled: bool = False
+    is_lost: bool = False
+    """The machine of a cluster that did it is gone."""
+
+
+class Listener(Protocol):
+    """Hears what happens, in the thread that called ``run``. What its methods raise stops all tasks."""
+
+    def started(self, task: str) -> None:
+        """An attempt at the task begins."""
+
+    def heard(self, event: Event) -> None:
+        """An epoch is done."""
+
+    def ended(self, outcome: Outcome) -> None:
+        """The task is done, or failed for good."""
+
+    def tick(self) -> None:
+        """Called several times a second while nothing else happens."""
 
 
 Say = Callable[[Event], None]

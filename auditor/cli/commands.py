@@ -199,9 +199,9 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
 @click.option(
     "--on",
     "executor",
-    metavar="processes[:N]",
+    metavar="processes[:N]|ray[://HOST:PORT]",
     help="How many engines train side by side, in processes that share the cores: N (1: one after another), or as "
-    "many as there are cores and memory for. Default: AUDITOR_EXECUTOR, else processes.",
+    "many as there are cores and memory for. Or on a Ray cluster. Default: AUDITOR_EXECUTOR, else processes.",
 )
 @click.option("--resume", is_flag=True, help="Continue the newest audit that did not finish.")
 @click.option("--detach", is_flag=True, help="Start and return; `auditor status NAME` shows progress.")

@@ -115,6 +115,12 @@ def overview(job_id: int) -> Overview:
     Raises:
         NotFoundError: there is no such job.
     """
+    seen = _seen(job_id)
+    # A process may write its last words and end between our look at its row and our look for the process.
+    return _seen(job_id) if seen.state == "dead" else seen
+
+
+def _seen(job_id: int) -> Overview:
     with session() as open_session:
         job = jobs.get(open_session, job_id)
     return Overview(job, jobs.state(job))

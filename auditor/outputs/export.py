@@ -138,10 +138,20 @@ def preview(
     rows: int = 20,
 ) -> tuple[ExportSummary, pd.DataFrame]:
     """What an export would say: the summary and the first rows that change."""
-    sources = _load(dataset_name, policy, max_fdr, audit_id)
+    sources = _load(dataset_name, policy, max_fdr, audit_id, with_scores=False)
+    # Nothing else can change; to go through a million samples for a few rows takes a minute.
+    touched = sorted({*sources.decisions, *np.flatnonzero(sources.automatic).tolist()})
+    with session() as open_session:
+        samples = datasets.samples(open_session, sources.dataset.id, touched)
+        audit = sources.audit
+        found = {} if audit is None else scores.of_samples(open_session, audit.id, touched)
     changed: list[dict[str, Any]] = []
     counts = _Counts()
-    for row in _rows(sources):
+    counts.add_kept(sources.dataset.num_samples - len(samples))
+    for sample in samples:
+        score = found.get(sample.sample_id)
+        scored = None if score is None else {name: getattr(score, name) for name in SCORE_COLUMNS}
+        row = _row(sources, scored, sample)
         counts.add(row)
         if row["action"] != KEEP and len(changed) < rows:
             changed.append(row)
@@ -189,6 +199,8 @@ def _load(
     max_fdr: float | None,
     audit_id: int | None,
     progress: OnProgress | None = None,
+    *,
+    with_scores: bool = True,
 ) -> _Sources:
     if policy not in POLICIES:
         raise ExportRefusedError(f"There is no policy {policy!r}; use one of {', '.join(POLICIES)}.")
@@ -202,7 +214,7 @@ def _load(
             audit = audits.latest_finished(open_session, dataset.id)
         else:
             audit = audits.require_finished(open_session, dataset, audit_id)
-        table = scores.table(open_session, audit.id) if audit is not None else None
+        table = scores.table(open_session, audit.id) if with_scores and audit is not None else None
     automatic = np.zeros(dataset.num_samples, dtype=bool)
     if policy == "auto":
         if audit is None:
@@ -500,6 +512,10 @@ class _Counts:
         if row["action"] != KEEP and row["review_decision"]:
             self._by_people += row["review_kind"] != UNSEEN
             self._unseen += row["review_kind"] == UNSEEN
+
+    def add_kept(self, number: int) -> None:
+        """Take so many rows that keep their label, which nobody decided on."""
+        self._actions[KEEP] += number
 
     def summary(self, sources: _Sources) -> ExportSummary:
         """The counts in words and numbers."""

@@ -68,7 +68,7 @@ REGULARIZATION = 0.3
 STRUCTURED_BELOW = 0.7
 """Rank correlation between two witnesses below which the noise is probably structured."""
 OTHER_RANKING = 0.95
-"""Rank correlation below which the ranking by smoothness is another one than the safe ranking."""
+"""Rank correlation below which the ranking by the second weighting is another one than that which leads."""
 MIN_ROWS_FOR_CORRELATION = 30
 
 
@@ -336,25 +336,28 @@ def _choose(
 def _other_ranking(
     ranks: NDArray[np.float32], trust: NDArray[np.float32], candidates: Sequence[Weighting]
 ) -> Weighting | None:
-    """The weighting by smoothness where it ranks the labels differently."""
+    """Of agreement and smoothness the one that does not lead, where it ranks the labels differently."""
     for one in candidates[1:]:
-        if one.name == "smoothness":
+        if one.name in ("agreement", "smoothness") and candidates[0].name in ("agreement", "smoothness"):
             second = weighted_trust(ranks, one)
             both = np.isfinite(trust) & np.isfinite(second)
             if both.sum() >= MIN_ROWS_FOR_CORRELATION:
-                alike = np.corrcoef(scipy.stats.rankdata(trust[both]), scipy.stats.rankdata(second[both]))[
-                    0, 1
-                ]
-                return one if alike < OTHER_RANKING else None
+                first, other = scipy.stats.rankdata(trust[both]), scipy.stats.rankdata(second[both])
+                return one if np.corrcoef(first, other)[0, 1] < OTHER_RANKING else None
     return None
 
 
 def _with_other(parted: bool, sentence: str, other: Weighting) -> str:
     """Name the second opinion."""
     heaviest = max(other.weights, key=other.weights.__getitem__)
+    reason = (
+        "samples that look alike speak for"
+        if other.name == "smoothness"
+        else "the other engines and the given labels speak for"
+    )
     opinion = (
-        f"A pattern is likely: samples that look alike speak for {heaviest} ({other.weights[heaviest]:.0%} by "
-        f"smoothness), and the list would be another one. Verify {MIN_ROWS_TO_CHOOSE} labels to decide."
+        f"A pattern is likely: {reason} {heaviest} ({other.weights[heaviest]:.0%} by {other.name}), and the list "
+        f"would be another one. Verify {MIN_ROWS_TO_CHOOSE} labels to decide."
     )
     return f"{sentence} {opinion}" if parted else opinion
 

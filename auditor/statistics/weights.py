@@ -12,18 +12,20 @@ Labels"), unless a network has memorized wrong labels. These show among the labe
 
     skill = odds(agrees with others) * odds(agrees with labels, beyond memory) ^ 4 * (1 - memorized) ^ 2
 
-Weights are squared skills, as a weight by inverse variance would be. A network far better than the others obeys
+Weights are cubed skills: a weak witness must count next to nothing, because it costs more than it brings
+(``benchmarks/results/weak_witness.md``). A network far better than the others obeys
 labels that they doubt because it is right and they are wrong. So skill is seen twice, with all that is obeyed taken
 for memory and with only what no network could know (``Votes.surely_memorized``), and a weight leaves an equal share
-only as far as both agree. Nobody falls below a fifth of an equal share. On the 27 runs it was chosen on: .003 to
-.021 AUROC better than equal weights on CIFAR-10, .001 worse at most on MNIST.
+only as far as both agree.
 
-The others: **smoothness** where the samples' neighbours in features of a backbone are known, **equal** weights, and
-the witness **alone** that each of the former counts most (all of them alone are too many for a few rows to choose
-among: where all rank alike that cost .002 AUROC, by luck). Without such features nothing stands for smoothness;
-there, where witnesses part as under structured noise, those lead that separate the labels into two groups
-(``separation``), if one does. That rule led on four of 24 runs from scratch (``benchmarks.detection``), all of
-pairs that are exchanged at 45 %: AUROC .97, .97, .96 and .93 there, where agreement had .93, .93, .90 and .87.
+**Smoothness** leads where the samples' neighbours in features of a backbone are known and these features know the
+classes as well as the witnesses do (``smoothness``). It finds the robust engines under structured noise, where
+agreement does not. Where the features do not serve it is a second opinion.
+
+The others: **equal** weights, and the witness **alone** that each of the former counts most (all of them alone are
+too many for a few rows to choose among: where all rank alike that cost .002 AUROC, by luck). Without features,
+where witnesses part as under structured noise, those lead that separate the labels into two groups
+(``separation``), if one does.
 """
 
 from __future__ import annotations
@@ -35,19 +37,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.statistics.separation import ONE_GROUP, separation
-from auditor.statistics.smoothness import smoothness
+from auditor.statistics.smoothness import alike
 from auditor.statistics.witnesses import UNLABELED, Witness, row_chunks
 
-LEAST_SEPARATION = 0.005
+LEAST_SEPARATION = 0.001
 """Separation beyond chance granted to a witness that separates nothing, where another one does."""
 FEWEST_VOTERS = 2
 """Witnesses that predict classes, so that each has another to be held against."""
-LEAST_SHARE = 0.25
-"""Of an equal share, what skill leaves to anybody before all shares are scaled to sum to 1 (by 1.25 at most)."""
+SHARPNESS = 3
+"""Power of skill that makes a weight."""
+LEAST_SHARE = 0.1
+"""Of an equal share, what skill leaves to anybody before all shares are scaled to sum to 1 (by 1.1 at most)."""
 SMOOTH_SCALE = 0.02
-"""Smoothness by which a witness must lead to count e times as much. Chosen on the first seed of four problems of
-``benchmarks.backbones`` with the figures of the second seed already seen, so no seed there is a fresh test of
-it."""
+"""Nats by which a witness must lead to count e times as much."""
+MOST_BEYOND = 0.1
+"""``Alike.beyond`` of a witness above which the features do not serve: between the .06 of witnesses on good
+features and the .13 and more of those on weak ones, on photos unlike what the backbone saw, and of stronger
+networks."""
 LEAST_FIT = 0.25
 """Of the share of given labels that the best witness predicts beyond chance, what another must reach to count by
 its smoothness: one whose classes have lost their meaning is smooth too."""
@@ -140,7 +146,8 @@ def weightings(
     if seen is not None:
         found.append(_by_agreement(names, voters, seen, noise_rate))
         if neighbours is not None:
-            found.append(_by_smoothness(names, voters, seen, neighbours))
+            smooth, they_serve = _by_smoothness(names, voters, seen, given_labels, neighbours)
+            found.insert(0 if they_serve else 1, smooth)
     found.append(equal)
     heaviest = [max(one.weights, key=one.weights.__getitem__) for one in found[:-1]]
     for name in dict.fromkeys(heaviest):
@@ -179,17 +186,30 @@ def _by_agreement(
 
 
 def _by_smoothness(
-    names: Sequence[str], voters: Sequence[Witness], seen: Votes, neighbours: NDArray[np.integer]
-) -> Weighting:
-    found = np.array([smoothness(voter, neighbours) for voter in voters])
+    names: Sequence[str],
+    voters: Sequence[Witness],
+    seen: Votes,
+    given_labels: NDArray[np.integer],
+    neighbours: NDArray[np.integer],
+) -> tuple[Weighting, bool]:
+    """The weighting, and whether the features serve, so that it may lead."""
+    found = [alike(voter, given_labels, neighbours) for voter in voters]
+    nats = np.array([one.nats for one in found])
     chance = 1.0 / max(2, voters[0].pred_probs.shape[1] if voters[0].pred_probs is not None else 2)
     fit = np.clip(seen.with_given[:, 0] / np.maximum(seen.with_given.sum(axis=1), 1) - chance, 0.0, None)
-    means_classes = fit >= LEAST_FIT * fit.max()
-    lead = found - found[means_classes].max()
-    shares = np.where(means_classes, np.exp(np.minimum(lead, 0.0) / SMOOTH_SCALE), 0.0)
+    means_classes = (fit >= LEAST_FIT * fit.max()) & np.isfinite(nats)
+    they_serve = bool(means_classes.any()) and max(one.beyond for one in found) <= MOST_BEYOND
+    if not means_classes.any():
+        means_classes[:] = True
+        nats[:] = 0.0
+    behind = nats - nats[means_classes].min()
+    shares = np.where(means_classes, np.exp(-np.maximum(behind, 0.0) / SMOOTH_SCALE), 0.0)
     weights = _shares(names, dict(zip((voter.name for voter in voters), shares.tolist(), strict=True)))
-    why = f"a witness counts more if it predicts the same for samples that look alike; {_heaviest(weights)}."
-    return Weighting("smoothness", weights, why)
+    why = (
+        "a witness counts more if it predicts the same for samples that look alike, and labels follow from it; "
+        f"{_heaviest(weights)}."
+    )
+    return Weighting("smoothness", weights, why), they_serve
 
 
 def votes(witnesses: Sequence[Witness], given_labels: NDArray[np.integer]) -> Votes:
@@ -228,12 +248,13 @@ def votes(witnesses: Sequence[Witness], given_labels: NDArray[np.integer]) -> Vo
 
 
 def _agreement_shares(seen: Votes, noise_rate: float) -> NDArray[np.float64]:
-    """(W,) shares by squared skill, each moved from an equal share only as far as both views of memory agree."""
+    """(W,) shares by cubed skill, each moved from an equal share only as far as both views of memory agree."""
     equal = np.full(len(seen.obeys), 1 / len(seen.obeys))
     views = [equal]
     for memorized in (seen.obeys, seen.surely_memorized(noise_rate)):
-        squared = seen.skill(memorized) ** 2
-        views.append(squared / squared.sum() if squared.sum() > 0 else equal)
+        skill = seen.skill(memorized)
+        sharp = (skill / max(skill.max(), 1e-300)) ** SHARPNESS  # a cube of skills themselves may overflow
+        views.append(sharp / sharp.sum() if sharp.sum() > 0 else equal)
     return np.asarray(np.median(views, axis=0))
 
 

@@ -1,20 +1,16 @@
-"""A small home with a real import and a real audit of digits, made once and copied for each test."""
+"""A small home with a real import and a real audit of digits."""
 
 from __future__ import annotations
 
 import csv
-import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 
 from auditor.audits import plan, worker
-from auditor.catalog import datasets, db
+from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.importing import imports
 from auditor.pictures import cache
@@ -57,12 +53,8 @@ def verify_sixty() -> None:
         random_sample.record(draw.id, sample, "label", label=int(truth[sample]), reviewer="Ada")
 
 
-@pytest.fixture(scope="session")
-def audited_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A home in which one dataset was imported and audited by two engines."""
-    folder = tmp_path_factory.mktemp("audited")
-    before = os.environ.get("AUDITOR_HOME")
-    os.environ["AUDITOR_HOME"] = str(folder / "home")
+def make_home(folder: Path) -> None:
+    """Import and audit into the AUDITOR_HOME of this moment; the source lies in ``folder``."""
     table = write_digits(folder / "source")
     imports.import_dataset(table, name=DATASET, true_label_column="true_label", workers=1)
     quick = {
@@ -70,16 +62,3 @@ def audited_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         "choicenet": {"epochs": 2, "views": 1},
     }
     worker.run(plan.plan(DATASET, list(quick), device="cpu", options=quick, map_method="pca"))
-    db.close_all()
-    yield folder / "home"
-    if before is None:
-        os.environ.pop("AUDITOR_HOME", None)
-    else:
-        os.environ["AUDITOR_HOME"] = before
-
-
-@pytest.fixture
-def copied_home(audited_home: Path, home: Path) -> Path:
-    """A copy of the audited home, for a test to write into."""
-    shutil.copytree(audited_home, home)
-    return home

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -15,7 +15,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
+from auditor.audits import plan, worker
+from auditor.catalog import datasets, db
+from auditor.catalog.db import session
+from auditor.importing import imports
+from tests.app.conftest import DATASET, NAMES
+from tests.forker import APP, Forker
 from tests.helpers import chromium
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,32 +33,6 @@ FLAGS = [
     "--no-first-run",
     "--disable-background-networking",
 ]
-
-
-class Forker:
-    """One process a session that has imported what the app needs."""
-
-    def __init__(self) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.browser.app_forker"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
-        )  # fmt: skip
-
-    def start(self, **asked: object) -> int:
-        """Return the number of the process that serves."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        print(json.dumps(asked), file=self.process.stdin, flush=True)
-        return int(self.process.stdout.readline())
-
-
-@pytest.fixture(scope="session")
-def forker() -> Iterator[Forker]:
-    """Starts apps; ends with the session."""
-    one = Forker()
-    yield one
-    one.process.kill()
-    one.process.wait()
 
 
 class Server:
@@ -76,8 +57,9 @@ class Server:
         if self.forker is None:
             self._start_as_a_user()
         else:
-            log = str(self.home.parent / "server.log")
-            self.forked = self.forker.start(port=self.port, home=str(self.home), log=log)
+            env = os.environ | {"AUDITOR_HOME": str(self.home), "OMP_NUM_THREADS": "1"}
+            argv = ["streamlit", "run", str(ROOT / "app" / "main.py"), "--server.port", str(self.port)]
+            self.forked = self.forker.start(APP, argv, env, str(self.home.parent / "server.log"))
         self._wait_until_it_answers()
 
     def _start_as_a_user(self) -> None:
@@ -137,3 +119,47 @@ def browser() -> Iterator[object]:
         opened = driver.chromium.launch(executable_path=executable, args=FLAGS)
         yield opened
         opened.close()
+
+
+@pytest.fixture(autouse=True)
+def _no_page_stays_open(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A page that is left open asks the app for news in every later test."""
+    names = [name for name in ("browser", "rebound") if name in request.fixturenames]
+    opened = [request.getfixturevalue(name) for name in names]
+    yield
+    for one in opened:
+        for context in one.contexts:
+            context.close()
+
+
+@pytest.fixture(scope="session")
+def _shared(audited_home: Path, tmp_path_factory: pytest.TempPathFactory, forker: Forker) -> Iterator[Server]:
+    """One app on a home with two audited datasets; the one that the tests are about is the older."""
+    home = tmp_path_factory.mktemp("shared") / "home"
+    shutil.copytree(audited_home, home)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AUDITOR_HOME", str(home))
+        db.close_all()
+        with session() as open_session:
+            root = datasets.get(open_session, DATASET).root
+        imports.import_dataset(Path(root) / "labels.csv", name="other", workers=1)
+        quick = {"cross_entropy": {"epochs": 1, "views": 1}}
+        worker.run(plan.plan("other", list(quick), device="cpu", options=quick, map_method="pca"))
+        db.close_all()
+    server = Server(home, forker)
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def running(_shared: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """The app, on which nobody has decided or renamed anything, and its home, which the test reads as well."""
+    monkeypatch.setenv("AUDITOR_HOME", str(_shared.home))
+    db.close_all()
+    with session() as open_session:
+        for table in ("decision", "review", "draw", "claim"):
+            open_session.execute(text(f"DELETE FROM {table}"))
+        datasets.change(open_session, 1, class_names=sorted(NAMES))
+    yield _shared
+    db.close_all()

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 
 from app.server import bench
 from app.session import state
-from auditor.audits import plan, worker
 from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
-from auditor.importing import imports
 from auditor.review import random_sample
-from tests.app.conftest import DATASET, audited_home
+from tests.app.conftest import DATASET
 from tests.browser.conftest import Server
 from tests.browser.test_journey import WAIT_MS, open_page, settled, wait_until
-from tests.browser.test_review import choose, decisions, open_as_ada, running, shown_sample
+from tests.browser.test_review import OLDER, choose, decisions, open_as_ada, shown_sample
 
-__all__ = ["audited_home", "running"]  # the fixtures, for pytest to find
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 APART_MS = 60
 STARTLED_MS = 700
@@ -167,12 +162,7 @@ def test_suspects__no_key_decides_while_the_queue_of_another_dataset_loads(
     browser: Any, running: Server
 ) -> None:
     """Both have a sample of that number: the verdict would be on one that nobody saw."""
-    with session() as open_session:
-        root = datasets.get(open_session, DATASET).root
-    imports.import_dataset(Path(root) / "labels.csv", name="other", workers=1)
-    quick = {"cross_entropy": {"epochs": 1, "views": 1}}
-    worker.run(plan.plan("other", list(quick), device="cpu", options=quick, map_method="pca"))
-    page = open_as_ada(browser, running, f"suspects?dataset={quote(DATASET)}")
+    page = open_as_ada(browser, running, "suspects")
     page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
     held: list[Any] = []
     page.route("**/bench/queue", lambda asked: held.append(asked))
@@ -223,7 +213,7 @@ def test_suspects__a_verdict_over_ones_own_of_another_window_is_told(browser: An
     page = open_as_ada(browser, running, "suspects")
     page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
     other = page.context.new_page()
-    open_page(other, running, "suspects")
+    open_page(other, running, f"suspects?{OLDER}")
     other.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
     press(other, "w")
     wait_until(lambda: decisions() == {one: "relabel"}, "the other window's verdict", 30)

@@ -7,12 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.app.conftest import audited_home
 from tests.browser.conftest import FLAGS, Server
-from tests.browser.test_review import running
 from tests.helpers import chromium, empty_site
 
-__all__ = ["audited_home", "running"]  # the fixtures, for pytest to find
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 SOCKET = """async (url) => await new Promise((resolve) => {
   const socket = new WebSocket(url);

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 NAMES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "<i>eight</i>", "nine"]
 NUM_SAMPLES, NUM_WRONG = 400, 40
 NAME = "journey"
-PAGES = ["", "import", "audit", "verify", "suspects", "map", "classes", "engines", "export"]
+PAGES = ["", "import", "audit", "verify", "suspects", "masks", "map", "classes", "engines", "export"]
 SCHEMES = {"light": PAGES, "dark": ["", "suspects", "map", "engines"]}
 """Pages by colour scheme: a dark one differs in what draws for itself."""
 SIZES = [(1440, 900), (1024, 768)]

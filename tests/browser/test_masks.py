@@ -17,6 +17,8 @@ from auditor.catalog.db import session
 from auditor.masks import deciding
 from auditor.review import decisions
 from tests.browser.conftest import Server
+from tests.browser.test_axe import serious_findings
+from tests.forker import Forker
 from tests.masked import WRONG, Audited
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
@@ -24,10 +26,12 @@ WAIT_MS = 60_000
 
 
 @pytest.fixture
-def server(audited_masks: Audited, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+def server(
+    audited_masks: Audited, home: Path, monkeypatch: pytest.MonkeyPatch, forker: Forker
+) -> Iterator[Server]:
     """The app on the home with audited masks; it may read their source."""
     monkeypatch.setenv("AUDITOR_IMPORT_ROOTS", str(audited_masks.source))
-    running = Server(home)
+    running = Server(home, forker)
     running.start()
     yield running
     running.kill()
@@ -49,6 +53,10 @@ def test_masks__from_the_import_to_cleaned_pngs(
     assert first in WRONG
     page.locator("[data-layer=doubt]").wait_for(timeout=WAIT_MS)
     page.screenshot(path=str(artifacts / "masks.png"))
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_timeout(500)
+        assert serious_findings(page) == [], scheme
     page.keyboard.press("d")
     assert page.locator("[data-layer=doubt]").is_hidden()
     regions = deciding.regions_of(audited_masks.dataset, audited_masks.audit_id, first)

@@ -4,39 +4,23 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
-from auditor.catalog import datasets, db, reviews
+from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
 from auditor.review import random_sample
 from auditor.statistics import NO_CLASS
-from tests.app.conftest import DATASET, NAMES, audited_home
-from tests.browser.conftest import Forker, Server
+from tests.app.conftest import DATASET, NAMES
+from tests.browser.conftest import Server
 from tests.browser.test_journey import WAIT_MS, open_page, settled, wait_until
 
-__all__ = ["audited_home"]  # the fixture, for pytest to find
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 DESKTOP, PHONE = (1280, 800), (390, 844)
-
-
-@pytest.fixture
-def running(
-    audited_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forker: Forker
-) -> Iterator[Server]:
-    """The app on a copy of the audited home, which the test reads as well."""
-    shutil.copytree(audited_home, tmp_path / "home")
-    server = Server(tmp_path / "home", forker)
-    server.start()
-    monkeypatch.setenv("AUDITOR_HOME", str(server.home))
-    db.close_all()
-    yield server
-    server.kill()
-    db.close_all()
+OLDER = f"dataset={quote(DATASET)}"
 
 
 def open_as_ada(
@@ -48,7 +32,7 @@ def open_as_ada(
     # Chromium hands a page that is busy its interception late: a request that a test routes at that moment would
     # still go to the server. With any route from the start, later ones hold from the first request on.
     page.route("**/asked-by-nobody", lambda asked: asked.continue_())
-    open_page(page, server, path)
+    open_page(page, server, path if OLDER in path else f"{path}?{OLDER}")
     return page
 
 

@@ -3,58 +3,21 @@
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from sqlalchemy import text
 
-from auditor.audits import plan, worker
-from auditor.catalog import datasets, db, reviews
+from auditor.catalog import reviews
 from auditor.catalog.db import session
-from auditor.importing import imports
 from auditor.review import log, random_sample
-from tests.app.conftest import DATASET, audited_home
-from tests.browser.conftest import Forker, Server
+from tests.app.conftest import DATASET
+from tests.browser.conftest import Server
 from tests.browser.test_fast_keys import press, queue
 from tests.browser.test_journey import WAIT_MS, settled, wait_until
-from tests.browser.test_review import choose, decisions, open_as_ada, shown_sample
+from tests.browser.test_review import OLDER, choose, decisions, open_as_ada, shown_sample
 
-__all__ = ["audited_home"]  # the fixture, for pytest to find
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
-OLDER = f"dataset={quote(DATASET)}"
-
-
-@pytest.fixture(scope="module")
-def shared(audited_home: Path, tmp_path_factory: pytest.TempPathFactory, forker: Forker) -> Iterator[Server]:
-    """One app for the file, on a home with two audited datasets; the one that the tests are about is the older."""
-    home = tmp_path_factory.mktemp("shared") / "home"
-    shutil.copytree(audited_home, home)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AUDITOR_HOME", str(home))
-        db.close_all()
-        with session() as open_session:
-            root = datasets.get(open_session, DATASET).root
-        imports.import_dataset(Path(root) / "labels.csv", name="other", workers=1)
-        quick = {"cross_entropy": {"epochs": 1, "views": 1}}
-        worker.run(plan.plan("other", list(quick), device="cpu", options=quick, map_method="pca"))
-        server = Server(home, forker)
-        server.start()
-        yield server
-        server.kill()
-        db.close_all()
-
-
-@pytest.fixture
-def running(shared: Server) -> Server:
-    """The app, on which nobody has decided anything."""
-    with session() as open_session:
-        for table in ("decision", "review", "draw", "claim"):
-            open_session.execute(text(f"DELETE FROM {table}"))
-    return shared
 
 
 def suspects_of(

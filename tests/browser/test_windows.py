@@ -9,13 +9,12 @@ import pytest
 from auditor.catalog import reviews
 from auditor.catalog.db import session
 from auditor.review import random_sample
-from tests.app.conftest import DATASET, audited_home
+from tests.app.conftest import DATASET
 from tests.browser.conftest import Server
 from tests.browser.test_fast_keys import blind, press
 from tests.browser.test_journey import WAIT_MS, settled, wait_until
-from tests.browser.test_review import choose, open_as_ada, running
+from tests.browser.test_review import choose, open_as_ada
 
-__all__ = ["audited_home", "running"]  # the fixtures, for pytest to find
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 

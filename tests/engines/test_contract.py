@@ -50,7 +50,8 @@ TINY_BY_ENGINE: dict[str, dict[str, Any]] = {}
 """What an engine's tiny runs change besides, so that all of its stages are reached in three epochs."""
 
 LEARNED_AUROC = 0.85
-"""Least AUROC of trust on 400 digits with 20 % symmetric errors; chance is 0.5."""
+"""Least AUROC of trust on ``NUM_LEARNED`` digits with 20 % symmetric errors; chance is 0.5."""
+NUM_LEARNED = 300
 
 DEVICES: list[Any] = ["cpu"]
 if torch.cuda.is_available():
@@ -117,7 +118,7 @@ class Runs:
         if self.form == "finetuned":
             changes = {"epochs": 8, **PAPER_SEARCH.get(self.spec.name, {})}
         if self.form == "features" and self.spec.name == "umn":
-            changes = {"epochs": 30}  # its own are few, for thousands of samples
+            changes = {"epochs": 15}  # its own are few, for thousands of samples
         return dataclasses.replace(config, network="mlp", batch_size=64, **changes)
 
     def train(self, data: TrainingData | None = None, **options: Any) -> EngineResult:
@@ -146,8 +147,10 @@ class Runs:
 
     @cached_property
     def learned(self) -> tuple[EngineResult, NDArray[np.bool_]]:
-        """A run of ``quick`` as it is on 400 digits, and which labels are wrong."""
-        data, wrong = digits_data(400, num_trusted=60 if self.spec.name in ("l2b", "coteaching") else 0)
+        """A run of ``quick`` as it is on ``NUM_LEARNED`` digits, and which labels are wrong."""
+        data, wrong = digits_data(
+            NUM_LEARNED, num_trusted=60 if self.spec.name in ("l2b", "coteaching") else 0
+        )
         return self.train(data, config=self.quick(), seed=0), wrong
 
     def assert_same(self, one: EngineResult, other: EngineResult) -> None:
@@ -320,7 +323,8 @@ def check_cancellation_passes_through(runs: Runs) -> None:
 
 def check_killed_and_resumed_is_bitwise_the_same(runs: Runs) -> None:
     num_epochs = len(runs.base.history)
-    for victim in sorted({0, num_epochs // 2, num_epochs - 1}):
+    ends = set() if runs.form == "finetuned" else {0, num_epochs - 1}  # the loop is that of the other forms
+    for victim in sorted({num_epochs // 2} | ends):
         checkpoint, heard = MemoryCheckpoint(), []
 
         def kill(record: EpochRecord, victim: int = victim, heard: list[str] = heard) -> None:
@@ -351,11 +355,11 @@ def check_killed_while_saving_resumes_from_the_save_before(runs: Runs) -> None:
 
 
 def check_outputs_follow_the_input_order(runs: Runs) -> None:
-    data, _ = digits_data(400, num_trusted=60 if runs.spec.name in ("l2b", "coteaching") else 0)
+    data, _ = digits_data(NUM_LEARNED, num_trusted=60 if runs.spec.name in ("l2b", "coteaching") else 0)
     unsearched = UNSEARCHED.get(runs.spec.name)
     config = dataclasses.replace(runs.quick(), **unsearched or {})
     learned = runs.train(data, config=config, seed=0) if unsearched else runs.learned[0]
-    order = np.random.default_rng(5).permutation(400)
+    order = np.random.default_rng(5).permutation(NUM_LEARNED)
     shuffled = TrainingData(data.inputs[order], data.given_labels[order], 10, data.trusted_mask[order])
     result = runs.train(shuffled, config=config, seed=0)
     agree = result.pred_probs.argmax(axis=1) == learned.pred_probs.argmax(axis=1)[order]
@@ -416,9 +420,9 @@ def check_two_classes_in_colour(runs: Runs) -> None:
     assert_sound(_short(runs, data, network="conv3"), data)
 
 
-def check_a_thousand_classes(runs: Runs) -> None:
+def check_more_classes_than_a_byte_counts(runs: Runs) -> None:
     data, _ = digits_data(60)
-    data = TrainingData(data.inputs, data.given_labels * 100 + 3, 1000)
+    data = TrainingData(data.inputs, data.given_labels * 30 + 3, 300)
     assert_sound(_short(runs, data), data)
 
 
@@ -446,9 +450,11 @@ OF_ROWS_AND_LABELS = (
     check_another_seed_another_result,
     check_killed_while_saving_resumes_from_the_save_before,
     check_a_class_with_three_samples,
-    check_a_thousand_classes,
+    check_more_classes_than_a_byte_counts,
+    check_same_seed_same_result_with_a_checkpoint_or_without,
 )
-"""Whose subject is rows, labels and saves, whatever the network: not on the form that takes longest."""
+"""Whose subject is rows, labels and saves, whatever the network: not on the form that takes longest. (One that is
+killed, resumed and still bitwise the same has the same result for the same seed.)"""
 
 CASES = [
     pytest.param(form, check, id=f"{form}-{check.__name__.removeprefix('check_')}")

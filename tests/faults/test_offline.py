@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 APART = ["unshare", "--net", "--map-root-user"]
 CALLS = "trace=connect,sendto,sendmsg,sendmmsg"
 ADDRESS = re.compile(r'sa_family=AF_INET6?\b.*?(?:inet_addr\("([^"]+)"\)|inet_pton\(AF_INET6, "([^"]+)")')
-SCREENS = ["", "import", "audit", "verify", "suspects", "map", "classes", "engines", "export"]
+SCREENS = ["", "import", "audit", "verify", "suspects", "masks", "map", "classes", "engines", "export"]
 
 
 def needs_a_network_of_its_own() -> None:

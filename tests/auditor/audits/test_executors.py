@@ -157,10 +157,12 @@ def test_threads__where_nobody_named_a_number_memory_and_cores_say_it(
     assert executors.threads(list("abcde"), [], "cpu") == {}
 
 
-@pytest.mark.parametrize("text", ["processes:0", "processes:x", "processes:9", "processes:", "", "threads"])
-def test_parse__other_texts_are_refused(text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["processes:0", "processes:x", "processes:9", "processes:", "", "threads", "ray:", "ray://"]
+)
+def test_choice__other_texts_are_refused(text: str) -> None:
     with pytest.raises(AuditFailedError, match="There is no executor"):
-        executors.parse(text)
+        executors.Choice.of(text)
 
 
 def test_spec__survives_json(tmp_path: Path) -> None:

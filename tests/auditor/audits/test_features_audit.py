@@ -38,8 +38,9 @@ def make_weights(folder: Path, name: str = NAME) -> Path:
 
 
 @pytest.fixture
-def imported(audited: tuple[Digits, int]) -> Digits:
-    """300 digits with 30 wrong labels, imported as "digits"."""
+def imported(audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch) -> Digits:
+    """300 digits with 30 wrong labels, imported as "digits"; a backbone sees them in this process."""
+    monkeypatch.setattr(features, "usable_cores", lambda: 1)
     return audited[0]
 
 
@@ -157,7 +158,6 @@ def test_audit__the_embedding_is_resumed_and_the_result_is_the_same(
     imported: Digits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(features, "CHUNK", 64)
-    monkeypatch.setattr(features, "usable_cores", lambda: 1)
     source = features.choose(NAME, make_weights(tmp_path), side=32, views=2)
     assert source is not None
 

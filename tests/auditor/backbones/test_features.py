@@ -76,6 +76,26 @@ def test_embed__goes_on_where_it_was_stopped(tmp_path: Path, images: Path) -> No
     assert features.is_complete(DATASET, source)
 
 
+def test_embed__two_processes_find_what_one_finds_and_leave_what_is_done_alone(
+    tmp_path: Path, images: Path
+) -> None:
+    source = features.of_backbone(NAME, make_weights(tmp_path), side=32, views=2)
+    expected = np.array(features.embed(DATASET, images, source, device="cpu", processes=1))
+    place = features.folder(DATASET, source)
+    np.save(place / "done.npy", np.array([True, False, False, True]))
+    kept = np.load(place / "features.npy", mmap_mode="r+")
+    kept[:] = 0
+    kept.flush()
+    seen: list[int] = []
+    found = features.embed(
+        DATASET, images, source, device="cpu", processes=2, on_rows=lambda done, _: seen.append(done)
+    )
+    assert seen == [22, 30]
+    np.testing.assert_array_equal(found[8:24], expected[8:24])
+    assert not found[:8].any()
+    assert not found[24:].any()
+
+
 def test_embed__every_cause_has_its_own_folder(tmp_path: Path, images: Path) -> None:
     first, second = make_weights(tmp_path, 0), make_weights(tmp_path, 1)
     sources = [

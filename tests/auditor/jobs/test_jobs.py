@@ -20,6 +20,7 @@ from PIL import Image
 
 from auditor import api, jobs
 from auditor.audits import plan, worker
+from auditor.catalog import audits as catalog_audits
 from auditor.catalog import datasets
 from auditor.catalog import jobs as catalog_jobs
 from auditor.catalog.db import session
@@ -241,6 +242,27 @@ def test_audit__its_job_says_how_far_it_is_and_a_second_process_is_refused(
     assert psutil.pid_exists(seen.job.pid or 0)
     plan.cancel(audit_id)
     assert end_of(job_id).state == plan.overview(audit_id).state == "cancelled"
+
+
+@pytest.mark.parametrize("is_audit", [False, True])
+def test_overview__a_process_that_ends_while_we_look_is_not_dead(
+    audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch, is_audit: bool
+) -> None:
+    audit_id = plan.plan("digits", ["cross_entropy"], map_method="pca")
+    job_id = plan.job_of(audit_id)
+    with session() as open_session:
+        values = {"status": "running", "pid": os.getpid(), "host": catalog_jobs.this_host()}
+        catalog_jobs.change(open_session, job_id, process_started=started(), **values)
+        catalog_audits.set_status(open_session, audit_id, "running")
+
+    def ends(*_: object) -> bool:
+        with session() as open_session:
+            catalog_audits.set_status(open_session, audit_id, "cancelled")
+            catalog_jobs.change(open_session, job_id, status="cancelled", pid=None)
+        return False
+
+    monkeypatch.setattr(catalog_jobs, "process_lives", ends)
+    assert (plan.overview(audit_id) if is_audit else jobs.overview(job_id)).state == "cancelled"
 
 
 def test_state__a_number_that_went_to_another_process_is_dead(home: Path) -> None:

@@ -130,7 +130,5 @@ def test_commands__work_on_masks_or_refuse_in_one_line(audited_masks: Audited, t
 
 
 def test_plan_audit__refuses_engines_of_class_labels(audited_masks: Audited) -> None:
-    with pytest.raises(
-        AuditFailedError, match="Engine umn takes no masks; on masks there are cross_en"
-    ):
+    with pytest.raises(AuditFailedError, match="Engine umn takes no masks; on masks there are cross_en"):
         auditing.plan_audit("shapes", ["umn"])

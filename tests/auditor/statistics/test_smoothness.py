@@ -1,4 +1,4 @@
-"""Smoothness of predictions in feature space: by hand, beyond chance, and where it must say nothing."""
+"""What neighbours in feature space know of predictions and labels: by hand, and where they must not judge."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from auditor.statistics import smoothness as module
-from auditor.statistics.smoothness import smoothness
+from auditor.statistics.smoothness import alike
 from auditor.statistics.weights import weightings
 from auditor.statistics.witnesses import Witness
 
@@ -29,46 +29,88 @@ def sure(labels: NDArray[np.int64], classes: int = 3, share: float = 0.9) -> NDA
     return probs
 
 
-def test_smoothness__by_hand() -> None:
+def test_alike__by_hand() -> None:
     labels, near = blobs()
-    # Neighbours give the class .9, everybody a third.
-    expected = 1 - np.log(0.9) / np.log(1 / 3)
-    assert smoothness(witness(sure(labels)), near) == pytest.approx(expected, rel=1e-5)
+    found = alike(witness(sure(labels)), labels, near)
+    # Neighbours give the class .9; the label follows from the class, which the best T takes for certain.
+    assert found.nats == pytest.approx(-np.log(0.9) - np.log(0.9), abs=0.01)
+    assert found.beyond == 0.0
 
 
-def test_smoothness__says_nothing_of_a_constant_or_random_prediction() -> None:
+def test_alike__a_constant_says_nothing_of_the_label_and_chance_nothing_of_neighbours() -> None:
     labels, near = blobs()
-    assert smoothness(witness(sure(np.zeros_like(labels))), near) == pytest.approx(0.0, abs=1e-6)
-    assert smoothness(witness(sure(np.zeros_like(labels), share=1.0)), near) == 0.0
+    constant = alike(witness(sure(np.zeros_like(labels), share=1.0)), labels, near)
+    assert constant.nats == pytest.approx(np.log(3), abs=1e-3)
     at_random = np.random.default_rng(0).integers(3, size=len(labels))
-    assert smoothness(witness(sure(at_random)), near) < 0.05
-    assert smoothness(witness(np.ones((900, 1))), near) == 0.0
+    assert alike(witness(sure(at_random)), labels, near).nats > 2
+    assert alike(witness(np.ones((900, 1))), labels, near).nats == np.inf
 
 
-def test_smoothness__memorised_labels_are_less_smooth() -> None:
+def test_alike__memorised_labels_are_longer_and_beyond_what_neighbours_know() -> None:
     labels, near = blobs()
-    parrot = np.where(np.arange(900) % 5 == 0, (labels + 1) % 3, labels)
-    assert smoothness(witness(sure(parrot)), near) < smoothness(witness(sure(labels)), near) - 0.1
+    given = np.where(np.arange(900) % 5 == 0, (labels + 1) % 3, labels)
+    parrot, learned = (alike(witness(sure(one)), given, near) for one in (given, labels))
+    assert parrot.nats > learned.nats + 0.1
+    assert parrot.beyond > 0.25
+    assert learned.beyond == pytest.approx(0.0, abs=0.02)
 
 
-def test_smoothness__silent_rows_and_missing_neighbours_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_alike__merged_classes_are_longer_although_they_are_smooth() -> None:
     labels, near = blobs()
-    whole = smoothness(witness(sure(labels)), near)
-    probs = sure(labels)
+    merged = np.where(labels == 2, 1, labels)
+    assert (
+        alike(witness(sure(merged)), labels, near).nats
+        > alike(witness(sure(labels)), labels, near).nats + 0.3
+    )
+
+
+def test_alike__only_the_likeliest_of_many_classes_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    labels, near = blobs(num=1_000, classes=50)
+    probs = sure(labels, classes=50)
+    whole = alike(witness(probs), labels, near).nats
+    monkeypatch.setattr(module, "MOST_CLASSES", 50)
+    assert alike(witness(probs), labels, near).nats == pytest.approx(whole, abs=0.1)
+
+
+def test_alike__silent_rows_missing_neighbours_and_unlabeled_do_not_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    labels, near = blobs()
+    whole = alike(witness(sure(labels)), labels, near).nats
+    probs, given = sure(labels), labels.copy()
     probs[::9] = np.nan
     near = near.copy()
     near[1::7, 2:] = -1
     near[4] = -1
-    assert smoothness(witness(probs), near) == pytest.approx(whole, rel=0.02)
+    given[5::11] = -1
+    assert alike(witness(probs), given, near).nats == pytest.approx(whole, rel=0.02)
     monkeypatch.setattr(module, "BLOCK", 64)
-    assert smoothness(witness(probs), near) == pytest.approx(whole, rel=0.02)
-    assert smoothness(witness(np.full((900, 3), np.nan)), near) == 0.0
+    assert alike(witness(probs), given, near).nats == pytest.approx(whole, rel=0.02)
+    assert alike(witness(np.full((900, 3), np.nan)), labels, near).nats == np.inf
 
 
-def test_weightings__smoothness_prefers_what_things_that_look_alike_share() -> None:
+def test_weightings__smoothness_leads_where_the_features_serve() -> None:
     labels, near = blobs()
     rng = np.random.default_rng(0)
     given = np.where(rng.random(900) < 0.3, (labels + 1) % 3, labels)
+    half = np.where(rng.random(900) < 0.2, (labels + 1) % 3, labels)
+    candidates = weightings(
+        [witness(sure(labels), "learned"), witness(sure(half), "half")],
+        given,
+        parted=True,
+        noise_rate=0.3,
+        neighbours=near,
+    )
+    names = [one.name for one in candidates]
+    assert names[:3] == ["smoothness", "agreement", "equal"]
+    assert "learned alone" in names
+    assert candidates[0].weights["learned"] > 0.95
+    assert all(sum(one.weights.values()) == pytest.approx(1.0) for one in candidates)
+
+
+def test_weightings__one_that_knows_more_labels_than_the_neighbours_leaves_the_lead_to_agreement() -> None:
+    labels, near = blobs()
+    given = np.where(np.random.default_rng(0).random(900) < 0.3, (labels + 1) % 3, labels)
     candidates = weightings(
         [witness(sure(labels), "learned"), witness(sure(given), "parrot")],
         given,
@@ -76,11 +118,8 @@ def test_weightings__smoothness_prefers_what_things_that_look_alike_share() -> N
         noise_rate=0.3,
         neighbours=near,
     )
-    names = [one.name for one in candidates]
-    assert names[:3] == ["agreement", "smoothness", "equal"]
-    assert "learned alone" in names
+    assert [one.name for one in candidates][:2] == ["agreement", "smoothness"]
     assert candidates[1].weights["learned"] > 0.95
-    assert all(sum(one.weights.values()) == pytest.approx(1.0) for one in candidates)
 
 
 def test_weightings__a_witness_whose_classes_lost_their_names_counts_nothing_by_smoothness() -> None:
@@ -89,12 +128,9 @@ def test_weightings__a_witness_whose_classes_lost_their_names_counts_nothing_by_
     given = np.where(rng.random(900) < 0.2, (labels + 1) % 3, labels)
     fair = np.where(rng.random(900) < 0.1, rng.integers(3, size=900), labels)
     exchanged = (labels + 1) % 3
-    candidates = weightings(
-        [witness(sure(fair), "fair"), witness(sure(exchanged), "exchanged")],
-        given,
-        parted=True,
-        noise_rate=0.2,
-        neighbours=near,
-    )
-    assert smoothness(witness(sure(exchanged)), near) > smoothness(witness(sure(fair)), near)
-    assert candidates[1].weights == {"fair": 1.0, "exchanged": 0.0}
+    witnesses = [witness(sure(fair), "fair"), witness(sure(exchanged), "exchanged")]
+    candidates = weightings(witnesses, given, parted=True, noise_rate=0.2, neighbours=near)
+    fair_one, exchanged_one = (alike(one, given, near) for one in witnesses)
+    assert exchanged_one.nats < fair_one.nats
+    assert candidates[0].name == "smoothness"
+    assert candidates[0].weights == {"fair": 1.0, "exchanged": 0.0}

@@ -72,31 +72,6 @@ def weights(folder: Path) -> Path:
     return path
 
 
-def test_embed_in_processes__equals_one_process(tmp_path: Path) -> None:
-    images, file = some_images(20), weights(tmp_path)
-    network = backbone(NAME, file, side=32)
-    place = ImagePlace(tmp_path / "images.npy", tmp_path / "features.npy")
-    np.save(place.images, images)
-    np.lib.format.open_memmap(place.features, "w+", np.float16, (20, 2, network.feature_size)).flush()
-    done: list[tuple[int, int]] = []
-    embed_in_processes(
-        place,
-        [(0, 8), (12, 20)],
-        name=NAME,
-        weights=file,
-        side=32,
-        views=2,
-        processes=2,
-        on_done=lambda start, end: done.append((start, end)),
-    )
-    found = np.load(place.features)
-    assert sorted(done) == [(0, 8), (12, 20)]
-    assert not found[8:12].any(), "rows outside the ranges are left alone"
-    for start, end in done:
-        expected = embed(images[start:end], network, views=2, device=CPU)
-        np.testing.assert_array_equal(found[start:end], expected)
-
-
 class StoppedError(Exception):
     pass
 

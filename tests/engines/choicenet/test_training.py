@@ -397,6 +397,19 @@ def test_visit_signals__moving_average_starts_after_a_tenth() -> None:
     np.testing.assert_allclose(visits.averages()["p_target"][[0, 2]], 0.9 * values + 0.1 * then, rtol=1e-5)
 
 
+def test_visit_signals__a_state_brings_the_last_visits_and_the_averages() -> None:
+    visits, resumed = VisitSignals(3, CPU), VisitSignals(3, CPU)
+    rows, mixture = torch.tensor([0, 2]), _mixture(batch=2)
+    for epoch, labels in enumerate(([1, 3], [0, 0])):
+        visits.update(rows, [mixture], torch.tensor(labels))
+        visits.end_epoch(epoch, 2)
+    resumed.load_state_dict(visits.state_dict())
+    for one, other in ((visits.now(), resumed.now()), (visits.averages(), resumed.averages())):
+        for name, values in one.items():
+            assert np.isfinite(values[[0, 2]]).all()
+            np.testing.assert_array_equal(other[name], values)
+
+
 def test_fit_temperature__recovers_scale_and_noise_rate() -> None:
     rng = np.random.default_rng(0)
     logits = 3.0 * rng.normal(size=(8000, 5))
@@ -452,5 +465,6 @@ def test_report_notes__collapse_is_seen() -> None:
     assert notes["components_collapsed"] is True
     assert notes["training_accuracy"] == pytest.approx(2 / 3)
     assert notes["flagged_by_rule"] == 1
-    notes = report_notes(**common, mean_rho=np.array([1.0, 0.4, 0.995]))  # type: ignore[arg-type]
-    assert notes["components_collapsed"] is False
+    for second in (0.4, 0.99):
+        notes = report_notes(**common, mean_rho=np.array([1.0, second, 0.995]))  # type: ignore[arg-type]
+        assert notes["components_collapsed"] is False

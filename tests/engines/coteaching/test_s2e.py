@@ -10,6 +10,7 @@ from scipy import integrate, stats
 
 from engines.contract import EngineError
 from engines.coteaching.s2e import (
+    EIGENVALUE_FLOOR,
     MAX_STEP_NORM,
     RULES,
     Ledger,
@@ -156,6 +157,11 @@ def test_newton_step__is_a_descent_direction_for_any_symmetric_matrix() -> None:
     for _ in range(100):
         matrix, gradient = rng.normal(size=(6, 6)), rng.normal(size=6)
         assert gradient @ newton_step(gradient, matrix + matrix.T) >= 0
+
+
+def test_newton_step__the_least_eigenvalue_is_a_share_of_the_largest() -> None:
+    found = newton_step(np.array([1.0, 1.0]), np.diag([1e-9, 1e4]))
+    np.testing.assert_allclose(found, [1 / (EIGENVALUE_FLOOR * 1e4), 1e-4])
 
 
 def test_natural_step__solves_with_the_exact_fisher_matrix() -> None:

@@ -1,0 +1,139 @@
+"""Starts the app and jobs seconds faster: a process that has imported what they need forks for each line it reads.
+
+    python -m tests.forker
+
+A line is JSON with ``main`` (the module whose ``main`` is called), ``argv``, ``env``, ``cwd`` and ``log``; the
+answer is the number of the process. What is run is the product's own code from its first line; what is spared is
+the start of Python and the imports. The journey, and tests of the command line in a process of its own, start the
+product as a user does instead.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import IO, Any
+
+ROOT = Path(__file__).resolve().parents[1]
+APP, COMMAND = "streamlit.web.cli", "auditor.__main__"
+IMPORTED = {
+    APP: (
+        *("altair", "sqlmodel", "streamlit.web.bootstrap", "streamlit.web.cli", "auditor.api"),
+        *("auditor.catalog.db", "auditor.outputs.export", "auditor.outputs.report_page"),
+        "auditor.review.random_sample",
+    ),
+    COMMAND: (
+        *("auditor.__main__", "auditor.audits.worker", "auditor.importing.imports", "auditor.outputs.export"),
+        *("auditor.outputs.report_page", "auditor.experiments.before_after", "sklearn.decomposition"),
+        *("torch", "torch._dynamo", "engines.cross_entropy.training", "engines.choicenet.training"),
+    ),
+}
+"""By what is run, modules that it would import. No thread may run in what is forked: these start none."""
+
+
+class Forker:
+    """One process a session that has imported what the app and jobs need, from when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self, main: str, argv: list[str], env: dict[str, str], log: str) -> int:
+        """Return the number of the process that runs, in the folder that is the current one here."""
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.forker"],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
+                env=os.environ | {"OMP_NUM_THREADS": "1"},
+            )  # fmt: skip
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        asked = {"main": main, "argv": argv, "env": env, "cwd": os.getcwd(), "log": log}
+        print(json.dumps(asked), file=self._process.stdin, flush=True)
+        return int(self._process.stdout.readline())
+
+    def end(self) -> None:
+        """End it; what it started goes on."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+
+class Jobs:
+    """What ``auditor.jobs`` takes for the module ``subprocess``: jobs are forked."""
+
+    DEVNULL = subprocess.DEVNULL
+
+    def __init__(self, forker: Forker) -> None:
+        self._forker = forker
+
+    def Popen(  # noqa: N802 - the name that is called
+        self, command: list[str], *, env: dict[str, str], stdin: int, stdout: IO[bytes], stderr: IO[bytes],
+        start_new_session: bool,
+    ) -> _Started:  # fmt: skip
+        """Start ``python -m auditor ARGS`` apart, writing to a log."""
+        assert command[:3] == [sys.executable, "-m", "auditor"]
+        assert stdin == self.DEVNULL
+        assert stdout is stderr
+        assert start_new_session
+        return _Started(self._forker.start(COMMAND, ["auditor", *command[3:]], env, stdout.name))
+
+
+class _Started:
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+
+    def wait(self) -> None:
+        """The forker reaps what it started."""
+
+
+def run(main: str, argv: list[str], env: dict[str, str], cwd: str, log: str) -> None:
+    """Become what was asked for; never returns."""
+    os.setsid()
+    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for stream, target in ((0, nothing), (1, out), (2, out)):
+        os.dup2(target, stream)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.environ.clear()
+    os.environ.update(env)
+    os.chdir(cwd)
+    sys.argv = argv
+    status: Any = 1
+    try:
+        importlib.import_module(main).main()
+        status = 0
+    except SystemExit as ended:
+        status = ended.code or 0
+    except BaseException:
+        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status if isinstance(status, int) else 1)
+
+
+def main() -> None:
+    """Fork until the standard input ends."""
+    import pandas as pd
+    import pyarrow as pa
+
+    pd.DataFrame({"a": [1]}).describe()
+    pa.set_cpu_count(1)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # what was killed leaves no zombie
+    for line in sys.stdin:
+        asked = json.loads(line)
+        for name in IMPORTED[asked["main"]]:
+            importlib.import_module(name)
+        pid = os.fork()
+        if not pid:
+            run(**asked)
+        print(pid, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Audits on a Ray cluster: the bits of one machine, machines that are lost, files behind an object store."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.audits import executors
+from auditor.audits.ray_executor import RayExecutor
+from auditor.audits.tasks import Event
+from auditor.ground.errors import AuditFailedError
+from tests.auditor.audits.test_executors import Heard, results, specs
+from tests.scale.conftest import add_machine
+
+EPOCHS = 40
+
+
+@pytest.fixture
+def every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks save their state after each epoch."""
+    monkeypatch.setenv("AUDITOR_CHECKPOINT_INTERVAL_S", "0")
+
+
+def test_ray__a_lost_machine_changes_no_bit(cluster: Any, tmp_path: Path, every_epoch: None) -> None:
+    alone, away = (specs(tmp_path / place, "a", "b", "c", epochs=EPOCHS) for place in ("alone", "away"))
+    executors.Processes(1).run(alone, Heard())
+    lost: list[Any] = []
+
+    def lose_one(event: Event) -> None:
+        if not lost and event.epoch == 3:
+            lost.append(cluster.list_all_nodes()[-1])
+            cluster.remove_node(lost[0], allow_graceful=False)
+            add_machine(cluster)
+
+    heard = Heard(lose_one)
+    RayExecutor(cluster.address).run(away, heard)
+    assert results(away) == results(alone)
+    assert lost
+    assert len(heard.begun) > len(away)  # what was on the lost machine began again, from its checkpoint
+    again = {task: [event.epoch for event in heard.events if event.task == task] for task in "abc"}
+    assert any(len(epochs) < 2 * EPOCHS for epochs in again.values())
+
+
+def test_ray__files_go_by_an_object_store_where_no_folder_is_shared(
+    cluster: Any, bucket: str, tmp_path: Path, every_epoch: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AUDITOR_STORAGE", bucket)
+    alone, away = (specs(tmp_path / place, "a", "b") for place in ("alone", "away"))
+    executors.Processes(1).run(alone, Heard())
+    RayExecutor(cluster.address).run(away, Heard())
+    assert results(away) == results(alone)
+    import s3fs
+
+    assert not s3fs.S3FileSystem().find("bucket/tasks")  # nothing of it is left behind
+
+
+def test_ray__what_the_listener_raises_stops_the_tasks_and_they_go_on_later(
+    cluster: Any, tmp_path: Path, every_epoch: None
+) -> None:
+    alone, away = (specs(tmp_path / place, "a", "b", epochs=EPOCHS) for place in ("alone", "away"))
+    away = [dataclasses.replace(away[0], config={**away[0].config, "epochs": 10**6}), away[1]]
+
+    def stop(event: Event) -> None:
+        if event.task == "a":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        RayExecutor(cluster.address).run(away, Heard(stop))
+    assert Path(away[0].checkpoint).exists()
+    executors.Processes(1).run(alone[1:], Heard())
+    RayExecutor(cluster.address).run(away[1:], Heard())
+    assert results(away[1:]) == results(alone[1:])
+
+
+def test_ray__an_address_that_answers_nothing_is_said_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(AuditFailedError, match="Ray at ray://127.0.0.1:1 cannot be reached") as refused:
+        RayExecutor("ray://127.0.0.1:1").run(specs(tmp_path, "a"), Heard())
+    assert "\n" not in str(refused.value)

@@ -20,6 +20,7 @@ from auditor.audits import statements
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.numbers import number_text
 from auditor.ground.vocabulary import DECISIONS, EXCLUDE, KEEP, LABEL, RELABEL, UNSURE, VERDICTS
+from auditor.ground.wording import percent
 from auditor.numbers import exporting, listing
 from auditor.review import decisions, random_sample
 
@@ -39,7 +40,7 @@ def picture(dataset: Dataset, sample_id: int) -> None:
 
 
 def answers(
-    names: dict[str, tuple[str, str]], act: Callable[[str], None], *, number: float, key: str
+    names: dict[str, tuple[str, str]], act: Callable[[str], None], *, number: float | None, key: str
 ) -> None:
     """A field for the number, and one button each of ``names`` (its words and its key) by decision."""
     with st.container(horizontal=True):
@@ -50,13 +51,19 @@ def answers(
         st.form_submit_button("Save this number", on_click=act, args=(LABEL,))
 
 
+def typed(key: str) -> float | None:
+    """What stands in the number field."""
+    value = st.session_state[f"{key}_number"]
+    return None if value is None else float(value)
+
+
 def decide(
     dataset: Dataset, audit: Audit, reviewer: str, row: dict[str, Any], key: str, decision: str
 ) -> None:
     """Record what a person pressed about a suspect."""
     number = None
-    if decision in (RELABEL, LABEL):
-        number = float(row["suggested"] if decision == RELABEL else st.session_state[f"{key}_number"])
+    if decision in (RELABEL, LABEL):  # what is taken is what is shown
+        number = float(figure(row["suggested"])) if decision == RELABEL else typed(key)
         decision = RELABEL
     with shown():
         decisions.decide(
@@ -101,7 +108,7 @@ def draw(dataset: Dataset) -> None:
         tolerance = st.number_input(
             "Tolerance",
             0.0,
-            value=None,
+            value=random_sample.tolerance_of(dataset.id),
             format="%.6g",
             help="A given number is wrong where it is farther than this from the one that you see. All samples of "
             "a dataset have the same.",
@@ -123,7 +130,7 @@ def verify(dataset: Dataset, audit: Audit, reviewer: str) -> None:
         key = f"blind_{draw_id}_{sample_id}"
 
         def act(verdict: str) -> None:
-            number = float(st.session_state[f"{key}_number"]) if verdict == LABEL else None
+            number = typed(key) if verdict == LABEL else None
             with shown():
                 random_sample.record(draw_id, sample_id, verdict, number=number, reviewer=reviewer)
 
@@ -136,12 +143,12 @@ def verify(dataset: Dataset, audit: Audit, reviewer: str) -> None:
                 EXCLUDE: ("No number fits", VERDICTS[EXCLUDE].keys[0]),
                 UNSURE: (VERDICTS[UNSURE].button, VERDICTS[UNSURE].keys[0]),
             }
-            answers(offered, act, number=0.0, key=key)
+            answers(offered, act, number=None, key=key)
     if random_sample.num_judged(dataset.id):
         standing = statements.load(audit.id)
         st.markdown(plain(statements.noise_rate(standing).sentence))
         for level, promise in statements.promises(standing).items():
-            st.caption(f"At {level:.0%}: {plain(promise.sentence)}")
+            st.caption(f"At {percent(level)}: {plain(promise.sentence)}")
 
 
 def decided(dataset: Dataset, audit: Audit) -> None:

@@ -123,6 +123,17 @@ def plan_audit(
     return audit_id
 
 
+def newest(name: str, audit_id: int | None = None) -> tuple[Dataset, Audit]:
+    """A dataset and its newest finished audit, or that one.
+
+    Raises:
+        NotFoundError: no such dataset, or no such finished audit.
+    """
+    with session() as open_session:
+        dataset = datasets.get(open_session, name)
+        return dataset, audits.require_finished(open_session, dataset, audit_id)
+
+
 def steps(kind: Kind, audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
     """What an audit of such labels does, for ``worker.work``: train the engines, then settle."""
     features = worker.features_for(audit, dataset, tell)

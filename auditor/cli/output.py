@@ -26,6 +26,7 @@ from auditor.cli.options import echo
 from auditor.experiments.before_after import BeforeAfter
 from auditor.experiments.simulation import Round, Tournament
 from auditor.ground.errors import AuditFailedError, AuditorError, CatalogBusyError, VerificationError
+from auditor.ground.numbers import number_text
 from auditor.ground.progress import OnProgress, Progress
 from auditor.ground.vocabulary import CLASSIFICATION, LABELS, REGRESSION, SEGMENTATION
 from auditor.ground.wording import duration, percent, plural
@@ -358,6 +359,10 @@ def verdicts_applied(name: str, counts: dict[str, int]) -> None:
     if dataset.task == CLASSIFICATION:  # a ranking of numbers does not depend on verdicts
         settle.settle(audit.id)
     standing = statements.load(audit.id)
+    if (tolerance := random_sample.tolerance_of(dataset.id)) is not None:
+        echo(
+            f"Wrong is a number that is farther than {number_text(tolerance)} from the one that a person saw."
+        )
     echo(statements.noise_rate(standing).sentence)
     for q, promise in statements.promises(standing).items():
         echo(f"  at {percent(q)}: {promise.sentence}")

@@ -28,19 +28,9 @@ if TYPE_CHECKING:
     from auditor.bridges.engine_bridge import EpochRecord
 
 
-def plan_audit(
-    dataset_name: str,
-    engines: Sequence[str] | None = None,
-    *,
-    preset: str = "quick",
-    device: str = "auto",
-    seed: int = 0,
-    options: Mapping[str, Mapping[str, Any]] | None = None,
-) -> int:
+def plan_audit(dataset_name: str, engines: Sequence[str] | None = None, **choices: Any) -> int:
     """Register an audit of masks; see ``in_turn.plan_audit``."""
-    return in_turn.plan_audit(
-        MASKS, dataset_name, engines, preset=preset, device=device, seed=seed, options=options
-    )
+    return in_turn.plan_audit(MASKS, dataset_name, engines, **choices)
 
 
 def steps(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:

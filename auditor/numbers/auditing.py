@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from auditor import jobs
 from auditor.audits import arrays, in_turn, tasks
 from auditor.audits.settle import noise_rate_json
-from auditor.backbones.features import FeatureSource
 from auditor.bridges import engine_bridge
 from auditor.catalog import datasets
 from auditor.catalog.db import session
@@ -34,27 +33,9 @@ TOGETHER = "numbers"
 """In place of an engine's name: what all engines say together."""
 
 
-def plan_audit(
-    dataset_name: str,
-    engines: Sequence[str] | None = None,
-    *,
-    preset: str = "quick",
-    device: str = "auto",
-    seed: int = 0,
-    options: Mapping[str, Mapping[str, Any]] | None = None,
-    features: FeatureSource | None = None,
-) -> int:
+def plan_audit(dataset_name: str, engines: Sequence[str] | None = None, **choices: Any) -> int:
     """Register an audit of numbers; see ``in_turn.plan_audit``."""
-    return in_turn.plan_audit(
-        NUMBERS,
-        dataset_name,
-        engines,
-        preset=preset,
-        device=device,
-        seed=seed,
-        options=options,
-        features=features,
-    )
+    return in_turn.plan_audit(NUMBERS, dataset_name, engines, **choices)
 
 
 def steps(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from auditor.audits import arrays, statements
-from auditor.catalog import audits, datasets, reviews
+from auditor.audits import arrays, in_turn, statements
+from auditor.catalog import reviews
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.vocabulary import RELABEL
@@ -21,6 +21,8 @@ COLUMNS = (
     *("suggested_low", "suggested_high", "decision", "cleaned", "reviewer"),
 )
 
+newest = in_turn.newest
+
 
 @dataclass(frozen=True)
 class Listed:
@@ -30,17 +32,6 @@ class Listed:
     """``COLUMNS``; ``cleaned`` is what a person put in place of the given number."""
     statement: str
     total: int
-
-
-def newest(name: str, audit_id: int | None = None) -> tuple[Dataset, Audit]:
-    """A dataset and its newest finished audit, or that one.
-
-    Raises:
-        NotFoundError: no such dataset, or no such finished audit.
-    """
-    with session() as open_session:
-        dataset = datasets.get(open_session, name)
-        return dataset, audits.require_finished(open_session, dataset, audit_id)
 
 
 def suspects(

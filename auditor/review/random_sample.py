@@ -343,12 +343,20 @@ def next_size(dataset_id: int) -> int:
     return min(num_left, max([FIRST_SIZE, *(2 * row.size for row in rows)]))
 
 
+def tolerance_of(dataset_id: int) -> float | None:
+    """The tolerance of the draws of a dataset of numbers; None before the first."""
+    with session() as open_session:
+        return next((row.tolerance for row in draws.of_dataset(open_session, dataset_id)), None)
+
+
 def next_command(dataset_name: str) -> str:
     """The command that draws as many rows as there are to draw; empty where every label was drawn."""
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
         size = next_size(dataset.id)
-    tolerance = " --tolerance T" if dataset.task == REGRESSION else ""
+    known = tolerance_of(dataset.id)
+    named = "T" if known is None else number_text(known)
+    tolerance = f" --tolerance {named}" if dataset.task == REGRESSION else ""
     return (
         f"auditor verify {shlex.quote(dataset_name)} --draw {size}{tolerance} --out sample.csv"
         if size

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from PIL import Image
 
 from auditor.audits import statements
 from auditor.catalog import datasets
@@ -20,10 +18,7 @@ from auditor.ground.errors import AuditorError, ImportRefusedError, ReviewError,
 from auditor.numbers import exporting, listing
 from auditor.numbers.judging import judge
 from auditor.review import decisions, random_sample
-
-NUM = 40
-WRONG = (4, 17, 23)
-FASTER = ("--set", "cross_entropy.learning_rate=0.01")
+from tests.numbered import NUM, WRONG, import_ages, make_home, write_table
 
 
 def invoke(*arguments: str) -> Result:
@@ -36,44 +31,20 @@ def command(*arguments: str) -> str:
     return found.stdout
 
 
-def write_table(folder: Path, numbers: Sequence[str]) -> Path:
-    """Grey squares with a number each."""
-    (folder / "images").mkdir(parents=True, exist_ok=True)
-    rows = ["path,age,note"]
-    for place, number in enumerate(numbers):
-        Image.new("L", (8, 8), 3 * place).save(folder / "images" / f"{place}.png")
-        rows.append(f'images/{place}.png,"{number}",n{place}')
-    path = folder / "ages.csv"
-    path.write_text("\n".join(rows) + "\n")
-    return path
-
-
 @pytest.fixture
 def ages(home: Path, tmp_path: Path) -> Path:
-    """Forty squares whose number is twice a feature; three of the numbers are wrong."""
+    """Forty numbers, imported."""
     del home
-    truth = 2.0 * np.arange(NUM)
-    given = truth.copy()
-    given[list(WRONG)] += (60, 40, -40)
-    table = write_table(tmp_path / "source", [f"{one:.1f}" for one in given])
-    np.save(tmp_path / "features.npy", np.arange(NUM, dtype=np.float32)[:, None])
-    command("import", str(table), "--name", "ages", "--task", "regression", "--label-column", "age")
+    import_ages(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
-def audited(ages: Path) -> Path:
-    from auditor.audits import worker
-    from auditor.backbones import own_features
-    from auditor.numbers import auditing
-
-    features = own_features.add("ages", ages / "features.npy")
-    options = {"cross_entropy": {"folds": 2, "batch_size": 16, "learning_rate": 0.01}}
-    audit_id = auditing.plan_audit(
-        "ages", ["cross_entropy"], options=options, features=features, device="cpu"
-    )
-    worker.run(audit_id, auditing.steps)
-    return ages
+def audited(home: Path, tmp_path: Path) -> Path:
+    """Forty numbers, audited."""
+    del home
+    make_home(tmp_path)
+    return tmp_path
 
 
 @pytest.mark.parametrize(

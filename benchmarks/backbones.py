@@ -63,6 +63,8 @@ CONFUSED = {
     "shoes": "hat",
 }
 """Classes of clothes that planted errors take for each other."""
+EARLY = "cifar_early"
+"""The images of ``cifar``, seen by the first three of the stand-in's four stages: weak features."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class Problem:
 
     name: str
     source: str
-    """``cifar`` or ``clothing``."""
+    """``cifar``, ``cifar_early`` or ``clothing``."""
     noise: str
     """A column of human labels, a kind of ``benchmarks.noise``, or ``confused``."""
     rate: float = 0.0
@@ -83,7 +85,15 @@ PROBLEMS = (
     Problem("asym40", "cifar", "asym_cifar10", 0.4),
     Problem("pair45", "cifar", "pair", 0.45),
     Problem("clothing", "clothing", "confused", 0.15),
+    Problem("pair30", "cifar", "pair", 0.3),
+    Problem("asym20", "cifar", "asym_cifar10", 0.2),
+    Problem("sym40", "cifar", "sym_excl", 0.4),
+    Problem("early_aggre", EARLY, "label_aggre"),
+    Problem("early_asym40", EARLY, "asym_cifar10", 0.4),
+    Problem("early_pair45", EARLY, "pair", 0.45),
 )
+MAIN = ("aggre", "random1", "asym40", "pair45", "clothing")
+"""Problems that every method is run on by default; the others are for what engines cost each other."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,7 +330,7 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     began = time.monotonic()
     sources: dict[str, Source] = {}
-    wanted = [one for one in PROBLEMS if not arguments.problems or one.name in arguments.problems]
+    wanted = [one for one in PROBLEMS if one.name in (arguments.problems or MAIN)]
     methods = arguments.methods or [name for name in METHODS if name not in SLOW]
     for seed in arguments.seeds:
         for problem in wanted:
@@ -339,7 +349,7 @@ def main() -> None:
 
 def open_source(name: str, arguments: argparse.Namespace) -> Source:
     """The images of ``cifar`` (the half that the stand-in never saw) or ``clothing``, and their features."""
-    if name == "cifar":
+    if name in ("cifar", EARLY):
         pixels, table = images.load("cifar10-train")
         pixels, table = pixels[HALF:], table.iloc[HALF:]
         columns = {column: table[column].to_numpy(dtype=np.int64) for column in table.columns}
@@ -374,6 +384,8 @@ def _features(name: str, pixels: NDArray[np.uint8], arguments: argparse.Namespac
         return kept
     arguments.work.mkdir(parents=True, exist_ok=True)
     network = backbone(arguments.backbone, arguments.weights, side=arguments.side)
+    if name == EARLY:
+        network.network = _EarlyStages(network.network)
     began = time.process_time()
     found = embed(pixels, network, views=arguments.views, device=torch.device("cpu"))
     cost = {
@@ -389,6 +401,21 @@ def _features(name: str, pixels: NDArray[np.uint8], arguments: argparse.Namespac
     update(arguments.out, "embedding", {name: cost})
     print(f"embedding {name}: {cost['cpu_seconds']:.0f} CPU seconds", flush=True)
     return np.asarray(found)
+
+
+class _EarlyStages(torch.nn.Module):
+    """A ResNet of timm without its last stage."""
+
+    def __init__(self, network: Any) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """(B, C, H, W) to (B, D)."""
+        one = self.network
+        seen = one.maxpool(one.act1(one.bn1(one.conv1(images))))
+        found: torch.Tensor = one.layer3(one.layer2(one.layer1(seen))).mean((2, 3))
+        return found
 
 
 def make_task(problem: Problem, source: Source, seed: int) -> Task:

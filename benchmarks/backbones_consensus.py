@@ -22,7 +22,7 @@ from auditor.statistics.choice import choose
 from auditor.statistics.consensus import weighted_trust
 from auditor.statistics.weights import weightings
 from benchmarks import images
-from benchmarks.backbones import RESULTS, WORK
+from benchmarks.backbones import PROBLEMS, RESULTS, WORK
 from benchmarks.detection import scores_of, update
 from benchmarks.standin import HALF
 from engines.neighbours.search import nearest, unit_rows
@@ -100,7 +100,7 @@ def after_looks(
     witnesses: Sequence[Witness],
     given: NDArray[np.int64],
     wrong: NDArray[np.bool_],
-    neighbours: NDArray[np.int32],
+    neighbours: NDArray[np.int32] | None,
 ) -> dict[str, Any]:
     """Which weighting so many looks choose, and how it ranks: means over ``DRAWS`` draws."""
     candidates = weightings(
@@ -145,7 +145,7 @@ def after_looks(
 
 def nearest_of(work: Path, problem: str) -> NDArray[np.int32]:
     """(N, 8) nearest rows in feature space, computed once."""
-    source = "clothing" if problem == "clothing" else "cifar"
+    (source,) = {one.source for one in PROBLEMS if one.name == problem}
     kept = work / f"{source}-nearest.npy"
     if not kept.exists():
         (path,) = work.glob(f"{source}-*v.npy")
@@ -162,7 +162,7 @@ def published(work: Path) -> dict[str, Any]:
     labels = np.load(folder / "labels.npz")
     given, wrong = labels["given"], labels["given"] != labels["true"]
     networks = {
-        name: witness_from_probabilities(_whole(arrays[name][HALF:]), given, name=name)
+        name: witness_from_probabilities(whole_probabilities(arrays[name][HALF:]), given, name=name)
         for name in arrays.files
     }
     weak = {name: witness_of(folder, name) for name in WEAK if (folder / f"{name}.npz").exists()}
@@ -191,8 +191,8 @@ def published(work: Path) -> dict[str, Any]:
     return rows
 
 
-def _whole(probs: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Half precision does not sum to 1."""
+def whole_probabilities(probs: NDArray[np.floating]) -> NDArray[np.float32]:
+    """(N, K) float32 whose rows sum to 1; half precision does not."""
     rows = probs.astype(np.float32)
     return rows / rows.sum(axis=1, keepdims=True)
 

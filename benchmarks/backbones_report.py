@@ -17,7 +17,7 @@ import numpy as np
 matplotlib.use("Agg")
 from matplotlib import pyplot
 
-from benchmarks.backbones import PROBLEMS, RESULTS, SLOW
+from benchmarks.backbones import MAIN, PROBLEMS, RESULTS, SLOW
 
 TITLES = {
     "aggre": "CIFAR-10N aggre, human",
@@ -25,6 +25,12 @@ TITLES = {
     "asym40": "planted asymmetric 40 %",
     "pair45": "planted pair flips 45 %",
     "clothing": "341 photos of clothes, planted confusions",
+    "pair30": "planted pair flips 30 %",
+    "asym20": "planted asymmetric 20 %",
+    "sym40": "planted uniform 40 %",
+    "early_aggre": "CIFAR-10N aggre, weak features",
+    "early_asym40": "planted asymmetric 40 %, weak features",
+    "early_pair45": "planted pair flips 45 %, weak features",
 }
 ROBUST = ("coteaching", "l2b", "choicenet", "umn")
 PLAIN_NAMES = {
@@ -265,7 +271,7 @@ def _published_section(stored: Mapping[str, Any]) -> str:
 
 def draw(stored: Mapping[str, Any], path: Path) -> None:
     """A column a problem, AUROC above average precision, each against CPU minutes with the embedding in them."""
-    shown = [one.name for one in PROBLEMS if _rows(stored, one.name)]
+    shown = [name for name in MAIN if _rows(stored, name)]
     figure, axes = pyplot.subplots(
         2, len(shown), figsize=(3.6 * len(shown), 7.5), squeeze=False, sharex="col"
     )

@@ -3,9 +3,9 @@
     python -m benchmarks.promises --data ../shared/data
 
 The rankings are those of published out-of-sample probabilities of pretrained networks on CIFAR-10N, whose human
-errors are known, and the consensus of every run whose arrays ``benchmarks.detection`` left (its first seed). Each
-cell is many draws; verdicts are the truth. Finished sets are kept. Writes ``promises.json``, ``promises.md`` and
-the picture of ``docs/trust.md``.
+errors are known, and the consensus of every run whose arrays ``benchmarks.detection`` and ``benchmarks.backbones``
+left (the first seed). Each cell is many draws; verdicts are the truth. Finished sets are kept. Writes
+``promises.json``, ``promises.md`` and the picture of ``docs/trust.md``.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from matplotlib import pyplot
 from auditor.statistics import (
     Looks,
     Verified,
+    Witness,
     combine,
     draw_zones,
     promises,
@@ -39,6 +40,9 @@ from auditor.statistics import (
 from auditor.statistics.noise import guess_noise_rate, noise_rate_from_verified
 from auditor.statistics.witnesses import given_margins, pool_predictions
 from auditor.statistics.zones import head_size
+from benchmarks.backbones import WORK as ON_FEATURES
+from benchmarks.backbones_consensus import ENGINES as ON_THEM
+from benchmarks.backbones_consensus import nearest_of, witness_of
 from benchmarks.detection import WORK
 from benchmarks.detection_report import ENGINES
 from benchmarks.noise_guess import engine_of
@@ -68,6 +72,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--work", type=Path, default=WORK)
+    parser.add_argument("--features", type=Path, default=ON_FEATURES)
     arguments = parser.parse_args()
     kept = json.loads(arguments.out.read_text())["rows"] if arguments.out.exists() else []
     rows = {(row["network"], row["labels"]): row for row in kept if "running" in row}
@@ -120,12 +125,26 @@ def _sets(
     for folder in sorted(arguments.work.glob("*-*-*-0")):
         witnesses = [one for name in ENGINES if (one := engine_of(folder, name)) is not None]
         if witnesses:
-            labels = np.load(folder / "labels.npz")
-            whole = combine(witnesses, labels["given"], 10)
-            share = share_for_head(whole.guessed_noise_rate)
-            trust = whole.trust_score.astype(np.float64)
-            title = "consensus of " + ", ".join(one.name for one in witnesses)
-            yield title, folder.name, trust, labels["given"], labels["true"], share
+            yield _of_consensus(folder, witnesses, None)
+    for folder in sorted(arguments.features.glob("*-0")):
+        witnesses = [witness_of(folder, name) for name in ON_THEM if (folder / f"{name}.npz").exists()]
+        if len(witnesses) == len(ON_THEM):
+            near = nearest_of(arguments.features, folder.name.rpartition("-")[0])
+            yield _of_consensus(folder, witnesses, near)
+
+
+def _of_consensus(
+    folder: Path, witnesses: Sequence[Witness], neighbours: NDArray[np.int32] | None
+) -> tuple[str, str, NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], float]:
+    """A set that engines were run on, ranked by all of them without a verified row."""
+    labels = np.load(folder / "labels.npz")
+    num_classes = int(labels["true"].max()) + 1
+    whole = combine(witnesses, labels["given"], num_classes, neighbours=neighbours)
+    where = "" if neighbours is None else " on features"
+    title = f"consensus{where} of " + ", ".join(one.name for one in witnesses)
+    share = share_for_head(whole.guessed_noise_rate)
+    trust = whole.trust_score.astype(np.float64)
+    return title, folder.name, trust, labels["given"], labels["true"], share
 
 
 def _labels(folder: Path) -> tuple[NDArray[np.int64], dict[str, NDArray[np.int64]]]:
@@ -270,7 +289,8 @@ def page(found: Mapping[str, Any]) -> str:
         "# What a promise costs",
         "",
         f"{found['draws']} draws a cell; rankings of pretrained networks on CIFAR-10N (50,000 labels, human "
-        "errors) and of the consensus on the runs of `benchmarks.detection` (first seed); verdicts = the truth. "
+        "errors) and of the consensus on the runs of `benchmarks.detection` and `benchmarks.backbones` (first "
+        "seed); verdicts = the truth. "
         "The head is cut at twice the share that the predictions alone guess; 70 % of the looks are there. "
         "*Running* is the promise that holds at every look and level together: all looks are in the head, in "
         "random order.",

@@ -281,7 +281,8 @@ class EmbeddingMap {
   // How many points lie inside; the server counts again and is what everything else relies on.
   measure() {
     if (!this.points) return;
-    const total = `${this.points.count.toLocaleString("en")} samples`;
+    const [drawn, all] = [this.points.count, this.points.total].map((number) => number.toLocaleString("en"));
+    const total = drawn === all ? `${all} samples` : `${drawn} of ${all} samples are drawn`;
     if (!this.polygon) {
       this.status.textContent = `${total}. Draw around a region to see its images.`;
       return;
@@ -295,7 +296,7 @@ class EmbeddingMap {
     let inside = 0;
     for (let i = 0; i < this.points.count; i += 1) inside += context.isPointInPath(path, this.points.x[i], this.points.y[i], "evenodd");
     context.restore();
-    this.status.textContent = `${inside.toLocaleString("en")} of ${total} selected`;
+    this.status.textContent = drawn === all ? `${inside.toLocaleString("en")} of ${total} selected` : `${inside.toLocaleString("en")} of ${drawn} drawn samples are inside; all of them are beside the map`;
   }
 
   // -- pointer and keys ----------------------------------------------------------------------------------------
@@ -410,22 +411,23 @@ class EmbeddingMap {
     this.showTip(best, place);
   }
 
-  showTip(sample, [px, py]) {
-    if (sample < 0) {
+  showTip(i, [px, py]) {
+    if (i < 0) {
       this.tip.hidden = true;
       this.tipped = -1;
       return;
     }
-    if (this.tipped !== sample) {
-      this.tipped = sample;
+    if (this.tipped !== i) {
+      this.tipped = i;
+      const sample = this.points.sample[i];
       const { given, suggested, trust, decision, issue } = this.points;
       const name = (label) => (label === 65535 ? "none" : this.data.classNames[label]);
       const image = el("img", { src: this.server.image(sample, 128), alt: "" });
       this.tip.replaceChildren(image, el("div", {}, [
-        el("b", { text: `Sample ${sample}` }), el("div", { text: `given ${name(given[sample])}` }),
-        el("div", { text: `suggested ${name(suggested[sample])}` }),
-        el("div", { text: trust[sample] === 255 ? "no trust score" : `trust ${(trust[sample] / 254).toFixed(2)}${issue[sample] ? " · suspect" : ""}` }),
-        decision[sample] === 255 ? null : el("div", { text: this.decided(decision[sample]).words }),
+        el("b", { text: `Sample ${sample}` }), el("div", { text: `given ${name(given[i])}` }),
+        el("div", { text: `suggested ${name(suggested[i])}` }),
+        el("div", { text: trust[i] === 255 ? "no trust score" : `trust ${(trust[i] / 254).toFixed(2)}${issue[i] ? " · suspect" : ""}` }),
+        decision[i] === 255 ? null : el("div", { text: this.decided(decision[i]).words }),
       ]));
     }
     this.tip.hidden = false;

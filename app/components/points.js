@@ -8,15 +8,16 @@ const MOST_NAMED = 60;
 function unpack(buffer) {
   const view = new DataView(buffer);
   const count = view.getUint32(0, true);
-  let at = 16;
+  let at = 20;
   const take = (Kind) => {
     const column = new Kind(buffer.slice(at, at + count * Kind.BYTES_PER_ELEMENT));
     at += count * Kind.BYTES_PER_ELEMENT;
     return column;
   };
   const columns = {
-    count, corner: [view.getFloat32(4, true), view.getFloat32(8, true)], side: view.getFloat32(12, true),
-    x: take(Uint16Array), y: take(Uint16Array), given: take(Uint16Array), suggested: take(Uint16Array),
+    count, total: view.getUint32(4, true),
+    corner: [view.getFloat32(8, true), view.getFloat32(12, true)], side: view.getFloat32(16, true),
+    sample: take(Uint32Array), x: take(Uint16Array), y: take(Uint16Array), given: take(Uint16Array), suggested: take(Uint16Array),
     trust: take(Uint8Array), issue: take(Uint8Array), decision: take(Uint8Array),
   };
   // The decisions' names follow their column, which holds places in that list.

@@ -13,6 +13,7 @@ __all__ = [
     "jobs",
     "own_features",
     "regions",
+    "reviewers",
     "statements",
     "watching",
     "worst",

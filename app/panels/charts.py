@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
 import numpy as np
 import pandas as pd
+import streamlit as st
 from numpy.typing import NDArray
 
 from auditor.statistics import Transition
@@ -22,13 +24,27 @@ LEAST_SHOWN = 0.005
 """Smallest share of a cell that is coloured and written; less would read "0%"."""
 MARKED, OTHER = "#9a5bc4", "#8b949e"
 """Suspects or wrong labels, and what they are compared with. Orange and blue mean given and suggested."""
-PALE, DEEP = "#efe3f7", "#b583d6"
-APART, NEITHER, ALIKE = "#c79be0", "#f3f5f8", "#62bdb2"
-"""Engines that rank the labels the other way round, without relation, and alike; dark digits are read on all."""
-INK, TEAL = "#1b2430", "#2a9d8f"
+TEAL = "#2a9d8f"
 KINDS = alt.Scale(
     domain=["suspect", "other label", "wrong label", "right label"], range=[MARKED, OTHER, MARKED, OTHER]
 )
+
+
+@dataclass(frozen=True)
+class Tones:
+    """Colours of a matrix's cells on a light or a dark page: more stands out more, and its digits can be read."""
+
+    little: str
+    much: str
+    apart: str
+    """Engines that rank the labels the other way round."""
+    neither: str
+    alike: str
+    ink: str
+
+
+LIGHT = Tones("#efe3f7", "#b583d6", apart="#c79be0", neither="#f3f5f8", alike="#62bdb2", ink="#1b2430")
+DARK = Tones("#2a2233", "#8448ad", apart="#7f46a6", neither="#2a313a", alike="#1d7268", ink="#f0f3f6")
 
 
 def transition_cells(transition: Transition, names: Sequence[str]) -> pd.DataFrame:
@@ -48,7 +64,7 @@ def transition_cells(transition: Transition, names: Sequence[str]) -> pd.DataFra
     )
 
 
-def transition_chart(cells: pd.DataFrame, names: Sequence[str]) -> Any:
+def transition_chart(cells: pd.DataFrame, names: Sequence[str], tones: Tones = LIGHT) -> Any:
     """P(given | true) as a heat map; off-diagonal cells carry the colour, since the diagonal is what should be."""
     pick = alt.selection_point(name="cell", fields=["true", "given"], toggle=False)
     wrong = cells.assign(shade=np.where(cells.true_label == cells.given_label, np.nan, cells.share))
@@ -71,8 +87,9 @@ def transition_chart(cells: pd.DataFrame, names: Sequence[str]) -> Any:
         ],
     )
     top = max(0.01, float(wrong.shade.max(skipna=True)) if wrong.shade.notna().any() else 0.01)
-    # Cells bring their own light colours, on which dark digits can be read on a light and on a dark page.
-    tint = alt.Color("shade:Q", scale=alt.Scale(domain=[0, top], range=[PALE, DEEP]), legend=None)
+    tint = alt.Color(
+        "shade:Q", scale=alt.Scale(domain=[0, top], range=[tones.little, tones.much]), legend=None
+    )
     is_tinted = f"datum.shade >= {LEAST_SHOWN}"
     boxes = base.mark_rect(stroke="#8886", cursor="pointer").encode(
         color=alt.condition(is_tinted, tint, alt.value("transparent"))
@@ -82,7 +99,7 @@ def transition_chart(cells: pd.DataFrame, names: Sequence[str]) -> Any:
         digits = base.transform_filter(f"datum.share >= {LEAST_SHOWN}").mark_text(
             fontSize=12, cursor="pointer"
         )
-        tone = alt.condition(is_tinted, alt.value(INK), alt.value("#858c96"))
+        tone = alt.condition(is_tinted, alt.value(tones.ink), alt.value("#858c96"))
         layers.append(digits.encode(text=alt.Text("share:Q", format=".0%"), color=tone))
     return alt.layer(*layers).properties(height=side)
 
@@ -162,7 +179,10 @@ def bands_chart(table: pd.DataFrame, title: str, height: int = SMALL) -> Any:
 
 
 def agreement_chart(
-    correlations: Sequence[Sequence[float | None]], names: Sequence[str], weights: Sequence[float | None]
+    correlations: Sequence[Sequence[float | None]],
+    names: Sequence[str],
+    weights: Sequence[float | None],
+    tones: Tones = LIGHT,
 ) -> Any:
     """Rank correlation of every two engines, numbered as their rows are, and the weight of each.
 
@@ -192,7 +212,9 @@ def agreement_chart(
     base = alt.Chart(cells).encode(x=x, y=y)
     tone = alt.Color(
         "value:Q",
-        scale=alt.Scale(domain=[-1, 0, 1], range=[APART, NEITHER, ALIKE], interpolate="rgb"),
+        scale=alt.Scale(
+            domain=[-1, 0, 1], range=[tones.apart, tones.neither, tones.alike], interpolate="rgb"
+        ),
         legend=None,
     )
     is_pair = "isValid(datum.value)"
@@ -200,7 +222,7 @@ def agreement_chart(
         color=alt.condition(is_pair, tone, alt.value("transparent")),
         tooltip=["row", "column", alt.Tooltip("value", format=".2f")],
     )
-    digits = base.mark_text(fontSize=12, color=INK).encode(text="text:N")
+    digits = base.mark_text(fontSize=12, color=tones.ink).encode(text="text:N")
     weight = alt.Chart(shares).mark_text(fontSize=12, color=OTHER).encode(x=x, y=y, text="text:N")
     return alt.layer(boxes, digits, weight).properties(height=50 + 36 * len(names))
 
@@ -280,3 +302,8 @@ def area_under(recall: NDArray[np.floating], false_share: NDArray[np.floating]) 
     """Area under a ROC curve given by its points."""
     x, y = np.concatenate([[0.0], false_share, [1.0]]), np.concatenate([[0.0], recall, [1.0]])
     return float(np.trapezoid(y, x))
+
+
+def tones() -> Tones:
+    """Those of the page as its reader has it."""
+    return DARK if st.context.theme.type == "dark" else LIGHT

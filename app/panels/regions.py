@@ -23,7 +23,7 @@ def draw(dataset: Dataset, audit: Audit, queue: dict[str, Any], reviewer: str) -
     """What is inside, the bench on it, and the batch decision."""
     inside = bench.inside(audit, queue["region"])
     given = readers.given_labels(dataset.id)[inside]
-    head, tag = st.columns([4, 1.3], vertical_alignment="bottom")
+    head, tag = st.columns([2.3, 1.1], vertical_alignment="bottom")
     head.subheader(f"{words.plural(len(inside), 'sample')} in the region", anchor=False)
     common = Counter(given.tolist()).most_common(4)
     head.text(

@@ -130,6 +130,15 @@ def start_form(dataset: Dataset) -> None:
     if budget is not None and seconds > budget:
         seconds = budget
         st.caption("All of it would take longer: the audit leaves out what costs least to leave out.")
+    alone = False
+    if any(row.status == "finished" for row in readers.audits_of(dataset.id)):
+        alone = not st.checkbox(
+            "Hear the latest runs of earlier audits too",
+            value=True,
+            key="audit_hear_earlier",
+            help="The ranking is then of the latest finished run of every engine on everything that it looked at: "
+            "images, a backbone's features, or your own. Engines shows who spoke.",
+        )
     go, note = st.columns([1, 4], vertical_alignment="center")
     note.caption(
         f"About {words.duration(seconds)} for {words.plural(dataset.num_samples, 'sample')}, by a short test of "
@@ -148,6 +157,7 @@ def start_form(dataset: Dataset) -> None:
                 backbone,
                 finetune=finetune,
                 budget=budget,
+                alone=alone,
             )
         begin(audit_id)
 

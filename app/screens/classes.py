@@ -57,7 +57,7 @@ def draw_matrix(dataset: Dataset, transition: Transition) -> None:
             return
         st.caption("A row is a true class; a cell leads to its suspects.")
         seen = st.altair_chart(
-            charts.transition_chart(cells, names),
+            charts.transition_chart(cells, names, charts.tones()),
             on_select="rerun",
             selection_mode="cell",
             key="classes_matrix",

@@ -61,7 +61,7 @@ def cited(paper: str) -> str:
 
 def titled(sentence: str, view: View) -> str:
     """A stored sentence with the engines' titles in place of their names."""
-    for name, title in view.titles.items():
+    for name, title in sorted(view.titles.items(), reverse=True):  # a name may begin with another one
         sentence = sentence.replace(name, title)
     return sentence
 
@@ -85,11 +85,14 @@ def draw_agreement(view: View) -> None:
         st.write("Agreement needs two engines.")
         return
     st.caption(plain(noise.partition(":")[0].rstrip(".") + "."))
+    if heard := arrays.heard_in_words(view.audit):
+        st.caption(plain(titled(heard, view)))
     st.altair_chart(
         charts.agreement_chart(
             correlations,
             [view.titles.get(name, name) for name in names],
             [weights.get(name) for name in names],
+            charts.tones(),
         )
     )
 
@@ -249,7 +252,7 @@ dataset, bar = state.screen("Engines")
 audit = state.require_audit(dataset)
 with shown():
     finished = arrays.engines_of(audit.id)
-    runs = {run.engine: run for run in readers.engine_runs(audit.id)}
+    runs = readers.speaking_runs(audit.id)
     truth, table = cache.true_labels(dataset), readers.score_table(audit)
     marks, is_marked = ("suspect", "other label"), table.is_label_issue.to_numpy(dtype=bool)
     if truth is not None:
@@ -257,7 +260,7 @@ with shown():
         marks, is_marked = ("wrong label", "right label"), (given != truth) & (given >= 0) & (truth >= 0)
     view = View(
         audit=audit,
-        runs={name: runs[name] for name in finished},
+        runs=runs,
         titles={name: arrays.describe(audit.id, name)["title"] for name in finished},
         table=table,
         is_marked=is_marked,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import components
-from app.panels import statements
+from app.panels import reviewers, statements
 from app.session import readers, state, words
 from app.session.failures import shown
 from auditor.audits import settle
@@ -106,3 +106,5 @@ with known, shown():
         "New numbers appear after every ten, promises at the end; half of the rows calibrate them, "
         "half may be trusted by the next audit."
     )
+with st.expander("How well people judge"), shown():
+    reviewers.draw(dataset)

@@ -25,6 +25,8 @@ from auditor.review import decisions, head_order, schema
 from auditor.review import log as decision_log
 
 MAX_PAGE = 300
+MOST_DRAWN = 60_000
+"""Points of a map that travel to the browser, under a megabyte; a region is looked up among all samples."""
 MAX_SELECTED = 30_000
 """Most samples of a region that a queue holds; SQLite takes some more as parameters of a statement."""
 MOST_ACCEPTED = 200
@@ -291,10 +293,16 @@ def map_bytes(audit_id: int, engine: str) -> bytes:
         audit = audits.get(open_session, audit_id)
         if engine not in (arrays.FEATURES, *audit.engines):
             raise NotFoundError(f"Audit {audit_id} has no engine {engine!r}.")
-        table = scores.table(open_session, audit_id)
+    points = arrays.map_points(audit_id, engine)
+    with session() as open_session:
+        if len(points) > MOST_DRAWN:
+            table = scores.part_of_table(open_session, audit_id, len(points), most=MOST_DRAWN)
+        else:
+            table = scores.table(open_session, audit_id)
     decided = decisions.outcomes(audit.dataset_id)
     return geometry.pack(
-        np.asarray(arrays.map_points(audit_id, engine)),
+        np.asarray(points),
+        table.sample_id.to_numpy(),
         given=table.given_label.to_numpy(),
         suggested=table.suggested_label.to_numpy(),
         trust=table.trust_score.to_numpy(dtype=np.float64, na_value=np.nan),

@@ -41,6 +41,7 @@ def frame(points: NDArray[np.floating]) -> tuple[NDArray[np.float64], float]:
 
 def pack(
     points: NDArray[np.floating],
+    samples: NDArray[np.integer],
     *,
     given: NDArray[np.integer],
     suggested: NDArray[np.integer],
@@ -48,14 +49,16 @@ def pack(
     is_issue: NDArray[np.bool_],
     decisions: Mapping[int, str],
 ) -> bytes:
-    """Points and what colours them: N as uint32, the frame as 3 float32, then column after column.
+    """The points of some samples and what colours them, from the (N, 2) points of all.
 
-    Columns in order, little endian: x, y, given, suggested (uint16 each, -1 as 65535), trust in 255ths with
-    255 for "none", is_issue, decision (uint8 each). Row i is sample i, 11 bytes a sample. Behind them, as a JSON
-    list, the names of the decisions: the column holds places in this list, 255 where nobody decided.
+    First how many are here and how many there are (uint32), and the frame of all (3 float32); then column after
+    column, little endian: sample (uint32), x, y, given, suggested (uint16 each, -1 as 65535), trust in 255ths with
+    255 for "none", is_issue, decision (uint8 each). That is 15 bytes a sample. Behind them, as a JSON list, the
+    names of the decisions: the column holds places in this list, 255 where nobody decided.
     """
     corner, side = frame(points)
-    placed = np.clip(np.rint((np.asarray(points, dtype=np.float64) - corner) / side * 65_535), 0, 65_535)
+    here = np.asarray(points[samples], dtype=np.float64)
+    placed = np.clip(np.rint((here - corner) / side * 65_535), 0, 65_535)
     decided = np.full(len(points), UNDECIDED, dtype=np.uint8)
     occurring = set(decisions.values())
     places = {name: place for place, name in enumerate(one for one in DECISIONS if one in occurring)}
@@ -63,13 +66,15 @@ def pack(
         decided[list(decisions)] = [places[name] for name in decisions.values()]
     trusted = np.where(np.isnan(trust), 255, np.clip(np.rint(trust * 254), 0, 254))
     columns = [
+        np.asarray(samples, dtype="<u4"),
         placed[:, 0].astype("<u2"),
         placed[:, 1].astype("<u2"),
         np.where(given < 0, UNLABELED, given).astype("<u2"),
         np.where(suggested < 0, UNLABELED, suggested).astype("<u2"),
         trusted.astype(np.uint8),
         is_issue.astype(np.uint8),
-        decided,
+        decided[samples],
     ]
-    head = np.uint32(len(points)).tobytes() + np.array([*corner, side], dtype="<f4").tobytes()
+    counts = np.array([len(samples), len(points)], dtype="<u4")
+    head = counts.tobytes() + np.array([*corner, side], dtype="<f4").tobytes()
     return head + b"".join(column.tobytes() for column in columns) + json.dumps(list(places)).encode()

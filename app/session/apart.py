@@ -145,17 +145,18 @@ def plan(
     *,
     finetune: bool = False,
     budget: float | None = None,
+    alone: bool = False,
 ) -> int:
     """Register an audit; nothing runs yet. Returns its id. ``options``: by engine, fields that differ.
 
     ``backbone``: whose weights are on this machine, the key of own features that are kept, or ``"none"``;
     ``finetune``: the engines train it further.
-    ``budget``: seconds, instead of the preset.
+    ``budget``: seconds, instead of the preset. ``alone``: runs of earlier audits are not heard.
 
     Raises:
         AuditorError: as ``auditing.plan``.
     """
-    return call(_plan, name, chosen, preset, device, seed, options, backbone, finetune, budget)
+    return call(_plan, name, chosen, preset, device, seed, options, backbone, finetune, budget, alone)
 
 
 def own_features(name: str, source: str, column: str | None) -> features.FeatureSource:
@@ -210,6 +211,7 @@ def _plan(
     backbone: str,
     finetune: bool,
     budget: float | None,
+    alone: bool,
 ) -> int:
     with session() as open_session:
         kept = {one.key: one for one in features.own(datasets.get(open_session, name).id)}
@@ -224,4 +226,5 @@ def _plan(
         features=source,
         finetune=finetune,
         budget=budget,
+        alone=alone,
     )

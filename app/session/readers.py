@@ -16,7 +16,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from app.session import access
-from auditor.audits import progress, statements
+from auditor.audits import arrays, progress, statements
 from auditor.catalog import audits, claims, datasets, draws, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, EngineRun, Epoch
@@ -89,10 +89,13 @@ def epochs(audit_id: int) -> list[Epoch]:
         return audits.epochs(open_session, audit_id)
 
 
-def engine_runs(audit_id: int) -> list[EngineRun]:
-    """The engine runs of an audit in their order."""
+def speaking_runs(audit_id: int) -> dict[str, EngineRun]:
+    """By name of the witness, the run that speaks in the audit's consensus, of whichever audit."""
     with session() as open_session:
-        return audits.runs(open_session, audit_id)
+        return {
+            run.name: next(one for one in audits.runs(open_session, run.audit_id) if one.engine == run.engine)
+            for run in arrays.speaking_runs(audit_id)
+        }
 
 
 def blind_items(dataset_id: int, pending: list[tuple[int, int]]) -> list[dict[str, Any]]:

@@ -251,7 +251,7 @@ class Dataset:
         """Every label's scores, one row a sample in the dataset's order, with class names.
 
         Columns: sample_id, given_label, suggested_label, trust_score, error_probability, suggested_probability,
-        is_label_issue, rank (0 = the most suspicious), agreement, disagreement.
+        is_label_issue, rank (1 = the most suspicious), agreement, disagreement.
 
         Raises:
             NotFoundError: no such finished audit.
@@ -264,6 +264,7 @@ class Dataset:
         kept = ["given_label", "suggested_label", "trust_score", "error_probability", "suggested_probability"]
         kept += ["is_label_issue", "rank", "agreement", "disagreement"]
         found = table[kept].reset_index(drop=True)
+        found["rank"] += 1  # people count from one
         found.insert(0, "sample_id", np.arange(len(found)))
         return found
 

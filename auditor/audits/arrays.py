@@ -10,6 +10,7 @@ version left no ``neighbours.npy`` does a story look through all embeddings.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from auditor.audits import embedding, own_models
 from auditor.audits.tasks import AGAIN, NEIGHBOURS
 from auditor.backbones import features
 from auditor.backbones.features import FeatureSource
+from auditor.bridges import engine_bridge
 from auditor.catalog import audits, datasets, folders, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, EngineRun, Sample
@@ -32,6 +34,9 @@ from auditor.statistics import LEAST_WEIGHT, engine_sentence, headline
 
 FEATURES = "features"
 """Instead of an engine's name: what the backbone saw, or the user's own features."""
+ON = "_on_"
+"""Between an engine and what it looked at, in the name of a second run of the engine that speaks."""
+IMAGES = "images"
 MOST_DUPLICATES = 60
 """Samples with the same picture that a story names: a placeholder may be in a dataset any number of times."""
 TOP_CLASSES = 9
@@ -95,13 +100,26 @@ def engine_folder(audit_id: int, engine: str) -> Path:
     return folders.of_audit(audit_id) / engine
 
 
-def runs_that_speak(audit_id: int) -> dict[str, int]:
-    """By engine, the audit whose run speaks in this audit's consensus: its own, else the latest one before it.
+@dataclass(frozen=True)
+class Run:
+    """One run of an engine that speaks in an audit's consensus."""
 
-    Only runs whose arrays are complete, the audit's own engines first. A person who wants an audit to speak for
-    itself says so when it is planned (``alone``).
+    name: str
+    """Of the witness: the engine, or ``ENGINE_on_MODEL`` where another run of the engine has that name."""
+    engine: str
+    model: str
+    """What it looked at: ``images``, a backbone's or own features, or a backbone that it trained further."""
+    audit_id: int
+
+
+def speaking_runs(audit_id: int) -> list[Run]:
+    """The runs that speak in this audit's consensus: its own, then the latest before it of every engine and model.
+
+    Only runs whose arrays are complete. An engine on images and the same engine on features are two runs, and both
+    speak. A person who wants an audit to speak for itself says so when it is planned (``alone``). This is the one
+    place where it is chosen who speaks.
     """
-    found = {}
+    found: list[Run] = []
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
         of_audits = [audit]
@@ -113,24 +131,51 @@ def runs_that_speak(audit_id: int) -> dict[str, int]:
             ]
         for one in of_audits:
             for run in audits.runs(open_session, one.id):
-                is_complete = (engine_folder(one.id, run.engine) / "pred_probs.npy").exists()
-                if is_complete and run.engine not in found:
-                    found[run.engine] = one.id
+                model = _model_of(one, run.engine)
+                heard = {(other.engine, other.model) for other in found}
+                if (run.engine, model) in heard or not _is_complete(one.id, run.engine):
+                    continue
+                is_named = run.engine in {other.engine for other in found}
+                name = f"{run.engine}{ON}{re.sub(r'[^0-9A-Za-z]+', '_', model)}" if is_named else run.engine
+                found.append(Run(name, run.engine, model, one.id))
     return found
 
 
-def borrowed_in_words(audit: Audit) -> str:
-    """Which runs of earlier audits spoke when the audit was settled; empty where none did."""
+def runs_that_speak(audit_id: int) -> dict[str, int]:
+    """By name of the witness, the audit whose run it is; see ``speaking_runs``."""
+    return {run.name: run.audit_id for run in speaking_runs(audit_id)}
+
+
+def engine_of(name: str) -> str:
+    """The engine of a witness that ``speaking_runs`` named."""
+    return name.partition(ON)[0]
+
+
+def _model_of(audit: Audit, engine: str) -> str:
+    """What an engine of the audit looked at."""
+    source = features_of(audit)
+    if source is None:
+        return IMAGES
+    is_finetuned = audit.options.get("finetune") and not engine_bridge.needs_features(engine)
+    return f"{source.name}, trained further" if is_finetuned else source.name
+
+
+def _is_complete(audit_id: int, engine: str) -> bool:
+    return (engine_folder(audit_id, engine) / "pred_probs.npy").exists()
+
+
+def heard_in_words(audit: Audit) -> str:
+    """Which runs spoke when the audit was settled, and of which audits; empty where only its own did."""
     runs = audit.summary.get("runs", {})
-    borrowed = [f"{engine} (audit {one})" for engine, one in runs.items() if one != audit.id]
+    borrowed = [f"{name} (audit {one})" for name, one in runs.items() if one != audit.id]
     return f"Heard as well, from earlier audits: {', '.join(borrowed)}." if borrowed else ""
 
 
-def _speaking_audit(audit_id: int, engine: str) -> int:
-    """The audit that the engine's arrays are of."""
-    if (engine_folder(audit_id, engine) / "pred_probs.npy").exists():
-        return audit_id
-    return runs_that_speak(audit_id).get(engine, audit_id)
+def _folder_of(audit_id: int, name: str) -> Path:
+    """Where the arrays of a witness lie: in the audit itself, or in that of the run which speaks by this name."""
+    if _is_complete(audit_id, name) or name == FEATURES:
+        return engine_folder(audit_id, name)
+    return engine_folder(runs_that_speak(audit_id).get(name, audit_id), engine_of(name))
 
 
 def array(audit_id: int, engine: str, name: str) -> NDArray[Any]:
@@ -139,7 +184,7 @@ def array(audit_id: int, engine: str, name: str) -> NDArray[Any]:
     Raises:
         NotFoundError: the engine did not finish or has no such array.
     """
-    path = engine_folder(_speaking_audit(audit_id, engine), engine) / f"{name}.npy"
+    path = _folder_of(audit_id, engine) / f"{name}.npy"
     if not path.exists():
         raise NotFoundError(f"Audit {audit_id} has no {name} of engine {engine}; did that engine finish?")
     return load_array(path, remedy=AGAIN)
@@ -185,8 +230,7 @@ def map_points(audit_id: int, engine: str) -> NDArray[np.float32]:
 def maps_of(audit_id: int) -> list[str]:
     """What has a map: ``FEATURES`` where there are some, then engines that trained on images."""
     names = [FEATURES, *engines_of(audit_id)]
-    folders = {name: engine_folder(_speaking_audit(audit_id, name), name) for name in names}
-    return [name for name, folder in folders.items() if (folder / "map.npy").exists()]
+    return [name for name in names if (_folder_of(audit_id, name) / "map.npy").exists()]
 
 
 def features_of(audit: Audit) -> FeatureSource | None:
@@ -220,7 +264,7 @@ def history_names(audit_id: int, engine: str) -> list[str]:
 
 
 def engines_of(audit_id: int) -> list[str]:
-    """Engines that speak in the audit's consensus, its own in their order, then those of earlier audits."""
+    """Names of the runs that speak in the consensus, the audit's own in their order, then earlier ones."""
     return list(runs_that_speak(audit_id))
 
 
@@ -336,14 +380,19 @@ def predicted_label(probs: NDArray[np.floating]) -> int:
 
 def describe(audit_id: int, engine: str) -> dict[str, Any]:
     """Title, paper and the signals' meanings of an engine as the audit recorded them (needs no torch)."""
-    path = folders.of_audit(_speaking_audit(audit_id, engine)) / f"{engine}.json"
+    folder = _folder_of(audit_id, engine)
+    path = folder.with_name(f"{folder.name}.json")
     if not path.exists():
         return {"title": engine, "paper": "", "signals": {}}
-    return load_json(path, remedy=AGAIN)
+    about = load_json(path, remedy=AGAIN)
+    if ON not in engine:
+        return about
+    (model,) = [run.model for run in speaking_runs(audit_id) if run.name == engine]
+    return about | {"title": f"{about['title']}, on {model}"}
 
 
 def _neighbours(audit_id: int, engine: str, sample_id: int) -> list[int]:
-    if (engine_folder(_speaking_audit(audit_id, engine), engine) / "neighbours.npy").exists():
+    if (_folder_of(audit_id, engine) / "neighbours.npy").exists():
         return [int(i) for i in array(audit_id, engine, "neighbours")[sample_id]]
     ids, _ = embedding.nearest_neighbors(
         embeddings(audit_id, engine), np.array([sample_id]), num_neighbors=NEIGHBOURS
@@ -361,6 +410,6 @@ def _duplicates(open_session: Session, sample: Sample) -> list[int]:
 
 
 def _names(audit_id: int, engine: str, prefix: str) -> list[str]:
-    folder = engine_folder(_speaking_audit(audit_id, engine), engine)
+    folder = _folder_of(audit_id, engine)
     files = sorted(folder.glob(f"{prefix}*.npy"))
     return [path.stem.removeprefix(prefix) for path in files]

@@ -23,7 +23,7 @@ from auditor.backbones.shelf import PREFERRED
 from auditor.bridges import backbone_bridge
 from auditor.catalog import folders
 from auditor.ground.errors import AuditFailedError, ImportRefusedError, NotFoundError
-from auditor.ground.files import new_folder_beside, written_whole
+from auditor.ground.files import new_folder_beside, read_npy, written_whole
 from auditor.ground.processes import usable_cores
 
 FOLDER = "features"
@@ -133,12 +133,11 @@ def load(dataset_id: int, source: FeatureSource) -> NDArray[np.floating]:
             f"The features {place} are not complete; start the audit again to compute the rest."
         )
     try:
-        found: NDArray[np.floating] = np.load(place / "features.npy", mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+        return read_npy(place / "features.npy")
+    except (OSError, ValueError) as error:
         raise NotFoundError(
             f"The features {place / 'features.npy'} cannot be read ({error}); delete that folder and audit again."
         ) from error
-    return found
 
 
 def embed(
@@ -255,8 +254,8 @@ def _read_own(path: Path) -> NDArray[Any]:
     if path.exists() and not path.is_file():
         raise ImportRefusedError(f"{path} is no regular file; name an .npy array.")
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except Exception as error:  # whatever NumPy raises on a damaged header
+        return read_npy(path)
+    except (OSError, ValueError) as error:
         raise ImportRefusedError(
             f"{path} cannot be read as an .npy array ({error}); save it with numpy.save."
         ) from error

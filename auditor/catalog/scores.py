@@ -136,6 +136,22 @@ def table(session: Session, audit_id: int) -> pd.DataFrame:
     )
 
 
+def part_of_table(session: Session, audit_id: int, num_samples: int, *, most: int) -> pd.DataFrame:
+    """At most so many rows of ``table``: the worst suspects, up to half of them, and others evenly spread.
+
+    Found by indices: however many samples there are, only these are read.
+    """
+    half = max(1, most // 2)
+    columns = list(ScoreTable.__table__.columns)
+    chosen = select(*columns).where(ScoreTable.audit_id == audit_id)
+    rows = list(session.execute(chosen.where(ScoreTable.rank < half, ScoreTable.is_label_issue)))
+    spread = range(0, num_samples, max(1, -(-num_samples // half)))
+    for start in range(0, len(spread), AT_ONCE):
+        rows += session.execute(chosen.where(ScoreTable.sample_id.in_(spread[start : start + AT_ONCE])))
+    found = _typed(pd.DataFrame(rows, columns=[column.key for column in columns])).drop(columns="audit_id")
+    return found.drop_duplicates("sample_id").sort_values("sample_id", ignore_index=True)
+
+
 def _typed(part: pd.DataFrame) -> pd.DataFrame:
     """A part in which every missing number is NaN, even where all of them are missing."""
     numbers = ("trust_score", "error_probability", "suggested_probability", "disagreement")

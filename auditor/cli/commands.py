@@ -11,7 +11,7 @@ import logging
 import shlex
 import signal
 import sys
-from contextlib import nullcontext
+from contextlib import nullcontext, redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -41,9 +41,11 @@ from auditor.cli.options import (
     writing,
 )
 from auditor.ground.vocabulary import PURPOSES, REGRESSION, SEGMENTATION, TASKS
+from auditor.ground.wording import plural
 
 if TYPE_CHECKING:
     from auditor.backbones.features import FeatureSource
+    from auditor.catalog.records import Draw
 
 PLANNED = (
     *("engines", "preset", "device", "seed", "settings", "map_method"),
@@ -440,6 +442,7 @@ def suspects(
 @click.option("--count-shown", is_flag=True, help="With --so-far: also by looks with the suggestion in view.")
 @REVIEWER
 @FORCE
+@AS_JSON
 def verify(
     name: str,
     draw: int | None,
@@ -453,6 +456,7 @@ def verify(
     count_shown: bool,
     reviewer: str | None,
     force: bool,
+    as_json: bool,
 ) -> None:
     """Judge a random sample of NAME: --draw 200 --out F, fill in verdict_label, --apply F.
 
@@ -473,30 +477,38 @@ def verify(
     refuse(name, "verify", or_numbers=True)
     if so_far:
         refuse_beside("--so-far", ("out", "seed", "force", "purpose", "tolerance"), "leave it out")
-        output.promised_so_far(name, count_shown=count_shown)
+        output.promised_so_far(name, count_shown=count_shown, as_json=as_json)
         return
     if apply_path is not None:
         refuse_beside("--apply", ("out", "seed", "force", "purpose", "tolerance"), "leave it out")
         counts = random_sample.apply_csv(name, apply_path, reviewer=reviewer_or_login(reviewer))
-        output.verdicts_applied(name, counts)
+        output.verdicts_applied(name, counts, as_json=as_json)
         return
     assert out is not None
     if draw_id is not None:
         refuse_beside("--draw-id", ("seed", "purpose", "tolerance"), "that draw exists already; leave it out")
         drawn, judged = random_sample.write_again(name, draw_id, out, force=force)
-        echo(
+        text = (
             f"{out}: the {drawn.size} samples of draw {draw_id} again, {judged} of them judged; an empty "
             "verdict_label leaves a verdict unchanged."
         )
+        output.done(text, _draw_facts(drawn, out) | {"judged": judged}, as_json=as_json)
         return
     purpose = purpose or random_sample.usual_purpose(name)
     drawn = random_sample.draw_csv(
         name, int(draw or 0), out, seed=seed, purpose=purpose, tolerance=tolerance, force=force
     )
-    echo(
+    text = (
         f"{drawn.size} samples drawn with seed {seed}{random_sample.zones_in_words(drawn)}: fill in "
         f"verdict_label in {out}, then --apply it."
     )
+    output.done(text, _draw_facts(drawn, out), as_json=as_json)
+
+
+def _draw_facts(drawn: Draw, out: Path) -> dict[str, Any]:
+    """A draw and its file, for programs."""
+    facts = {"draw": drawn.id, "size": drawn.size, "seed": drawn.seed, "purpose": drawn.purpose}
+    return facts | {"zones": drawn.zones, "tolerance": drawn.tolerance, "out": str(out)}
 
 
 @cli.command()
@@ -757,7 +769,8 @@ def backup(out: Path, catalog_only: bool, force: bool, as_json: bool) -> None:
 
     with writing(out):
         done = backups.backup(out, with_files=not catalog_only, force=force)
-    text = f"{out}: {done.num_datasets} datasets, {done.num_audits} audits, {done.num_bytes / 1e6:,.1f} MB."
+    counts = f"{plural(done.num_datasets, 'dataset')}, {plural(done.num_audits, 'audit')}"
+    text = f"{out}: {counts}, {done.num_bytes / 1e6:,.1f} MB."
     output.done(text, {"out": str(out), **dataclasses.asdict(done)}, as_json=as_json)
     for folder in done.left_out:
         echo(f"Left out: {folder} (see `auditor doctor`).", err=True)
@@ -772,7 +785,7 @@ def restore(source: Path, as_json: bool) -> None:
     from auditor.cli import output
 
     done = backups.restore(source)
-    text = f"{done.num_datasets} datasets and {done.num_audits} audits are back."
+    text = f"{plural(done.num_datasets, 'dataset')} and {plural(done.num_audits, 'audit')} restored."
     output.done(text, dataclasses.asdict(done), as_json=as_json)
     for text in done.left_out:
         echo(text, err=True)
@@ -786,13 +799,19 @@ def restore(source: Path, as_json: bool) -> None:
 )
 @port_option(8501, "Of the app.")
 @FORCE
-def demo(no_app: bool, engines: list[str] | None, out: Path | None, port: int, force: bool) -> None:
+@AS_JSON
+def demo(
+    no_app: bool, engines: list[str] | None, out: Path | None, port: int, force: bool, as_json: bool
+) -> None:
     """Audit scikit-learn's 1,797 handwritten digits with 180 known wrong labels and show what was found."""
     from auditor.cli import demo as demonstration
-    from auditor.cli import serve
+    from auditor.cli import output, serve
 
-    with writing(out) if out else nullcontext():
+    # For a program the lines for people go where progress goes.
+    with writing(out) if out else nullcontext(), redirect_stdout(sys.stderr) if as_json else nullcontext():
         found = demonstration.run(out=out, engines=engines, force=force)
+    if as_json:
+        output.print_json(dataclasses.asdict(found))
     if not no_app:
         serve.serve(port=port, page="suspects", dataset=found.dataset)
 

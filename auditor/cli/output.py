@@ -33,7 +33,7 @@ from auditor.ground.wording import duration, percent, plural
 from auditor.masks import listing as masks
 from auditor.outputs.report import conflict_sentence
 from auditor.review import decisions, head_order, people, random_sample
-from auditor.statistics import Interval
+from auditor.statistics import Interval, Promise, RunningPromise
 
 MOST_PROBLEMS = 20
 """Rows that are listed one by one; the rest is counted."""
@@ -200,7 +200,7 @@ def audit_summary(audit_id: int, *, as_json: bool) -> None:
     if found is None:
         return
     audit, dataset = found
-    if borrowed := arrays.borrowed_in_words(audit):
+    if borrowed := arrays.heard_in_words(audit):
         echo(borrowed)
     echo(audit.summary["noise_rate"]["sentence"])
     if audit.summary["structured_noise"]:
@@ -224,6 +224,10 @@ def people_of(name: str, *, as_json: bool) -> None:
     for pair in found.pairs:
         kappa = "" if pair.kappa is None else f", Cohen's kappa {pair.kappa:.2f}"
         echo(f"{pair.first} and {pair.second}: {pair.num_same} of {pair.num_shared} labels alike{kappa}.")
+    if found.alpha is not None:
+        echo(
+            f"All together: Krippendorff's alpha {found.alpha:.2f} on {plural(found.num_shared, 'shared label')}."
+        )
     if not found.persons:
         echo(f"Nobody has judged labels of {name} yet.")
 
@@ -234,7 +238,7 @@ def _judged(share: Interval, what: str) -> str:
     return f"{share.num_hits} of {share.num_rows} {what} ({percent(share.low)} to {percent(share.high)})"
 
 
-def promised_so_far(name: str, *, count_shown: bool) -> None:
+def promised_so_far(name: str, *, count_shown: bool, as_json: bool) -> None:
     """What blind looks, or those with the suggestion in view, promise at whichever look people stop."""
     with session() as open_session:
         audit = audits.latest_finished(open_session, datasets.get(open_session, name).id)
@@ -248,6 +252,9 @@ def promised_so_far(name: str, *, count_shown: bool) -> None:
             "review the queue 'Head in random order' of `auditor app`" if count_shown else "draw for promises"
         )
         raise VerificationError(f"Nobody has looked at audit {audit.id} in random order yet; {how} first.")
+    if as_json:
+        print_json({"audit_id": audit.id, "promises": _promises(found.promises)})
+        return
     for one in found.promises.values():
         echo(one.sentence)
     if count_shown:
@@ -323,7 +330,7 @@ def suspects(
     echo(listed.statement)
     for row in rows:
         echo(
-            f"{row['rank'] + 1:>6}  {row['filepath']}  {row['given_label']} -> {row['suggested_label']}"
+            f"{row['rank']:>6}  {row['filepath']}  {row['given_label']} -> {row['suggested_label']}"
             f"  trust {row['trust_score']:.3f}  {row['decision'] or ''}"
         )
         echo(f"        {row['reason']}")
@@ -347,24 +354,35 @@ def _python(value: Any) -> Any:
     return None if pd.isna(value) else getattr(value, "item", lambda: value)()
 
 
-def verdicts_applied(name: str, counts: dict[str, int]) -> None:
+def _promises(found: Mapping[float, Promise] | Mapping[float, RunningPromise]) -> list[dict[str, Any]]:
+    """Promises for programs; which labels they flag is what `suspects` lists."""
+    rows = [dataclasses.asdict(one) for one in found.values()]
+    return [{key: value for key, value in row.items() if key != "flags"} for row in rows]
+
+
+def verdicts_applied(name: str, counts: dict[str, int], *, as_json: bool) -> None:
     """What the verdicts say immediately: the noise rate and what can be promised."""
-    echo(", ".join(f"{count} {word}" for word, count in counts.items()) + ".")
+    if not as_json:
+        echo(", ".join(f"{count} {word}" for word, count in counts.items()) + ".")
     with session() as open_session:
         dataset = datasets.get(open_session, name)
         audit = audits.latest_finished(open_session, dataset.id)
     if audit is None:
-        echo(f"Next: auditor audit {shlex.quote(name)}")
+        done(f"Next: auditor audit {shlex.quote(name)}", {"verdicts": counts}, as_json=as_json)
         return
     if dataset.task == CLASSIFICATION:  # a ranking of numbers does not depend on verdicts
         settle.settle(audit.id)
     standing = statements.load(audit.id)
+    rate, promises = statements.noise_rate(standing), statements.promises(standing)
+    if as_json:
+        found = {"noise_rate": dataclasses.asdict(rate), "promises": _promises(promises)}
+        print_json({"verdicts": counts, "audit_id": audit.id, **found})
+        return
     if (tolerance := random_sample.tolerance_of(dataset.id)) is not None:
-        echo(
-            f"Wrong is a number that is farther than {number_text(tolerance)} from the one that a person saw."
-        )
-    echo(statements.noise_rate(standing).sentence)
-    for q, promise in statements.promises(standing).items():
+        near = number_text(tolerance)
+        echo(f"Wrong is a number that is farther than {near} from the one that a person saw.")
+    echo(rate.sentence)
+    for q, promise in promises.items():
         echo(f"  at {percent(q)}: {promise.sentence}")
     echo(statements.what_more_buys(standing, random_sample.next_size(dataset.id)).sentence)
 

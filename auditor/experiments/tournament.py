@@ -86,7 +86,7 @@ def _that_train_on_images(engines: Sequence[str]) -> list[str]:
         AuditFailedError: none of them can.
     """
     able = {choice.name for choice in engine_bridge.engine_choices(on_features=False)}
-    found = [name for name in engines if name in able]
+    found = [name for name in dict.fromkeys(map(arrays.engine_of, engines)) if name in able]
     if not found:
         raise AuditFailedError(
             f"{' and '.join(engines)} cannot be compared on images; name other engines.", field="engines"

@@ -159,13 +159,51 @@ def text_of(path: Path, *, most_bytes: int) -> str:
     return path.read_text(encoding="utf-8-sig")
 
 
+def read_npy(path: Path, *, mapped: bool = True) -> NDArray[Any]:
+    """An ``.npy`` file, read-only and mapped from disk, or in memory. Nothing in it is ever unpickled.
+
+    Mapped, a header that promises more than the file holds is found before memory is taken.
+
+    Raises:
+        OSError: it is not there or cannot be read, in the system's words.
+        ValueError: it is no whole array, in ours; NumPy's repeat half of the file, or advise to unpickle it.
+    """
+    try:
+        found: NDArray[Any] = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+    except OSError:
+        raise
+    except Exception as error:  # whatever NumPy raises on a damaged header
+        raise ValueError(_what_is_wrong(path)) from error
+    if not isinstance(found, np.ndarray):  # a renamed .npz
+        found.close()
+        raise ValueError("no .npy array")
+    return found
+
+
+def _what_is_wrong(path: Path) -> str:
+    """Why NumPy cannot read a file, in a few words."""
+    with path.open("rb") as file:
+        try:
+            version = np.lib.format.read_magic(file)
+        except ValueError:
+            return "no .npy array" if path.stat().st_size else "empty"
+        read = (
+            np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        )
+        try:
+            shape, _, dtype = read(file)
+        except Exception:  # as above
+            return "its header is damaged"
+    return "it holds Python objects" if dtype.hasobject else f"it ends before its {shape} {dtype}"
+
+
 def load_array(path: Path, *, remedy: str, mapped: bool = True) -> NDArray[Any]:
     """An ``.npy`` file of ours, read-only and mapped from disk, or in memory.
 
     Raises:
         DamagedError: it is gone, empty, cut off or no array; the text names the file and the remedy.
     """
-    return _read(path, remedy, lambda: np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False))
+    return _read(path, remedy, lambda: read_npy(path, mapped=mapped))
 
 
 def load_arrays(path: Path, *names: str, remedy: str) -> list[NDArray[Any]]:

@@ -141,7 +141,7 @@ def _engine_lines(audit: Audit) -> list[EngineLine]:
 
 def _notes(audit: Audit, said: statements.Statements) -> list[str]:
     notes = [audit.summary["weights_sentence"]]
-    if borrowed := arrays.borrowed_in_words(audit):
+    if borrowed := arrays.heard_in_words(audit):
         notes.append(borrowed)
     if audit.summary["structured_noise"]:
         notes.append(audit.summary["structured_noise_sentence"])

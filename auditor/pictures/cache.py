@@ -15,7 +15,7 @@ from PIL import Image
 from auditor.catalog import datasets, db, folders
 from auditor.catalog.records import Dataset, Sample
 from auditor.ground.errors import NotFoundError
-from auditor.ground.files import load_array
+from auditor.ground.files import load_array, read_npy
 from auditor.ground.settings import settings
 from auditor.pictures.decoding import ImageError, decode
 from auditor.pictures.sources import UnreadableError, read_bytes
@@ -63,11 +63,11 @@ def image_cache(dataset: Dataset) -> np.memmap:
     path = image_cache_path(dataset)
     remedy = f"import {dataset.name!r} again under another name"
     try:
-        images = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+        images = read_npy(path)
+    except (OSError, ValueError) as error:
         raise NotFoundError(f"The image cache {path} cannot be read ({error}); {remedy}.") from error
     wanted = (dataset.num_samples, dataset.channels, dataset.height, dataset.width)
-    if images.shape != wanted or images.dtype != np.uint8:
+    if not isinstance(images, np.memmap) or images.shape != wanted or images.dtype != np.uint8:
         raise NotFoundError(
             f"The image cache {path} holds {images.shape} {images.dtype}, not {wanted}; {remedy}."
         )

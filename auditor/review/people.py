@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import os
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -38,7 +39,9 @@ EXEMPLARS_A_CLASS = 3
 """Most trusted samples of a class that may be planted."""
 MOST_RATE = 0.5
 FEWEST_SHARED = 10
-"""Samples that two people must both have judged before their kappa is worth a figure."""
+"""Samples that two people must both have judged before their kappa, or all people's alpha, is worth a figure."""
+FEWEST_FOR_ALPHA = 3
+"""People; of two, Cohen's kappa says how far they agree."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,11 @@ class People:
 
     persons: list[Person]
     pairs: list[Pair]
+    alpha: float | None = None
+    """Krippendorff's alpha (1970, nominal) among three people or more, over samples that two or more judged: 1 =
+    they always agree, 0 = as chance does. None for fewer people or samples, one answer alone, or without nltk."""
+    num_shared: int = 0
+    """Samples that two people or more judged."""
 
 
 def control_rate() -> float:
@@ -167,7 +175,7 @@ def people(dataset_id: int) -> People:
             )
         )
     pairs = [_pair(said, *two) for two in itertools.combinations(sorted(said), 2)]
-    return People(persons, [pair for pair in pairs if pair.num_shared])
+    return People(persons, [pair for pair in pairs if pair.num_shared], *_alpha(said))
 
 
 def _said(log: Sequence[Review], given: Sequence[int]) -> dict[str, dict[int, str]]:
@@ -204,6 +212,25 @@ def _pair(said: Mapping[str, Mapping[int, str]], first: str, second: str) -> Pai
         kappa = float(cohen_kappa_score(left, right))
     same = sum(one == other for one, other in zip(left, right, strict=True))
     return Pair(first, second, len(shared), same, kappa)
+
+
+def _alpha(said: Mapping[str, Mapping[int, str]]) -> tuple[float | None, int]:
+    """Krippendorff's alpha of all together, and the number of samples that it rests on."""
+    judged = Counter(sample for answers in said.values() for sample in answers)
+    shared = {sample for sample, count in judged.items() if count > 1}
+    rows = [
+        (name, sample, answers[sample])
+        for name, answers in said.items()
+        for sample in shared & answers.keys()
+    ]
+    num_people, num_answers = len({name for name, _, _ in rows}), len({answer for _, _, answer in rows})
+    if num_people < FEWEST_FOR_ALPHA or len(shared) < FEWEST_SHARED or num_answers < 2:
+        return None, len(shared)
+    try:
+        from nltk.metrics.agreement import AnnotationTask  # seconds that commands need not wait
+    except ModuleNotFoundError:  # of the extra "team"
+        return None, len(shared)
+    return float(AnnotationTask(data=rows).alpha()), len(shared)
 
 
 def _answers(open_session: Session, dataset_id: int) -> dict[int, str]:

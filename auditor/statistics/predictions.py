@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from auditor.ground.errors import ImportRefusedError
+from auditor.ground.files import read_npy
 from auditor.statistics.witnesses import SUM_TOLERANCE, Witness, given_margins
 
 PREFIX = "prob_"
@@ -120,9 +121,7 @@ def read_predictions(path: Path, *, what: str = "probabilities") -> pd.DataFrame
     kind = path.suffix.lower()
     try:
         if kind == ".npy":
-            # Mapped: a header that promises more than the file holds is found before memory is taken.
-            array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-            return array
+            return read_npy(path)
         if kind == ".parquet":
             return pd.read_parquet(path)
         if kind in (".csv", ".tsv"):

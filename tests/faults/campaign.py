@@ -681,6 +681,7 @@ def campaign(
 def _load_everything() -> None:
     """What trials need is imported once, before the first fork."""
     import app.server.routes  # noqa: F401
+    import auditor.__main__
     import auditor.cli.output
     import auditor.experiments.tournament
     import auditor.fiftyone_bridge

@@ -47,7 +47,7 @@ HOSTS = [
     "evil.test",
     "127.0.0.1.evil.test",
     "localhost.evil.test",
-    "app",
+    "printer",
     "a.b.c.test",
     "router.local",
     "0.0.0.0",

@@ -212,6 +212,22 @@ def test_engines__show_the_scores_of_the_last_settling() -> None:
 
 
 @pytest.mark.usefixtures("copied_home")
+def test_verify__says_how_well_people_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AUDITOR_CONTROLS", "0.1")
+    draw = random_sample.draw(DATASET, 12)
+    seen = [one for one in range(40) if one not in draw.sample_ids]
+    for sample in seen:
+        for name in ("Ada", "Bob"):
+            reviewing.decide(1, sample, "keep", reviewer=name)
+    app = open_page("verify", reviewer="Ada")
+    assert "10 % of the looks on Verify are controls" in texts(app)
+    persons, pairs = (table.value for table in app.dataframe[-2:])
+    assert persons.person.tolist() == ["Ada", "Bob"]
+    assert persons["labels judged"].tolist() == [len(seen)] * 2
+    assert pairs.to_numpy().tolist() == [["Ada and Bob", f"{len(seen)} of {len(seen)}", "1.00"]]
+
+
+@pytest.mark.usefixtures("copied_home")
 def test_verify__more_are_drawn_on_request() -> None:
     draw = random_sample.draw(DATASET, 1)
     random_sample.record(draw.id, draw.sample_ids[0], "unsure", reviewer="Ada")

@@ -11,7 +11,7 @@ import pytest
 
 from app.server import bench, geometry
 from auditor.audits import arrays, settle
-from auditor.catalog import audits, datasets, reviews
+from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.ground.errors import NotFoundError, ReviewError
 from auditor.ground.wording import percent
@@ -288,9 +288,25 @@ def test_map_bytes__row_i_is_sample_i() -> None:
     count = int(np.frombuffer(packed[:4], "<u4")[0])
     with session() as open_session:
         given = datasets.given_labels(open_session, DATASET_ID)
-    column = np.frombuffer(packed, "<u2", count, offset=16 + 4 * count)
+    column = np.frombuffer(packed, "<u2", count, offset=20 + 8 * count)
     assert count == len(given)
     assert column.tolist() == given.tolist()
+
+
+def test_map_bytes__of_many_samples_the_worst_and_an_even_part_travel(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bench, "MOST_DRAWN", 40)
+    packed = bench.map_bytes(AUDIT_ID, "cross_entropy")
+    count, total = np.frombuffer(packed[:8], "<u4").tolist()
+    samples = np.frombuffer(packed, "<u4", count, offset=20).tolist()
+    with session() as open_session:
+        table = scores.table(open_session, AUDIT_ID)
+    worst = table[table.is_label_issue & (table["rank"] < 20)].sample_id
+    assert total == len(table)
+    assert set(worst) < set(samples)
+    assert len(worst) < count <= 40
+    assert set(range(0, total, -(-total // 20))) < set(samples)
 
 
 def test_map_bytes__decisions_travel_by_name(copied_home: Path) -> None:
@@ -300,7 +316,7 @@ def test_map_bytes__decisions_travel_by_name(copied_home: Path) -> None:
         decisions.decide(DATASET_ID, sample, decision, reviewer="ada")
     packed = bench.map_bytes(AUDIT_ID, "cross_entropy")
     count = int(np.frombuffer(packed[:4], "<u4")[0])
-    before = 16 + 10 * count
+    before = 20 + 14 * count
     column, names = (
         np.frombuffer(packed[before : before + count], np.uint8),
         json.loads(packed[before + count :]),

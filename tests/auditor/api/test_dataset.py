@@ -188,6 +188,7 @@ def test_dataset__tables_in_the_datasets_order(audited: tuple[Digits, int]) -> N
     assert table.sample_id.tolist() == list(range(300))
     assert dataset.samples().given_label.tolist() == given
     assert table.sort_values("rank").trust_score.is_monotonic_increasing
+    assert sorted(table["rank"]) == list(range(1, len(table) + 1))  # as the command line counts
     probs = dataset.pred_probs()
     assert probs.columns.tolist() == [str(i) for i in range(10)]
     np.testing.assert_allclose(probs.sum(axis=1), 1, atol=1e-4)

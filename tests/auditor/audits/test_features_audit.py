@@ -85,7 +85,7 @@ def test_audit__map_and_neighbours_are_those_of_the_features(imported: Digits) -
     in_features = settle.neighbours_in_features(audit)
     assert in_features is not None
     assert in_features[7].tolist() == nearest[0].tolist()
-    assert settle.settle(audit_id).weighting == "agreement"
+    assert settle.settle(audit_id).weighting == "smoothness"
 
 
 def test_audit__features_find_near_copies(imported: Digits) -> None:
@@ -122,6 +122,30 @@ def test_audit__python_takes_an_array(imported: Digits) -> None:
     assert len(dataset.suspects(top=10)) == 10
     with pytest.raises(AuditFailedError, match="one of the two"):
         dataset.audit(["neighbours"], features=pixels(), backbone=NAME)
+
+
+def test_audit__an_engine_on_images_and_on_features_both_speak(imported: Digits) -> None:
+    dataset = api.open_dataset("digits")
+    on_images = {"cross_entropy": QUICK_OPTIONS["cross_entropy"] | {"epochs": 1}}
+    first = dataset.audit(["cross_entropy"], options=on_images, map_method="pca")
+    second = dataset.audit(["neighbours", "cross_entropy"], features=pixels(), map_method="pca")
+    speak = {"neighbours": second, "cross_entropy": second, "cross_entropy_on_images": first}
+    assert arrays.runs_that_speak(second) == speak
+    with session() as open_session:
+        audit = audits.get(open_session, second)
+    assert audit.summary["runs"] == speak
+    assert set(audit.summary["weights"]) == set(speak)
+    assert f"cross_entropy_on_images (audit {first})" in arrays.heard_in_words(audit)
+    assert arrays.describe(second, "cross_entropy_on_images")["title"].endswith(", on images")
+    np.testing.assert_array_equal(
+        arrays.pred_probs(second, "cross_entropy_on_images"), arrays.pred_probs(first, "cross_entropy")
+    )
+    assert "cross_entropy_on_images_trust" in dataset.signals()
+    assert len(arrays.evidence(second, 3).verdicts) == 3
+    third = dataset.audit(["cross_entropy"], options=on_images, map_method="pca")
+    # A later run of the same engine on images takes the place of the first.
+    on_features = {"neighbours": second, "cross_entropy_on_own_array": second}
+    assert arrays.runs_that_speak(third) == {"cross_entropy": third} | on_features
 
 
 def test_simulate__after_an_audit_on_features_takes_the_engines_that_train_on_images(
@@ -224,9 +248,10 @@ def test_audit__finetune_trains_the_backbone_on_the_images(
     assert kept == {"network": TINY, "weights": str(path), "image_side": 16, "epochs": 2}
     assert trained.provenance["notes"]["weights_sha256"] == audit.options["features"]["sha256"]
     assert arrays.embeddings(audit_id, "cross_entropy").shape == (300, 96)
-    # The engine that needs features still has those of the network as it came, and there is a map of both.
+    # The engine that needs features still has those of the network as it came, and there is a map of both; beside
+    # them that of an earlier run of the same engine, which saw the images alone.
     assert arrays.embeddings(audit_id, "neighbours").shape == (300, 96)
-    assert arrays.maps_of(audit_id) == ["features", "cross_entropy"]
+    assert arrays.maps_of(audit_id) == ["features", "cross_entropy", "cross_entropy_on_images"]
 
 
 def test_audit__finetune_needs_a_backbone(imported: Digits, tmp_path: Path, run: Run) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from auditor.audits import own_models
 from auditor.cli.commands import cli
+from auditor.ground.vocabulary import LEVELS
 from tests.auditor.conftest import Run
 from tests.helpers import Digits, write_digits
 
@@ -54,7 +55,9 @@ def test_suspects__json_is_ranked(audited: tuple[Digits, int], run: Run) -> None
     code, out, _ = run("suspects", "digits", "--top", "20", "--json")
     rows = json.loads(out)["suspects"]
     assert code == 0
-    assert [row["rank"] for row in rows] == list(range(1, 21))  # as the list without --json counts
+    assert [row["rank"] for row in rows] == list(range(1, 21))
+    lines = run("suspects", "digits", "--top", "20")[1].splitlines()[1:41:2]
+    assert [line.split()[:2] for line in lines] == [[str(row["rank"]), row["filepath"]] for row in rows]
     assert sum(digits.is_wrong[row["sample_id"]] for row in rows) >= 12
     for row in rows:  # one witness: it either sees another class than the label's or the same
         assert f"sees '{row['suggested_label']}'" in row["reason"] or "as labeled" in row["reason"]
@@ -85,6 +88,10 @@ def test_verify__draw_fill_apply(audited: tuple[Digits, int], run: Run, tmp_path
     lines = path.read_text().splitlines()
     filled = [line + str(digits.true_labels[int(line.split(",")[1])]) for line in lines[1:]]
     path.write_text("\n".join([lines[0], *filled]) + "\n")
+    code, out, _ = run("verify", "digits", "--apply", path, "--reviewer", "ada", "--json")
+    found = json.loads(out)
+    assert (code, found["verdicts"]["judged"], found["noise_rate"]["kind"]) == (0, 120, "interval")
+    assert [promise["q"] for promise in found["promises"]] == list(LEVELS)
     code, out, _ = run("verify", "digits", "--apply", path, "--reviewer", "ada")
     assert code == 0
     assert "120 judged" in out
@@ -104,6 +111,9 @@ def test_verify__a_lost_file_is_written_again(audited: tuple[Digits, int], run: 
     code, _, err = run("verify", "digits", "--draw-id", "2", "--out", path)
     assert code == 1
     assert "digits has no draw 2; its draws: 1 (20 samples, " in err
+    code, out, _ = run("verify", "digits", "--draw-id", "1", "--out", path, "--json")
+    assert (code, json.loads(out)["draw"], json.loads(out)["judged"]) == (0, 1, 0)
+    path.unlink()
     code, out, err = run("verify", "digits", "--draw-id", "1", "--out", path)
     assert code == 0, err
     assert "the 20 samples of draw 1 again, 0 of them judged" in out
@@ -167,13 +177,27 @@ def test_export_and_review__round_trip(audited: tuple[Digits, int], run: Run, tm
 
 
 def test_json__every_command_that_answers_has_it() -> None:
-    serving = {"app", "job", "demo"}
+    serving = {"app", "job"}
+    groups = [command for command in cli.commands.values() if isinstance(command, click.Group)]
+    answering = {**cli.commands, **{name: one for group in groups for name, one in group.commands.items()}}
     lacking = {
         name
-        for name, command in cli.commands.items()
+        for name, command in answering.items()
         if not isinstance(command, click.Group) and "as_json" not in {each.name for each in command.params}
     }
-    assert lacking <= serving | {"verify"}
+    assert lacking == serving
+
+
+def test_help__no_line_is_cut(run: Run) -> None:
+    for words in [
+        [],
+        ["weights"],
+        *([name] for name in cli.commands),
+        ["weights", "get"],
+        ["weights", "list"],
+    ]:
+        told = run(*words, "--help")[1].partition("\n")[2]  # behind the usage, which ends in [ARGS]...
+        assert not re.search(r"\.\.\.$|…", told, re.MULTILINE)
 
 
 def test_verbose__shows_where_an_error_began(home: Path) -> None:

@@ -54,6 +54,7 @@ def test_push__everything_of_the_audit_is_there(pushed: Any, audited: tuple[Digi
         in_order(pushed, "suggested.confidence"), table.suggested_probability, atol=1e-5
     )
     np.testing.assert_allclose(in_order(pushed, "trust_score"), table.trust_score, atol=1e-5)
+    assert in_order(pushed, "suspicion_rank") == [rank + 1 for rank in table["rank"]]
     assert in_order(pushed, "cleaned.label") == in_order(pushed, "ground_truth.label")
     probs = arrays.pred_probs(audit_id, "cross_entropy")
     assert in_order(pushed, "pred_cross_entropy.label") == [str(label) for label in probs.argmax(axis=1)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import io
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +13,14 @@ import numpy as np
 import pytest
 
 from auditor.ground.errors import DamagedError
-from auditor.ground.files import folder_written_whole, load_array, load_arrays, load_json, written_whole
+from auditor.ground.files import (
+    folder_written_whole,
+    load_array,
+    load_arrays,
+    load_json,
+    read_npy,
+    written_whole,
+)
 
 
 def test_written_whole__makes_the_folder_and_leaves_nothing_beside(tmp_path: Path) -> None:
@@ -74,6 +83,44 @@ def test_load__damage_is_one_line_with_the_file_and_the_remedy(tmp_path: Path, c
         arguments = () if isinstance(load, functools.partial) else (path,)
         with pytest.raises(DamagedError, match=r"^\S+/file is damaged \(.+\); audit again\.$"):
             load(*arguments, remedy="audit again")
+
+
+def npy(array: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=True)
+    return buffer.getvalue()
+
+
+WHOLE = npy(np.zeros((24, 2)))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "empty"),
+        (b"x" * 500, "no .npy array"),
+        (WHOLE[:40], "its header is damaged"),
+        (WHOLE.replace(b"'<f8'", b"\xff<f8'"), "its header is damaged"),
+        (WHOLE[:300], "it ends before its (24, 2) float64"),
+        (WHOLE.replace(b"(24, 2), }", b"(24, 2**9)"), "its header is damaged"),
+        (npy(np.array([{}], dtype=object)), "it holds Python objects"),
+    ],
+)
+@pytest.mark.parametrize("mapped", [True, False])
+def test_read_npy__says_in_our_words_what_is_wrong(
+    tmp_path: Path, content: bytes, words: str, mapped: bool
+) -> None:
+    path = tmp_path / "a.npy"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=f"^{re.escape(words)}$"):
+        read_npy(path, mapped=mapped)
+
+
+def test_read_npy__a_renamed_npz_is_no_array(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", x=np.zeros(3))
+    (tmp_path / "a.npz").rename(tmp_path / "a.npy")
+    with pytest.raises(ValueError, match=r"^no \.npy array$"):
+        read_npy(tmp_path / "a.npy")
 
 
 def test_load_array__a_half_is_damaged_and_a_missing_one_is_named(tmp_path: Path) -> None:

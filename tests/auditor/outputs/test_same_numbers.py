@@ -58,6 +58,8 @@ def test_every_surface_says_the_same(worked_on: tuple[Digits, int], run: Run, tm
     assert {audit.summary["num_label_issues"], exported, sum(fiftyone)} == {suspects}
     in_table = api.Dataset("digits").suspects(suspects)
     assert len(in_table) == suspects
+    told = json.loads(run("suspects", "digits", "--top", str(suspects), "--json")[1])
+    assert [row["sample_id"] for row in told["suspects"]] == in_table.sample_id.tolist()
 
     # The queue: the page that the bench serves holds what the catalog counts.
     served = bench.queue({"audit": audit_id, "where": {"issues": True, "undecided": True}, "limit": 240})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -95,4 +97,6 @@ def test_verify__so_far(audited: tuple[Digits, int], run: Run) -> None:
     code, out, _ = run("verify", "digits", "--so-far", "--count-shown")
     assert code == 0
     assert head_order.SHOWN in out.replace("\n", " ")
+    found = json.loads(run("verify", "digits", "--so-far", "--count-shown", "--json")[1])
+    assert all(promise["sentence"] in out for promise in found["promises"])
     assert run("verify", "digits", "--count-shown")[0] == 2

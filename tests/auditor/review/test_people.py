@@ -99,3 +99,20 @@ def test_control_rate__refuses_what_is_no_share(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("AUDITOR_CONTROLS", value)
     with pytest.raises(VerificationError, match="use a share from 0 to 0.5"):
         people.control_rate()
+
+
+def test_people__three_or_more_have_an_alpha(audited: tuple[Digits, int]) -> None:
+    digits, _ = audited
+    settle_by_two(digits, list(range(40)))
+    assert people.people(1).alpha is None
+    for sample in range(20, 60):
+        decisions.decide(1, sample, "relabel", label=int(digits.true_labels[sample]), reviewer="eve")
+    pytest.importorskip("nltk")
+    found = people.people(1)
+    assert (found.alpha, found.num_shared) == (1.0, 40)
+    for sample in range(20, 30):
+        decisions.decide(1, sample, "exclude", reviewer="eve")
+    # 40 samples with 2 or 3 answers: 10 of them have one of 3 that differs.
+    alpha = people.people(1).alpha
+    assert alpha is not None
+    assert 0.7 < alpha < 0.9

@@ -2,8 +2,8 @@
 
 Trust ranks by the plain residual |given - predicted|, where the prediction is the mean over the engines, each of
 networks that never saw the number. Measured (benchmarks/results/numbers.md): the tail of the predicted mixture
-ranks far worse, the residual over the predicted deviation not better on the whole; cleanlab's score ``residual`` of the
-same predictions ranks alike, because it falls with the same distance.
+ranks far worse, the residual over the predicted deviation not better on the whole. cleanlab's score ``residual`` of
+the same predictions ranks alike, because it falls with the same distance.
 """
 
 from __future__ import annotations

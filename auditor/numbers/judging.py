@@ -3,8 +3,8 @@
 Trust ranks by the plain residual |given - predicted|. The prediction is the mean of the engines, weighed by how
 near each usually is; their networks never saw the number. Measured (benchmarks/results/numbers.md): the tail of the
 predicted mixture ranks far worse, the residual over the predicted deviation not better on the whole; a plain mean
-lost where one engine was much worse. cleanlab's score ``residual`` of the same predictions ranks alike, because it falls
-with the same distance.
+lost where one engine was much worse. cleanlab's score ``residual`` of the same predictions ranks alike, because it
+falls with the same distance.
 """
 
 from __future__ import annotations

@@ -73,6 +73,7 @@ PAGES = {
         st.Page("screens/verify.py", title="Verify", icon=":material/fact_check:", url_path="verify"),
         st.Page("screens/suspects.py", title="Suspects", icon=":material/rule:", url_path="suspects"),
         st.Page("screens/masks.py", title="Masks", icon=":material/texture:", url_path="masks"),
+        st.Page("screens/numbers.py", title="Numbers", icon=":material/123:", url_path="numbers"),
         st.Page("screens/map.py", title="Map", icon=":material/scatter_plot:", url_path="map"),
     ],
     "Understand": [

@@ -270,6 +270,83 @@ class MaskData(_Samples):
 
 
 FEWEST_MASKS = 4
+FEWEST_NUMBERS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class NumberData(_Samples):
+    """Images, or features of them, and a given number of each, checked on construction. Nothing in it is changed.
+
+    Exactly one form of input is given, as for ``TrainingData``.
+
+    Raises:
+        EngineInputError: a shape, dtype or value is wrong; the text names the first offending row.
+    """
+
+    images: NDArray[np.uint8] | None
+    """(N, C, H, W) uint8, C in {1, 3}; an array or a memory map, not normalised."""
+    numbers: NDArray[np.float64]
+    """(N,) float64, finite, or NaN where there is none: what is trained on."""
+    features: NDArray[np.floating] | None = None
+    """(N, V, D) float16 or float32."""
+    judged: NDArray[np.float64] | None = None
+    """(N,) the numbers that are judged, where a person corrected some of those that are trained on."""
+    trusted: NDArray[np.bool_] | None = None
+    """(N,) bool: a person confirmed this number. ``None`` means nobody confirmed any."""
+
+    def __post_init__(self) -> None:
+        num = len(self.inputs)
+        _check_inputs("", self.images, self.features)
+        for name, values in (("numbers", self.numbers), ("judged", self.judged_numbers)):
+            if values.shape != (num,) or values.dtype != np.float64:
+                raise EngineInputError(f"{name} must be ({num},) float64, got {values.shape} {values.dtype}.")
+            if np.isinf(values).any():
+                row = int(np.flatnonzero(np.isinf(values))[0])
+                raise EngineInputError(
+                    f"{name}[{row}] is {values[row]}; use NaN for a sample without a number."
+                )
+        self._check_trusted()
+
+    @property
+    def judged_numbers(self) -> NDArray[np.float64]:
+        """(N,) the numbers that are judged."""
+        return self.numbers if self.judged is None else self.judged
+
+    @property
+    def inputs(self) -> NDArray[Any]:
+        """The images or the features, whichever is given."""
+        return _the_given("", self.images, self.features)
+
+    @property
+    def given_labels(self) -> NDArray[np.float64]:
+        """The numbers."""
+        return self.numbers
+
+    @property
+    def num_classes(self) -> int:
+        """One output: the number."""
+        return 1
+
+    @property
+    def labeled(self) -> NDArray[np.bool_]:
+        """(N,) bool: the sample has a number to train on."""
+        return np.isfinite(self.numbers)
+
+    def require_labels(self) -> None:
+        """Raise where there is nothing to learn from.
+
+        Raises:
+            EngineInputError: fewer than ten samples have a number, or all have the same.
+        """
+        known = self.numbers[self.labeled]
+        if len(known) < FEWEST_NUMBERS:
+            raise EngineInputError(
+                f"{len(known)} samples have a number; an audit of numbers needs at least {FEWEST_NUMBERS}."
+            )
+        if known.min() == known.max():
+            raise EngineInputError(
+                f"every number is {known[0]:g}; telling right from wrong needs two different ones."
+            )
 
 
 @dataclass(frozen=True)
@@ -355,6 +432,24 @@ class MaskResult:
     """Each image was judged by a network that never saw its mask."""
 
 
+@dataclass(frozen=True, eq=False)
+class NumberResult:
+    """What an engine says about every given number, rows in input order."""
+
+    predicted: NDArray[np.float64]
+    """(N,) what the number should be, in the unit of the given ones."""
+    deviation: NDArray[np.float64]
+    """(N,) standard deviation of the predicted mixture, above 0, in the same unit."""
+    signals: Mapping[str, NDArray[np.float32]]
+    """(N,) float32 each, high = looks right, NaN where there is no judged number: ``tail``, and a method's own."""
+    embeddings: NDArray[np.float32]
+    """(N, D) float32."""
+    history: tuple[EpochRecord, ...]
+    provenance: Provenance
+    is_out_of_sample: bool
+    """Each sample was judged by a network that never saw its number."""
+
+
 @dataclass(frozen=True)
 class SignalSpec:
     """One published signal: what it is called and what it does and does not say."""
@@ -417,6 +512,21 @@ class TrainMasks(Protocol):
     ) -> MaskResult: ...
 
 
+class TrainNumbers(Protocol):
+    """The call that an engine for numbers answers."""
+
+    def __call__(
+        self,
+        data: NumberData,
+        config: Any,
+        *,
+        seed: int = 0,
+        device: str = "auto",
+        on_epoch: OnEpoch | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> NumberResult: ...
+
+
 @dataclass(frozen=True)
 class EngineSpec:
     """One row of the registry. ``train`` and ``config_type`` load the method, and so torch."""
@@ -430,8 +540,8 @@ class EngineSpec:
     signals: Mapping[str, SignalSpec]
     needs_features: bool = False
     """Works in the feature space of a backbone only, never on images."""
-    mask_config: str | None = None
-    """Class of the config for masks in its module ``masks``; None where it takes class labels alone."""
+    other_configs: Mapping[str, str] = field(default_factory=dict)
+    """Class of the config by module, ``masks`` or ``numbers``, of what it takes besides class labels."""
 
     @property
     def train(self) -> Train:
@@ -448,17 +558,22 @@ class EngineSpec:
     @property
     def train_masks(self) -> TrainMasks:
         """The method on masks, where it has one."""
-        train: TrainMasks = import_module(f"engines.{self.name}.masks").train
+        train: TrainMasks = self._module("masks").train
         return train
 
     @property
-    def mask_config_type(self) -> type[Any]:
-        """The config's class for masks."""
-        found: type[Any] = getattr(import_module(f"engines.{self.name}.masks"), str(self.mask_config))
+    def train_numbers(self) -> TrainNumbers:
+        """The method on numbers, where it has one."""
+        train: TrainNumbers = self._module("numbers").train
+        return train
+
+    def config_type_on(self, labels: str) -> type[Any]:
+        """The config's class for ``masks`` or ``numbers``."""
+        found: type[Any] = getattr(self._module(labels), self.other_configs[labels])
         return found
 
-    def _module(self) -> Any:
-        return import_module(f"engines.{self.name}.training")
+    def _module(self, name: str = "training") -> Any:
+        return import_module(f"engines.{self.name}.{name}")
 
 
 FINITE_CHECK_BYTES = 2**24

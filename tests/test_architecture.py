@@ -44,7 +44,7 @@ FLOORS = {
         ("api",),
         ("experiments",),
         ("fiftyone_bridge",),
-        ("masks", "outputs"),
+        ("masks", "numbers", "outputs"),
         ("importing",),
         ("audits",),
         ("backbones", "jobs", "pictures", "review"),
@@ -56,7 +56,7 @@ FLOORS = {
     "engines": (
         ("registry",),
         tuple(ENGINES),  # the methods: a new one is its package and its row of the registry
-        ("backbones", "meta", "segmentation"),
+        ("backbones", "meta", "regression", "segmentation"),
         ("shared",),
         ("networks",),
         ("contract",),

@@ -13,10 +13,22 @@ from auditor.backbones import features, weights
 from auditor.backbones.features import NO_BACKBONE
 from auditor.bridges.backbone_bridge import Source
 from auditor.catalog.records import Audit, Dataset
-from auditor.ground.vocabulary import SEGMENTATION
+from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION
 from auditor.masks import auditing
+from auditor.numbers import auditing as of_numbers
 
-MASK_ENGINES = {"cross_entropy": "plain cross-entropy", "l2b": "L2B, weights for every pixel"}
+OTHER_ENGINES = {
+    SEGMENTATION: (
+        {"cross_entropy": "plain cross-entropy", "l2b": "L2B, weights for every pixel"},
+        "Each trains a U-Net on one half of the images and judges the other half.",
+    ),
+    REGRESSION: (
+        {"cross_entropy": "mixture density network, the plain witness", "choicenet": "ChoiceNet"},
+        "Each trains on two thirds of the images and judges the last third, three times. With a backbone or "
+        "features of your own: `auditor audit NAME --features FILE`.",
+    ),
+}
+"""By what the labels are: engines by name, and what they do."""
 PRESETS = {
     "quick": "quick: minutes on a laptop",
     "standard": "standard: what we recommend on a GPU",
@@ -147,30 +159,31 @@ def start_form(dataset: Dataset) -> None:
                 budget=budget,
                 alone=alone,
             )
-        plan.start(audit_id)
-        st.session_state["next_audit_watched"] = audit_id
-        st.rerun()
+        begin(audit_id)
 
 
-def start_on_masks(dataset: Dataset) -> None:
-    """Choose engines and length, start."""
+def begin(audit_id: int) -> None:
+    """Start a planned audit and watch it."""
+    plan.start(audit_id)
+    st.session_state["next_audit_watched"] = audit_id
+    st.rerun()
+
+
+def start_on_others(dataset: Dataset) -> None:
+    """Choose engines and length of an audit of masks or numbers, start."""
     left, right = st.columns([2, 1], vertical_alignment="bottom")
-    chosen = left.multiselect(
-        "Engines", list(MASK_ENGINES), ["cross_entropy"], format_func=MASK_ENGINES.__getitem__
-    )
+    engines, note = OTHER_ENGINES[dataset.task]
+    kept = ["cross_entropy"] if dataset.task == SEGMENTATION else list(engines)
+    chosen = left.multiselect("Engines", list(engines), kept, format_func=engines.__getitem__)
     preset = right.selectbox(
         "Preset", list(PRESETS), format_func=PRESETS.__getitem__, key="audit_mask_preset"
     )
-    st.caption(
-        "Each trains a U-Net on one half of the images and judges the other half. It runs in its own process: you "
-        "can close this tab."
-    )
+    st.caption(f"{note} It runs in its own process: you can close this tab.")
     if st.button("Start the audit", type="primary", disabled=not chosen, key="audit_mask_start"):
+        planned = of_numbers.plan_audit if dataset.task == REGRESSION else auditing.plan_audit
         with st.spinner("Checking the plan …"):
-            audit_id = apart.call(auditing.plan_audit, dataset.name, chosen, preset=preset)
-        plan.start(audit_id)
-        st.session_state["next_audit_watched"] = audit_id
-        st.rerun()
+            audit_id = apart.call(planned, dataset.name, chosen, preset=preset)
+        begin(audit_id)
 
 
 def choose_watched(audits: list[Audit]) -> Audit:
@@ -200,7 +213,4 @@ if audits:
 with st.expander("Start a new audit", expanded=not audits), shown():
     if is_busy:
         st.caption("An audit of this dataset is running; a second one would make both slower.")
-    if dataset.task == SEGMENTATION:
-        start_on_masks(dataset)
-    else:
-        start_form(dataset)
+    (start_form if dataset.task == CLASSIFICATION else start_on_others)(dataset)

@@ -12,7 +12,7 @@ from app.session.words import plain
 from auditor import api
 from auditor.audits.progress import left_in_words
 from auditor.catalog.records import Dataset
-from auditor.ground.vocabulary import SEGMENTATION
+from auditor.ground.vocabulary import CLASSIFICATION, LABELS, REGRESSION, SEGMENTATION
 from auditor.review import random_sample
 
 WORST = 6
@@ -29,6 +29,10 @@ def next_step(seen: Status) -> tuple[str, str, str]:
     if seen.dataset.task == SEGMENTATION:
         text = f"{words.count(seen.finished.summary.get('num_label_issues'))} masks have a doubtful region."
         return text, "masks", "Review masks"
+    if seen.dataset.task == REGRESSION:
+        far = words.count(seen.finished.summary.get("num_label_issues"))
+        text = f"{far} numbers lie far from what is predicted."
+        return text, "numbers", "Review numbers"
     if seen.drawn == 0:
         text = "Judge a small random sample first: it says how many labels are wrong, and promises need it."
         size = random_sample.next_size(seen.dataset.id)
@@ -62,7 +66,7 @@ def draw_card(seen: Status) -> None:
             "", icon=":material/more_horiz:", key=f"home_more_{row.id}", help="Rename or delete"
         ):
             draw_changes(row)
-        if seen.finished is not None and row.task != SEGMENTATION:
+        if seen.finished is not None and row.task == CLASSIFICATION:
             with shown():
                 worst.draw(row, seen.finished, WORST)
         st.caption(" · ".join(facts(seen)), help=seen.left.sentence if seen.left else None)
@@ -71,7 +75,8 @@ def draw_card(seen: Status) -> None:
 def facts(seen: Status) -> list[str]:
     """What is known of a dataset, in few words; nothing that is zero."""
     row = seen.dataset
-    known = [words.plural(row.num_samples, "sample"), words.plural(len(row.class_names), "class")]
+    kinds = LABELS[row.task] if row.task == REGRESSION else words.plural(len(row.class_names), "class")
+    known = [words.plural(row.num_samples, "sample"), kinds]
     if seen.decided:
         known.append(f"{words.count(seen.decided)} checked")
     if seen.found:

@@ -17,7 +17,7 @@ from app.session.failures import shown
 from app.session.words import plain
 from auditor import jobs
 from auditor.ground.errors import ImportRefusedError
-from auditor.ground.vocabulary import SEGMENTATION
+from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION, TASKS
 
 FOUND = "import_found"
 LAYOUTS = {
@@ -26,6 +26,11 @@ LAYOUTS = {
     "Parquet with the pictures inside": "image: {bytes, path}\nlabel: cat",
 }
 IMAGE_SIZES = [None, 16, 28, 32, 64, 96, 128, 224]
+TASK_WORDS = {
+    CLASSIFICATION: "classes, one an image",
+    SEGMENTATION: "masks: a class for each pixel",
+    REGRESSION: "numbers, one an image",
+}
 
 
 def choose_source() -> Callable[[], tuple[str, str | None]] | None:
@@ -99,7 +104,8 @@ def choose_options() -> dict[str, str | None]:
             words.FIELDS["true_label_column"], key="import_true_column", help="for benchmarks only"
         )
         root = st.text_input(words.FIELDS["root"], key="import_root")
-        is_masks = st.checkbox("The labels are masks: a class for each pixel", key="import_is_masks")
+        task = st.radio("The labels are", list(TASKS), format_func=TASK_WORDS.__getitem__, key="import_task")
+        is_masks = task == SEGMENTATION
         left, right = st.columns(2)
         masks = left.text_input(
             "Folder of the masks",
@@ -115,7 +121,7 @@ def choose_options() -> dict[str, str | None]:
         "path_column": path.strip() or None,
         "true_label_column": truth.strip() or None,
         "root": root.strip() or None,
-        "task": SEGMENTATION if is_masks else None,
+        "task": None if task == CLASSIFICATION else task,
         "masks": (masks.strip() or None) if is_masks else None,
         "class_names": names.strip() or None,
     }

@@ -16,13 +16,18 @@ from app.session import choices, readers
 from app.session.words import plain
 from auditor.catalog import audits
 from auditor.catalog.records import Audit, Dataset
-from auditor.ground.vocabulary import SEGMENTATION
+from auditor.ground.vocabulary import LABELS, REGRESSION, SEGMENTATION
 
 DATASET = "dataset"
 CHOSEN, NEXT = "chosen_dataset", "next_dataset"
 """Kept apart from the widget: Streamlit may forget what a select box of another page showed."""
 AUDIT = "audit"
-MASKS, AUDIT_TITLE = "Masks", "Audit"
+MASKS, NUMBERS, AUDIT_TITLE = "Masks", "Numbers", "Audit"
+PAGE_OF = {
+    SEGMENTATION: (MASKS, "masks", ":material/texture:"),
+    REGRESSION: (NUMBERS, "numbers", ":material/123:"),
+}
+"""Title, file and icon of the page on which labels that are no classes are reviewed and exported."""
 """Titles of the screens for datasets of masks; the second is for all."""
 REVIEWER = "reviewer"
 QUEUE_SHOW, QUEUE_GIVEN, QUEUE_SUGGESTED = "suspects_show", "suspects_given", "suspects_suggested"
@@ -106,19 +111,23 @@ def screen(title: str) -> tuple[Dataset, DeltaGenerator]:
     name = st.session_state.get(CHOSEN)
     room = head(title, None if name is None else readers.dataset(name))
     dataset = require_dataset()
-    if (dataset.task == SEGMENTATION) != (title == MASKS) and title != AUDIT_TITLE:
+    mine = PAGE_OF[dataset.task][0] if dataset.task in PAGE_OF else None
+    of_others = [one for one, _, _ in PAGE_OF.values()]
+    if title != AUDIT_TITLE and title != mine and (mine is not None or title in of_others):
         _say_where(dataset)
     return dataset, room
 
 
 def _say_where(dataset: Dataset) -> NoReturn:
     """Point to the screen for what this dataset's labels are; ends the page."""
-    if dataset.task == SEGMENTATION:
+    if dataset.task in PAGE_OF:
+        title, page, icon = PAGE_OF[dataset.task]
         st.info(
-            f"The labels of {plain(dataset.name)} are masks: review and export them on the page Masks.",
+            f"The labels of {plain(dataset.name)} are {LABELS[dataset.task]}: review and export them on the page "
+            f"{title}.",
             icon=":material/info:",
         )
-        link("masks", "Go to Masks", ":material/texture:")
+        link(page, f"Go to {title}", icon)
     else:
         st.info(
             f"The labels of {plain(dataset.name)} are classes: review them on the page Suspects.",

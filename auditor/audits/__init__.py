@@ -6,6 +6,7 @@ __all__ = [
     "durations",
     "executors",
     "experiment_results",
+    "in_turn",
     "own_models",
     "plan",
     "progress",

@@ -87,6 +87,14 @@ class Evidence:
     """What the witnesses together say, in one sentence."""
 
 
+def ranks(trust: NDArray[np.floating]) -> NDArray[np.int64]:
+    """(N,) 0 = least trusted; what has no trust (NaN) comes last, ties keep the order of the source."""
+    order = np.argsort(np.where(np.isnan(trust), 2.0, trust), kind="stable")
+    found = np.empty(len(order), np.int64)
+    found[order] = np.arange(len(order))
+    return found
+
+
 def engine_folder(audit_id: int, engine: str) -> Path:
     """Where an engine's arrays lie."""
     return folders.of_audit(audit_id) / engine

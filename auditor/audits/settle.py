@@ -116,12 +116,8 @@ def verified_rows(audit_id: int) -> Verified:
 
 
 def _columns(found: Consensus, given: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-    # Unlabeled samples come last; ties keep the order of the source.
-    order = np.argsort(np.where(np.isnan(found.trust_score), 2.0, found.trust_score), kind="stable")
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
     return {
-        "rank": rank,
+        "rank": arrays.ranks(found.trust_score),
         "given_label": given,
         "trust_score": found.trust_score,
         "error_probability": found.error_probability,

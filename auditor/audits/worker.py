@@ -65,7 +65,7 @@ def work(audit_id: int, tell: jobs.Reporter, steps: Steps | None = None) -> None
 
 def _steps(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
     """What an audit of classes does."""
-    found = _features(audit, dataset, tell)
+    found = features_for(audit, dataset, tell)
     if found is not None:
         _look_at_features(audit, dataset, found, tell)
     if audit.options.get("finetune"):
@@ -76,7 +76,7 @@ def _steps(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
     jobs.patiently(lambda: settle.settle(audit.id))
 
 
-def _features(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> NDArray[np.floating] | None:
+def features_for(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> NDArray[np.floating] | None:
     """The audit's features, computed where they are not there yet."""
     source = results.features_of(audit)
     if source is None:

@@ -34,7 +34,7 @@ from auditor.ground.vocabulary import EXPORT_COLUMNS
 from auditor.ground.wording import did_you_mean
 
 if TYPE_CHECKING:
-    from engines.contract import EngineResult, EngineSpec, EpochRecord, MaskResult, SignalSpec
+    from engines.contract import EngineResult, EngineSpec, EpochRecord, MaskResult, NumberResult, SignalSpec
 
 DEFAULT_ENGINES = ("cross_entropy", "coteaching", "umn", "l2b", "choicenet")
 PRESETS = ("quick", "standard", "paper")
@@ -94,11 +94,11 @@ def engine_choices(*, on_features: bool = True) -> list[EngineChoice]:
     ]
 
 
-def mask_engines() -> list[str]:
-    """The engines that take masks."""
+def engines_on(labels: str) -> list[str]:
+    """The engines that take ``masks`` or ``numbers``."""
     from engines.registry import ENGINES
 
-    return [name for name in DEFAULT_ENGINES if ENGINES[name].mask_config is not None]
+    return [name for name in DEFAULT_ENGINES if labels in ENGINES[name].other_configs]
 
 
 def needs_features(engine: str) -> bool:
@@ -291,8 +291,39 @@ def train_masks(
 
     spec = ENGINES[engine]
     data = MaskData(images, masks, num_classes, judged=judged, trusted=trusted)
-    with _ready_to_train(engine, spec.mask_config_type, config, device, checkpoint) as planned:
+    with _ready_to_train(engine, spec.config_type_on("masks"), config, device, checkpoint) as planned:
         return spec.train_masks(
+            data, planned, seed=seed, device=device, on_epoch=on_epoch, checkpoint=checkpoint
+        )
+
+
+def train_numbers(
+    engine: str,
+    images: NDArray[np.uint8] | None,
+    numbers: NDArray[np.float64],
+    *,
+    config: Mapping[str, Any],
+    features: NDArray[np.floating] | None,
+    judged: NDArray[np.float64],
+    trusted: NDArray[np.bool_],
+    seed: int,
+    device: str,
+    on_epoch: Callable[[EpochRecord], None] | None = None,
+    checkpoint: FileCheckpoint | None = None,
+) -> NumberResult:
+    """Train one engine on numbers; ``judged`` are those that it judges, where people corrected some.
+
+    Raises:
+        EngineError: the data or config cannot be trained on, or the device ran out of memory.
+        AuditFailedError: the config has a field that the engine does not know.
+    """
+    from engines.contract import NumberData
+    from engines.registry import ENGINES
+
+    spec = ENGINES[engine]
+    data = NumberData(images, numbers, features=features, judged=judged, trusted=trusted)
+    with _ready_to_train(engine, spec.config_type_on("numbers"), config, device, checkpoint) as planned:
+        return spec.train_numbers(
             data, planned, seed=seed, device=device, on_epoch=on_epoch, checkpoint=checkpoint
         )
 
@@ -374,12 +405,13 @@ def configs(
     *,
     on_features: bool = False,
     finetuned: Pretrained | None = None,
-    on_masks: bool = False,
+    labels: str | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Every field of each engine's config, as plain values: the preset with ``options`` applied.
 
     ``on_features``: what the preset means on features of a backbone. ``finetuned``: the network that the engines
-    train further on the images; those that only work on features still do. ``on_masks``: what it means on masks.
+    train further on the images; those that only work on features still do. ``labels``:
+    ``masks`` or ``numbers``, what it means on these.
 
     Raises:
         AuditFailedError: an unknown engine, preset or field (the text names the nearest), a field of an
@@ -399,9 +431,9 @@ def configs(
         )
     if preset not in PRESETS:
         raise AuditFailedError(f"There is no preset {preset!r}; choose from {', '.join(PRESETS)}.")
-    if on_masks and (lacking := [name for name in names if ENGINES[name].mask_config is None]):
+    if labels is not None and (lacking := [name for name in names if name not in engines_on(labels)]):
         raise AuditFailedError(
-            f"Engine {lacking[0]} takes class labels alone; on masks there are {', '.join(mask_engines())}."
+            f"Engine {lacking[0]} takes no {labels}; on {labels} there are {', '.join(engines_on(labels))}."
         )
     if not on_features and (lacking := [name for name in names if ENGINES[name].needs_features]):
         raise AuditFailedError(f"Engine {lacking[0]} needs features; name a backbone, or leave it out.")
@@ -409,7 +441,9 @@ def configs(
     for name in names:
         given = dict(options.get(name, {}))
         config = (
-            ENGINES[name].mask_config_type.preset(preset) if on_masks else _first_config(name, preset, given)
+            _first_config(name, preset, given)
+            if labels is None
+            else ENGINES[name].config_type_on(labels).preset(preset)
         )
         if finetuned is not None and not ENGINES[name].needs_features:
             config = config.for_finetuning(finetuned.network, finetuned.weights, finetuned.side)

@@ -28,7 +28,7 @@ from auditor.catalog.models import (
 )
 from auditor.catalog.records import Dataset, NewDataset, Sample, names_of, read, values_of
 from auditor.ground.errors import AuditorError, NotFoundError
-from auditor.ground.vocabulary import CLASSIFICATION
+from auditor.ground.vocabulary import CLASSIFICATION, LABELS, REGRESSION
 from auditor.ground.wording import did_you_mean
 
 ROWS_A_STATEMENT = 5_000
@@ -78,15 +78,15 @@ def get(session: Session, name: str) -> Dataset:
     return read(Dataset, found)
 
 
-def require_classes(dataset: Dataset, what: str) -> None:
-    """Refuse ``what`` for a dataset whose labels are no classes.
+def require_classes(dataset: Dataset, what: str, *, or_numbers: bool = False) -> None:
+    """Refuse ``what`` for a dataset whose labels are no classes (nor numbers, where these are allowed too).
 
     Raises:
         AuditorError: they are masks or numbers; one line.
     """
-    if dataset.task != CLASSIFICATION:
+    if dataset.task != CLASSIFICATION and not (or_numbers and dataset.task == REGRESSION):
         raise AuditorError(
-            f"{dataset.name} is a dataset of {dataset.task}: {what} is for class labels, one an image."
+            f"The labels of {dataset.name} are {LABELS[dataset.task]}: {what} is for class labels, one an image."
         )
 
 
@@ -187,6 +187,11 @@ def remove(session: Session, dataset_id: int) -> None:
 def given_labels(session: Session, dataset_id: int) -> NDArray[np.int64]:
     """(N,) int64 in sample order; -1 = unlabeled."""
     return _column(session, dataset_id, SampleTable.given_label, np.int64)
+
+
+def given_numbers(session: Session, dataset_id: int) -> NDArray[np.float64]:
+    """(N,) float64 in sample order; NaN where there is none."""
+    return _column(session, dataset_id, SampleTable.number, np.float64)
 
 
 def trusted_in_source(session: Session, dataset_id: int) -> NDArray[np.bool_]:

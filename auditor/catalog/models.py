@@ -119,6 +119,8 @@ class SampleTable(SQLModel, table=True):
     """The user's own columns as text, untouched."""
     mask: str | None = None
     """How to read its mask again, below the same root."""
+    number: float | None = None
+    """The given number; None where labels are no numbers, or this one is missing."""
 
 
 class AuditTable(SQLModel, table=True):
@@ -280,6 +282,8 @@ class ReviewTable(SQLModel, table=True):
     """One of ``vocabulary.DECISIONS``, or ``vocabulary.UNDO``."""
     label: int | None = None
     """The corrected label of ``relabel``."""
+    number: float | None = None
+    """The number that a person put in place of the given one, or saw instead of it."""
     labels: list[int] | None = Field(default=None, sa_column=Column(JSON, nullable=True))
     """The classes of ``multiple``."""
     reviewer: str
@@ -337,3 +341,5 @@ class DrawTable(SQLModel, table=True):
     """The audit whose ranking the head is of; None for a uniform draw."""
     zones: list[dict[str, Any]] = Field(default_factory=list, sa_column=Column(JSON, nullable=False))
     """What each zone is and how likely its samples were drawn (``records.NewDraw``); empty for a uniform draw."""
+    tolerance: float | None = None
+    """Of numbers: a given one is wrong where it is farther than this from what the person says."""

@@ -91,6 +91,8 @@ class Sample:
     """The user's own columns as text, untouched."""
     mask: str | None = None
     """How to read its mask again, below the same root."""
+    number: float | None = None
+    """The given number, where labels are numbers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,6 +196,8 @@ class NewDraw:
     zones: list[dict[str, Any]] = field(default_factory=list)
     """The head, then the rest: ``name``, ``size``, ``drawn`` and ``probability`` (of each sample to be drawn); the
     head also its ``samples``, the most suspicious first. Empty for a uniform draw."""
+    tolerance: float | None = None
+    """Of numbers: a given one is wrong where it is farther than this from what the person says."""
 
     @property
     def head(self) -> list[int]:
@@ -220,6 +224,8 @@ class NewReview:
     """One of ``vocabulary.DECISIONS``, or ``vocabulary.UNDO``."""
     label: int | None = None
     """The corrected label of ``relabel``."""
+    number: float | None = None
+    """The number that a person put in place of the given one, or saw instead of it."""
     labels: list[int] | None = None
     """The classes of ``multiple``."""
     reviewer: str

@@ -34,11 +34,13 @@ from auditor.cli.options import (
     echo,
     engines_option,
     port_option,
+    refuse,
     refuse_beside,
     reviewer_or_login,
+    task_of,
     writing,
 )
-from auditor.ground.vocabulary import PURPOSES
+from auditor.ground.vocabulary import PURPOSES, REGRESSION, SEGMENTATION, TASKS
 from auditor.ground.wording import plural
 
 if TYPE_CHECKING:
@@ -80,8 +82,8 @@ def cli(verbose: bool) -> None:
 )
 @click.option(
     "--task",
-    type=click.Choice(["classification", "segmentation"]),
-    help="What the labels are: a class an image (the default), or a mask an image.",
+    type=click.Choice(TASKS),
+    help="What the labels are: a class an image (the default), a mask an image, or a number an image.",
 )
 @click.option(
     "--masks",
@@ -232,15 +234,16 @@ def audit(
 ) -> None:
     """Train the engines on dataset NAME and score every label. Ctrl-C keeps what is done so far.
 
-    Of a dataset of masks it scores every pixel, with the engines cross_entropy and l2b.
+    Of a dataset of masks it scores every pixel, with the engines cross_entropy and l2b; of numbers it trains
+    choicenet and, as cross_entropy, a plain mixture density network.
     """
     from auditor.audits import executors, own_models, plan
     from auditor.bridges import engine_bridge
-    from auditor.cli import masks, output
+    from auditor.cli import masks, numbers, output
 
     if executor is not None:
         executors.choose(executor)
-    on_masks = masks.has_masks(name)
+    task = task_of(name)
     if forget_pred_probs is not None:
         if pred_probs is not None or resume or detach:
             raise click.UsageError("--forget-pred-probs trains nothing; use it alone.")
@@ -252,8 +255,13 @@ def audit(
     witness = None if pred_probs is None else own_models.read(name, pred_probs)
     if resume:
         audit_id = plan.newest_unfinished(name)
-    elif on_masks:
+    elif task == SEGMENTATION:
         audit_id = masks.plan(name, engines, preset=preset, device=device, seed=seed, settings=settings)
+    elif task == REGRESSION:
+        found = _features(name, backbone, weights, backbone_size, views, own_features, features_column)
+        audit_id = numbers.plan(
+            name, engines, preset=preset, device=device, seed=seed, settings=settings, features=found
+        )
     else:
         options = engine_bridge.options_of(settings)
         found = _features(name, backbone, weights, backbone_size, views, own_features, features_column)
@@ -282,7 +290,7 @@ def audit(
         echo(f"Audit {audit_id} runs in the background; {shown}.")
         return
     output.follow_audit(audit_id)
-    (masks if on_masks else output).audit_summary(audit_id, as_json=as_json)
+    (masks if task == SEGMENTATION else output).audit_summary(audit_id, as_json=as_json)
 
 
 def _budget(text: str | None, device: str) -> float | None:
@@ -405,9 +413,9 @@ def suspects(
     name: str, top: int, max_fdr: float | None, split: str | None, audit_id: int | None, as_json: bool
 ) -> None:
     """List the most suspicious labels of NAME; --max-fdr only lists what can be promised at that rate."""
-    from auditor.cli import masks, output
+    from auditor.cli import masks, numbers, output
 
-    show = masks.suspects if masks.has_masks(name) else output.suspects
+    show = {SEGMENTATION: masks.suspects, REGRESSION: numbers.suspects}.get(task_of(name), output.suspects)
     show(name, top=top, max_fdr=max_fdr, audit_id=audit_id, split=split, as_json=as_json)
 
 
@@ -422,6 +430,12 @@ def suspects(
 )
 @click.option("--seed", type=SEED, default=0, show_default=True, help="The same seed draws the same samples.")
 @click.option("--out", type=click.Path(path_type=Path), help="CSV to fill in: a class, exclude, or empty.")
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(0),
+    metavar="T",
+    help="Of numbers: a given one is wrong where it is farther than T from the one that you see.",
+)
 @click.option("--draw-id", type=click.IntRange(1), metavar="N", help="Write the file of draw N again.")
 @click.option("--apply", "apply_path", type=click.Path(path_type=Path), help="The filled CSV.")
 @click.option("--so-far", is_flag=True, help="What the looks so far promise, at whichever look you stop.")
@@ -435,6 +449,7 @@ def verify(
     purpose: str | None,
     seed: int,
     out: Path | None,
+    tolerance: float | None,
     draw_id: int | None,
     apply_path: Path | None,
     so_far: bool,
@@ -448,7 +463,7 @@ def verify(
     --draw-id N --out F writes the file of an earlier draw again, without its verdicts; a number that is not
     a draw of NAME lists the draws of NAME.
     """
-    from auditor.cli import masks, output
+    from auditor.cli import output
     from auditor.review import random_sample
 
     if sum(one is not None for one in (draw, draw_id, apply_path)) + so_far != 1:
@@ -459,19 +474,19 @@ def verify(
         raise click.UsageError("--count-shown goes with --so-far.")
     if out is None and apply_path is None and not so_far:
         raise click.UsageError("--draw and --draw-id need --out FILE.")
-    masks.refuse(name, "verify")
+    refuse(name, "verify", or_numbers=True)
     if so_far:
-        refuse_beside("--so-far", ("out", "seed", "force", "purpose"), "leave it out")
+        refuse_beside("--so-far", ("out", "seed", "force", "purpose", "tolerance"), "leave it out")
         output.promised_so_far(name, count_shown=count_shown, as_json=as_json)
         return
     if apply_path is not None:
-        refuse_beside("--apply", ("out", "seed", "force", "purpose"), "leave it out")
+        refuse_beside("--apply", ("out", "seed", "force", "purpose", "tolerance"), "leave it out")
         counts = random_sample.apply_csv(name, apply_path, reviewer=reviewer_or_login(reviewer))
         output.verdicts_applied(name, counts, as_json=as_json)
         return
     assert out is not None
     if draw_id is not None:
-        refuse_beside("--draw-id", ("seed", "purpose"), "that draw exists already; leave it out")
+        refuse_beside("--draw-id", ("seed", "purpose", "tolerance"), "that draw exists already; leave it out")
         drawn, judged = random_sample.write_again(name, draw_id, out, force=force)
         text = (
             f"{out}: the {drawn.size} samples of draw {draw_id} again, {judged} of them judged; an empty "
@@ -480,7 +495,9 @@ def verify(
         output.done(text, _draw_facts(drawn, out) | {"judged": judged}, as_json=as_json)
         return
     purpose = purpose or random_sample.usual_purpose(name)
-    drawn = random_sample.draw_csv(name, int(draw or 0), out, seed=seed, purpose=purpose, force=force)
+    drawn = random_sample.draw_csv(
+        name, int(draw or 0), out, seed=seed, purpose=purpose, tolerance=tolerance, force=force
+    )
     text = (
         f"{drawn.size} samples drawn with seed {seed}{random_sample.zones_in_words(drawn)}: fill in "
         f"verdict_label in {out}, then --apply it."
@@ -491,7 +508,7 @@ def verify(
 def _draw_facts(drawn: Draw, out: Path) -> dict[str, Any]:
     """A draw and its file, for programs."""
     facts = {"draw": drawn.id, "size": drawn.size, "seed": drawn.seed, "purpose": drawn.purpose}
-    return facts | {"zones": drawn.zones, "out": str(out)}
+    return facts | {"zones": drawn.zones, "tolerance": drawn.tolerance, "out": str(out)}
 
 
 @cli.command()
@@ -511,10 +528,10 @@ def people(name: str, as_json: bool) -> None:
 @AS_JSON
 def review(name: str, apply_path: Path, reviewer: str | None, as_json: bool) -> None:
     """Read decisions on NAME from a file with the columns of an export."""
-    from auditor.cli import masks, output
+    from auditor.cli import output
     from auditor.review import decision_files
 
-    masks.refuse(name, "review")
+    refuse(name, "review", or_numbers=True)
     counts = decision_files.apply_file(name, apply_path, reviewer=reviewer_or_login(reviewer))
     done = ", ".join(f"{count} {decision}" for decision, count in counts.items() if count)
     output.done(f"{apply_path}: {done or 'no decisions in it'}.", {"decisions": counts}, as_json=as_json)
@@ -551,11 +568,15 @@ def export(
     --policy auto also takes suggestions where nobody has decided: on average at most --max-fdr of them are wrong.
     Of a dataset of masks --out is a new folder: the cleaned masks in the layout that they came in, and masks.csv.
     """
-    from auditor.cli import masks, output
+    from auditor.cli import masks, numbers, output
     from auditor.outputs import export as exporting
 
-    if masks.has_masks(name):
+    task = task_of(name)
+    if task == SEGMENTATION:
         masks.export(name, out, policy=policy, audit_id=audit_id, as_json=as_json)
+        return
+    if task == REGRESSION:
+        numbers.export(name, out, policy=policy, audit_id=audit_id, force=force, as_json=as_json)
         return
 
     if not out.suffix:
@@ -609,10 +630,10 @@ def simulate(
 ) -> None:
     """Put known errors into NAME's labels (in memory only) and show which engine finds most of them."""
     from auditor.bridges import engine_bridge
-    from auditor.cli import masks, output
+    from auditor.cli import output
     from auditor.experiments import tournament
 
-    masks.refuse(name, "simulate")
+    refuse(name, "simulate")
     with output.step_progress() as progress:
         result = tournament.simulate(
             name,
@@ -651,10 +672,10 @@ def compare(name: str, seeds: int, settings: tuple[str, ...], as_json: bool, **o
     The cleaned labels are those that `export` writes with the same --policy, --max-fdr and --audit.
     """
     from auditor.bridges import engine_bridge
-    from auditor.cli import masks, output
+    from auditor.cli import output
     from auditor.experiments import before_after
 
-    masks.refuse(name, "compare")
+    refuse(name, "compare")
     fields = engine_bridge.options_of([f"cross_entropy.{text}" for text in settings])
     with output.step_progress() as progress:
         result = before_after.before_after(
@@ -676,10 +697,10 @@ def compare(name: str, seeds: int, settings: tuple[str, ...], as_json: bool, **o
 @AS_JSON
 def report(name: str, out: Path, audit_id: int | None, force: bool, as_json: bool) -> None:
     """Write one self-contained HTML page on NAME for people who did not run the audit."""
-    from auditor.cli import masks, output
+    from auditor.cli import output
     from auditor.outputs import report as reports
 
-    masks.refuse(name, "report")
+    refuse(name, "report")
     with writing(out):
         reports.write_report(name, out, audit_id=audit_id, force=force)
     output.done(f"{out}: written.", {"out": str(out)}, as_json=as_json)
@@ -701,9 +722,8 @@ def report(name: str, out: Path, audit_id: int | None, force: bool, as_json: boo
 def fiftyone(name: str, action: str, reviewer: str | None, **options: Any) -> None:
     """Browse NAME's audit in FiftyOne: push it there, pull decisions back, or open the App on it."""
     from auditor.cli import fiftyone as fiftyone_cli
-    from auditor.cli import masks
 
-    masks.refuse(name, "fiftyone")
+    refuse(name, "fiftyone")
     decides = action != "push"
     fiftyone_cli.run(name, action, reviewer=reviewer_or_login(reviewer) if decides else "", **options)
 

@@ -16,7 +16,7 @@ from auditor.catalog.db import session
 from auditor.ground import processes
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.settings import settings
-from auditor.ground.vocabulary import SEGMENTATION
+from auditor.ground.vocabulary import REGRESSION, SEGMENTATION
 from auditor.jobs import KINDS, Job, Reporter
 
 Work = Callable[[Job, Reporter], dict[str, Any] | None]
@@ -68,6 +68,10 @@ def _audit(job: Job, tell: Reporter) -> None:
         from auditor.masks import auditing
 
         steps = auditing.steps
+    elif dataset.task == REGRESSION:
+        from auditor.numbers import auditing as of_numbers
+
+        steps = of_numbers.steps
     worker.work(job.audit_id, tell, steps)
 
 

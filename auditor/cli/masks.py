@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
 
 from auditor.bridges import engine_bridge
-from auditor.catalog import datasets
-from auditor.catalog.db import session
 from auditor.cli import output
 from auditor.cli.options import echo, refuse_beside, writing
-from auditor.ground.vocabulary import SEGMENTATION
 from auditor.masks import auditing, exporting, listing
 
 OF_CLASSES = (
@@ -23,12 +17,6 @@ OF_CLASSES = (
     *("features_column", "pred_probs", "forget_pred_probs", "alone"),
 )
 """Options of ``audit`` that mean nothing for masks."""
-
-
-def has_masks(name: str) -> bool:
-    """Whether the labels of that dataset are masks."""
-    with session() as open_session:
-        return datasets.get(open_session, name).task == SEGMENTATION
 
 
 def plan(
@@ -58,7 +46,7 @@ def suspects(
         refuse_beside("a dataset of masks", ("max_fdr",), "nothing is promised about masks")
     dataset, audit = listing.newest(name, audit_id)
     listed = listing.suspects(dataset, audit, top=top, split=split)
-    rows = [_plain(row) for row in listed.page.to_dict("records")]
+    rows = [output.plain_row(row) for row in listed.page.to_dict("records")]
     if as_json:
         output.print_json({"statement": listed.statement, "total": listed.total, "suspects": rows})
         return
@@ -84,24 +72,3 @@ def export(name: str, out: Path, *, policy: str, audit_id: int | None, as_json: 
     with writing(out), output.step_progress() as progress:
         done = exporting.export(name, out, audit_id=audit_id, progress=progress)
     output.done(f"{out}: {done.sentence}", {"out": str(out), **dataclasses.asdict(done)}, as_json=as_json)
-
-
-def refuse(name: str, command: str) -> None:
-    """Refuse a command that is for class labels.
-
-    Raises:
-        AuditorError: the labels of that dataset are something else.
-    """
-    with session() as open_session:
-        datasets.require_classes(datasets.get(open_session, name), f"`auditor {command}`")
-
-
-def _plain(row: Mapping[Any, Any]) -> dict[str, Any]:
-    """NumPy's and pandas' values as Python's; what is missing is None."""
-    return {str(key): _python(value) for key, value in row.items()}
-
-
-def _python(value: Any) -> Any:
-    if isinstance(value, list | str | bool):
-        return value
-    return None if pd.isna(value) else getattr(value, "item", lambda: value)()

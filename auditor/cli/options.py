@@ -11,6 +11,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from auditor.catalog import datasets
+from auditor.catalog.db import session
 from auditor.ground.errors import AuditorError, cannot_write
 from auditor.ground.wording import visible
 
@@ -155,3 +157,21 @@ def reviewer_or_login(reviewer: str | None) -> str:
         return getpass.getuser()
     except (KeyError, OSError, ImportError) as error:
         raise AuditorError("Your login name is not known; say who decided with --reviewer NAME.") from error
+
+
+def task_of(name: str) -> str:
+    """What the labels of that dataset are: one of ``vocabulary.TASKS``."""
+    with session() as open_session:
+        return datasets.get(open_session, name).task
+
+
+def refuse(name: str, command: str, *, or_numbers: bool = False) -> None:
+    """Refuse a command that is for class labels, or for numbers too.
+
+    Raises:
+        AuditorError: the labels of that dataset are something else.
+    """
+    with session() as open_session:
+        datasets.require_classes(
+            datasets.get(open_session, name), f"`auditor {command}`", or_numbers=or_numbers
+        )

@@ -26,8 +26,9 @@ from auditor.cli.options import echo
 from auditor.experiments.before_after import BeforeAfter
 from auditor.experiments.simulation import Round, Tournament
 from auditor.ground.errors import AuditFailedError, AuditorError, CatalogBusyError, VerificationError
+from auditor.ground.numbers import number_text
 from auditor.ground.progress import OnProgress, Progress
-from auditor.ground.vocabulary import SEGMENTATION
+from auditor.ground.vocabulary import CLASSIFICATION, LABELS, REGRESSION, SEGMENTATION
 from auditor.ground.wording import duration, percent, plural
 from auditor.masks import listing as masks
 from auditor.outputs.report import conflict_sentence
@@ -78,8 +79,10 @@ def import_report(report: Any, *, as_json: bool) -> None:
         print_json(dataclasses.asdict(report))
         return
     unlabeled = f", {report.num_unlabeled:,} unlabeled" if report.num_unlabeled else ""
-    images, classes = plural(report.num_samples, "image"), plural(report.num_classes, "class")
-    echo(f"{report.name}: {images} in {classes}{unlabeled}, {report.seconds:.1f} s.")
+    images, classes = plural(report.num_samples, "image"), f"in {plural(report.num_classes, 'class')}"
+    if report.task == REGRESSION:
+        classes = "with a number each"
+    echo(f"{report.name}: {images} {classes}{unlabeled}, {report.seconds:.1f} s.")
     for note in report.notes:
         echo(note)
     if report.skipped:
@@ -277,6 +280,8 @@ def status(name: str | None, *, as_json: bool) -> None:
 
 def _status_lines(one: Mapping[str, Any]) -> list[str]:
     images, classes = plural(one["num_samples"], "image"), plural(one["num_classes"], "class")
+    if one["task"] == REGRESSION:
+        classes = LABELS[REGRESSION]
     lines = [f"{one['name']}: {images}, {classes}"]
     for audit in one["audits"]:
         lines.append(f"  audit {audit['id']} ({audit['preset']}) {audit['state']}{_how_far(audit)}")
@@ -329,8 +334,24 @@ def suspects(
             f"  trust {row['trust_score']:.3f}  {row['decision'] or ''}"
         )
         echo(f"        {row['reason']}")
-    if len(rows) < listed.total:
-        echo(f"The first {len(rows):,} of {listed.total:,}; --top {listed.total} lists all.")
+    say_more(len(rows), listed.total)
+
+
+def say_more(num_listed: int, total: int) -> None:
+    """Where a list was cut."""
+    if num_listed < total:
+        echo(f"The first {num_listed:,} of {total:,}; --top {total} lists all.")
+
+
+def plain_row(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """NumPy's and pandas' values as Python's; what is missing is None."""
+    return {str(key): _python(value) for key, value in row.items()}
+
+
+def _python(value: Any) -> Any:
+    if isinstance(value, list | str | bool):
+        return value
+    return None if pd.isna(value) else getattr(value, "item", lambda: value)()
 
 
 def _promises(found: Mapping[float, Promise] | Mapping[float, RunningPromise]) -> list[dict[str, Any]]:
@@ -349,13 +370,17 @@ def verdicts_applied(name: str, counts: dict[str, int], *, as_json: bool) -> Non
     if audit is None:
         done(f"Next: auditor audit {shlex.quote(name)}", {"verdicts": counts}, as_json=as_json)
         return
-    settle.settle(audit.id)
+    if dataset.task == CLASSIFICATION:  # a ranking of numbers does not depend on verdicts
+        settle.settle(audit.id)
     standing = statements.load(audit.id)
     rate, promises = statements.noise_rate(standing), statements.promises(standing)
     if as_json:
         found = {"noise_rate": dataclasses.asdict(rate), "promises": _promises(promises)}
         print_json({"verdicts": counts, "audit_id": audit.id, **found})
         return
+    if (tolerance := random_sample.tolerance_of(dataset.id)) is not None:
+        near = number_text(tolerance)
+        echo(f"Wrong is a number that is farther than {near} from the one that a person saw.")
     echo(rate.sentence)
     for q, promise in promises.items():
         echo(f"  at {percent(q)}: {promise.sentence}")

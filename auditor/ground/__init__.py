@@ -4,6 +4,7 @@ __all__ = [
     "errors",
     "files",
     "hosts",
+    "numbers",
     "processes",
     "progress",
     "settings",

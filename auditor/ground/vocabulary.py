@@ -12,6 +12,8 @@ from typing import Any
 CLASSIFICATION, SEGMENTATION, REGRESSION = "classification", "segmentation", "regression"
 TASKS = (CLASSIFICATION, SEGMENTATION, REGRESSION)
 """What the labels of a dataset are: a class an image, a mask an image (a class a pixel), or a number an image."""
+LABELS = {CLASSIFICATION: "classes", SEGMENTATION: "masks", REGRESSION: "numbers"}
+"""What the labels of each task are called."""
 KEEP, RELABEL, EXCLUDE = "keep", "relabel", "exclude"
 UNSURE, MULTIPLE, NONE, UNREADABLE = "unsure", "multiple", "none", "unreadable"
 UNDO = "undo"

@@ -94,6 +94,16 @@ class Parsed:
     """(M,) the source marks the label as confirmed"""
     problems: Problems
 
+    @property
+    def numbers(self) -> NDArray[np.float64]:
+        """(M,) the labels of a source of numbers, whose class names are these; NaN where there is none."""
+        return np.array([*map(float, self.class_names), np.nan])[self.labels]
+
+    @property
+    def true_numbers(self) -> NDArray[np.float64]:
+        """(M,) the known truth of a source of numbers; NaN where it is unknown."""
+        return np.array([*map(float, self.class_names), np.nan])[self.true_labels]
+
 
 @dataclass
 class Built:

@@ -172,6 +172,7 @@ def import_dataset(
     ``boxes`` makes every box of a COCO file a sample of its own: the part of the image inside it.
     ``task`` ``segmentation`` takes masks in place of classes, which lie in the folder ``masks`` or where a known
     layout has them (``sources.segmentation``); ``ignore_index`` is the value of pixels without a class.
+    ``task`` ``regression`` takes labels as numbers.
     ``true_label_column`` is known truth for benchmarks: stored beside the cache, never trained on.
     ``workers`` defaults to the number of processors.
 
@@ -255,10 +256,15 @@ def _refuse_labels(info: SourceInfo, parsed: Parsed) -> None:
         raise ImportRefusedError(
             f"{file} has no label at all ({column}); name the column of labels.", field="label_column"
         )
-    if num_classes > MAX_CLASSES or (num_classes > MANY_CLASSES and 2 * num_classes > total):
+    is_many = num_classes > MAX_CLASSES or (num_classes > MANY_CLASSES and 2 * num_classes > total)
+    if is_many and not info.is_numeric:
         raise ImportRefusedError(
             f"{file} has {num_classes:,} different labels in {total:,} rows; "
-            + ("name the column of labels." if info.label_column else "check the class folders."),
+            + (
+                "name the column of labels, or say --task regression where they are numbers."
+                if info.label_column
+                else "check the class folders."
+            ),
             field="label_column" if info.label_column else None,
         )
 

@@ -17,7 +17,7 @@ from auditor.catalog.records import NewDataset
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.progress import OnProgress, Ticker
 from auditor.ground.settings import settings
-from auditor.ground.vocabulary import CLASSIFICATION, RELABEL, SEGMENTATION, UNSEEN
+from auditor.ground.vocabulary import CLASSIFICATION, RELABEL, UNSEEN
 from auditor.importing import class_names, staging
 from auditor.importing.building import Built, Parsed
 from auditor.importing.duplicates import Duplicates, find_duplicates
@@ -25,6 +25,7 @@ from auditor.pictures.cache import TRUE_LABELS, cache_name
 from auditor.pictures.sources import Problem, Source, columns_taken, printable, review_time, several_labels
 from auditor.review import decisions
 
+UNLABELED = -1
 MOST_LISTED = 1_000
 """Conflicts and problems that a report spells out; all are counted."""
 
@@ -53,6 +54,8 @@ class ImportReport:
     notes: list[str] = field(default_factory=list)
     num_reviews: int = 0
     """Decisions that an exported table brought along; they are in the log again."""
+    task: str = CLASSIFICATION
+    """One of ``vocabulary.TASKS``."""
 
     @property
     def num_conflicts(self) -> int:
@@ -86,13 +89,15 @@ class Registration:
         Ticker(self.on_progress, "comparing", len(labels))
         found = self._duplicates(labels)
         if self.source.info.true_label_column is not None:
-            np.save(self.place.folder / TRUE_LABELS, self.parsed.true_labels[kept])
+            parsed = self.parsed
+            truth = parsed.true_numbers if self.source.info.is_numeric else parsed.true_labels
+            np.save(self.place.folder / TRUE_LABELS, truth[kept])
         registering = Ticker(self.on_progress, "registering", len(labels))
         report = ImportReport(
             dataset_id=0,
             name=self.name,
             num_samples=len(labels),
-            num_classes=len(self.parsed.class_names),
+            num_classes=len(self.class_names),
             num_unlabeled=0 if self.source.info.masks else int((labels < 0).sum()),
             num_trusted=int(self.parsed.trusted[kept].sum()),
             skipped=self.parsed.problems.listed,
@@ -103,12 +108,19 @@ class Registration:
             channels=self.built.channels,
             image_size=self.built.size,
             notes=self._notes(),
+            task=self.source.info.task,
         )
-        rows = Rows(self.parsed, self.built, found)
+        rows = Rows(self.parsed, self.built, found, is_numeric=self.source.info.is_numeric)
         dataset_id = self._insert(report, rows)
         registering.at(len(labels))
         seconds = round(time.monotonic() - start, 3)
         return replace(report, dataset_id=dataset_id, num_reviews=len(rows.reviews), seconds=seconds)
+
+    @property
+    def class_names(self) -> list[str]:
+        """Of the dataset; of numbers one: what they are of."""
+        info = self.source.info
+        return [info.label_column or "number"] if info.is_numeric else self.parsed.class_names
 
     def _duplicates(self, labels: np.ndarray) -> Duplicates:
         size = self.built.size
@@ -123,6 +135,8 @@ class Registration:
         if self.source.ignored:
             names = ", ".join(printable(name, 40) for name in self.source.ignored[:3])
             notes.append(f"{len(self.source.ignored):,} files that are not images were skipped ({names}).")
+        if self.source.info.is_numeric:
+            return notes
         if len(self.parsed.class_names) == 1:
             notes.append("There is only one class: no other label can be suggested.")
         notes += class_names.remarks(self.source.info, self.parsed.class_names)
@@ -162,13 +176,13 @@ class Registration:
             channels=self.built.channels,
             height=self.built.size,
             width=self.built.size,
-            class_names=self.parsed.class_names,
+            class_names=self.class_names,
             user_columns=list(info.user_columns),
             path_column=info.path_column,
             label_column=info.label_column,
             has_true_labels=info.true_label_column is not None,
             import_report=report.stored(),
-            task=CLASSIFICATION if info.masks is None else SEGMENTATION,
+            task=info.task,
             masks=None if info.masks is None else info.masks.as_dict(),
         )
 
@@ -176,9 +190,9 @@ class Registration:
 class Rows:
     """The samples as rows of the catalog, streamed from the row file; collects the decisions on the way."""
 
-    def __init__(self, parsed: Parsed, built: Built, found: Duplicates) -> None:
+    def __init__(self, parsed: Parsed, built: Built, found: Duplicates, *, is_numeric: bool) -> None:
         """Nothing is read before the iteration."""
-        self._parsed, self._built, self._found = parsed, built, found
+        self._parsed, self._built, self._found, self._is_numeric = parsed, built, found, is_numeric
         self.reviews: list[dict[str, Any]] = []
         """For ``reviewing.apply_rows``; complete after the iteration."""
 
@@ -186,6 +200,9 @@ class Rows:
         """Mappings of ``Sample``'s columns, in sample order."""
         built, found = self._built, self._found
         labels = self._parsed.labels[built.kept]
+        numbers = self._parsed.numbers[built.kept] if self._is_numeric else None
+        if numbers is not None:
+            labels = np.where(np.isnan(numbers), UNLABELED, 0)
         signed = built.perceptual_hash.view(np.int64)
         for sample_id, line in enumerate(itertools.compress(self._parsed.rows, built.kept)):
             _, filepath, location, trusted, split, extra, review, mask = line
@@ -207,17 +224,21 @@ class Rows:
                 "original_width": int(built.widths[sample_id]),
                 "extra": extra,
                 "mask": mask,
+                "number": None if numbers is None or labels[sample_id] < 0 else float(numbers[sample_id]),
             }
 
     def _review(self, sample_id: int, review: dict[str, str]) -> dict[str, Any]:
         names = self._parsed.class_names
         cleaned, several = review["cleaned_label"], several_labels(review)
         # Accepted unseen stays apart in every catalog; a blind verdict without its draw is a review like any other.
-        kept = {"kind": UNSEEN} if review["review_kind"] == UNSEEN else {}
+        kept: dict[str, Any] = {"kind": UNSEEN} if review["review_kind"] == UNSEEN else {}
+        is_corrected = review["review_decision"] == RELABEL
+        if self._is_numeric:
+            kept["number"] = float(cleaned) if is_corrected else None
         return kept | {
             "sample_id": sample_id,
             "decision": review["review_decision"],
-            "label": names.index(cleaned) if review["review_decision"] == RELABEL else None,
+            "label": names.index(cleaned) if is_corrected and not self._is_numeric else None,
             "labels": [names.index(name) for name in several] or None,
             "reviewer": review["reviewer"],
             "created_at": review_time(review),

@@ -7,26 +7,16 @@ cache's size.
 
 from __future__ import annotations
 
-import json
-import shutil
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor import jobs
-from auditor.audits import arrays, tasks, worker
+from auditor.audits import arrays, in_turn, tasks
 from auditor.bridges import engine_bridge
-from auditor.catalog import audits, datasets, folders
-from auditor.catalog import scores as scoring
-from auditor.catalog.db import session
-from auditor.catalog.records import Audit, Dataset, NewAudit, NewEngineRun, now
-from auditor.ground.errors import AuditFailedError, cannot_write
-from auditor.ground.files import load_arrays, written_whole
-from auditor.ground.progress import Progress
-from auditor.ground.settings import settings
+from auditor.catalog.records import Audit, Dataset, EngineRun, now
 from auditor.ground.vocabulary import SEGMENTATION
 from auditor.masks import pixels
 from auditor.masks.deciding import masks_to_train_on
@@ -37,99 +27,44 @@ from auditor.pictures.masks import IGNORED
 if TYPE_CHECKING:
     from auditor.bridges.engine_bridge import EpochRecord
 
-AGAIN = "put it back from a backup, or audit again"
 
-
-def plan_audit(
-    dataset_name: str,
-    engines: Sequence[str] | None = None,
-    *,
-    preset: str = "quick",
-    device: str = "auto",
-    seed: int = 0,
-    options: Mapping[str, Mapping[str, Any]] | None = None,
-) -> int:
-    """Register an audit of masks and freeze its inputs; nothing runs yet. Returns the audit's id.
-
-    Raises:
-        NotFoundError: no such dataset.
-        AuditFailedError: its labels are no masks; an unknown engine, preset, device or field; a full disk.
-    """
-    if not 0 <= seed < 2**31:
-        raise AuditFailedError(f"The seed is {seed}; use a whole number from 0 to {2**31 - 1}.")
-    names = list(engines or engine_bridge.mask_engines())
-    resolved = engine_bridge.resolve_device(device)
-    with session() as open_session:
-        dataset = datasets.get(open_session, dataset_name)
-    if dataset.task != SEGMENTATION:
-        raise AuditFailedError(f"The labels of {dataset_name} are no masks.")
-    configs = engine_bridge.configs(names, preset, options or {}, on_masks=True)
-    masks, trusted = masks_to_train_on(dataset, given_masks(dataset))
-    audit = NewAudit(
-        dataset_id=dataset.id,
-        preset=preset,
-        device=resolved,
-        seed=seed,
-        engines=names,
-        options={"estimate": {}, "alone": True},
-    )
-    runs = [NewEngineRun(engine=name, config=configs[name]) for name in names]
-    with session() as open_session:
-        audit_id = audits.create(open_session, audit, runs)
-        folder = settings().audit_folder(audit_id)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            folders.write_manifest(folder, audit.uuid, title=f"audit {audit_id} of {dataset.name}")
-            with written_whole(folder / "inputs.npz") as beside, beside.open("wb") as file:
-                np.savez_compressed(file, masks=masks, trusted=trusted)
-            for name in names:
-                with written_whole(folder / f"{name}.json") as beside:
-                    beside.write_text(json.dumps(engine_bridge.about(name), ensure_ascii=False))
-        except OSError as error:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise AuditFailedError(cannot_write(folder, error)) from error
-        open_session.commit()
-    return audit_id
+def plan_audit(dataset_name: str, engines: Sequence[str] | None = None, **choices: Any) -> int:
+    """Register an audit of masks; see ``in_turn.plan_audit``."""
+    return in_turn.plan_audit(MASKS, dataset_name, engines, **choices)
 
 
 def steps(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
-    """What an audit of masks does, for ``worker.work``: train the engines, then settle."""
-    for done, name in enumerate(audit.engines):
-        _run_engine(audit, dataset, name, partial(_tell, tell, audit, done))
-    settle(audit, dataset)
+    """What an audit of masks does, for ``worker.work``."""
+    in_turn.steps(MASKS, audit, dataset, tell)
 
 
-def _tell(tell: jobs.Reporter, audit: Audit, done: int, part: float) -> None:
-    tell(Progress(f"training {audit.engines[done]}", done + part, len(audit.engines), None))
+def _inputs(dataset: Dataset) -> dict[str, NDArray[Any]]:
+    masks, trusted = masks_to_train_on(dataset, given_masks(dataset))
+    return {"masks": masks, "trusted": trusted}
 
 
-def _run_engine(audit: Audit, dataset: Dataset, name: str, tell: Any) -> None:
-    with session() as open_session:
-        row = audits.run(open_session, audit.id, name)
-    if row.status == "finished":
-        return
-    tell(row.progress)
-    jobs.patiently(lambda: worker.begin(audit.id, name))
-    folder = folders.of_audit(audit.id)
-    checkpoint = engine_bridge.FileCheckpoint(folder / f"{name}.checkpoint")
-    watch = worker.EpochWatch(audit.id, name, row.seconds)
-
-    def heard(record: EpochRecord) -> None:
-        watch(record)
-        tell(record.progress)
-
-    masks, trusted = load_arrays(folder / "inputs.npz", "masks", "trusted", remedy=AGAIN)
+def _train(
+    audit: Audit,
+    dataset: Dataset,
+    run: EngineRun,
+    inputs: Mapping[str, NDArray[Any]],
+    *,
+    features: NDArray[np.floating] | None,
+    on_epoch: Callable[[EpochRecord], None],
+    checkpoint: engine_bridge.FileCheckpoint,
+) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    del features
     found = engine_bridge.train_masks(
-        name,
+        run.engine,
         cache.image_cache(dataset),
-        masks,
+        inputs["masks"],
         len(dataset.class_names),
-        config=row.config,
+        config=run.config,
         judged=given_masks(dataset),
-        trusted=trusted,
+        trusted=inputs["trusted"],
         seed=audit.seed,
         device=audit.device,
-        on_epoch=heard,
+        on_epoch=on_epoch,
         checkpoint=checkpoint,
     )
     values: dict[str, NDArray[Any]] = {
@@ -138,10 +73,7 @@ def _run_engine(audit: Audit, dataset: Dataset, name: str, tell: Any) -> None:
         "given_prob": found.given_prob,
         "embeddings": found.embeddings,
     }
-    tasks.store(arrays.engine_folder(audit.id, name), values)
-    provenance = engine_bridge.plain(found.provenance) | {"is_out_of_sample": found.is_out_of_sample}
-    jobs.patiently(lambda: watch.finish(provenance))
-    checkpoint.remove()
+    return values, engine_bridge.plain(found.provenance) | {"is_out_of_sample": found.is_out_of_sample}
 
 
 def settle(audit: Audit, dataset: Dataset) -> None:
@@ -182,13 +114,7 @@ def settle(audit: Audit, dataset: Dataset) -> None:
         "num_label_issues": int(columns["is_label_issue"].sum()),
         "changed_pixels": float((suggested != given).sum() / max(1, int((given != IGNORED).sum()))),
     }
-    jobs.patiently(lambda: _store(audit.id, columns, summary))
-
-
-def _store(audit_id: int, columns: dict[str, NDArray[Any]], summary: dict[str, Any]) -> None:
-    with session() as open_session:
-        scoring.store(open_session, audit_id, columns)
-        audits.change(open_session, audit_id, summary=summary)
+    in_turn.store(audit.id, columns, summary)
 
 
 def _columns(
@@ -202,12 +128,9 @@ def _columns(
     largest region, and the suggested probability the share of its pixels that would change.
     """
     weakest = np.argmin(np.where(np.isnan(class_trust), 2.0, class_trust), axis=1)
-    order = np.argsort(np.where(np.isnan(trust), 2.0, trust), kind="stable")
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
     judged = np.maximum(1, (given != IGNORED).sum(axis=(1, 2)))
     return {
-        "rank": rank,
+        "rank": arrays.ranks(trust),
         "given_label": weakest,
         "trust_score": trust,
         "error_probability": np.full(len(trust), np.nan),
@@ -217,3 +140,6 @@ def _columns(
         "agreement": np.zeros(len(trust), np.int64),
         "disagreement": np.zeros(len(trust)),
     }
+
+
+MASKS = in_turn.Kind(SEGMENTATION, _inputs, ("masks", "trusted"), _train, settle)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from auditor.catalog import audits, datasets, scores
+from auditor.audits import in_turn
+from auditor.catalog import scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset
 from auditor.masks.results import verdicts
@@ -16,6 +17,8 @@ COLUMNS = (
     *("sample_id", "filepath", "trust_score", "is_label_issue", "weakest_class", "weakest_trust"),
     *("largest_change_to", "changed_share", "decision", "regions_taken", "reviewer"),
 )
+
+newest = in_turn.newest
 
 
 @dataclass(frozen=True)
@@ -66,17 +69,6 @@ def statement(audit: Audit, dataset: Dataset) -> str:
         f"{doubted:,} of {dataset.num_samples:,} masks have a doubtful region, {100 * share:.1f} % of all pixels. "
         "This is a ranking: how many masks are wrong is not known without a random sample that a person judged."
     )
-
-
-def newest(name: str, audit_id: int | None = None) -> tuple[Dataset, Audit]:
-    """A dataset and its newest finished audit, or that one.
-
-    Raises:
-        NotFoundError: no such dataset, or no such finished audit.
-    """
-    with session() as open_session:
-        dataset = datasets.get(open_session, name)
-        return dataset, audits.require_finished(open_session, dataset, audit_id)
 
 
 def class_table(dataset: Dataset, audit: Audit) -> pd.DataFrame:

@@ -21,15 +21,16 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Dataset, Review, now
 from auditor.ground import vocabulary
 from auditor.ground.errors import ReviewError
+from auditor.ground.numbers import number_text, read_number
 from auditor.ground.tables import is_place, read_table, unquoted
-from auditor.ground.vocabulary import MULTIPLE, RELABEL, UNSEEN
+from auditor.ground.vocabulary import MULTIPLE, REGRESSION, RELABEL, UNSEEN
 from auditor.review import decisions
 
 
 def apply_file(dataset_name: str, path: Path, *, reviewer: str = "", source: str = "csv") -> dict[str, int]:
     """Take decisions from a CSV, TSV or Parquet with the columns of an export; all rows or none.
 
-    Needs ``review_decision`` and ``sample_id`` or ``filepath``; ``relabel`` takes its class from
+    Needs ``review_decision`` and ``sample_id`` or ``filepath``; ``relabel`` takes its class or number from
     ``cleaned_label``. ``reviewer`` and ``reviewed_at`` of a row are used where they are filled in, except where an
     exported row was edited: that decision is taken now, by ``reviewer`` unless the row names somebody new.
     Returns how many rows of each decision were applied, and ``unchanged``. Applying a file twice changes
@@ -53,7 +54,8 @@ def apply_file(dataset_name: str, path: Path, *, reviewer: str = "", source: str
             for sample_id, row in reviews.decisions(open_session, dataset.id).items()
             if row.decision == MULTIPLE
         }
-        parsed = _parsed_rows(table, dataset, by_path, given, several, path, reviewer)
+        numbers = datasets.given_numbers(open_session, dataset.id)
+        parsed = _parsed_rows(table, dataset, by_path, given, numbers, several, path, reviewer)
         rows = _without_untouched(parsed, decisions.outcomes(dataset.id), reviewer)
         counts = decisions.apply_rows(open_session, dataset.id, rows, source=source)
         return counts | {"unchanged": counts["unchanged"] + len(parsed) - len(rows)}
@@ -86,6 +88,7 @@ def _parsed_rows(
     dataset: Dataset,
     by_path: dict[str, int],
     given_labels: NDArray[np.int64],
+    numbers: NDArray[np.float64],
     stand_at_several: Collection[int],
     path: Path,
     reviewer: str,
@@ -104,32 +107,19 @@ def _parsed_rows(
                 f"{where}: {decision!r} is no decision; use one of {', '.join(vocabulary.DECISIONS)}."
             )
         sample_id = _sample_of(row, by_path, dataset.num_samples, where)
-        name = unquoted(str(row.get("cleaned_label") or ""))
-        if decision == RELABEL and "cleaned_label" not in row:
-            raise ReviewError(f"{where}: relabel needs the right class in a column cleaned_label; add it.")
-        if decision == RELABEL and name not in classes:
-            raise ReviewError(f"{where}: {name!r} is none of the classes; correct cleaned_label.")
-        if decision == RELABEL and classes[name] == given_labels[sample_id]:
-            # An export has the given label there, so this is a forgotten cell and no wish to keep it.
-            raise ReviewError(
-                f"{where}: relabel to {name!r}, which is the given label; write the right class into "
-                "cleaned_label, or keep into review_decision."
-            )
-        several = [part for part in unquoted(str(row.get("review_labels") or "")).split("|") if part]
-        if any(part not in classes for part in several):
-            raise ReviewError(
-                f"{where}: review_labels {several} names a class that the dataset does not have."
-            )
-        # Naming no class at all repeats the decision that is there already.
-        is_repeated = not several and sample_id in stand_at_several
-        if decision == MULTIPLE and len(set(several)) < 2 and not is_repeated:
-            raise ReviewError(
-                f"{where}: multiple on sample {sample_id} needs at least two different classes in "
-                "review_labels, as a|b."
-            )
-        label, labels = classes[name] if decision == RELABEL else None, [classes[part] for part in several]
+        if dataset.task == REGRESSION:
+            named = _number_of(row, decision, numbers[sample_id], where)
+        else:
+            named = _classes_of(row, decision, classes, int(given_labels[sample_id]), where)
+            # Naming no class at all repeats the decision that is there already.
+            is_repeated = not named["labels"] and sample_id in stand_at_several
+            if decision == MULTIPLE and len(set(named["labels"] or ())) < 2 and not is_repeated:
+                raise ReviewError(
+                    f"{where}: multiple on sample {sample_id} needs at least two different classes in "
+                    "review_labels, as a|b."
+                )
         at = _time_of(row, where, otherwise=taken_at)
-        this = (decision, label, tuple(sorted(labels)))
+        this = (decision, named["label"], named["number"], tuple(sorted(named["labels"] or ())))
         before, other = said.setdefault((sample_id, at), (number, this))
         if other != this:
             raise ReviewError(
@@ -140,14 +130,60 @@ def _parsed_rows(
             {
                 "sample_id": sample_id,
                 "decision": decision,
-                "label": label,
-                "labels": labels or None,
+                **named,
                 "reviewer": unquoted(str(row.get("reviewer") or "")) or reviewer,
                 "created_at": at,
             }
             | ({"kind": UNSEEN} if str(row.get("review_kind") or "").strip() == UNSEEN else {})
         )
     return rows
+
+
+def _classes_of(
+    row: Mapping[Any, Any], decision: str, classes: Mapping[str, int], given: int, where: str
+) -> dict[str, Any]:
+    """``label``, ``number`` (None) and ``labels`` of a row about a class."""
+    name = unquoted(str(row.get("cleaned_label") or ""))
+    if decision == RELABEL:
+        if "cleaned_label" not in row:
+            raise ReviewError(f"{where}: relabel needs the right class in a column cleaned_label; add it.")
+        if name not in classes:
+            raise ReviewError(f"{where}: {name!r} is none of the classes; correct cleaned_label.")
+        if classes[name] == given:
+            # An export has the given label there, so this is a forgotten cell and no wish to keep it.
+            raise ReviewError(_forgotten(where, repr(name), "class"))
+    several = [part for part in unquoted(str(row.get("review_labels") or "")).split("|") if part]
+    if any(part not in classes for part in several):
+        raise ReviewError(f"{where}: review_labels {several} names a class that the dataset does not have.")
+    label = classes[name] if decision == RELABEL else None
+    return {"label": label, "number": None, "labels": [classes[part] for part in several] or None}
+
+
+def _number_of(row: Mapping[Any, Any], decision: str, given: float, where: str) -> dict[str, Any]:
+    """``label`` and ``labels`` (None) and ``number`` of a row about a number."""
+    if decision not in decisions.OF_NUMBERS:
+        raise ReviewError(
+            f"{where}: {decision!r} is no decision on a number; use one of {', '.join(decisions.OF_NUMBERS)}."
+        )
+    number = None
+    if decision == RELABEL:
+        try:
+            number = read_number(unquoted(str(row.get("cleaned_label") or "")))
+        except ValueError as error:
+            raise ReviewError(
+                f"{where}: cleaned_label {error}; relabel needs the right number there."
+            ) from None
+        if number == given:
+            raise ReviewError(_forgotten(where, number_text(number), "number"))
+    return {"label": None, "number": number, "labels": None}
+
+
+def _forgotten(where: str, named: str, noun: str) -> str:
+    given = "label" if noun == "class" else noun
+    return (
+        f"{where}: relabel to {named}, which is the given {given}; write the right {noun} into cleaned_label, or "
+        "keep into review_decision."
+    )
 
 
 def _sample_of(row: Mapping[Any, Any], by_path: dict[str, int], num_samples: int, where: str) -> int:

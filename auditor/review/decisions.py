@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -26,17 +26,20 @@ from auditor.catalog.records import NewReview, Review, now
 from auditor.ground.errors import ReviewError
 from auditor.ground.vocabulary import (
     DECISIONS,
+    EXCLUDE,
     EXCLUDING,
     FOUND_RIGHT,
     FOUND_WRONG,
     KEEP,
     MULTIPLE,
     NOT_CLEAR,
+    REGRESSION,
     RELABEL,
     RULING,
     SUSPECT,
     UNDO,
     UNSEEN,
+    UNSURE,
 )
 from auditor.review import random_sample, schema
 
@@ -72,6 +75,7 @@ def decide(
     *,
     reviewer: str,
     label: int | None = None,
+    number: float | None = None,
     labels: Sequence[int] | None = None,
     source: str = "app",
     batch: str | None = None,
@@ -81,6 +85,7 @@ def decide(
 ) -> Decided:
     """Record one decision; it is in the database when this returns.
 
+    ``relabel`` needs the ``label`` that is right, of a dataset of numbers the ``number``.
     Deciding again what this reviewer already decided changes nothing, so a resent decision does no harm.
 
     Raises:
@@ -93,6 +98,7 @@ def decide(
             sample_id=sample_id,
             decision=decision,
             label=label,
+            number=number,
             labels=None if labels is None else list(labels),
             reviewer=reviewer,
             source=source,
@@ -256,12 +262,33 @@ def labels_to_train_on(dataset_id: int) -> tuple[NDArray[np.int64], NDArray[np.b
     return labels, trusted
 
 
+def numbers_to_train_on(dataset_id: int) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Numbers (N,) with NaN where there is none, labels (N,) 0 or -1 and the trusted mask (N,) of the next audit.
+
+    As ``labels_to_train_on``, with the numbers that people put in place of given ones.
+    """
+    labels, trusted = labels_to_train_on(dataset_id)
+    with session() as open_session:
+        numbers = datasets.given_numbers(open_session, dataset_id)
+    calibrating = set(random_sample.calibrating_ids(dataset_id).tolist())
+    for sample_id, row in outcomes(dataset_id).items():
+        if (
+            row.decision == RELABEL
+            and row.number is not None
+            and row.is_seen
+            and sample_id not in calibrating
+        ):
+            numbers[sample_id], labels[sample_id], trusted[sample_id] = row.number, 0, True
+    return np.where(labels < 0, np.nan, numbers), labels, trusted
+
+
 def apply_rows(
     open_session: Session, dataset_id: int, rows: Sequence[dict[str, Any]], *, source: str
 ) -> dict[str, int]:
     """Record decisions in the caller's transaction; rows equal to the latest decision are left alone.
 
-    ``rows``: mappings with sample_id, decision, label, labels, reviewer, created_at and, where nobody looked, kind.
+    ``rows``: mappings with sample_id, decision, label, labels, reviewer, created_at and, where nobody looked, kind;
+    of numbers also number.
     """
     datasets.lock(open_session, dataset_id)
     batch, counts = uuid.uuid4().hex, {"unchanged": 0}
@@ -288,7 +315,7 @@ def says_same(stands: Review, row: Mapping[str, Any]) -> bool:
 
     The classes of ``multiple`` have no order, and a row that names none does not contradict those that were named.
     """
-    if (stands.decision, stands.label) != (row["decision"], row["label"]):
+    if (stands.decision, stands.label, stands.number) != (row["decision"], row["label"], row.get("number")):
         return False
     named = row.get("labels")
     return stands.decision != MULTIPLE or named is None or set(named) == set(stands.labels or ())
@@ -298,14 +325,17 @@ def _decide(open_session: Session, new: NewReview) -> Decided:
     if not datasets.has(open_session, new.dataset_id):
         raise ReviewError(f"There is no dataset {new.dataset_id}.")
     sample = datasets.sample(open_session, new.dataset_id, new.sample_id)
-    _check(new, datasets.by_id(open_session, new.dataset_id).class_names)
-    if new.decision == RELABEL and new.label == sample.given_label:
+    dataset = datasets.by_id(open_session, new.dataset_id)
+    (_check_number if dataset.task == REGRESSION else _check)(new, dataset.class_names)
+    given = (None, sample.number) if dataset.task == REGRESSION else (sample.given_label, None)
+    if new.decision == RELABEL and (new.label, new.number) == given:
         new = dataclasses.replace(new, decision=KEEP)
     if new.decision != RELABEL:
-        new = dataclasses.replace(new, label=None)
+        new = dataclasses.replace(new, label=None, number=None)
     before = reviews.standing(open_session, new.dataset_id, new.sample_id)
     differs = before is not None and (
-        (before.decision, before.label, before.labels) != (new.decision, new.label, new.labels)
+        (before.decision, before.label, before.number, before.labels)
+        != (new.decision, new.label, new.number, new.labels)
     )
     is_look = new.is_seen and _is_unseen(before)
     if before is not None and not differs and before.reviewer == new.reviewer and not is_look:
@@ -335,6 +365,7 @@ def _typed(row: NewReview) -> NewReview:
         dataset_id=said.dataset,
         sample_id=said.sample,
         label=said.label,
+        number=said.number,
         labels=said.labels,
         reviewer=said.reviewer.strip(),
         audit_id=said.audit,
@@ -346,11 +377,25 @@ def _is_unseen(standing: Review | None) -> bool:
     return standing is not None and not standing.is_seen
 
 
-def _check(row: NewReview, class_names: list[str]) -> None:
-    if row.decision not in DECISIONS:
-        raise ReviewError(f"{row.decision!r} is no decision; use one of {', '.join(DECISIONS)}.")
+OF_NUMBERS = (KEEP, RELABEL, EXCLUDE, UNSURE)
+"""The decisions on a number."""
+
+
+def _check_number(row: NewReview, _class_names: list[str]) -> None:
+    _check_said(row, OF_NUMBERS)
+    if row.decision == RELABEL and row.number is None:
+        raise ReviewError(f"relabel of sample {row.sample_id} needs the right number.")
+
+
+def _check_said(row: NewReview, offered: Collection[str]) -> None:
+    if row.decision not in offered:
+        raise ReviewError(f"{row.decision!r} is no decision; use one of {', '.join(offered)}.")
     if not row.reviewer:
         raise ReviewError("A decision needs the reviewer's name.")
+
+
+def _check(row: NewReview, class_names: list[str]) -> None:
+    _check_said(row, DECISIONS)
     named = [row.label] if row.decision == RELABEL else list(row.labels or [])
     if row.decision == RELABEL and row.label is None:
         raise ReviewError(f"relabel of sample {row.sample_id} needs the corrected label.")

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import csv
 import difflib
+import math
 import os
 import shlex
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +29,10 @@ from sqlmodel import Session
 
 from auditor.catalog import audits, datasets, draws, reviews, scores
 from auditor.catalog.db import session
-from auditor.catalog.records import Audit, Draw, NewDraw, NewReview, Review, Sample
+from auditor.catalog.records import Audit, Dataset, Draw, NewDraw, NewReview, Review, Sample
 from auditor.ground.errors import VerificationError, cannot_write
 from auditor.ground.files import written_whole
+from auditor.ground.numbers import number_text, read_number
 from auditor.ground.tables import SEPARATORS, is_place, quoted, read_table, readings
 from auditor.ground.vocabulary import (
     BLIND,
@@ -41,6 +43,8 @@ from auditor.ground.vocabulary import (
     PROMISES,
     PURPOSES,
     RATE,
+    REGRESSION,
+    RELABEL,
     SUSPECT,
     UNDO,
     VERDICTS,
@@ -59,22 +63,41 @@ COLUMNS = ("draw_id", "sample_id", "filepath", "given_label", "verdict_label")
 """Of a draw's file; ``filepath`` and ``given_label`` may be left out of one that comes back."""
 
 
-def draw(dataset_name: str, size: int, *, seed: int = 0, purpose: str = RATE) -> Draw:
+class Said(NamedTuple):
+    """What a verdict amounts to."""
+
+    decision: str
+    label: int | None = None
+    number: float | None = None
+    """Of numbers: what the person saw, also where the given number is near enough."""
+
+
+def draw(
+    dataset_name: str, size: int, *, seed: int = 0, purpose: str = RATE, tolerance: float | None = None
+) -> Draw:
     """Draw ``size`` labeled samples that no earlier draw holds, at random.
 
     ``purpose``: ``rate`` draws uniformly, so that uniform draws together are again a uniform sample; ``promises``
-    draws most from the head of the newest finished audit's ranking and some from the rest.
+    draws most from the head of the newest finished audit's ranking and some from the rest. ``tolerance``, of
+    numbers only: a given one is wrong where it is farther than this from what the person says.
 
     Raises:
-        VerificationError: fewer labeled samples are left than asked for, the purpose is unknown, or no audit has
-            ranked the labels yet.
+        VerificationError: fewer labeled samples are left than asked for, the purpose is unknown, no audit has
+            ranked the labels yet, or numbers without a tolerance or with another one than in earlier draws.
     """
     with session() as open_session:
-        return _draw(open_session, dataset_name, size, seed, purpose)
+        return _draw(open_session, dataset_name, size, seed, purpose, tolerance)
 
 
 def draw_csv(
-    dataset_name: str, size: int, out: Path, *, seed: int = 0, purpose: str = RATE, force: bool = False
+    dataset_name: str,
+    size: int,
+    out: Path,
+    *,
+    seed: int = 0,
+    purpose: str = RATE,
+    tolerance: float | None = None,
+    force: bool = False,
 ) -> Draw:
     """``draw`` and ``write_csv`` in one: a draw whose file cannot be written is not stored either.
 
@@ -83,7 +106,7 @@ def draw_csv(
     """
     _check_out(out, force=force)
     with session() as open_session:
-        row = _draw(open_session, dataset_name, size, seed, purpose)
+        row = _draw(open_session, dataset_name, size, seed, purpose, tolerance)
         _write(open_session, row, out)
         return row
 
@@ -103,8 +126,16 @@ def zones_in_words(row: Draw) -> str:
     return f", {head['drawn']} of the {head['size']:,} most suspicious labels and {rest['drawn']} of the rest"
 
 
-def record(draw_id: int, sample_id: int, decision: str, *, label: int | None = None, reviewer: str) -> None:
-    """Record one blind verdict: ``label`` (with the class the person sees), ``exclude`` or ``unsure``.
+def record(
+    draw_id: int,
+    sample_id: int,
+    decision: str,
+    *,
+    label: int | None = None,
+    number: float | None = None,
+    reviewer: str,
+) -> None:
+    """Record one blind verdict: ``label`` (with the class or number the person sees), ``exclude`` or ``unsure``.
 
     Raises:
         VerificationError: the sample is not in the draw, or the verdict is none of these.
@@ -115,11 +146,12 @@ def record(draw_id: int, sample_id: int, decision: str, *, label: int | None = N
         "sample": sample_id,
         "decision": decision,
         "label": label,
+        "number": number,
         "reviewer": reviewer,
     }
     said = schema.read(schema.BlindVerdict, fields)
     with session() as open_session:
-        _record(open_session, said.draw, said.sample, said.decision, said.label, said.reviewer.strip())
+        _record(open_session, said)
 
 
 def undo(draw_id: int, sample_id: int, *, reviewer: str) -> None:
@@ -138,7 +170,7 @@ def undo(draw_id: int, sample_id: int, *, reviewer: str) -> None:
             raise VerificationError(
                 f"{stands.reviewer} judged sample {sample_id} after you; that verdict is not yours to undo."
             )
-        key, taken_back = (draw_id, sample_id), (UNDO, None)
+        key, taken_back = (draw_id, sample_id), Said(UNDO)
         _add_new(open_session, row.dataset_id, key, taken_back, reviewer.strip(), stands)
 
 
@@ -311,11 +343,25 @@ def next_size(dataset_id: int) -> int:
     return min(num_left, max([FIRST_SIZE, *(2 * row.size for row in rows)]))
 
 
+def tolerance_of(dataset_id: int) -> float | None:
+    """The tolerance of the draws of a dataset of numbers; None before the first."""
+    with session() as open_session:
+        return next((row.tolerance for row in draws.of_dataset(open_session, dataset_id)), None)
+
+
 def next_command(dataset_name: str) -> str:
     """The command that draws as many rows as there are to draw; empty where every label was drawn."""
     with session() as open_session:
-        size = next_size(datasets.get(open_session, dataset_name).id)
-    return f"auditor verify {shlex.quote(dataset_name)} --draw {size} --out sample.csv" if size else ""
+        dataset = datasets.get(open_session, dataset_name)
+        size = next_size(dataset.id)
+    known = tolerance_of(dataset.id)
+    named = "T" if known is None else number_text(known)
+    tolerance = f" --tolerance {named}" if dataset.task == REGRESSION else ""
+    return (
+        f"auditor verify {shlex.quote(dataset_name)} --draw {size}{tolerance} --out sample.csv"
+        if size
+        else ""
+    )
 
 
 def calibrating_ids(dataset_id: int) -> NDArray[np.int64]:
@@ -406,14 +452,16 @@ def apply_csv(dataset_name: str, path: Path, *, reviewer: str) -> dict[str, int]
     drawn = {row.id: set(row.sample_ids) for row in rows if row.id is not None}
     unknown: list[str] = []
     listed: set[tuple[int, int]] = set()
-    verdicts: dict[tuple[int, int], tuple[int, str, int | None]] = {}
+    drawn_rows = {row.id: row for row in rows}
+    verdicts: dict[tuple[int, int], tuple[int, Said]] = {}
     for number, cells in enumerate(table.to_dict("records"), start=2):  # row 1 is the header
         where = f"{path}, row {number}"
         key = _drawn_key(cells, drawn, where)
-        _check_about(cells, samples[key[1]], key[0], dataset.class_names, where)
+        sample = samples[key[1]]
+        _check_about(cells, sample, key[0], dataset, where)
         listed.add(key)
         said = str(cells["verdict_label"]).strip()
-        verdict = _verdict(said, dataset.class_names)
+        verdict = _verdict(said, dataset, sample, drawn_rows[key[0]])
         if verdict is None:
             if said:
                 unknown.append(f"row {number}: {said!r}{_nearest(said, dataset.class_names)}")
@@ -423,23 +471,21 @@ def apply_csv(dataset_name: str, path: Path, *, reviewer: str) -> dict[str, int]
                 f"{path}, rows {verdicts[key][0]} and {number}: both judge sample {key[1]} of draw {key[0]}; "
                 "delete one of them, or apply two people's verdicts as two files."
             )
-        verdicts[key] = (number, *verdict)
+        verdicts[key] = (number, verdict)
     if unknown:
         more = f"; and {len(unknown) - MOST_NAMED:,} more" if len(unknown) > MOST_NAMED else ""
         raise VerificationError(
-            f"{path}: {'; '.join(unknown[:MOST_NAMED])}{more}: none of the classes, nor exclude or unsure. Nothing "
+            f"{path}: {'; '.join(unknown[:MOST_NAMED])}{more}: {_one_of(dataset)}, nor exclude or unsure. Nothing "
             "was taken; correct these cells and apply the file again."
         )
-    said_now = {
-        key: from_verdict(verdict, label, samples[key[1]].given_label)
-        for key, (_, verdict, label) in verdicts.items()
-    }
-    left = _record_all(dataset.id, said_now, reviewer.strip())
+    left = _record_all(dataset.id, {key: one for key, (_, one) in verdicts.items()}, reviewer.strip())
     counts = {"judged": len(verdicts) - left.total(), "not judged": len(listed) - len(verdicts)}
     return counts | {f"left to {name}, who judged later": count for name, count in left.items()}
 
 
-def _draw(open_session: Session, dataset_name: str, size: int, seed: int, purpose: str) -> Draw:
+def _draw(
+    open_session: Session, dataset_name: str, size: int, seed: int, purpose: str, tolerance: float | None
+) -> Draw:
     if purpose not in PURPOSES:
         raise VerificationError(f"A draw for {purpose!r} is unknown; use one of {', '.join(PURPOSES)}.")
     if not 0 <= seed < 2**31:
@@ -447,6 +493,7 @@ def _draw(open_session: Session, dataset_name: str, size: int, seed: int, purpos
     dataset = datasets.get(open_session, dataset_name)
     datasets.lock(open_session, dataset.id)  # a draw at the same moment would take the same samples
     earlier = draws.of_dataset(open_session, dataset.id)
+    _check_tolerance(dataset, tolerance, earlier)
     drawn = np.array([sample for one in earlier for sample in one.sample_ids], dtype=np.int64)
     pool = np.setdiff1d(np.flatnonzero(in_question(open_session, dataset.id)), drawn)
     if size < 1 or size > len(pool):
@@ -456,7 +503,13 @@ def _draw(open_session: Session, dataset_name: str, size: int, seed: int, purpos
     generator = np.random.default_rng([seed, len(earlier)])
     if purpose == RATE:
         chosen = generator.choice(pool, size=size, replace=False)
-        row = NewDraw(dataset_id=dataset.id, seed=seed, size=size, sample_ids=[int(one) for one in chosen])
+        row = NewDraw(
+            dataset_id=dataset.id,
+            seed=seed,
+            size=size,
+            sample_ids=[int(one) for one in chosen],
+            tolerance=tolerance,
+        )
         return draws.add(open_session, row)
     audit = audits.latest_finished(open_session, dataset.id)
     if audit is None:
@@ -482,8 +535,28 @@ def _draw(open_session: Session, dataset_name: str, size: int, seed: int, purpos
         purpose=PROMISES,
         audit_id=audit.id,
         zones=zones,
+        tolerance=tolerance,
     )
     return draws.add(open_session, row)
+
+
+def _check_tolerance(dataset: Dataset, tolerance: float | None, earlier: list[Draw]) -> None:
+    """A tolerance belongs to numbers, and all draws of a dataset have the same: they are counted together."""
+    if dataset.task != REGRESSION:
+        if tolerance is not None:
+            raise VerificationError(f"The labels of {dataset.name} are classes; leave the tolerance out.")
+        return
+    if tolerance is None or not (math.isfinite(tolerance) and tolerance >= 0):
+        raise VerificationError(
+            "Numbers need a tolerance, 0 or more: a given number is wrong where it is farther than this from the "
+            "one that you see. Name it with --tolerance."
+        )
+    before = next((row.tolerance for row in earlier if row.tolerance != tolerance), None)
+    if before is not None:
+        raise VerificationError(
+            f"The earlier draws of {dataset.name} have the tolerance {number_text(before)}; name the same, so that "
+            "they can be counted together."
+        )
 
 
 def ranked(open_session: Session, audit: Audit, pool: NDArray[np.integer]) -> NDArray[np.int64]:
@@ -510,7 +583,7 @@ def _write(open_session: Session, row: Draw, out: Path) -> None:
             writer = csv.writer(file, delimiter=SEPARATORS[out.suffix.lower()])
             writer.writerow(COLUMNS)
             for sample in found:
-                given = dataset.class_names[sample.given_label]
+                given = _given_text(dataset, sample)
                 writer.writerow([row.id, sample.sample_id, quoted(sample.filepath), quoted(given), ""])
     except OSError as error:
         raise VerificationError(cannot_write(out, error)) from error
@@ -527,11 +600,11 @@ def _drawn_key(cells: Mapping[Any, Any], drawn: Mapping[int, set[int]], where: s
 
 
 def _check_about(
-    cells: Mapping[Any, Any], sample: Sample, draw_id: int, class_names: list[str], where: str
+    cells: Mapping[Any, Any], sample: Sample, draw_id: int, dataset: Dataset, where: str
 ) -> None:
     """``Sample.filepath`` is relative to the root, so that a moved root changes nothing here."""
-    for column, own in (("filepath", sample.filepath), ("given_label", class_names[sample.given_label])):
-        if column in cells and own not in readings(str(cells[column])):
+    for column, own in (("filepath", sample.filepath), ("given_label", _given_text(dataset, sample))):
+        if column in cells and own not in _readings(str(cells[column]), dataset, column):
             raise VerificationError(
                 f"{where}: {column} {cells[column]!r} is not that of sample {sample.sample_id}, which is {own!r}. "
                 "Was a column sorted or moved alone? Sort whole rows, or get the file again with "
@@ -539,13 +612,47 @@ def _check_about(
             )
 
 
-def _verdict(text: str, class_names: list[str]) -> tuple[str, int | None] | None:
-    """(decision, label), or None where nobody judged or the text is no verdict."""
+def _given_text(dataset: Dataset, sample: Sample) -> str:
+    """The given label as a file of a draw writes it."""
+    return dataset.class_names[sample.given_label] if sample.number is None else number_text(sample.number)
+
+
+def _readings(text: str, dataset: Dataset, column: str) -> Sequence[str]:
+    """What a cell may say: a spreadsheet writes 3.0 or 3 for the same number."""
+    if dataset.task == REGRESSION and column == "given_label":
+        try:
+            return [number_text(read_number(text))]
+        except ValueError:
+            return [text]
+    return readings(text)
+
+
+def _verdict(text: str, dataset: Dataset, sample: Sample, row: Draw) -> Said | None:
+    """What a cell amounts to, or None where nobody judged or the text is no verdict."""
+    if dataset.task == REGRESSION:
+        try:
+            return number_verdict(read_number(text), sample, row)
+        except ValueError:
+            return Said(text) if text in VERDICTS and text != LABEL else None
     # A class that is really called "exclude" or "unsure" is a class.
     for name in readings(text):
-        if name in class_names:
-            return LABEL, class_names.index(name)
-    return (text, None) if text in VERDICTS and text != LABEL else None
+        if name in dataset.class_names:
+            return Said(*from_verdict(LABEL, dataset.class_names.index(name), sample.given_label))
+    return Said(text) if text in VERDICTS and text != LABEL else None
+
+
+def number_verdict(number: float, sample: Sample, row: Draw) -> Said:
+    """Who sees ``number`` keeps a given one that is no farther away than the draw's tolerance, else corrects it."""
+    assert sample.number is not None
+    assert row.tolerance is not None
+    # One part in 10^9 of slack: 0.3 is 0.1 away from 0.2 for everybody but a computer.
+    slack = 1e-9 * max(abs(number), abs(sample.number), row.tolerance)
+    is_near = abs(number - sample.number) <= row.tolerance + slack
+    return Said(KEEP if is_near else RELABEL, None, number)
+
+
+def _one_of(dataset: Dataset) -> str:
+    return "no number" if dataset.task == REGRESSION else "none of the classes"
 
 
 def _nearest(text: str, class_names: list[str]) -> str:
@@ -561,9 +668,8 @@ def in_question(open_session: Session, dataset_id: int) -> NDArray[np.bool_]:
     return (labels >= 0) & ~datasets.trusted_in_source(open_session, dataset_id)
 
 
-def _record(
-    open_session: Session, draw_id: int, sample_id: int, decision: str, label: int | None, reviewer: str
-) -> None:
+def _record(open_session: Session, blind: schema.BlindVerdict) -> None:
+    draw_id, sample_id, decision = blind.draw, blind.sample, blind.decision
     row = draws.get(open_session, draw_id)
     dataset = datasets.by_id(open_session, row.dataset_id)
     if row.purpose == HEAD_ORDER:
@@ -572,15 +678,21 @@ def _record(
         raise VerificationError(f"Sample {sample_id} is not part of draw {draw_id}; only drawn ones count.")
     if decision not in VERDICTS:
         raise VerificationError(f"{decision!r} is no verdict; use one of {', '.join(VERDICTS)}.")
-    if decision == LABEL and (label is None or not 0 <= label < len(dataset.class_names)):
+    label, is_number = blind.label, dataset.task == REGRESSION
+    if decision == LABEL and is_number and blind.number is None:
+        raise VerificationError("A verdict on a number needs the number that you see.")
+    if decision == LABEL and not is_number and (label is None or not 0 <= label < len(dataset.class_names)):
         raise VerificationError(f"Class {label} is outside 0..{len(dataset.class_names) - 1}.")
-    if not reviewer:
+    if not blind.reviewer.strip():
         raise VerificationError("A verdict needs the reviewer's name.")
     datasets.lock(open_session, row.dataset_id)
     sample = datasets.sample(open_session, row.dataset_id, sample_id)
-    said = from_verdict(decision, label, sample.given_label)
+    if decision == LABEL and blind.number is not None and is_number:
+        said = number_verdict(blind.number, sample, row)
+    else:
+        said = Said(*from_verdict(decision, label, sample.given_label))
     stands = _standing(open_session, row, sample_id)
-    _add_new(open_session, row.dataset_id, (draw_id, sample_id), said, reviewer, stands)
+    _add_new(open_session, row.dataset_id, (draw_id, sample_id), said, blind.reviewer.strip(), stands)
 
 
 def _standing(open_session: Session, row: Draw, sample_id: int) -> Review | None:
@@ -589,10 +701,8 @@ def _standing(open_session: Session, row: Draw, sample_id: int) -> Review | None
     return reviews.latest_verdicts(log).get((row.id, sample_id))
 
 
-def _record_all(
-    dataset_id: int, verdicts: Mapping[tuple[int, int], tuple[str, int | None]], reviewer: str
-) -> Counter[str]:
-    """Record checked (decision, label) by (draw_id, sample_id); returns how many were left to whom."""
+def _record_all(dataset_id: int, verdicts: Mapping[tuple[int, int], Said], reviewer: str) -> Counter[str]:
+    """Record checked verdicts by (draw_id, sample_id); returns how many were left to whom."""
     if verdicts and not reviewer:
         raise VerificationError("A verdict needs the reviewer's name.")
     left: Counter[str] = Counter()
@@ -602,7 +712,9 @@ def _record_all(
         log = reviews.log(open_session, dataset_id, kinds=[BLIND])
         standing_now = reviews.latest_verdicts(log)
         own = {
-            (row.draw_id, row.sample_id, row.decision, row.label) for row in log if row.reviewer == reviewer
+            (row.draw_id, row.sample_id, row.decision, row.label, row.number)
+            for row in log
+            if row.reviewer == reviewer
         }
         for key, said in verdicts.items():
             stands = standing_now.get(key)
@@ -617,23 +729,24 @@ def _add_new(
     open_session: Session,
     dataset_id: int,
     key: tuple[int, int],
-    said: tuple[str, int | None],
+    said: Said,
     reviewer: str,
     stands: Review | None,
 ) -> None:
     """Append a verdict; one that is resent is no second one."""
-    if stands is None or (stands.decision, stands.label, stands.reviewer) != (*said, reviewer):
-        (draw_id, sample_id), (decision, label) = key, said
+    if stands is None or (stands.decision, stands.label, stands.number, stands.reviewer) != (*said, reviewer):
+        draw_id, sample_id = key
         verdict = NewReview(
             dataset_id=dataset_id,
             draw_id=draw_id,
             sample_id=sample_id,
             kind=BLIND,
-            decision=decision,
-            label=label,
+            decision=said.decision,
+            label=said.label,
+            number=said.number,
             reviewer=reviewer,
             source="verify",
-            reverts=stands.id if stands is not None and decision == UNDO else None,
+            reverts=stands.id if stands is not None and said.decision == UNDO else None,
         )
         reviews.append(open_session, verdict)
 

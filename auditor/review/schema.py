@@ -59,6 +59,8 @@ class Said(Body):
     decision: Text
     reviewer: Text
     label: Whole | None = None
+    number: Annotated[float, Strict(), Field(allow_inf_nan=False)] | None = None
+    """Of numbers, in place of a label."""
 
 
 class Verdict(Said):

@@ -18,6 +18,7 @@ from auditor.statistics.predictions import (
     witness_from_frame,
     witness_from_probabilities,
 )
+from auditor.statistics.probabilities import guess_error_probability
 from auditor.statistics.promises import Exchangeability, MoreRows, Promise
 from auditor.statistics.rates import part_intervals
 from auditor.statistics.regrading import trust_in_given
@@ -68,6 +69,7 @@ __all__ = [
     "combine",
     "draw_zones",
     "engine_sentence",
+    "guess_error_probability",
     "headline",
     "noise",
     "part_intervals",

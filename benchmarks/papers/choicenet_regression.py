@@ -9,13 +9,13 @@ L2 (the paper's Equation 7 prints a plus before the log-likelihood, a slip). Bas
 network, Tukey biweight with and without a leak, L1, L2. Data: the paper's one-dimensional functions with a
 share of the targets replaced by uniform values.
 
-Arrays in, arrays out, full batches of small tables; the audit of images does not use this module.
+Arrays in, arrays out, full batches of small tables. The loss is that of the audit of numbers
+(``engines.choicenet.numbers``).
 Letters: N samples, P inputs, D target dimensions, K components, B batch.
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -24,15 +24,17 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from benchmarks.papers.choicenet_regression_config import RegressionConfig
-from engines.choicenet.cholesky import CholeskyBlock, Mixture, correlation_kl, outer_factor, safe_root
+from engines.choicenet.cholesky import CholeskyBlock, Mixture, correlation_kl
+from engines.choicenet.numbers import regression_loss
 from engines.contract import EngineInputError
+from engines.regression import densities
+from engines.regression.densities import DensityHead, component_log_density, mixture_log_density
 from engines.shared.device import make_generator, resolve_device, seeded_init
 
 TARGET_FUNCTIONS = ("cosexp", "linear", "step")
 TUKEY_CUTOFF = 4.6851
 """95 % efficiency for Gaussian residuals."""
 MAD_TO_DEVIATION = 1.4826
-VARIANCE_FLOOR = 1e-8
 
 
 class RegressionData(NamedTuple):
@@ -98,26 +100,7 @@ class RegressionNetwork(nn.Module):
         if isinstance(said, Tensor):
             return said
         log_pi, means, _ = said
-        chosen: Tensor = means[torch.arange(len(means)), log_pi.argmax(dim=1)]
-        return chosen
-
-
-class DensityHead(nn.Module):
-    """Mixture density baseline: means linear with biases U(-2, 2), deviation = sigmoid(linear)."""
-
-    def __init__(self, feature_size: int, num_outputs: int, *, num_components: int) -> None:
-        super().__init__()
-        self.shape = (num_components, num_outputs)
-        self.pi_head = nn.Linear(feature_size, num_components)
-        self.mean_head = nn.Linear(feature_size, num_components * num_outputs)
-        self.deviation_head = nn.Linear(feature_size, num_components * num_outputs)
-        nn.init.uniform_(self.mean_head.bias, -2.0, 2.0)
-
-    def forward(self, features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Features (B, Q) to log pi (B, K), means and variances (B, K, D)."""
-        log_pi = torch.log_softmax(self.pi_head(features), dim=1)
-        deviation = torch.sigmoid(self.deviation_head(features)).unflatten(1, self.shape)
-        return log_pi, self.mean_head(features).unflatten(1, self.shape), deviation.square()
+        return densities.likeliest_mean(log_pi, means)
 
 
 def fit_regression(
@@ -205,8 +188,7 @@ def mixture_tail(
 ) -> NDArray[np.float32]:
     """How far out a given number lies in the predicted mixture: (N,) in [0, 1], high = clean.
 
-    2 min(F(y), 1 - F(y)) with F(y) = sum_k pi_k Phi((y - mu_k) / sigma_k), the variances of (9); for one target
-    dimension.
+    As ``densities.mixture_tail``, with the variances of (9); for one target dimension.
 
     Raises:
         EngineInputError: the network predicts no mixture, or more than one number.
@@ -218,12 +200,8 @@ def mixture_tail(
             "a tail needs a network fitted with variant 'choicenet' or 'mdn' to one number."
         )
     if isinstance(said, Mixture):
-        log_pi, means, variances = said.log_pi, said.means(), said.total_variances()
-    else:
-        log_pi, means, variances = said
-    below = torch.special.ndtr((y[:, None, :] - means) / (variances + VARIANCE_FLOOR).sqrt())[:, :, 0]
-    share = (log_pi.exp() * below).sum(dim=1)
-    return (2 * torch.minimum(share, 1 - share)).clamp(0, 1).numpy()
+        said = said.log_pi, said.means(), said.total_variances()
+    return densities.mixture_tail(y, *said).numpy()
 
 
 def _batch_loss(
@@ -254,63 +232,6 @@ def loss_weights(config: RegressionConfig, progress: float) -> tuple[float, floa
     if not config.ramped:
         return config.lambda_fit, config.lambda_nll
     return 0.01 * max(1.0 - 2.0 * progress, 0.0), min(2.0 * progress + 0.1, 1.0)
-
-
-def sample_independent_means(mixture: Mixture, noise: Tensor) -> Tensor:
-    """(B, K, D) mu_k with a W* and Z for each component: the marginals of (8), as the authors' code draws.
-
-    Args:
-        mixture: the components.
-        noise: (B, K, D) standard normals.
-    """
-    scale = outer_factor(mixture.rho, mixture.outer) * safe_root(mixture.weight_variance)
-    return mixture.means() + scale[:, :, None] * noise
-
-
-def regression_loss(
-    mixture: Mixture,
-    targets: Tensor,
-    generator: torch.Generator | None,
-    *,
-    lambda_fit: float,
-    lambda_nll: float,
-    sharing: str = "shared",
-) -> Tensor:
-    """(B,) first two terms of (12), for one draw of W* and Z.
-
-    Args:
-        mixture: training form, rho_1 = rho_ref.
-        targets: (B, D).
-        generator: randomness of the draw.
-        lambda_fit: lambda_1, weight of ||y - mu_1||².
-        lambda_nll: lambda_2, weight of the negative log-likelihood.
-        sharing: ``shared``: the draw serves all components (paper); ``independent``: each has its own (code).
-    """
-
-    def normal(*size: int) -> Tensor:
-        like = mixture.target
-        return torch.randn(size, generator=generator, device=like.device, dtype=like.dtype)
-
-    batch, outputs = targets.shape
-    if sharing == "shared":
-        means = mixture.sample_means((normal(batch, outputs), normal(batch, outputs)))
-    else:
-        means = sample_independent_means(mixture, normal(batch, mixture.rho.shape[1], outputs))
-    fit = (targets - means[:, 0]).square().sum(dim=1)
-    density = mixture_log_density(targets, mixture.log_pi, means, mixture.output_variances())
-    return lambda_fit * fit - lambda_nll * density
-
-
-def component_log_density(targets: Tensor, means: Tensor, variances: Tensor) -> Tensor:
-    """(B, K) log N(y; mu_k, diag Sigma_k): targets (B, D), means and variances (B, K, D)."""
-    variances = variances + VARIANCE_FLOOR
-    square = (targets[:, None, :] - means).square() / variances
-    return -0.5 * (square + variances.log() + math.log(2.0 * math.pi)).sum(dim=2)
-
-
-def mixture_log_density(targets: Tensor, log_pi: Tensor, means: Tensor, variances: Tensor) -> Tensor:
-    """(B,) log sum_k pi_k N(y; mu_k, Sigma_k), normalising constant included."""
-    return (log_pi + component_log_density(targets, means, variances)).logsumexp(dim=1)
 
 
 def tukey_loss(residuals: Tensor, *, leak: float = 0.0) -> Tensor:

@@ -204,7 +204,9 @@ def measure(
     masks = np.concatenate([noisy, np.full_like(data.masks[num:], IGNORED)])
     spec = ENGINES[engine]
     side = data.images.shape[2]
-    config = replace(spec.mask_config_type(), epochs=epochs, side=side, batch_size=4 if num < 60 else 8)
+    config = replace(
+        spec.config_type_on("masks")(), epochs=epochs, side=side, batch_size=4 if num < 60 else 8
+    )
     if engine == "l2b":
         config = replace(config, meta_source="trusted" if knows else "small_loss")
     heard: dict[int, NDArray[np.float32]] = {}

@@ -9,6 +9,7 @@ SPEC = EngineSpec(
     title="ChoiceNet",
     paper="https://arxiv.org/abs/1805.06431",
     config="ChoiceNetConfig",
+    other_configs={"numbers": "ChoiceNetNumberConfig"},
     signals={
         "rho": SignalSpec(
             "ChoiceNet correlation ρ",

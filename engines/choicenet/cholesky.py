@@ -2,8 +2,7 @@
 
 Source: "Task Agnostic Robust Learning on Corrupt Outputs by Correlation-Guided Mixture Density
 Networks" (CVPR 2020, https://arxiv.org/abs/1805.06431); numbers in round brackets are equations of
-this file, used alike for classification (`training.py`) and for the paper's regression
-(`benchmarks/papers/choicenet_regression.py`).
+this file, used alike for classification (`training.py`) and for regression (`numbers.py`).
 
 A target weight matrix W* ~ N(mu_W, sigma_W²) gives each component k a weight matrix W~_k of correlation
 rho_k(x) with it, by a Cholesky factor of the 2 x 2 correlation matrix. Component 1 has rho_1 = 1 at

@@ -9,7 +9,7 @@ SPEC = EngineSpec(
     title="Plain cross-entropy",
     paper="https://arxiv.org/abs/2001.10528",
     config="CrossEntropyConfig",
-    mask_config="MaskConfig",
+    other_configs={"masks": "MaskConfig", "numbers": "NumberConfig"},
     signals={
         "loss": SignalSpec(
             title="Loss on the given label",

@@ -7,7 +7,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from engines.contract import IGNORED_PIXEL, Checkpoint, MaskData, MaskResult, OnEpoch, OnProbabilities
 from engines.segmentation.config import MaskConfig
-from engines.segmentation.loop import Fold, pixel_losses, train_masks
+from engines.segmentation.loop import MaskFold, pixel_losses, train_masks
 from engines.shared.device import autocast, memory_errors_explained
 
 CLIP_NORM = 5.0
@@ -38,7 +38,7 @@ def train(
     )
 
 
-def step(fold: Fold, index: Tensor) -> Tensor:
+def step(fold: MaskFold, index: Tensor) -> Tensor:
     """One step on the images at ``index``: the mean over all pixels that have a class."""
     images, masks = fold.batch(index)
     with autocast(fold.config.precision, fold.run.device):

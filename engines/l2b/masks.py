@@ -38,7 +38,7 @@ from engines.meta.directional import (
     meta_gradient,
 )
 from engines.segmentation.config import MaskConfig
-from engines.segmentation.loop import Fold, pixel_losses, pixel_one_hot, train_masks
+from engines.segmentation.loop import MaskFold, pixel_losses, pixel_one_hot, train_masks
 from engines.shared.config import at_least, check_preset, one_of
 from engines.shared.device import memory_errors_explained
 from engines.shared.losses import soft_cross_entropy
@@ -153,7 +153,7 @@ class PixelMeta(NamedTuple):
     meta: MetaGradient
 
 
-def choose_meta_set(fold: Fold) -> None:
+def choose_meta_set(fold: MaskFold) -> None:
     """The rows that are believed in this epoch, under ``notes["meta_rows"]``; none in the warm-up."""
     config = _config(fold)
     fold.notes["meta_rows"] = None
@@ -172,7 +172,7 @@ def choose_meta_set(fold: Fold) -> None:
     fold.notes["meta_rows"] = fold.rows[losses.argsort(stable=True)[:most]].sort().values
 
 
-def image_losses(fold: Fold) -> Tensor:
+def image_losses(fold: MaskFold) -> Tensor:
     """(M,) mean loss of the pixels of each image of the fold, as they are and in evaluation mode."""
     fold.network.eval()
     found = []
@@ -186,7 +186,7 @@ def image_losses(fold: Fold) -> Tensor:
     return torch.cat(found)
 
 
-def step(fold: Fold, index: Tensor) -> Tensor:
+def step(fold: MaskFold, index: Tensor) -> Tensor:
     """One step on the images at ``index``: plain in the warm-up, else with weight maps."""
     config = _config(fold)
     images, masks = fold.batch(index)
@@ -283,6 +283,6 @@ def _descend(network: nn.Module, optimizer: torch.optim.Optimizer, loss: Tensor,
     return loss.detach()
 
 
-def _config(fold: Fold) -> L2BMaskConfig:
+def _config(fold: MaskFold) -> L2BMaskConfig:
     assert isinstance(fold.config, L2BMaskConfig)
     return fold.config

@@ -1,14 +1,9 @@
-"""The loop of an engine for masks: folds, epochs, checkpoints and the final pass, around a method's own step.
-
-Every image is judged by a network that was trained on the other folds, so that what the network says about a pixel
-is not what it was told about it.
-"""
+"""The loop of an engine for masks: what its folds train on, and the final pass, around a method's own step."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -19,31 +14,14 @@ from torch.nn import functional as F
 from engines.contract import IGNORED_PIXEL, Checkpoint, MaskData, MaskResult, OnEpoch, OnProbabilities
 from engines.segmentation.config import MaskConfig
 from engines.segmentation.network import UNet, reduced_masks
-from engines.shared.config import learning_rate_at, make_optimizer, set_learning_rate
-from engines.shared.device import autocast, make_generator, seeded_init
-from engines.shared.loader import epoch_batches
-from engines.shared.losses import require_finite
+from engines.shared.device import autocast, seeded_init
+from engines.shared.folds import Fold, Trained, pieces, train_folds
 from engines.shared.run import Run
 
 
 @dataclass(eq=False)
-class Fold:
-    """One network on its way: what a step of a method works with."""
-
-    run: Run
-    config: MaskConfig
-    number: int
-    rows: Tensor
-    """(M,) int64 the images that it trains on."""
-    network: nn.Module
-    optimizer: torch.optim.Optimizer
-    epoch: int = 0
-    draws: dict[str, torch.Generator] = field(default_factory=dict)
-    """The random streams of this epoch by name."""
-    counts: dict[str, int] = field(default_factory=dict)
-    """What a method wants to be told about its steps."""
-    notes: dict[str, Any] = field(default_factory=dict)
-    """What a method keeps for an epoch."""
+class MaskFold(Fold[MaskConfig]):
+    """A fold that trains on images and masks."""
 
     def images(self, index: Tensor) -> Tensor:
         """(B, C, h, w) standardised images."""
@@ -65,23 +43,18 @@ class Fold:
         return images, torch.where(turned[:, None, None], masks.flip(2), masks)
 
 
-Step = Callable[[Fold, Tensor], Tensor]
-"""Trains on the rows (B,) and returns the loss, 0-d without a graph."""
-BeforeEpoch = Callable[[Fold], None]
-
-
 def train_masks(
     engine: str,
     data: MaskData,
     config: MaskConfig,
-    step: Step,
+    step: Callable[[MaskFold, Tensor], Tensor],
     *,
     seed: int,
     device: str,
     on_epoch: OnEpoch | None,
     checkpoint: Checkpoint | None,
     on_probabilities: OnProbabilities | None,
-    before_epoch: BeforeEpoch | None = None,
+    before_epoch: Callable[[MaskFold], None] | None = None,
 ) -> MaskResult:
     """Train one network a fold and judge every pixel; see ``contract.TrainMasks``.
 
@@ -91,74 +64,14 @@ def train_masks(
         EngineInputError: too few images have a mask, or one class only.
     """
     run = Run(engine, data, config, seed=seed, device=device, on_epoch=on_epoch, checkpoint=checkpoint)
-    parts = fold_rows(run.labeled, config.folds, make_generator(seed, "folds"))
-    state = run.resume(total_epochs=len(parts) * config.epochs)
-    done: list[dict[str, Tensor]] = [] if state is None else list(state["done"])
-    counts: dict[str, int] = {} if state is None else dict(state["counts"])
-    for number in range(len(done), len(parts)):
-        fold = _new_fold(run, config, number, parts, counts)
-        first = 0
-        if state is not None and state["network"] is not None:
-            fold.network.load_state_dict(state["network"])
-            fold.optimizer.load_state_dict(state["optimizer"])
-            first, state = state["epoch"], None
-        for epoch in range(first, config.epochs):
-            loss = _train_epoch(fold, epoch, step, before_epoch)
-            run.epoch(
-                epoch,
-                {"train_loss": loss},
-                {},
-                {},
-                stage="train" if len(parts) == 1 else f"fold {number + 1}",
-                state=lambda fold=fold, epoch=epoch: {  # type: ignore[misc]
-                    "done": done,
-                    "counts": fold.counts,
-                    "network": fold.network.state_dict(),
-                    "optimizer": fold.optimizer.state_dict(),
-                    "epoch": epoch + 1,
-                },
-            )
-        done.append({name: value.clone() for name, value in fold.network.state_dict().items()})
-    return _judge(run, config, data, parts, done, counts, on_probabilities)
 
+    def build(number: int) -> nn.Module:
+        with seeded_init(seed, "network", number):
+            network = UNet(config.network, run.rows.shape[0], data.num_classes)
+        return network.to(run.device)
 
-def fold_rows(labeled: Tensor, folds: int, generator: torch.Generator) -> list[Tensor]:
-    """The images with a mask in ``folds`` parts of nearly equal size, drawn at random; each rising.
-
-    Never more parts than there are pairs of images: a batch needs two.
-    """
-    order = labeled[torch.randperm(len(labeled), generator=generator)]
-    return [part.sort().values for part in order.tensor_split(min(folds, max(1, len(labeled) // 2)))]
-
-
-def trained_rows(parts: list[Tensor], number: int) -> Tensor:
-    """The images that the network of part ``number`` trains on: those of the others, or all where it is alone."""
-    others = [part for at, part in enumerate(parts) if at != number]
-    return torch.cat(others or parts).sort().values
-
-
-def _new_fold(run: Run, config: MaskConfig, number: int, parts: list[Tensor], counts: dict[str, int]) -> Fold:
-    with seeded_init(run.seed, "network", number):
-        network = UNet(config.network, run.rows.shape[0], run.data.num_classes)
-    network = network.to(run.device)
-    optimizer = make_optimizer(network, config)
-    return Fold(run, config, number, trained_rows(parts, number), network, optimizer, counts=counts)
-
-
-def _train_epoch(fold: Fold, epoch: int, step: Step, before: BeforeEpoch | None) -> float:
-    names = ("order", "augment", "meta")
-    fold.epoch = epoch
-    fold.draws = {name: make_generator(fold.run.seed, name, fold.number, epoch) for name in names}
-    set_learning_rate(fold.optimizer, learning_rate_at(fold.config, epoch))
-    if before is not None:
-        before(fold)
-    fold.network.train()
-    loss = torch.zeros((), device=fold.run.device)
-    for index in epoch_batches(fold.rows, fold.config.batch_size, fold.draws["order"]):
-        loss += step(fold, index) * len(index)
-    mean = float(loss) / len(fold.rows)
-    require_finite(mean)
-    return mean
+    done = train_folds(MaskFold, run, config, build, step, before_epoch)
+    return _judge(run, config, data, done, on_probabilities)
 
 
 def pixel_one_hot(masks: Tensor, num_classes: int) -> Tensor:
@@ -198,9 +111,7 @@ def _judge(
     run: Run,
     config: MaskConfig,
     data: MaskData,
-    parts: list[Tensor],
-    done: list[dict[str, Tensor]],
-    counts: dict[str, int],
+    trained: Trained,
     on_probabilities: OnProbabilities | None,
 ) -> MaskResult:
     """The final pass: each image by the network that did not train on it; images without a mask by the last one."""
@@ -211,12 +122,10 @@ def _judge(
     embeddings: NDArray[np.float32] | None = None
     network = UNet(config.network, run.rows.shape[0], data.num_classes).to(run.device)
     judged = data.judged_masks
-    unlabeled = torch.from_numpy(np.flatnonzero(~data.labeled))
-    for number, part in enumerate(parts):
-        network.load_state_dict(done[number])
+    for number in range(len(trained.parts)):
+        network.load_state_dict(trained.states[number])
         network.eval()
-        rows = torch.cat([part, unlabeled]).sort().values if number == len(parts) - 1 else part
-        for index in _pieces(rows, run.scoring_batch):
+        for index in pieces(trained.judged_rows(run, number), run.scoring_batch):
             features, probs = probabilities(network, run, index, config, (height, width))
             at = index.numpy()
             given = torch.from_numpy(judged[at]).to(probs.device).long()
@@ -232,7 +141,7 @@ def _judge(
             if on_probabilities is not None:
                 on_probabilities(at, probs.cpu().numpy())
     assert embeddings is not None
-    notes = {"network": f"U-Net, {config.network}", "folds": len(parts), **counts}
+    notes = {"network": f"U-Net, {config.network}", "folds": len(trained.parts), **trained.counts}
     return MaskResult(
         predicted=predicted,
         predicted_prob=predicted_prob,
@@ -240,9 +149,5 @@ def _judge(
         embeddings=embeddings,
         history=run.recorder.history,
         provenance=run.provenance(notes),
-        is_out_of_sample=len(parts) > 1,
+        is_out_of_sample=trained.is_out_of_sample,
     )
-
-
-def _pieces(rows: Tensor, size: int) -> Iterator[Tensor]:
-    yield from (piece for piece in rows.split(size) if len(piece))

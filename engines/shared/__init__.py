@@ -5,6 +5,7 @@ __all__ = [
     "config",
     "device",
     "ema",
+    "folds",
     "loader",
     "losses",
     "recording",

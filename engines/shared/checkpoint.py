@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from engines.contract import Checkpoint, EngineInputError, MaskData, TrainingData
+from engines.contract import Checkpoint, EngineInputError, MaskData, NumberData, TrainingData
 from engines.networks.heads import resolve_for_shape
 from engines.shared.config import LoopConfig
 
@@ -48,7 +48,11 @@ def deserialize_state(data: bytes) -> dict[str, Any]:
 
 
 def run_fingerprint(
-    engine: str, config: LoopConfig, seed: int, data: TrainingData | MaskData, device: torch.device
+    engine: str,
+    config: LoopConfig,
+    seed: int,
+    data: TrainingData | MaskData | NumberData,
+    device: torch.device,
 ) -> str:
     """Digest of what a checkpoint must agree on to be continued: engine, config, seed, labels, sizes and network.
 

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from engines.contract import Checkpoint, EngineResult, MaskData, OnEpoch, Provenance, TrainingData
+from engines.contract import Checkpoint, EngineResult, MaskData, NumberData, OnEpoch, Provenance, TrainingData
 from engines.networks.heads import build_for_shape, resolve_for_shape
 from engines.networks.pretrained import input_config, is_pretrained, weights_hash
 from engines.shared.checkpoint import load_state, run_fingerprint, save_state
@@ -49,7 +49,7 @@ class Run:
     def __init__(
         self,
         engine: str,
-        data: TrainingData | MaskData,
+        data: TrainingData | MaskData | NumberData,
         config: LoopConfig,
         *,
         seed: int = 0,
@@ -60,10 +60,10 @@ class Run:
     ) -> None:
         data.require_labels()
         self.engine, self.seed = engine, seed
-        # An engine for masks reads its own data; what is shared here has the same names in both.
+        # Engines for masks and numbers read their own data; what is shared here has the same names in all.
         self.data = cast(TrainingData, data)
         self.device = resolve_device(device)
-        self.on_features = isinstance(data, TrainingData) and data.features is not None
+        self.on_features = not isinstance(data, MaskData) and data.features is not None
         is_finetuned = not self.on_features and is_pretrained(config.network, config.weights)
         # A pretrained network brings images to the size that its weights want.
         side = None if is_finetuned else config.side_on(self.device)
@@ -78,7 +78,7 @@ class Run:
             self.scoring_batch = min(self.scoring_batch, scoring_batch(self.device, (side, side)))
         self._weights_hash = None if config.weights is None else weights_hash(config.weights)
         self.labels = torch.from_numpy(data.given_labels.copy())
-        """(N,) int64 given labels on the CPU, or (N, H, W) uint8 masks."""
+        """(N,) int64 given labels on the CPU, (N, H, W) uint8 masks, or (N,) float64 numbers."""
         self.labeled = torch.from_numpy(np.flatnonzero(data.labeled))
         """Rows that have a given label, int64, rising."""
         self.evaluation: tuple[Rows, Tensor] | None = None

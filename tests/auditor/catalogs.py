@@ -81,6 +81,9 @@ TO_THE_FIRST_LAYOUT = (
     "ALTER TABLE dataset DROP COLUMN task",
     "ALTER TABLE dataset DROP COLUMN masks",
     "ALTER TABLE sample DROP COLUMN mask",
+    "ALTER TABLE sample DROP COLUMN number",
+    "ALTER TABLE review DROP COLUMN number",
+    "ALTER TABLE draw DROP COLUMN tolerance",
     "DROP TABLE decision",  # made again as they were, with the table of verdicts
     "DROP TABLE review",
     "DROP TABLE alembic_version",

@@ -121,3 +121,16 @@ class MemoryCheckpoint:
         """Keep ``state``."""
         self.data = serialize_state(state)
         self.num_saves += 1
+
+
+class Kept:
+    """A checkpoint in memory."""
+
+    def __init__(self) -> None:
+        self.state: dict[str, Any] | None = None
+
+    def load(self) -> dict[str, Any] | None:
+        return self.state
+
+    def save(self, state: dict[str, Any]) -> None:
+        self.state = deserialize_state(serialize_state(state))

@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from auditor.ground.errors import ImportRefusedError
-from auditor.ground.vocabulary import SEGMENTATION
+from auditor.ground.vocabulary import REGRESSION, SEGMENTATION
 from auditor.pictures.sources.addresses import fetch, is_folder, is_remote, path_of
-from auditor.pictures.sources.annotations import AnnotationSource, NamedSource
+from auditor.pictures.sources.annotations import AnnotationSource, NamedSource, numbers_of
 from auditor.pictures.sources.arrow_files import saved_files
 from auditor.pictures.sources.columns import PATH_NAMES, columns_taken, find_column
 from auditor.pictures.sources.exports import classes_named, review_time, several_labels
@@ -88,6 +88,10 @@ def open_source(source: str | Path, options: SourceOptions, scratch: Path | None
             "An ignore index is of masks; import them with --task segmentation.", field="ignore_index"
         )
     opened = _open(str(source), options, scratch)
+    if options.task == REGRESSION:
+        if options.class_names is not None:
+            raise ImportRefusedError("Numbers have no class names; leave them out.", field="class_names")
+        return numbers_of(opened)
     if options.class_names is None:
         return opened
     return NamedSource(opened, Path(options.class_names).expanduser())

@@ -25,6 +25,7 @@ from xml.etree import ElementTree
 
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.files import LongLineError, lines_of, text_of
+from auditor.ground.numbers import number_text, read_number
 from auditor.pictures.sources.columns import LABEL_NAMES, PATH_NAMES, choose_column, path_on_disk
 from auditor.pictures.sources.folder import has_broken_text
 from auditor.pictures.sources.roots import images_at
@@ -456,7 +457,71 @@ def _is_image(value: Any) -> bool:
     return isinstance(value, str) and urlsplit(value).path.lower().endswith(IMAGE_SUFFIXES)
 
 
-class NamedSource:
+class RenamedSource:
+    """A source whose labels are written in another way; everything else in it is as it was."""
+
+    def __init__(self, source: Source, info: SourceInfo, rename: Callable[[str], str]) -> None:
+        """``rename`` raises ``ValueError`` with what is wrong about a label."""
+        self._source, self.info, self._rename = source, info, rename
+        self.ignored = source.ignored
+
+    def rows(self) -> Iterator[SourceRow | Problem]:
+        """See ``Source``."""
+        for row in self._source.rows():
+            if isinstance(row, Problem):
+                yield row
+                continue
+            try:
+                row.label = None if row.label is None else self._rename(row.label)
+                row.true_label = None if row.true_label is None else self._rename(row.true_label)
+                if row.review is not None and self.info.is_numeric and row.review["cleaned_label"]:
+                    row.review["cleaned_label"] = self._rename(row.review["cleaned_label"])
+            except ValueError as error:
+                yield Problem(
+                    self.info.table_file if row.row is not None else row.filepath, row.row, str(error)
+                )
+                continue
+            yield row
+        self.ignored = self._source.ignored
+
+    def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
+        """See ``Source``."""
+        yield from self._source.payloads(locations)
+
+    def write_again(self, out: Path, outcomes: Outcomes, class_names: Sequence[str]) -> None:
+        """See ``sources.Rewritable``.
+
+        Raises:
+            ImportRefusedError: the source below cannot be written again.
+        """
+        if not isinstance(self._source, Rewritable):
+            raise ImportRefusedError(f"{self.info.table_file} cannot be written in its own form.")
+        self._source.write_again(out, outcomes, class_names)
+
+
+def numbers_of(source: Source) -> RenamedSource:
+    """A source whose labels are numbers.
+
+    Raises:
+        ImportRefusedError: it names classes itself.
+    """
+    if source.info.class_names is not None:
+        raise ImportRefusedError(
+            f"{source.info.table_file or source.info.root} names its classes, so its labels are no numbers; "
+            "leave out --task regression.",
+            field="task",
+        )
+
+    def rename(text: str) -> str:
+        try:
+            return number_text(read_number(text))
+        except ValueError as error:
+            raise ValueError(f"has a label that {error}") from None
+
+    return RenamedSource(source, replace(source.info, is_numeric=True), rename)
+
+
+class NamedSource(RenamedSource):
     """A source whose class numbers are named by a file, one name a line, class 0 first."""
 
     def __init__(self, source: Source, file: Path) -> None:
@@ -482,41 +547,11 @@ class NamedSource:
                 f"{source.info.table_file} names its classes itself; leave the class names out.",
                 field="class_names",
             )
-        self._source, self._names = source, tuple(names)
-        self._known = frozenset(names)
-        self.ignored = source.ignored
-        self.info = replace(source.info, class_names=self._names)
+        self._names, self._known = tuple(names), frozenset(names)
+        super().__init__(source, replace(source.info, class_names=self._names), self._name)
 
-    def rows(self) -> Iterator[SourceRow | Problem]:
-        """See ``Source``."""
-        for row in self._source.rows():
-            if isinstance(row, Problem):
-                yield row
-                continue
-            try:
-                row.label, row.true_label = self._name(row.label), self._name(row.true_label)
-            except ValueError as error:
-                yield Problem(self.info.table_file, row.row, str(error))
-                continue
-            yield row
-        self.ignored = self._source.ignored
-
-    def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
-        """See ``Source``."""
-        yield from self._source.payloads(locations)
-
-    def write_again(self, out: Path, outcomes: Outcomes, class_names: Sequence[str]) -> None:
-        """See ``sources.Rewritable``.
-
-        Raises:
-            ImportRefusedError: the source below cannot be written again.
-        """
-        if not isinstance(self._source, Rewritable):
-            raise ImportRefusedError(f"{self.info.table_file} cannot be written in its own form.")
-        self._source.write_again(out, outcomes, class_names)
-
-    def _name(self, label: str | None) -> str | None:
-        if label is None or label in self._known:
+    def _name(self, label: str) -> str:
+        if label in self._known:
             return label
         if not is_whole(label) or not 0 <= int(label) < len(self._names):
             raise ValueError(

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION
 from auditor.pictures.masks import MaskCode
 
 IMAGE_SUFFIXES = (
@@ -94,6 +95,15 @@ class SourceInfo:
     is_own_export: bool = False
     masks: MaskCode | None = None
     """How the masks are written, where labels are masks."""
+    is_numeric: bool = False
+    """Labels are numbers, each as the text that ``numbers.number_text`` writes."""
+
+    @property
+    def task(self) -> str:
+        """One of ``vocabulary.TASKS``."""
+        if self.masks is not None:
+            return SEGMENTATION
+        return REGRESSION if self.is_numeric else CLASSIFICATION
 
 
 @dataclass(frozen=True)

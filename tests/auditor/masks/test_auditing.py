@@ -122,7 +122,7 @@ def test_commands__work_on_masks_or_refuse_in_one_line(audited_masks: Audited, t
         ("report", "shapes", "--out", "r.html"),
         ("fiftyone", "shapes"),
     ):
-        said = f"^shapes is a dataset of segmentation: `auditor {words[0]}` is for class labels"
+        said = f"^The labels of shapes are masks: `auditor {words[0]}` is for class labels"
         with pytest.raises(AuditorError, match=said):
             CliRunner().invoke(cli, list(words), catch_exceptions=False)
     refused = CliRunner().invoke(cli, ["audit", "shapes", "--backbone", "timm:x"])
@@ -130,7 +130,5 @@ def test_commands__work_on_masks_or_refuse_in_one_line(audited_masks: Audited, t
 
 
 def test_plan_audit__refuses_engines_of_class_labels(audited_masks: Audited) -> None:
-    with pytest.raises(
-        AuditFailedError, match="Engine umn takes class labels alone; on masks there are cross_en"
-    ):
+    with pytest.raises(AuditFailedError, match="Engine umn takes no masks; on masks there are cross_en"):
         auditing.plan_audit("shapes", ["umn"])

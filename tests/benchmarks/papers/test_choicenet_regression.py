@@ -12,20 +12,18 @@ import torch
 from benchmarks.papers.choicenet_regression import (
     RegressionData,
     RegressionNetwork,
-    component_log_density,
     fit_regression,
     judge_targets,
     loss_weights,
     make_regression_data,
-    mixture_log_density,
     predict_targets,
-    regression_loss,
-    sample_independent_means,
     tukey_loss,
 )
 from benchmarks.papers.choicenet_regression_config import REGRESSORS, RegressionConfig
 from engines.choicenet.cholesky import CholeskyBlock
+from engines.choicenet.numbers import regression_loss, sample_independent_means
 from engines.contract import EngineInputError
+from engines.regression.densities import component_log_density, mixture_log_density
 
 
 def _error(data: RegressionData, config: RegressionConfig) -> float:

@@ -11,34 +11,20 @@ import torch
 
 from engines.contract import IGNORED_PIXEL, EngineInputError, EpochRecord, MaskData, TrainingCancelled
 from engines.registry import ENGINES
-from engines.segmentation.loop import fold_rows, trained_rows
 from engines.segmentation.network import UNet, reduced_masks
 from engines.shared.device import make_generator
+from engines.shared.folds import fold_rows, trained_rows
+from tests.engines.helpers import Kept
 from tests.shapes import draw_shapes
 
-NAMES = [name for name, spec in ENGINES.items() if spec.mask_config is not None]
+NAMES = [name for name, spec in ENGINES.items() if "masks" in spec.other_configs]
 SHAPES = draw_shapes(10, size=24)
 SHORT = {"epochs": 2, "batch_size": 4}
 
 
-class Kept:
-    """A checkpoint in memory."""
-
-    def __init__(self) -> None:
-        self.state: dict[str, Any] | None = None
-
-    def load(self) -> dict[str, Any] | None:
-        return self.state
-
-    def save(self, state: dict[str, Any]) -> None:
-        from engines.shared.checkpoint import deserialize_state, serialize_state
-
-        self.state = deserialize_state(serialize_state(state))
-
-
 def config_of(name: str, **fields: Any) -> Any:
     more = {"warmup_epochs": 1} if name == "l2b" else {}
-    return replace(ENGINES[name].mask_config_type(), **(SHORT | more | fields))
+    return replace(ENGINES[name].config_type_on("masks")(), **(SHORT | more | fields))
 
 
 def data_of(**fields: Any) -> MaskData:

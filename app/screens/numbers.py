@@ -1,0 +1,189 @@
+"""Which numbers are wrong, what should they be, and what does a person say about them?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app.panels import downloads
+from app.server import pictures
+from app.session import state, words
+from app.session.failures import shown
+from app.session.words import plain
+from auditor.audits import statements
+from auditor.catalog.records import Audit, Dataset
+from auditor.ground.numbers import number_text
+from auditor.ground.vocabulary import DECISIONS, EXCLUDE, KEEP, LABEL, RELABEL, UNSURE, VERDICTS
+from auditor.ground.wording import percent
+from auditor.numbers import exporting, listing
+from auditor.review import decisions, random_sample
+
+MOST_LISTED = 2_000
+SIDE = 480
+SUSPECTS, SAMPLE, DONE = "Suspects", "Random sample", "Decided"
+
+
+def figure(value: float) -> str:
+    """A predicted number as people read it."""
+    return f"{value:.4g}"
+
+
+def picture(dataset: Dataset, sample_id: int) -> None:
+    """The sample as large as there is room."""
+    st.image(pictures.png(dataset.id, sample_id, SIDE), alt=f"Sample {sample_id}", width=SIDE)
+
+
+def answers(
+    names: dict[str, tuple[str, str]], act: Callable[[str], None], *, number: float | None, key: str
+) -> None:
+    """A field for the number, and one button each of ``names`` (its words and its key) by decision."""
+    with st.container(horizontal=True):
+        for name, (text, shortcut) in names.items():
+            st.button(text, shortcut=shortcut, on_click=act, args=(name,), key=f"{key}_{name}")
+    with st.form(f"{key}_form", border=False):
+        st.number_input("Another number", value=number, format="%.6g", key=f"{key}_number")
+        st.form_submit_button("Save this number", on_click=act, args=(LABEL,))
+
+
+def typed(key: str) -> float | None:
+    """What stands in the number field."""
+    value = st.session_state[f"{key}_number"]
+    return None if value is None else float(value)
+
+
+def decide(
+    dataset: Dataset, audit: Audit, reviewer: str, row: dict[str, Any], key: str, decision: str
+) -> None:
+    """Record what a person pressed about a suspect."""
+    number = None
+    if decision in (RELABEL, LABEL):  # what is taken is what is shown
+        number = float(figure(row["suggested"])) if decision == RELABEL else typed(key)
+        decision = RELABEL
+    with shown():
+        decisions.decide(
+            dataset.id, row["sample_id"], decision, number=number, reviewer=reviewer, audit_id=audit.id
+        )
+
+
+def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
+    """The most suspicious number that nobody has decided on."""
+    page = listing.suspects(dataset, audit, top=MOST_LISTED).page
+    waiting = page[page.decision.isna()]
+    st.caption(f"{words.count(len(page) - len(waiting))} of the first {words.count(len(page))} are decided.")
+    if waiting.empty:
+        st.success("Every number of this list is decided.")
+        return
+    row: dict[str, Any] = {str(name): value for name, value in waiting.iloc[0].items()}
+    row["sample_id"] = int(row["sample_id"])
+    left, right = st.columns(2)
+    with left:
+        picture(dataset, row["sample_id"])
+    with right:
+        st.caption(f"{plain(row['filepath'])} · place {row['rank']} · trust {row['trust_score']:.3f}")
+        before, after = st.columns(2)
+        before.metric(f"Given {plain(dataset.class_names[0])}", number_text(row["given"]))
+        after.metric("Suggested", figure(row["suggested"]))
+        after.caption(f"{figure(row['suggested_low'])} to {figure(row['suggested_high'])}")
+        key = f"number_{audit.id}_{row['sample_id']}"
+        offered = {
+            name: (DECISIONS[name].button, DECISIONS[name].key) for name in (KEEP, RELABEL, EXCLUDE, UNSURE)
+        }
+        act = partial(decide, dataset, audit, reviewer, row, key)
+        answers(offered, act, number=float(row["given"]), key=key)
+        if st.button("Undo my last decision", icon=":material/undo:", shortcut="z"):
+            decisions.undo_last(dataset.id, reviewer)
+            st.rerun()
+
+
+def draw(dataset: Dataset) -> None:
+    """Ask for a random sample and its tolerance."""
+    with st.form("number_draw"):
+        size = st.number_input("Samples to judge", 1, value=max(1, random_sample.next_size(dataset.id)))
+        tolerance = st.number_input(
+            "Tolerance",
+            0.0,
+            value=random_sample.tolerance_of(dataset.id),
+            format="%.6g",
+            help="A given number is wrong where it is farther than this from the one that you see. All samples of "
+            "a dataset have the same.",
+        )
+        if st.form_submit_button("Draw", type="primary"):
+            with shown():
+                purpose = random_sample.usual_purpose(dataset.name)
+                random_sample.draw(dataset.name, int(size), purpose=purpose, tolerance=tolerance)
+                st.rerun()
+
+
+def verify(dataset: Dataset, audit: Audit, reviewer: str) -> None:
+    """Judge randomly drawn samples without a look at what is given or suggested."""
+    waiting = random_sample.pending(dataset.id)
+    if not waiting:
+        draw(dataset)
+    else:
+        draw_id, sample_id = waiting[0]
+        key = f"blind_{draw_id}_{sample_id}"
+
+        def act(verdict: str) -> None:
+            number = typed(key) if verdict == LABEL else None
+            with shown():
+                random_sample.record(draw_id, sample_id, verdict, number=number, reviewer=reviewer)
+
+        left, right = st.columns(2)
+        with left:
+            picture(dataset, sample_id)
+        with right:
+            st.caption(f"{words.plural(len(waiting), 'sample')} to judge. What is the right number?")
+            offered = {
+                EXCLUDE: ("No number fits", VERDICTS[EXCLUDE].keys[0]),
+                UNSURE: (VERDICTS[UNSURE].button, VERDICTS[UNSURE].keys[0]),
+            }
+            answers(offered, act, number=None, key=key)
+    if random_sample.num_judged(dataset.id):
+        standing = statements.load(audit.id)
+        st.markdown(plain(statements.noise_rate(standing).sentence))
+        for level, promise in statements.promises(standing).items():
+            st.caption(f"At {percent(level)}: {plain(promise.sentence)}")
+
+
+def decided(dataset: Dataset, audit: Audit) -> None:
+    """What people decided, as a table."""
+    page = listing.suspects(dataset, audit, top=dataset.num_samples).page
+    columns = ["sample_id", "filepath", "given", "suggested", "decision", "cleaned", "reviewer"]
+    found: pd.DataFrame = page[page.decision.notna()][columns]
+    st.dataframe(found, hide_index=True)
+
+
+def cleaned_table(name: str, audit_id: int) -> bytes:
+    """The cleaned numbers as a CSV."""
+    with TemporaryDirectory() as place:
+        out = Path(place) / "cleaned.csv"
+        exporting.export(name, out, audit_id=audit_id)
+        return out.read_bytes()
+
+
+dataset, bar = state.screen("Numbers")
+audit = state.require_audit(dataset)
+reviewer = state.require_reviewer("Every decision is kept with your name, and you can undo each one.")
+view = st.segmented_control("View", [SUSPECTS, SAMPLE, DONE], default=SUSPECTS, key="numbers_view")
+with shown():
+    if view == SAMPLE:
+        verify(dataset, audit, reviewer)
+    elif view == DONE:
+        decided(dataset, audit)
+    else:
+        review(dataset, audit, reviewer)
+        st.caption(plain(statements.noise_rate_now(audit).sentence))
+st.download_button(
+    "Download the cleaned numbers",
+    partial(cleaned_table, dataset.name, audit.id),
+    f"{downloads.file_stem(dataset.name)}-cleaned.csv",
+    "text/csv",
+    on_click="ignore",
+    icon=":material/download:",
+)

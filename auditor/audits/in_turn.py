@@ -1,0 +1,194 @@
+"""An audit whose engines train one after the other in its own process: of masks and of numbers.
+
+What is special about such labels is a ``Kind``; planning, going on after a kill, progress and errors are the same.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor import jobs
+from auditor.audits import arrays, tasks, worker
+from auditor.backbones.features import FeatureSource
+from auditor.bridges import engine_bridge
+from auditor.catalog import audits, datasets, folders
+from auditor.catalog import scores as scoring
+from auditor.catalog.db import session
+from auditor.catalog.records import Audit, Dataset, EngineRun, NewAudit, NewEngineRun
+from auditor.ground.errors import AuditFailedError, cannot_write
+from auditor.ground.files import load_arrays, written_whole
+from auditor.ground.progress import Progress
+from auditor.ground.settings import settings
+from auditor.ground.vocabulary import LABELS
+
+if TYPE_CHECKING:
+    from auditor.bridges.engine_bridge import EpochRecord
+
+AGAIN = "put it back from a backup, or audit again"
+
+
+class Train(Protocol):
+    """Trains one engine: plain arrays to store by name, and the result's provenance."""
+
+    def __call__(
+        self,
+        audit: Audit,
+        dataset: Dataset,
+        run: EngineRun,
+        inputs: Mapping[str, NDArray[Any]],
+        *,
+        features: NDArray[np.floating] | None,
+        on_epoch: Callable[[EpochRecord], None],
+        checkpoint: engine_bridge.FileCheckpoint,
+    ) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]: ...
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is special about an audit of such labels."""
+
+    task: str
+    """One of ``vocabulary.TASKS``."""
+    inputs: Callable[[Dataset], dict[str, Any]]
+    """Arrays that the next audit trains on, frozen when it is planned."""
+    input_names: tuple[str, ...]
+    train: Train
+    settle: Callable[[Audit, Dataset], None]
+    """Combines what the engines said and stores it."""
+
+
+def plan_audit(
+    kind: Kind,
+    dataset_name: str,
+    engines: Sequence[str] | None = None,
+    *,
+    preset: str = "quick",
+    device: str = "auto",
+    seed: int = 0,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    features: FeatureSource | None = None,
+) -> int:
+    """Register an audit and freeze its inputs; nothing runs yet. Returns the audit's id.
+
+    Raises:
+        NotFoundError: no such dataset.
+        AuditFailedError: its labels are of another kind; an unknown engine, preset, device or field; a full disk.
+    """
+    if not 0 <= seed < 2**31:
+        raise AuditFailedError(f"The seed is {seed}; use a whole number from 0 to {2**31 - 1}.")
+    labels = LABELS[kind.task]
+    names = list(engines or engine_bridge.engines_on(labels))
+    resolved = engine_bridge.resolve_device(device)
+    with session() as open_session:
+        dataset = datasets.get(open_session, dataset_name)
+    if dataset.task != kind.task:
+        raise AuditFailedError(f"The labels of {dataset_name} are no {labels}.")
+    configs = engine_bridge.configs(
+        names, preset, options or {}, labels=labels, on_features=features is not None
+    )
+    inputs = kind.inputs(dataset)
+    audit = NewAudit(
+        dataset_id=dataset.id,
+        preset=preset,
+        device=resolved,
+        seed=seed,
+        engines=names,
+        options={"estimate": {}, "alone": True}
+        | ({} if features is None else {"features": features.as_dict()}),
+    )
+    runs = [NewEngineRun(engine=name, config=configs[name]) for name in names]
+    with session() as open_session:
+        audit_id = audits.create(open_session, audit, runs)
+        folder = settings().audit_folder(audit_id)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            folders.write_manifest(folder, audit.uuid, title=f"audit {audit_id} of {dataset.name}")
+            with written_whole(folder / "inputs.npz") as beside, beside.open("wb") as file:
+                np.savez_compressed(file, **inputs)
+            for name in names:
+                with written_whole(folder / f"{name}.json") as beside:
+                    beside.write_text(json.dumps(engine_bridge.about(name), ensure_ascii=False))
+        except OSError as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise AuditFailedError(cannot_write(folder, error)) from error
+        open_session.commit()
+    return audit_id
+
+
+def newest(name: str, audit_id: int | None = None) -> tuple[Dataset, Audit]:
+    """A dataset and its newest finished audit, or that one.
+
+    Raises:
+        NotFoundError: no such dataset, or no such finished audit.
+    """
+    with session() as open_session:
+        dataset = datasets.get(open_session, name)
+        return dataset, audits.require_finished(open_session, dataset, audit_id)
+
+
+def steps(kind: Kind, audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
+    """What an audit of such labels does, for ``worker.work``: train the engines, then settle."""
+    features = worker.features_for(audit, dataset, tell)
+    for done, name in enumerate(audit.engines):
+        _run_engine(kind, audit, dataset, name, features, partial(_tell, tell, audit, done))
+    kind.settle(audit, dataset)
+
+
+def _tell(tell: jobs.Reporter, audit: Audit, done: int, part: float) -> None:
+    tell(Progress(f"training {audit.engines[done]}", done + part, len(audit.engines), None))
+
+
+def _run_engine(
+    kind: Kind,
+    audit: Audit,
+    dataset: Dataset,
+    name: str,
+    features: NDArray[np.floating] | None,
+    tell: Callable[[float], None],
+) -> None:
+    with session() as open_session:
+        row = audits.run(open_session, audit.id, name)
+    if row.status == "finished":
+        return
+    tell(row.progress)
+    jobs.patiently(lambda: worker.begin(audit.id, name))
+    folder = folders.of_audit(audit.id)
+    checkpoint = engine_bridge.FileCheckpoint(folder / f"{name}.checkpoint")
+    watch = worker.EpochWatch(audit.id, name, row.seconds)
+
+    def heard(record: EpochRecord) -> None:
+        watch(record)
+        tell(record.progress)
+
+    inputs = load_arrays(folder / "inputs.npz", *kind.input_names, remedy=AGAIN)
+    values, provenance = kind.train(
+        audit,
+        dataset,
+        row,
+        dict(zip(kind.input_names, inputs, strict=True)),
+        features=features,
+        on_epoch=heard,
+        checkpoint=checkpoint,
+    )
+    tasks.store(arrays.engine_folder(audit.id, name), values)
+    jobs.patiently(lambda: watch.finish(provenance))
+    checkpoint.remove()
+
+
+def store(audit_id: int, columns: dict[str, NDArray[Any]], summary: dict[str, Any]) -> None:
+    """Write an audit's scores and what it says of all labels, patiently where the catalog is busy."""
+
+    def write() -> None:
+        with session() as open_session:
+            scoring.store(open_session, audit_id, columns)
+            audits.change(open_session, audit_id, summary=summary)
+
+    jobs.patiently(write)

@@ -1,0 +1,71 @@
+"""What the commands do with a dataset of numbers: the same names, another thing to look at."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+from auditor.backbones.features import FeatureSource
+from auditor.bridges import engine_bridge
+from auditor.cli import output
+from auditor.cli.options import echo, refuse_beside, writing
+from auditor.numbers import auditing, exporting, listing
+
+OF_CLASSES = ("budget", "map_method", "finetune", "pred_probs", "forget_pred_probs", "alone")
+"""Options of ``audit`` that mean nothing for numbers."""
+
+
+def plan(
+    name: str,
+    engines: Sequence[str] | None,
+    *,
+    preset: str,
+    device: str,
+    seed: int,
+    settings: Sequence[str],
+    features: FeatureSource | None,
+) -> int:
+    """Plan an audit of numbers; returns its id."""
+    refuse_beside("a dataset of numbers", OF_CLASSES, "leave it out")
+    return auditing.plan_audit(
+        name,
+        engines,
+        preset=preset,
+        device=device,
+        seed=seed,
+        options=engine_bridge.options_of(settings),
+        features=features,
+    )
+
+
+def suspects(
+    name: str, *, top: int, max_fdr: float | None, audit_id: int | None, split: str | None, as_json: bool
+) -> None:
+    """The numbers of least trust, or those that a promise carries."""
+    dataset, audit = listing.newest(name, audit_id)
+    listed = listing.suspects(dataset, audit, top=top, max_fdr=max_fdr, split=split)
+    rows = [output.plain_row(row) for row in listed.page.to_dict("records")]
+    if as_json:
+        output.print_json({"statement": listed.statement, "total": listed.total, "suspects": rows})
+        return
+    echo(listed.statement)
+    for row in rows:
+        between = f"{row['suggested_low']:.4g} to {row['suggested_high']:.4g}"
+        decided = f"  [{row['decision']}]" if row["decision"] else ""
+        echo(
+            f"{row['rank']:>6}  {row['filepath']}  {row['given']:.6g} -> {row['suggested']:.4g} ({between})  "
+            f"trust {row['trust_score']:.3f}{decided}"
+        )
+    output.say_more(len(rows), listed.total)
+
+
+def export(name: str, out: Path, *, policy: str, audit_id: int | None, force: bool, as_json: bool) -> None:
+    """Write the cleaned numbers."""
+    if policy != "reviewed":
+        refuse_beside("a dataset of numbers", ("policy",), "only what people decided changes a number")
+    unused = ("links", "as_source", "max_fdr")
+    refuse_beside("a dataset of numbers", unused, "only what people decided changes a number, in a table")
+    with writing(out):
+        done = exporting.export(name, out, audit_id=audit_id, force=force)
+    output.done(f"{out}: {done.sentence}", {"out": str(out), **dataclasses.asdict(done)}, as_json=as_json)

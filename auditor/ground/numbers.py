@@ -1,0 +1,32 @@
+"""Numbers as labels: how a person's text is read as one, and how one is written again."""
+
+from __future__ import annotations
+
+import math
+import re
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+def read_number(text: str) -> float:
+    """The finite number that ``text`` writes, with a decimal point.
+
+    Raises:
+        ValueError: it writes none; the text says what it is instead and the remedy, without a full stop.
+    """
+    found = text.strip()
+    if found.lower().lstrip("+-") in ("nan", "inf", "infinity"):
+        raise ValueError(f"is {found}, which is no number to learn from; correct it, or leave the cell empty")
+    if not _NUMBER.fullmatch(found):
+        hint = "; write it with a decimal point" if re.fullmatch(r"[+-]?\d+,\d+", found) else ""
+        shown = ascii(found[:40])
+        raise ValueError(f"is {shown}, which is no number{hint or '; correct it, or leave the cell empty'}")
+    value = float(found)
+    if not math.isfinite(value):
+        raise ValueError(f"is {found[:40]!a}, which is too large; correct it, or leave the cell empty")
+    return value
+
+
+def number_text(value: float) -> str:
+    """``value`` in the shortest text that is read as the same number: ``3`` and not ``3.0``."""
+    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(float(value))

@@ -1,0 +1,143 @@
+"""The cleaned numbers as a table, a row a sample in the input's order; importing it again brings decisions back."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from auditor.audits import arrays
+from auditor.catalog import audits, datasets, scores
+from auditor.catalog.db import session
+from auditor.catalog.records import Audit, Dataset, Review, Sample
+from auditor.ground.errors import ExportRefusedError
+from auditor.ground.files import written_whole
+from auditor.ground.numbers import number_text
+from auditor.ground.tables import SEPARATORS, quoted
+from auditor.ground.vocabulary import DECISIONS, EXCLUDE, KEEP, REGRESSION, RELABEL
+from auditor.numbers.auditing import TOGETHER
+from auditor.review import decisions
+
+OURS = (
+    *("sample_id", "filepath", "given_label", "cleaned_label", "action", "is_label_issue", "trust_score"),
+    *("suggested_label", "suggested_low", "suggested_high"),
+    *("review_decision", "reviewer", "reviewed_at", "review_kind"),
+)
+"""Columns that the export adds to the user's own; ``choicenet_rho`` follows where that engine spoke."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written."""
+
+    num_rows: int
+    num_relabel: int
+    num_exclude: int
+    sentence: str
+
+
+def export(name: str, out: Path, *, audit_id: int | None = None, force: bool = False) -> Exported:
+    """Write ``out`` (``.csv`` or ``.tsv``): only what a person decided changes a number.
+
+    Trust and suggestions are those of the newest finished audit, or of ``audit_id``; empty before the first.
+
+    Raises:
+        ExportRefusedError: the file exists, its kind is unknown, or its labels are no numbers.
+        NotFoundError: no such dataset or audit.
+    """
+    if out.suffix.lower() not in SEPARATORS:
+        raise ExportRefusedError(f"{out}: numbers are exported as .csv or .tsv.")
+    if out.exists() and not force:
+        raise ExportRefusedError(f"{out} exists; choose another name or pass --force.")
+    with session() as open_session:
+        dataset = datasets.get(open_session, name)
+        has_audit = audits.latest_finished(open_session, dataset.id) is not None
+        audit = audits.require_finished(open_session, dataset, audit_id) if has_audit or audit_id else None
+        samples = list(datasets.iterate_samples(open_session, dataset.id))
+    if dataset.task != REGRESSION:
+        raise ExportRefusedError(f"The labels of {name} are no numbers.")
+    standing = decisions.outcomes(dataset.id)
+    own = {column: f"source_{column}" if column in OURS else column for column in dataset.user_columns}
+    actions: Counter[str] = Counter()
+    with written_whole(out) as beside, beside.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, delimiter=SEPARATORS[out.suffix.lower()])
+        said = _said(audit)
+        names = [*own.values(), *OURS, *said.extra]
+        writer.writerow([quoted(column) for column in names])
+        for sample, scored in zip(samples, said.rows(len(samples)), strict=True):
+            decided = _decided(sample, standing.get(sample.sample_id))
+            cells = {shown: (sample.extra or {}).get(column, "") for column, shown in own.items()}
+            cells |= {"sample_id": str(sample.sample_id), "filepath": sample.filepath} | scored | decided
+            writer.writerow([quoted(cells.get(column, "")) for column in names])
+            actions[decided["action"]] += 1
+    return _summed(dataset, actions)
+
+
+@dataclass(frozen=True, eq=False)
+class _Said:
+    """What an audit says about every sample, as columns of text."""
+
+    columns: dict[str, list[str]]
+    extra: list[str]
+
+    def rows(self, num: int) -> Iterator[dict[str, str]]:
+        for place in range(num):
+            yield {name: values[place] for name, values in self.columns.items()}
+
+
+def _said(audit: Audit | None) -> _Said:
+    if audit is None:
+        return _Said({}, [])
+    with session() as open_session:
+        table = scores.table(open_session, audit.id)
+    predicted = np.asarray(arrays.array(audit.id, TOGETHER, "predicted"))
+    half_width = float(audit.summary["half_width"])
+    columns = {
+        "is_label_issue": [str(bool(one)) for one in table.is_label_issue],
+        "trust_score": [_figure(one) for one in table.trust_score],
+        "suggested_label": [_figure(one) for one in predicted],
+        "suggested_low": [_figure(one) for one in predicted - half_width],
+        "suggested_high": [_figure(one) for one in predicted + half_width],
+    }
+    if "choicenet" in audit.engines:
+        columns["choicenet_rho"] = [_figure(one) for one in arrays.signal(audit.id, "choicenet", "rho")]
+    return _Said(columns, [name for name in columns if name not in OURS])
+
+
+def _figure(value: Any) -> str:
+    return "" if np.isnan(value) else f"{float(value):.6g}"
+
+
+def _decided(sample: Sample, row: Review | None) -> dict[str, str]:
+    given = "" if sample.number is None else number_text(sample.number)
+    action = KEEP if row is None else DECISIONS[row.decision].action
+    cleaned = given
+    if row is not None and row.decision == RELABEL and row.number is not None:
+        cleaned = number_text(row.number)
+    said = {
+        "given_label": given,
+        "cleaned_label": "" if action == EXCLUDE else cleaned,
+        "action": action,
+    }
+    if row is not None:
+        said |= {
+            "review_decision": row.decision,
+            "reviewer": row.reviewer,
+            "reviewed_at": row.created_at.isoformat(),
+            "review_kind": row.kind,
+        }
+    return said
+
+
+def _summed(dataset: Dataset, actions: Counter[str]) -> Exported:
+    num = sum(actions.values())
+    sentence = (
+        f"{num:,} rows of {dataset.name}, {actions[RELABEL]:,} numbers changed and {actions[EXCLUDE]:,} samples "
+        "excluded by people; the others are as they were given."
+    )
+    return Exported(num, actions[RELABEL], actions[EXCLUDE], sentence)

@@ -1,0 +1,87 @@
+"""From what engines predict to trust in a given number, a suggested one and its interval. Pure functions.
+
+Trust ranks by the plain residual |given - predicted|. The prediction is the mean of the engines, weighed by how
+near each usually is; their networks never saw the number. Measured (benchmarks/results/numbers.md): the tail of the
+predicted mixture ranks far worse, the residual over the predicted deviation not better on the whole; a plain mean
+lost where one engine was much worse. cleanlab's score ``residual`` of the same predictions ranks alike, because it
+falls with the same distance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.ground.wording import percent
+from auditor.statistics import NoiseRate
+
+MAD_TO_DEVIATION = 1.4826
+SMALLEST = 1e-100
+FAR = 3.0
+"""Usual residuals from which on a number is doubted; its trust is 1/2 there."""
+FARTHER, NEARER = 5.0, 2.5
+"""The same for the range of the guess of how many numbers are wrong."""
+LEVEL = 0.9
+"""Share of the numbers that are not doubted which lie inside the interval around what is predicted for them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What an audit says about N given numbers."""
+
+    predicted: NDArray[np.float64]
+    """(N,) the suggested number."""
+    half_width: float
+    """Of the interval around every suggestion."""
+    trust: NDArray[np.float64]
+    """(N,) in (0, 1], NaN where no number is given."""
+    is_doubtful: NDArray[np.bool_]
+    num_against: NDArray[np.int64]
+    """(N,) engines of which each doubts the number by itself."""
+    noise_rate: NoiseRate
+    """A guess."""
+
+
+def judge(given: NDArray[np.float64], predicted: Sequence[NDArray[np.float64]]) -> Judged:
+    """Judge ``given`` (N,), NaN where there is none, by what each engine predicts (N,).
+
+    One usual residual is 1.4826 times the median of all, the deviation of right numbers as long as fewer than half
+    are wrong.
+    """
+    weights = [1 / _usual(np.abs(given - one)) ** 2 for one in predicted]
+    together = np.average(predicted, axis=0, weights=weights)
+    away = _away(given, together)
+    known = np.isfinite(given)
+    doubtful = away > FAR
+    near = np.abs(given - together)[known & ~doubtful]
+    return Judged(
+        predicted=together,
+        half_width=float(np.quantile(near, LEVEL)) if len(near) else float("nan"),
+        trust=1 / (1 + (away / FAR) ** 2),
+        is_doubtful=doubtful,
+        num_against=np.sum([_away(given, one) > FAR for one in predicted], axis=0),
+        noise_rate=_guess(away[known]),
+    )
+
+
+def _away(given: NDArray[np.float64], predicted: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(N,) residuals in usual ones; NaN where no number is given."""
+    residual = np.abs(given - predicted)
+    return residual / _usual(residual)
+
+
+def _usual(residual: NDArray[np.float64]) -> float:
+    """The usual residual, above 0, of residuals (N,) with NaN."""
+    return max(MAD_TO_DEVIATION * float(np.nanmedian(residual)), SMALLEST)
+
+
+def _guess(away: NDArray[np.float64]) -> NoiseRate:
+    low, point, high = (float((away > cut).mean()) for cut in (FARTHER, FAR, NEARER))
+    sentence = (
+        f"Guess: {percent(low)} to {percent(high)} of the numbers are wrong, as so many lie far from what is "
+        "predicted. Wrong numbers that lie near are not among them; judge a random sample to know."
+    )
+    return NoiseRate(low, point, high, "guess", sentence, {"far from the prediction": point})

@@ -1,0 +1,76 @@
+"""Numbers by suspicion, the most suspicious first, with what they should be and what was decided on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from auditor.audits import arrays, in_turn, statements
+from auditor.catalog import reviews
+from auditor.catalog.db import session
+from auditor.catalog.records import Audit, Dataset
+from auditor.ground.vocabulary import RELABEL
+from auditor.numbers.auditing import TOGETHER, given_numbers
+
+COLUMNS = (
+    *("sample_id", "filepath", "rank", "trust_score", "is_label_issue", "given", "suggested"),
+    *("suggested_low", "suggested_high", "decision", "cleaned", "reviewer"),
+)
+
+newest = in_turn.newest
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The head of a ranking of numbers."""
+
+    page: pd.DataFrame
+    """``COLUMNS``; ``cleaned`` is what a person put in place of the given number."""
+    statement: str
+    total: int
+
+
+def suspects(
+    dataset: Dataset, audit: Audit, *, top: int, max_fdr: float | None = None, split: str | None = None
+) -> Listed:
+    """The numbers of least trust, or those that a promise at ``max_fdr`` covers; see ``statements.suspects``."""
+    found = statements.suspects(audit, top=top, max_fdr=max_fdr, split=split)
+    return Listed(with_numbers(dataset, audit, found.page), found.statement, found.total)
+
+
+def with_numbers(dataset: Dataset, audit: Audit, page: pd.DataFrame) -> pd.DataFrame:
+    """A page of ``scores.page`` with the columns of numbers."""
+    ids = page.sample_id.to_numpy(dtype=np.int64)
+    given = given_numbers(dataset)[ids]
+    suggested = np.asarray(arrays.array(audit.id, TOGETHER, "predicted"))[ids]
+    half_width = float(audit.summary["half_width"])
+    return pd.DataFrame(
+        {
+            "sample_id": ids,
+            "filepath": page.filepath,
+            "rank": page["rank"] + 1,
+            "trust_score": page.trust_score,
+            "is_label_issue": page.is_label_issue.astype(bool),
+            "given": given,
+            "suggested": suggested,
+            "suggested_low": suggested - half_width,
+            "suggested_high": suggested + half_width,
+            "decision": page.decision,
+            "cleaned": _cleaned(dataset, ids.tolist()),
+            "reviewer": page.reviewer,
+        },
+        columns=list(COLUMNS),
+    )
+
+
+def _cleaned(dataset: Dataset, sample_ids: Sequence[int]) -> list[Any]:
+    with session() as open_session:
+        stands = reviews.outcomes(open_session, dataset.id, list(sample_ids))
+    return [
+        one.number if (one := stands.get(sample)) is not None and one.decision == RELABEL else None
+        for sample in sample_ids
+    ]

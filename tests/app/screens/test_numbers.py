@@ -1,0 +1,67 @@
+"""The page of numbers: what its buttons record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from auditor.numbers import listing
+from auditor.review import decisions, random_sample
+from tests.numbered import NUM, WRONG, make_home
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def ages(home: Path, tmp_path: Path) -> None:
+    del home
+    make_home(tmp_path)
+
+
+def open_page() -> AppTest:
+    app = AppTest.from_file(str(ROOT / "app" / "frame.py"), default_timeout=120)
+    app.query_params["dataset"] = "ages"
+    app.session_state["reviewer"] = "ada"
+    app.run()
+    app.switch_page("screens/numbers.py").run()
+    assert not app.exception
+    return app
+
+
+def press(app: AppTest, label: str) -> None:
+    next(one for one in app.button if one.label == label).click()
+    app.run()
+    assert not app.exception
+
+
+def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance(ages: None) -> None:
+    del ages
+    app = open_page()
+    dataset, audit = listing.newest("ages")
+    worst = listing.suspects(dataset, audit, top=3).page
+    press(app, "Take suggestion")
+    taken = decisions.outcomes(dataset.id)[int(worst.sample_id[0])]
+    assert (taken.decision, taken.number) == ("relabel", float(f"{worst.suggested[0]:.4g}"))
+    app.number_input[0].set_value(12.5)
+    press(app, "Save this number")
+    assert decisions.outcomes(dataset.id)[int(worst.sample_id[1])].number == 12.5
+    press(app, "Exclude")
+    assert set(decisions.outcomes(dataset.id)) == set(WRONG)
+    press(app, "Undo my last decision")
+    assert set(decisions.outcomes(dataset.id)) == set(worst.sample_id[:2].tolist())
+
+    app.segmented_control[0].set_value("Random sample").run()
+    app.number_input[0].set_value(3)
+    app.number_input[1].set_value(0.5)
+    press(app, "Draw")
+    (draw_id, first), *_ = random_sample.pending(dataset.id)
+    app.number_input[0].set_value(2.0 * first)
+    press(app, "Save this number")
+    verdict = decisions.outcomes(dataset.id)[first]
+    assert (verdict.draw_id, verdict.number) == (draw_id, 2.0 * first)
+    assert random_sample.num_judged(dataset.id) == 1
+    assert np.isclose(random_sample.tolerance_of(dataset.id), 0.5)
+    assert NUM > len(random_sample.pending(dataset.id)) == 2

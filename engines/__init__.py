@@ -8,7 +8,7 @@ from engines.registry import ENGINES
 __all__ = ["ENGINES", "EngineInputError", "EngineResult", "EngineSpec", "TrainingData"]
 
 if "OMP_WAIT_POLICY" not in os.environ:
-    # How long an idle OpenMP thread spins, read when torch is loaded, which happens after this line. A thread
-    # without a core keeps the others spinning: UMN on 25,000 rows of features, two threads, sixteen programs on four
-    # cores: 184 CPU s and 419 s, with this 34 and 67, with one thread 17 and 37.
+    # How long an idle OpenMP thread spins; read when torch is loaded, which happens later. A thread without a core
+    # keeps the others spinning. UMN on 25,000 rows of features, two threads beside sixteen programs on four cores:
+    # 184 CPU s and 419 s without this, 34 and 67 with it; one thread: 17 and 37.
     os.environ.setdefault("GOMP_SPINCOUNT", "3000")

@@ -31,7 +31,7 @@ USEFUL = {
     "map": ".map[data-state=ready]",
     "classes": ".vega-embed",
     "engines": ".vega-embed",
-    "export": "[data-testid=stMetric]",
+    "export": ".st-key-export_csv",
 }
 """By screen, what has to stand there."""
 KEYS = 12
@@ -102,6 +102,7 @@ def look(browser: Any, url: str, name: str, useful: str) -> tuple[float, int]:
     page.goto(f"{url}/import" if name != "import" else url)
     page.get_by_test_id("stHeading").first.wait_for()
     page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
+    page.wait_for_timeout(1500)  # what the first page itself still loads is not counted
     received: list[int] = []
     network = context.new_cdp_session(page)
     network.send("Network.enable")

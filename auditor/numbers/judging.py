@@ -1,10 +1,10 @@
 """From what engines predict to trust in a given number, a suggested one and its interval. Pure functions.
 
 Trust ranks by the plain residual |given - predicted|. The prediction is the mean of the engines, weighed by how
-near each usually is; their networks never saw the number. Measured (benchmarks/results/numbers.md): the tail of the
-predicted mixture ranks far worse, the residual over the predicted deviation not better on the whole; a plain mean
-lost where one engine was much worse. cleanlab's score ``residual`` of the same predictions ranks alike, because it
-falls with the same distance.
+near each usually is; their networks never saw the number. Measured (benchmarks/results/numbers.md): the tail of
+the plain network's mixture ranks far worse, ChoiceNet's about as its residual; the residual over the predicted
+deviation not better on the whole; a plain mean lost where one engine was much worse. cleanlab's score
+``residual`` of the same prediction ranks alike, because it falls with the same distance.
 """
 
 from __future__ import annotations

@@ -250,7 +250,7 @@ def test_verify__quick_keys_to_the_end_of_a_draw_and_a_refused_one_comes_back(
     page.wait_for_timeout(STARTLED_MS)
     press(page, "e")
     wait_until(lambda: blind().get(seventh) == ("exclude", None), "the verdict given again", 30)
-    page.get_by_text("Use the verdicts in the ranking").wait_for(timeout=WAIT_MS)
+    page.get_by_text("Use these verdicts in the ranking").wait_for(timeout=WAIT_MS)
 
 
 def test_suspects__a_key_counts_once_after_the_page_ran_again(browser: Any, running: Server) -> None:

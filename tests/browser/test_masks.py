@@ -83,7 +83,7 @@ def test_masks__from_the_import_to_cleaned_pngs(
     page.goto(f"{server.url}/import?dataset=shapes")
     page.get_by_role("tab", name="Path on this server").click()
     page.get_by_text("How to read it").click()
-    page.get_by_text("The labels are masks").click()
+    page.get_by_text("masks: a class for each pixel").click()
     page.get_by_label("A folder with one sub-folder per class").fill(str(audited_masks.source))
     page.get_by_role("button", name="Preview the path").click()
     page.locator(".st-key-import_start button:enabled").click(timeout=WAIT_MS)

@@ -184,6 +184,9 @@ def test_migration__gives_two_copies_of_an_old_catalog_the_same_uuids(home: Path
             "ALTER TABLE dataset DROP COLUMN task",
             "ALTER TABLE dataset DROP COLUMN masks",
             "ALTER TABLE sample DROP COLUMN mask",
+            "ALTER TABLE sample DROP COLUMN number",
+            "ALTER TABLE review DROP COLUMN number",
+            "ALTER TABLE draw DROP COLUMN tolerance",
             "UPDATE alembic_version SET version_num = '0003'",
         ):
             connection.exec_driver_sql(statement)

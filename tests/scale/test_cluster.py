@@ -25,7 +25,8 @@ def every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ray__a_lost_machine_changes_no_bit(cluster: Any, tmp_path: Path, every_epoch: None) -> None:
-    alone, away = (specs(tmp_path / place, "a", "b", "c", epochs=EPOCHS) for place in ("alone", "away"))
+    # Long enough that no task is done when the machine is lost.
+    alone, away = (specs(tmp_path / place, "a", "b", "c", epochs=200) for place in ("alone", "away"))
     executors.Processes(1).run(alone, Heard())
     lost: list[Any] = []
 
@@ -41,7 +42,7 @@ def test_ray__a_lost_machine_changes_no_bit(cluster: Any, tmp_path: Path, every_
     assert lost
     assert len(heard.begun) > len(away)  # what was on the lost machine began again, from its checkpoint
     again = {task: [event.epoch for event in heard.events if event.task == task] for task in "abc"}
-    assert any(len(epochs) < 2 * EPOCHS for epochs in again.values())
+    assert all(epochs.count(0) <= 1 for epochs in again.values())
 
 
 def test_ray__files_go_by_an_object_store_where_no_folder_is_shared(

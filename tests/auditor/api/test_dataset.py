@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from auditor.catalog import audits, jobs
 from auditor.catalog.db import session
 from auditor.catalog.records import now
 from auditor.ground.errors import AuditFailedError, ImportRefusedError, NotFoundError, ReviewError
+from auditor.jobs import control
 from tests.auditor.catalogs import add_dataset, queued_audit
 from tests.helpers import Digits, verify_truthfully
 
@@ -153,7 +153,7 @@ def test_remove__refuses_while_an_earlier_audit_is_started_again(
             api.remove("few")
         raise InterruptedError
 
-    monkeypatch.setattr(subprocess, "Popen", start)
+    monkeypatch.setattr(control.subprocess, "Popen", start)
     with pytest.raises(InterruptedError):
         plan.start(audit_id)
 

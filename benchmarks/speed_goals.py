@@ -35,9 +35,10 @@ from safetensors.torch import save_file
 import auditor
 from auditor.bridges.engine_bridge import DEFAULT_ENGINES
 from benchmarks import images
+from benchmarks.import_speed import device
 from engines.contract import TrainingData
 from engines.registry import ENGINES
-from engines.shared.device import describe_device, resolve_device, versions
+from engines.shared.device import versions
 
 RESULTS = Path(__file__).resolve().parent / "results" / "speed_goals.json"
 NETWORK = "mobilenetv3_large_100"
@@ -74,8 +75,7 @@ def measured(part: Callable[[], Callable[[], dict[str, Any]]]) -> dict[str, Any]
             "seconds": time.monotonic() - began,
             "cpu_seconds": _cpu_seconds() - before,
             "load": [round(load, 1), round(os.getloadavg()[0], 1)],
-            "processors": os.cpu_count(),
-            "device": describe_device(resolve_device("cpu")),
+            "device": device(),
             "versions": versions(),
             **found,
         }

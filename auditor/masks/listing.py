@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pandas as pd
 
-from auditor.audits import in_turn
+from auditor.audits import in_turn, statements
 from auditor.catalog import scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset
@@ -21,18 +19,10 @@ COLUMNS = (
 newest = in_turn.newest
 
 
-@dataclass(frozen=True)
-class Listed:
-    """The head of a ranking of masks."""
-
-    page: pd.DataFrame
-    """``COLUMNS``, classes by their names."""
-    statement: str
-    total: int
-
-
-def suspects(dataset: Dataset, audit: Audit, *, top: int | None = None, split: str | None = None) -> Listed:
-    """The masks of least trust, of the whole dataset or of one split."""
+def suspects(
+    dataset: Dataset, audit: Audit, *, top: int | None = None, split: str | None = None
+) -> statements.Suspects:
+    """The masks of least trust, of the whole dataset or of one split; the page has ``COLUMNS``."""
     where = scores.SuspectFilter(split=split)
     with session() as open_session:
         page = scores.page(open_session, audit, where, limit=top or dataset.num_samples)
@@ -58,7 +48,7 @@ def suspects(dataset: Dataset, audit: Audit, *, top: int | None = None, split: s
         },
         columns=list(COLUMNS),
     )
-    return Listed(found, statement(audit, dataset), total)
+    return statements.Suspects(statement(audit, dataset), found, total)
 
 
 def statement(audit: Audit, dataset: Dataset) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,22 +24,15 @@ COLUMNS = (
 newest = in_turn.newest
 
 
-@dataclass(frozen=True)
-class Listed:
-    """The head of a ranking of numbers."""
-
-    page: pd.DataFrame
-    """``COLUMNS``; ``cleaned`` is what a person put in place of the given number."""
-    statement: str
-    total: int
-
-
 def suspects(
     dataset: Dataset, audit: Audit, *, top: int, max_fdr: float | None = None, split: str | None = None
-) -> Listed:
-    """The numbers of least trust, or those that a promise at ``max_fdr`` covers; see ``statements.suspects``."""
+) -> statements.Suspects:
+    """The numbers of least trust, or those that a promise at ``max_fdr`` covers; the page has ``COLUMNS``.
+
+    See ``statements.suspects``.
+    """
     found = statements.suspects(audit, top=top, max_fdr=max_fdr, split=split)
-    return Listed(with_numbers(dataset, audit, found.page), found.statement, found.total)
+    return replace(found, page=with_numbers(dataset, audit, found.page))
 
 
 def with_numbers(dataset: Dataset, audit: Audit, page: pd.DataFrame) -> pd.DataFrame:

@@ -23,12 +23,12 @@ CHOSEN, NEXT = "chosen_dataset", "next_dataset"
 """Kept apart from the widget: Streamlit may forget what a select box of another page showed."""
 AUDIT = "audit"
 MASKS, NUMBERS, AUDIT_TITLE = "Masks", "Numbers", "Audit"
+"""Titles of the screens for masks, for numbers, and for labels of every kind."""
 PAGE_OF = {
     SEGMENTATION: (MASKS, "masks", ":material/texture:"),
     REGRESSION: (NUMBERS, "numbers", ":material/123:"),
 }
 """Title, file and icon of the page on which labels that are no classes are reviewed and exported."""
-"""Titles of the screens for datasets of masks; the second is for all."""
 REVIEWER = "reviewer"
 QUEUE_SHOW, QUEUE_GIVEN, QUEUE_SUGGESTED = "suspects_show", "suspects_given", "suspects_suggested"
 QUEUE_PAIR, QUEUE_AGREEMENT, QUEUE_SPLIT = "suspects_pair", "suspects_agreement", "suspects_split"

@@ -69,9 +69,8 @@ class RayExecutor:
         try:
             if self._address is not None and self._address.rpartition(":")[2].isdecimal():
                 host, _, port = self._address.removeprefix("ray://").rpartition(":")
-                socket.create_connection(
-                    (host, int(port)), ANSWERS_WITHIN_S
-                ).close()  # Ray itself waits minutes
+                # Ray itself waits minutes.
+                socket.create_connection((host, int(port)), ANSWERS_WITHIN_S).close()
             ray.init(**how)
         except Exception as error:  # ConnectionError, ValueError, gRPC's: each has its own words
             first = (str(error).strip().splitlines() or [type(error).__name__])[0]

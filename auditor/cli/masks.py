@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from auditor.bridges import engine_bridge
 from auditor.cli import output
@@ -46,22 +47,16 @@ def suspects(
         refuse_beside("a dataset of masks", ("max_fdr",), "nothing is promised about masks")
     dataset, audit = listing.newest(name, audit_id)
     listed = listing.suspects(dataset, audit, top=top, split=split)
-    rows = [output.plain_row(row) for row in listed.page.to_dict("records")]
-    if as_json:
-        output.print_json({"statement": listed.statement, "total": listed.total, "suspects": rows})
-        return
-    echo(listed.statement)
-    for row in rows:
-        change = "no region is doubtful"
-        if row["largest_change_to"] is not None:
-            change = (
-                f"{100 * row['changed_share']:.1f} % doubtful, most of it rather {row['largest_change_to']}"
-            )
-        decided = f"  [{row['decision']}]" if row["decision"] else ""
-        weakest = f"least sure of {row['weakest_class']}"
-        echo(
-            f"{row['sample_id']:>7}  {row['trust_score']:.3f}  {row['filepath']}: {change}; {weakest}{decided}"
-        )
+    output.listed(listed, _line, as_json=as_json)
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    change = "no region is doubtful"
+    if row["largest_change_to"] is not None:
+        change = f"{100 * row['changed_share']:.1f} % doubtful, most of it rather {row['largest_change_to']}"
+    decided = f"  [{row['decision']}]" if row["decision"] else ""
+    weakest = f"least sure of {row['weakest_class']}"
+    return f"{row['sample_id']:>7}  {row['trust_score']:.3f}  {row['filepath']}: {change}; {weakest}{decided}"
 
 
 def export(name: str, out: Path, *, policy: str, audit_id: int | None, as_json: bool) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from auditor.backbones.features import FeatureSource
 from auditor.bridges import engine_bridge
 from auditor.cli import output
-from auditor.cli.options import echo, refuse_beside, writing
+from auditor.cli.options import refuse_beside, writing
 from auditor.numbers import auditing, exporting, listing
 
 OF_CLASSES = ("budget", "map_method", "finetune", "pred_probs", "forget_pred_probs", "alone")
@@ -45,19 +46,16 @@ def suspects(
     """The numbers of least trust, or those that a promise carries."""
     dataset, audit = listing.newest(name, audit_id)
     listed = listing.suspects(dataset, audit, top=top, max_fdr=max_fdr, split=split)
-    rows = [output.plain_row(row) for row in listed.page.to_dict("records")]
-    if as_json:
-        output.print_json({"statement": listed.statement, "total": listed.total, "suspects": rows})
-        return
-    echo(listed.statement)
-    for row in rows:
-        between = f"{row['suggested_low']:.4g} to {row['suggested_high']:.4g}"
-        decided = f"  [{row['decision']}]" if row["decision"] else ""
-        echo(
-            f"{row['rank']:>6}  {row['filepath']}  {row['given']:.6g} -> {row['suggested']:.4g} ({between})  "
-            f"trust {row['trust_score']:.3f}{decided}"
-        )
-    output.say_more(len(rows), listed.total)
+    output.listed(listed, _line, as_json=as_json)
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    between = f"{row['suggested_low']:.4g} to {row['suggested_high']:.4g}"
+    decided = f"  [{row['decision']}]" if row["decision"] else ""
+    return (
+        f"{row['rank']:>6}  {row['filepath']}  {row['given']:.6g} -> {row['suggested']:.4g} ({between})  "
+        f"trust {row['trust_score']:.3f}{decided}"
+    )
 
 
 def export(name: str, out: Path, *, policy: str, audit_id: int | None, force: bool, as_json: bool) -> None:

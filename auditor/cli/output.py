@@ -7,7 +7,7 @@ import json
 import math
 import shlex
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -343,7 +343,19 @@ def say_more(num_listed: int, total: int) -> None:
         echo(f"The first {num_listed:,} of {total:,}; --top {total} lists all.")
 
 
-def plain_row(row: Mapping[Any, Any]) -> dict[str, Any]:
+def listed(found: statements.Suspects, line: Callable[[Mapping[str, Any]], str], *, as_json: bool) -> None:
+    """What is said about a list of masks or numbers, then a line for each."""
+    rows = [_plain_row(row) for row in found.page.to_dict("records")]
+    if as_json:
+        print_json({"statement": found.statement, "total": found.total, "suspects": rows})
+        return
+    echo(found.statement)
+    for row in rows:
+        echo(line(row))
+    say_more(len(rows), found.total)
+
+
+def _plain_row(row: Mapping[Any, Any]) -> dict[str, Any]:
     """NumPy's and pandas' values as Python's; what is missing is None."""
     return {str(key): _python(value) for key, value in row.items()}
 

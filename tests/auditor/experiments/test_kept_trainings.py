@@ -22,10 +22,9 @@ from auditor.ground.progress import Progress
 from auditor.ground.settings import settings
 from auditor.review import decisions
 from tests.forker import COMMAND, Forker
-from tests.helpers import QUICK_OPTIONS, Digits, verify_truthfully
+from tests.helpers import QUICK_OPTIONS, WAIT_S, Digits, verify_truthfully
 
 FAST = QUICK_OPTIONS["cross_entropy"]
-WAIT_S = 120.0
 
 
 @pytest.fixture(autouse=True)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from auditor.fiftyone_bridge import processes, sync
+from auditor.fiftyone_bridge import sync
 from tests.auditor.fiftyone_bridge.test_pull import at, pull, standing
-from tests.helpers import chromium
+from tests.helpers import chromium, free_port
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
 WAIT_MS = 120_000
@@ -21,7 +21,7 @@ def page(pushed: Any) -> Iterator[Any]:
     """The App on the suspects of the pushed dataset, reviewed by ann."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
     executable = chromium()
-    prepared = sync.prepare("digits", port=processes.free_port())
+    prepared = sync.prepare("digits", port=free_port())
     app = sync.start(prepared, reviewer="ann")
     try:
         with sync_api.sync_playwright() as playwright:

@@ -265,6 +265,15 @@ def filtered(page: Any, key: str, text: str) -> None:
     page.locator("[data-testid=bench][data-state=ready]").wait_for(timeout=WAIT_MS)
 
 
+def click_until(found: Any, is_answered: Callable[[], object], what: str) -> None:
+    """Click until it shows, as a person does: a click on a part that is opening may do nothing."""
+    for _ in range(10):
+        found.click(timeout=WAIT_MS)
+        with suppress(AssertionError):
+            return wait_until(is_answered, what, found.page, seconds=12)
+    raise AssertionError(f"no click brought {what}")
+
+
 def steady_box(found: Any) -> dict[str, float]:
     """Where an element is, once it has stayed there: late parts of a page move what stands below them."""
     settled(found.page)

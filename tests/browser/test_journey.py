@@ -16,7 +16,16 @@ from sklearn.datasets import load_digits
 
 from auditor.catalog import audits, datasets, db, reviews
 from auditor.catalog.db import session
-from tests.browser.conftest import WAIT_MS, Server, downloaded, open_page, settled, steady_box, wait_until
+from tests.browser.conftest import (
+    WAIT_MS,
+    Server,
+    click_until,
+    downloaded,
+    open_page,
+    settled,
+    steady_box,
+    wait_until,
+)
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 NAMES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "<i>eight</i>", "nine"]
@@ -76,8 +85,8 @@ def start_the_audit(page: Any) -> None:
     page.get_by_text("Each engine trains").wait_for(timeout=WAIT_MS)
     boxes = page.locator("[class*=st-key-audit_engine_]:not(.st-key-audit_engine_cross_entropy) label")
     for i in range(boxes.count()):
-        boxes.nth(i).click(timeout=WAIT_MS)
-        wait_until(lambda i=i: not boxes.nth(i).locator("input").is_checked(), "an engine left out")
+        box = boxes.nth(i).locator("input")
+        click_until(boxes.nth(i), lambda box=box: not box.is_checked(), "an engine left out")
         settled(page)
     page.locator(".st-key-audit_start button:enabled").click(timeout=WAIT_MS)
     page.get_by_text(re.compile("Audit 1")).first.wait_for(timeout=WAIT_MS)

@@ -16,7 +16,16 @@ from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.masks import deciding
 from auditor.review import decisions
-from tests.browser.conftest import WAIT_MS, Server, downloaded, open_page, settled, still, wait_until
+from tests.browser.conftest import (
+    WAIT_MS,
+    Server,
+    click_until,
+    downloaded,
+    open_page,
+    settled,
+    still,
+    wait_until,
+)
 from tests.browser.test_axe import serious_findings
 from tests.forker import Forker
 from tests.masked import WRONG, Audited
@@ -88,12 +97,12 @@ def test_masks__from_the_import_to_cleaned_pngs(
     open_page(page, server, "import?dataset=shapes")
     page.get_by_role("tab", name="Path on this server").click()
     page.get_by_text("How to read it").click()
-    page.get_by_text("masks: a class for each pixel").click()
-    page.locator(".st-key-import_masks input:enabled").wait_for(timeout=WAIT_MS)  # the page has answered
+    folder = page.locator(".st-key-import_masks input")
+    click_until(page.get_by_text("masks: a class for each pixel"), folder.is_enabled, "the choice of masks")
     settled(page)
     page.get_by_label("A folder with one sub-folder per class").fill(str(audited_masks.source))
     page.get_by_role("button", name="Preview the path").click(timeout=WAIT_MS)
-    page.locator(".st-key-import_start button:enabled").wait_for(timeout=WAIT_MS)
+    page.get_by_test_id("stMetric").filter(has_text="Kind").filter(has_text="masks").wait_for(timeout=WAIT_MS)
     settled(page)
     page.locator(".st-key-import_start button:enabled").click(timeout=WAIT_MS)
 

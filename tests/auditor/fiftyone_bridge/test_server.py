@@ -19,30 +19,30 @@ import pytest
 from auditor.fiftyone_bridge import processes, sync
 from auditor.ground.errors import FiftyOneError
 from tests.auditor.fiftyone_bridge.conftest import mongod
+from tests.forker import COMMAND, Forker
 from tests.helpers import WAIT_S, Digits, free_port
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def auditor(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The command line in a process of its own."""
-    command = [sys.executable, "-m", "auditor", "fiftyone", *arguments]
+def auditor(**environment: str) -> subprocess.CompletedProcess[str]:
+    """A push in a process of its own."""
     return subprocess.run(
-        command,
+        [sys.executable, "-m", "auditor", "fiftyone", "digits", "push"],
         env=os.environ | environment,
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=250,
+        timeout=WAIT_S,
         check=False,
     )
 
 
 def test_push__configured_mongodb_does_not_answer(
-    audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch
+    audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch, forker: Forker
 ) -> None:
     monkeypatch.setenv("FIFTYONE_DATABASE_URI", f"mongodb://ann:secret@127.0.0.1:{free_port()}")
-    found = auditor("digits", "push")
+    found = forker.call(COMMAND, ["auditor", "fiftyone", "digits", "push"])
     assert found.returncode == 1
     assert "which does not answer" in found.stderr
     assert "so that FiftyOne starts its own" in found.stderr
@@ -55,7 +55,7 @@ def test_command__fiftyone_or_mongodb_missing(
     (tmp_path / "fiftyone").mkdir()
     (tmp_path / "fiftyone" / "__init__.py").write_text("")
     monkeypatch.delenv("FIFTYONE_DATABASE_URI", raising=False)
-    found = auditor("digits", "push", PYTHONPATH=f"{tmp_path}:{ROOT}")
+    found = auditor(PYTHONPATH=f"{tmp_path}:{ROOT}")
     assert found.returncode == 1
     assert (
         "FiftyOne lacks MongoDB's program `mongod`; `pip install --force-reinstall fiftyone-db`"
@@ -108,7 +108,7 @@ def test_command__open_asks_for_its_key_and_ends_with_the_command(
     assert address.startswith(f"http://127.0.0.1:{port}/enter/")
     assert address.endswith("?next=%2Fdatasets%2Fdigits%3Fview%3Dsuspected-mislabels")
     picture = database.load_dataset("digits").first().filepath
-    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as browser:
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=WAIT_S) as browser:
         assert browser.get("/fiftyone").status_code == 403
         assert browser.get("/media", params={"filepath": picture}).status_code == 403
         assert browser.get(address, follow_redirects=True).status_code == 200
@@ -174,7 +174,7 @@ def python(code: str, *arguments: str, **environment: str) -> subprocess.Complet
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=250,
+        timeout=WAIT_S,
         check=False,
     )
 
@@ -226,7 +226,7 @@ def test_push__into_fiftyones_own_service(audited: tuple[Digits, int], home: Pat
     again = python(PUSH_AND_TAG, FIFTYONE_DATABASE_DIR=str(before))
     assert "ADDED 300" in again.stdout, again.stderr
 
-    pushed = auditor("digits", "push")
+    pushed = auditor()
     note = next(line for line in pushed.stdout.splitlines() if line.startswith("An earlier version kept"))
     told = note.split("`")[1].split()
     assert told[:3] == ["env", "-u", "FIFTYONE_DATABASE_URI"]

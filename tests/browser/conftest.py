@@ -23,6 +23,7 @@ from auditor.catalog import datasets, db
 from auditor.catalog.db import session
 from auditor.importing import imports
 from tests.app.conftest import DATASET, NAMES
+from tests.conftest import made_once
 from tests.forker import APP, Forker
 from tests.helpers import chromium, free_port
 
@@ -172,17 +173,17 @@ def _no_page_stays_open(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def _shared(audited_home: Path, tmp_path_factory: pytest.TempPathFactory, forker: Forker) -> Iterator[Server]:
     """One app on a home with two audited datasets; the one that the tests are about is the older."""
-    home = tmp_path_factory.mktemp("shared") / "home"
-    shutil.copytree(audited_home, home)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AUDITOR_HOME", str(home))
-        db.close_all()
+
+    def make(folder: Path) -> None:
+        shutil.copytree(audited_home, folder / "home")
         with session() as open_session:
             root = datasets.get(open_session, DATASET).root
         imports.import_dataset(Path(root) / "labels.csv", name="other", workers=1)
         quick = {"cross_entropy": {"epochs": 1, "views": 1}}
         worker.run(plan.plan("other", list(quick), device="cpu", options=quick, map_method="pca"))
-        db.close_all()
+
+    home = tmp_path_factory.mktemp("shared") / "home"
+    shutil.copytree(made_once(tmp_path_factory, "of-two-datasets", make)[0], home)
     server = Server(home, forker)
     server.start()
     yield server
@@ -240,6 +241,19 @@ def still(page: Any) -> None:
                 || one.effect.getTiming().iterations === Infinity)""",
         timeout=WAIT_MS,
     )
+
+
+HAS_COLOURS = """(scheme) => {
+  const [red] = getComputedStyle(document.querySelector("[data-testid=stApp]")).backgroundColor.match(/\\d+/g);
+  return (red < 128) === (scheme === "dark");
+}"""
+
+
+def in_colours(page: Any, scheme: str) -> None:
+    """The page in ``light`` or ``dark``, once all of it is so."""
+    page.emulate_media(color_scheme=scheme)
+    page.wait_for_function(HAS_COLOURS, arg=scheme, timeout=WAIT_MS)
+    still(page)
 
 
 def open_page(page: Any, server: Server, path: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from auditor.review import random_sample
 from tests.app.conftest import DATASET
-from tests.browser.conftest import WAIT_MS, Server, open_page, still
+from tests.browser.conftest import WAIT_MS, Server, in_colours, open_page
 from tests.browser.test_review import OLDER
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
@@ -33,12 +33,11 @@ def serious_findings(page: Any, scheme: str = "light") -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize("scheme", CHECKED)
 def test_screens__have_no_serious_finding_and_fit_the_window(
-    browser: Any, running: Server, artifacts: Path, scheme: str
+    browser: Any, running: Server, artifacts: Path
 ) -> None:
     random_sample.draw(DATASET, 4)
-    context = browser.new_context(color_scheme=scheme)
+    context = browser.new_context()
     context.add_cookies([{"name": "auditor_reviewer", "value": "Ada", "url": running.url}])
     page = context.new_page()
     found = []
@@ -47,7 +46,8 @@ def test_screens__have_no_serious_finding_and_fit_the_window(
         for width, height in SIZES:
             page.set_viewport_size({"width": width, "height": height})
             page.wait_for_function(FITS, arg=width, timeout=WAIT_MS)
-        still(page)
-        page.screenshot(path=str(artifacts / f"{path or 'home'}-{scheme}.png"))
-        found += [(path, *one) for one in serious_findings(page, scheme)]
+        for scheme in CHECKED:
+            in_colours(page, scheme)
+            page.screenshot(path=str(artifacts / f"{path or 'home'}-{scheme}.png"))
+            found += [(path, scheme, *one) for one in serious_findings(page, scheme)]
     assert found == []

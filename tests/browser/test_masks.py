@@ -21,9 +21,9 @@ from tests.browser.conftest import (
     Server,
     click_until,
     downloaded,
+    in_colours,
     open_page,
     settled,
-    still,
     wait_until,
 )
 from tests.browser.test_axe import serious_findings
@@ -31,12 +31,6 @@ from tests.forker import Forker
 from tests.masked import WRONG, Audited
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
-
-
-HAS_COLOURS = """(scheme) => {
-  const [red] = getComputedStyle(document.querySelector("[data-testid=stApp]")).backgroundColor.match(/\\d+/g);
-  return (red < 128) === (scheme === "dark");
-}"""
 
 
 @pytest.fixture
@@ -68,9 +62,7 @@ def test_masks__from_the_import_to_cleaned_pngs(
     page.locator("[data-layer=doubt]").wait_for(timeout=WAIT_MS)
     page.screenshot(path=str(artifacts / "masks.png"))
     for scheme in ("dark", "light"):
-        page.emulate_media(color_scheme=scheme)
-        page.wait_for_function(HAS_COLOURS, arg=scheme, timeout=WAIT_MS)
-        still(page)
+        in_colours(page, scheme)
         assert serious_findings(page) == [], scheme
     page.keyboard.press("d")
     page.locator("[data-layer=doubt]").wait_for(state="hidden", timeout=WAIT_MS)

@@ -147,13 +147,14 @@ def test_forget__leaves_what_others_may_come_back_to(audited: tuple[Digits, int]
 
 
 @pytest.mark.usefixtures("decided")
-def test_compare__killed_goes_on_where_it_was(forker: Forker) -> None:
+def test_compare__killed_goes_on_where_it_was(forker: Forker, epochs_trained: list[int]) -> None:
     command = ["compare", "digits", "--seeds", "2", "--preset", "quick"]
     command += ["--set", "epochs=5", "--set", "network=mlp", "--device", "cpu"]
     died = forker.call(KILLED, ["auditor", *command])
     assert died.returncode == -signal.SIGKILL, died.stderr
     assert kept("compare") == [".checkpoint", ".npz", ".npz"]
     again = CliRunner().invoke(cli, command, catch_exceptions=False)
+    assert epochs_trained == [5, 5]  # two of four were kept
     assert kept("compare") == []
     whole = CliRunner().invoke(cli, command, catch_exceptions=False)
     assert again.stdout == whole.stdout

@@ -1,14 +1,15 @@
-"""An audit's tasks on several machines: seconds by workers, what a task costs beside its work, machines that are lost.
+"""An audit's tasks on several machines: seconds by workers, what a task costs, machines that are lost.
 
     python -m benchmarks.scale workers      # or tasks, or kills, or imports
 
-- workers: five engines of ``quick`` in full on the 1,797 digits as features, by 1, 2 and 4 processes and by a Ray
-  cluster of 1, 2 and 4 machines with one core each. One after another in one run, so the ratios are of the same
-  hour; a task computes with one thread everywhere. Said too: whether all gave the same bits.
+- workers: five engines of ``quick`` in full on the 1,797 digits, by 1, 2 and 4 processes and by a Ray cluster of
+  1, 2 and 4 machines with one core each. One after another in one run, so the ratios are of the same hour; a task
+  computes with one thread everywhere. Said too: whether all gave the same bits.
 - tasks: 1,000 trainings of one epoch on nine rows, as good as empty: seconds a task beside those that it takes in
   this process.
 - kills: the same engines with the search of S2E, a cluster of three machines of which one is taken away 20 times,
-  whenever the trainings have gone on by another part. Said: the same bits or not, and how many epochs were done twice.
+  whenever the trainings have gone on by another part. Said: the same bits or not, and how many epochs were done
+  twice.
 - imports: 20,000 images of 28 px out of one Parquet file by 1, 2 and 4 workers.
 
 "Machines" are Ray's nodes on this one. One result a name in ``benchmarks/results/scale.json``.
@@ -113,31 +114,35 @@ def add_machine(found: Any) -> None:
 
 def digits(place: Path) -> list[TaskSpec]:
     """Every engine on the digits, a tenth of their labels drawn anew."""
-    rows, labels = load_digits(return_X_y=True)
+    pixels, labels = load_digits(return_X_y=True)
     draw = np.random.default_rng(0)
     given = np.where(draw.random(len(labels)) < WRONG, draw.integers(0, NUM_CLASSES, len(labels)), labels)
+    made = _specs(place, np.zeros((len(labels), 1, 1)), given, *DEFAULT_ENGINES)
+    np.save(place / "images.npy", (pixels * 15.9).astype(np.uint8).reshape(-1, 1, 8, 8))
     return [
-        dataclasses.replace(spec, name=engine, engine=engine, config=_config(engine))
-        for engine in DEFAULT_ENGINES
-        for spec in _specs(place, (rows / 16.0)[:, None], given, engine)
+        dataclasses.replace(
+            spec,
+            engine=spec.name,
+            config=dataclasses.asdict(ENGINES[spec.name].config_type.preset("quick")),
+            features=None,
+            images=str(place / "images.npy"),
+            seed=0,
+        )
+        for spec in made
     ]
-
-
-def _config(engine: str, **changes: Any) -> dict[str, Any]:
-    config = ENGINES[engine].config_type.preset("quick").for_features()
-    return dataclasses.asdict(dataclasses.replace(config, **changes))
 
 
 def _specs(place: Path, rows: np.ndarray, labels: np.ndarray, *names: str) -> list[TaskSpec]:
     """Trainings of the plain engine for one epoch, each with its own seed."""
     place.mkdir(parents=True, exist_ok=True)
     np.save(place / "features.npy", rows.astype(np.float32))
+    config = ENGINES["cross_entropy"].config_type.preset("quick").for_features()
     np.savez(place / "inputs.npz", labels=labels.astype(np.int64), trusted=np.zeros(len(labels), bool))
     return [
         TaskSpec(
             name=name,
             engine="cross_entropy",
-            config=_config("cross_entropy", epochs=1),
+            config=dataclasses.asdict(dataclasses.replace(config, epochs=1)),
             num_classes=int(labels.max()) + 1,
             inputs=str(place / "inputs.npz"),
             out=str(place / name),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.session import choices, failures, navigation, state
+from app.session import choices, failures, navigation, sign_in, state
 
 st.set_page_config(page_title="Label auditor", page_icon="🔎", layout="wide", initial_sidebar_state=236)
 # Room for the work: Streamlit's own margins are made for prose.
@@ -85,10 +85,12 @@ PAGES = {
     ],
 }
 
-page = st.navigation(PAGES, position="hidden")
-choices.turn_page(page.url_path)
 with failures.shown():
+    sign_in.require()
+    pages = navigation.allowed(PAGES)
+    page = st.navigation(pages, position="hidden")
+    choices.turn_page(page.url_path)
     state.choose_dataset()
-    navigation.draw(PAGES)
+    navigation.draw(pages)
     state.show_reviewer()
     page.run()

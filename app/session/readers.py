@@ -16,7 +16,7 @@ import pandas as pd
 import streamlit as st
 from numpy.typing import NDArray
 
-from app.session import access
+from app.session import sign_in
 from auditor.audits import arrays, progress, statements
 from auditor.catalog import audits, claims, datasets, draws, reviews, scores
 from auditor.catalog.db import session
@@ -276,7 +276,7 @@ def connection(row: Dataset) -> dict[str, Any]:
     """What a component needs to call our routes about a dataset."""
     return {
         "base": base_path(),
-        "token": access.token(),
+        "token": sign_in.token(),
         "dataset": row.id,
         "version": int(row.created_at.timestamp()),
     }

@@ -27,6 +27,7 @@ from auditor.catalog import db, jobs
 from auditor.ground.settings import settings
 from auditor.importing import imports
 from auditor.review import random_sample
+from tests.helpers import WAIT_S
 
 pytestmark = pytest.mark.usefixtures("copied_home")
 DATASET = "tiny [digits](x)"
@@ -234,7 +235,7 @@ def test_token__servers_that_start_together_have_the_same(tmp_path: Path) -> Non
         subprocess.Popen([sys.executable, "-c", script], env=home, stdout=subprocess.PIPE, text=True)
         for _ in range(4)
     ]
-    tokens = {server.communicate(timeout=60)[0] for server in servers}
+    tokens = {server.communicate(timeout=WAIT_S)[0] for server in servers}
     assert tokens == {(tmp_path / "new" / "app_token").read_text() + "\n"}
 
 

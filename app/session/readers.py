@@ -125,7 +125,9 @@ def dealt_items(dataset_id: int, pending: list[tuple[int, int]], reviewer: str) 
         dealt = sorted(pending, key=lambda one: one[1] in others)
         first = [sample for _, sample in dealt[:LEASED_AHEAD] if sample not in others]
         claims.take(open_session, dataset_id, first, reviewer)
-    return blind_items(dataset_id, people.planted(dataset_id, dealt, reviewer, people.control_rate()))
+    return blind_items(
+        dataset_id, people.planted(dataset_id, dealt, reviewer, people.control_rate(dataset_id))
+    )
 
 
 def last_blind_item(dataset_id: int, reviewer: str) -> dict[str, Any] | None:

@@ -232,7 +232,8 @@ def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
         "found": seen.found,
         "hit_rate": seen.hit_rate,
         "per_minute": seen.per_minute,
-        "expected_left": seen.left.point,
+        # A guess says nothing of what is left: "0" would read as if the set were clean.
+        "expected_left": seen.left.point if seen.left.kind == "interval" else None,
         "sentence": seen.advice,
         "promise": _of_order(audit, where),
     }

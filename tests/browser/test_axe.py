@@ -14,7 +14,19 @@ from tests.browser.test_journey import WAIT_MS, open_page
 from tests.browser.test_review import OLDER
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
-PAGES = ["", "import", "audit", "verify", "suspects", "masks", "map", "classes", "engines", "export"]
+PAGES = [
+    "",
+    "import",
+    "audit",
+    "verify",
+    "suspects",
+    "masks",
+    "numbers",
+    "map",
+    "classes",
+    "engines",
+    "export",
+]
 SIZES = [(1024, 768), (1440, 900)]
 VIOLATIONS: dict[str, Any] = {"resultTypes": ["violations"]}
 CHECKED = {"light": VIOLATIONS, "dark": VIOLATIONS | {"runOnly": ["color-contrast"]}}

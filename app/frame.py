@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app.session import ahead, choices, failures, navigation, readers, state
+from auditor.catalog import folders
 
 st.set_page_config(page_title="Label auditor", page_icon="🔎", layout="wide", initial_sidebar_state=236)
 # Room for the work: Streamlit's own margins are made for prose.
@@ -23,6 +24,8 @@ st.html(
     '[class*="st-key-strip_"] img {aspect-ratio: 1; object-fit: cover; border-radius: 0.5rem}'
     # Streamlit's captions are paler than 4.5 : 1.
     '[data-testid="stCaptionContainer"] {opacity: 0.85 !important}'
+    # The accent as small text is too dark on a dark page.
+    '[data-testid="stTab"], [data-testid="stTab"] p {color: inherit !important}'
     "a.download {display: inline-block; padding: 0.4rem 0.9rem; border-radius: 0.5rem; font-weight: 500; "
     "color: white !important; background: #0b63b5; text-decoration: none}"
     "a.download:hover {filter: brightness(0.9)} a.download:focus-visible {outline: 2px solid; outline-offset: 2px}"
@@ -70,6 +73,7 @@ st.html(
     '[data-testid="stExpandSidebarButton"] {backdrop-filter: blur(8px)}'
     '[data-testid="stMainBlockContainer"] {padding-top: 0}'
     ".st-key-top_bar {padding-left: 2.4rem; min-height: 44px; row-gap: 0.4rem; margin-top: -0.7rem}"
+    ".st-key-top_bar > :first-child {min-height: 44px; justify-content: center}"
     '.st-key-top_bar > [data-testid="stLayoutWrapper"]:has(.st-key-map_engine) '
     "{width: calc(100% + 2.4rem) !important; margin-left: -2.4rem}"
     '[data-testid="stHorizontalBlock"]:has(> .st-key-map_engine) {flex-wrap: nowrap; width: 100%}'
@@ -116,7 +120,7 @@ PAGES = {
 
 page = st.navigation(PAGES, position="hidden")
 choices.turn_page(page.url_path)
-with failures.shown():
+with failures.shown(), folders.checked_once():
     state.choose_dataset()
     navigation.draw(PAGES)
     state.show_reviewer()

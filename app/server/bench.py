@@ -15,7 +15,7 @@ import pandas as pd
 from app.server import bodies, geometry
 from auditor.audits import arrays
 from auditor.audits import progress as review_progress
-from auditor.catalog import audits, claims, datasets, reviews, scores
+from auditor.catalog import audits, claims, datasets, folders, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit
 from auditor.ground.errors import AuditorError, CatalogError, NotFoundError, ReviewError
@@ -98,6 +98,7 @@ def queue_size(payload: Mapping[str, Any]) -> dict[str, Any]:
         return {"total": scores.count(open_session, audit, suspect_filter(where, audit))}
 
 
+@folders.checked_once()
 def card(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Everything that helps to judge one sample, with the labels of the samples it shows beside it."""
     body = schema.read(bodies.Card, payload)

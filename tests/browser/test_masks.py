@@ -42,6 +42,22 @@ def in_view(page: Any) -> int:
     return int(page.locator("[data-testid=mask]").get_attribute("data-sample", timeout=WAIT_MS))
 
 
+def choose_masks(page: Any) -> None:
+    """Say that the labels are masks, until the page has answered.
+
+    A click can meet the section while it opens and do nothing: a person sees that and clicks again.
+    """
+    folder = page.get_by_role("textbox", name="Folder of the masks")
+    folder.wait_for(timeout=WAIT_MS)
+    for _ in range(10):
+        page.get_by_text("masks: a class for each pixel").click()
+        for _ in range(20):
+            if folder.is_enabled():
+                return
+            page.wait_for_timeout(WAIT_MS / 200)
+    raise AssertionError("the choice of masks was never answered")
+
+
 def test_masks__from_the_import_to_cleaned_pngs(
     audited_masks: Audited, server: Server, browser: Any, artifacts: Path
 ) -> None:
@@ -83,9 +99,10 @@ def test_masks__from_the_import_to_cleaned_pngs(
     page.goto(f"{server.url}/import?dataset=shapes")
     page.get_by_role("tab", name="Path on this server").click()
     page.get_by_text("How to read it").click()
-    page.get_by_text("masks: a class for each pixel").click()
+    choose_masks(page)
     page.get_by_label("A folder with one sub-folder per class").fill(str(audited_masks.source))
     page.get_by_role("button", name="Preview the path").click()
+    page.get_by_test_id("stMetric").filter(has_text="Kind").filter(has_text="masks").wait_for(timeout=WAIT_MS)
     page.locator(".st-key-import_start button:enabled").click(timeout=WAIT_MS)
     for _ in range(100):
         with session() as open_session:

@@ -2,6 +2,7 @@
 
 __all__ = [
     "access",
+    "ahead",
     "allowed",
     "apart",
     "choices",

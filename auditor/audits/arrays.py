@@ -280,6 +280,7 @@ def trusted_weight(audit_id: int) -> NDArray[np.float32] | None:
         return stored.get("trusted_weight", None)
 
 
+@folders.checked_once()
 def evidence(audit_id: int, sample_id: int) -> Evidence:
     """Put together what the audit knows about one sample.
 
@@ -326,6 +327,7 @@ def evidence(audit_id: int, sample_id: int) -> Evidence:
     )
 
 
+@folders.checked_once()
 def headlines(audit: Audit, given_labels: Mapping[int, int], class_names: Sequence[str]) -> dict[int, str]:
     """What the witnesses together say about each of some samples (given label by sample_id), one sentence each."""
     voters = [

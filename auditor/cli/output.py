@@ -208,13 +208,16 @@ def audit_summary(audit_id: int, *, as_json: bool) -> None:
     echo(f"Next: {', or '.join(step for step in steps if step)}")
 
 
-def people_of(name: str, *, as_json: bool) -> None:
-    """Reviewers with their controls and their agreement, then pairs of them."""
+def people_of(name: str, *, controls: float | None, as_json: bool) -> None:
+    """The rate of controls (set to ``controls`` unless None), reviewers with theirs and their agreement, pairs."""
     dataset = reading.dataset(name)
-    found = people.people(dataset.id)
+    if controls is not None:
+        people.set_control_rate(dataset.id, controls)
+    rate, found = people.control_rate(dataset.id), people.people(dataset.id)
     if as_json:
-        print_json(dataclasses.asdict(found))
+        print_json({"control_rate": rate, **dataclasses.asdict(found)})
         return
+    echo(f"{percent(rate)} of the looks on Verify are controls." if rate else "No controls are planted.")
     for one in found.persons:
         shares = f"{_judged(one.right, 'controls right')}; {_judged(one.agrees, 'labels as most others')}"
         echo(f"{one.name}: {plural(one.num_verdicts, 'label')} judged; {shares}.")

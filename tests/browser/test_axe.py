@@ -13,7 +13,19 @@ from tests.browser.conftest import WAIT_MS, Server, in_colours, open_page
 from tests.browser.test_review import OLDER
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
-PAGES = ["", "import", "audit", "verify", "suspects", "masks", "map", "classes", "engines", "export"]
+PAGES = [
+    "",
+    "import",
+    "audit",
+    "verify",
+    "suspects",
+    "masks",
+    "numbers",
+    "map",
+    "classes",
+    "engines",
+    "export",
+]
 SIZES = [(1024, 768), (1440, 900)]
 FITS = "(width) => window.innerWidth === width && document.documentElement.scrollWidth <= width"
 """The window has that width, and the page fits into it."""

@@ -182,6 +182,7 @@ def test_undo__works_after_the_last_sample(browser: Any, running: Server) -> Non
 def test_pair__opens_as_many_as_it_says(browser: Any, running: Server) -> None:
     page = bench_of(browser, running)
     before = total(page)
+    page.get_by_test_id("filters").click()
     page.locator(".st-key-suspects_pair [data-testid=stSelectbox]").click()
     option = page.get_by_role("option").nth(1)
     said = int(re.findall(r"\((\d+)\)$", option.inner_text())[0])

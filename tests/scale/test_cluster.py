@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from auditor.audits.ray_executor import RayExecutor
 from auditor.audits.tasks import Event
 from auditor.ground.errors import AuditFailedError
 from tests.auditor.audits.test_executors import Heard, results, specs
-from tests.scale.conftest import add_machine
+from tests.scale.conftest import Line, add_machine
 
 EPOCHS = 40
 pytestmark = pytest.mark.timeout(600)  # machines of a cluster start slowly where many do
@@ -59,6 +60,34 @@ def test_ray__files_go_by_an_object_store_where_no_folder_is_shared(
     import s3fs
 
     assert not s3fs.S3FileSystem().find("bucket/tasks")  # nothing of it is left behind
+
+
+def test_ray__a_store_that_is_slow_and_refuses_for_seconds_changes_no_bit(
+    cluster: Any,
+    bucket: str,
+    line: Line,
+    tmp_path: Path,
+    every_epoch: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AUDITOR_STORAGE", bucket)
+    alone, away = (specs(tmp_path / place, "a", "b", epochs=EPOCHS) for place in ("alone", "away"))
+    executors.Processes(1).run(alone, Heard())
+
+    def restore() -> None:
+        line.is_cut = False
+
+    def cut_once(event: Event) -> None:
+        if not line.refused:
+            line.is_cut = True
+            threading.Timer(3, restore).start()
+
+    line.delay_s = 0.01
+    heard = Heard(cut_once)
+    RayExecutor(cluster.address).run(away, heard)
+    assert results(away) == results(alone)
+    assert line.refused
+    assert heard.begun == ["a", "b"]  # they waited, and did not begin anew
 
 
 def test_ray__what_the_listener_raises_stops_the_tasks_and_they_go_on_later(

@@ -16,9 +16,9 @@ import pandas as pd
 import streamlit as st
 from numpy.typing import NDArray
 
-from app.session import access
+from app.session import sign_in
 from auditor.audits import arrays, progress, statements
-from auditor.catalog import audits, claims, datasets, draws, reviews, scores
+from auditor.catalog import audits, claims, datasets, draws, reading, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, EngineRun, Epoch
 from auditor.ground.errors import AuditorError, NotFoundError
@@ -55,8 +55,7 @@ def all_datasets() -> list[Dataset]:
 
 def dataset(name: str) -> Dataset:
     """The dataset of that name."""
-    with session() as open_session:
-        return datasets.get(open_session, name)
+    return reading.dataset(name)
 
 
 def rename(row: Dataset, name: str) -> None:
@@ -278,7 +277,7 @@ def connection(row: Dataset) -> dict[str, Any]:
     """What a component needs to call our routes about a dataset."""
     return {
         "base": base_path(),
-        "token": access.token(),
+        "token": sign_in.token(),
         "dataset": row.id,
         "version": int(row.created_at.timestamp()),
     }

@@ -9,7 +9,6 @@ promise. The owner sets how many are planted (``AUDITOR_CONTROLS``, a share of t
 from __future__ import annotations
 
 import itertools
-import os
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,7 +19,7 @@ from sqlmodel import Session
 from auditor.catalog import audits, datasets, draws, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import NewReview, Review
-from auditor.ground.errors import VerificationError
+from auditor.ground.settings import number
 from auditor.ground.vocabulary import (
     BLIND,
     CONTROL,
@@ -86,18 +85,9 @@ def control_rate() -> float:
     """The share of looks on Verify that are controls, as the owner set it.
 
     Raises:
-        VerificationError: ``AUDITOR_CONTROLS`` is no share from 0 to 0.5.
+        AuditorError: ``AUDITOR_CONTROLS`` is no share from 0 to 0.5.
     """
-    text = os.environ.get("AUDITOR_CONTROLS", "0")
-    try:
-        rate = float(text)
-    except ValueError:
-        rate = -1.0
-    if not 0.0 <= rate <= MOST_RATE:
-        raise VerificationError(
-            f"AUDITOR_CONTROLS is {text!r}; use a share from 0 to {MOST_RATE}, such as 0.05."
-        )
-    return rate
+    return number("AUDITOR_CONTROLS", 0.0, least=0.0, most=MOST_RATE)
 
 
 def planted(

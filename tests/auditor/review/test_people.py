@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.audits import statements
-from auditor.ground.errors import VerificationError
+from auditor.ground.errors import AuditorError, VerificationError
 from auditor.review import decisions, log, people, random_sample
 from tests.auditor.conftest import Run
 from tests.helpers import Digits
@@ -97,7 +97,7 @@ def test_people__accuracy_on_controls_and_agreement(audited: tuple[Digits, int],
 def test_control_rate__refuses_what_is_no_share(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     assert people.control_rate() == 0.0
     monkeypatch.setenv("AUDITOR_CONTROLS", value)
-    with pytest.raises(VerificationError, match="use a share from 0 to 0.5"):
+    with pytest.raises(AuditorError, match="AUDITOR_CONTROLS is .*; use a number from 0 to 0.5"):
         people.control_rate()
 
 

@@ -243,6 +243,7 @@ def audit(
 
     if executor is not None:
         executors.choose(executor)
+    engine_bridge.checkpoint_interval_s()  # what is wrong there is said before anything is trained
     task = task_of(name)
     if forget_pred_probs is not None:
         if pred_probs is not None or resume or detach:

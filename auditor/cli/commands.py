@@ -732,7 +732,7 @@ def fiftyone(name: str, action: str, reviewer: str | None, **options: Any) -> No
     """Browse NAME's audit in FiftyOne: push it there, pull decisions back, or open the App on it."""
     from auditor.cli import fiftyone as fiftyone_cli
 
-    refuse(name, "fiftyone")
+    refuse(name, "fiftyone", or_numbers=True)
     decides = action != "push"
     fiftyone_cli.run(name, action, reviewer=reviewer_or_login(reviewer) if decides else "", **options)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.session import ahead, choices, failures, navigation, readers, state
+from app.session import ahead, choices, failures, navigation, readers, sign_in, state
 from auditor.catalog import folders
 
 st.set_page_config(page_title="Label auditor", page_icon="🔎", layout="wide", initial_sidebar_state=236)
@@ -118,10 +118,12 @@ PAGES = {
     ],
 }
 
-page = st.navigation(PAGES, position="hidden")
-choices.turn_page(page.url_path)
 with failures.shown(), folders.checked_once():
+    sign_in.require()
+    pages = navigation.allowed(PAGES)
+    page = st.navigation(pages, position="hidden")
+    choices.turn_page(page.url_path)
     state.choose_dataset()
-    navigation.draw(PAGES)
+    navigation.draw(pages)
     state.show_reviewer()
     page.run()

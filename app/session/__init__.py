@@ -1,4 +1,4 @@
-"""What a session knows and may do: state, readers, choices, words, access, failures."""
+"""What a session knows and may do: state, readers, choices, words, access, who signed in, failures."""
 
 __all__ = [
     "access",
@@ -10,6 +10,7 @@ __all__ = [
     "navigation",
     "previews",
     "readers",
+    "sign_in",
     "state",
     "words",
 ]

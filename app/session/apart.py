@@ -21,7 +21,7 @@ from auditor.audits import durations
 from auditor.audits import plan as auditing
 from auditor.backbones import features, shelf
 from auditor.bridges import backbone_bridge, engine_bridge
-from auditor.catalog import datasets
+from auditor.catalog import datasets, reading
 from auditor.catalog.db import close_all, session
 
 IDLE_S = 120.0
@@ -177,8 +177,7 @@ def durations_of(name: str, preset: str, device: str, finetuned: str | None = No
 
 
 def _durations(name: str, preset: str, device: str, finetuned: str | None) -> durations.Choices:
-    with session() as open_session:
-        dataset = datasets.get(open_session, name)
+    dataset = reading.dataset(name)
     source = None if finetuned is None else features.choose(finetuned)
     return durations.choices(dataset, preset, device, None if source is None else auditing.pretrained(source))
 

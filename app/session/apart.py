@@ -168,19 +168,28 @@ def own_features(name: str, source: str, column: str | None) -> features.Feature
     return call(api.own_features, name, source, column=column)
 
 
-def durations_of(name: str, preset: str, device: str, finetuned: str | None = None) -> durations.Choices:
+def durations_of(
+    name: str, preset: str, device: str, backbone: str = features.NO_BACKBONE, *, finetune: bool = False
+) -> durations.Choices:
     """What each engine would take on the dataset ``name``, by a probe of this machine.
 
-    ``finetuned``: the backbone that the engines train further.
+    ``backbone`` and ``finetune``: as ``plan``.
     """
-    return call(_durations, name, preset, device, finetuned)
+    return call(_durations, name, preset, device, backbone, finetune)
 
 
-def _durations(name: str, preset: str, device: str, finetuned: str | None) -> durations.Choices:
+def _durations(name: str, preset: str, device: str, backbone: str, finetune: bool) -> durations.Choices:
     with session() as open_session:
         dataset = datasets.get(open_session, name)
-    source = None if finetuned is None else features.choose(finetuned)
-    return durations.choices(dataset, preset, device, None if source is None else auditing.pretrained(source))
+    source = _source_of(dataset.id, backbone)
+    finetuned = auditing.pretrained(source) if finetune else None
+    return durations.choices(dataset, preset, device, source, finetuned)
+
+
+def _source_of(dataset_id: int, backbone: str) -> features.FeatureSource | None:
+    """The user's own features of that key, or those of that backbone."""
+    kept = {one.key: one for one in features.own(dataset_id)}
+    return kept[backbone] if backbone in kept else features.choose(backbone)
 
 
 def _choices() -> tuple[list[EngineTitle], dict[str, backbone_bridge.Source]]:
@@ -214,8 +223,8 @@ def _plan(
     alone: bool,
 ) -> int:
     with session() as open_session:
-        kept = {one.key: one for one in features.own(datasets.get(open_session, name).id)}
-    source = kept[backbone] if backbone in kept else features.choose(backbone)
+        dataset_id = datasets.get(open_session, name).id
+    source = _source_of(dataset_id, backbone)
     return auditing.plan(
         name,
         chosen,

@@ -25,6 +25,7 @@ import psutil
 
 ROOT = Path(__file__).resolve().parents[1]
 APP, COMMAND, CAMPAIGN = "streamlit.web.cli", "auditor.__main__", "tests.faults.campaign"
+KILLED = "tests.auditor.experiments.killed"
 IMPORTED = {
     APP: (
         *("altair", "sqlmodel", "streamlit.web.bootstrap", "streamlit.web.cli", "auditor.api"),
@@ -38,6 +39,7 @@ IMPORTED = {
     ),
     CAMPAIGN: ("auditor.api", "torch", "torch._dynamo", "engines.cross_entropy.training", "tests.helpers"),
 }
+IMPORTED[KILLED] = IMPORTED[COMMAND]
 """By what is run, modules that it would import. No thread may run in what is forked: these start none."""
 
 

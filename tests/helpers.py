@@ -5,12 +5,16 @@ from __future__ import annotations
 import csv
 import http.server
 import os
+import random
 import shutil
+import socket
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from numpy.typing import NDArray
 from PIL import Image
@@ -18,6 +22,8 @@ from sklearn.datasets import load_digits
 
 from auditor.review import random_sample
 
+WAIT_S = 240.0
+"""How long a test waits for a process: generous, because the machine that tests may be busy with other work."""
 QUICK_OPTIONS = {
     "cross_entropy": {"epochs": 6, "network": "mlp", "views": 1},
 }
@@ -67,6 +73,25 @@ def verify_truthfully(
         label = int(digits.true_labels[sample_id])
         random_sample.record(draw.id, sample_id, "label", label=label, reviewer="ada")
     return draw
+
+
+def free_port() -> int:
+    """A port that nobody listens on.
+
+    It is below those that the system hands out: no connection of another program gets it in between.
+    """
+    for port in random.SystemRandom().sample(range(20_000, 32_000), 100):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise RuntimeError("no free port between 20000 and 32000")
+
+
+def wait_for_end(pid: int) -> None:
+    """Wait until the process of that number has ended, whoever started it."""
+    with suppress(psutil.NoSuchProcess):
+        _, alive = psutil.wait_procs([psutil.Process(pid)], timeout=WAIT_S)
+        assert not alive, f"process {pid} is still there"
 
 
 def chromium() -> str:

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from dockerfile_parse import DockerfileParser
 
-from tests.auditor.cli.test_serve import ROOT, free_port
+from tests.auditor.cli.test_serve import ROOT
+from tests.helpers import WAIT_S, free_port
 
 DOCKERFILE = ROOT / "Dockerfile"
 BIN = Path(sys.executable).parent
@@ -50,7 +51,7 @@ def test_dockerfile__what_it_starts_answers_its_health_check(tmp_path: Path) -> 
         [sys.executable, "-m", *command], cwd=ROOT, env=environment, start_new_session=True
     )
     try:
-        until = time.monotonic() + 60
+        until = time.monotonic() + WAIT_S
         while subprocess.run(check, env=environment, capture_output=True, check=False).returncode:
             assert server.poll() is None
             assert time.monotonic() < until

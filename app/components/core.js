@@ -186,22 +186,27 @@ const isTyping = (event) => {
   return target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName);
 };
 
-// The function of a component runs again at every rerun of the page; its view lives on the element meanwhile.
+// The function of a component runs again at every rerun of the page; its view lives on the element meanwhile. So do
+// its keys: Streamlit calls what that function returns before it runs again, and a key between the two would be lost.
 function mount(View) {
   return (component) => {
     const root = component.parentElement;
-    if (!root.auditorView) root.auditorView = new View(root);
-    const view = root.auditorView;
-    view.component = component;
-    view.update(component.data);
-    const onKey = (event) => {
-      const modified = event.ctrlKey || event.metaKey || event.altKey;
-      if (view.onKey && !modified && !isTyping(event) && !document.querySelector('[role="dialog"]')) view.onKey(event);
-    };
-    // After a rerun the page may not have cleaned up: two listeners would take every key twice.
-    document.removeEventListener("keydown", root.auditorKeys);
-    root.auditorKeys = onKey;
-    document.addEventListener("keydown", onKey);
-    return () => document.removeEventListener("keydown", onKey);
+    if (!root.auditorView) {
+      root.auditorView = new View(root);
+      listen(root);
+    }
+    root.auditorView.component = component;
+    root.auditorView.update(component.data);
   };
+}
+
+// Keys for the view of an element, until it leaves the page.
+function listen(root) {
+  const onKey = (event) => {
+    const view = root.auditorView;
+    if (!root.isConnected) document.removeEventListener("keydown", onKey);
+    else if (view.onKey && !(event.ctrlKey || event.metaKey || event.altKey)
+      && !isTyping(event) && !document.querySelector('[role="dialog"]')) view.onKey(event);
+  };
+  document.addEventListener("keydown", onKey);
 }

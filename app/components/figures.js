@@ -32,15 +32,15 @@ function drawFigures(line, progress) {
   const figure = (label, value, title, tone = "") =>
     el("div", { class: `figure ${tone}`, title }, [el("b", { text: value }), el("span", { text: label })]);
   line.setAttribute("data-decided", progress.decided);
-  line.replaceChildren(
+  line.replaceChildren(...[
     figure("checked in all", progress.decided.toLocaleString("en"), "samples that somebody looked at, blind verdicts too", "minor"),
     figure("wrong labels found", progress.found.toLocaleString("en"), "by people, in the whole dataset"),
     figure("a minute", progress.per_minute ? progress.per_minute.toFixed(1) : "–", "your own pace, without pauses", "minor"),
-    figure("expected left", progress.expected_left === null ? "–" : Math.round(progress.expected_left).toLocaleString("en"),
+    progress.expected_left === null ? null : figure("expected left", Math.round(progress.expected_left).toLocaleString("en"),
       "wrong labels of the whole dataset that nobody has found yet"),
     progress.promise ? el("p", { style: "flex: 1 1 100%; margin: 0; order: 1", text: progress.promise }) :
     el("details", { class: "stopping" }, [el("summary", { text: "why?" }), el("span", { text: progress.sentence || "" })]),
-  );
+  ].filter(Boolean));
 }
 
 function verdictButtons(bench) {
@@ -84,14 +84,23 @@ function sizeButtons(bench) {
   return el("span", { class: "sizes", role: "group", "aria-label": "Tile size" }, buttons);
 }
 
-// On a phone the filters above the bench fold away; this opens them. Where there are none, nothing is drawn.
+// The filters above the bench fold away; this opens them. Where there are none, nothing is drawn.
+const WHOLE_QUEUE = ["undecided", "issues", "decided", "disputed", "order", "count_shown"]; // the choice in the bar
 function filterButton(queue) {
-  if (!document.querySelector(".st-key-suspects_filters")) return null;
   const page = document.documentElement;
-  const chosen = Object.entries(queue).filter(([name, value]) => !["undecided", "issues"].includes(name) && value !== null && value !== false).length;
+  if (!document.querySelector(".st-key-suspects_filters")) return null;
+  const chosen = Object.entries(queue)
+    .filter(([name, value]) => !WHOLE_QUEUE.includes(name) && value !== null && value !== false).length;
+  // What narrows the queue is in view, unless a person folded it away or a phone has no room.
+  if (chosen && page.dataset.filters === undefined && window.innerWidth > 640) page.dataset.filters = "open";
+  const isOpen = () => page.dataset.filters === "open";
   return el("button", {
-    class: "plain fold", text: chosen ? `Filters (${chosen})` : "Filters", "data-testid": "filters",
-    onclick: () => { page.dataset.filters = page.dataset.filters === "open" ? "" : "open"; },
+    class: "plain", text: chosen ? `Filters (${chosen})` : "Filters", "data-testid": "filters",
+    "aria-expanded": String(isOpen()),
+    onclick: (event) => {
+      page.dataset.filters = isOpen() ? "" : "open";
+      event.currentTarget.setAttribute("aria-expanded", String(isOpen()));
+    },
   });
 }
 

@@ -41,10 +41,12 @@ class Tones:
     neither: str
     alike: str
     ink: str
+    quiet: str
+    """Of what matters less; at least 4.5 : 1 on the page."""
 
 
-LIGHT = Tones("#efe3f7", "#b583d6", apart="#c79be0", neither="#f3f5f8", alike="#62bdb2", ink="#1b2430")
-DARK = Tones("#2a2233", "#8448ad", apart="#7f46a6", neither="#2a313a", alike="#1d7268", ink="#f0f3f6")
+LIGHT = Tones("#efe3f7", "#b583d6", "#c79be0", "#f3f5f8", alike="#62bdb2", ink="#1b2430", quiet="#5f6873")
+DARK = Tones("#2a2233", "#8448ad", "#7f46a6", "#2a313a", alike="#1d7268", ink="#f0f3f6", quiet="#a3acb7")
 
 
 def transition_cells(transition: Transition, names: Sequence[str]) -> pd.DataFrame:
@@ -99,7 +101,7 @@ def transition_chart(cells: pd.DataFrame, names: Sequence[str], tones: Tones = L
         digits = base.transform_filter(f"datum.share >= {LEAST_SHOWN}").mark_text(
             fontSize=12, cursor="pointer"
         )
-        tone = alt.condition(is_tinted, alt.value(tones.ink), alt.value("#858c96"))
+        tone = alt.condition(is_tinted, alt.value(tones.ink), alt.value(tones.quiet))
         layers.append(digits.encode(text=alt.Text("share:Q", format=".0%"), color=tone))
     return alt.layer(*layers).properties(height=side)
 
@@ -223,7 +225,7 @@ def agreement_chart(
         tooltip=["row", "column", alt.Tooltip("value", format=".2f")],
     )
     digits = base.mark_text(fontSize=12, color=tones.ink).encode(text="text:N")
-    weight = alt.Chart(shares).mark_text(fontSize=12, color=OTHER).encode(x=x, y=y, text="text:N")
+    weight = alt.Chart(shares).mark_text(fontSize=12, color=tones.quiet).encode(x=x, y=y, text="text:N")
     return alt.layer(boxes, digits, weight).properties(height=50 + 36 * len(names))
 
 

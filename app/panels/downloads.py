@@ -11,7 +11,7 @@ import pandas as pd
 import streamlit as st
 
 from app.panels import jobs as panel
-from app.session import access, readers, words
+from app.session import readers, sign_in, words
 from app.session.words import plain
 from auditor import jobs
 from auditor.catalog.records import Dataset
@@ -43,7 +43,7 @@ def offer(dataset: Dataset, policy: str, max_fdr: float | None, *, audit_id: int
 def _hand_over(job: jobs.Job) -> None:
     """A link, not a button of the page: while the page runs again, Streamlit would lose the click."""
     name = escape(Path(job.arguments["file"]).name)
-    address = f"{readers.base_path()}/bench/file/{job.id}?t={access.token()}"
+    address = f"{readers.base_path()}/bench/file/{job.id}?t={sign_in.token()}"
     st.html(f'<a class="download" href="{address}" download="{name}">Download {name}</a>')
     st.caption(f"{plain((job.result or {})['sentence'])} Made {words.ago(job.finished_at)}.")
 

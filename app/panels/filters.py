@@ -36,33 +36,38 @@ WHERE: dict[str, dict[str, Any]] = {
 }
 """What each choice asks of a queue."""
 SEARCH = "suspects_search"
+QUEUE_WIDTH = 190
+"""Pixels of the choice in the bar."""
 SHARES = tuple((part, parts) for parts in (2, 3, 4) for part in range(1, parts + 1))
 """Parts of a queue for so many people."""
 MOST_PAIRS = 200
 
 
 def choose(dataset: Dataset, audit: Audit, bar: DeltaGenerator) -> dict[str, Any]:
-    """Draw the filters in one row, the search in the bar; class names in the options are shown as they are."""
-    # On a phone the row folds away behind the bench's button "Filters" (frame.py).
+    """Draw the queue and the search in the bar, the other filters in a row below that folds away.
+
+    Class names in the options are shown as they are. The bench's button "Filters" opens the row (``figures.js``).
+    """
+    with bar:
+        shown = _select(dataset, "Show", list(SHOW), SHOW.__getitem__, state.QUEUE_SHOW, width=QUEUE_WIDTH)
+    queue = dict(WHERE[shown])
+    if queue.get("order"):
+        return queue | _promise_while_reviewing(audit)
     splits = list(readers.split_counts(dataset).items())[:MOST_SPLITS]
     if splits and splits[0][1] == dataset.num_samples:
         splits = []  # the one split of all samples divides nothing
-    row = st.container(key="suspects_filters").columns([1.2, 1.1, 1.2, 1.2, 1.3, 1.1] + [1] * bool(splits))
-    with row[0]:
-        queue = dict(WHERE[_select(dataset, "Show", list(SHOW), SHOW.__getitem__, state.QUEUE_SHOW)])
-    if queue.get("order"):
-        return queue | _promise_while_reviewing(audit)
-    with row[4]:
+    row = st.container(key="suspects_filters").columns([1.1, 1.2, 1.2, 1.3, 1.1] + [1] * bool(splits))
+    with row[3]:
         queue |= _choose_engines(dataset, audit)
-    with row[5]:
+    with row[4]:
         queue |= _choose_people(dataset)
     if splits:
-        with row[6]:
+        with row[5]:
             split = _choose_split(dataset, splits)
         queue |= {} if split == state.ALL else {"split": split[0]}
     if search := _search(dataset, bar):
         queue = {"search": search}
-    return queue | _choose_classes(dataset, audit, queue, row[1:4])
+    return queue | _choose_classes(dataset, audit, queue, row[:3])
 
 
 def _promise_while_reviewing(audit: Audit) -> dict[str, Any]:
@@ -194,7 +199,7 @@ def _choose_split(dataset: Dataset, splits: list[tuple[str, int]]) -> Any:
     )
 
 
-def _select(dataset: Dataset, label: str, options: list[Any], format_func: Any, key: str) -> Any:
+def _select(dataset: Dataset, label: str, options: list[Any], format_func: Any, key: str, **look: Any) -> Any:
     return kept.select(
         label,
         options,
@@ -203,6 +208,7 @@ def _select(dataset: Dataset, label: str, options: list[Any], format_func: Any, 
         code=_code,
         format_func=format_func,
         label_visibility="collapsed",
+        **look,
     )
 
 

@@ -11,21 +11,12 @@ from auditor.catalog.records import Dataset
 from auditor.review import people
 from auditor.statistics import Interval
 
+RATE_KEY = "verify_controls"
+
 
 def draw(dataset: Dataset) -> None:
-    """The rate of planted controls, a row a person and a row a pair."""
-    rate = people.control_rate()
-    if rate:
-        st.markdown(
-            f"**{words.percent(rate)} of the looks on Verify are controls**, whose answer is settled."
-        )
-    else:
-        st.markdown("**No controls are planted.**")
-    st.caption(
-        "A control is a label that two people judged alike, or one that is typical of its class. It looks like any "
-        "other and is shown to somebody who never judged it. Controls decide no label and back no promise. To "
-        "change the rate, start the app with AUDITOR_CONTROLS=0.05: one look in twenty."
-    )
+    """The rate of planted controls and how to change it, a row a person and a row a pair."""
+    choose_rate(dataset)
     found = people.people(dataset.id)
     if not found.persons:
         st.caption("Nobody has judged a label yet.")
@@ -56,6 +47,36 @@ def draw(dataset: Dataset) -> None:
             f"All together: Krippendorff's alpha **{found.alpha:.2f}** on {shared} of two people or more."
         )
     st.caption("In brackets: 95 % intervals. Kappa and alpha: 1 = always the same answer, 0 = as by chance.")
+
+
+def choose_rate(dataset: Dataset) -> None:
+    """The share of looks that are controls, which whoever owns the dataset changes here."""
+    rate = people.control_rate(dataset.id)
+
+    def keep() -> None:
+        people.set_control_rate(dataset.id, st.session_state[RATE_KEY] / 100)
+
+    st.session_state[RATE_KEY] = round(100 * rate)
+    st.number_input(
+        "Controls among 100 looks",
+        0,
+        round(100 * people.MOST_RATE),
+        key=RATE_KEY,
+        step=5,
+        on_change=keep,
+        width=220,
+        help="Counts at once, for everybody who judges this dataset on Verify. 0 plants none.",
+    )
+    if rate:
+        st.markdown(
+            f"**{words.percent(rate)} of the looks on Verify are controls**, whose answer is settled."
+        )
+    else:
+        st.markdown("**No controls are planted.**")
+    st.caption(
+        "A control is a label that two people judged alike, or one that is typical of its class. It looks like any "
+        "other and is shown to somebody who never judged it. Controls decide no label and back no promise."
+    )
 
 
 def _share(share: Interval) -> str:

@@ -16,11 +16,13 @@ from auditor.audits.statements import Standing
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.vocabulary import LEVELS
 from auditor.review import head_order, random_sample
-from auditor.statistics import MoreRows, NoiseRate, Promise, noise
+from auditor.statistics import MoreRows, NoiseRate, Promise, noise, rate_interval
 
 CURVE = tuple(sorted({0.02, 0.03, 0.07, 0.15, 0.30, *LEVELS}))
 """Levels at which the curve of promises is computed; those of ``LEVELS`` carry their figures."""
-RATE_HEIGHT, CURVE_HEIGHT = 130, 300
+RATE_HEIGHT, CURVE_HEIGHT, LOOKS_HEIGHT = 130, 300, 210
+LOOKS, USUAL_SHARE = 20, 0.1
+"""The fewest looks that a draw is compared with, and the share of wrong labels in that picture."""
 
 
 def so_far(dataset: Dataset, audit: Audit | None, *, judged: int) -> None:
@@ -40,6 +42,26 @@ def so_far(dataset: Dataset, audit: Audit | None, *, judged: int) -> None:
         st.caption(
             "No promise about the list yet.", help=plain(_first(statements.promises(standing)).sentence)
         )
+
+
+def before_draw(*, size: int, labeled: int) -> None:
+    """What a draw of this size would tell, beside some others, as intervals around a usual share."""
+    sizes = sorted({one for one in (LOOKS, 3 * LOOKS, size, 3 * size) if one < labeled or one == size})
+    seen = [rate_interval(round(USUAL_SHARE * one), one, population=labeled) for one in sizes]
+    rows = {
+        "what": [f"{one:,} looks" for one in sizes],
+        "low": [one.low for one in seen],
+        "high": [one.high for one in seen],
+        "point": [None] * len(sizes),
+        "opacity": [1.0 if one == size else 0.45 for one in sizes],
+    }
+    st.subheader("What so many looks tell", anchor=False)
+    st.caption(
+        f"Were {words.percent(USUAL_SHARE)} of the labels wrong.",
+        help="Exact intervals at 95 % for labels drawn with the same chance each. More looks make them narrower; "
+        "what is drawn from the head of the list says more about the list.",
+    )
+    st.altair_chart(_intervals_chart(pd.DataFrame(rows), LOOKS_HEIGHT), key="verify_looks")
 
 
 def picture(dataset: Dataset, audit: Audit | None, next_step: Callable[[], None], *, judged: int) -> None:
@@ -111,7 +133,11 @@ def _rate_chart(rate: NoiseRate, more: MoreRows | None) -> Any:
     if more is not None and more.num_more:
         further = {"what": f"{more.num_more:,} more", "low": more.rate_low, "high": more.rate_high}
         rows.append({**further, "point": None, "opacity": 0.45})
-    table = pd.DataFrame(rows)
+    return _intervals_chart(pd.DataFrame(rows), RATE_HEIGHT)
+
+
+def _intervals_chart(table: pd.DataFrame, height: int) -> Any:
+    """Rows ``what``, ``low``, ``high``, ``point`` (or None) and ``opacity`` as bars on one scale of shares."""
     table["text"] = [words.interval(low, high) for low, high in zip(table.low, table.high, strict=True)]
     ink = _ink()
     axis: dict[str, Any] = {"labelColor": ink, "labelFontSize": 12, "domain": False, "ticks": False}
@@ -124,7 +150,7 @@ def _rate_chart(rate: NoiseRate, more: MoreRows | None) -> Any:
         tooltip=["what", "text"],
     )
     points = base.mark_tick(thickness=3, size=30, color=ink).encode(x="point:Q")
-    return alt.layer(bars, points).properties(height=RATE_HEIGHT)
+    return alt.layer(bars, points).properties(height=height)
 
 
 def _promise_chart(kept: dict[float, Promise]) -> Any:

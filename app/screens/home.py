@@ -5,7 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from app.panels import demo, worst
-from app.session import readers, state, words
+from app.session import readers, sign_in, state, words
+from app.session.access import OWNER
 from app.session.failures import shown
 from app.session.readers import Status
 from app.session.words import plain
@@ -18,6 +19,7 @@ from auditor.review import random_sample
 WORST = 6
 
 state.head("Label auditor")
+is_owner = sign_in.may(OWNER)
 
 
 def next_step(seen: Status) -> tuple[str, str, str]:
@@ -59,13 +61,16 @@ def draw_card(seen: Status) -> None:
         sentence, page, link = next_step(seen)
         head.subheader(plain(row.name), anchor=False)
         head.markdown(plain(sentence))
-        if action.button(link, key=f"home_next_{row.id}", type="primary", width="stretch"):
+        if sign_in.opens(page) and action.button(
+            link, key=f"home_next_{row.id}", type="primary", width="stretch"
+        ):
             state.go_to_dataset(row.name)
             state.go_to(page)
-        with more.popover(
-            "", icon=":material/more_horiz:", key=f"home_more_{row.id}", help="Rename or delete"
-        ):
-            draw_changes(row)
+        if is_owner:
+            with more.popover(
+                "", icon=":material/more_horiz:", key=f"home_more_{row.id}", help="Rename or delete"
+            ):
+                draw_changes(row)
         if seen.finished is not None and row.task == CLASSIFICATION:
             with shown():
                 worst.draw(row, seen.finished, WORST)
@@ -136,9 +141,11 @@ def draw_start() -> None:
 statuses = [readers.status(row) for row in readers.all_datasets()]
 for status in statuses:
     draw_card(status)
-if not statuses:
+if not statuses and is_owner:
     draw_start()
-elif not any(status.dataset.name == demo.NAME for status in statuses):
+elif not statuses:
+    st.write("There is no dataset yet. An owner of the app imports one.")
+elif is_owner and not any(status.dataset.name == demo.NAME for status in statuses):
     with st.expander("Try the demo dataset"):
         st.write("1,797 real handwritten digits with planted wrong labels; nothing is downloaded.")
         demo.offer()

@@ -8,7 +8,7 @@ import streamlit as st
 
 from app import components
 from app.panels import regions, worst
-from app.session import readers, state
+from app.session import readers, sign_in, state
 from auditor.audits import arrays
 
 COLOURS = {"given": "Given label", "suggested": "Suggested label", "trust": "Trust", "review": "Review"}
@@ -73,11 +73,13 @@ with plot:
         on_region=take_region,
     )
 with side.container(key="map_region"):
-    if region is None:
+    is_reviewer = sign_in.opens("suspects")
+    if region is None or not is_reviewer:
         st.subheader("The worst suspects", anchor=False, help=HELP)
-        st.caption("Draw around points on the map to see their pictures here instead.")
+        if is_reviewer:
+            st.caption("Draw around points on the map to see their pictures here instead.")
         worst.draw(dataset, audit, WORST, width=128)
-        if st.button("Review the suspects", key="map_review", icon=":material/rule:"):
+        if is_reviewer and st.button("Review the suspects", key="map_review", icon=":material/rule:"):
             state.open_suspects()
     else:
         reviewer = state.require_reviewer("Every decision is kept with your name, and you can undo each one.")

@@ -11,7 +11,8 @@ import streamlit as st
 
 from app import components
 from app.panels import downloads
-from app.session import readers, state
+from app.session import readers, sign_in, state
+from app.session.access import OWNER
 from app.session.failures import shown
 from auditor.catalog.records import Audit, Dataset
 from auditor.masks import deciding, exporting, listing
@@ -49,7 +50,8 @@ def offer_masks(dataset: Dataset, audit: Audit) -> None:
 dataset, bar = state.screen("Masks")
 audit = state.require_audit(dataset)
 with bar, shown():
-    offer_masks(dataset, audit)
+    if sign_in.may(OWNER):
+        offer_masks(dataset, audit)
 reviewer = state.require_reviewer("Every decision is kept with your name, and you can undo each one.")
 listed = listing.suspects(dataset, audit, top=MOST_LISTED)
 components.mask_bench(

@@ -13,7 +13,8 @@ import streamlit as st
 
 from app.panels import downloads
 from app.server import pictures
-from app.session import state, words
+from app.session import sign_in, state, words
+from app.session.access import OWNER
 from app.session.failures import shown
 from app.session.words import plain
 from auditor.audits import statements
@@ -179,11 +180,12 @@ with shown():
     else:
         review(dataset, audit, reviewer)
         st.caption(plain(statements.noise_rate_now(audit).sentence))
-st.download_button(
-    "Download the cleaned numbers",
-    partial(cleaned_table, dataset.name, audit.id),
-    f"{downloads.file_stem(dataset.name)}-cleaned.csv",
-    "text/csv",
-    on_click="ignore",
-    icon=":material/download:",
-)
+if sign_in.may(OWNER):
+    st.download_button(
+        "Download the cleaned numbers",
+        partial(cleaned_table, dataset.name, audit.id),
+        f"{downloads.file_stem(dataset.name)}-cleaned.csv",
+        "text/csv",
+        on_click="ignore",
+        icon=":material/download:",
+    )

@@ -32,8 +32,9 @@ def choose_purpose(dataset: Dataset, key: str) -> str:
 
 
 def offer_draw(dataset: Dataset) -> None:
-    """The first draw, with the reason for it."""
-    with st.container(border=True, width=720):
+    """The first draw, with the reason for it, and beside it what so many looks tell."""
+    form, buys = st.columns([3, 2], gap="large")
+    with form.container(border=True, key="verify_offer"):
         st.subheader("How many labels are wrong?", anchor=False)
         st.write(
             "Labels drawn at random, judged without seeing the suggestion, tell it: with an interval, and with a "
@@ -62,6 +63,9 @@ def offer_draw(dataset: Dataset) -> None:
             random_sample.draw(dataset.name, int(size), purpose=purpose)
             st.session_state.pop(state.VERIFY_SIZE, None)
             st.rerun()
+    if labeled:
+        with buys:
+            statements.before_draw(size=int(size), labeled=labeled)
 
 
 def next_step(dataset: Dataset, audit: Audit | None) -> None:

@@ -15,7 +15,7 @@ import pandas as pd
 from app.server import bodies, geometry
 from auditor.audits import arrays
 from auditor.audits import progress as review_progress
-from auditor.catalog import audits, claims, datasets, reviews, scores
+from auditor.catalog import audits, claims, datasets, folders, reading, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit
 from auditor.ground.errors import AuditorError, CatalogError, NotFoundError, ReviewError
@@ -40,8 +40,7 @@ def queue(payload: Mapping[str, Any]) -> dict[str, Any]:
     """One page of suspects behind ``after`` (a rank), the most suspicious first."""
     body = schema.read(bodies.Queue, payload)
     where, after, limit = body.filters, body.after, min(MAX_PAGE, body.limit or 60)
-    with session() as open_session:
-        audit = audits.get(open_session, body.audit)
+    audit = reading.audit(body.audit)
     elsewhere: list[str] = []
     if body.reviewer is None or not where.get("undecided"):
         page = queue_page(audit, where, after=after, limit=limit)
@@ -98,6 +97,7 @@ def queue_size(payload: Mapping[str, Any]) -> dict[str, Any]:
         return {"total": scores.count(open_session, audit, suspect_filter(where, audit))}
 
 
+@folders.checked_once()
 def card(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Everything that helps to judge one sample, with the labels of the samples it shows beside it."""
     body = schema.read(bodies.Card, payload)
@@ -160,8 +160,7 @@ def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
     page of them; ``unseen`` says whether suggestions had been accepted without a look at each.
     """
     body = schema.read(bodies.Undo, payload)
-    with session() as open_session:
-        audit = audits.get(open_session, body.audit)
+    audit = reading.audit(body.audit)
     undone = decisions.undo_last(audit.dataset_id, body.reviewer)
     if not undone:
         return {"undone": 0, "items": [], "unseen": False}
@@ -177,8 +176,7 @@ def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
 def acceptable(payload: Mapping[str, Any]) -> dict[str, Any]:
     """The most suspicious undecided samples of a queue whose suggestion can be accepted without a look at each."""
     body = schema.read(bodies.Acceptable, payload)
-    with session() as open_session:
-        audit = audits.get(open_session, body.audit)
+    audit = reading.audit(body.audit)
     where = {**body.filters, "undecided": True, "free_for": body.reviewer}
     page = queue_page(audit, where, limit=min(MOST_ACCEPTED, max(1, body.top)))
     page = page[(page.suggested_label >= 0) & (page.suggested_label != page.given_label)]
@@ -189,8 +187,7 @@ def acceptable(payload: Mapping[str, Any]) -> dict[str, Any]:
 def accept(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Accept suggestions in one step that ``undo`` takes back in one; ``changes`` are (sample, label) pairs."""
     body = schema.read(bodies.Accept, payload)
-    with session() as open_session:
-        audit = audits.get(open_session, body.audit)
+    audit = reading.audit(body.audit)
     changes = body.changes[:MOST_ACCEPTED]
     if not changes:
         raise ReviewError("Nothing is ticked, so nothing was accepted.")
@@ -202,8 +199,7 @@ def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Progress of the review, for the line above the bench; what comes next is that of the queue ``where``."""
     body = schema.read(bodies.Queue, payload)
     where = body.filters
-    with session() as open_session:
-        audit = audits.get(open_session, body.audit)
+    audit = reading.audit(body.audit)
     upcoming = None
     if any(value not in (None, False) for name, value in where.items() if name != "undecided"):
         upcoming = queue_page(audit, {**where, "undecided": True}, limit=review_progress.PACE_WINDOW)
@@ -232,7 +228,8 @@ def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
         "found": seen.found,
         "hit_rate": seen.hit_rate,
         "per_minute": seen.per_minute,
-        "expected_left": seen.left.point,
+        # A guess says nothing of what is left: "0" would read as if the set were clean.
+        "expected_left": seen.left.point if seen.left.kind == "interval" else None,
         "sentence": seen.advice,
         "promise": _of_order(audit, where),
     }

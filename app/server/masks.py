@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from app.server import bodies
-from auditor.catalog import audits, datasets
+from auditor.catalog import audits, datasets, reading
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset, Sample
 from auditor.ground.errors import NotFoundError
@@ -101,8 +101,7 @@ def record(payload: Mapping[str, Any]) -> dict[str, Any]:
 def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Take back the reviewer's newest decision; the sample that is to be decided again, or None."""
     body = schema.read(bodies.Undo, payload)
-    with session() as open_session:
-        audit = audits.get(open_session, body.audit)
+    audit = reading.audit(body.audit)
     undone = decisions.undo_last(audit.dataset_id, body.reviewer)
     return {"sample": undone[0].sample_id if undone else None}
 

@@ -17,7 +17,8 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from app.server import bench, files, masks, pictures, verify
-from app.session import access, failures
+from app.session import failures, sign_in
+from app.session.access import OWNER, READER, REVIEWER, Person
 from auditor.ground.errors import AuditorError, CatalogError
 from auditor.review import schema
 
@@ -28,10 +29,13 @@ MAX_PICTURE = 2048
 """Most pixels a side of a picture: more than a window shows."""
 
 
-def _json(answer: Callable[[dict[str, Any]], Any]) -> Endpoint:
+def _json(answer: Callable[[dict[str, Any]], Any], needs: str = READER) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        if not access.is_known(request.headers.get("X-Auditor-Token")):
+        person = sign_in.visitor(request.headers.get("X-Auditor-Token"))
+        if person is None:
             return JSONResponse({"error": "This page is from another session; reload it."}, status_code=403)
+        if not person.may(needs):
+            return JSONResponse({"error": sign_in.SENTENCES[person.role]}, status_code=403)
         body = await request.body()
         if len(body) > MAX_BODY_BYTES:
             return JSONResponse({"error": "The request is too large."}, status_code=400)
@@ -39,6 +43,9 @@ def _json(answer: Callable[[dict[str, Any]], Any]) -> Endpoint:
             payload = json.loads(body)
         except (ValueError, RecursionError):
             return JSONResponse({"error": "The request is not JSON."}, status_code=400)
+        if (other := _somebody_else(person, payload)) is not None:
+            told = f"You are signed in as {person.name} and this page is {other}'s; reload it."
+            return JSONResponse({"error": told}, status_code=403)
         try:
             return JSONResponse(_finite(await run_in_threadpool(answer, payload)))
         except CatalogError as error:  # the same request may succeed in a minute
@@ -51,10 +58,20 @@ def _json(answer: Callable[[dict[str, Any]], Any]) -> Endpoint:
     return endpoint
 
 
+def _somebody_else(person: Person, payload: Any) -> str | None:
+    """Whoever else the request speaks for, where people sign in."""
+    if person.name is None or not isinstance(payload, dict):
+        return None
+    verdicts = payload.get("verdicts")
+    said = [payload, *(verdicts if isinstance(verdicts, list) else [])]
+    names = (one["reviewer"] for one in said if isinstance(one, dict) and one.get("reviewer") is not None)
+    return next((str(name) for name in names if name != person.name), None)
+
+
 def _binary(answer: Callable[[Request], tuple[bytes, str]]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         known = request.headers.get("X-Auditor-Token") or request.query_params.get("t")
-        if not access.is_known(known):
+        if sign_in.visitor(known) is None:
             return Response(status_code=403)
         try:
             content, media_type = await run_in_threadpool(answer, request)
@@ -104,7 +121,8 @@ def _map(request: Request) -> tuple[bytes, str]:
 
 async def _file(request: Request) -> Response:
     """The finished file of an export, read from the disk while it is sent."""
-    if not access.is_known(request.query_params.get("t")):
+    person = sign_in.visitor(request.query_params.get("t"))
+    if person is None or not person.may(OWNER):
         return Response(status_code=403)
     try:
         path = await run_in_threadpool(files.of_job, request.path_params["job"])
@@ -130,18 +148,18 @@ ROUTES = [
     Route("/bench/map/{audit:int}/{engine:str}", _binary(_map)),
     Route("/bench/mask/{audit:int}/{sample:int}/{layer:str}.png", _binary(_mask_layer)),
     Route("/bench/mask-card", _json(masks.card), methods=["POST"]),
-    Route("/bench/mask-verdict", _json(masks.record), methods=["POST"]),
-    Route("/bench/mask-undo", _json(masks.undo), methods=["POST"]),
+    Route("/bench/mask-verdict", _json(masks.record, REVIEWER), methods=["POST"]),
+    Route("/bench/mask-undo", _json(masks.undo, REVIEWER), methods=["POST"]),
     Route("/bench/file/{job:int}", _file),
-    Route("/bench/queue", _json(bench.queue), methods=["POST"]),
+    Route("/bench/queue", _json(bench.queue, REVIEWER), methods=["POST"]),
     Route("/bench/queue-size", _json(bench.queue_size), methods=["POST"]),
     Route("/bench/card", _json(bench.card), methods=["POST"]),
-    Route("/bench/verdicts", _json(bench.record), methods=["POST"]),
-    Route("/bench/undo", _json(bench.undo), methods=["POST"]),
-    Route("/bench/lease", _json(bench.lease), methods=["POST"]),
-    Route("/bench/acceptable", _json(bench.acceptable), methods=["POST"]),
-    Route("/bench/accept", _json(bench.accept), methods=["POST"]),
+    Route("/bench/verdicts", _json(bench.record, REVIEWER), methods=["POST"]),
+    Route("/bench/undo", _json(bench.undo, REVIEWER), methods=["POST"]),
+    Route("/bench/lease", _json(bench.lease, REVIEWER), methods=["POST"]),
+    Route("/bench/acceptable", _json(bench.acceptable, REVIEWER), methods=["POST"]),
+    Route("/bench/accept", _json(bench.accept, REVIEWER), methods=["POST"]),
     Route("/bench/progress", _json(bench.progress), methods=["POST"]),
-    Route("/bench/blind", _json(verify.record), methods=["POST"]),
-    Route("/bench/blind-undo", _json(verify.undo), methods=["POST"]),
+    Route("/bench/blind", _json(verify.record, REVIEWER), methods=["POST"]),
+    Route("/bench/blind-undo", _json(verify.undo, REVIEWER), methods=["POST"]),
 ]

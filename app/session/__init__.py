@@ -1,7 +1,8 @@
-"""What a session knows and may do: state, readers, choices, words, access, failures."""
+"""What a session knows and may do: state, readers, choices, words, access, who signed in, failures."""
 
 __all__ = [
     "access",
+    "ahead",
     "allowed",
     "apart",
     "choices",
@@ -9,6 +10,7 @@ __all__ = [
     "navigation",
     "previews",
     "readers",
+    "sign_in",
     "state",
     "words",
 ]

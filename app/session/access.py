@@ -1,18 +1,46 @@
-"""The secret that opens our own HTTP routes.
+"""The secret that opens our own HTTP routes, and tokens that say who is asking.
 
 A page receives it over Streamlit's websocket, which checks where it is asked from; another website that makes
 a browser call this server does not know it. It lies in the home, so that a page survives a restarted server.
+Where people sign in, no page receives the secret itself: each gets a token with its person and a time, signed with
+the secret.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
+import json
 import os
 import secrets
+import time
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from auditor.ground.errors import AuditorError
 from auditor.ground.settings import settings
+
+OWNER, REVIEWER, READER = "owner", "reviewer", "reader"
+ROLES = (READER, REVIEWER, OWNER)
+"""Each may do what those before it may."""
+HALF_A_DAY_S = 12 * 3600
+"""A page that is never reloaded may go on for one to two of these; a token is the same for one of them, so that
+the browser finds pictures again."""
+
+
+@dataclass(frozen=True)
+class Person:
+    """Somebody at a page."""
+
+    name: str | None
+    """As signed in; None where nobody signs in."""
+    role: str
+
+    def may(self, wanted: str) -> bool:
+        """Whether the role is that one, or one that may do more."""
+        return ROLES.index(self.role) >= ROLES.index(wanted)
 
 
 def token() -> str:
@@ -23,6 +51,27 @@ def token() -> str:
 def is_known(candidate: str | None) -> bool:
     """Whether a request carries the secret."""
     return bool(candidate) and secrets.compare_digest((candidate or "").encode(), token().encode())
+
+
+def sign(person: Person) -> str:
+    """A token that says for half a day at least who this is."""
+    until = (int(time.time()) // HALF_A_DAY_S + 2) * HALF_A_DAY_S
+    told = json.dumps([person.name, person.role, until]).encode()
+    body = base64.urlsafe_b64encode(told).decode()
+    return f"{body}.{_seal(body)}"
+
+
+def signed(candidate: str | None) -> Person | None:
+    """Who holds the token; None where it was not signed here or its time is over."""
+    body, _, seal = (candidate or "").partition(".")
+    if not hmac.compare_digest(seal.encode(), _seal(body).encode()):
+        return None
+    name, role, until = json.loads(base64.urlsafe_b64decode(body))
+    return Person(name, role) if time.time() < until else None
+
+
+def _seal(body: str) -> str:
+    return hmac.new(token().encode(), body.encode(), hashlib.sha256).hexdigest()
 
 
 @lru_cache(maxsize=4)

@@ -21,7 +21,7 @@ from auditor.audits import durations
 from auditor.audits import plan as auditing
 from auditor.backbones import features, shelf
 from auditor.bridges import backbone_bridge, engine_bridge
-from auditor.catalog import datasets
+from auditor.catalog import datasets, reading
 from auditor.catalog.db import close_all, session
 
 IDLE_S = 120.0
@@ -179,8 +179,7 @@ def durations_of(
 
 
 def _durations(name: str, preset: str, device: str, backbone: str, finetune: bool) -> durations.Choices:
-    with session() as open_session:
-        dataset = datasets.get(open_session, name)
+    dataset = reading.dataset(name)
     source = _source_of(dataset.id, backbone)
     finetuned = auditing.pretrained(source) if finetune else None
     return durations.choices(dataset, preset, device, source, finetuned)

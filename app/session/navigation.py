@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from app.session import state
+from app.session import sign_in, state
 
 
 def draw(pages: Mapping[str, Sequence[st.Page]]) -> None:
@@ -17,3 +17,12 @@ def draw(pages: Mapping[str, Sequence[st.Page]]) -> None:
                 st.caption(section)
             for page in members:
                 st.page_link(page, query_params=state.address())
+
+
+def allowed(pages: Mapping[str, Sequence[st.Page]]) -> dict[str, list[st.Page]]:
+    """Those that whoever is here may open, by section."""
+    kept = {
+        section: [page for page in members if sign_in.opens(page.url_path or "home")]
+        for section, members in pages.items()
+    }
+    return {section: members for section, members in kept.items() if members}

@@ -16,9 +16,9 @@ import pandas as pd
 import streamlit as st
 from numpy.typing import NDArray
 
-from app.session import access
+from app.session import sign_in
 from auditor.audits import arrays, progress, statements
-from auditor.catalog import audits, claims, datasets, draws, reviews, scores
+from auditor.catalog import audits, claims, datasets, draws, reading, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, EngineRun, Epoch
 from auditor.ground.errors import AuditorError, NotFoundError
@@ -55,8 +55,7 @@ def all_datasets() -> list[Dataset]:
 
 def dataset(name: str) -> Dataset:
     """The dataset of that name."""
-    with session() as open_session:
-        return datasets.get(open_session, name)
+    return reading.dataset(name)
 
 
 def rename(row: Dataset, name: str) -> None:
@@ -126,7 +125,9 @@ def dealt_items(dataset_id: int, pending: list[tuple[int, int]], reviewer: str) 
         dealt = sorted(pending, key=lambda one: one[1] in others)
         first = [sample for _, sample in dealt[:LEASED_AHEAD] if sample not in others]
         claims.take(open_session, dataset_id, first, reviewer)
-    return blind_items(dataset_id, people.planted(dataset_id, dealt, reviewer, people.control_rate()))
+    return blind_items(
+        dataset_id, people.planted(dataset_id, dealt, reviewer, people.control_rate(dataset_id))
+    )
 
 
 def last_blind_item(dataset_id: int, reviewer: str) -> dict[str, Any] | None:
@@ -276,7 +277,7 @@ def connection(row: Dataset) -> dict[str, Any]:
     """What a component needs to call our routes about a dataset."""
     return {
         "base": base_path(),
-        "token": access.token(),
+        "token": sign_in.token(),
         "dataset": row.id,
         "version": int(row.created_at.timestamp()),
     }

@@ -12,10 +12,11 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app import components
-from app.session import choices, readers
+from app.session import choices, readers, sign_in
 from app.session.words import plain
 from auditor.catalog import audits
 from auditor.catalog.records import Audit, Dataset
+from auditor.ground.errors import AuditorError
 from auditor.ground.vocabulary import LABELS, REGRESSION, SEGMENTATION
 
 DATASET = "dataset"
@@ -72,12 +73,20 @@ def address(**more: str) -> dict[str, str]:
 
 
 def link(page: str, label: str, icon: str, **look: Any) -> None:
-    """A link to a screen that stays with the dataset and audit, in another tab too."""
+    """A link to a screen that stays with the dataset and audit, in another tab too; none to a closed screen."""
+    if not sign_in.opens(page.rstrip("_")):
+        return
     st.page_link(f"screens/{page}.py", label=label, icon=icon, query_params=address(), **look)
 
 
 def go_to(page: str, **filters: str) -> NoReturn:
-    """Go to a screen with these filters, staying with the dataset and audit."""
+    """Go to a screen with these filters, staying with the dataset and audit.
+
+    Raises:
+        AuditorError: whoever is here may not open it.
+    """
+    if not sign_in.opens(page.rstrip("_")):
+        raise AuditorError(sign_in.SENTENCES[sign_in.person().role])
     dataset = st.session_state.get(NEXT) or st.session_state[CHOSEN]
     choices.put(dataset, **filters)
     said = {key: code for key, code in filters.items() if code not in (ALL, "0")}
@@ -215,7 +224,9 @@ def audit_title(audit: Audit) -> str:
 
 
 def reviewer() -> str | None:
-    """The reviewer's name: of this session, or as this browser remembers it."""
+    """The reviewer's name: as signed in, else of this session, else as this browser remembers it."""
+    if (signed_in := sign_in.person().name) is not None:
+        return signed_in
     if REVIEWER not in st.session_state:
         remembered = st.context.cookies.get(components.NAME_COOKIE)
         if isinstance(remembered, str) and remembered:
@@ -241,7 +252,10 @@ def require_reviewer(purpose: str) -> str:
 
 
 def show_reviewer() -> None:
-    """The reviewer in the sidebar, with a way to change it."""
+    """The reviewer in the sidebar, with a way to change it, or to sign out."""
+    if (person := sign_in.person()).name is not None:
+        sign_in.draw(person)
+        return
     name = reviewer()
     if name is None:
         return

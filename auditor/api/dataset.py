@@ -18,7 +18,7 @@ from auditor.audits import arrays, budgets, own_models, plan, worker
 from auditor.audits import statements as saying
 from auditor.backbones import features as feature_files
 from auditor.backbones import own_features as tables_of_features
-from auditor.catalog import audits, datasets, folders, jobs, records
+from auditor.catalog import audits, datasets, folders, jobs, reading, records
 from auditor.catalog import scores as scoring
 from auditor.catalog.db import session
 from auditor.experiments import before_after, simulation, tournament
@@ -49,8 +49,7 @@ class Dataset:
     """A handle on one imported dataset; every call reads the catalog afresh."""
 
     def __init__(self, name: str) -> None:
-        with session() as open_session:
-            self._row = datasets.get(open_session, name)
+        self._row = reading.dataset(name)
 
     @property
     def name(self) -> str:

@@ -25,7 +25,7 @@ from auditor.audits.tasks import AGAIN, NEIGHBOURS
 from auditor.backbones import features
 from auditor.backbones.features import FeatureSource
 from auditor.bridges import engine_bridge
-from auditor.catalog import audits, datasets, folders, scores
+from auditor.catalog import audits, datasets, folders, reading, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, EngineRun, Sample
 from auditor.ground.errors import NotFoundError
@@ -214,8 +214,7 @@ def embeddings(audit_id: int, engine: str) -> NDArray[np.floating]:
     """(N, D) float32: what the engine learned about each image. Of ``FEATURES`` the first view, also float16."""
     if engine != FEATURES:
         return array(audit_id, engine, "embeddings")
-    with session() as open_session:
-        audit = audits.get(open_session, audit_id)
+    audit = reading.audit(audit_id)
     source = features_of(audit)
     if source is None:
         raise NotFoundError(f"Audit {audit_id} has no features.")
@@ -281,6 +280,7 @@ def trusted_weight(audit_id: int) -> NDArray[np.float32] | None:
         return stored.get("trusted_weight", None)
 
 
+@folders.checked_once()
 def evidence(audit_id: int, sample_id: int) -> Evidence:
     """Put together what the audit knows about one sample.
 
@@ -327,6 +327,7 @@ def evidence(audit_id: int, sample_id: int) -> Evidence:
     )
 
 
+@folders.checked_once()
 def headlines(audit: Audit, given_labels: Mapping[int, int], class_names: Sequence[str]) -> dict[int, str]:
     """What the witnesses together say about each of some samples (given label by sample_id), one sentence each."""
     voters = [

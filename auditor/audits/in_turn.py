@@ -19,7 +19,7 @@ from auditor import jobs
 from auditor.audits import arrays, tasks, worker
 from auditor.backbones.features import FeatureSource
 from auditor.bridges import engine_bridge
-from auditor.catalog import audits, datasets, folders
+from auditor.catalog import audits, datasets, folders, reading
 from auditor.catalog import scores as scoring
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, EngineRun, NewAudit, NewEngineRun
@@ -87,8 +87,7 @@ def plan_audit(
     labels = LABELS[kind.task]
     names = list(engines or engine_bridge.engines_on(labels))
     resolved = engine_bridge.resolve_device(device)
-    with session() as open_session:
-        dataset = datasets.get(open_session, dataset_name)
+    dataset = reading.dataset(dataset_name)
     if dataset.task != kind.task:
         raise AuditFailedError(f"The labels of {dataset_name} are no {labels}.")
     configs = engine_bridge.configs(

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from auditor.bridges import engine_bridge
-from auditor.catalog import datasets, folders
+from auditor.catalog import datasets, folders, reading
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.errors import ImportRefusedError, NotFoundError
@@ -130,8 +130,7 @@ def read(dataset_name: str, source: str | Path | NDArray[np.floating], *, name: 
     Raises:
         ImportRefusedError: as ``add``.
     """
-    with session() as open_session:
-        dataset = datasets.get(open_session, dataset_name)
+    dataset = reading.dataset(dataset_name)
     if isinstance(source, np.ndarray):
         model = _checked(name or "own", "")
         pred_probs = _from_array(dataset, source, model)
@@ -171,8 +170,7 @@ def forget(dataset_name: str, model: str) -> None:
     Raises:
         NotFoundError: there are none of that name; the text lists those that there are.
     """
-    with session() as open_session:
-        dataset = datasets.get(open_session, dataset_name)
+    dataset = reading.dataset(dataset_name)
     there = names(dataset.id)
     if model not in there:
         have = f"it has those of {', '.join(there)}" if there else "it has none, --pred-probs adds some"

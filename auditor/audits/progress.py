@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from auditor.audits import statements
-from auditor.catalog import audits, datasets, draws, reviews, scores
+from auditor.catalog import audits, datasets, draws, reading, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, Review
 from auditor.ground.settings import Settings, settings
@@ -136,8 +136,7 @@ def noise_rate(audit: Audit) -> NoiseRate:
 
 @functools.lru_cache(maxsize=64)
 def _noise_rate(home: Settings, audit_id: int, version: str, newest: tuple[int, int]) -> NoiseRate:  # noqa: ARG001
-    with session() as open_session:
-        audit = audits.get(open_session, audit_id)
+    audit = reading.audit(audit_id)
     return statements.noise_rate_now(audit)
 
 

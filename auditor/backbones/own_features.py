@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from auditor.backbones import features
 from auditor.backbones.features import FeatureSource
-from auditor.catalog import datasets
+from auditor.catalog import datasets, reading
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset
 from auditor.ground.errors import ImportRefusedError
@@ -51,8 +51,7 @@ def add(
         NotFoundError: no such dataset.
         ImportRefusedError: a file that cannot be read, or rows that do not fit; names the row and the remedy.
     """
-    with session() as open_session:
-        dataset = datasets.get(open_session, dataset_name)
+    dataset = reading.dataset(dataset_name)
     if isinstance(source, np.ndarray):
         return features.add_own(dataset.id, dataset.num_samples, source, name=name or "array")
     if str(source).startswith(COLUMNS):

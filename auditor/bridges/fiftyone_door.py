@@ -179,7 +179,8 @@ def _remedy(error: Exception) -> str:
         return "MongoDB's disk is full; free some space, then try again."
     if "ServiceListenTimeout" in kind or "NoSuchProcess" in kind:
         return (
-            "FiftyOne's MongoDB did not start; the file log/mongo.log in FiftyOne's `database_dir` says why."
+            "FiftyOne's MongoDB did not start; the file log/mongo.log in FiftyOne's `database_dir` says why. "
+            "Where its very first start was stopped, delete that folder: it holds nothing yet."
         )
     if "Timeout" in kind or "AutoReconnect" in kind or isinstance(error, ConnectionError):
         return "MongoDB stopped answering during the work; nothing is lost, try again."

@@ -10,6 +10,7 @@ __all__ = [
     "folders",
     "jobs",
     "leases",
+    "reading",
     "records",
     "reviews",
     "scores",

@@ -26,6 +26,10 @@ DAMAGED = (
     "the file is damaged; put a backup in its place, or move it away together with its -wal and -shm files, "
     "and the next command starts an empty catalog"
 )
+OTHER_LAYOUT = (
+    "its tables are not those of the layout that it says it has, as after a version that was never released; put a "
+    "backup or the copy catalog.db.before-NUMBER in its place, or point AUDITOR_HOME elsewhere"
+)
 
 # Importing them registers every table, and counts the numbers that are given.
 assert models.SQLModel is SQLModel
@@ -177,6 +181,8 @@ def _explained(error: DatabaseError) -> str:
         "must be owner": "open it once as the user who owns its tables, so that what is missing can be added",
         "not a database": DAMAGED,
         "malformed": DAMAGED,
+        "no such column": OTHER_LAYOUT,
+        "no such table": OTHER_LAYOUT,
         "unable to open": "check the rights on the folder or set AUDITOR_HOME",
     }
     with suppress(OSError):

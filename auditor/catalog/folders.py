@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +26,9 @@ from auditor.ground.files import written_whole
 from auditor.ground.settings import settings
 
 MANIFEST = "manifest.json"
+
+_CHECKED: ContextVar[set[Path] | None] = ContextVar("checked_folders", default=None)
+"""Folders that were checked since ``checked_once`` was entered; None outside of it."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +89,22 @@ def of_audit(audit_id: int | None) -> Path:
     return _of(AuditTable, audit_id)
 
 
+@contextmanager
+def checked_once() -> Iterator[None]:
+    """Check each folder once in the block, not at every array that is read: for one answer or one page.
+
+    A block inside another one shares what that has checked.
+    """
+    if _CHECKED.get() is not None:
+        yield
+        return
+    token = _CHECKED.set(set())
+    try:
+        yield
+    finally:
+        _CHECKED.reset(token)
+
+
 def delete(folder: Path, uuid: str) -> bool:
     """Remove a folder that carries this UUID; returns whether nothing of it is left."""
     if manifest(folder).get("uuid") == uuid:
@@ -134,6 +156,14 @@ def _stray(path: Path, kind: str, known: dict[str, str]) -> list[Stray]:
 def _of(table: type[DatasetTable] | type[AuditTable], number: int | None) -> Path:
     is_dataset = table is DatasetTable
     folder = settings().dataset_folder(number) if is_dataset else settings().audit_folder(number)
+    known = _CHECKED.get()
+    if known is not None and folder in known:
+        return folder
     with db.session() as session:
         uuid = session.execute(select(table.uuid).where(table.id == number)).scalar()
-    return folder if uuid is None else checked(folder, uuid, f"{table.__tablename__} {number}")
+    if uuid is None:
+        return folder
+    checked(folder, uuid, f"{table.__tablename__} {number}")
+    if known is not None:
+        known.add(folder)
+    return folder

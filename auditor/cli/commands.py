@@ -513,12 +513,20 @@ def _draw_facts(drawn: Draw, out: Path) -> dict[str, Any]:
 
 @cli.command()
 @click.argument("name")
+@click.option(
+    "--controls",
+    type=float,
+    metavar="SHARE",
+    help="Let this share of the looks on Verify be planted controls from now on, 0 to 0.5.",
+)
 @AS_JSON
-def people(name: str, as_json: bool) -> None:
+def people(name: str, controls: float | None, as_json: bool) -> None:
     """How well each reviewer of NAME judges planted controls, and how far reviewers agree."""
     from auditor.cli import output
 
-    output.people_of(name, as_json=as_json)
+    if controls is not None:
+        refuse(name, "people --controls")
+    output.people_of(name, controls=controls, as_json=as_json)
 
 
 @cli.command()

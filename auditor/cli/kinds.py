@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from auditor import jobs
-from auditor.catalog import audits, datasets
+from auditor.catalog import datasets, reading
 from auditor.catalog import jobs as catalog_jobs
 from auditor.catalog.db import session
 from auditor.ground import processes
@@ -59,8 +59,7 @@ def _import(job: Job, tell: Reporter) -> dict[str, Any]:
 
 def _audit(job: Job, tell: Reporter) -> None:
     assert job.audit_id is not None
-    with session() as open_session:
-        dataset = datasets.by_id(open_session, audits.get(open_session, job.audit_id).dataset_id)
+    dataset = reading.dataset_of_audit(job.audit_id)
     from auditor.audits import worker
 
     steps: worker.Steps | None = None

@@ -19,7 +19,7 @@ from rich.progress import Progress as Bar
 
 from auditor.audits import arrays, durations, own_models, plan, progress, settle, statements
 from auditor.backbones.weights import Weights
-from auditor.catalog import audits, datasets
+from auditor.catalog import audits, datasets, reading
 from auditor.catalog.db import damaged_value, session
 from auditor.catalog.records import Audit, Dataset
 from auditor.cli.options import echo
@@ -123,8 +123,7 @@ def weights_kept(found: Weights, *, as_json: bool) -> None:
 
 def plan_summary(audit_id: int) -> None:
     """On standard error: how the engines train and how long that should take."""
-    with session() as open_session:
-        audit = audits.get(open_session, audit_id)
+    audit = reading.audit(audit_id)
     heads = audit.options.get("heads", [])
     if heads:
         echo(f"{plan.TRUNK} trains on the images, the others on what its network sees.", err=True)
@@ -174,8 +173,7 @@ def follow_audit(audit_id: int) -> None:
 
 
 def _name_of(audit_id: int) -> str:
-    with session() as open_session:
-        dataset = datasets.by_id(open_session, audits.get(open_session, audit_id).dataset_id)
+    dataset = reading.dataset_of_audit(audit_id)
     return dataset.name
 
 
@@ -210,14 +208,16 @@ def audit_summary(audit_id: int, *, as_json: bool) -> None:
     echo(f"Next: {', or '.join(step for step in steps if step)}")
 
 
-def people_of(name: str, *, as_json: bool) -> None:
-    """Reviewers with their controls and their agreement, then pairs of them."""
-    with session() as open_session:
-        dataset = datasets.get(open_session, name)
-    found = people.people(dataset.id)
+def people_of(name: str, *, controls: float | None, as_json: bool) -> None:
+    """The rate of controls (set to ``controls`` unless None), reviewers with theirs and their agreement, pairs."""
+    dataset = reading.dataset(name)
+    if controls is not None:
+        people.set_control_rate(dataset.id, controls)
+    rate, found = people.control_rate(dataset.id), people.people(dataset.id)
     if as_json:
-        print_json(dataclasses.asdict(found))
+        print_json({"control_rate": rate, **dataclasses.asdict(found)})
         return
+    echo(f"{percent(rate)} of the looks on Verify are controls." if rate else "No controls are planted.")
     for one in found.persons:
         shares = f"{_judged(one.right, 'controls right')}; {_judged(one.agrees, 'labels as most others')}"
         echo(f"{one.name}: {plural(one.num_verdicts, 'label')} judged; {shares}.")
@@ -305,9 +305,7 @@ def suspects(
     as_json: bool,
 ) -> None:
     """The ranking's head, or the flags that a promise carries; of the newest finished audit or of ``audit_id``."""
-    with session() as open_session:
-        dataset = datasets.get(open_session, name)
-        audit = audits.require_finished(open_session, dataset, audit_id)
+    dataset, audit = reading.audited(name, audit_id)
     listed = statements.suspects(audit, top=top, max_fdr=max_fdr, split=split)
     names = dataset.class_names
     found = listed.page.to_dict("records")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from auditor.audits import arrays, experiment_results
 from auditor.bridges import engine_bridge
-from auditor.catalog import audits, datasets, reviews
+from auditor.catalog import reading, reviews
 from auditor.catalog.db import session
 from auditor.experiments import simulation
 from auditor.experiments.kept_trainings import Trainings
@@ -48,9 +48,7 @@ def simulate(
         NotFoundError: no audit of this dataset has finished; its predictions say where errors are likely.
         AuditFailedError: an engine is unknown, the rate is out of range, a training failed or was stopped.
     """
-    with session() as open_session:
-        dataset = datasets.get(open_session, dataset_name)
-        audit = audits.require_finished(open_session, dataset)
+    dataset, audit = reading.audited(dataset_name)
     finished = arrays.engines_of(audit.id)
     if not finished:
         raise AuditFailedError(f"Audit {audit.id} has no predictions; run a new audit first.")

@@ -11,7 +11,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from auditor.catalog import audits, datasets, reviews, scores
+from auditor.catalog import audits, datasets, reading, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset
 from auditor.fiftyone_bridge.fields import INDEX, MARK
@@ -70,8 +70,7 @@ def _dataset_of(target: Any) -> Dataset:
         raise FiftyOneError(
             f"{target.name!r} is not an audited dataset; `auditor fiftyone NAME push` makes one."
         )
-    with session() as open_session:
-        return datasets.get(open_session, str(mark["dataset"]))
+    return reading.dataset(str(mark["dataset"]))
 
 
 def _rows(dataset: Dataset, sample_ids: Sequence[int], action: str) -> list[tuple[int, str, int | None]]:

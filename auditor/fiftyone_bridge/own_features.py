@@ -7,7 +7,7 @@ from typing import Any
 
 from auditor.backbones import features, own_features
 from auditor.backbones.features import FeatureSource
-from auditor.catalog import datasets
+from auditor.catalog import datasets, reading
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset
 from auditor.fiftyone_bridge import fields
@@ -30,8 +30,7 @@ def add(dataset_name: str, spec: str) -> FeatureSource:
         FiftyOneError: FiftyOne cannot be used.
         ImportRefusedError: no such FiftyOne dataset or field, or a sample without features; names the first one.
     """
-    with session() as open_session:
-        dataset = datasets.get(open_session, dataset_name)
+    dataset = reading.dataset(dataset_name)
     other, _, field = spec.removeprefix(FIELD).rpartition("/")
     target = fiftyone_sets.load_fiftyone(other or _imported_from(dataset, field))
     there = target.get_field_schema()

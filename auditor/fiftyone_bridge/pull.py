@@ -17,7 +17,7 @@ from typing import Any
 from sqlmodel import Session
 
 from auditor.bridges import fiftyone_door
-from auditor.catalog import datasets, reviews
+from auditor.catalog import datasets, reading, reviews
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset, NewReview, Review
 from auditor.fiftyone_bridge import processes, push
@@ -102,8 +102,7 @@ def pull(name: str, *, reviewer: str, to: str | None = None, progress: OnProgres
         FiftyOneError: it was never pushed, or FiftyOne cannot be used.
         ReviewError: no reviewer's name.
     """
-    with session() as open_session:
-        dataset = datasets.get(open_session, name)
+    dataset = reading.dataset(name)
     fiftyone = fiftyone_door.connect()
     with fiftyone_door.explained(), processes.alone(f"push-{dataset.id}"):
         target = push.find(fiftyone, dataset, to)

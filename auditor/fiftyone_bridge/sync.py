@@ -19,8 +19,7 @@ from typing import Any
 from urllib.parse import quote
 
 from auditor.bridges import fiftyone_door
-from auditor.catalog import datasets
-from auditor.catalog.db import session
+from auditor.catalog import reading
 from auditor.fiftyone_bridge import app as fiftyone_app
 from auditor.fiftyone_bridge import processes, views
 from auditor.fiftyone_bridge import push as fiftyone_push
@@ -56,8 +55,7 @@ def load(name: str, to: str | None = None) -> Any:
         NotFoundError: no such dataset.
         FiftyOneError: it was never pushed, or FiftyOne cannot be used.
     """
-    with session() as open_session:
-        dataset = datasets.get(open_session, name)
+    dataset = reading.dataset(name)
     fiftyone = fiftyone_door.connect()
     with fiftyone_door.explained():
         return fiftyone_push.find(fiftyone, dataset, to)
@@ -98,8 +96,7 @@ def prepare(
     with fiftyone_door.explained():
         slug = views.slug_of(fiftyone, fiftyone.load_dataset(pushed.name), view)
     query = f"?view={slug}" if slug else ""
-    with session() as open_session:
-        dataset = datasets.get(open_session, name)
+    dataset = reading.dataset(name)
     roots = (Path(dataset.root), cache.folder(dataset))
     return Prepared(name, pushed.name, f"/datasets/{quote(pushed.name)}{query}", roots, port)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from auditor.audits import arrays, experiment_results, statements
-from auditor.catalog import audits, datasets, scores
+from auditor.catalog import audits, reading, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Review
 from auditor.ground.errors import ExportRefusedError
@@ -29,9 +29,7 @@ def report(dataset_name: str, *, audit_id: int | None = None) -> str:
     Raises:
         NotFoundError: no audit of this dataset has finished, or not that one.
     """
-    with session() as open_session:
-        dataset = datasets.get(open_session, dataset_name)
-        audit = audits.require_finished(open_session, dataset, audit_id)
+    dataset, audit = reading.audited(dataset_name, audit_id)
     standing = statements.load(audit.id)
     said = statements.statements(standing)
     page = ReportInput(

@@ -3,7 +3,8 @@
 A control is a sample that two people have already judged alike, or one that an audit trusts most in its class. It
 is shown on Verify like any drawn sample, without the suggestion, to somebody who never said anything about it. Its
 verdict is kept under a kind of its own (``vocabulary.CONTROL``): it decides no label, is in no draw and backs no
-promise. The owner sets how many are planted (``AUDITOR_CONTROLS``, a share of the looks; 0 plants none).
+promise. The owner sets for each dataset which share of the looks they are (``set_control_rate``); until then
+``AUDITOR_CONTROLS`` says it, or none are planted.
 """
 
 from __future__ import annotations
@@ -82,21 +83,41 @@ class People:
     """Samples that two people or more judged."""
 
 
-def control_rate() -> float:
-    """The share of looks on Verify that are controls, as the owner set it.
+def control_rate(dataset_id: int) -> float:
+    """The share of looks on Verify that are controls: as the owner set it, else ``AUDITOR_CONTROLS``, else 0.
 
     Raises:
-        VerificationError: ``AUDITOR_CONTROLS`` is no share from 0 to 0.5.
+        VerificationError: nobody set it and ``AUDITOR_CONTROLS`` is no share from 0 to 0.5.
+        NotFoundError: there is no such dataset.
     """
+    with session() as open_session:
+        chosen = datasets.by_id(open_session, dataset_id).control_rate
+    if chosen is not None:
+        return chosen
     text = os.environ.get("AUDITOR_CONTROLS", "0")
     try:
         rate = float(text)
     except ValueError:
         rate = -1.0
+    return _checked(rate, f"AUDITOR_CONTROLS is {text!r}")
+
+
+def set_control_rate(dataset_id: int, rate: float) -> None:
+    """Let a share ``rate`` of the looks on Verify be controls from now on; what was judged stays as it is.
+
+    Raises:
+        VerificationError: it is no share from 0 to 0.5.
+        NotFoundError: there is no such dataset.
+    """
+    _checked(rate, f"the rate of controls is {rate!r}")
+    with session() as open_session:
+        datasets.by_id(open_session, dataset_id)
+        datasets.change(open_session, dataset_id, control_rate=rate)
+
+
+def _checked(rate: float, given: str) -> float:
     if not 0.0 <= rate <= MOST_RATE:
-        raise VerificationError(
-            f"AUDITOR_CONTROLS is {text!r}; use a share from 0 to {MOST_RATE}, such as 0.05."
-        )
+        raise VerificationError(f"{given}; use a share from 0 to {MOST_RATE}, such as 0.05.")
     return rate
 
 

@@ -83,6 +83,7 @@ TO_THE_FIRST_LAYOUT = (
     "ALTER TABLE sample DROP COLUMN mask",
     "ALTER TABLE sample DROP COLUMN number",
     "ALTER TABLE review DROP COLUMN number",
+    "ALTER TABLE dataset DROP COLUMN control_rate",
     "ALTER TABLE draw DROP COLUMN tolerance",
     "DROP TABLE decision",  # made again as they were, with the table of verdicts
     "DROP TABLE review",

@@ -13,14 +13,21 @@ from auditor.catalog import datasets, reviews
 from auditor.catalog.db import session
 from auditor.review import random_sample
 from tests.app.conftest import DATASET
-from tests.browser.conftest import Server
-from tests.browser.test_journey import WAIT_MS, open_page, settled, wait_until
-from tests.browser.test_review import OLDER, choose, decisions, open_as_ada, shown_sample
+from tests.browser.conftest import WAIT_MS, Server, choose, filtered, open_page, wait_until
+from tests.browser.test_review import OLDER, bench_of, decisions, open_as_ada, shown_sample
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 APART_MS = 60
 STARTLED_MS = 700
 """A sample that came back takes no key for a moment: that key was meant for another one."""
+
+
+TOLD_NOW = """() => {
+  const all = [...document.querySelectorAll("[data-testid=stBidiComponentIsolated]")];
+  const views = all.map((one) => one.shadowRoot.auditorView);
+  views.find((one) => one && one.notice).notice.toldAt = performance.now();
+}"""
+"""A warning stays for some seconds; on a slow machine they would be over before the next key."""
 
 
 def press(page: Any, keys: str) -> None:
@@ -65,10 +72,9 @@ def test_suspects__six_quick_keys_are_six_verdicts_on_the_samples_in_their_order
     browser: Any, running: Server
 ) -> None:
     items = queue(7)
-    page = open_as_ada(browser, running, "suspects")
-    page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+    page = bench_of(browser, running)
     press(page, "wqwenq")
-    wait_until(lambda: len(decisions()) >= 6, "six verdicts", 30)
+    wait_until(lambda: len(decisions()) >= 6, "six verdicts")
     said = dict(zip("wqen", ("relabel", "keep", "exclude", "unsure"), strict=True))
     assert decisions() == {item["sample"]: said[key] for item, key in zip(items, "wqwenq", strict=False)}
     with session() as open_session:
@@ -80,28 +86,26 @@ def test_suspects__a_key_after_undo_is_a_verdict_on_the_sample_that_came_back(
     browser: Any, running: Server
 ) -> None:
     one, two, three = (item["sample"] for item in queue(3))
-    page = open_as_ada(browser, running, "suspects")
-    page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+    page = bench_of(browser, running)
     press(page, "qqze")
-    wait_until(lambda: decisions() == {one: "keep", two: "exclude"}, "the second verdict given again", 30)
+    wait_until(lambda: decisions() == {one: "keep", two: "exclude"}, "the second verdict given again")
     page.locator(f"[data-testid=card][data-sample='{three}']").wait_for(timeout=WAIT_MS)
 
 
 def test_suspects__a_refused_verdict_brings_its_sample_back(browser: Any, running: Server) -> None:
     one, two, three, four = (item["sample"] for item in queue(4))
-    page = open_as_ada(browser, running, "suspects")
-    page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+    page = bench_of(browser, running)
     press_and_refuse(page, "qqq", "verdicts", two)
     page.locator(f"[data-testid=card][data-sample='{two}']").wait_for(timeout=WAIT_MS)
     assert f"Sample {two} is not decided: 'nonsense'" in page.get_by_test_id("notice").inner_text()
     assert page.get_by_test_id("standing").inner_text() == ""
-    wait_until(lambda: decisions() == {one: "keep", three: "keep"}, "the verdicts before and after it", 30)
+    wait_until(lambda: decisions() == {one: "keep", three: "keep"}, "the verdicts before and after it")
     page.unroute("**/bench/verdicts")
     page.wait_for_timeout(STARTLED_MS)
     press(page, "e")
-    wait_until(lambda: decisions().get(two) == "exclude", "the verdict given again", 30)
+    wait_until(lambda: decisions().get(two) == "exclude", "the verdict given again")
     press(page, "e")
-    wait_until(lambda: decisions().get(three) == "exclude", "the next sample's second verdict", 30)
+    wait_until(lambda: decisions().get(three) == "exclude", "the next sample's second verdict")
     page.locator(f"[data-testid=card][data-sample='{four}']").wait_for(timeout=WAIT_MS)
 
 
@@ -109,8 +113,7 @@ def test_suspects__answers_to_a_filter_that_was_changed_again_are_dropped(
     browser: Any, running: Server
 ) -> None:
     """A slow server answers the first filter after the second."""
-    page = open_as_ada(browser, running, "suspects")
-    page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+    page = bench_of(browser, running)
     first = shown_sample(page)
     held: list[Any] = []
 
@@ -120,13 +123,10 @@ def test_suspects__answers_to_a_filter_that_was_changed_again_are_dropped(
 
     page.keyboard.press("g")
     page.route("**/bench/queue", hold)
-    with page.expect_request("**/bench/queue"):
-        choose(page, "suspects_show", "Everything")
-    page.wait_for_timeout(1000)
-    assert held
+    choose(page, "suspects_show", "Everything")
+    wait_until(lambda: held, "the first filter's question")
     choose(page, "suspects_show", "Suspects to check")
-    settled(page)
-    wait_until(lambda: 0 < page.get_by_test_id("tile").count() < 60, "the second filter's tiles", 30)
+    wait_until(lambda: 0 < page.get_by_test_id("tile").count() < 60, "the second filter's tiles")
     for asked in held:
         asked.fulfill(json={"items": []})
     page.wait_for_timeout(500)
@@ -138,53 +138,48 @@ def test_suspects__a_verdict_given_while_another_queue_loads_is_not_asked_again(
     browser: Any, running: Server
 ) -> None:
     one, two, three = (item["sample"] for item in queue(3))
-    page = open_as_ada(browser, running, "suspects")
-    page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+    page = bench_of(browser, running)
     held: list[Any] = []
     page.route("**/bench/queue", lambda asked: held.append(asked))
-    with page.expect_request("**/bench/queue"):
-        choose(page, "suspects_show", "Everything")
-    page.wait_for_timeout(500)
+    choose(page, "suspects_show", "Everything")
+    wait_until(lambda: held, "the filter's question")
     (asked,) = held
     answer = asked.fetch()
     press(page, "q")
-    wait_until(lambda: decisions() == {one: "keep"}, "the verdict", 30)
+    wait_until(lambda: decisions() == {one: "keep"}, "the verdict")
     asked.fulfill(response=answer)
     page.locator("[data-testid=bench][data-state=ready]").wait_for(timeout=WAIT_MS)
     page.locator(f"[data-testid=card][data-sample='{two}']").wait_for(timeout=WAIT_MS)
-    assert "1 checked" in page.locator(".turner").inner_text()
+    page.locator(".turner", has_text="1 checked").wait_for(timeout=WAIT_MS)
     press(page, "q")
     page.locator(f"[data-testid=card][data-sample='{three}']").wait_for(timeout=WAIT_MS)
-    wait_until(lambda: decisions() == {one: "keep", two: "keep"}, "the next verdict", 30)
+    wait_until(lambda: decisions() == {one: "keep", two: "keep"}, "the next verdict")
 
 
 def test_suspects__no_key_decides_while_the_queue_of_another_dataset_loads(
     browser: Any, running: Server
 ) -> None:
     """Both have a sample of that number: the verdict would be on one that nobody saw."""
-    page = open_as_ada(browser, running, "suspects")
-    page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+    page = bench_of(browser, running)
     held: list[Any] = []
     page.route("**/bench/queue", lambda asked: held.append(asked))
-    with page.expect_request("**/bench/queue"):
-        choose(page, state.DATASET, "other")
-    page.wait_for_timeout(500)
+    choose(page, state.DATASET, "other")
+    wait_until(lambda: held, "the other dataset's question")
     press(page, "qw1e")
     page.wait_for_timeout(1000)
     assert decisions() == decisions(2) == {}
+    page.unroute("**/bench/queue")
     for asked in held:
         asked.continue_()
     page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
     sample = shown_sample(page)
     press(page, "q")
-    wait_until(lambda: decisions(2) == {sample: "keep"}, "a verdict on what is shown", 30)
+    wait_until(lambda: decisions(2) == {sample: "keep"}, "a verdict on what is shown")
 
 
 def test_suspects__a_verdict_waits_for_a_busy_catalog_and_says_why(browser: Any, running: Server) -> None:
     one = queue(1)[0]["sample"]
-    page = open_as_ada(browser, running, "suspects")
-    page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
-    settled(page)  # a rerun of the page would take the first key with it
+    page = bench_of(browser, running)
     busy = {"error": "The catalog cannot be used (database is locked)."}
     page.route("**/bench/verdicts", lambda asked: asked.fulfill(status=503, json=busy))
     press(page, "q")
@@ -199,8 +194,7 @@ def test_suspects__a_verdict_waits_for_a_busy_catalog_and_says_why(browser: Any,
 def test_suspects__a_verdict_of_an_earlier_window_that_is_refused_is_told(
     browser: Any, running: Server
 ) -> None:
-    page = open_as_ada(browser, running, "suspects")
-    page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+    page = bench_of(browser, running)
     verdict = {"token": "t", "dataset": 1, "sample": 5, "decision": "nonsense", "reviewer": "Ada", "audit": 1}
     entry = json.dumps({"route": "verdicts", "verdict": verdict})
     page.evaluate("entry => localStorage.setItem('auditor-verdict:t', entry)", entry)
@@ -210,25 +204,25 @@ def test_suspects__a_verdict_of_an_earlier_window_that_is_refused_is_told(
 
 def test_suspects__a_verdict_over_ones_own_of_another_window_is_told(browser: Any, running: Server) -> None:
     one, two = (item["sample"] for item in queue(2))
-    page = open_as_ada(browser, running, "suspects")
-    page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+    page = bench_of(browser, running)
     other = page.context.new_page()
     open_page(other, running, f"suspects?{OLDER}")
     other.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
     press(other, "w")
-    wait_until(lambda: decisions() == {one: "relabel"}, "the other window's verdict", 30)
+    wait_until(lambda: decisions() == {one: "relabel"}, "the other window's verdict")
     press(page, "q")
     notice = page.get_by_test_id("notice")
     page.locator(".notice.warn", has_text="in another window of yours").wait_for(timeout=WAIT_MS)
     assert f"Sample {one} was decided (→ " in notice.inner_text()
     assert "Your verdict here (kept) counts" in notice.inner_text()
+    page.evaluate(TOLD_NOW)
     press(page, "q")
-    wait_until(lambda: decisions() == {one: "keep", two: "keep"}, "the verdicts of this window", 30)
+    wait_until(lambda: decisions() == {one: "keep", two: "keep"}, "the verdicts of this window")
     assert "in another window" in notice.inner_text(), "the next key does not take the warning away"
     page.wait_for_timeout(STARTLED_MS)
     page.keyboard.press("ArrowLeft")
     press(page, "en")
-    wait_until(lambda: decisions()[two] == "exclude", "a change of mind", 30)
+    wait_until(lambda: decisions()[two] == "exclude", "a change of mind")
     assert str(two) not in notice.inner_text(), "one's own verdict of this window is no surprise"
 
 
@@ -242,26 +236,22 @@ def test_verify__quick_keys_to_the_end_of_a_draw_and_a_refused_one_comes_back(
     press_and_refuse(page, "1en2e3nn", "blind", seventh)
     page.get_by_text(f"Sample {seventh} is not judged").wait_for(timeout=WAIT_MS)
     page.locator(f"[data-testid=judge][data-sample='{seventh}']").wait_for(timeout=WAIT_MS)
-    wait_until(lambda: len(blind()) >= 7, "all verdicts but the refused one", 30)
+    wait_until(lambda: len(blind()) >= 7, "all verdicts but the refused one")
     said = [("label", 0), ("exclude", None), ("unsure", None), ("label", 1), ("exclude", None), ("label", 2)]
     said += [("unsure", None)]
     assert blind() == dict(zip([*draw.sample_ids[:6], last], said, strict=True))
     page.unroute("**/bench/blind")
     page.wait_for_timeout(STARTLED_MS)
     press(page, "e")
-    wait_until(lambda: blind().get(seventh) == ("exclude", None), "the verdict given again", 30)
+    wait_until(lambda: blind().get(seventh) == ("exclude", None), "the verdict given again")
     page.get_by_text("Use these verdicts in the ranking").wait_for(timeout=WAIT_MS)
 
 
 def test_suspects__a_key_counts_once_after_the_page_ran_again(browser: Any, running: Server) -> None:
-    page = open_as_ada(browser, running, "suspects")
-    page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+    page = bench_of(browser, running)
     for show in ("Everything", "All unchecked"):
-        with page.expect_response("**/bench/queue"):
-            choose(page, "suspects_show", show)
-        settled(page)
-    page.locator("[data-testid=bench][data-state=ready]").wait_for(timeout=WAIT_MS)
+        filtered(page, "suspects_show", show)
     items = queue(3)
     press(page, "q")
     page.locator(f"[data-testid=card][data-sample='{items[1]['sample']}']").wait_for(timeout=WAIT_MS)
-    wait_until(lambda: decisions() == {items[0]["sample"]: "keep"}, "one verdict", 30)
+    wait_until(lambda: decisions() == {items[0]["sample"]: "keep"}, "one verdict")

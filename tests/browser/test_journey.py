@@ -6,9 +6,7 @@ import csv
 import io
 import math
 import re
-import time
 import zipfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,14 +16,21 @@ from sklearn.datasets import load_digits
 
 from auditor.catalog import audits, datasets, db, reviews
 from auditor.catalog.db import session
-from tests.browser.conftest import Server
+from tests.browser.conftest import (
+    WAIT_MS,
+    Server,
+    click_until,
+    downloaded,
+    open_page,
+    settled,
+    steady_box,
+    wait_until,
+)
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 NAMES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "<i>eight</i>", "nine"]
 NUM_SAMPLES, NUM_WRONG = 400, 40
 NAME = "journey"
-WAIT_MS = 120_000
-"""Generous: the machine that tests may be busy with other work."""
 
 
 def digits_zip() -> bytes:
@@ -48,18 +53,6 @@ def digits_zip() -> bytes:
     return packed.getvalue()
 
 
-def settled(page: Any) -> None:
-    """The rerun is finished and no exception stands on the page."""
-    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(timeout=WAIT_MS)
-    assert page.locator("[data-testid=stException]").count() == 0
-
-
-def open_page(page: Any, server: Server, path: str) -> None:
-    page.goto(f"{server.url}/{path}")
-    page.locator("[data-testid=stHeading]").first.wait_for(timeout=WAIT_MS)
-    settled(page)
-
-
 def button(page: Any, text: str) -> Any:
     return page.get_by_role("button", name=re.compile(re.escape(text)))
 
@@ -70,7 +63,7 @@ def import_the_zip(page: Any, server: Server) -> None:
     page.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(upload)
     page.get_by_text("digits.zip").wait_for(timeout=WAIT_MS)
     settled(page)
-    button(page, "Preview the upload").click()
+    button(page, "Preview the upload").click(timeout=WAIT_MS)
     page.get_by_text("Name of the dataset").wait_for(timeout=WAIT_MS)
     figures = page.get_by_test_id("stMetricValue")
     figures.nth(3).wait_for(timeout=WAIT_MS)
@@ -79,21 +72,23 @@ def import_the_zip(page: Any, server: Server) -> None:
     name.fill(NAME)
     name.press("Enter")
     settled(page)
-    page.locator(".st-key-import_start button").click()
+    page.locator(".st-key-import_start button:enabled").click(timeout=WAIT_MS)
     page.get_by_text("400 samples imported").wait_for(timeout=WAIT_MS)
 
 
 def start_the_audit(page: Any) -> None:
     """Only the plain engine, on the quick preset."""
-    page.get_by_role("button", name="Start an audit").click()
-    page.get_by_text("Engines, preset and device").click(timeout=WAIT_MS)
-    page.get_by_text("Each engine trains").wait_for(timeout=WAIT_MS)
+    page.get_by_role("button", name="Start an audit").click(timeout=WAIT_MS)
+    page.get_by_text("Engines, preset and device").wait_for(timeout=WAIT_MS)
     settled(page)
+    page.get_by_text("Engines, preset and device").click()
+    page.get_by_text("Each engine trains").wait_for(timeout=WAIT_MS)
     boxes = page.locator("[class*=st-key-audit_engine_]:not(.st-key-audit_engine_cross_entropy) label")
     for i in range(boxes.count()):
-        boxes.nth(i).click()
+        box = boxes.nth(i).locator("input")
+        click_until(boxes.nth(i), lambda box=box: not box.is_checked(), "an engine left out")
         settled(page)
-    page.locator(".st-key-audit_start button").click()
+    page.locator(".st-key-audit_start button:enabled").click(timeout=WAIT_MS)
     page.get_by_text(re.compile("Audit 1")).first.wait_for(timeout=WAIT_MS)
 
 
@@ -102,18 +97,17 @@ def num_epochs() -> int:
         return len(audits.epochs(open_session, 1))
 
 
-def wait_until(condition: Any, what: str, seconds: float = 150) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"still waiting for: {what}"
-        time.sleep(0.2)
-
-
 def watch_it_grow_kill_the_server_and_come_back(page: Any, server: Server) -> None:
-    page.get_by_text("Curves", exact=True).click()
-    page.locator("[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg").first.wait_for(
-        timeout=WAIT_MS
-    )
+    chart = page.locator("[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg").first
+    # Once the audit has ended, the curves lie in another part, which is closed.
+    curves = page.locator("details:not([open]) > summary", has_text=re.compile("Curves|How the engines ran"))
+
+    def is_drawn() -> bool:
+        if not chart.is_visible() and curves.count():
+            curves.first.click(timeout=WAIT_MS)
+        return chart.is_visible()
+
+    wait_until(is_drawn, "the curves")
     seen = num_epochs()
     server.kill()
     wait_until(lambda: num_epochs() > seen or audit_status() == "finished", "an epoch while the app is away")
@@ -135,7 +129,7 @@ def standing() -> dict[int, str]:
 
 def give_a_name(page: Any) -> None:
     page.locator(".st-key-reviewer_name input").fill("Ada")
-    button(page, "Start").last.click()
+    button(page, "Start").last.click(timeout=WAIT_MS)
     page.get_by_test_id("card").wait_for(timeout=WAIT_MS)
 
 
@@ -174,7 +168,7 @@ def lasso_a_region(page: Any, server: Server) -> None:
     open_page(page, server, "map")
     canvas = page.get_by_test_id("map")
     page.locator(".map[data-state=ready]").wait_for(timeout=WAIT_MS)
-    box = canvas.bounding_box()
+    box = steady_box(canvas)
     x, y, radius = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, box["height"] * 0.35
     page.mouse.move(x + radius, y)
     page.mouse.down()
@@ -195,12 +189,11 @@ def lasso_a_region(page: Any, server: Server) -> None:
 def export_and_compare(page: Any, server: Server) -> None:
     open_page(page, server, "export")
     page.get_by_text("Changes by pair").wait_for(timeout=WAIT_MS)
-    button(page, "Cleaned CSV").click()
+    settled(page)
+    button(page, "Cleaned CSV").click(timeout=WAIT_MS)
     made = page.get_by_role("link", name="Download journey-cleaned.csv")
     made.wait_for(timeout=WAIT_MS)
-    with page.expect_download(timeout=WAIT_MS) as download:
-        made.click()
-    rows = list(csv.DictReader(Path(download.value.path()).read_text(encoding="utf-8").splitlines()))
+    rows = list(csv.DictReader(downloaded(page, made).read_text(encoding="utf-8").splitlines()))
     assert len(rows) == NUM_SAMPLES
     with session() as open_session:
         decided = reviews.decisions(open_session, 1)

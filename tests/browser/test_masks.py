@@ -16,13 +16,21 @@ from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.masks import deciding
 from auditor.review import decisions
-from tests.browser.conftest import Server
+from tests.browser.conftest import (
+    WAIT_MS,
+    Server,
+    click_until,
+    downloaded,
+    in_colours,
+    open_page,
+    settled,
+    wait_until,
+)
 from tests.browser.test_axe import serious_findings
 from tests.forker import Forker
 from tests.masked import WRONG, Audited
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
-WAIT_MS = 60_000
 
 
 @pytest.fixture
@@ -42,27 +50,11 @@ def in_view(page: Any) -> int:
     return int(page.locator("[data-testid=mask]").get_attribute("data-sample", timeout=WAIT_MS))
 
 
-def choose_masks(page: Any) -> None:
-    """Say that the labels are masks, until the page has answered.
-
-    A click can meet the section while it opens and do nothing: a person sees that and clicks again.
-    """
-    folder = page.get_by_role("textbox", name="Folder of the masks")
-    folder.wait_for(timeout=WAIT_MS)
-    for _ in range(10):
-        page.get_by_text("masks: a class for each pixel").click()
-        for _ in range(20):
-            if folder.is_enabled():
-                return
-            page.wait_for_timeout(WAIT_MS / 200)
-    raise AssertionError("the choice of masks was never answered")
-
-
 def test_masks__from_the_import_to_cleaned_pngs(
     audited_masks: Audited, server: Server, browser: Any, artifacts: Path
 ) -> None:
     page = browser.new_page(viewport={"width": 1280, "height": 800})
-    page.goto(f"{server.url}/masks?dataset=shapes")
+    open_page(page, server, "masks?dataset=shapes")
     page.get_by_label("Your name").fill("ada")
     page.get_by_label("Your name").press("Enter")
     first = in_view(page)
@@ -70,11 +62,10 @@ def test_masks__from_the_import_to_cleaned_pngs(
     page.locator("[data-layer=doubt]").wait_for(timeout=WAIT_MS)
     page.screenshot(path=str(artifacts / "masks.png"))
     for scheme in ("dark", "light"):
-        page.emulate_media(color_scheme=scheme)
-        page.wait_for_timeout(500)
+        in_colours(page, scheme)
         assert serious_findings(page) == [], scheme
     page.keyboard.press("d")
-    assert page.locator("[data-layer=doubt]").is_hidden()
+    page.locator("[data-layer=doubt]").wait_for(state="hidden", timeout=WAIT_MS)
     regions = deciding.regions_of(audited_masks.dataset, audited_masks.audit_id, first)
     for region in regions[1:9]:  # only the largest is taken
         page.keyboard.press(str(region.number))
@@ -86,9 +77,8 @@ def test_masks__from_the_import_to_cleaned_pngs(
     page.keyboard.press("z")
     page.locator(f"[data-testid=mask][data-sample='{second}']").wait_for(timeout=WAIT_MS)
     assert set(decisions.outcomes(audited_masks.dataset.id)) == {first}
-    with page.expect_download(timeout=WAIT_MS) as download:
-        page.get_by_role("button", name="Download the cleaned masks").click()
-    with zipfile.ZipFile(download.value.path()) as packed:
+    cleaned = downloaded(page, page.get_by_role("button", name="Download the cleaned masks"))
+    with zipfile.ZipFile(cleaned) as packed:
         after = np.asarray(Image.open(io.BytesIO(packed.read(f"masks/{first:03d}.png"))))
         other = packed.read(f"masks/{second:03d}.png")
     before = np.asarray(Image.open(audited_masks.source / f"masks/{first:03d}.png"))
@@ -96,18 +86,23 @@ def test_masks__from_the_import_to_cleaned_pngs(
     assert ((before != after) == taken).all()
     assert other == (audited_masks.source / f"masks/{second:03d}.png").read_bytes()
 
-    page.goto(f"{server.url}/import?dataset=shapes")
+    open_page(page, server, "import?dataset=shapes")
     page.get_by_role("tab", name="Path on this server").click()
     page.get_by_text("How to read it").click()
-    choose_masks(page)
+    folder = page.locator(".st-key-import_masks input")
+    click_until(page.get_by_text("masks: a class for each pixel"), folder.is_enabled, "the choice of masks")
+    settled(page)
     page.get_by_label("A folder with one sub-folder per class").fill(str(audited_masks.source))
-    page.get_by_role("button", name="Preview the path").click()
+    page.get_by_role("button", name="Preview the path").click(timeout=WAIT_MS)
     page.get_by_test_id("stMetric").filter(has_text="Kind").filter(has_text="masks").wait_for(timeout=WAIT_MS)
+    settled(page)
     page.locator(".st-key-import_start button:enabled").click(timeout=WAIT_MS)
-    for _ in range(100):
+
+    def task() -> str | None:
         with session() as open_session:
-            if datasets.exists(open_session, "source"):
-                assert datasets.get(open_session, "source").task == "segmentation"
-                return
-        page.wait_for_timeout(300)
-    raise AssertionError("the masks were not imported")
+            return (
+                datasets.get(open_session, "source").task if datasets.exists(open_session, "source") else None
+            )
+
+    wait_until(task, "the imported masks")
+    assert task() == "segmentation"

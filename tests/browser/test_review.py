@@ -15,8 +15,16 @@ from auditor.catalog.db import session
 from auditor.review import random_sample
 from auditor.statistics import NO_CLASS
 from tests.app.conftest import DATASET, NAMES
-from tests.browser.conftest import Server, visitor
-from tests.browser.test_journey import WAIT_MS, open_page, settled, wait_until
+from tests.browser.conftest import (
+    WAIT_MS,
+    Server,
+    filtered,
+    open_page,
+    settled,
+    steady_box,
+    visitor,
+    wait_until,
+)
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 DESKTOP, PHONE = (1280, 800), (390, 844)
@@ -44,26 +52,31 @@ def shown_sample(page: Any) -> int:
     return int(page.get_by_test_id("card").get_attribute("data-sample"))
 
 
-def choose(page: Any, key: str, text: str) -> None:
-    page.locator(f".st-key-{key} [data-testid=stSelectbox]").click()
-    page.get_by_role("option", name=text, exact=True).click()
+def bench_of(
+    browser: Any, server: Server, reviewer: str = "Ada", *, more: str = "", size: tuple[int, int] = DESKTOP
+) -> Any:
+    """Suspects as somebody opens it, with the whole first card; ``more`` of the address chooses filters."""
+    page = open_as_ada(browser, server, f"suspects?{OLDER}{more}", size, reviewer=reviewer)
+    page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+    settled(page)
+    return page
 
 
 def test_card__picture_choices_and_toolbar_fit_and_the_picture_opens_large(
     browser: Any, running: Server, artifacts: Path
 ) -> None:
-    page = open_as_ada(browser, running, "suspects")
-    page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
-    toolbar = page.locator(".actions").bounding_box()
-    lowest = page.locator(".choice").last.bounding_box()
+    page = bench_of(browser, running)
+    picture = page.get_by_test_id("picture")
+    wait_until(lambda: picture.bounding_box()["width"] > 400, "a wide picture")
+    toolbar = steady_box(page.locator(".actions"))
+    lowest = steady_box(page.locator(".choice").last)
     assert lowest["y"] + lowest["height"] < toolbar["y"]
     assert toolbar["height"] < 60, "the toolbar is one line"
-    assert page.get_by_test_id("picture").bounding_box()["width"] > 400
     page.screenshot(path=str(artifacts / "card-1280x800.png"))
     page.keyboard.press("v")
     large = page.get_by_test_id("large")
     large.wait_for(timeout=WAIT_MS)
-    assert large.bounding_box()["height"] > 650
+    wait_until(lambda: large.bounding_box()["height"] > 650, "a high picture")
     page.keyboard.press("e")
     page.keyboard.press("Escape")
     page.locator(".viewer[open]").wait_for(state="detached", timeout=WAIT_MS)
@@ -76,37 +89,35 @@ def test_card__picture_choices_and_toolbar_fit_and_the_picture_opens_large(
 
 
 def test_filters__a_key_after_a_choice_reaches_the_card(browser: Any, running: Server) -> None:
-    page = open_as_ada(browser, running, "suspects")
-    page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
-    choose(page, "suspects_show", "Everything")
+    page = bench_of(browser, running)
+    filtered(page, "suspects_show", "Everything")
     page.wait_for_url(re.compile("suspects_show=everything"), timeout=WAIT_MS)
-    settled(page)
     page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
     sample = shown_sample(page)
     page.keyboard.press("w")
     wait_until(lambda: decisions().get(sample) == "relabel", "the verdict of the key")
     page.reload()
     page.get_by_test_id("card").wait_for(timeout=WAIT_MS)
+    settled(page)
     assert page.locator(".st-key-suspects_show input").input_value() == "Everything"
 
 
 def test_figures__follow_a_batch_without_a_reload(browser: Any, running: Server) -> None:
-    page = open_as_ada(browser, running, "suspects")
+    page = bench_of(browser, running)
     turner = page.locator(".turn", has_text="in this queue")
     turner.wait_for(timeout=WAIT_MS)
     before = turner.inner_text()
     page.get_by_test_id("accept").click()
     page.get_by_test_id("accept-confirm").click()
-    wait_until(lambda: turner.inner_text() != before, "fewer samples in the queue", 30)
+    wait_until(lambda: turner.inner_text() != before, "fewer samples in the queue")
 
 
 def test_phone__the_card_is_the_first_thing_and_nothing_scrolls_sideways(
     browser: Any, running: Server, artifacts: Path
 ) -> None:
-    page = open_as_ada(browser, running, "suspects", PHONE)
-    page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+    page = bench_of(browser, running, size=PHONE)
     page.screenshot(path=str(artifacts / "card-390x844.png"))
-    assert page.get_by_test_id("card").bounding_box()["y"] < 300
+    assert steady_box(page.get_by_test_id("card"))["y"] < 300
     main = page.get_by_test_id("stMain")
     assert main.evaluate("one => one.scrollWidth <= one.clientWidth")
     row = page.locator(".st-key-suspects_filters")
@@ -159,7 +170,7 @@ def test_verify__classes_that_end_in_a_digit_have_it_as_their_key_and_help_lists
 def test_map__a_lasso_leads_to_its_images(browser: Any, running: Server, artifacts: Path) -> None:
     page = open_as_ada(browser, running, "map")
     page.locator(".map[data-state=ready]").wait_for(timeout=WAIT_MS)
-    box = page.get_by_test_id("map").bounding_box()
+    box = steady_box(page.get_by_test_id("map"))
     x, y, radius = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, box["height"] * 0.4
     page.mouse.move(x + radius, y)
     page.mouse.down()
@@ -169,7 +180,10 @@ def test_map__a_lasso_leads_to_its_images(browser: Any, running: Server, artifac
     page.mouse.up()
     tile = page.get_by_test_id("tile").first
     tile.wait_for(timeout=WAIT_MS)
-    page.wait_for_timeout(2_500)
+
+    def is_in_view() -> bool:
+        place = tile.bounding_box()
+        return place is not None and 0 < place["y"] + place["height"] < DESKTOP[1] - 60
+
+    wait_until(is_in_view, "a picture of the region in the window")
     page.screenshot(path=str(artifacts / "lasso-1280x800.png"))
-    place = tile.bounding_box()
-    assert 0 < place["y"] + place["height"] < DESKTOP[1] - 60

@@ -1,13 +1,13 @@
 """Imports a source in a process of its own, so that a test can kill it or take its disk away.
 
-Usage: importer.py SOURCE WORKERS STOP, where at the stage STOP it writes "here" and waits.
+Usage: importer.py SOURCE WORKERS STOP, where at the stage STOP it writes "here" and waits for a line or the end of
+its standard input, once.
 """
 
 from __future__ import annotations
 
 import signal
 import sys
-import time
 
 from auditor.ground.errors import AuditorError
 from auditor.importing.imports import Progress, import_dataset
@@ -18,11 +18,14 @@ def main() -> int:
     # Whoever starts the tests in the background lets them ignore Ctrl-C; a person at a terminal does not.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+    waits = [stop]
+
     def watch(progress: Progress) -> None:
         stage, _, least = stop.partition(":")
-        if progress.stage == stage and progress.done >= int(least or 0):
+        if waits and progress.stage == stage and progress.done >= int(least or 0):
+            waits.clear()
             print("here", flush=True)
-            time.sleep(60)
+            sys.stdin.readline()
 
     try:
         report = import_dataset(source, name="digits", workers=int(workers), progress=watch)

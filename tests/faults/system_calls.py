@@ -103,7 +103,7 @@ def traced(arguments: list[str], *options: str, quiet: bool = True) -> int:
         stderr=subprocess.DEVNULL if quiet else None,
         stdout=subprocess.DEVNULL,
     )
-    until = time.monotonic() + 20
+    until = time.monotonic() + 120
     while f"TracerPid:\t{tracer.pid}" not in Path(f"/proc/{child}/status").read_text():
         if time.monotonic() > until or tracer.poll() is not None:
             os.kill(child, signal.SIGKILL)

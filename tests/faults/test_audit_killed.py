@@ -7,7 +7,6 @@ import signal
 import time
 
 import numpy as np
-import psutil
 import pytest
 
 from auditor import jobs
@@ -15,10 +14,9 @@ from auditor.audits import arrays, worker
 from auditor.audits import plan as auditing
 from auditor.catalog import audits
 from auditor.catalog.db import session
-from tests.helpers import Digits
+from tests.helpers import WAIT_S, Digits, wait_for_end
 
 OPTIONS = {"cross_entropy": {"epochs": 60, "network": "mlp", "views": 2}}
-WAIT_S = 120.0
 
 
 def plan() -> int:
@@ -41,7 +39,7 @@ def kill_at_epoch(num_epochs: int, audit_id: int) -> None:
     pid = jobs.overview(job_id).job.pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
-    psutil.wait_procs([psutil.Process(pid)] if psutil.pid_exists(pid) else [], timeout=10)
+    wait_for_end(pid)
     assert auditing.overview(audit_id).state == "dead"
 
 

@@ -83,6 +83,19 @@ def test_image_cache__of_another_dataset_is_refused_and_named_by_the_doctor(
     assert check.state == "missing"
 
 
+def test_checked_once__a_folder_is_checked_once_in_the_block_and_anew_after_it(
+    home: Path, tmp_path: Path
+) -> None:
+    import_dataset(write_folder(tmp_path / "one", 10), name="one", image_size=8)
+    with folders.checked_once():
+        folder = folders.of_dataset(1)
+        folders.write_manifest(folder, new_uuid(), title="dataset theirs")
+        with folders.checked_once():
+            assert folders.of_dataset(1) == folder
+    with pytest.raises(MisplacedError, match=r"dataset theirs"):
+        folders.of_dataset(1)
+
+
 def test_remove__leaves_a_folder_of_another_dataset_alone(home: Path, tmp_path: Path) -> None:
     import_dataset(write_folder(tmp_path / "one", 10), name="one", image_size=8)
     folders.write_manifest(home / "datasets" / "1", new_uuid(), title="dataset theirs")

@@ -46,7 +46,7 @@ def auditor(forker: Forker) -> Auditor:
     """The command line in a process of its own: exit code, standard output, standard error."""
 
     def call(*arguments: str) -> tuple[int, str, str]:
-        done = forker.call(COMMAND, ["auditor", *arguments], seconds=60)
+        done = forker.call(COMMAND, ["auditor", *arguments])
         return done.returncode, done.stdout, done.stderr
 
     return call

@@ -135,7 +135,7 @@ def every_screen() -> None:
             page = browser.new_page()
             for screen in SCREENS:
                 page.goto(f"http://127.0.0.1:{port}/{screen}")
-                page.get_by_test_id("stSidebar").wait_for(timeout=60_000)
+                page.get_by_test_id("stSidebar").wait_for(timeout=120_000)
                 page.wait_for_timeout(1_500)
             browser.close()
     finally:
@@ -146,7 +146,7 @@ def every_screen() -> None:
 def knock(port: int, origin: str) -> None:
     """A websocket with a foreign Origin."""
     host = origin.removeprefix("http://")
-    with socket.create_connection(("127.0.0.1", port), 10) as client:
+    with socket.create_connection(("127.0.0.1", port), 60) as client:
         request = [
             *("GET /_stcore/stream HTTP/1.1", f"Host: {host}", "Upgrade: websocket", "Connection: Upgrade"),
             *(

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+import socket
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -53,3 +58,55 @@ def bucket() -> Iterator[str]:
         yield "s3://bucket/tasks"
         s3fs.S3FileSystem.clear_instance_cache()
     server.stop()
+
+
+class Line:
+    """A line to a server that can be slow, or cut: whoever asks gets no answer then."""
+
+    def __init__(self, address: str) -> None:
+        there = urlsplit(address)
+        self._there = (str(there.hostname), int(there.port or 80))
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.delay_s = 0.0
+        self.is_cut = False
+        self.refused = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        """Nobody is answered any more."""
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):  # closed
+            while True:
+                here, _ = self._listener.accept()
+                if self.is_cut:
+                    self.refused += 1
+                    here.close()
+                    continue
+                there = socket.create_connection(self._there)
+                for source, target in ((here, there), (there, here)):
+                    threading.Thread(target=self._pass_on, args=(source, target), daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError), source, target:
+            while data := source.recv(1 << 16):
+                if self.is_cut:
+                    self.refused += 1
+                    return
+                time.sleep(self.delay_s)
+                target.sendall(data)
+
+
+@pytest.fixture
+def line(bucket: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
+    """The way to the bucket's server, for this process and the tasks that it sends away."""
+    import s3fs
+
+    found = Line(os.environ["AWS_ENDPOINT_URL"])
+    monkeypatch.setenv("AWS_ENDPOINT_URL", found.address)
+    s3fs.S3FileSystem.clear_instance_cache()
+    yield found
+    s3fs.S3FileSystem.clear_instance_cache()
+    found.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from auditor.audits.ray_executor import RayExecutor
 from auditor.audits.tasks import Event
 from auditor.ground.errors import AuditFailedError
 from tests.auditor.audits.test_executors import Heard, results, specs
-from tests.scale.conftest import add_machine
+from tests.scale.conftest import Line, add_machine
 
 EPOCHS = 40
 
@@ -25,22 +26,23 @@ def every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ray__a_lost_machine_changes_no_bit(cluster: Any, tmp_path: Path, every_epoch: None) -> None:
-    # Long enough that no task is done when the machine is lost.
     alone, away = (specs(tmp_path / place, "a", "b", "c", epochs=200) for place in ("alone", "away"))
     executors.Processes(1).run(alone, Heard())
     lost: list[Any] = []
 
-    def lose_one(event: Event) -> None:
-        if not lost and event.epoch == 3:
-            lost.append(cluster.list_all_nodes()[-1])
-            cluster.remove_node(lost[0], allow_graceful=False)
-            add_machine(cluster)
+    def lose_all(event: Event) -> None:
+        """Once every task has saved its state: the one that tells of it is at work on one of the machines."""
+        if not lost and {one.task for one in heard.events if one.epoch >= 3} == set("abc"):
+            lost.extend(cluster.worker_nodes)
+            for machine in lost:
+                add_machine(cluster)
+                cluster.remove_node(machine, allow_graceful=False)
 
-    heard = Heard(lose_one)
+    heard = Heard(lose_all)
     RayExecutor(cluster.address).run(away, heard)
     assert results(away) == results(alone)
     assert lost
-    assert len(heard.begun) > len(away)  # what was on the lost machine began again, from its checkpoint
+    assert len(heard.begun) > len(away)  # what was on the lost machines began again, from its checkpoint
     again = {task: [event.epoch for event in heard.events if event.task == task] for task in "abc"}
     assert all(epochs.count(0) <= 1 for epochs in again.values())
 
@@ -58,6 +60,34 @@ def test_ray__files_go_by_an_object_store_where_no_folder_is_shared(
     assert not s3fs.S3FileSystem().find("bucket/tasks")  # nothing of it is left behind
 
 
+def test_ray__a_store_that_is_slow_and_refuses_for_seconds_changes_no_bit(
+    cluster: Any,
+    bucket: str,
+    line: Line,
+    tmp_path: Path,
+    every_epoch: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AUDITOR_STORAGE", bucket)
+    alone, away = (specs(tmp_path / place, "a", "b", epochs=EPOCHS) for place in ("alone", "away"))
+    executors.Processes(1).run(alone, Heard())
+
+    def restore() -> None:
+        line.is_cut = False
+
+    def cut_once(event: Event) -> None:
+        if not line.refused:
+            line.is_cut = True
+            threading.Timer(3, restore).start()
+
+    line.delay_s = 0.01
+    heard = Heard(cut_once)
+    RayExecutor(cluster.address).run(away, heard)
+    assert results(away) == results(alone)
+    assert line.refused
+    assert heard.begun == ["a", "b"]  # they waited, and did not begin anew
+
+
 def test_ray__what_the_listener_raises_stops_the_tasks_and_they_go_on_later(
     cluster: Any, tmp_path: Path, every_epoch: None
 ) -> None:
@@ -65,7 +95,7 @@ def test_ray__what_the_listener_raises_stops_the_tasks_and_they_go_on_later(
     away = [dataclasses.replace(away[0], config={**away[0].config, "epochs": 10**6}), away[1]]
 
     def stop(event: Event) -> None:
-        if event.task == "a":
+        if event.task == "a" and event.epoch == 1:  # the state after the epoch before is saved
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -25,7 +25,7 @@ from auditor.catalog import jobs as catalog_jobs
 from auditor.catalog.db import session
 from auditor.ground.settings import settings
 from auditor.review import decisions as reviewing
-from auditor.review import log, random_sample
+from auditor.review import log, people, random_sample
 from tests.app.conftest import NUM_SAMPLES, NUM_TEST, verify_sixty
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -216,15 +216,17 @@ def test_engines__show_the_scores_of_the_last_settling() -> None:
 
 
 @pytest.mark.usefixtures("copied_home")
-def test_verify__says_how_well_people_judge(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AUDITOR_CONTROLS", "0.1")
+def test_verify__says_how_well_people_judge() -> None:
     draw = random_sample.draw(DATASET, 12)
     seen = [one for one in range(40) if one not in draw.sample_ids]
     for sample in seen:
         for name in ("Ada", "Bob"):
             reviewing.decide(1, sample, "keep", reviewer=name)
     app = open_page("verify", reviewer="Ada")
+    assert "No controls are planted." in texts(app)
+    app.number_input(key="verify_controls").set_value(10).run()
     assert "10 % of the looks on Verify are controls" in texts(app)
+    assert people.control_rate(1) == 0.1
     persons, pairs = (table.value for table in app.dataframe[-2:])
     assert persons.person.tolist() == ["Ada", "Bob"]
     assert persons["labels judged"].tolist() == [len(seen)] * 2

@@ -9,6 +9,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,13 @@ from starlette.applications import Starlette
 
 from app.server.routes import ROUTES
 from app.session import access
+from app.session.access import OWNER, READER, REVIEWER, Person
 from auditor.audits import arrays
 from auditor.catalog import db, jobs
 from auditor.ground.settings import settings
 from auditor.importing import imports
 from auditor.review import random_sample
+from tests.helpers import WAIT_S
 
 pytestmark = pytest.mark.usefixtures("copied_home")
 DATASET = "tiny [digits](x)"
@@ -232,7 +235,7 @@ def test_token__servers_that_start_together_have_the_same(tmp_path: Path) -> Non
         subprocess.Popen([sys.executable, "-c", script], env=home, stdout=subprocess.PIPE, text=True)
         for _ in range(4)
     ]
-    tokens = {server.communicate(timeout=60)[0] for server in servers}
+    tokens = {server.communicate(timeout=WAIT_S)[0] for server in servers}
     assert tokens == {(tmp_path / "new" / "app_token").read_text() + "\n"}
 
 
@@ -288,3 +291,46 @@ def export_job(status: str, name: str = "a b-cleaned.csv") -> int:
         number = jobs.create(session, "export", DATASET, dataset_id=1, arguments={"file": name})
         jobs.change(session, number, status=status)
     return number
+
+
+@pytest.fixture
+def proxied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """People sign in at a proxy."""
+    monkeypatch.setenv("AUDITOR_USER_HEADER", "X-Forwarded-User")
+
+
+def of(name: str, role: str) -> Client:
+    """Somebody's page."""
+    return Client({"X-Auditor-Token": access.sign(Person(name, role))})
+
+
+VERDICT = {"token": "1", "dataset": 1, "audit": 1, "sample": 3, "decision": "keep", "reviewer": "ben"}
+
+
+@pytest.mark.usefixtures("proxied")
+def test_post__a_verdict_needs_a_reviewer_and_carries_the_own_name() -> None:
+    assert of("ben", REVIEWER).post("verdicts", {"verdicts": [VERDICT]}).json()["results"][0]["review"]
+    assert of("ben", READER).post("verdicts", {"verdicts": [VERDICT]}).status_code == 403
+    for path, body in (("verdicts", {"verdicts": [VERDICT]}), ("undo", {"audit": 1, "reviewer": "ben"})):
+        answer = of("eve", OWNER).post(path, body)
+        assert answer.status_code == 403
+        assert "signed in as eve" in answer.json()["error"]
+    assert of("eve", READER).get("image/1/3.png").status_code == 200
+
+
+@pytest.mark.usefixtures("proxied")
+def test_post__the_secret_of_the_home_opens_nothing_where_people_sign_in(client: Client) -> None:
+    assert client.post("card", {"audit": 1, "sample": 3}).status_code == 403
+    assert client.get("image/1/3.png").status_code == 403
+
+
+def test_signed__forged_or_old_tokens_say_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    token = access.sign(Person("ben", READER))
+    assert access.signed(token) == Person("ben", READER)
+    body, seal = token.split(".")
+    owner, _ = access.sign(Person("ben", OWNER)).split(".")
+    for forged in (f"{owner}.{seal}", body, f"{body}.", f"{body}.{seal[:-1]}", "", ".", "é.é", None):
+        assert access.signed(forged) is None
+    now = time.time()
+    monkeypatch.setattr(access.time, "time", lambda: now + 24 * 3600)
+    assert access.signed(token) is None

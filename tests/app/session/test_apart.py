@@ -6,15 +6,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 from app.session import apart
 from auditor.ground.errors import AuditorError
 from auditor.ground.settings import settings
+from tests.helpers import wait_for_end
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -53,7 +52,7 @@ def test_call__a_process_that_was_killed_is_replaced() -> None:
 def test_call__an_idle_process_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apart, "IDLE_S", 0.1)
     number = apart.call(process)
-    wait_for_the_end(number)
+    wait_for_end(number)
     assert apart.call(process) != number
 
 
@@ -68,11 +67,4 @@ def test_call__the_process_ends_with_a_killed_app(tmp_path: Path) -> None:
         assert app.stdout is not None
         number = int(app.stdout.readline())
         app.kill()
-    wait_for_the_end(number)
-
-
-def wait_for_the_end(number: int) -> None:
-    until = time.monotonic() + 60
-    while psutil.pid_exists(number) and psutil.Process(number).status() != psutil.STATUS_ZOMBIE:
-        assert time.monotonic() < until, "the helper is still there"
-        time.sleep(0.1)
+    wait_for_end(number)

@@ -140,6 +140,17 @@ def test_session__a_damaged_file_is_named(home: Path, damage: str) -> None:
     assert "catalog.db cannot be used" in check.text
 
 
+def test_session__tables_of_another_layout_than_the_number_says_are_named(home: Path) -> None:
+    add_dataset()
+    with session() as open_session:
+        open_session.execute(text("ALTER TABLE dataset RENAME COLUMN uuid TO other"))
+    with (
+        pytest.raises(AuditorError, match=r"no such column: dataset\.uuid.*put a backup or the copy"),
+        session() as open_session,
+    ):
+        datasets.list_all(open_session)
+
+
 def numbers_after_removal() -> list[int]:
     """Remove dataset 1 with audit 1 and draw 1, and number anew."""
     with session() as open_session:

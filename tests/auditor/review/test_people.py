@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from auditor.audits import statements
@@ -93,12 +95,27 @@ def test_people__accuracy_on_controls_and_agreement(audited: tuple[Digits, int],
     assert "0 of 20" not in out
 
 
+@pytest.mark.usefixtures("audited")
 @pytest.mark.parametrize("value", ["often", "0.9", "-1", "nan"])
 def test_control_rate__refuses_what_is_no_share(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-    assert people.control_rate() == 0.0
+    assert people.control_rate(1) == 0.0
     monkeypatch.setenv("AUDITOR_CONTROLS", value)
     with pytest.raises(VerificationError, match="use a share from 0 to 0.5"):
-        people.control_rate()
+        people.control_rate(1)
+
+
+@pytest.mark.usefixtures("audited")
+def test_set_control_rate__counts_before_the_environment(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    monkeypatch.setenv("AUDITOR_CONTROLS", "0.5")
+    assert people.control_rate(1) == 0.5
+    people.set_control_rate(1, 0.05)
+    assert people.control_rate(1) == 0.05
+    assert run("people", "digits", "--controls", "0")[1].startswith("No controls are planted.")
+    assert people.control_rate(1) == 0.0
+    assert json.loads(run("people", "digits", "--controls", "0.2", "--json")[1])["control_rate"] == 0.2
+    code, _, err = run("people", "digits", "--controls", "0.6")
+    assert (code, people.control_rate(1)) == (1, 0.2)
+    assert "use a share from 0 to 0.5" in err
 
 
 def test_people__three_or_more_have_an_alpha(audited: tuple[Digits, int]) -> None:

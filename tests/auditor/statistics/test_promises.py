@@ -1,5 +1,7 @@
 """The promise holds over many worlds, breaks when its one condition is broken, and says so."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,7 @@ from auditor.ground.errors import VerificationError
 from auditor.statistics.noise import noise_rate_from_verified
 from auditor.statistics.probabilities import calibrate_error_probability, guess_error_probability
 from auditor.statistics.promises import check_exchangeable, promise, promises, what_more_buys
-from auditor.statistics.witnesses import UNSURE, Verified
+from auditor.statistics.witnesses import NO_CLASS, UNSURE, Verified
 
 N = 2_000
 
@@ -323,6 +325,36 @@ def test_what_more_buys__tightens():
     assert many.chance_of_any > 0.5
     assert "1,000 more rows" in many.sentence
     assert "promises are then based on 1,000 rows" in many.sentence
+
+
+def test_what_more_buys__a_forecast_below_what_is_promised_now_says_why():
+    trust, given_labels, true = score_world(2)
+    ids = np.random.default_rng(0).permutation(N)[:200]
+    lucky, usual = true[ids].copy(), Verified(ids, true[ids])
+    lucky[trust[ids] < 0] = NO_CLASS  # every suspicious row of this draw is wrong
+    lucky = Verified(ids, lucky, backing=np.ones(200, dtype=bool))
+    more = what_more_buys(trust, curve(trust), given_labels, lucky, 400, q=0.2)
+    now = promise(trust, given_labels, lucky, 0.2).num_flags
+    assert f"fewer than the {now:,} of now" in more.sentence
+    told = what_more_buys(trust, curve(trust), given_labels, usual, 400, q=0.05).sentence
+    assert promise(trust, given_labels, usual, 0.05).num_flags == 0
+    assert "fewer than" not in told
+
+
+def test_what_more_buys__as_many_flags_are_forecast_as_come():
+    """A strong ranking: nearly all of its top is wrong, which a smooth curve through 200 rows does not show."""
+    forecast, came = [], []
+    for seed in range(12):
+        trust, given_labels, true = score_world(seed, rate=0.1, gap=5.0)
+        ids = np.random.default_rng([seed, 2]).permutation(N)
+        seen = Verified(ids[:200], true[ids[:200]], backing=np.ones(200, dtype=bool))
+        doubt = 1 - (rankdata(trust) - 0.5) / N
+        fitted = calibrate_error_probability(doubt, seen.sample_ids, seen.is_wrong(given_labels))
+        told = what_more_buys(trust, fitted, given_labels, seen, 400).sentence
+        forecast.append(int(re.search(r"about (\d+) labels flagged", told)[1]))
+        later = Verified(ids[200:600], true[ids[200:600]])
+        came.append(promise(trust, given_labels, later, 0.1).num_flags)
+    assert np.mean(forecast) == pytest.approx(np.mean(came), rel=0.12)
 
 
 def test_what_more_buys__rows_that_wait_count_with_their_own_draw_alone():

@@ -22,8 +22,8 @@ from auditor.importing.imports import BadRowsError, import_dataset, preview
 from auditor.outputs import export
 from auditor.pictures import cache
 from auditor.review import decisions
-from tests.auditor.cli.test_serve import free_port
 from tests.auditor.pictures.sources.test_containers import hugging_face, picture, write_shard
+from tests.helpers import free_port
 
 CLASSES = ("cat", "dog")
 NUM = 6

@@ -1,0 +1,276 @@
+"""An audit's tasks on several machines: seconds by workers, what a task costs, machines that are lost.
+
+    python -m benchmarks.scale workers      # or tasks, or kills, or imports
+
+- workers: five engines of ``quick`` in full on the 1,797 digits, by 1, 2 and 4 processes and by a Ray cluster of
+  1, 2 and 4 machines with one core each. One after another in one run, so the ratios are of the same hour; a task
+  computes with one thread everywhere. Said too: whether all gave the same bits.
+- tasks: 1,000 trainings of one epoch on nine rows, as good as empty: seconds a task beside those that it takes in
+  this process.
+- kills: the same engines with the search of S2E, a cluster of three machines of which one is taken away 20 times,
+  whenever the trainings have gone on by another part. Said: the same bits or not, and how many epochs were done
+  twice.
+- imports: 20,000 images of 28 px out of one Parquet file by 1, 2 and 4 workers.
+
+"Machines" are Ray's nodes on this one. One result a name in ``benchmarks/results/scale.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import hashlib
+import json
+import os
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_digits
+
+from auditor.audits import executors
+from auditor.audits.ray_executor import RayExecutor
+from auditor.audits.tasks import Event, Outcome, TaskSpec
+from auditor.bridges.engine_bridge import DEFAULT_ENGINES
+from benchmarks.import_speed import device
+from engines.registry import ENGINES
+from engines.shared.device import versions
+
+RESULTS = Path(__file__).resolve().parent / "results" / "scale.json"
+WORKERS = (1, 2, 4)
+EMPTY_TASKS, KILLS = 1000, 20
+NUM_CLASSES, WRONG = 10, 0.1
+
+
+class Quiet:
+    """A listener that counts epochs and may do something about them."""
+
+    def __init__(self, on_event: Callable[[Event], None] | None = None) -> None:
+        self.epochs: Counter[tuple[str, str, int]] = Counter()
+        self.failed: list[str] = []
+        self._on_event = on_event
+
+    def started(self, task: str) -> None:
+        """See ``Listener``."""
+
+    def heard(self, event: Event) -> None:
+        """See ``Listener``."""
+        self.epochs[event.task, event.stage, event.epoch] += 1
+        if self._on_event is not None:
+            self._on_event(event)
+
+    def ended(self, outcome: Outcome) -> None:
+        """See ``Listener``."""
+        if outcome.error is not None:
+            self.failed.append(outcome.error)
+
+    def tick(self) -> None:
+        """See ``Listener``."""
+
+
+def main() -> None:
+    """Measure what was named."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("name", choices=list(PARTS))
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = "1"
+    load = os.getloadavg()[0]
+    with tempfile.TemporaryDirectory(prefix="scale-") as place:
+        found = PARTS[arguments.name](Path(place))
+    row = {**found, "load": [round(load, 1), round(os.getloadavg()[0], 1)]}
+    row |= {"device": device(), "versions": versions()}
+    stored = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+    stored[arguments.name] = row
+    arguments.out.write_text(json.dumps(stored, indent=1, sort_keys=True) + "\n")
+    print(json.dumps(found, indent=1))
+
+
+@contextmanager
+def cluster(num: int) -> Iterator[Any]:
+    """``ray.cluster_utils.Cluster``: a head that does no work and ``num`` machines with one core each."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    from ray.cluster_utils import Cluster
+
+    head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": 10**8}
+    found = Cluster(initialize_head=True, head_node_args=head)
+    try:
+        for _ in range(num):
+            add_machine(found)
+        yield found
+    finally:
+        found.shutdown()
+
+
+def add_machine(found: Any) -> None:
+    """One more machine with one core."""
+    found.add_node(num_cpus=1, object_store_memory=10**8)
+
+
+def digits(place: Path) -> list[TaskSpec]:
+    """Every engine on the digits, a tenth of their labels drawn anew."""
+    pixels, labels = load_digits(return_X_y=True)
+    draw = np.random.default_rng(0)
+    given = np.where(draw.random(len(labels)) < WRONG, draw.integers(0, NUM_CLASSES, len(labels)), labels)
+    made = _specs(place, np.zeros((len(labels), 1, 1)), given, *DEFAULT_ENGINES)
+    np.save(place / "images.npy", (pixels * 15.9).astype(np.uint8).reshape(-1, 1, 8, 8))
+    return [
+        dataclasses.replace(
+            spec,
+            engine=spec.name,
+            config=dataclasses.asdict(ENGINES[spec.name].config_type.preset("quick")),
+            features=None,
+            images=str(place / "images.npy"),
+            seed=0,
+        )
+        for spec in made
+    ]
+
+
+def _specs(place: Path, rows: np.ndarray, labels: np.ndarray, *names: str) -> list[TaskSpec]:
+    """Trainings of the plain engine for one epoch, each with its own seed."""
+    place.mkdir(parents=True, exist_ok=True)
+    np.save(place / "features.npy", rows.astype(np.float32))
+    config = ENGINES["cross_entropy"].config_type.preset("quick").for_features()
+    np.savez(place / "inputs.npz", labels=labels.astype(np.int64), trusted=np.zeros(len(labels), bool))
+    return [
+        TaskSpec(
+            name=name,
+            engine="cross_entropy",
+            config=dataclasses.asdict(dataclasses.replace(config, epochs=1)),
+            num_classes=int(labels.max()) + 1,
+            inputs=str(place / "inputs.npz"),
+            out=str(place / name),
+            checkpoint=str(place / f"{name}.checkpoint"),
+            features=str(place / "features.npy"),
+            seed=seed,
+            threads=1,
+        )
+        for seed, name in enumerate(names)
+    ]
+
+
+def bits(specs: list[TaskSpec]) -> str:
+    """A fingerprint of what the tasks found."""
+    whole = hashlib.sha256()
+    for spec in specs:
+        for name in ("pred_probs", "trust_score"):
+            whole.update((Path(spec.out) / f"{name}.npy").read_bytes())
+    return whole.hexdigest()
+
+
+def timed(executor: executors.Executor, specs: list[TaskSpec], listener: Quiet) -> float:
+    """Seconds until all tasks are done.
+
+    Raises:
+        RuntimeError: one of them failed.
+    """
+    began = time.monotonic()
+    executor.run(specs, listener)
+    if listener.failed:
+        raise RuntimeError(listener.failed[0])
+    return time.monotonic() - began
+
+
+def workers(place: Path) -> dict[str, Any]:
+    """Seconds of the same audit by number of workers."""
+    seconds: dict[str, dict[str, float]] = {"processes": {}, "ray": {}}
+    found = set()
+    for num in WORKERS:
+        specs = digits(place / f"processes-{num}")
+        seconds["processes"][str(num)] = timed(executors.Processes(num), specs, Quiet())
+        found.add(bits(specs))
+    for num in WORKERS:
+        specs = digits(place / f"ray-{num}")
+        with cluster(num) as machines:
+            seconds["ray"][str(num)] = timed(RayExecutor(machines.address), specs, Quiet())
+        found.add(bits(specs))
+    of_one = {kind: {num: each["1"] / value for num, value in each.items()} for kind, each in seconds.items()}
+    return {"seconds": seconds, "times_as_fast_as_one": of_one, "same_bits": len(found) == 1}
+
+
+def tasks(place: Path) -> dict[str, Any]:
+    """Seconds that a task costs beside its work."""
+    labels = np.arange(9) % 3
+    rows = np.eye(3)[labels][:, None]
+    names = [f"t{number}" for number in range(EMPTY_TASKS)]
+    alone = timed(executors.Processes(1), _specs(place / "alone", rows, labels, *names), Quiet())
+    beside = timed(executors.Processes(2), _specs(place / "beside", rows, labels, *names), Quiet())
+    with cluster(2) as machines:
+        away = timed(RayExecutor(machines.address), _specs(place / "away", rows, labels, *names), Quiet())
+    return {
+        "tasks": EMPTY_TASKS,
+        "seconds": {"in this process": alone, "2 processes": beside, "Ray, 2 machines": away},
+        # Two workers do the work itself in half of the time.
+        "beside_the_work_s": {
+            "2 processes": (beside - alone / 2) / EMPTY_TASKS,
+            "Ray, 2 machines": (away - alone / 2) / EMPTY_TASKS,
+        },
+    }
+
+
+def kills(place: Path) -> dict[str, Any]:
+    """The same bits although machines are lost, and how much was done twice."""
+    os.environ["AUDITOR_CHECKPOINT_INTERVAL_S"] = "0"
+    alone, away = digits(place / "alone"), digits(place / "away")
+    quiet = Quiet()
+    timed(executors.Processes(1), alone, quiet)
+    every = quiet.epochs.total() // (KILLS + 1)
+    phases: Counter[str] = Counter()
+    with cluster(3) as machines:
+        heard = Quiet()
+
+        def lose_one(event: Event) -> None:
+            if heard.epochs.total() >= every * (phases.total() + 1) and phases.total() < KILLS:
+                phases[f"{event.task}: {event.stage}"] += 1
+                nodes = machines.list_all_nodes()[1:]  # the first is the head
+                machines.remove_node(nodes[phases.total() % len(nodes)], allow_graceful=False)
+                add_machine(machines)
+
+        heard._on_event = lose_one
+        timed(RayExecutor(machines.address), away, heard)
+    return {
+        "kills": phases.total(),
+        "heard_in": dict(phases),
+        "same_bits": bits(alone) == bits(away),
+        "epochs": quiet.epochs.total(),
+        "epochs_done_twice": sum(count - 1 for count in heard.epochs.values()),
+    }
+
+
+def imports(place: Path) -> dict[str, Any]:
+    """Images a second of one import by number of workers."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from PIL import Image
+
+    import auditor
+
+    draw, packed = np.random.default_rng(0), []
+    for pixels in draw.integers(0, 256, (20_000, 28, 28), dtype=np.uint8):
+        with tempfile.SpooledTemporaryFile() as stream:
+            Image.fromarray(pixels).save(stream, "png")
+            stream.seek(0)
+            packed.append(stream.read())
+    source = place / "images.parquet"
+    pq.write_table(
+        pa.table({"image": packed, "label": [str(number % 10) for number in range(len(packed))]}), source
+    )
+    rate = {}
+    os.environ["AUDITOR_HOME"] = str(place / "home")
+    for num in WORKERS:
+        began = time.monotonic()
+        auditor.import_dataset(source, name=f"by {num}", workers=num)
+        rate[str(num)] = len(packed) / (time.monotonic() - began)
+    return {"images": len(packed), "images_a_second": rate}
+
+
+PARTS = {"workers": workers, "tasks": tasks, "kills": kills, "imports": imports}
+
+if __name__ == "__main__":
+    main()

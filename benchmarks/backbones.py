@@ -63,6 +63,8 @@ CONFUSED = {
     "shoes": "hat",
 }
 """Classes of clothes that planted errors take for each other."""
+PART, PART_ROWS = "cifar_part", 1_000
+"""The first images of ``cifar``: what fine-tuning is compared on, which takes hours on all of them."""
 EARLY = "cifar_early"
 """The images of ``cifar``, seen by the first three of the stand-in's four stages: weak features."""
 
@@ -73,7 +75,7 @@ class Problem:
 
     name: str
     source: str
-    """``cifar``, ``cifar_early`` or ``clothing``."""
+    """``cifar``, ``cifar_part``, ``cifar_early`` or ``clothing``."""
     noise: str
     """A column of human labels, a kind of ``benchmarks.noise``, or ``confused``."""
     rate: float = 0.0
@@ -88,6 +90,8 @@ PROBLEMS = (
     Problem("pair30", "cifar", "pair", 0.3),
     Problem("asym20", "cifar", "asym_cifar10", 0.2),
     Problem("sym40", "cifar", "sym_excl", 0.4),
+    Problem("part_aggre", PART, "label_aggre"),
+    Problem("part_random1", PART, "label_random1"),
     Problem("early_aggre", EARLY, "label_aggre"),
     Problem("early_asym40", EARLY, "asym_cifar10", 0.4),
     Problem("early_pair45", EARLY, "pair", 0.45),
@@ -349,9 +353,10 @@ def main() -> None:
 
 def open_source(name: str, arguments: argparse.Namespace) -> Source:
     """The images of ``cifar`` (the half that the stand-in never saw) or ``clothing``, and their features."""
-    if name in ("cifar", EARLY):
+    if name in ("cifar", PART, EARLY):
         pixels, table = images.load("cifar10-train")
-        pixels, table = pixels[HALF:], table.iloc[HALF:]
+        end = HALF + PART_ROWS if name == PART else None
+        pixels, table = pixels[HALF:end], table.iloc[HALF:end]
         columns = {column: table[column].to_numpy(dtype=np.int64) for column in table.columns}
         classes = tuple(str(number) for number in range(10))
     else:

@@ -28,6 +28,8 @@ TITLES = {
     "pair30": "planted pair flips 30 %",
     "asym20": "planted asymmetric 20 %",
     "sym40": "planted uniform 40 %",
+    "part_aggre": "the first 1,000 of CIFAR-10N aggre, human",
+    "part_random1": "the first 1,000 of CIFAR-10N random1, human",
     "early_aggre": "CIFAR-10N aggre, weak features",
     "early_asym40": "planted asymmetric 40 %, weak features",
     "early_pair45": "planted pair flips 45 %, weak features",

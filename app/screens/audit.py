@@ -54,11 +54,11 @@ def choices() -> tuple[list[apart.EngineTitle], dict[str, Source]]:
 
 @st.cache_data(show_spinner="Measuring this machine …", ttl=3_600)
 def durations_of(
-    name: str, version: str, preset: str, device: str, finetuned: str | None
+    name: str, version: str, preset: str, device: str, backbone: str, finetune: bool
 ) -> durations.Choices:
-    """Measured once for a dataset as it was imported (``version``)."""
+    """Measured once for a dataset as it was imported and audited (``version``)."""
     del version
-    return apart.durations_of(name, preset, device, finetuned)
+    return apart.durations_of(name, preset, device, backbone, finetune=finetune)
 
 
 def backbones_here(sources: dict[str, Source]) -> list[str]:
@@ -130,8 +130,9 @@ def start_form(dataset: Dataset) -> None:
     seed = right.number_input("Seed", 0, 2**31 - 1, 0, key="audit_seed")
     trained_on = "finetuned" if finetune else "features" if has_backbone else "images"
     options = engine_settings.choose([known[name] for name in chosen], preset, trained_on=trained_on)
-    further = backbone if finetune else None
-    measured = durations_of(dataset.name, str(dataset.created_at), preset, device, further)
+    # An audit leaves the features that the next one need not compute.
+    version = f"{dataset.created_at} {len(readers.audits_of(dataset.id))}"
+    measured = durations_of(dataset.name, version, preset, device, backbone, finetune)
     heads = [] if has_backbone else plan.heads_of(chosen, options)
     seconds = measured.seconds(chosen, heads, on_features=has_backbone and not finetune)
     is_budget_usual = measured.device == "cpu" and preset == "quick"
@@ -159,8 +160,7 @@ def start_form(dataset: Dataset) -> None:
     go, note = start.columns([1, 4], vertical_alignment="center")
     note.caption(
         f"About {words.duration(seconds)} for {words.plural(dataset.num_samples, 'sample')}, by a short test of "
-        f"this machine{' and without the backbone' if has_backbone and backbone not in kept else ''}. "
-        "It runs in its own process: you can close this tab."
+        "this machine. It runs in its own process: you can close this tab."
     )
     if go.button("Start the audit", type="primary", disabled=not chosen, key="audit_start", width="stretch"):
         with st.spinner("Checking the plan …"):

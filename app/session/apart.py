@@ -21,8 +21,8 @@ from auditor.audits import durations
 from auditor.audits import plan as auditing
 from auditor.backbones import features, shelf
 from auditor.bridges import backbone_bridge, engine_bridge
-from auditor.catalog import datasets, reading
-from auditor.catalog.db import close_all, session
+from auditor.catalog import reading
+from auditor.catalog.db import close_all
 from auditor.numbers import auditing as of_numbers
 
 IDLE_S = 120.0
@@ -178,18 +178,21 @@ def own_features(name: str, source: str, column: str | None) -> features.Feature
     return call(api.own_features, name, source, column=column)
 
 
-def durations_of(name: str, preset: str, device: str, finetuned: str | None = None) -> durations.Choices:
+def durations_of(
+    name: str, preset: str, device: str, backbone: str = features.NO_BACKBONE, *, finetune: bool = False
+) -> durations.Choices:
     """What each engine would take on the dataset ``name``, by a probe of this machine.
 
-    ``finetuned``: the backbone that the engines train further.
+    ``backbone`` and ``finetune``: as ``plan``.
     """
-    return call(_durations, name, preset, device, finetuned)
+    return call(_durations, name, preset, device, backbone, finetune)
 
 
-def _durations(name: str, preset: str, device: str, finetuned: str | None) -> durations.Choices:
+def _durations(name: str, preset: str, device: str, backbone: str, finetune: bool) -> durations.Choices:
     dataset = reading.dataset(name)
-    source = None if finetuned is None else features.choose(finetuned)
-    return durations.choices(dataset, preset, device, None if source is None else auditing.pretrained(source))
+    source = _features(name, backbone)
+    finetuned = auditing.pretrained(source) if finetune else None
+    return durations.choices(dataset, preset, device, source, finetuned)
 
 
 def _choices() -> tuple[list[EngineTitle], dict[str, backbone_bridge.Source]]:
@@ -241,6 +244,6 @@ def _plan_numbers(name: str, chosen: Sequence[str], preset: str, backbone: str) 
 
 
 def _features(name: str, backbone: str) -> features.FeatureSource | None:
-    with session() as open_session:
-        kept = {one.key: one for one in features.own(datasets.get(open_session, name).id)}
+    """The user's own features of that key, or those of that backbone."""
+    kept = {one.key: one for one in features.own(reading.dataset(name).id)}
     return kept[backbone] if backbone in kept else features.choose(backbone)

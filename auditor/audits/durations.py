@@ -6,20 +6,26 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from auditor.audits import executors
+from auditor.audits import embedding, executors
+from auditor.backbones import features
+from auditor.backbones.features import FeatureSource
 from auditor.bridges import engine_bridge
 from auditor.catalog import audits
 from auditor.catalog.records import Audit, Dataset, EngineRun
 
-MAP_START_S = 14.0
-"""Seconds until UMAP is compiled, once a process."""
-MAP_S = 0.0015
-"""Seconds a sample that UMAP places, up to ``MAP_ROWS`` of them."""
-MAP_ROWS = 20_000
+START_S = 4.0
+"""CPU seconds until a process has loaded the training library (measured)."""
+MAP_START_S = 1.3
+"""Seconds until UMAP is loaded, once a process; where it was never compiled before, ten more."""
+MAP_S = 0.00021
+"""Seconds a sample that UMAP places, up to ``embedding.MAX_FIT`` of them."""
 FIRM = 0.15
-"""Share of an engine's work from which its own pace replaces the estimate; the first epochs are slower."""
+"""Share of the work whose own pace weighs as much as the estimate; the first epochs are slower."""
 WIDEST = 1.5
-"""What the plan says is corrected by at most this factor from the engines that are done."""
+"""What is left is never said to be more than this multiple of what the plan says, nor less than one part in it."""
+EMBEDDING, MAP, START = "embedding", "map", "start"
+"""What an audit does before its engines train, beside them in an estimate."""
+BEFORE = (EMBEDDING, MAP, START)
 
 
 def planned(
@@ -29,9 +35,15 @@ def planned(
     device: str,
     map_method: str,
     on_features: Collection[str],
+    source: FeatureSource | None = None,
     threads: Mapping[str, int] | None = None,
 ) -> dict[str, float]:
-    """Seconds of each engine with its map, by a probe of this machine: a second or two, then kept."""
+    """Seconds of each engine with its map, and of each stage before them (``BEFORE``) that there is.
+
+    By a probe of this machine: a second or two for each kind of work, then kept. ``source``: the features of all
+    engines of ``on_features``; None where they train on what the first engine's network sees.
+    """
+    before, num_features = ({}, None) if source is None else _look(dataset, source, device, map_method)
     found = engine_bridge.estimated_seconds(
         configs,
         (dataset.channels, dataset.height, dataset.width),
@@ -39,13 +51,31 @@ def planned(
         len(dataset.class_names),
         device=device,
         on_features=on_features,
+        num_features=num_features,
         num_threads=threads,
     )
-    if map_method != "umap":
-        return found
-    each = MAP_S * min(dataset.num_samples, MAP_ROWS)
-    first = next(iter(found))
-    return {name: seconds + each + MAP_START_S * (name == first) for name, seconds in found.items()}
+    if threads:
+        before[START] = START_S + MAP_START_S * (source is None and map_method == "umap")
+    own = [name for name in found if source is None or name not in on_features]
+    if map_method == "umap":
+        each = MAP_S * min(dataset.num_samples, embedding.MAX_FIT)
+        found |= {name: found[name] + each for name in own}
+        if own and not threads:
+            found[own[0]] += MAP_START_S
+    return before | found
+
+
+def _look(
+    dataset: Dataset, source: FeatureSource, device: str, map_method: str
+) -> tuple[dict[str, float], int]:
+    """What looking through a backbone takes (nothing where the features are there), and how many they are."""
+    seconds, num_features = features.embedding_seconds(
+        dataset.id, dataset.num_samples, (dataset.channels, dataset.height, dataset.width), source, device
+    )
+    found = {EMBEDDING: START_S + seconds} if seconds else {}
+    drawn = MAP_START_S + MAP_S * min(dataset.num_samples, embedding.MAX_FIT)
+    near = embedding.neighbour_seconds(dataset.num_samples, num_features)
+    return found | {MAP: near + (drawn if map_method == "umap" else 0.0)}, num_features
 
 
 @dataclass(frozen=True)
@@ -57,19 +87,28 @@ class Choices:
     on_images: Mapping[str, float]
     """Seconds by engine."""
     on_features: Mapping[str, float]
+    before: Mapping[str, float]
+    """Of the stages before them."""
 
     def seconds(self, engines: Sequence[str], heads: Collection[str], *, on_features: bool) -> float:
         """For these engines, of which ``heads`` train on features of the plain one, or all on a backbone's."""
         of_features = set(engines if on_features else heads)
         each = {name: (self.on_features if name in of_features else self.on_images)[name] for name in engines}
         first = [name for name in engines if heads and name not in heads]
-        return until_all_are_done(each, executors.threads(engines, first, self.device))
+        threads = executors.threads(engines, first, self.device)
+        return until_all_are_done({**self.before, **each}, threads)
 
 
 def choices(
-    dataset: Dataset, preset: str, device: str, finetuned: engine_bridge.Pretrained | None = None
+    dataset: Dataset,
+    preset: str,
+    device: str,
+    source: FeatureSource | None = None,
+    finetuned: engine_bridge.Pretrained | None = None,
 ) -> Choices:
     """Estimates for every engine, on images where it can (training ``finetuned`` further) and on features.
+
+    ``source``: these features; None: those of a network that trained on the images.
 
     Raises:
         AuditFailedError: an unknown preset or device.
@@ -83,37 +122,103 @@ def choices(
         heads = names if on_features else []
         threads = executors.threads(names, [], resolved)
         found[on_features] = planned(
-            dataset, configs, device=resolved, map_method="umap", on_features=heads, threads=threads
+            dataset,
+            configs,
+            device=resolved,
+            map_method="umap",
+            on_features=heads,
+            source=source if on_features else None,
+            threads=threads,
         )
-    return Choices(resolved, found[True] | found[False], found[True])
+    stages = {name: found[source is not None].get(name, 0.0) for name in BEFORE}
+    return Choices(resolved, found[True] | found[False], found[True], stages)
 
 
-def left(audit: Audit, runs: Sequence[EngineRun]) -> float | None:
+def planned_whole(audit: Audit) -> float:
+    """Seconds that the plan says of the whole audit; 0 where it says nothing."""
+    return until_all_are_done(audit.options.get("estimate", {}), audit.options.get("threads", {}))
+
+
+def left(audit: Audit, runs: Sequence[EngineRun], *, ahead: float = 0.0) -> float | None:
     """Seconds until all of the audit's runs are done; None while nothing tells.
 
-    An engine that is well under way goes on at its own pace. The others take what the plan says, times what the
-    plan was wrong by so far. An audit without an estimate, of an earlier version, takes the mean of its own runs.
+    ``ahead``: seconds until they start (``before``). See ``left_of``.
+    """
+    each = left_of(audit, runs)
+    still = {run.engine: each[run.engine] for run in runs if run.status != "finished"}
+    known = {name: seconds for name, seconds in still.items() if seconds is not None}
+    if len(known) < len(still):
+        return None
+    return ahead + until_all_are_done(known, audit.options.get("threads", {}))
+
+
+def left_of(audit: Audit, runs: Sequence[EngineRun]) -> dict[str, float | None]:
+    """Seconds until each run is done; None while nothing tells.
+
+    What the plan says of the rest of its work, times how much slower the work so far was than the plan said: this
+    engine's own as it comes to weigh more, before that all engines' together. What was measured weighs by the share
+    that is done beside ``FIRM``, so that the first epochs change little, and counts as ``WIDEST`` at most. An audit
+    without an estimate, of an earlier version, takes the mean of its own runs.
     """
     estimate: Mapping[str, float] = audit.options.get("estimate", {})
-    waiting = [run for run in runs if run.status != "finished"]
+    if any(run.engine not in estimate for run in runs):
+        return _without_estimate(runs)
+    said = sum(estimate[run.engine] for run in runs)
+    spent = sum(run.seconds for run in runs if run.progress > 0)
+    done = sum(run.progress * estimate[run.engine] for run in runs)
+    together = _slower(1.0, said, spent, done)
+    found: dict[str, float | None] = {}
+    for run in runs:
+        whole = estimate[run.engine]
+        own = _slower(together, whole, run.seconds, run.progress * whole)
+        found[run.engine] = 0.0 if run.status == "finished" else (1 - run.progress) * whole * own
+    return found
+
+
+def before(audit: Audit, stage: str, done: float, seconds_left: float | None) -> float:
+    """Seconds until the engines start, where none has begun.
+
+    Args:
+        audit: which.
+        stage: that is at work, of ``BEFORE``, or any other text before the first.
+        done: its share that is done, in [0, 1].
+        seconds_left: of it, by its own pace; None while nothing tells.
+    """
+    estimate = audit.options.get("estimate", {})
+    waiting = BEFORE[BEFORE.index(stage) + 1 :] if stage in BEFORE else BEFORE
+    found = sum(estimate.get(name, 0.0) for name in waiting)
+    if stage not in estimate:
+        return found + (seconds_left or 0.0)
+    whole = estimate[stage]
+    spent = seconds_left * done / (1 - done) if seconds_left is not None and done < 1 else done * whole
+    return found + float((1 - done) * whole * _slower(1.0, whole, spent, done * whole))
+
+
+def _slower(expected: float, said: float, spent: float, done: float) -> float:
+    """How many times as long as said work takes: ``expected`` at first, later what was measured.
+
+    Args:
+        expected: before anything was measured.
+        said: seconds of the whole work by the plan.
+        spent: seconds so far.
+        done: seconds of what is done by the plan.
+    """
+    if not done:
+        return expected
+    measured = min(WIDEST, max(1 / WIDEST, spent / done))
+    weight = done / (done + FIRM * said)
+    return expected + weight * (measured - expected)
+
+
+def _without_estimate(runs: Sequence[EngineRun]) -> dict[str, float | None]:
+    """By the runs' own pace; one that has hardly begun takes what the others take."""
     measured = {run.engine: seconds for run in runs if (seconds := _total(run)) is not None}
-    known = [engine for engine in measured if engine in estimate]
-    factor = 1.0
-    if known:
-        factor = sum(measured[engine] for engine in known) / max(
-            sum(estimate[engine] for engine in known), 1e-9
-        )
-        factor = min(WIDEST, max(1 / WIDEST, factor))
     mean = sum(measured.values()) / len(measured) if measured else None
-    still: dict[str, float] = {}
-    for run in waiting:
-        whole = measured.get(run.engine)
-        if whole is None:
-            whole = estimate[run.engine] * factor if run.engine in estimate else mean
-        if whole is None:
-            return None
-        still[run.engine] = max(0.0, whole - run.seconds)
-    return until_all_are_done(still, audit.options.get("threads", {}))
+    found: dict[str, float | None] = {}
+    for run in runs:
+        whole = measured.get(run.engine, mean)
+        found[run.engine] = None if whole is None else max(0.0, whole - run.seconds)
+    return found
 
 
 def until_all_are_done(seconds: Mapping[str, float], threads: Mapping[str, int]) -> float:

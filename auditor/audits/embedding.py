@@ -8,6 +8,8 @@ does not use them.
 
 from __future__ import annotations
 
+import functools
+import time
 import warnings
 from contextlib import suppress
 
@@ -29,6 +31,9 @@ QUERY_ROWS = 4_096
 """Rows whose neighbours are searched in one step."""
 MAX_EXACT = 50_000
 """Samples whose neighbours are all sought among all; the work grows with their square."""
+PROBED_FROM = 5_000
+"""Samples below which their neighbours are found in a blink."""
+PROBED_ROWS = 512
 
 
 def map_2d(embeddings: NDArray[np.floating], *, quick: bool = False, seed: int = 42) -> NDArray[np.float32]:
@@ -116,6 +121,24 @@ def neighbor_table(
         exact, _ = nearest_neighbors(embeddings, np.arange(len(embeddings)), num_neighbors=num_neighbors)
         return exact.astype(np.int32)
     return engine_bridge.nearest(_unit_rows(embeddings), num_neighbors).astype(np.int32)
+
+
+def neighbour_seconds(num_rows: int, num_features: int) -> float:
+    """How long ``neighbor_table`` takes on this machine, by a search for a few rows among random ones."""
+    if num_rows < PROBED_FROM:
+        return 0.0
+    return _search_seconds(num_features) * num_rows * min(num_rows, MAX_EXACT)
+
+
+@functools.lru_cache(maxsize=16)
+def _search_seconds(num_features: int) -> float:
+    """Seconds of one row sought for among one row."""
+    points = np.random.default_rng(0).random((QUERY_ROWS, num_features), dtype=np.float32)
+    rows = np.arange(PROBED_ROWS)
+    nearest_neighbors(points, rows[:1])
+    began = time.perf_counter()
+    nearest_neighbors(points, rows)
+    return (time.perf_counter() - began) / (len(points) * len(rows))
 
 
 def _reduce(embeddings: NDArray[np.floating]) -> NDArray[np.float32]:

@@ -139,7 +139,7 @@ def plan(
     chosen = _with_rounds(names, options or {}, earlier)
     if budget is None:
         rung = Rung(names, preset, chosen, "")
-        set_up = _set_up(dataset, rung, resolved, map_method, on_features, finetuned)
+        set_up = _set_up(dataset, rung, resolved, map_method, features, finetuned)
     else:
         if budget < SHORT_S:
             map_method = "pca"
@@ -153,7 +153,7 @@ def plan(
             may_leave_out=engines is None and not options,
         )
         for rung in rungs:
-            set_up = _set_up(dataset, rung, resolved, map_method, on_features, finetuned)
+            set_up = _set_up(dataset, rung, resolved, map_method, features, finetuned)
             if set_up.seconds <= budget:
                 break
     within = {} if budget is None else {"budget": {"seconds": budget, "does": set_up.rung.sentence}}
@@ -211,10 +211,11 @@ def _set_up(
     rung: Rung,
     device: str,
     map_method: str,
-    on_features: bool,
+    features: FeatureSource | None,
     finetuned: engine_bridge.Pretrained | None,
 ) -> _SetUp:
     names, preset, chosen = rung.engines, rung.preset, rung.options
+    on_features = features is not None
     heads = [] if on_features else heads_of(names, chosen)
     if heads:
         names = [TRUNK, *(name for name in names if name != TRUNK)]
@@ -231,6 +232,7 @@ def _set_up(
         on_features=[name for name in names if finetuned is None or engine_bridge.needs_features(name)]
         if on_features
         else heads,
+        source=features,
         threads=threads,
     )
     return _SetUp(replace(rung, engines=names), configs, heads, threads, estimate)
@@ -332,13 +334,26 @@ def _seen(audit_id: int) -> AuditOverview:
         audit = audits.get(open_session, audit_id)
         runs = audits.runs(open_session, audit_id)
         job = catalog_jobs.of_audit(open_session, audit_id)
-        total, state = durations.left(audit, runs), audits.state(open_session, audit)
-    preparing = _preparing(job)
-    if total is not None and preparing is not None:
-        total += preparing.seconds_left or 0.0
+        state = audits.state(open_session, audit)
+    preparing, ahead = _preparing(job), 0.0
+    if all(run.status == "queued" and not run.progress for run in runs):
+        stage, done, seconds_left = "", 0.0, None
+        if job is not None:
+            stage, done, seconds_left = _stage(job.stage), job.progress, job.seconds_left
+        ahead = durations.before(audit, stage, done, seconds_left)
+        if preparing is not None and seconds_left is not None:
+            rest = durations.before(audit, durations.EMBEDDING, 1.0, None)
+            preparing = replace(preparing, seconds_left=ahead - rest)
+    total, each = durations.left(audit, runs, ahead=ahead), durations.left_of(audit, runs)
     rows = [
         EngineProgress(
-            run.engine, run.status, run.stage, run.progress, run.seconds, audits.seconds_left(run), run.error
+            run.engine,
+            run.status,
+            run.stage,
+            run.progress,
+            run.seconds,
+            each[run.engine],
+            run.error,
         )
         for run in runs
     ]
@@ -346,8 +361,19 @@ def _seen(audit_id: int) -> AuditOverview:
     return AuditOverview(audit_id, state, rows, total, error, preparing)
 
 
+TRAINING = "training"
+"""How the stage begins in which engines train."""
 EMBEDDING = "embedding images"
 """How the stage begins in which a backbone sees the images."""
+LAYING_OUT = "laying out the map"
+"""The stage after it."""
+
+
+def _stage(text: str) -> str:
+    """The stage of ``durations.BEFORE`` that a job is at; empty before the first."""
+    if text.startswith(EMBEDDING):
+        return durations.EMBEDDING
+    return durations.MAP if text == LAYING_OUT else durations.START if text.startswith(TRAINING) else ""
 
 
 def _preparing(job: catalog_jobs.Job | None) -> EngineProgress | None:

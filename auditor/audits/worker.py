@@ -100,7 +100,7 @@ def _look_at_features(
     folder = results.engine_folder(audit.id, results.FEATURES)
     if (folder / "neighbours.npy").exists():
         return
-    tell(Progress("laying out the map", 0, len(audit.engines), None))
+    tell(Progress(plan.LAYING_OUT, 0, len(audit.engines), None))
     points = np.asarray(found[:, 0], dtype=np.float32)
     near = embedding.neighbor_table(points, num_neighbors=tasks.NEIGHBOURS)
     pairs = copies.find(cache.image_cache(dataset), near)
@@ -234,7 +234,7 @@ class _Recording:
     def tell(self) -> None:
         """How far all engines are; ``durations`` knows the time left."""
         names = [name for name in self._audit.engines if name in self._at_work]
-        stage = f"training {', '.join(names)}" if names else "training"
+        stage = f"{plan.TRAINING} {', '.join(names)}" if names else plan.TRAINING
         self._tell(Progress(stage, sum(self._parts.values()), len(self._audit.engines), None))
 
     def _set(self, engine: str, **values: Any) -> None:

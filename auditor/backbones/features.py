@@ -197,6 +197,32 @@ def embed(
     return load(dataset_id, source)
 
 
+def embedding_seconds(
+    dataset_id: int, num_rows: int, shape: tuple[int, int, int], source: FeatureSource, device: str
+) -> tuple[float, int]:
+    """How long ``embed`` would take here, by a short test, and D, the features of one view.
+
+    Args:
+        dataset_id: whose folder they are kept in.
+        num_rows: N.
+        shape: (C, H, W) of the images as they are cached.
+        source: from ``of_backbone``, or of a user's own.
+        device: a resolved one.
+
+    Raises:
+        AuditFailedError: the weights do not fit, or the network cannot take such images.
+        NotFoundError: a user's own features are gone.
+    """
+    if source.weights is None or is_complete(dataset_id, source):
+        return 0.0, load(dataset_id, source).shape[2]
+    seconds, num_features = backbone_bridge.probe(
+        source.name, Path(source.weights), shape, side=source.side, views=source.views, device=device
+    )
+    done = _done(folder(dataset_id, source))
+    rest = 1.0 if done is None else float((~done).mean())
+    return rest * num_rows * seconds / (usable_cores() if device == "cpu" else 1), num_features
+
+
 def add_own(dataset_id: int, num_samples: int, features: NDArray[Any] | Path, *, name: str) -> FeatureSource:
     """Keep a user's own features: (N, D) or (N, V, D) numbers in the dataset's order, or an ``.npy`` of them.
 

@@ -80,6 +80,21 @@ def size(name: str, weights: Path, *, side: int | None) -> int:
         return backbone(name, weights, side=side).feature_size
 
 
+def probe(
+    name: str, weights: Path, shape: tuple[int, int, int], *, side: int | None, views: int, device: str
+) -> tuple[float, int]:
+    """Seconds of one image on one core (on a card: of the card), and D, the features of one view.
+
+    Raises:
+        AuditFailedError: the weights do not fit, or the network cannot take such images.
+    """
+    from engines.backbones import probe
+    from engines.shared.device import resolve_device
+
+    with _as_audit_errors():
+        return probe(name, str(weights), shape, side=side, views=views, device=resolve_device(device))
+
+
 def source(name: str) -> Source:
     """Where the library has the weights of ``name`` from; asks nobody.
 

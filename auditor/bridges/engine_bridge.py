@@ -50,7 +50,7 @@ OWN_NETWORKS = frozenset({"umn_mlp", "umn13", "mnist_residual"})
 CPU_SIDE = 112
 """Longest side in pixels of images that engines train on on a CPU unless their configs say otherwise."""
 FEATURES_EXPECTED = 256
-"""Features of a sample that an estimate reckons with; how many a backbone has is known once it is loaded."""
+"""Features of a sample that an estimate reckons with where nobody knows how many there will be."""
 CHECKPOINT_INTERVAL_S = 10.0
 """Least time between two checkpoint files: small epochs would otherwise be spent on writing."""
 
@@ -520,6 +520,7 @@ def estimated_seconds(
     *,
     device: str,
     on_features: Collection[str] = (),
+    num_features: int | None = None,
     num_threads: Mapping[str, int] | None = None,
 ) -> dict[str, float]:
     """How long each engine's training takes on this machine, which is measured for a moment.
@@ -530,7 +531,8 @@ def estimated_seconds(
         num_rows: N.
         num_classes: K.
         device: a resolved one.
-        on_features: engines that train on features, of about ``FEATURES_EXPECTED`` values.
+        on_features: engines that train on features.
+        num_features: D, the values of one view; default ``FEATURES_EXPECTED``.
         num_threads: that each engine computes with; default: those of this process.
     """
     from engines.contract import EngineInputError
@@ -545,7 +547,7 @@ def estimated_seconds(
     for name, values in planned.items():
         config = ENGINES[name].config_type(**values)
         is_head = name in on_features
-        rows: tuple[int, ...] = (FEATURES_EXPECTED,)
+        rows: tuple[int, ...] = (num_features or FEATURES_EXPECTED,)
         if not is_head:
             side = None if is_pretrained(config.network, config.weights) else config.side_on(place)
             rows = (shape[0], *reduced_size(shape[1:], side))

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from auditor.audits import arrays, own_models, plan, progress, settle, statements
+from auditor.audits import arrays, durations, own_models, plan, progress, settle, statements
 from auditor.backbones.weights import Weights
 from auditor.catalog import audits, datasets, reading
 from auditor.catalog.db import damaged_value, session
@@ -127,7 +127,7 @@ def plan_summary(audit_id: int) -> None:
     heads = audit.options.get("heads", [])
     if heads:
         echo(f"{plan.TRUNK} trains on the images, the others on what its network sees.", err=True)
-    seconds, budget = sum(audit.options["estimate"].values()), audit.options.get("budget", {})
+    seconds, budget = durations.planned_whole(audit), audit.options.get("budget", {})
     if budget.get("does"):
         echo(f"Within {duration(budget['seconds'])}: {budget['does']}.", err=True)
     late = " Nothing shorter is left." if budget and seconds > budget["seconds"] else ""

@@ -1,6 +1,6 @@
 """Every image through a pretrained network, once: features that all engines train on."""
 
-from engines.backbones.embedding import ImagePlace, RowsDone, embed, embed_in_processes
+from engines.backbones.embedding import ImagePlace, RowsDone, embed, embed_in_processes, probe
 from engines.backbones.views import MOST_VIEWS, check_views, views_of
 
 __all__ = [
@@ -10,5 +10,6 @@ __all__ = [
     "check_views",
     "embed",
     "embed_in_processes",
+    "probe",
     "views_of",
 ]

@@ -6,6 +6,7 @@ whoever calls keeps a list of them and leaves them out the next time.
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -20,11 +21,14 @@ from numpy.typing import NDArray
 from engines.backbones.views import views_of
 from engines.contract import EngineError
 from engines.networks.pretrained import Backbone, backbone
-from engines.shared.device import computes_in_bfloat16
+from engines.shared.device import computes_in_bfloat16, threads
+from engines.shared.work import seconds_of
 
 RowsDone = Callable[[int, int], None]
 """Called with the first row and the row after the last of each range that is written."""
 FLOAT16_LARGEST = 65_504.0
+PROBED_IMAGES = 16
+"""A batch of a CPU."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,30 @@ def embed(
             )
         parts.append(found.clamp(-FLOAT16_LARGEST, FLOAT16_LARGEST).numpy().astype(np.float16))
     return np.concatenate(parts)
+
+
+@functools.lru_cache(maxsize=16)
+def probe(
+    name: str,
+    weights: str | None,
+    shape: tuple[int, int, int],
+    *,
+    side: int | None,
+    views: int,
+    device: torch.device,
+) -> tuple[float, int]:
+    """Seconds that ``embed`` takes for one image of ``shape`` (C, H, W), with one thread on a CPU, and D.
+
+    Measured for a moment on random images; asked again it answers from memory.
+
+    Raises:
+        EngineError: the weights do not fit, or the network cannot take such images.
+    """
+    network = backbone(name, weights, side=side).to(device)
+    images = np.random.default_rng(0).integers(0, 256, (PROBED_IMAGES, *shape), dtype=np.uint8)
+    with threads(1 if device.type == "cpu" else torch.get_num_threads()):
+        seconds = seconds_of(lambda: embed(images, network, views=views, device=device), device)
+    return seconds / len(images), network.feature_size
 
 
 def embed_in_processes(

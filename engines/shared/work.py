@@ -1,7 +1,8 @@
 """How much work a run is, counted in passes of its own network, and how fast this machine makes such passes.
 
-An estimate is their product. A pass is measured for a moment on random values; how many an engine makes follows
-from its config. Factors between engines were measured on one core (1,000 images of 32 px, 4,000 rows of features).
+An estimate is their product. A pass is measured for a moment on random values of the very width; how many an engine
+makes follows from its config. Factors between engines were measured on one core, on images of 28 to 64 px and on
+features of 512 and 1,280 values (``benchmarks.estimates``).
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ PROBE_S = 0.35
 PROBE_VALUES = 2**20
 """Values of a probing batch at most: large images are measured in small batches."""
 PROBE_ROWS = 128
+
+clock = time.perf_counter
+"""What seconds are counted by; benchmarks on a machine in use by others count those of the process."""
 
 
 class Work(NamedTuple):
@@ -100,22 +104,22 @@ def _speed(
             model(rows)
 
     model.train()
-    trained = _seconds_of(step, device) / num_rows
+    trained = seconds_of(step, device) / num_rows
     model.eval()
-    return Speed(trained, _seconds_of(score, device) / num_rows)
+    return Speed(trained, seconds_of(score, device) / num_rows)
 
 
-def _seconds_of(call: Callable[[], None], device: torch.device) -> float:
+def seconds_of(call: Callable[[], object], device: torch.device) -> float:
     """Seconds of one call: the mean over as many as the time allows.
 
     Not the median: where others use the machine, most calls are quick and some wait for them, and so will the run.
     """
     call()
     count, passed = 0, 0.0
-    began = time.perf_counter()
+    began = clock()
     while passed < PROBE_S or not count:
         call()
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-        count, passed = count + 1, time.perf_counter() - began
+        count, passed = count + 1, clock() - began
     return passed / count

@@ -164,7 +164,7 @@ def _rows(stored: Mapping[str, Any], problem: str) -> dict[str, list[dict[str, A
 def _problem_section(stored: Mapping[str, Any], problem: str) -> str:
     rows = _rows(stored, problem)
     cells = [cell for cell in stored["cells"].values() if cell["problem"] == problem]
-    share = np.mean([cell["noise_rate"] for cell in cells])
+    share = np.mean(list({cell["seed"]: cell["noise_rate"] for cell in cells}.values()))
     lines = [
         f"## {TITLES[problem]} ({share:.1%} of {cells[0]['rows']:,} labels are wrong)",
         "",

@@ -77,6 +77,10 @@ FEATURE_VIEWS = 2
 """Views of each sample that are kept, the image as it is and one moved or mirrored."""
 
 
+FEATURE_STEP = 1.5
+"""Passes of a head that a step on features takes as long as, with reading rows and following margins (measured)."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class CrossEntropyConfig(LoopConfig):
     """The shared loop and three multipliers; a run trains ``folds * members * rounds`` networks."""
@@ -102,7 +106,8 @@ class CrossEntropyConfig(LoopConfig):
         fits = self.folds * self.members * self.rounds
         seen = (1 - 1 / self.folds) if self.folds > 1 else 1.0
         kept = FEATURE_VIEWS * num_rows if self.keeps_features else 0
-        return Work(fits * seen * one.trained, fits * one.scored + kept)
+        step = FEATURE_STEP if on_features else 1.0
+        return Work(fits * seen * step * one.trained, fits * one.scored + kept)
 
     @property
     def feature_epoch(self) -> int:

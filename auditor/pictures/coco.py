@@ -74,8 +74,9 @@ def _read(file: str, modified: float) -> CocoFile:  # noqa: ARG001
         images = {int(one["id"]): one for one in value["images"]}
         found: dict[int, list[dict[str, Any]]] = {}
         for one in value["annotations"]:
+            image_id, _ = int(one["image_id"]), int(one.get("id", 0))  # the export counts on from them
             if one.get("segmentation"):
-                found.setdefault(int(one["image_id"]), []).append(one)
+                found.setdefault(image_id, []).append(one)
         categories = [int(one["id"]) for one in value["categories"]]
         for image in images.values():
             height, width = int(image["height"]), int(image["width"])
@@ -213,7 +214,7 @@ def rewritten(coco: CocoFile, changes: Mapping[int, Iterable[Change]], excluded:
     gone = set(excluded)
     value = dict(coco.value)
     value["images"] = [one for one in value["images"] if int(one["id"]) not in gone]
-    next_id = max((int(one["id"]) for one in value["annotations"]), default=0) + 1
+    next_id = max((int(one.get("id", 0)) for one in value["annotations"]), default=0) + 1
     kept: list[dict[str, Any]] = []
     for one in value["annotations"]:
         image_id = int(one["image_id"])

@@ -53,7 +53,9 @@ def _is_verbose() -> bool:
 
 
 def _fail(text: str) -> NoReturn:
-    print(f"auditor: {' '.join(visible(text).splitlines())}", file=sys.stderr)
+    line = " ".join(visible(text).splitlines())
+    cli.say_in_json(line)
+    print(f"auditor: {line}", file=sys.stderr)
     sys.exit(1)
 
 

@@ -46,8 +46,11 @@ class Bench {
     this.actions = el("div", { class: "actions", role: "toolbar", "aria-label": "Verdict" });
     this.layer = el("div", { class: "layer", hidden: true });
     this.viewer = new Viewer(() => this.server);
+    const skip = el("button", {
+      class: "plain skip", text: "To the verdicts", onclick: () => this.actions.querySelector("button:not(:disabled)")?.focus(),
+    });
     this.bench = el("div", { class: "bench", "data-testid": "bench" }, [
-      el("div", { class: "top" }, [this.stats, this.turner]), this.stage, this.actions, this.notice.node, this.layer, this.live,
+      skip, el("div", { class: "top" }, [this.stats, this.turner]), this.stage, this.actions, this.notice.node, this.layer, this.live,
       this.viewer.node,
     ]);
     this.root.append(this.bench);
@@ -274,7 +277,9 @@ class Bench {
     const focused = hadFocus && hadFocus.closest && hadFocus.closest(".actions") ? hadFocus.dataset.key : null;
     if (focused) setTimeout(() => this.actions.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus());
     this.lease();
+    const wasInCard = Boolean(hadFocus) && this.stage.contains(hadFocus);
     this.stage.replaceChildren(frame.node);
+    if (wasInCard) frame.node.querySelector("button")?.focus({ preventScroll: true });
     this.bench.setAttribute("data-sample", item.sample);
     this.live.textContent = `Sample ${item.sample}: given ${this.className(item.given)}`;
     try {

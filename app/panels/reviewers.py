@@ -5,7 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from app.session import words
+from app.session import sign_in, words
+from app.session.access import OWNER
 from app.session.words import plain
 from auditor.catalog.records import Dataset
 from auditor.review import people
@@ -50,23 +51,20 @@ def draw(dataset: Dataset) -> None:
 
 
 def choose_rate(dataset: Dataset) -> None:
-    """The share of looks that are controls, which whoever owns the dataset changes here."""
+    """The share of looks that are controls; owners change it here."""
     rate = people.control_rate(dataset.id)
-
-    def keep() -> None:
-        people.set_control_rate(dataset.id, st.session_state[RATE_KEY] / 100)
-
-    st.session_state[RATE_KEY] = round(100 * rate)
-    st.number_input(
-        "Controls among 100 looks",
-        0,
-        round(100 * people.MOST_RATE),
-        key=RATE_KEY,
-        step=5,
-        on_change=keep,
-        width=220,
-        help="Counts at once, for everybody who judges this dataset on Verify. 0 plants none.",
-    )
+    if sign_in.may(OWNER):
+        st.session_state[RATE_KEY] = round(100 * rate)
+        st.number_input(
+            "Controls among 100 looks",
+            0,
+            round(100 * people.MOST_RATE),
+            key=RATE_KEY,
+            step=5,
+            on_change=lambda: people.set_control_rate(dataset.id, st.session_state[RATE_KEY] / 100),
+            width=220,
+            help="Counts at once, for everybody who judges this dataset on Verify. 0 plants none.",
+        )
     if rate:
         st.markdown(
             f"**{words.percent(rate)} of the looks on Verify are controls**, whose answer is settled."

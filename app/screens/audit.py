@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app.panels import engine_settings, own_features, watching
 from app.session import apart, readers, state, words
@@ -15,7 +16,6 @@ from auditor.bridges.backbone_bridge import Source
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION
 from auditor.masks import auditing
-from auditor.numbers import auditing as of_numbers
 
 OTHER_ENGINES = {
     SEGMENTATION: (
@@ -24,8 +24,8 @@ OTHER_ENGINES = {
     ),
     REGRESSION: (
         {"cross_entropy": "mixture density network, the plain witness", "choicenet": "ChoiceNet"},
-        "Each trains on two thirds of the images and judges the last third, three times. With a backbone or "
-        "features of your own: `auditor audit NAME --features FILE`.",
+        "Each trains on a part of the images (two thirds, or four fifths of features) and judges the others, until "
+        "all are judged.",
     ),
 }
 """By what the labels are: engines by name, and what they do."""
@@ -61,25 +61,42 @@ def durations_of(
     return apart.durations_of(name, preset, device, backbone, finetune=finetune)
 
 
-def start_form(dataset: Dataset) -> None:
-    """Choose, see what it costs, start."""
-    engines, sources = choices()
-    here = [name for name, source in sources.items() if weights.present(name, source) is not None]
+def backbones_here(sources: dict[str, Source]) -> list[str]:
+    """The backbones whose weights are on this machine."""
+    return [name for name, source in sources.items() if weights.present(name, source) is not None]
+
+
+def choose_view(dataset: Dataset, here: list[str], place: DeltaGenerator) -> str | None:
+    """What the engines look at: a backbone, ``NO_BACKBONE`` or the key of own features that are kept.
+
+    None while a person says where other features of their own are.
+    """
     kept = {source.key: source for source in features.own(dataset.id)}
     if (added := st.session_state.pop(own_features.CHOSEN, None)) in kept:
         st.session_state["audit_backbone"] = added
     titles = {NO_BACKBONE: FROM_SCRATCH, OWN: "other features of your own …"}
     titles |= {key: own_features.title(source) for key, source in kept.items()}
-    time, look = st.columns([2, 3])
-    backbone = look.selectbox(
+    backbone = place.selectbox(
         "What the engines look at",
         [*here, NO_BACKBONE, *kept, OWN],
         format_func=lambda name: titles.get(name, f"features of {name}"),
         key="audit_backbone",
     )
-    if backbone == OWN:
-        own_features.add(dataset)
+    if backbone != OWN:
+        return backbone
+    own_features.add(dataset)
+    return None
+
+
+def start_form(dataset: Dataset) -> None:
+    """Choose, see what it costs, start."""
+    engines, sources = choices()
+    here = backbones_here(sources)
+    time, look = st.columns([2, 3])
+    backbone = choose_view(dataset, here, look)
+    if backbone is None:
         return
+    kept = {source.key for source in features.own(dataset.id)}
     has_backbone, finetune = backbone != NO_BACKBONE, False
     if backbone in kept:
         st.caption("The engines train on these features in place of the images; nothing is computed first.")
@@ -171,18 +188,26 @@ def begin(audit_id: int) -> None:
 
 def start_on_others(dataset: Dataset) -> None:
     """Choose engines and length of an audit of masks or numbers, start."""
+    is_numbers, backbone = dataset.task == REGRESSION, NO_BACKBONE
+    if is_numbers:
+        chosen_view = choose_view(dataset, backbones_here(choices()[1]), st.container())
+        if chosen_view is None:
+            return
+        backbone = chosen_view
     left, right = st.columns([2, 1], vertical_alignment="bottom")
     engines, note = OTHER_ENGINES[dataset.task]
-    kept = ["cross_entropy"] if dataset.task == SEGMENTATION else list(engines)
+    kept = list(engines) if is_numbers else ["cross_entropy"]
     chosen = left.multiselect("Engines", list(engines), kept, format_func=engines.__getitem__)
     preset = right.selectbox(
         "Preset", list(PRESETS), format_func=PRESETS.__getitem__, key="audit_mask_preset"
     )
     st.caption(f"{note} It runs in its own process: you can close this tab.")
     if st.button("Start the audit", type="primary", disabled=not chosen, key="audit_mask_start"):
-        planned = of_numbers.plan_audit if dataset.task == REGRESSION else auditing.plan_audit
         with st.spinner("Checking the plan …"):
-            audit_id = apart.call(planned, dataset.name, chosen, preset=preset)
+            if is_numbers:
+                audit_id = apart.plan_numbers(dataset.name, chosen, preset, backbone)
+            else:
+                audit_id = apart.call(auditing.plan_audit, dataset.name, chosen, preset=preset)
         begin(audit_id)
 
 

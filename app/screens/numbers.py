@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app.panels import downloads
+from app.panels import downloads, fiftyone
 from app.server import pictures
 from app.session import sign_in, state, words
 from app.session.access import OWNER
@@ -189,3 +189,5 @@ if sign_in.may(OWNER):
         on_click="ignore",
         icon=":material/download:",
     )
+    with shown(), st.expander("FiftyOne", icon=":material/open_in_new:"):
+        fiftyone.draw(dataset)

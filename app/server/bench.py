@@ -15,11 +15,11 @@ import pandas as pd
 from app.server import bodies, geometry
 from auditor.audits import arrays
 from auditor.audits import progress as review_progress
-from auditor.catalog import audits, claims, datasets, folders, reading, reviews, scores
+from auditor.catalog import audits, claims, datasets, folders, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit
 from auditor.ground.errors import AuditorError, CatalogError, NotFoundError, ReviewError
-from auditor.ground.vocabulary import RULING
+from auditor.ground.vocabulary import CLASSIFICATION, RULING
 from auditor.ground.wording import evidence, odds_of_wrong, percent
 from auditor.review import decisions, head_order, schema
 from auditor.review import log as decision_log
@@ -36,11 +36,28 @@ MOST_PAGES_SEARCHED = 40
 """Pages that are searched for samples on which one engine differs, before the queue counts as ended."""
 
 
+def _audit_of_classes(audit_id: int) -> Audit:
+    """The audit, of a dataset whose labels are classes: masks and numbers have screens of their own.
+
+    Raises:
+        ReviewError: it is of masks or numbers.
+        NotFoundError: no such audit.
+    """
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+        dataset = datasets.by_id(open_session, audit.dataset_id)
+    if dataset.task != CLASSIFICATION:
+        raise ReviewError(
+            f"The labels of {dataset.name} are no classes; open the screen of its kind of labels."
+        )
+    return audit
+
+
 def queue(payload: Mapping[str, Any]) -> dict[str, Any]:
     """One page of suspects behind ``after`` (a rank), the most suspicious first."""
     body = schema.read(bodies.Queue, payload)
     where, after, limit = body.filters, body.after, min(MAX_PAGE, body.limit or 60)
-    audit = reading.audit(body.audit)
+    audit = _audit_of_classes(body.audit)
     elsewhere: list[str] = []
     if body.reviewer is None or not where.get("undecided"):
         page = queue_page(audit, where, after=after, limit=limit)
@@ -77,6 +94,8 @@ def lease(payload: Mapping[str, Any]) -> dict[str, Any]:
     dataset_id, reviewer, wanted = body.dataset, body.reviewer, body.samples[:MAX_PAGE]
     with session() as open_session:
         datasets.lock(open_session, dataset_id)
+        if not datasets.has(open_session, dataset_id):
+            raise NotFoundError(f"There is no dataset {dataset_id}; it was removed.")
         held = claims.take(open_session, dataset_id, wanted, reviewer)
         counting = reviews.outcomes(open_session, dataset_id, wanted)
     decided = {str(one): row.reviewer for one, row in counting.items() if row.reviewer != reviewer}
@@ -87,13 +106,13 @@ def queue_size(payload: Mapping[str, Any]) -> dict[str, Any]:
     """How many samples the queue holds now; None where only its pages tell (see ``_page``)."""
     body = schema.read(bodies.Queue, payload)
     where = body.filters
+    audit = _audit_of_classes(body.audit)
     if where.get("engine") is not None:
         return {"total": None}
     if where.get("order"):
         order = head_order.of_audit(body.audit)
         return {"total": 0 if order is None else len(head_order.waiting(order))}
     with session() as open_session:
-        audit = audits.get(open_session, body.audit)
         return {"total": scores.count(open_session, audit, suspect_filter(where, audit))}
 
 
@@ -102,9 +121,9 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Everything that helps to judge one sample, with the labels of the samples it shows beside it."""
     body = schema.read(bodies.Card, payload)
     audit_id, sample_id = body.audit, body.sample
+    audit = _audit_of_classes(audit_id)
     story = arrays.evidence(audit_id, sample_id)
     with session() as open_session:
-        audit = audits.get(open_session, audit_id)
 
         def trusted(label: int) -> list[int]:
             found = scores.most_trusted(open_session, audit_id, label, EXEMPLARS + 1) if label >= 0 else []
@@ -160,7 +179,7 @@ def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
     page of them; ``unseen`` says whether suggestions had been accepted without a look at each.
     """
     body = schema.read(bodies.Undo, payload)
-    audit = reading.audit(body.audit)
+    audit = _audit_of_classes(body.audit)
     undone = decisions.undo_last(audit.dataset_id, body.reviewer)
     if not undone:
         return {"undone": 0, "items": [], "unseen": False}
@@ -176,7 +195,7 @@ def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
 def acceptable(payload: Mapping[str, Any]) -> dict[str, Any]:
     """The most suspicious undecided samples of a queue whose suggestion can be accepted without a look at each."""
     body = schema.read(bodies.Acceptable, payload)
-    audit = reading.audit(body.audit)
+    audit = _audit_of_classes(body.audit)
     where = {**body.filters, "undecided": True, "free_for": body.reviewer}
     page = queue_page(audit, where, limit=min(MOST_ACCEPTED, max(1, body.top)))
     page = page[(page.suggested_label >= 0) & (page.suggested_label != page.given_label)]
@@ -187,7 +206,7 @@ def acceptable(payload: Mapping[str, Any]) -> dict[str, Any]:
 def accept(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Accept suggestions in one step that ``undo`` takes back in one; ``changes`` are (sample, label) pairs."""
     body = schema.read(bodies.Accept, payload)
-    audit = reading.audit(body.audit)
+    audit = _audit_of_classes(body.audit)
     changes = body.changes[:MOST_ACCEPTED]
     if not changes:
         raise ReviewError("Nothing is ticked, so nothing was accepted.")
@@ -199,7 +218,7 @@ def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Progress of the review, for the line above the bench; what comes next is that of the queue ``where``."""
     body = schema.read(bodies.Queue, payload)
     where = body.filters
-    audit = reading.audit(body.audit)
+    audit = _audit_of_classes(body.audit)
     upcoming = None
     if any(value not in (None, False) for name, value in where.items() if name != "undecided"):
         upcoming = queue_page(audit, {**where, "undecided": True}, limit=review_progress.PACE_WINDOW)

@@ -15,6 +15,7 @@ from auditor.catalog import audits, datasets, reading
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset, Sample
 from auditor.ground.errors import NotFoundError
+from auditor.ground.vocabulary import SEGMENTATION
 from auditor.masks import deciding, results
 from auditor.pictures.decoding import placed
 from auditor.pictures.masks import IGNORED
@@ -110,6 +111,8 @@ def _sample(audit_id: int, sample_id: int) -> tuple[Dataset, Sample]:
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
         dataset = datasets.by_id(open_session, audit.dataset_id)
+        if dataset.task != SEGMENTATION:
+            raise NotFoundError(f"The labels of {dataset.name} are no masks.")
         return dataset, datasets.sample(open_session, dataset.id, sample_id)
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from auditor.ground.errors import ImportRefusedError
-from auditor.ground.settings import settings
+from auditor.ground.settings import number, settings
 
 ROOTS_VARIABLE = "AUDITOR_IMPORT_ROOTS"
 UPLOAD_VARIABLE = "AUDITOR_MAX_UPLOAD_MB"
-MAX_UPLOAD_MB = 500
+MAX_UPLOAD_MB, MOST_UPLOAD_MB = 500, 1e6
 MOST_OFFERED, MOST_IN_A_FOLDER = 2_000, 300
 UPLOAD_KINDS = ("zip", "csv", "tsv", "parquet")
 FEATURE_KINDS = ("npy", "csv", "tsv", "parquet")
@@ -25,10 +25,19 @@ NAMED_FEATURES = ("column:", "fiftyone:")
 
 
 def roots() -> list[Path]:
-    """Folders below which a path may be named: ``AUDITOR_IMPORT_ROOTS``, or the home and the current folder."""
+    """Folders below which a path may be named: ``AUDITOR_IMPORT_ROOTS``, or the home and the current folder.
+
+    Raises:
+        ImportRefusedError: a folder is that of a user whom this machine does not know.
+    """
     named = os.environ.get(ROOTS_VARIABLE)
-    chosen = named.split(os.pathsep) if named else [str(Path.home()), os.getcwd()]
-    resolved = [Path(one).expanduser().resolve() for one in chosen if one]
+    chosen = named.split(os.pathsep) if named else ["~", os.getcwd()]
+    try:
+        resolved = [Path(one).expanduser().resolve() for one in chosen if one]
+    except (RuntimeError, OSError, ValueError) as error:
+        raise ImportRefusedError(
+            f"{ROOTS_VARIABLE} names a folder that cannot be found ({error})."
+        ) from error
     return sorted(set(resolved))
 
 
@@ -100,8 +109,12 @@ def _entries(place: Path) -> list[Path]:
 
 
 def max_upload_mb() -> int:
-    """Largest upload: ``AUDITOR_MAX_UPLOAD_MB``, default 500."""
-    return int(os.environ.get(UPLOAD_VARIABLE) or MAX_UPLOAD_MB)
+    """Largest upload: ``AUDITOR_MAX_UPLOAD_MB``, default 500.
+
+    Raises:
+        AuditorError: it is no number of megabytes.
+    """
+    return int(number(UPLOAD_VARIABLE, MAX_UPLOAD_MB, least=1, most=MOST_UPLOAD_MB))
 
 
 def keep_upload(name: str, stream: BinaryIO, size: int, *, kinds: Sequence[str] = UPLOAD_KINDS) -> Path:

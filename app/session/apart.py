@@ -23,6 +23,7 @@ from auditor.backbones import features, shelf
 from auditor.bridges import backbone_bridge, engine_bridge
 from auditor.catalog import datasets, reading
 from auditor.catalog.db import close_all, session
+from auditor.numbers import auditing as of_numbers
 
 IDLE_S = 120.0
 """How long the process waits for another call."""
@@ -159,6 +160,15 @@ def plan(
     return call(_plan, name, chosen, preset, device, seed, options, backbone, finetune, budget, alone)
 
 
+def plan_numbers(name: str, chosen: Sequence[str], preset: str, backbone: str = features.NO_BACKBONE) -> int:
+    """Register an audit of numbers; nothing runs yet. Returns its id. ``backbone`` as in ``plan``.
+
+    Raises:
+        AuditorError: as ``numbers.auditing.plan_audit``.
+    """
+    return call(_plan_numbers, name, chosen, preset, backbone)
+
+
 def own_features(name: str, source: str, column: str | None) -> features.FeatureSource:
     """Keep a person's own features of the dataset ``name``; ``column`` is of a table.
 
@@ -179,16 +189,9 @@ def durations_of(
 
 
 def _durations(name: str, preset: str, device: str, backbone: str, finetune: bool) -> durations.Choices:
-    dataset = reading.dataset(name)
-    source = _source_of(dataset.id, backbone)
+    source = _features(name, backbone)
     finetuned = auditing.pretrained(source) if finetune else None
-    return durations.choices(dataset, preset, device, source, finetuned)
-
-
-def _source_of(dataset_id: int, backbone: str) -> features.FeatureSource | None:
-    """The user's own features of that key, or those of that backbone."""
-    kept = {one.key: one for one in features.own(dataset_id)}
-    return kept[backbone] if backbone in kept else features.choose(backbone)
+    return durations.choices(reading.dataset(name), preset, device, source, finetuned)
 
 
 def _choices() -> tuple[list[EngineTitle], dict[str, backbone_bridge.Source]]:
@@ -221,9 +224,6 @@ def _plan(
     budget: float | None,
     alone: bool,
 ) -> int:
-    with session() as open_session:
-        dataset_id = datasets.get(open_session, name).id
-    source = _source_of(dataset_id, backbone)
     return auditing.plan(
         name,
         chosen,
@@ -231,8 +231,18 @@ def _plan(
         device=device,
         seed=seed,
         options=options,
-        features=source,
+        features=_features(name, backbone),
         finetune=finetune,
         budget=budget,
         alone=alone,
     )
+
+
+def _plan_numbers(name: str, chosen: Sequence[str], preset: str, backbone: str) -> int:
+    return of_numbers.plan_audit(name, chosen, preset=preset, features=_features(name, backbone))
+
+
+def _features(name: str, backbone: str) -> features.FeatureSource | None:
+    with session() as open_session:
+        kept = {one.key: one for one in features.own(datasets.get(open_session, name).id)}
+    return kept[backbone] if backbone in kept else features.choose(backbone)

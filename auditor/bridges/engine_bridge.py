@@ -13,7 +13,6 @@ import inspect
 import json
 import math
 import numbers
-import os
 import textwrap
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -29,7 +28,7 @@ from threadpoolctl import threadpool_limits
 
 from auditor.ground.errors import AuditFailedError
 from auditor.ground.files import written_whole
-from auditor.ground.settings import settings
+from auditor.ground.settings import number, settings
 from auditor.ground.vocabulary import EXPORT_COLUMNS
 from auditor.ground.wording import did_you_mean
 
@@ -369,12 +368,21 @@ def threads(num: int | None) -> Iterator[None]:
         yield
 
 
+def checkpoint_interval_s() -> float:
+    """The shortest time in seconds between two checkpoints: ``AUDITOR_CHECKPOINT_INTERVAL_S``, default 10.
+
+    Raises:
+        AuditorError: it is no number of seconds.
+    """
+    return number("AUDITOR_CHECKPOINT_INTERVAL_S", CHECKPOINT_INTERVAL_S, least=0.0, most=1e6)
+
+
 class FileCheckpoint:
     """An engine's state as one file, whole or absent."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._min_interval_s = float(os.environ.get("AUDITOR_CHECKPOINT_INTERVAL_S", CHECKPOINT_INTERVAL_S))
+        self._min_interval_s = checkpoint_interval_s()
         self._saved_at = -float("inf")
 
     def load(self) -> dict[str, Any] | None:

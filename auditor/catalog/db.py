@@ -135,7 +135,11 @@ def _engine_cached(url: str) -> Engine:
     sqlite = url.startswith("sqlite")
     try:
         engine = create_engine(url, connect_args={"timeout": WRITE_WAIT_S} if sqlite else {})
-    except (ArgumentError, NoSuchModuleError) as error:
+    except (
+        ArgumentError,
+        NoSuchModuleError,
+        ValueError,
+    ) as error:  # a port that is no number is a ValueError
         raise AuditorError(
             "AUDITOR_DATABASE_URL is no database URL; write postgresql+psycopg://user:password@host/name or "
             "unset it."

@@ -243,6 +243,7 @@ def audit(
 
     if executor is not None:
         executors.choose(executor)
+    engine_bridge.checkpoint_interval_s()  # what is wrong there is said before anything is trained
     task = task_of(name)
     if forget_pred_probs is not None:
         if pred_probs is not None or resume or detach:
@@ -731,7 +732,7 @@ def fiftyone(name: str, action: str, reviewer: str | None, **options: Any) -> No
     """Browse NAME's audit in FiftyOne: push it there, pull decisions back, or open the App on it."""
     from auditor.cli import fiftyone as fiftyone_cli
 
-    refuse(name, "fiftyone")
+    refuse(name, "fiftyone", or_numbers=True)
     decides = action != "push"
     fiftyone_cli.run(name, action, reviewer=reviewer_or_login(reviewer) if decides else "", **options)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import getpass
+import json
+import sys
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,13 @@ class Commands(click.Group):
         with _spelled():
             return super().invoke(ctx)
 
+    @staticmethod
+    def say_in_json(line: str) -> None:
+        """Where ``--json`` was typed, standard output holds ``{"error": LINE}`` when a command fails."""
+        if "--json" in sys.argv[1:]:
+            with suppress(OSError):  # whoever reads it has gone, and the line is on standard error too
+                print(json.dumps({"error": line}), flush=True)
+
 
 @contextmanager
 def _spelled() -> Iterator[None]:
@@ -52,10 +61,18 @@ def _spelled() -> Iterator[None]:
         yield
     except click.UsageError as error:
         vars(error)["message"] = " ".join(visible(error.message).splitlines())
+        if not vars(error).get("told"):  # a group inside a group sees it twice
+            vars(error)["told"] = True
+            Commands.say_in_json(error.format_message())
         raise
 
 
-AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print machine-readable output.")
+AS_JSON = click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help='Print JSON for programs; {"error": LINE} where the command fails.',
+)
 FORCE = click.option("--force", is_flag=True, help="Overwrite an existing file.")
 REVIEWER = click.option("--reviewer", help="Who decided; default: your login name.")
 PRESET = click.option(

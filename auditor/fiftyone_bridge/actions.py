@@ -13,11 +13,12 @@ from typing import Any
 
 from auditor.catalog import audits, datasets, reading, reviews, scores
 from auditor.catalog.db import session
-from auditor.catalog.records import Dataset
+from auditor.catalog.records import Dataset, now
+from auditor.fiftyone_bridge import fields
 from auditor.fiftyone_bridge.fields import INDEX, MARK
 from auditor.fiftyone_bridge.pull import SOURCE, mirror, pull_samples
 from auditor.ground.errors import FiftyOneError
-from auditor.ground.vocabulary import EXCLUDE, KEEP, RELABEL, UNDO
+from auditor.ground.vocabulary import EXCLUDE, KEEP, REGRESSION, RELABEL, UNDO
 from auditor.review import decisions
 
 REVIEWER = "AUDITOR_REVIEWER"
@@ -54,7 +55,9 @@ def act(target: Any, own_ids: Sequence[str], action: str, *, reviewer: str) -> s
         mirror(target, dataset, changed)
         return f"Took back {_samples(len(changed))}." if changed else "Nothing was decided on these."
     rows = _rows(dataset, indices, action)
-    if rows:
+    if rows and dataset.task == REGRESSION:
+        _decide_numbers(dataset, rows, reviewer)
+    elif rows:
         decisions.decide_many(
             dataset.id, rows, reviewer=reviewer, source=SOURCE, audit_id=target.info[MARK].get("audit")
         )
@@ -73,9 +76,25 @@ def _dataset_of(target: Any) -> Dataset:
     return reading.dataset(str(mark["dataset"]))
 
 
-def _rows(dataset: Dataset, sample_ids: Sequence[int], action: str) -> list[tuple[int, str, int | None]]:
+def _decide_numbers(dataset: Dataset, rows: Sequence[tuple[int, str, Any]], reviewer: str) -> None:
+    """Record decisions on numbers in one batch."""
+    said = [
+        {"sample_id": i, "decision": action, "label": None, "labels": None, "number": number}
+        | {"reviewer": reviewer, "created_at": now()}
+        for i, action, number in rows
+    ]
+    with session() as open_session:
+        decisions.apply_rows(open_session, dataset.id, said, source=SOURCE)
+
+
+def _rows(dataset: Dataset, sample_ids: Sequence[int], action: str) -> list[tuple[int, str, Any]]:
+    """Sample, decision, and the class or number to take."""
     if action != RELABEL:
         return [(i, action, None) for i in sample_ids]
+    if dataset.task == REGRESSION:
+        columns = fields.load(dataset.name)
+        labels, given, suggested = columns.labels, columns.given, columns.suggested
+        return [(i, RELABEL, labels.stored(suggested[i])) for i in sample_ids if suggested[i] != given[i]]
     with session() as open_session:
         audit = audits.require_finished(open_session, dataset)
         found = scores.of_samples(open_session, audit.id, sample_ids)

@@ -14,9 +14,10 @@ from auditor.bridges import engine_bridge
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, Review
+from auditor.fiftyone_bridge import labels as labelling
+from auditor.fiftyone_bridge.labels import FIGURES, Labels
 from auditor.ground.errors import NotFoundError
-from auditor.ground.vocabulary import KEEP
-from auditor.outputs import export
+from auditor.numbers import auditing as of_numbers
 from auditor.pictures import cache
 
 MARK = "label_auditor"
@@ -55,6 +56,8 @@ DESCRIPTIONS = {
     "duplicate_group": "Samples with the same number show the same picture",
     "duplicate_conflict": "A copy or near copy of this picture has another label: look at both",
     GIVEN: "The given label; it stays as it was delivered",
+    "suggested_low": "Lower end of the interval around the suggested number",
+    "suggested_high": "Upper end of the interval around the suggested number",
     "cleaned": "The label that the export would write; edit it to correct, then pull",
     "suggested": "The label to use instead",
     "review": "What a person decided",
@@ -79,6 +82,7 @@ class Columns:
     """One value a sample and field; None where there is none."""
 
     dataset: Dataset
+    labels: Labels
     audit: Audit
     values: dict[str, list[Any]]
     kinds: dict[str, str]
@@ -94,6 +98,8 @@ class Columns:
     cleaned: list[str | None]
     probs: dict[str, NDArray[np.float32]]
     """Engine -> (N, K) class probabilities."""
+    predicted: dict[str, list[str | None]]
+    """Engine -> the number that it predicts, of a dataset of numbers."""
 
     @property
     def num_samples(self) -> int:
@@ -110,7 +116,9 @@ def load(name: str, audit_id: int | None = None) -> Columns:
     with session() as open_session:
         dataset = datasets.get(open_session, name)
         audit = audits.require_finished(open_session, dataset, audit_id)
+        labels = labelling.of(dataset)
         given = datasets.given_labels(open_session, dataset.id)
+        given_names = labels.given(open_session, dataset.id)
         splits = datasets.splits(open_session, dataset.id).tolist()
         table = scores.table(open_session, audit.id)
         copies = datasets.duplicates(open_session, dataset.id)
@@ -118,11 +126,9 @@ def load(name: str, audit_id: int | None = None) -> Columns:
         decisions = reviews.decisions(open_session, dataset.id)
         counting = reviews.outcomes(open_session, dataset.id)
         verdicts = {i: row for (_, i), row in reviews.verdicts(open_session, dataset.id).items()}
-    names = dataset.class_names
     group = dict(zip(copies.sample_id, copies.duplicate_group, strict=True))
-    given_names = [names[label] if label >= 0 else None for label in given]
     columns: dict[str, tuple[str, list[Any]]] = {
-        "given_label": ("str", given_names),
+        "given_label": ("float" if labels.is_numeric else "str", [labels.stored(one) for one in given_names]),
         "trust_score": ("float", _floats(table.trust_score.to_numpy(dtype=float))),
         "error_probability": ("float", _floats(table.error_probability.to_numpy(dtype=float))),
         "suspicion_rank": ("int", (table["rank"] + 1).tolist()),
@@ -135,33 +141,50 @@ def load(name: str, audit_id: int | None = None) -> Columns:
     if any(splits):
         columns["split"] = ("str", splits)
     engines = arrays.engines_of(audit.id)
-    for engine in engines:
+    for engine in [] if labels.is_numeric else engines:
         columns[f"{engine}_trust"] = ("float", _floats(arrays.trust(audit.id, engine)))
     for field, (engine, signal) in engine_bridge.signal_columns().items():
         if engine in engines and signal in arrays.signal_names(audit.id, engine):
             columns[field] = ("float", _floats(arrays.signal(audit.id, engine, signal)))
-    probs = {engine: arrays.pred_probs(audit.id, engine) for engine in engines}
-    if engines:
+    probs: dict[str, NDArray[np.float32]] = {}
+    predicted: dict[str, list[str | None]] = {}
+    if labels.is_numeric:
+        predicted = {
+            engine: _rounded(labels, arrays.array(audit.id, engine, "predicted")) for engine in engines
+        }
+        together = np.asarray(arrays.array(audit.id, of_numbers.TOGETHER, "predicted"))
+        half_width = float(audit.summary["half_width"])
+        columns["suggested_low"] = ("float", _floats(together - half_width))
+        columns["suggested_high"] = ("float", _floats(together + half_width))
+        suggested = _rounded(labels, together)
+    else:
+        probs = {engine: arrays.pred_probs(audit.id, engine) for engine in engines}
+        found = table.suggested_label.to_numpy(dtype=np.int64)
+        suggested = [labels.names[label] if label >= 0 else None for label in found]
+    if probs:
         hardness, mistakenness = brain_scores(probs[engines[0]], np.asarray(given))
         columns["mistakenness"] = ("float", _floats(mistakenness))
         columns["hardness"] = ("float", _floats(hardness))
-    suggested = table.suggested_label.to_numpy(dtype=np.int64)
+    num = len(given)
     return Columns(
         dataset=dataset,
+        labels=labels,
         audit=audit,
         values={field: values for field, (_, values) in columns.items()},
         kinds={field: kind for field, (kind, _) in columns.items()},
         engines=engines,
         given=given_names,
-        suggested=[names[label] if label >= 0 else None for label in suggested],
-        confidence=_floats(table.suggested_probability.to_numpy(dtype=float)),
+        suggested=suggested,
+        confidence=[None] * num
+        if labels.is_numeric
+        else _floats(table.suggested_probability.to_numpy(dtype=float)),
         decisions=decisions,
         reviews=[
-            review_document(counting.get(i), verdicts.get(i), given_names[i], names)
-            for i in range(len(given))
+            review_document(counting.get(i), verdicts.get(i), given_names[i], labels) for i in range(num)
         ],
-        cleaned=[cleaned_label(counting.get(i), given_names[i], names) for i in range(len(given))],
+        cleaned=[labels.cleaned(counting.get(i), given_names[i]) for i in range(num)],
         probs=probs,
+        predicted=predicted,
     )
 
 
@@ -176,29 +199,22 @@ def image_paths(dataset: Dataset) -> Iterator[str]:
             yield str(cache.extracted_path(dataset, sample))
 
 
-def cleaned_label(counting: Review | None, given: str | None, class_names: list[str]) -> str | None:
-    """What the export would write after what counts now; None where it leaves the sample out."""
-    _, label = export.outcome(counting, class_names.index(given) if given is not None else -1)
-    return class_names[label] if label >= 0 else None
-
-
 def review_document(
-    counting: Review | None, verdict: Review | None, given: str | None, class_names: list[str]
+    counting: Review | None, verdict: Review | None, given: str | None, labels: Labels
 ) -> dict[str, Any] | None:
     """What a person decided as FiftyOne keeps it, ``verdict`` being the blind one; None where nobody did."""
     if counting is None and verdict is None:
         return None
     found: dict[str, Any] = {"_cls": "DynamicEmbeddedDocument", **dict.fromkeys(REVIEW_FIELDS)}
     if counting is not None:
-        labels = [counting.label] if counting.label is not None else list(counting.labels or [])
         found |= {
             "decision": counting.decision,
-            "label": " | ".join(class_names[label] for label in labels) or None,
+            "label": labels.decided(counting),
             "kind": counting.kind,
             "reviewer": counting.reviewer,
             "time": counting.created_at,
         }
-    return found | {"blind": _seen(verdict, given, class_names)}
+    return found | {"blind": labels.seen(verdict, given)}
 
 
 def brain_scores(
@@ -238,13 +254,9 @@ def _floats(values: NDArray[Any]) -> list[float | None]:
     return [None if value != value else value for value in rounded]
 
 
-def _seen(verdict: Review | None, given: str | None, class_names: list[str]) -> str | None:
-    """The class that was seen, or the verdict that is none: ``exclude``, ``unsure``."""
-    if verdict is None:
-        return None
-    if verdict.decision == KEEP:
-        return given
-    return verdict.decision if verdict.label is None else class_names[verdict.label]
+def _rounded(labels: Labels, predicted: NDArray[np.floating]) -> list[str | None]:
+    """Numbers (N,) as they are shown."""
+    return labels.numbers([float(f"{value:.{FIGURES}g}") for value in predicted])
 
 
 def _int(value: Any) -> int | None:

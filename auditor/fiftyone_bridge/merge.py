@@ -51,7 +51,8 @@ class Said:
 
     decision: str | None
     """A decision, ``undo`` (a decision's tag was taken off), or None where it cannot be understood."""
-    label: int | None = None
+    label: float | None = None
+    """Its place among the classes, or the number."""
     problem: str | None = None
     """What a person should know about it, in one clause."""
 
@@ -83,7 +84,7 @@ def understand(
     *,
     given: str | None,
     suggested: str | None,
-    classes: Mapping[str, int],
+    classes: Mapping[str, float],
 ) -> Said:
     """What the changed tags and label of one sample mean.
 
@@ -106,7 +107,7 @@ def understand(
     return _label_and_tags(by_label, added, label)
 
 
-def _by_label(base: Base, label: str | None, given: str | None, classes: Mapping[str, int]) -> Said | None:
+def _by_label(base: Base, label: str | None, given: str | None, classes: Mapping[str, float]) -> Said | None:
     if label == base.label:
         return None
     if not label:
@@ -116,7 +117,7 @@ def _by_label(base: Base, label: str | None, given: str | None, classes: Mapping
     return Said(KEEP) if label == given else Said(RELABEL, classes[label])
 
 
-def _by_tag(tag: str, suggested: str | None, given: str | None, classes: Mapping[str, int]) -> Said:
+def _by_tag(tag: str, suggested: str | None, given: str | None, classes: Mapping[str, float]) -> Said:
     if tag != RELABEL:
         return Said(tag)
     if suggested is None or suggested not in classes or suggested == given:

@@ -17,11 +17,13 @@ from typing import Any
 from sqlmodel import Session
 
 from auditor.bridges import fiftyone_door
-from auditor.catalog import datasets, reading, reviews
+from auditor.catalog import reading, reviews
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset, NewReview, Review
+from auditor.fiftyone_bridge import labels as labelling
 from auditor.fiftyone_bridge import processes, push
-from auditor.fiftyone_bridge.fields import BASE, INDEX, cleaned_label, review_document
+from auditor.fiftyone_bridge.fields import BASE, INDEX, review_document
+from auditor.fiftyone_bridge.labels import Labels
 from auditor.fiftyone_bridge.merge import (
     TAG_OF,
     Base,
@@ -35,7 +37,6 @@ from auditor.fiftyone_bridge.merge import (
 from auditor.fiftyone_bridge.samples import (
     Here,
     base_of,
-    classification,
     read_samples,
     tag_changes,
     updates,
@@ -115,7 +116,7 @@ def pull_samples(
     """The same for some ``samples`` of the FiftyOne dataset ``target`` (a view of it, or itself)."""
     if not reviewer.strip():
         raise ReviewError("A decision needs the reviewer's name; pass --reviewer NAME.")
-    here = read_samples(samples)
+    here = read_samples(samples, labelling.of(dataset))
     with session() as open_session:
         work = _understood(open_session, dataset, here, reviewer.strip(), progress)
         counts = _record(open_session, dataset.id, work, reviewer.strip())
@@ -135,27 +136,28 @@ def mirror(target: Any, dataset: Dataset, sample_ids: Sequence[int], here: Here 
     """Let these samples in FiftyOne show the current decisions of the catalog."""
     if not sample_ids:
         return
-    here = here or read_samples(target.match({INDEX: {"$in": list(sample_ids)}}))
+    labels = labelling.of(dataset)
+    here = here or read_samples(target.match({INDEX: {"$in": list(sample_ids)}}), labels)
     with session() as open_session:
-        rows = datasets.samples(open_session, dataset.id, list(sample_ids))
+        given_labels = labels.given(open_session, dataset.id)
         standing = {i: reviews.standing(open_session, dataset.id, i) for i in sample_ids}
         counting = reviews.outcomes(open_session, dataset.id, sample_ids)
         verdicts = {i: row for (_, i), row in reviews.verdicts(open_session, dataset.id).items()}
     import fiftyone
 
-    names, operations = dataset.class_names, []
-    for row in rows:
-        i, given = row.sample_id, names[row.given_label] if row.given_label >= 0 else None
+    operations: list[Any] = []
+    for i in sample_ids:
         if i not in here.ids:
             continue
+        given = given_labels[i]
         added, removed = tag_changes(decision_tags(here.tags[i]), wanted_tags(standing[i]))
-        cleaned = cleaned_label(counting.get(i), given, names)
+        cleaned = labels.cleaned(counting.get(i), given)
         values: dict[str, Any] = {
-            "review": review_document(counting.get(i), verdicts.get(i), given, names),
+            "review": review_document(counting.get(i), verdicts.get(i), given, labels),
             BASE: base_of(standing[i], here.labels[i], cleaned).to_text(),
         }
         if cleaned != here.cleaned[i]:
-            values["cleaned"] = classification(fiftyone, cleaned)
+            values["cleaned"] = labels.document(fiftyone, cleaned)
         operations += updates(here.ids[i], values, added, removed)
     target._bulk_write(operations, ids=[here.ids[i] for i in sample_ids if i in here.ids])
 
@@ -166,15 +168,14 @@ def mirror(target: Any, dataset: Dataset, sample_ids: Sequence[int], here: Here 
 def _understood(
     open_session: Session, dataset: Dataset, here: Here, reviewer: str, progress: OnProgress | None
 ) -> _Work:
-    names, work = dataset.class_names, _Work()
-    classes = {class_name: label for label, class_name in enumerate(names)}
-    given_labels = datasets.given_labels(open_session, dataset.id)
+    labels, work = labelling.of(dataset), _Work()
+    known_labels, given_labels = labels.known, labels.given(open_session, dataset.id)
     decisions = reviews.decisions(open_session, dataset.id)
     known = sorted(i for i in here.ids if i < dataset.num_samples)
     ticker = Ticker(progress, "reading decisions", len(known))
     for done, i in enumerate(known):
         ticker.at(done)
-        given = names[given_labels[i]] if given_labels[i] >= 0 else None
+        given = given_labels[i]
         base, tags = Base.from_text(here.bases[i], given), decision_tags(here.tags[i])
         label, cleaned = here.labels[i], here.cleaned[i]
         if not has_changed(base, tags, label, cleaned):
@@ -183,18 +184,21 @@ def _understood(
         if edited not in (label, compared.label) and label != base.label:
             text = f"its label was changed to {label!r} and its cleaned to {edited!r}; cleaned counts"
             work.listed.append(Listed(i, here.paths[i], "contradiction", text))
-        said = understand(compared, tags, edited, given=given, suggested=here.suggested[i], classes=classes)
+        said = understand(
+            compared, tags, edited, given=given, suggested=here.suggested[i], classes=known_labels
+        )
         if said.problem is not None:
             kind = "unknown" if said.decision is None else "contradiction"
             work.listed.append(Listed(i, here.paths[i], kind, said.problem))
         if said.decision is not None:
-            _settle(open_session, dataset, work, here, i, base, said, decisions.get(i), reviewer)
+            _settle(open_session, dataset, labels, work, here, i, base, said, decisions.get(i), reviewer)
     return work
 
 
 def _settle(
     open_session: Session,
     dataset: Dataset,
+    labels: Labels,
     work: _Work,
     here: Here,
     i: int,
@@ -208,18 +212,18 @@ def _settle(
     row = {
         "sample_id": i,
         "decision": said.decision,
-        "label": said.label,
+        "label": None,
         "labels": None,
         "reviewer": reviewer,
         "created_at": here.modified[i],
-    }
-    if _same(said, standing):
+    } | labels.columns(said.label)
+    if _same(labels, said, standing):
         work.num_same += 1
         return
     stands_id = None if standing is None else standing.id
     if stands_id != base.review_id:
-        ours, when = _ours(open_session, dataset, i, standing)
-        theirs = _words(said.decision, said.label, dataset.class_names)
+        ours, when = _ours(open_session, dataset, labels, i, standing)
+        theirs = _words(labels, said.decision, said.label)
         wins = here.modified[i] > when
         work.listed.append(
             Listed(
@@ -240,28 +244,30 @@ def _settle(
         work.undone.append(standing)
 
 
-def _same(said: Said, standing: Review | None) -> bool:
+def _same(labels: Labels, said: Said, standing: Review | None) -> bool:
     if standing is None:
         return said.decision == UNDO
     if said.decision == UNDO:
         return False
     assert said.decision is not None
-    return TAG_OF[standing.decision] == said.decision and standing.label == said.label
+    return TAG_OF[standing.decision] == said.decision and labels.value(standing) == said.label
 
 
-def _ours(open_session: Session, dataset: Dataset, i: int, standing: Review | None) -> tuple[str, datetime]:
+def _ours(
+    open_session: Session, dataset: Dataset, labels: Labels, i: int, standing: Review | None
+) -> tuple[str, datetime]:
     """The current decision in the catalog and its time, in words."""
     if standing is not None:
-        words = _words(standing.decision, standing.label, dataset.class_names)
+        words = _words(labels, standing.decision, labels.value(standing))
         return f"{words} by {standing.reviewer}", standing.created_at
     log = reviews.log(open_session, dataset.id, i)
     return f"undone by {log[-1].reviewer}", log[-1].created_at
 
 
-def _words(decision: str | None, label: int | None, names: Sequence[str]) -> str:
+def _words(labels: Labels, decision: str | None, label: float | None) -> str:
     if decision == UNDO:
         return "taken back"
-    return f"{decision} to {names[label]!r}" if label is not None else str(decision)
+    return str(decision) if label is None else f"{decision} to {labels.of_value(label)!r}"
 
 
 # --- Into the catalog -----------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ from auditor.fiftyone_bridge.fields import (
     Columns,
 )
 from auditor.fiftyone_bridge.merge import DECISION_TAGS, Base, decision_tags, has_changed, wanted_tags
-from auditor.fiftyone_bridge.samples import Here, base_of, classification, read_samples, tag_changes, updates
+from auditor.fiftyone_bridge.samples import Here, base_of, read_samples, tag_changes, updates
 from auditor.ground.errors import FiftyOneError
 from auditor.ground.progress import OnProgress, Ticker
 from auditor.pictures import cache
@@ -99,7 +99,7 @@ def push(
         else:
             paths = list(_counted(fields.image_paths(dataset), columns.num_samples, progress))
             num_added = _add_missing(fiftyone, target, columns, paths, progress)
-        here = read_samples(target)
+        here = read_samples(target, columns.labels)
         waiting = _write(fiftyone, target, columns, paths, here, progress)
         last = Ticker(progress, "writing views and the map", 1)
         notes = fiftyone_views.write(fiftyone, target, columns, here)
@@ -252,7 +252,9 @@ def declare_fields(fiftyone: Any, target: Any, columns: Columns) -> None:
     for field in labels:
         if field not in schema:
             target.add_sample_field(
-                field, fiftyone.EmbeddedDocumentField, embedded_doc_type=fiftyone.Classification
+                field,
+                fiftyone.EmbeddedDocumentField,
+                embedded_doc_type=columns.labels.document_type(fiftyone),
             )
         _describe(target, field, _about(field, columns, runs))
     if "review" not in schema:
@@ -271,7 +273,7 @@ def declare_fields(fiftyone: Any, target: Any, columns: Columns) -> None:
     mark["fields"] = sorted({*mark.get("fields", []), INDEX, BASE, *columns.kinds, *labels, "review"})
     target.info[MARK] = mark
     target.save()
-    for path in (INDEX, "trust_score", f"{mark['label_field']}.label"):
+    for path in (INDEX, "trust_score", f"{mark['label_field']}.{columns.labels.part}"):
         target.create_index(path)
 
 
@@ -315,7 +317,7 @@ def _remember(target: Any, columns: Columns) -> None:
         **target.info[MARK],
         "audit": columns.audit.id,
         "pushed_at": datetime.now(tz=UTC).isoformat(),
-        "classes": list(columns.dataset.class_names),
+        "classes": list(columns.labels.names),
     }
     place = cache.folder(columns.dataset)
     place.mkdir(parents=True, exist_ok=True)
@@ -396,7 +398,7 @@ def _operations(
     fiftyone: Any, columns: Columns, here: Here, i: int, path: str | None
 ) -> tuple[list[Any], bool]:
     """Updates of one sample, and whether a person's decision on it waits to be pulled."""
-    given, standing = columns.given[i], columns.decisions.get(i)
+    labels, given, standing = columns.labels, columns.given[i], columns.decisions.get(i)
     base = Base.from_text(here.bases[i], given)
     tags = decision_tags(here.tags[i])
     # The given label is written once, where it is missing in a dataset of ours, and then never again.
@@ -412,9 +414,9 @@ def _operations(
         values["filepath"] = path
     is_waiting = has_changed(base, tags, label, here.cleaned[i])
     if here.suggested[i] is None:
-        values["suggested"] = classification(fiftyone, columns.suggested[i], columns.confidence[i])
+        values["suggested"] = labels.document(fiftyone, columns.suggested[i], columns.confidence[i])
     elif not is_waiting:  # whoever tagged it relabel meant the suggestion that they saw
-        values["suggested.label"] = columns.suggested[i]
+        values[f"suggested.{labels.part}"] = labels.stored(columns.suggested[i])
         values["suggested.confidence"] = columns.confidence[i]
     added: list[str] = []
     removed: list[str] = []
@@ -425,9 +427,9 @@ def _operations(
         cleaned = columns.cleaned[i]
         values[BASE] = base_of(standing, label, cleaned).to_text()
         if cleaned != here.cleaned[i]:
-            values["cleaned"] = classification(fiftyone, cleaned)
+            values["cleaned"] = labels.document(fiftyone, cleaned)
     if is_first and i not in here.has_truth:
-        values[GIVEN] = classification(fiftyone, given)
+        values[GIVEN] = labels.document(fiftyone, given)
     is_issue = columns.values["is_label_issue"][i]
     if is_issue and ISSUE_TAG not in here.tags[i]:
         added.append(ISSUE_TAG)
@@ -437,13 +439,17 @@ def _operations(
 
 
 def _predictions(fiftyone: Any, columns: Columns, i: int) -> dict[str, Any]:
-    found = {}
+    labels = columns.labels
+    found = {
+        f"pred_{engine}": labels.document(fiftyone, numbers[i])
+        for engine, numbers in columns.predicted.items()
+    }
     for engine, probs in columns.probs.items():
         row = np.asarray(probs[i], dtype=np.float32)
         best = int(row.argmax())
         logits = np.log(np.clip(row, TINY, 1.0)) if probs.size <= MAX_LOGITS else None
-        name = columns.dataset.class_names[best]
-        found[f"pred_{engine}"] = classification(fiftyone, name, round(float(row[best]), 6), logits)
+        name = labels.names[best]
+        found[f"pred_{engine}"] = labels.document(fiftyone, name, round(float(row[best]), 6), logits)
     return found
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from auditor.catalog.records import Review
 from auditor.fiftyone_bridge.fields import BASE, GIVEN, INDEX, MARK
+from auditor.fiftyone_bridge.labels import Labels
 from auditor.fiftyone_bridge.merge import Base, wanted_tags
 
 
@@ -40,13 +37,13 @@ def label_field(samples: Any) -> str:
     return str((samples.info or {}).get(MARK, {}).get("label_field", GIVEN))
 
 
-def read_samples(samples: Any) -> Here:
+def read_samples(samples: Any, labels: Labels) -> Here:
     """Read what a push or pull needs to know, in one request."""
-    given = label_field(samples)
-    fields = [INDEX, "id", "tags", f"{given}.label", f"{given}.id", "suggested.label", BASE]
+    given, part = label_field(samples), labels.part
+    fields = [INDEX, "id", "tags", f"{given}.{part}", f"{given}.id", f"suggested.{part}", BASE]
     fields += ["is_label_issue", "filepath", "last_modified_at"]
     # One that an earlier version pushed has no such field yet.
-    fields += ["cleaned.label"] if samples.has_field("cleaned") else []
+    fields += [f"cleaned.{part}"] if samples.has_field("cleaned") else []
     rows = zip(*samples.values(fields), strict=True)
     here = Here({}, {}, {}, set(), {}, {}, {}, set(), {}, {}, 0, [])
     foreign = 0
@@ -57,8 +54,9 @@ def read_samples(samples: Any) -> Here:
         if index in here.ids:
             here.doubled.append(index)
             continue
-        here.ids[index], here.tags[index], here.labels[index] = own_id, tags or [], label
-        here.suggested[index], here.cleaned[index] = suggestion, cleaned[0] if cleaned else None
+        here.ids[index], here.tags[index] = own_id, tags or []
+        here.labels[index], here.suggested[index] = labels.text(label), labels.text(suggestion)
+        here.cleaned[index] = labels.text(cleaned[0]) if cleaned else None
         here.bases[index], here.paths[index], here.modified[index] = base, path, _aware(modified)
         if truth is not None:
             here.has_truth.add(index)
@@ -92,30 +90,6 @@ def updates(
     if removed:
         found.append(UpdateOne(which, {"$pull": {"tags": {"$in": list(removed)}}}))
     return found
-
-
-def classification(
-    fiftyone: Any,
-    label: str | None,
-    confidence: float | None = None,
-    logits: NDArray[np.floating] | None = None,
-) -> dict[str, Any] | None:
-    """A label as MongoDB keeps it, with an id of its own; ``logits`` (K,) of a prediction."""
-    if label is None:
-        return None
-    from bson import ObjectId
-
-    found = dict(_template(fiftyone)) | {"_id": ObjectId(), "label": label, "confidence": confidence}
-    if logits is not None:
-        # As FiftyOne's VectorField keeps an array; making a document takes five times as long.
-        found["logits"] = fiftyone.core.utils.serialize_numpy_array(logits)
-    return found
-
-
-@functools.cache
-def _template(fiftyone: Any) -> dict[str, Any]:
-    document: dict[str, Any] = fiftyone.Classification(label="", confidence=0.0).to_dict()
-    return document
 
 
 def _aware(time_: Any) -> datetime:

@@ -90,7 +90,7 @@ def _views(fiftyone: Any, target: Any, columns: Columns) -> list[str]:
     classes, notes = _classes_to_show(columns)
     given = target.info[MARK]["label_field"]
     for label in classes:
-        name = columns.dataset.class_names[label]
+        name = columns.labels.names[label]
         view = target.match(field(f"{given}.label") == name).sort_by("suspicion_rank")
         wanted.append((_class_view(label, name), view, f"Labelled {name}, the most suspicious first", GREY))
     ours = set(target.info[MARK].get("views", []))
@@ -117,7 +117,7 @@ def slug_of(fiftyone: Any, target: Any, view: str) -> str:
 
 
 def _classes_to_show(columns: Columns) -> tuple[list[int], list[str]]:
-    names = columns.dataset.class_names
+    names = columns.labels.names
     if len(names) <= MAX_CLASS_VIEWS:
         return list(range(len(names))), []
     given = np.array([names.index(name) if name is not None else -1 for name in columns.given])
@@ -219,10 +219,12 @@ def _add_to_sidebar(target: Any, columns: Columns) -> None:
 
 def _editing(target: Any, columns: Columns) -> None:
     """Let the App's Annotate tab offer the classes for ``cleaned``, so that two clicks correct a label."""
+    if columns.labels.is_numeric:  # the App's Annotate tab knows no Regression
+        return
     if hasattr(target, "generate_label_schemas") and "cleaned" not in (target.label_schemas or {}):
         schema = target.generate_label_schemas("cleaned")
         schema["component"] = "dropdown"
-        schema["classes"] = list(columns.dataset.class_names)
+        schema["classes"] = list(columns.labels.names)
         target.update_label_schema("cleaned", schema)
         target.activate_label_schemas(["cleaned"])
 
@@ -296,7 +298,7 @@ def _runs(target: Any, columns: Columns) -> None:
         ),
         overwrite=True,
     )
-    if not columns.engines:
+    if not columns.probs:
         return
     pred, given = f"pred_{columns.engines[0]}", target.info[MARK]["label_field"]
     configs = {

@@ -9,6 +9,8 @@ from pathlib import Path
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+from auditor.ground.errors import AuditorError
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -32,7 +34,7 @@ class Settings:
         """The database for people: its URL without the password."""
         try:
             return make_url(self.database_url).render_as_string(hide_password=True)
-        except ArgumentError:
+        except (ArgumentError, ValueError):  # a port that is no number is a ValueError
             return "in AUDITOR_DATABASE_URL"
 
     @property
@@ -69,7 +71,33 @@ class Settings:
 
 
 def settings() -> Settings:
-    """Read the environment: ``AUDITOR_HOME`` and ``AUDITOR_DATABASE_URL``."""
-    home = Path(os.environ.get("AUDITOR_HOME") or Path.home() / ".auditor").expanduser().resolve()
+    """Read the environment: ``AUDITOR_HOME`` and ``AUDITOR_DATABASE_URL``.
+
+    Raises:
+        AuditorError: the home is that of a user whom this machine does not know.
+    """
+    named = os.environ.get("AUDITOR_HOME") or "~/.auditor"
+    try:
+        home = Path(named).expanduser().resolve()
+    except RuntimeError as error:
+        raise AuditorError(
+            f"The folder {named} cannot be found ({error}); set AUDITOR_HOME to a folder that may be written."
+        ) from error
     url = os.environ.get("AUDITOR_DATABASE_URL") or f"sqlite:///{home / 'catalog.db'}"
     return Settings(home=home, database_url=url)
+
+
+def number(variable: str, default: float, *, least: float, most: float) -> float:
+    """The number that a variable of the environment holds, or the default.
+
+    Raises:
+        AuditorError: it holds no number from ``least`` to ``most``.
+    """
+    text = os.environ.get(variable) or str(default)
+    try:
+        found = float(text)
+    except ValueError:
+        found = float("nan")
+    if not least <= found <= most:
+        raise AuditorError(f"{variable} is {text!r}; use a number from {least:g} to {most:g}.")
+    return found

@@ -18,9 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.ground.errors import ImportRefusedError
+from auditor.pictures.decoding import MAX_PIXELS
 from auditor.pictures.masks import IGNORED, MOST_CLASSES
 
 BACKGROUND = "background"
+FARTHEST = 100_000.0
+"""A point of a polygon may lie outside its image, but not in another world."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +78,13 @@ def _read(file: str, modified: float) -> CocoFile:  # noqa: ARG001
                 found.setdefault(int(one["image_id"]), []).append(one)
         categories = [int(one["id"]) for one in value["categories"]]
         for image in images.values():
-            int(image["height"]), int(image["width"]), str(image["file_name"])
+            height, width = int(image["height"]), int(image["width"])
+            if min(height, width) < 1 or height * width > MAX_PIXELS:
+                raise ValueError(f"image {image['id']} has {width} x {height} pixels")
+            str(image["file_name"])
         read = CocoFile(value, images, found, categories)
         names = read.class_names
+        unknown = {int(one["category_id"]) for ones in found.values() for one in ones} - set(categories)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         what = f"lacks {error}" if isinstance(error, KeyError) else str(error)
         raise ImportRefusedError(f"{file} is no COCO file ({what}); {remedy}") from error
@@ -87,7 +94,6 @@ def _read(file: str, modified: float) -> CocoFile:  # noqa: ARG001
         raise ImportRefusedError(
             f"{file} has a category twice, one named {BACKGROUND!r}, or more than {MOST_CLASSES - 1}."
         )
-    unknown = {int(one["category_id"]) for ones in found.values() for one in ones} - set(categories)
     if unknown:
         raise ImportRefusedError(
             f"{file} has annotations of category {min(unknown)}, which it does not list."
@@ -125,13 +131,77 @@ def _pixels(annotation: Mapping[str, Any], height: int, width: int) -> NDArray[n
     rle = _rle()
 
     shape = annotation["segmentation"]
-    if isinstance(shape, list):
-        runs = rle.merge(rle.frPyObjects(shape, height, width))
-    elif isinstance(shape["counts"], list):
-        runs = rle.frPyObjects(shape, height, width)
-    else:
-        runs = shape
+    try:
+        if isinstance(shape, list):
+            runs = rle.merge(rle.frPyObjects([_points(one) for one in shape], height, width))
+        else:
+            counts = {"size": [height, width], "counts": _runs(shape, height, width)}
+            runs = rle.frPyObjects(counts, height, width)
+    except (KeyError, ValueError, TypeError, OverflowError) as error:
+        what = f"lacks {error}" if isinstance(error, KeyError) else str(error)
+        raise ValueError(f"annotation {annotation.get('id')}: {what}") from error
     return np.asarray(rle.decode(runs)).astype(np.bool_)
+
+
+def _points(polygon: Any) -> list[float]:
+    """The numbers of a polygon that pycocotools can draw; it checks none of them itself, and crashes on some.
+
+    Raises:
+        ValueError: too few or odd, not finite, or far away.
+    """
+    points = np.asarray(polygon, np.float64)
+    if points.ndim != 1 or len(points) < 6 or len(points) % 2:
+        raise ValueError("a polygon is a list x, y, x, y, ... of three points or more")
+    if not (np.abs(points) <= FARTHEST).all():
+        raise ValueError(f"a polygon has a point that is no number, or beyond {FARTHEST:,}")
+    return [float(one) for one in points]
+
+
+def _runs(shape: Mapping[str, Any], height: int, width: int) -> list[int]:
+    """Run lengths that fill the image, also from COCO's compressed text.
+
+    pycocotools writes past its memory where they do not.
+
+    Raises:
+        ValueError: they are no whole numbers, or fill another image.
+    """
+    counts = shape["counts"]
+    if [int(one) for one in shape["size"]] != [height, width]:
+        raise ValueError(f"its size {shape['size']} is not that of the image, {[height, width]}")
+    runs = _uncompressed(counts) if isinstance(counts, str) else list(counts)
+    if not all(isinstance(one, int) and one >= 0 for one in runs):
+        raise ValueError("a run length is no whole number from 0")
+    if sum(runs) != height * width:
+        raise ValueError(f"its run lengths fill {sum(runs):,} of {height * width:,} pixels")
+    return runs
+
+
+def _uncompressed(text: str) -> list[int]:
+    """Run lengths from COCO's text, as ``rleFrString`` of pycocotools reads it.
+
+    A letter holds five bits, and a sixth that says that more follow; the last one is signed. From the fourth number
+    on each is the difference from the one before the last.
+
+    Raises:
+        ValueError: a letter that there is not, or the text ends inside a number.
+    """
+    runs: list[int] = []
+    value = shift = 0
+    for letter in text.encode():
+        piece = letter - 48
+        if not 0 <= piece < 64 or shift > 60:
+            raise ValueError(f"its compressed run lengths are damaged at number {len(runs)}")
+        value |= (piece & 31) << shift
+        shift += 5
+        if piece & 32:
+            continue
+        if piece & 16:
+            value -= 1 << shift
+        runs.append(value + (runs[-2] if len(runs) > 2 else 0))
+        value = shift = 0
+    if shift:
+        raise ValueError("its compressed run lengths are cut off")
+    return runs
 
 
 def rewritten(coco: CocoFile, changes: Mapping[int, Iterable[Change]], excluded: Iterable[int]) -> str:

@@ -36,6 +36,7 @@ from auditor.ground.vocabulary import (
     REGRESSION,
     RELABEL,
     RULING,
+    SEGMENTATION,
     SUSPECT,
     UNDO,
     UNSEEN,
@@ -326,6 +327,8 @@ def _decide(open_session: Session, new: NewReview) -> Decided:
         raise ReviewError(f"There is no dataset {new.dataset_id}.")
     sample = datasets.sample(open_session, new.dataset_id, new.sample_id)
     dataset = datasets.by_id(open_session, new.dataset_id)
+    if dataset.task == SEGMENTATION:
+        raise ReviewError(f"The labels of {dataset.name} are masks; decide on them on the page Masks.")
     (_check_number if dataset.task == REGRESSION else _check)(new, dataset.class_names)
     given = (None, sample.number) if dataset.task == REGRESSION else (sample.given_label, None)
     if new.decision == RELABEL and (new.label, new.number) == given:

@@ -88,6 +88,33 @@ def test_card__picture_choices_and_toolbar_fit_and_the_picture_opens_large(
     page.screenshot(path=str(artifacts / "viewer-1280x800.png"))
 
 
+FOCUSED = """() => {
+    let one = document.activeElement;
+    while (one && one.shadowRoot && one.shadowRoot.activeElement) one = one.shadowRoot.activeElement;
+    return one ? one.innerText || one.getAttribute("aria-label") || "" : "";
+}"""
+"""Text of the element that has the focus."""
+
+
+def test_tab__keep_is_within_ten_and_a_verdict_leaves_the_focus_in_the_card(
+    browser: Any, running: Server
+) -> None:
+    page = open_as_ada(browser, running, "suspects")
+    page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+    for _ in range(10):
+        page.keyboard.press("Tab")
+        if page.evaluate(FOCUSED) in ("Skip to main content", "To the verdicts"):
+            page.keyboard.press("Enter")
+        if page.evaluate(FOCUSED).endswith("Keep"):
+            break
+    assert page.evaluate(FOCUSED).endswith("Keep")
+    sample = shown_sample(page)
+    page.get_by_test_id("card").locator("button.zoom").first.focus()
+    page.keyboard.press("q")
+    page.locator(f"[data-testid=bench]:not([data-sample='{sample}'])").wait_for(timeout=WAIT_MS)
+    assert "Enlarge" in page.evaluate(FOCUSED)
+
+
 def test_filters__a_key_after_a_choice_reaches_the_card(browser: Any, running: Server) -> None:
     page = bench_of(browser, running)
     filtered(page, "suspects_show", "Everything")

@@ -13,14 +13,13 @@ from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.review import decisions
 from tests.app.conftest import DATASET
-from tests.browser.conftest import Server
+from tests.browser.conftest import WAIT_MS, Server, settled, wait_until
 from tests.forker import Forker
 
 pytest.importorskip("authlib", reason="the extra team is not installed")
 from tests.identity import CLIENT, SECRET, Provider
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
-WAIT_MS = 60_000
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
@@ -57,7 +56,7 @@ def signed_in(browser: Any, server: Server, provider: Provider, email: str, page
     """A page after that person has signed in."""
     provider.email = email
     visited = browser.new_context().new_page()
-    visited.goto(f"{server.url}/{page}")
+    visited.goto(f"{server.url}/{page}", timeout=WAIT_MS)
     visited.get_by_role("button", name="Sign in").click(timeout=WAIT_MS)
     visited.get_by_test_id("stSidebar").get_by_text(email).wait_for(timeout=WAIT_MS)
     return visited
@@ -67,6 +66,7 @@ def screens(page: Any) -> set[str]:
     """Titles of the screens that the sidebar offers."""
     links = page.locator(".st-key-screens a")
     links.last.wait_for(timeout=WAIT_MS)
+    settled(page)
     return {one.strip().splitlines()[-1] for one in links.all_inner_texts()}
 
 
@@ -74,7 +74,7 @@ def test_sign_in__each_role_has_its_screens_and_decides_under_its_name(
     browser: Any, server: Server, provider: Provider, artifacts: Path
 ) -> None:
     stranger = browser.new_context().new_page()
-    stranger.goto(server.url)
+    stranger.goto(server.url, timeout=WAIT_MS)
     stranger.get_by_role("button", name="Sign in").wait_for(timeout=WAIT_MS)
     stranger.screenshot(path=str(artifacts / "sign_in.png"))
     assert not stranger.locator(".st-key-screens").count()
@@ -94,11 +94,8 @@ def test_sign_in__each_role_has_its_screens_and_decides_under_its_name(
     ben.locator(f"[data-testid=card]:not([data-sample='{first}'])").wait_for(timeout=WAIT_MS)
     with session() as open_session:
         dataset_id = datasets.get(open_session, DATASET).id
-    for _ in range(100):
-        if rows := decisions.outcomes(dataset_id):
-            break
-        ben.wait_for_timeout(100)
-    assert {row.reviewer for row in rows.values()} == {"ben@example.org"}
+    wait_until(lambda: decisions.outcomes(dataset_id), "the verdict of the key", ben)
+    assert {row.reviewer for row in decisions.outcomes(dataset_id).values()} == {"ben@example.org"}
 
     eve = signed_in(browser, server, provider, "eve@example.org")
     assert "Classes" in screens(eve)
@@ -114,11 +111,11 @@ def test_sign_in__by_the_header_of_a_proxy(
     server.start()
     try:
         around = browser.new_context().new_page()
-        around.goto(server.url)
+        around.goto(server.url, timeout=WAIT_MS)
         around.get_by_text("The proxy did not say who you are").wait_for(timeout=WAIT_MS)
         assert DATASET not in around.content()
         ben = browser.new_context(extra_http_headers={"X-Forwarded-User": "ben"}).new_page()
-        ben.goto(server.url)
+        ben.goto(server.url, timeout=WAIT_MS)
         ben.get_by_test_id("stSidebar").get_by_text("ben").wait_for(timeout=WAIT_MS)
         assert "Suspects" in screens(ben)  # whoever is no owner reviews, where no reviewers are named
         assert not {"Import", "Audit", "Export"} & screens(ben)

@@ -32,7 +32,18 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
-from tests.faults import containers, doors, generated, layouts, pages, postgres, small_disks, system_calls
+from tests.faults import (
+    beside,
+    containers,
+    doors,
+    generated,
+    layouts,
+    newest,
+    pages,
+    postgres,
+    small_disks,
+    system_calls,
+)
 from tests.faults.trial import (
     AT_END,
     NUM,
@@ -494,6 +505,14 @@ BATCHES = {
     "layout of several files, some damaged": 10,
     "generated body of a route (schemathesis)": 50,
     "generated call of the Python API": 20,
+    "route on masks and numbers": 60,
+    "generated options on masks and numbers": 30,
+    "table of numbers": 10,
+    "masks of other tools": 15,
+    "own features, probabilities, weights": 20,
+    "environment that holds nonsense": 10,
+    "command on PostgreSQL that is cut off": 10,
+    "command on PostgreSQL killed at a system call": 10,
 }
 """Trials that spoil nothing for the next one share a process and a home."""
 FAMILIES: dict[str, tuple[Trial, int]] = {
@@ -515,6 +534,13 @@ FAMILIES: dict[str, tuple[Trial, int]] = {
     "layout of several files, some damaged": (layouts.layouts, 1_500),
     "generated body of a route (schemathesis)": (generated.routes, 2_000),
     "generated call of the Python API": (generated.python_api, 1_500),
+    "table of numbers": (newest.numbers, 1_000),
+    "masks of other tools": (newest.masks, 1_000),
+    "own features, probabilities, weights": (newest.own_files, 1_500),
+    "environment that holds nonsense": (newest.environment, 600),
+    "dataset removed beside work on it": (beside.removals, 300),
+    "route on masks and numbers": (newest.routes, 1_500),
+    "generated options on masks and numbers": (newest.options, 1_000),
     "command killed at a system call": (system_calls.kills, 1_000),
     "command with a system call that fails": (system_calls.errors, 1_000),
     "command on a full disk": (small_disks.full, 500),
@@ -523,6 +549,8 @@ FAMILIES: dict[str, tuple[Trial, int]] = {
     "audit that another container goes on with": (containers.audits, 60),
     "removal beside another container's work": (containers.removals, 80),
     "six writers at once on PostgreSQL": (postgres.writers, 150),
+    "command on PostgreSQL that is cut off": (postgres.cuts, 300),
+    "command on PostgreSQL killed at a system call": (postgres.calls_killed, 300),
     "odd request at the app's port": (doors.knocks, 1_500),
     "page of another site in Chromium": (pages.visits, 100),
     "names that are scripts in Chromium": (pages.scripts, 60),
@@ -545,13 +573,15 @@ def lacking() -> dict[str, str]:
         "audit that another container goes on with": no_root,
         "removal beside another container's work": no_root,
         "six writers at once on PostgreSQL": no_server,
+        "command on PostgreSQL that is cut off": no_server,
+        "command on PostgreSQL killed at a system call": no_server or no_strace,
         "page of another site in Chromium": no_browser,
         "names that are scripts in Chromium": no_browser,
     }
     return {name: missing for name, missing in needs.items() if missing}
 
 
-QUICK = list(FAMILIES)[:18]
+QUICK = list(FAMILIES)[:20]
 """What the tests run a little of; the others start servers, mount disks or trace processes."""
 
 

@@ -547,6 +547,9 @@ def document() -> dict[str, Any]:
         "acceptable": bodies.Acceptable,
         "accept": bodies.Accept,
         "blind-undo": bodies.BlindUndo,
+        "mask-card": bodies.Card,
+        "mask-verdict": bodies.MaskVerdict,
+        "mask-undo": bodies.Undo,
     }
     found = {name: model.model_json_schema() for name, model in models.items()}
     for name, one in (("verdicts", verdict), ("blind", blind)):

@@ -10,10 +10,12 @@ import signal
 import subprocess
 import tempfile
 import time
-from contextlib import redirect_stderr, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, suppress
 from pathlib import Path
 
-from tests.faults.trial import AT_END, NUM, FaultError, check_home, make_home
+from tests.faults import system_calls
+from tests.faults.trial import AT_END, NUM, FaultError, check_home, command, make_home
 
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 SMALL = "small"
@@ -91,17 +93,92 @@ def cluster(owner: int) -> tuple[Cluster, Path]:
     return one, place
 
 
-def writers(luck: random.Random, place: Path) -> None:
-    """Six writers of decisions, verdicts and undone ones; what was acknowledged is there, each once."""
-    from auditor.catalog import db, reviews
+@contextmanager
+def small_home(luck: random.Random, place: Path) -> Iterator[Cluster]:
+    """A copy of the small home and its database; the environment names them."""
+    from auditor.catalog import db
 
     one, made = cluster(os.getpid())
     name = f"trial_{luck.randrange(10**12)}"
     one.tell(f"CREATE DATABASE {name} TEMPLATE {SMALL}")
+    before = os.environ["AUDITOR_HOME"]
     os.environ["AUDITOR_DATABASE_URL"] = one.url(name)
     os.environ["AUDITOR_HOME"] = str(place / "pg")
     shutil.copytree(made / "home", place / "pg")
     try:
+        yield one
+    finally:
+        db.close_all()
+        del os.environ["AUDITOR_DATABASE_URL"]
+        os.environ["AUDITOR_HOME"] = before
+        with suppress(Exception):
+            one.tell(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def cuts(luck: random.Random, place: Path) -> None:
+    """A command whose connection is cut, whose server crashes, or that is killed: a line, and all is whole."""
+    from auditor.catalog import db
+
+    with small_home(luck, place) as one:
+        works = system_calls.works(place)
+        work = luck.choice(
+            sorted(set(works) - {"backup"})
+        )  # what pg_dump wrote comes back in another database
+        way = luck.choice(["terminate", "terminate", "crash", "stop", "kill"])
+        db.close_all()
+        child = os.fork()
+        if child == 0:
+            code = 99
+            with suppress(BaseException), open(os.devnull, "w") as null, redirect_stderr(null):
+                try:
+                    code = command(*works[work])
+                except FaultError as error:
+                    (place / "fault").write_text(str(error))
+            os._exit(code)
+        time.sleep(luck.uniform(0.0, 0.25))
+        _cut(one, way, child)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if code not in (0, 1, -signal.SIGKILL):
+            told = (place / "fault").read_text() if (place / "fault").exists() else ""
+            raise FaultError("traceback", f"{work}, {way}: {code} {told}")
+        system_calls.whole(place, work, ended_well=code == 0)
+
+
+def _cut(one: Cluster, way: str, child: int) -> None:
+    if way == "kill":
+        os.kill(child, signal.SIGKILL)
+    elif way == "terminate":
+        for _ in range(4):
+            one.tell("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname LIKE 'trial%'")
+            time.sleep(0.02)
+    else:
+        one.process.send_signal(signal.SIGQUIT if way == "crash" else signal.SIGINT)
+        one.process.wait()
+        one.start()
+
+
+def calls_killed(luck: random.Random, place: Path) -> None:
+    """A command killed before one of its system calls, those that speak to the server too; nothing half is kept."""
+    from auditor.catalog import db
+
+    with small_home(luck, place):
+        work = luck.choice(["import", "review", "draw", "probs", "remove"])
+        call, most = luck.choice([("sendto", 90), ("sendto", 90), ("rename", 8), ("mkdir", 8), ("write", 60)])
+        number = luck.randrange(1, most)
+        db.close_all()
+        inject = f"inject={call}:signal=SIGKILL:when={number}"
+        arguments = system_calls.works(place)[work]
+        code = system_calls.traced(arguments, "-e", f"trace={call}", "-e", inject, "-o", os.devnull)
+        if code not in (0, 1, -signal.SIGKILL):
+            raise FaultError("traceback", f"{work} at {call} {number}: {code}")
+        system_calls.whole(place, work, ended_well=code == 0)
+
+
+def writers(luck: random.Random, place: Path) -> None:
+    """Six writers of decisions, verdicts and undone ones; what was acknowledged is there, each once."""
+    from auditor.catalog import db, reviews
+
+    with small_home(luck, place) as one:
         told = _many(one, luck, place)
         with db.session() as session:
             log = reviews.log(session, 1)
@@ -113,11 +190,6 @@ def writers(luck: random.Random, place: Path) -> None:
         if twice:
             raise FaultError("wrong", f"{twice} verdicts are there twice")
         check_home()
-    finally:
-        db.close_all()
-        del os.environ["AUDITOR_DATABASE_URL"]
-        with suppress(Exception):
-            one.tell(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def _many(one: Cluster, luck: random.Random, place: Path) -> set[tuple[str, str]]:

@@ -26,6 +26,7 @@ APART = ["unshare", "--net", "--map-root-user"]
 CALLS = "trace=connect,sendto,sendmsg,sendmmsg"
 ADDRESS = re.compile(r'sa_family=AF_INET6?\b.*?(?:inet_addr\("([^"]+)"\)|inet_pton\(AF_INET6, "([^"]+)")')
 SCREENS = ["", "import", "audit", "verify", "suspects", "masks", "map", "classes", "engines", "export"]
+pytestmark = pytest.mark.timeout(600)  # every call of the system is watched, which takes its time
 
 
 def needs_a_network_of_its_own() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import random
 import signal
@@ -135,9 +136,21 @@ def command(*arguments: str) -> int:
         raise FaultError("traceback", f"{arguments}: {code} {said[-300:]}")
     if code == 1 and arguments[:1] != ("doctor",) and not said.splitlines()[-1:][0].startswith("auditor: "):
         raise FaultError("traceback", f"{arguments}: no line: {said[-300:]}")
+    if code and "--json" in arguments and arguments[0] != "doctor":
+        _check_error(arguments, printed)
     if any(ord(c) < 32 and c not in "\n\t" for c in printed + said):
         raise FaultError("wrong", f"{arguments}: control characters on the terminal")
     return code
+
+
+def _check_error(arguments: tuple[str, ...], printed: str) -> None:
+    """Programs read what went wrong as JSON."""
+    try:
+        told = json.loads(printed)["error"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise FaultError("traceback", f"{arguments}: no error in JSON: {printed[-300:]!r}") from error
+    if not told or "\n" in told:
+        raise FaultError("traceback", f"{arguments}: not one line: {told!r}")
 
 
 # Bytes

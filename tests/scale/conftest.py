@@ -1,4 +1,4 @@
-"""A Ray cluster of three machines with one core each, all on this one, and an object store beside it."""
+"""A Ray cluster of two machines with one core each, all on this one, and an object store beside it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def cluster(bucket: str) -> Iterator[Any]:
-    """``ray.cluster_utils.Cluster``: a head that does no work, and three machines with one core each.
+    """``ray.cluster_utils.Cluster``: a head that does no work, and two machines with one core each.
 
     They are started with the credentials of the bucket, as machines of a cloud are.
     """
@@ -29,7 +29,7 @@ def cluster(bucket: str) -> Iterator[Any]:
         initialize_head=True,
         head_node_args={"num_cpus": 0, "include_dashboard": False, "object_store_memory": 10**8},
     )
-    for _ in range(3):
+    for _ in range(2):
         add_machine(found)
     yield found
     found.shutdown()

@@ -17,6 +17,7 @@ from tests.auditor.audits.test_executors import Heard, results, specs
 from tests.scale.conftest import Line, add_machine
 
 EPOCHS = 40
+pytestmark = pytest.mark.timeout(600)  # machines of a cluster start slowly where many do
 
 
 @pytest.fixture
@@ -26,24 +27,25 @@ def every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ray__a_lost_machine_changes_no_bit(cluster: Any, tmp_path: Path, every_epoch: None) -> None:
-    alone, away = (specs(tmp_path / place, "a", "b", "c", epochs=200) for place in ("alone", "away"))
+    alone, away = (specs(tmp_path / place, "a", "b", epochs=200) for place in ("alone", "away"))
     executors.Processes(1).run(alone, Heard())
     lost: list[Any] = []
 
     def lose_all(event: Event) -> None:
         """Once every task has saved its state: the one that tells of it is at work on one of the machines."""
-        if not lost and {one.task for one in heard.events if one.epoch >= 3} == set("abc"):
+        if not lost and {one.task for one in heard.events if one.epoch >= 3} == {"a", "b"}:
             lost.extend(cluster.worker_nodes)
             for machine in lost:
-                add_machine(cluster)
                 cluster.remove_node(machine, allow_graceful=False)
+            for _ in lost:
+                add_machine(cluster)
 
     heard = Heard(lose_all)
     RayExecutor(cluster.address).run(away, heard)
     assert results(away) == results(alone)
     assert lost
     assert len(heard.begun) > len(away)  # what was on the lost machines began again, from its checkpoint
-    again = {task: [event.epoch for event in heard.events if event.task == task] for task in "abc"}
+    again = {task: [event.epoch for event in heard.events if event.task == task] for task in "ab"}
     assert all(epochs.count(0) <= 1 for epochs in again.values())
 
 

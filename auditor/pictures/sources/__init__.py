@@ -19,6 +19,7 @@ from auditor.pictures.sources.exports import classes_named, review_time, several
 from auditor.pictures.sources.folder import FolderSource, is_image_name
 from auditor.pictures.sources.formats import annotation_format
 from auditor.pictures.sources.parquet import ParquetSource
+from auditor.pictures.sources.published import open_published
 from auditor.pictures.sources.reading import UnreadableError, is_beginning, read_bytes, read_each
 from auditor.pictures.sources.records import TfdsSource, is_tfds
 from auditor.pictures.sources.remote import RemoteTree
@@ -226,6 +227,10 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
     if saved is not None:
         _refuse_outside(path, saved)
         return ParquetSource(saved, path, options)
+    published = open_published(path, options)
+    if published is not None:
+        _refuse_columns(str(path), "its labels are in files of their own", options)
+        return published
     names = sorted(entry.name for entry in path.iterdir())
     parquet = [path / name for name in names if name.lower().endswith(".parquet")]
     if parquet and not any((path / name).is_dir() for name in names):

@@ -67,6 +67,10 @@ class Entry:
     """Why it cannot be imported."""
     region: str = ""
     """The part of the image that is the sample, as ``#xywh=left,top,width,height``."""
+    true_label: str | None = None
+    trusted: bool = False
+    file: str = ""
+    """The file that ``row`` counts in, where it is another one than the source's."""
 
 
 class Format(ABC):
@@ -77,6 +81,8 @@ class Format(ABC):
     """The names of a line's fields, for a file that has some."""
     path_column: str | None = None
     label_column: str | None = None
+    true_label_column: str | None = None
+    """What names the known truth, where the format has some."""
     class_names: Sequence[str] = ()
     """The dataset's classes in their order, for writing a file that holds numbers."""
 
@@ -114,6 +120,7 @@ class AnnotationSource:
             columns=found.columns,
             path_column=found.path_column,
             label_column=found.label_column,
+            true_label_column=found.true_label_column,
         )
 
     def rows(self) -> Iterator[SourceRow | Problem]:
@@ -133,13 +140,15 @@ class AnnotationSource:
                     text = f"{printable(entry.filepath)} {error}" if entry.filepath else str(error)
                     problem, is_missing = text, isinstance(error, MissingError)
             if problem is not None:
-                yield Problem(self._file.name, entry.row, problem, is_missing)
+                yield Problem(entry.file or self._file.name, entry.row, problem, is_missing)
                 continue
             yield SourceRow(
                 row=entry.row,
                 filepath=entry.filepath + entry.region,
                 location=location,
                 label=entry.label,
+                true_label=entry.true_label,
+                trusted=entry.trusted,
                 split=entry.split,
                 extra=dict(entry.extra) if entry.extra else None,
             )

@@ -1,4 +1,4 @@
-"""A FiftyOne dataset as a source: its files, its labels, its own sample ids kept as a column."""
+"""A FiftyOne dataset as a source: its files, its labels (or numbers), its own sample ids kept as a column."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from auditor.bridges import fiftyone_door
 from auditor.ground.errors import ImportRefusedError
+from auditor.ground.vocabulary import REGRESSION
 from auditor.ground.wording import did_you_mean
 from auditor.pictures.sources.rows import (
     PathBook,
@@ -26,7 +27,10 @@ ID_COLUMN = "fiftyone_id"
 
 
 class FiftyOneSource:
-    """The samples of a FiftyOne dataset in its order; the given label is a ``Classification`` field."""
+    """The samples of a FiftyOne dataset in its order.
+
+    The given label is a ``Classification`` field; of numbers it is a ``Regression`` or a plain number.
+    """
 
     def __init__(self, dataset: Any, options: SourceOptions) -> None:
         """Read paths, labels and ids.
@@ -38,18 +42,22 @@ class FiftyOneSource:
         self._name = f"fiftyone:{dataset.name}"
         fields = dataset.get_field_schema()
         field = options.label_column or LABEL_FIELD
-        labels = [name for name, kind in fields.items() if "Classification" in str(kind)]
+        is_numeric = options.task == REGRESSION
+        what = "number" if is_numeric else "classification"
+        parts = {name: _part(str(kind), is_numeric=is_numeric) for name, kind in fields.items()}
+        labels = [name for name, part in parts.items() if part is not None]
         if field not in labels:
             named = printable(", ".join(labels)) or "none"
             raise ImportRefusedError(
-                f"{self._name} has no classification field {field!r}; name another one. "
-                f"Its classification fields are: {named}.",
+                f"{self._name} has no {what} field {field!r}; name another one. "
+                f"Its {what} fields are: {named}.",
                 field="label_column",
             )
         if dataset.media_type != "image" or len(dataset) == 0:
             raise ImportRefusedError(f"{self._name} holds no images; name a dataset of images.")
         self._paths: list[str] = dataset.values("filepath")
-        self._labels: list[str | None] = dataset.values(f"{field}.label")
+        found = dataset.values(f"{field}{parts[field]}")
+        self._labels: list[str | None] = [None if one is None else str(one) for one in found]
         self._ids: list[str] = dataset.values("id")
         root = options.root or os.path.commonpath([os.path.dirname(path) for path in self._paths])
         self._tree = FolderTree(Path(root))
@@ -84,6 +92,15 @@ class FiftyOneSource:
     def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
         """See ``Source``: workers read the files themselves."""
         yield from locations
+
+
+def _part(kind: str, *, is_numeric: bool) -> str | None:
+    """Where the labels of a field of that kind are below it; None: it holds none."""
+    if not is_numeric:
+        return ".label" if "Classification" in kind else None
+    if "Regression" in kind:
+        return ".value"
+    return "" if "FloatField" in kind or "IntField" in kind else None
 
 
 def open_fiftyone(name: str, options: SourceOptions) -> FiftyOneSource:

@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.session import readers
+from auditor.audits import plan
+from auditor.backbones import features
 from auditor.numbers import listing
 from auditor.review import decisions, random_sample
 from tests.numbered import NUM, WRONG, make_home
@@ -21,12 +24,12 @@ def ages(home: Path, tmp_path: Path) -> None:
     make_home(tmp_path)
 
 
-def open_page() -> AppTest:
-    app = AppTest.from_file(str(ROOT / "app" / "frame.py"), default_timeout=120)
+def open_page(screen: str = "numbers") -> AppTest:
+    app = AppTest.from_file(str(ROOT / "app" / "frame.py"), default_timeout=240)
     app.query_params["dataset"] = "ages"
     app.session_state["reviewer"] = "ada"
     app.run()
-    app.switch_page("screens/numbers.py").run()
+    app.switch_page(f"screens/{screen}.py").run()
     assert not app.exception
     return app
 
@@ -65,3 +68,16 @@ def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance
     assert random_sample.num_judged(dataset.id) == 1
     assert np.isclose(random_sample.tolerance_of(dataset.id), 0.5)
     assert NUM > len(random_sample.pending(dataset.id)) == 2
+
+
+def test_audit__numbers_are_audited_on_features_of_ones_own(ages: None) -> None:
+    del ages
+    app = open_page("audit")
+    (kept,) = features.own(1)
+    app.selectbox(key="audit_backbone").set_value(kept.key).run()
+    app.button(key="audit_mask_start").click().run()
+    assert not app.exception
+    newest = readers.audits_of(1)[0]
+    plan.cancel(newest.id)
+    assert newest.options["features"] == kept.as_dict()
+    assert newest.engines == ["cross_entropy", "choicenet"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from app.server import masks
+from app.server import bench, masks
 from auditor.ground.errors import NotFoundError, ReviewError
 from auditor.masks import deciding
 from auditor.review import decisions
@@ -70,3 +71,28 @@ def test_layer_and_record__refuse_what_they_do_not_know(audited_masks: Audited) 
         masks.layer(audited_masks.audit_id, 0, "x")
     with pytest.raises(ReviewError, match="'none' is no decision on a mask"):
         verdict(audited_masks, "none")
+
+
+def test_bench__refuses_masks_in_one_line(audited_masks: Audited) -> None:
+    one = {"audit": audited_masks.audit_id, "reviewer": "ada"}
+    asked = {
+        bench.queue: one,
+        bench.queue_size: one,
+        bench.card: {"audit": audited_masks.audit_id, "sample": 0},
+        bench.acceptable: one | {"top": 3},
+        bench.accept: one | {"changes": [[3, 1]]},
+        bench.progress: one,
+        bench.undo: one,
+    }
+    for function, body in asked.items():
+        with pytest.raises(ReviewError, match="The labels of shapes are no classes"):
+            function(body)
+    said = {"dataset": audited_masks.dataset.id, "sample": 3, "decision": "relabel", "label": 1}
+    answer = bench.record({"verdicts": [said | {"reviewer": "ada", "token": "t"}]})
+    assert "are masks" in answer["results"][0]["error"]
+    assert decisions.outcomes(audited_masks.dataset.id) == {}
+
+
+def test_lease__of_a_dataset_that_was_removed(home: Path) -> None:
+    with pytest.raises(NotFoundError, match="There is no dataset 99"):
+        bench.lease({"dataset": 99, "reviewer": "ada", "samples": [1]})

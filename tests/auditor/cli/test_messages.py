@@ -295,3 +295,22 @@ def test_suspects__open_ones_have_no_decision(audited: tuple[Digits, int], run: 
     text = run("suspects", "digits", "--top", "2")[1]
     assert text.splitlines()[1].endswith("keep")
     assert "nan" not in text
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("status", "nothing"),
+        ("suspects", "nothing", "--top", "none"),
+        ("weights", "get", "nothing", "--no-such-option"),
+        ("import", "no/such/source", "--name", "x"),
+        ("restore", "nothing.tar"),
+    ],
+)
+def test_json__a_command_that_fails_says_so_in_json_once(home: Path, run: Run, args: tuple[str, ...]) -> None:
+    code, out, err = run(*args, "--json")
+    assert code in (1, 2)
+    told = json.loads(out)["error"]
+    assert told
+    assert err.splitlines()[-1].endswith(told)
+    assert run(*args)[1] == ""

@@ -281,3 +281,45 @@ def io_bytes(image: Image.Image) -> bytes:
     stream = io.BytesIO()
     image.save(stream, "PNG")
     return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("shape", "told"),
+    [
+        ({"size": [32, 32], "counts": [-5, 1029]}, "no whole number"),
+        ({"size": [32, 32], "counts": [1.5, 1022.5]}, "no whole number"),
+        ({"size": [32, 32], "counts": [10, 20]}, "fill 30 of 1,024 pixels"),
+        ({"size": [32, 32], "counts": [10, 2000]}, "fill 2,010 of 1,024 pixels"),
+        ({"size": [32, 32], "counts": "garbage~~~"}, "damaged at number 0"),
+        ({"size": [32, 32], "counts": "P"}, "cut off"),
+        ({"size": [8, 8], "counts": [0, 64]}, "not that of the image"),
+        ({"size": [32, 32]}, "lacks 'counts'"),
+        ([[1, 1, 2, 2]], "three points or more"),
+        ([[1, 1, float("nan"), 2, 3, 3]], "no number"),
+        ([[1, 1, 1e300, 2, 3, 3]], "beyond"),
+        ([["a", 1, 2, 2, 3, 3]], "annotation 100"),
+        (5, "annotation 100"),
+    ],
+    ids=str,
+)
+def test_open__coco_shapes_that_are_none_name_file_image_and_annotation(
+    tmp_path: Path, shape: object, told: str
+) -> None:
+    file = write_coco(write_pairs(tmp_path / "set", SHAPES))
+    value = json.loads(file.read_text())
+    value["annotations"][0]["segmentation"] = shape
+    file.write_text(json.dumps(value))
+    with pytest.raises(ImportRefusedError, match=r"instances.json#5.*annotation 100") as caught:
+        import_dataset(file, name="x", task=SEGMENTATION, root=str(tmp_path / "set" / "images"), workers=1)
+    assert told in str(caught.value)
+
+
+def test_read_mask__compressed_runs_are_those_of_pycocotools() -> None:
+    library = pytest.importorskip("pycocotools.mask")
+    pixels = np.random.default_rng(0).random((9, 13)) < 0.4
+    runs = library.encode(np.asfortranarray(pixels.astype(np.uint8)))
+    annotation = {"id": 1, "image_id": 1, "category_id": 1}
+    annotation["segmentation"] = {"size": [9, 13], "counts": runs["counts"].decode()}
+    image = {"id": 1, "height": 9, "width": 13, "file_name": "x"}
+    file = coco.CocoFile({}, {1: image}, {1: [annotation]}, [1])
+    assert (coco.mask_of(file, 1) == pixels).all()

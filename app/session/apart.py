@@ -11,7 +11,7 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
@@ -21,10 +21,12 @@ from auditor.audits import durations
 from auditor.audits import plan as auditing
 from auditor.backbones import features, shelf
 from auditor.bridges import backbone_bridge, engine_bridge
-from auditor.catalog import datasets, reading
-from auditor.catalog.db import close_all, session
+from auditor.catalog import reading
+from auditor.catalog.db import close_all
 from auditor.numbers import auditing as of_numbers
 
+LEAVE_S, LEAVING = 0.2, "leaving"
+"""How often a waiting page looks whether another is wanted, and the key that it reads for that."""
 IDLE_S = 120.0
 """How long the process waits for another call."""
 
@@ -53,15 +55,15 @@ class _Helper:
         self._calls = 0
         self._idle: threading.Timer | None = None
 
-    def call(self, function: Callable[..., Answer], *args: Any, **kwargs: Any) -> Answer:
+    def call(self, leaves_page: bool, function: Callable[..., Answer], *args: Any, **kwargs: Any) -> Answer:
         try:
-            return self._call(function, *args, **kwargs)
+            return self._call(leaves_page, function, *args, **kwargs)
         except (
             BrokenProcessPool
         ):  # it was killed, for its memory or by somebody: a fresh one does the same again
-            return self._call(function, *args, **kwargs)
+            return self._call(leaves_page, function, *args, **kwargs)
 
-    def _call(self, function: Callable[..., Answer], *args: Any, **kwargs: Any) -> Answer:
+    def _call(self, leaves_page: bool, function: Callable[..., Answer], *args: Any, **kwargs: Any) -> Answer:
         with self._lock:
             if self._idle is not None:
                 self._idle.cancel()
@@ -72,6 +74,8 @@ class _Helper:
             self._calls += 1
             future = pool.submit(_under, dict(os.environ), function, args, kwargs)
         try:
+            while leaves_page and not wait([future], timeout=LEAVE_S).done:
+                leave_page_if_asked()
             return future.result()
         except BrokenProcessPool:
             self._forget(pool)
@@ -124,7 +128,19 @@ def _under(environment: Mapping[str, str], function: Callable[..., Answer], args
 
 def call(function: Callable[Args, Answer], *args: Args.args, **kwargs: Args.kwargs) -> Answer:
     """``function(*args)`` in the helper process; its errors arrive here as they are."""
-    return _HELPER.call(function, *args, **kwargs)
+    return _HELPER.call(False, function, *args, **kwargs)
+
+
+def asked(function: Callable[Args, Answer], *args: Args.args, **kwargs: Args.kwargs) -> Answer:
+    """``call`` of what only answers a question: who goes to another screen meanwhile need not wait for it."""
+    return _HELPER.call(True, function, *args, **kwargs)
+
+
+def leave_page_if_asked() -> None:
+    """End this run of the page if another was asked for; Streamlit looks for that when its session is read."""
+    import streamlit as st  # not in the helper process, which imports this module as well
+
+    st.session_state.get(LEAVING)
 
 
 def choices() -> tuple[list[EngineTitle], dict[str, backbone_bridge.Source]]:
@@ -132,7 +148,7 @@ def choices() -> tuple[list[EngineTitle], dict[str, backbone_bridge.Source]]:
 
     Neither changes while the app runs. The backbone that is taken by itself comes first.
     """
-    return call(_choices)
+    return asked(_choices)
 
 
 def plan(
@@ -185,13 +201,14 @@ def durations_of(
 
     ``backbone`` and ``finetune``: as ``plan``.
     """
-    return call(_durations, name, preset, device, backbone, finetune)
+    return asked(_durations, name, preset, device, backbone, finetune)
 
 
 def _durations(name: str, preset: str, device: str, backbone: str, finetune: bool) -> durations.Choices:
+    dataset = reading.dataset(name)
     source = _features(name, backbone)
     finetuned = auditing.pretrained(source) if finetune else None
-    return durations.choices(reading.dataset(name), preset, device, source, finetuned)
+    return durations.choices(dataset, preset, device, source, finetuned)
 
 
 def _choices() -> tuple[list[EngineTitle], dict[str, backbone_bridge.Source]]:
@@ -243,6 +260,6 @@ def _plan_numbers(name: str, chosen: Sequence[str], preset: str, backbone: str) 
 
 
 def _features(name: str, backbone: str) -> features.FeatureSource | None:
-    with session() as open_session:
-        kept = {one.key: one for one in features.own(datasets.get(open_session, name).id)}
+    """The user's own features of that key, or those of that backbone."""
+    kept = {one.key: one for one in features.own(reading.dataset(name).id)}
     return kept[backbone] if backbone in kept else features.choose(backbone)

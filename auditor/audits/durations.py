@@ -21,8 +21,9 @@ MAP_S = 0.00021
 """Seconds a sample that UMAP places, up to ``embedding.MAX_FIT`` of them."""
 FIRM = 0.15
 """Share of the work whose own pace weighs as much as the estimate; the first epochs are slower."""
-WIDEST = 1.5
-"""What is left is never said to be more than this multiple of what the plan says, nor less than one part in it."""
+WIDEST, SURER = 1.5, 5.0
+"""At first the pace counts as this multiple of the plan's at most, and as one part in it at least. That grows with
+the share that is done, so that a machine that is far from what the probe said is believed in the end."""
 EMBEDDING, MAP, START = "embedding", "map", "start"
 """What an audit does before its engines train, beside them in an estimate."""
 BEFORE = (EMBEDDING, MAP, START)
@@ -205,7 +206,8 @@ def _slower(expected: float, said: float, spent: float, done: float) -> float:
     """
     if not done:
         return expected
-    measured = min(WIDEST, max(1 / WIDEST, spent / done))
+    widest = WIDEST ** (1 + SURER * done / said)
+    measured = min(widest, max(1 / widest, spent / done))
     weight = done / (done + FIRM * said)
     return expected + weight * (measured - expected)
 

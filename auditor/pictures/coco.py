@@ -161,7 +161,6 @@ def _points(polygon: Any) -> list[float]:
 def _runs(shape: Mapping[str, Any], height: int, width: int) -> list[int]:
     """Run lengths that fill the image, also from COCO's compressed text.
 
-
     Raises:
         ValueError: they are no whole numbers, or fill another image.
     """

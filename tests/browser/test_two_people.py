@@ -42,7 +42,7 @@ def test_links__stay_with_the_older_dataset_its_audit_and_the_filters(
     wait_until(lambda: dataset_of(page.url) == DATASET, "the dataset in the address")
     page.locator(".st-key-top_bar", has_text=DATASET).wait_for(timeout=WAIT_MS)
     engines = page.locator(".st-key-suspects_agreement input")
-    engines.wait_for(timeout=WAIT_MS)
+    engines.wait_for(state="attached", timeout=WAIT_MS)  # without a filter they are folded away
     settled(page)
     chosen = engines.input_value()
     assert chosen == ("Engines disagree strongly" if door == "engines" else "Engines against it: any")

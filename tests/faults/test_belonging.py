@@ -196,6 +196,7 @@ def test_migration__gives_two_copies_of_an_old_catalog_the_same_uuids(home: Path
             "ALTER TABLE draw DROP COLUMN zones",
             "ALTER TABLE dataset DROP COLUMN task",
             "ALTER TABLE dataset DROP COLUMN masks",
+            "ALTER TABLE dataset DROP COLUMN control_rate",
             "ALTER TABLE sample DROP COLUMN mask",
             "ALTER TABLE sample DROP COLUMN number",
             "ALTER TABLE review DROP COLUMN number",

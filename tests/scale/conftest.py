@@ -94,9 +94,12 @@ class Line:
             while data := source.recv(1 << 16):
                 if self.is_cut:
                     self.refused += 1
-                    return
+                    break
                 time.sleep(self.delay_s)
                 target.sendall(data)
+            # Both ends hear it at once: a thread that waits on the other one would keep it open.
+            for end in (source, target):
+                end.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.fixture

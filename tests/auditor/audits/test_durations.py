@@ -63,8 +63,8 @@ def test_left__without_an_estimate_engines_take_what_the_others_take(
             pytest.approx(71, rel=0.05),
         ),
         ({"umn": {**DONE, "seconds": 50.0}, "l2b": HALF | {"seconds": 10.0}}, 10),
-        ({"umn": {**DONE, "seconds": 500.0}, "l2b": {}, "choicenet": {}}, pytest.approx(30 * 1.4, rel=0.03)),
-        ({"umn": {**DONE, "seconds": 5.0}, "l2b": {}}, pytest.approx(20 / 1.38, rel=0.03)),
+        ({"umn": {**DONE, "seconds": 500.0}, "l2b": {}, "choicenet": {}}, pytest.approx(30 * 4.5, rel=0.03)),
+        ({"umn": {**DONE, "seconds": 5.0}, "l2b": {}}, pytest.approx(20 / 3.3, rel=0.03)),
         ({"umn": {**DONE, "seconds": 50.0}}, 0),
     ],
 )
@@ -74,20 +74,29 @@ def test_left__the_estimate_is_corrected_by_what_was_measured(
     assert plan.overview(add_audit(ESTIMATE, **runs)).seconds_left == left
 
 
-@pytest.mark.parametrize("slower", [0.01, 0.8, 1.0, 1.3, 100.0])
-def test_left__never_grows_by_more_than_the_widest_factor_and_does_not_jump(slower: float) -> None:
-    said = 80.0
-    seen = []
-    for step in range(101):
-        # A slow start, as every first epoch has.
-        seconds = {name: slower * (step / 100 * whole + 2.0 * (step > 0)) for name, whole in ESTIMATE.items()}
-        seen.append(_left(step / 100, seconds))
-    assert seen[0] == said
-    assert seen[-1] == 0
-    for step, left in enumerate(seen):
-        rest = said * (1 - step / 100)
-        assert rest / 1.5 - 1e-9 <= left <= rest * 1.5 + 1e-9
-    assert max(after - now for now, after in itertools.pairwise(seen)) < 0.05 * said
+def _seen(slower: float) -> list[float]:
+    """What is left at each hundredth, with a slow start, as every first epoch has."""
+    return [
+        _left(
+            step / 100,
+            {name: slower * (step / 100 * whole + 2.0 * (step > 0)) for name, whole in ESTIMATE.items()},
+        )
+        for step in range(101)
+    ]
+
+
+@pytest.mark.parametrize("slower", [0.01, 0.5, 0.8, 1.0, 1.3, 2.0, 100.0])
+def test_left__does_not_jump(slower: float) -> None:
+    seen = _seen(slower)
+    assert (seen[0], seen[-1]) == (80.0, 0)
+    assert max(after - now for now, after in itertools.pairwise(seen)) < 0.06 * 80.0
+
+
+@pytest.mark.parametrize(("slower", "times"), [(0.1, 0.25), (2.0, 2.1), (10.0, 6.0), (100.0, 6.0)])
+def test_left__believes_a_machine_that_is_far_from_what_the_probe_said(slower: float, times: float) -> None:
+    seen = _seen(slower)
+    assert seen[1] == pytest.approx(79.2, rel=0.1)  # the first epochs tell little
+    assert abs(seen[75] - 20.0) >= abs(times * 20.0 - 20.0)
 
 
 def _left(progress: float, seconds: dict[str, float]) -> float:
@@ -109,7 +118,7 @@ def _left(progress: float, seconds: dict[str, float]) -> float:
         (("embedding", 0.0, None), 40 + 10 + 5),
         (("embedding", 0.5, 20.0), 20 + 10 + 5),
         (("embedding", 0.01, 4_000.0), pytest.approx(40 + 10 + 5, rel=0.05)),
-        (("embedding", 0.5, 4_000.0), pytest.approx(20 * 1.4 + 10 + 5, rel=0.02)),
+        (("embedding", 0.5, 4_000.0), pytest.approx(20 * 3.4 + 10 + 5, rel=0.02)),
         (("map", 0.0, None), 10 + 5),
         (("start", 0.0, None), 5),
     ],

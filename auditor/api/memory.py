@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,13 +21,25 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from PIL import Image
 
+from auditor.api.dataset import Dataset
+from auditor.api.watching import watching
 from auditor.ground.errors import ImportRefusedError
+from auditor.ground.progress import OnProgress
 from auditor.ground.settings import settings
 from auditor.importing import imports
 
 BATCH = 500
 """Images that are held as PNG at once."""
 CHANNELS = (1, 3, 4)
+
+
+def kept(
+    keep: Callable[..., None], *arguments: Any, name: str, progress: bool | OnProgress, **options: Any
+) -> Dataset:
+    """Let one of the functions below import what is in memory, and return the dataset's handle."""
+    with watching(progress) as heard:
+        keep(*arguments, name=name, progress=heard, **options)
+    return Dataset(name)
 
 
 def from_arrays(
@@ -95,6 +107,9 @@ def from_huggingface(
         ImportRefusedError: no such column, or an image cannot be used.
     """
     parts = dict(dataset) if isinstance(dataset, Mapping) else {"": dataset}
+    strange = next((part for part in parts.values() if not hasattr(part, "column_names")), None)
+    if strange is not None:
+        raise ImportRefusedError(f"The dataset is {type(strange).__name__}; give a Dataset or a DatasetDict.")
     labels: list[str] = []
     splits: list[str] = []
     for split, part in parts.items():

@@ -90,7 +90,7 @@ def choose(
         AuditFailedError: unknown backbone, weights without a name, or views that there are not.
     """
     if name is None and file is not None:
-        raise AuditFailedError("Weights need the name of their network; add --backbone NAME.")
+        raise AuditFailedError("Weights need the name of their network.", field="backbone")
     if name == NO_BACKBONE:
         return None
     if name is None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auditor.ground.errors import AuditFailedError
 
@@ -162,3 +163,21 @@ def embed(
             target[start:end] = embed(pixels[start:end], network, views=views, device=place)
             target.flush()
             on_done(start, end)
+
+
+def embed_array(
+    images: NDArray[np.uint8], *, name: str, weights: Path, side: int | None, views: int, device: str
+) -> NDArray[np.float16]:
+    """(N, V, D) features of (N, C, H, W) ``images`` in memory, computed in this process.
+
+    Raises:
+        AuditFailedError: the weights do not fit, or the network cannot take such images.
+    """
+    from engines.backbones import embed
+    from engines.networks.pretrained import backbone
+    from engines.shared.device import resolve_device
+
+    with _as_audit_errors():
+        place = resolve_device(device)
+        network = backbone(name, weights, side=side).to(place)
+        return embed(images, network, views=views, device=place)

@@ -95,7 +95,7 @@ def open_source(source: str | Path, options: SourceOptions, scratch: Path | None
         return _open_masks(str(source), options)
     if options.ignore_index is not None:
         raise ImportRefusedError(
-            "An ignore index is of masks; import them with --task segmentation.", field="ignore_index"
+            "An ignore index is of masks; import them as the task segmentation.", field="ignore_index"
         )
     opened = _open(str(source), options, scratch)
     if options.task == REGRESSION:

@@ -627,7 +627,7 @@ def numbers_of(source: Source) -> RenamedSource:
     if source.info.class_names is not None:
         raise ImportRefusedError(
             f"{source.info.table_file or source.info.root} names its classes, so its labels are no numbers; "
-            "leave out --task regression.",
+            "leave the task out.",
             field="task",
         )
 

@@ -90,7 +90,7 @@ def push(
     dataset = columns.dataset
     fiftyone = fiftyone_door.connect()
     with fiftyone_door.explained(), processes.alone(f"push-{dataset.id}"):
-        target = open_or_create(fiftyone, dataset, to or remembered_name(dataset), replace=replace)
+        target = open_or_create(fiftyone, dataset, to or _usual_name(fiftyone, dataset), replace=replace)
         is_theirs = bool(target.info[MARK].get("is_theirs"))
         declare_fields(fiftyone, target, columns)
         if is_theirs:
@@ -222,7 +222,7 @@ def find(fiftyone: Any, dataset: Dataset, name: str | None = None) -> Any:
     Raises:
         FiftyOneError: it was never pushed.
     """
-    name = name or remembered_name(dataset)
+    name = name or _usual_name(fiftyone, dataset)
     is_there = fiftyone.dataset_exists(name)
     if not is_there or (MARK not in fiftyone.load_dataset(name).info and name == origin(dataset)):
         what = "was not pushed to" if is_there else "is not in"
@@ -311,6 +311,12 @@ def remembered_name(dataset: Dataset) -> str:
         return str(json.loads((cache.folder(dataset) / NAME_FILE).read_text())["name"])
     except (OSError, ValueError, KeyError):
         return origin(dataset) or dataset.name
+
+
+def _usual_name(fiftyone: Any, dataset: Dataset) -> str:
+    """``remembered_name``, where that one was not deleted since; else as before the first push."""
+    name = remembered_name(dataset)
+    return name if fiftyone.dataset_exists(name) else origin(dataset) or dataset.name
 
 
 def _key(dataset: Dataset) -> str:

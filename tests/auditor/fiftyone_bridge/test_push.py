@@ -284,6 +284,16 @@ def test_push__fields_of_theirs_are_never_written_over(theirs: Any, database: An
     ):
         sync.push("mine")
     assert sync.push("mine", to="beside").num_added == 120
+    # Without that other one, pushes go where they went before; a sidebar of theirs stays, colours are added.
+    database.delete_dataset("beside")
+    theirs.delete_sample_field("cleaned")
+    theirs.app_config.sidebar_groups = database.DatasetAppConfig.default_sidebar_groups(theirs)
+    theirs.save()
+    sidebar = [group.name for group in theirs.app_config.sidebar_groups]
+    assert sync.push("mine").name == "their photos"
+    theirs.reload()
+    assert "decision" in str(theirs.app_config.color_scheme.fields)
+    assert [group.name for group in theirs.app_config.sidebar_groups] == sidebar
 
 
 def test_push__the_dataset_it_came_from_is_gone(theirs: Any, database: Any) -> None:

@@ -27,6 +27,7 @@ from auditor.ground.errors import ImportRefusedError
 from auditor.ground.progress import OnProgress
 from auditor.ground.settings import settings
 from auditor.importing import imports
+from auditor.pictures.sources import SPLITS
 
 BATCH = 500
 """Images that are held as PNG at once."""
@@ -101,7 +102,8 @@ def from_huggingface(
 ) -> None:
     """Import a Hugging Face ``Dataset``, or a ``DatasetDict`` with its splits.
 
-    Class names are those of a ``ClassLabel``.
+    Class names are those of a ``ClassLabel``. Where ``image_column`` is an ``Image``, the whole dataset is kept, so
+    that an export in its own form has all of its columns.
 
     Raises:
         ImportRefusedError: no such column, or an image cannot be used.
@@ -112,13 +114,17 @@ def from_huggingface(
         raise ImportRefusedError(f"The dataset is {type(strange).__name__}; give a Dataset or a DatasetDict.")
     labels: list[str] = []
     splits: list[str] = []
-    for split, part in parts.items():
+    for part in parts.values():
         for column in (image_column, label_column):
             if column not in part.column_names:
                 raise ImportRefusedError(
                     f"The dataset has no column {column!r}, it has {', '.join(part.column_names)}; name it by "
                     "image_column or label_column."
                 )
+    if _can_be_saved(parts, image_column):
+        _import_saved(dataset, name=name, path_column=image_column, label_column=label_column, **options)
+        return
+    for split, part in parts.items():
         names = getattr(part.features[label_column], "names", None)
         labels += [_label(value, row, names) for row, value in enumerate(part[label_column])]
         splits += [split] * len(part)
@@ -129,6 +135,22 @@ def from_huggingface(
                 yield row[image_column]
 
     _import_pictures(pictures(), labels, {"split": splits} if any(splits) else {}, name=name, **options)
+
+
+def _can_be_saved(parts: Mapping[str, Any], image_column: str) -> bool:
+    """Whether ``save_to_disk`` keeps the images, and its folders tell the splits."""
+    are_images = all(type(part.features[image_column]).__name__ == "Image" for part in parts.values())
+    return are_images and all(not split or split in SPLITS for split in parts)
+
+
+def _import_saved(dataset: Any, *, name: str, **options: Any) -> None:
+    folder = _new_folder()
+    try:
+        dataset.save_to_disk(folder / "dataset")
+        imports.import_dataset(folder / "dataset", name=name, **options)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def from_dataframe(

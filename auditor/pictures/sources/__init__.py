@@ -22,7 +22,7 @@ from auditor.pictures.sources.annotations import (
 from auditor.pictures.sources.arrow_files import saved_files
 from auditor.pictures.sources.columns import PATH_NAMES, columns_taken, find_column
 from auditor.pictures.sources.exports import classes_named, review_time, several_labels
-from auditor.pictures.sources.folder import FolderSource, is_image_name
+from auditor.pictures.sources.folder import SPLITS, FolderSource, is_image_name
 from auditor.pictures.sources.formats import annotation_format
 from auditor.pictures.sources.parquet import ParquetSource
 from auditor.pictures.sources.published import open_published
@@ -48,6 +48,7 @@ from auditor.pictures.sources.trees import FolderTree, ZipTree
 from auditor.pictures.sources.unpacking import unpack_parquet
 
 __all__ = [
+    "SPLITS",
     "Payload",
     "Problem",
     "Rewritable",

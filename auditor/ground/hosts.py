@@ -37,7 +37,9 @@ def is_loopback(name: str) -> bool:
 
 
 def name_of(url: str) -> str | None:
-    """The host in a URL, without port and brackets, in small letters; None where there is none."""
+    """The host in a URL, without port and brackets, in small letters; None where there is not just that."""
+    if any(letter <= " " or letter in "?#" for letter in url):
+        return None  # `urlsplit` drops some of these in silence
     try:
         parts = urlsplit(url)
         parts.port  # noqa: B018 - raises where it is no number

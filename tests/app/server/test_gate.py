@@ -25,6 +25,9 @@ FOREIGN = [
     "evil.example/127.0.0.1",
     "127.0.0.1:port",
     "[::1",
+    "127.0.0.1?.evil.example",
+    "127.0.0.1#evil.example",
+    "127.0.0\t.1",
     "",
     "0x7f.1",
 ]

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from auditor.ground.hosts import admits
 
 VARIABLE = "AUDITOR_ALLOWED_HOSTS"
-"""Comma-separated names and addresses by which others reach the app, for example behind a proxy: no ports."""
+"""Comma-separated names and addresses by which others reach the app, for example behind a proxy."""
 HEADERS = {
     b"content-security-policy": b"frame-ancestors 'none'",
     b"x-frame-options": b"DENY",
@@ -68,7 +68,12 @@ class Gate:
 
 def _configured() -> list[str]:
     names = os.environ.get(VARIABLE, "").split(",")
-    return [name.strip().strip("[]").lower() for name in names if name.strip()]
+    return [_bracketed(name.strip().lower()) for name in names if name.strip()]
+
+
+def _bracketed(name: str) -> str:
+    """An address of IPv6 as it stands in a header."""
+    return f"[{name}]" if name.count(":") > 1 and not name.startswith("[") else name
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:

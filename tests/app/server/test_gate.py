@@ -64,13 +64,24 @@ def test_admits__not_two_hosts_or_two_origins() -> None:
 
 
 def test_admits__configured_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "labels.example , 10.0.0.5,[fd00::1]")
+    monkeypatch.setenv(VARIABLE, "labels.example , 10.0.0.5,[fd00::1],fd00::2,team.example:8443")
     gate = Gate(None)  # type: ignore[arg-type]
     assert gate.admits(["labels.example"], ["https://labels.example"])
     assert gate.admits(["10.0.0.5:8501"], ["http://10.0.0.5:8501"])
     assert gate.admits(["[fd00::1]:8501"], [])
     assert gate.admits(["127.0.0.1:8501"], ["https://labels.example"])  # a proxy that rewrites the host
+    assert gate.admits(["[fd00::2]:8501"], ["http://[fd00::2]:8501"])
+    assert gate.admits(["team.example"], ["https://team.example:8443"])
     assert not gate.admits(["labels.example"], ["https://evil.example"])
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8501", "labels.example:8501", "labels.example"])
+@pytest.mark.parametrize(
+    "origin", ["http://127.0.0.1:9999", "http://127.0.0.1", "https://labels.example:9999"]
+)
+def test_admits__no_page_on_another_port_of_a_configured_name(host: str, origin: str) -> None:
+    gate = Gate(None, ["127.0.0.1", "labels.example"])  # type: ignore[arg-type]
+    assert not gate.admits([host], [origin])
 
 
 def client(base_url: str) -> TestClient:

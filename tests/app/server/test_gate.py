@@ -84,9 +84,10 @@ def test_admits__no_page_on_another_port_of_a_configured_name(host: str, origin:
     assert not gate.admits([host], [origin])
 
 
-def client(base_url: str) -> TestClient:
-    async def page(_request: Request) -> PlainTextResponse:
-        return PlainTextResponse("secret", headers={"X-Frame-Options": "SAMEORIGIN"})
+def client(base_url: str, *allowed: str) -> TestClient:
+    async def page(request: Request) -> PlainTextResponse:
+        told = {"X-Frame-Options": "SAMEORIGIN", "X-Told": " ".join(request.headers.getlist("origin"))}
+        return PlainTextResponse("secret", headers=told)
 
     async def socket(websocket: WebSocket) -> None:
         await websocket.accept()
@@ -94,7 +95,14 @@ def client(base_url: str) -> TestClient:
         await websocket.close()
 
     routes = [Route("/", page), WebSocketRoute("/stream", socket)]
-    return TestClient(Starlette(routes=routes, middleware=[Middleware(Gate, allowed=[])]), base_url)
+    return TestClient(Starlette(routes=routes, middleware=[Middleware(Gate, allowed=allowed)]), base_url)
+
+
+def test_gate__a_page_behind_a_proxy_counts_as_one_of_this_host() -> None:
+    proxied = client("http://127.0.0.1:8501", "labels.example")
+    answer = proxied.get("/", headers={"origin": "https://labels.example"})
+    assert answer.headers["x-told"] == "http://127.0.0.1:8501"
+    assert proxied.get("/").headers["x-told"] == ""
 
 
 def test_gate__answers_and_adds_its_headers() -> None:

@@ -516,6 +516,7 @@ BATCHES = {
     "environment that holds nonsense": 10,
     "command on PostgreSQL that is cut off": 10,
     "command on PostgreSQL killed at a system call": 10,
+    "two real containers on PostgreSQL": 5,
 }
 """Trials that spoil nothing for the next one share a process and a home."""
 FAMILIES: dict[str, tuple[Trial, int]] = {
@@ -554,6 +555,7 @@ FAMILIES: dict[str, tuple[Trial, int]] = {
     "six writers at once on PostgreSQL": (postgres.writers, 150),
     "command on PostgreSQL that is cut off": (postgres.cuts, 300),
     "command on PostgreSQL killed at a system call": (postgres.calls_killed, 300),
+    "two real containers on PostgreSQL": (postgres.two_containers, 200),
     "odd request at the app's port": (doors.knocks, 1_500),
     "page of another site in Chromium": (pages.visits, 100),
     "names that are scripts in Chromium": (pages.scripts, 60),
@@ -578,6 +580,7 @@ def lacking() -> dict[str, str]:
         "six writers at once on PostgreSQL": no_server,
         "command on PostgreSQL that is cut off": no_server,
         "command on PostgreSQL killed at a system call": no_server or no_strace,
+        "two real containers on PostgreSQL": no_server or no_root,
         "page of another site in Chromium": no_browser,
         "names that are scripts in Chromium": no_browser,
     }

@@ -28,8 +28,6 @@ class Source:
     url: str | None
     """Of a file (torchvision), or for people where there is a repository."""
     licence: str | None
-    cached: Path | None
-    """Where torch keeps the file of ``url`` once it was downloaded."""
 
 
 @contextmanager
@@ -105,7 +103,7 @@ def source(name: str) -> Source:
 
     with _as_audit_errors():
         found = weights_source(name)
-    return Source(found.repository, found.url, found.licence, found.cached)
+    return Source(found.repository, found.url, found.licence)
 
 
 def download_checked(url: str, path: Path, *, progress: bool) -> None:

@@ -501,6 +501,8 @@ class Part:
     """Of its epochs."""
     epochs: int
     """That it records."""
+    share: float
+    """Of all epochs of the run."""
     after: tuple[str, ...] = ()
     """Parts that must be done before."""
 

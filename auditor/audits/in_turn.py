@@ -162,6 +162,7 @@ def _run_engine(
     folder = folders.of_audit(audit.id)
     checkpoint = engine_bridge.FileCheckpoint(folder / f"{name}.checkpoint")
     watch = worker.EpochWatch(audit.id, name, row.seconds)
+    watch.started(name)
 
     def heard(record: EpochRecord) -> None:
         watch(record)

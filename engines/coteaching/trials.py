@@ -141,16 +141,19 @@ def search_parts(config: CoteachingConfig, *, has_split: bool) -> tuple[Part, ..
     searches, epochs = is_searching(config, has_split), warmup_epochs(config, has_split)
     num_warmups = (config.search_repeats if searches else 1) if epochs else 0
     warmups = tuple(f"{WARM_UP}-{repeat}" for repeat in range(num_warmups))
-    parts = [Part(name, "warmup", epochs) for name in warmups]
+    each = config.search_repeats * (config.search_epochs - epochs)
+    trials = len(config.anchors) + config.search_iterations * config.search_samples if searches else 0
+    in_all = num_warmups * epochs + trials * each + len(config.stages) * config.epochs
+    parts = [Part(name, "warmup", epochs, epochs / in_all) for name in warmups]
     if not searches:
         return tuple(parts)
-    each = config.search_repeats * (config.search_epochs - epochs)
-    parts += [Part(f"{ANCHOR}-{i}", "search", each, warmups) for i in range(len(config.anchors))]
+    share = each / in_all
+    parts += [Part(f"{ANCHOR}-{i}", "search", each, share, warmups) for i in range(len(config.anchors))]
     earlier: tuple[str, ...] = ()
     for iteration in range(config.search_iterations):
         first = iteration * config.search_samples
         drawn = tuple(f"{TRIAL}-{first + sample}" for sample in range(config.search_samples))
-        parts += [Part(name, "search", each, warmups + earlier) for name in drawn]
+        parts += [Part(name, "search", each, share, warmups + earlier) for name in drawn]
         earlier += drawn
     return tuple(parts)
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from auditor.api import Dataset
     from auditor.api.estimator import LabelAuditor
+    from auditor.ground.progress import OnProgress
 
 __all__ = [
     "Dataset",
@@ -64,48 +66,124 @@ def open(name: str) -> Dataset:
     return open_dataset(name)
 
 
-def import_dataset(source: Any, *, name: str, **options: Any) -> Dataset:
-    """Import a folder, table, Parquet or zip of labeled images and return its handle."""
+def import_dataset(
+    source: str | Path,
+    *,
+    name: str,
+    label_column: str | None = None,
+    path_column: str | None = None,
+    true_label_column: str | None = None,
+    root: str | Path | None = None,
+    class_names: str | Path | None = None,
+    boxes: bool = False,
+    task: Literal["segmentation", "regression"] | None = None,
+    masks: str | Path | None = None,
+    ignore_index: int | None = None,
+    image_size: int | None = None,
+    skip_bad: bool = False,
+    workers: int | None = None,
+    progress: bool | OnProgress = True,
+) -> Dataset:
+    """Import any source of ``docs/formats.md`` and return its handle; see ``importing.imports.import_dataset``.
+
+    ``progress``: a bar in a terminal or notebook, ``False`` for silence, or a function that is told.
+
+    Raises:
+        ImportRefusedError: nothing was registered, nothing is left behind; ``BadRowsError`` lists the rows.
+    """
     from auditor import api
 
-    return api.import_dataset(source, name=name, **options)
+    return api.import_dataset(
+        source,
+        name=name,
+        label_column=label_column,
+        path_column=path_column,
+        true_label_column=true_label_column,
+        root=root,
+        class_names=class_names,
+        boxes=boxes,
+        task=task,
+        masks=masks,
+        ignore_index=ignore_index,
+        image_size=image_size,
+        skip_bad=skip_bad,
+        workers=workers,
+        progress=progress,
+    )
 
 
 def from_arrays(
-    images: Any, labels: Sequence[Any], *, name: str, class_names: Sequence[str] | None = None, **options: Any
+    images: Any,
+    labels: Sequence[Any],
+    *,
+    name: str,
+    class_names: Sequence[str] | None = None,
+    splits: Sequence[str] | None = None,
+    image_size: int | None = None,
+    workers: int | None = None,
+    progress: bool | OnProgress = True,
 ) -> Dataset:
     """A dataset from images in memory; see ``memory.from_arrays``."""
-    from auditor import api
     from auditor.api import memory
 
-    memory.from_arrays(images, labels, name=name, class_names=class_names, **options)
-    return api.open_dataset(name)
+    options = {"class_names": class_names, "splits": splits, "image_size": image_size, "workers": workers}
+    return memory.kept(memory.from_arrays, images, labels, name=name, progress=progress, **options)
 
 
 def from_torch(
-    dataset: Any, *, name: str, class_names: Sequence[str] | None = None, **options: Any
+    dataset: Any,
+    *,
+    name: str,
+    class_names: Sequence[str] | None = None,
+    image_size: int | None = None,
+    workers: int | None = None,
+    progress: bool | OnProgress = True,
 ) -> Dataset:
     """A dataset from a ``torch.utils.data.Dataset`` of (image, class); see ``memory.from_torch``."""
-    from auditor import api
     from auditor.api import memory
 
-    memory.from_torch(dataset, name=name, class_names=class_names, **options)
-    return api.open_dataset(name)
+    options = {"class_names": class_names, "image_size": image_size, "workers": workers}
+    return memory.kept(memory.from_torch, dataset, name=name, progress=progress, **options)
 
 
-def from_huggingface(dataset: Any, *, name: str, **options: Any) -> Dataset:
+def from_huggingface(
+    dataset: Any,
+    *,
+    name: str,
+    image_column: str = "image",
+    label_column: str = "label",
+    image_size: int | None = None,
+    workers: int | None = None,
+    progress: bool | OnProgress = True,
+) -> Dataset:
     """A dataset from a Hugging Face ``Dataset`` or ``DatasetDict``; see ``memory.from_huggingface``."""
-    from auditor import api
     from auditor.api import memory
 
-    memory.from_huggingface(dataset, name=name, **options)
-    return api.open_dataset(name)
+    columns = {"image_column": image_column, "label_column": label_column}
+    options = {"image_size": image_size, "workers": workers, **columns}
+    return memory.kept(memory.from_huggingface, dataset, name=name, progress=progress, **options)
 
 
-def from_dataframe(frame: pd.DataFrame, *, name: str, **options: Any) -> Dataset:
+def from_dataframe(
+    frame: pd.DataFrame,
+    *,
+    name: str,
+    path_column: str | None = None,
+    label_column: str | None = None,
+    true_label_column: str | None = None,
+    root: str | Path | None = None,
+    image_size: int | None = None,
+    skip_bad: bool = False,
+    workers: int | None = None,
+    progress: bool | OnProgress = True,
+) -> Dataset:
     """A dataset from a table of paths and labels; see ``memory.from_dataframe``."""
-    from auditor import api
     from auditor.api import memory
 
-    memory.from_dataframe(frame, name=name, **options)
-    return api.open_dataset(name)
+    columns = {
+        "path_column": path_column,
+        "label_column": label_column,
+        "true_label_column": true_label_column,
+    }
+    options = {"root": root, "image_size": image_size, "skip_bad": skip_bad, "workers": workers, **columns}
+    return memory.kept(memory.from_dataframe, frame, name=name, progress=progress, **options)

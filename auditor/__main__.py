@@ -11,6 +11,9 @@ from auditor.cli.commands import cli
 from auditor.ground.errors import AuditorError
 from auditor.ground.wording import visible
 
+OPTIONS = {"to": "--as"}
+"""What the command line calls an argument, where it has another name than in Python."""
+
 
 def main() -> None:
     """Exit code 0 on success, 1 on Ctrl-C or a mistake that the user can mend, 2 on wrong usage."""
@@ -18,7 +21,9 @@ def main() -> None:
         cli.main(prog_name="auditor", standalone_mode=True)
     except AuditorError as error:
         logging.getLogger("auditor").debug("This error began here:", exc_info=error)
-        option = f" See --{error.field.replace('_', '-')}." if error.field else ""
+        option = (
+            f" See {OPTIONS.get(error.field, '--' + error.field.replace('_', '-'))}." if error.field else ""
+        )
         _fail(f"{error}{option}")
     except MemoryError:
         _fail("memory ran out; close other programs, or use fewer --workers or a smaller --image-size.")

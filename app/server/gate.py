@@ -4,7 +4,7 @@ A page of another website can make a browser call any address, and can give its 
 (DNS rebinding). So every request, websockets included, must name a host that is ours, and a page that asks must
 have come from that same host and port. Streamlit has a check of its own for websockets; it accepts any host that
 equals the page's, and asks an address service on the Internet about the others. With this gate in front it never
-sees those.
+sees those: what passes on from a proxy that gives us another name is told to come from that name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from auditor.ground.hosts import admits
 
 VARIABLE = "AUDITOR_ALLOWED_HOSTS"
-"""Comma-separated names and addresses by which others reach the app, for example behind a proxy: no ports."""
+"""Comma-separated names and addresses by which others reach the app, for example behind a proxy."""
 HEADERS = {
     b"content-security-policy": b"frame-ancestors 'none'",
     b"x-frame-options": b"DENY",
@@ -59,7 +59,9 @@ class Gate:
                 message["headers"] = [*kept, *HEADERS.items()]
             await send(message)
 
-        await self.app(scope, receive, send_with_headers)
+        here = [(b"origin", f"http://{hosts[0]}".encode("latin-1"))] if origins else []
+        kept = [pair for pair in scope["headers"] if pair[0].lower() != b"origin"]
+        await self.app({**scope, "headers": [*kept, *here]}, receive, send_with_headers)
 
     def admits(self, hosts: list[str], origins: list[str]) -> bool:
         """Whether a request with these headers may pass."""
@@ -68,7 +70,12 @@ class Gate:
 
 def _configured() -> list[str]:
     names = os.environ.get(VARIABLE, "").split(",")
-    return [name.strip().strip("[]").lower() for name in names if name.strip()]
+    return [_bracketed(name.strip().lower()) for name in names if name.strip()]
+
+
+def _bracketed(name: str) -> str:
+    """An address of IPv6 as it stands in a header."""
+    return f"[{name}]" if name.count(":") > 1 and not name.startswith("[") else name
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:

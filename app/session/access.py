@@ -2,8 +2,8 @@
 
 A page receives it over Streamlit's websocket, which checks where it is asked from; another website that makes
 a browser call this server does not know it. It lies in the home, so that a page survives a restarted server.
-Where people sign in, no page receives the secret itself: each gets a token with its person and a time, signed with
-the secret.
+Where people sign in, no page receives the secret: each gets a token with its person and a time. It is signed with
+another secret, which no page ever sees; the first may be known from a time when nobody signed in.
 """
 
 from __future__ import annotations
@@ -53,25 +53,27 @@ def is_known(candidate: str | None) -> bool:
     return bool(candidate) and secrets.compare_digest((candidate or "").encode(), token().encode())
 
 
-def sign(person: Person) -> str:
+def sign(name: str) -> str:
     """A token that says for half a day at least who this is."""
     until = (int(time.time()) // HALF_A_DAY_S + 2) * HALF_A_DAY_S
-    told = json.dumps([person.name, person.role, until]).encode()
+    told = json.dumps([name, until]).encode()
     body = base64.urlsafe_b64encode(told).decode()
     return f"{body}.{_seal(body)}"
 
 
-def signed(candidate: str | None) -> Person | None:
-    """Who holds the token; None where it was not signed here or its time is over."""
+def signed(candidate: str | None) -> str | None:
+    """The name of whoever holds the token; None where it was not signed here or its time is over."""
     body, _, seal = (candidate or "").partition(".")
     if not hmac.compare_digest(seal.encode(), _seal(body).encode()):
         return None
-    name, role, until = json.loads(base64.urlsafe_b64decode(body))
-    return Person(name, role) if time.time() < until else None
+    name, until = json.loads(base64.urlsafe_b64decode(body))
+    return str(name) if time.time() < until else None
 
 
 def _seal(body: str) -> str:
-    return hmac.new(token().encode(), body.encode(), hashlib.sha256).hexdigest()
+    return hmac.new(
+        _read_or_make(settings().home / "app_seal").encode(), body.encode(), hashlib.sha256
+    ).hexdigest()
 
 
 @lru_cache(maxsize=4)

@@ -134,7 +134,20 @@ def _name() -> str | None:
     header = os.environ.get(HEADER)
     if not header:
         return None
-    name = (st.context.headers.get(header) or "").strip()
+    return told_by_proxy(st.context.headers.get_all(header), header)
+
+
+def told_by_proxy(values: list[str], header: str) -> str:
+    """The name in the proxy's header.
+
+    Raises:
+        AuditorError: it is missing, or there twice: then a browser may have sent one of them.
+    """
+    if len(values) > 1:
+        raise AuditorError(
+            f"The request names you {len(values)} times (header {header}); let the proxy drop what browsers send."
+        )
+    name = values[0].strip() if values else ""
     if not name:
         raise AuditorError(
             f"The proxy did not say who you are (header {header}); open the app through it and sign in there."
@@ -150,17 +163,18 @@ def is_asked() -> bool:
 def visitor(token: str | None) -> Person | None:
     """Who holds a token that a page of this app was given; None where it opens nothing.
 
-    Where people sign in, the token of an app without is worth nothing.
+    Where people sign in, the token of an app without is worth nothing. The role is that of now.
     """
     if is_asked():
-        return access.signed(token)
+        name = access.signed(token)
+        return None if name is None else Person(name, role(name))
     return Person(None, OWNER) if access.is_known(token) else None
 
 
 def token() -> str:
     """What this page sends with each request to our routes."""
     found = person()
-    return access.token() if found.name is None else access.sign(found)
+    return access.token() if found.name is None else access.sign(found.name)
 
 
 def _names(name: str, variable: str, default: str) -> bool:

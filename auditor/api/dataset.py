@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import getpass
 import html
+import math
 import shutil
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sqlmodel import Session
 
+from auditor.api.watching import watching
 from auditor.audits import arrays, budgets, own_models, plan, worker
 from auditor.audits import statements as saying
 from auditor.backbones import features as feature_files
@@ -24,23 +28,31 @@ from auditor.catalog.db import session
 from auditor.experiments import before_after, simulation, tournament
 from auditor.ground.errors import (
     AuditFailedError,
+    ExportRefusedError,
     ImportRefusedError,
     JobRefusedError,
     NotFoundError,
     ReviewError,
 )
+from auditor.ground.progress import OnProgress, Progress
 from auditor.ground.settings import settings
+from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION
 from auditor.ground.wording import did_you_mean, plural
 from auditor.importing import imports
 from auditor.jobs import KINDS
 from auditor.outputs import export as exporting
 from auditor.outputs import report as reports
-from auditor.review import decision_files, decisions, random_sample
+from auditor.pictures import cache
+from auditor.review import decision_files, decisions, people, random_sample
 from auditor.statistics import NoiseRate
 
 if TYPE_CHECKING:
     from auditor.fiftyone_bridge.sync import Pulled
 
+Preset = Literal["quick", "standard", "paper"]
+Policy = Literal["reviewed", "auto"]
+EVERY_S = 1.0
+"""Least time between two questions for the time left."""
 FIFTYONE = "fiftyone:"
 """How a source of features begins that lies in FiftyOne."""
 
@@ -119,11 +131,11 @@ class Dataset:
         self,
         engines: str | Sequence[str] | None = None,
         *,
-        preset: str = "quick",
+        preset: Preset = "quick",
         device: str = "auto",
         seed: int = 0,
         options: Mapping[str, Mapping[str, Any]] | None = None,
-        map_method: str = "umap",
+        map_method: Literal["umap", "pca"] = "umap",
         backbone: str | None = None,
         weights: str | Path | None = None,
         alone: bool = False,
@@ -133,6 +145,7 @@ class Dataset:
         features: NDArray[np.floating] | str | Path | None = None,
         features_column: str | None = None,
         budget: str | float | None = None,
+        progress: bool | OnProgress = True,
     ) -> int:
         """Train the engines in this process and score every label; returns the audit's id.
 
@@ -143,12 +156,25 @@ class Dataset:
         ``finetune``: every engine trains the backbone too, on the images. ``features``: your own in its place, see
         ``own_features``. ``alone``: hear only these engines, not the latest runs of others in earlier audits.
         ``budget``: ``"10m"``, ``"overnight"`` or seconds; the audit does what finds most in that time, instead of
-        ``preset``.
+        ``preset``. ``options``: engine -> the fields of its preset that change, such as ``{"l2b": {"epochs": 5}}``.
+        ``progress``: a bar in a terminal or notebook, ``False`` for silence, or a function that is told.
+
+        ``budget``, ``finetune`` and ``alone`` are of classes only, ``backbone`` and ``features`` of numbers too.
 
         Raises:
             ImportRefusedError: features that do not fit the dataset; names the row and the remedy.
-            AuditFailedError: it could not be finished; ``worker.run(id)`` goes on with it.
+            AuditFailedError: it could not be finished; ``resume`` goes on with it.
         """
+        chosen = [engines] if isinstance(engines, str) else engines
+        of_classes: dict[str, Any] = {"budget": budget, "finetune": finetune or None, "alone": alone or None}
+        if self._row.task == SEGMENTATION:
+            of_classes |= {"backbone": backbone, "weights": weights, "features": features}
+        self._refuse_others(of_classes)
+        named: dict[str, Any] = {"preset": preset, "device": device, "seed": seed, "options": options or {}}
+        if self._row.task == SEGMENTATION:
+            from auditor.masks import auditing as of_masks
+
+            return self._run(of_masks.plan_audit(self.name, chosen, **named), progress)
         source: feature_files.FeatureSource | None
         if features is not None:
             if backbone is not None:
@@ -161,21 +187,42 @@ class Dataset:
                 side=backbone_size,
                 views=views or feature_files.DEFAULT_VIEWS,
             )
+        if self._row.task == REGRESSION:
+            from auditor.numbers import auditing as of_numbers
+
+            return self._run(of_numbers.plan_audit(self.name, chosen, features=source, **named), progress)
         audit_id = plan.plan(
             self.name,
-            [engines] if isinstance(engines, str) else engines,
-            preset=preset,
-            device=device,
-            seed=seed,
-            options=options,
+            chosen,
             map_method=map_method,
             features=source,
             alone=alone,
             budget=budgets.parse(budget) if isinstance(budget, str) else budget,
             finetune=finetune,
+            **named,
         )
-        worker.run(audit_id)
+        return self._run(audit_id, progress)
+
+    def resume(self, *, progress: bool | OnProgress = True) -> int:
+        """Go on with the newest audit that did not finish; returns its id.
+
+        Raises:
+            AuditFailedError: there is none, or it could not be finished.
+        """
+        return self._run(plan.newest_unfinished(self.name), progress)
+
+    def _run(self, audit_id: int, progress: bool | OnProgress) -> int:
+        with watching(progress) as heard:
+            listener = None if heard is None else _TimeLeft(audit_id, heard)
+            worker.run(audit_id, audit_steps(self._row.task), progress=listener)
         return audit_id
+
+    def _refuse_others(self, given: Mapping[str, Any]) -> None:
+        """Refuse arguments that mean nothing for this dataset's labels."""
+        unused = next((name for name, value in given.items() if value is not None), None)
+        if self._row.task != CLASSIFICATION and unused is not None:
+            what = "masks" if self._row.task == SEGMENTATION else "numbers"
+            raise AuditFailedError(f"{self.name} holds {what}; leave {unused} out.", field=unused)
 
     def add_pred_probs(
         self, source: str | Path | NDArray[np.floating], *, name: str | None = None
@@ -194,6 +241,43 @@ class Dataset:
         issues = lab if isinstance(lab, pd.DataFrame) else lab.get_issues("label")
         return own_models.add_label_issues(self.name, issues, name=name)
 
+    def forget_pred_probs(self, name: str) -> None:
+        """Remove a model's probabilities; later audits do not hear it.
+
+        Raises:
+            NotFoundError: there are none of that name.
+        """
+        own_models.forget(self.name, name)
+
+    def move(self, folder: str | Path) -> None:
+        """Say that the images are in ``folder`` now; their content is checked, decisions stay.
+
+        Raises:
+            ImportRefusedError: other images lie there.
+        """
+        cache.move_root(self.name, Path(folder))
+        self._row = reading.dataset(self.name)
+
+    def remove(self) -> None:
+        """Forget the dataset with its audits and decisions; the source is not touched.
+
+        Raises:
+            AuditFailedError: an audit of it is running, or about to.
+        """
+        remove(self.name)
+
+    def people(self, *, controls: float | None = None) -> people.People:
+        """How well each reviewer judges planted controls, and how far reviewers agree.
+
+        ``controls``: from now on this share of the looks on Verify is planted, 0 to 0.5.
+
+        Raises:
+            VerificationError: ``controls`` is no such share.
+        """
+        if controls is not None:
+            people.set_control_rate(self._row.id, controls)
+        return people.people(self._row.id)
+
     def suspects(
         self,
         top: int | None = None,
@@ -209,7 +293,8 @@ class Dataset:
         promised. What can be said about them is in ``attrs["statement"]``.
 
         Columns: sample_id, filepath, given_label, suggested_label, trust_score, error_probability,
-        suggested_probability, is_label_issue, agreement, decision, reviewer.
+        suggested_probability, is_label_issue, agreement, decision, reviewer; of masks and numbers those of
+        ``masks.listing`` and ``numbers.listing``.
 
         Raises:
             NotFoundError: no audit of this dataset has finished, or no sample is of that split.
@@ -217,7 +302,10 @@ class Dataset:
         """
         with session() as open_session:
             audit = audits.require_finished(open_session, self._row, audit_id)
-        listed = saying.suspects(audit, top=top or self._row.num_samples, max_fdr=max_fdr, split=split)
+        most = top or self._row.num_samples
+        if self._row.task != CLASSIFICATION:
+            return self._others(audit, most, max_fdr, split)
+        listed = saying.suspects(audit, top=most, max_fdr=max_fdr, split=split)
         page = listed.page
         names = dict(enumerate(self._row.class_names))
         for column in ("given_label", "suggested_label"):
@@ -227,6 +315,22 @@ class Dataset:
         found = page[kept]
         found.attrs["statement"] = listed.statement
         return found
+
+    def _others(
+        self, audit: records.Audit, top: int, max_fdr: float | None, split: str | None
+    ) -> pd.DataFrame:
+        """The suspects among masks or numbers."""
+        if self._row.task == SEGMENTATION:
+            from auditor.masks import listing as of_masks
+
+            self._refuse_others({"max_fdr": max_fdr})
+            listed = of_masks.suspects(self._row, audit, top=top, split=split)
+        else:
+            from auditor.numbers import listing as of_numbers
+
+            listed = of_numbers.suspects(self._row, audit, top=top, max_fdr=max_fdr, split=split)
+        listed.page.attrs["statement"] = listed.statement
+        return listed.page
 
     def samples(self) -> pd.DataFrame:
         """One row a sample in the dataset's order: sample_id, filepath, given_label, split, own columns."""
@@ -366,13 +470,19 @@ class Dataset:
         """The log of decisions, one row a decision; nothing is ever removed from it."""
         return decisions.log_frame(self._row.id)
 
-    def draw(self, size: int, *, seed: int = 0) -> pd.DataFrame:
+    def draw(
+        self, size: int, *, seed: int = 0, purpose: Literal["rate", "promises"] = "rate"
+    ) -> pd.DataFrame:
         """Draw samples at random to be judged blindly: draw_id, sample_id, filepath, given_label.
 
+        ``purpose``: ``rate`` draws uniformly, ``promises`` draws most from the head of the newest audit's ranking.
+
         Raises:
-            VerificationError: fewer labeled samples are left than asked for.
+            VerificationError: fewer labeled samples are left than asked for, or no audit has ranked them.
         """
-        drawn = random_sample.draw(self.name, _whole("size", size), seed=_whole("seed", seed))
+        drawn = random_sample.draw(
+            self.name, _whole("size", size), seed=_whole("seed", seed), purpose=purpose
+        )
         with session() as open_session:
             rows = {
                 row.sample_id: row for row in datasets.samples(open_session, self._row.id, drawn.sample_ids)
@@ -416,16 +526,64 @@ class Dataset:
             raise ReviewError(f"{self.name} has no class {name!r}; {hint}")
         return self._row.class_names.index(name)
 
-    def compare(self, *, seeds: int = 3, **options: Any) -> before_after.BeforeAfter:
-        """Train on given and on cleaned labels and compare on verified rows; options as in ``before_after``."""
-        return before_after.before_after(self.name, seeds=tuple(range(seeds)), **options)
+    def compare(
+        self,
+        *,
+        seeds: int = 3,
+        preset: Preset = "quick",
+        device: str = "auto",
+        options: dict[str, Any] | None = None,
+        policy: Policy = "reviewed",
+        max_fdr: float | None = None,
+        audit_id: int | None = None,
+        progress: bool | OnProgress = True,
+    ) -> before_after.BeforeAfter:
+        """Train on given and on cleaned labels and compare on verified rows; see ``before_after``.
+
+        Raises:
+            AuditFailedError: too few verified rows, or nothing changes any label that is trained on.
+        """
+        with watching(progress) as heard:
+            return before_after.before_after(
+                self.name,
+                seeds=tuple(range(_whole("seeds", seeds))),
+                preset=preset,
+                device=device,
+                options=options,
+                policy=policy,
+                max_fdr=max_fdr,
+                audit_id=audit_id,
+                on_progress=heard,
+            )
 
     def simulate(
-        self, engines: str | Sequence[str] | None = None, *, rate: float = 0.1, seeds: int = 1, **options: Any
+        self,
+        engines: str | Sequence[str] | None = None,
+        *,
+        rate: float = 0.1,
+        seeds: int = 1,
+        preset: Preset = "quick",
+        device: str = "auto",
+        options: Mapping[str, Mapping[str, Any]] | None = None,
+        progress: bool | OnProgress = True,
     ) -> simulation.Tournament:
-        """Plant known errors (in memory only) and rank the engines; options as in ``tournament.simulate``."""
-        chosen = [engines] if isinstance(engines, str) else engines
-        return tournament.simulate(self.name, engines=chosen, rate=rate, seeds=range(seeds), **options)
+        """Plant known errors (in memory only) and rank the engines; see ``tournament.simulate``.
+
+        Raises:
+            NotFoundError: no audit of this dataset has finished; its predictions say where errors are likely.
+            AuditFailedError: an engine is unknown, or the rate is out of range.
+        """
+        with watching(progress) as heard:
+            return tournament.simulate(
+                self.name,
+                engines=[engines] if isinstance(engines, str) else engines,
+                rate=rate,
+                seeds=range(_whole("seeds", seeds)),
+                preset=preset,
+                device=device,
+                options=options,
+                on_progress=heard,
+            )
 
     def report(self, path: str | Path, *, audit_id: int | None = None, force: bool = False) -> None:
         """Write one self-contained HTML page for people who did not run the audit."""
@@ -450,22 +608,42 @@ class Dataset:
         self,
         path: str | Path,
         *,
-        policy: str = "reviewed",
+        policy: Policy = "reviewed",
         max_fdr: float | None = None,
         audit_id: int | None = None,
         force: bool = False,
         as_source: bool = False,
         links: bool = False,
-    ) -> exporting.ExportSummary:
+        progress: bool | OnProgress = True,
+    ) -> Any:
         """Write the cleaned table, a folder of classes where ``path`` has no ending, or the source once more.
 
-        See ``outputs.export`` for ``as_source``, and ``export_tree`` for ``links``.
+        See ``outputs.export`` for ``as_source``, and ``export_tree`` for ``links``; of masks a new folder, of
+        numbers a table is written. Returns what was written, with a ``sentence``.
+
+        Raises:
+            ExportRefusedError: the file exists, its kind is unknown, or ``auto`` has nothing that it can promise.
         """
         out = Path(path)
         choice: dict[str, Any] = {"policy": policy, "max_fdr": max_fdr, "audit_id": audit_id}
-        if not out.suffix and not as_source:
-            return exporting.export_tree(self.name, out, links=links, **choice)
-        return exporting.export(self.name, out, force=force, as_source=as_source, **choice)
+        changed = None if policy == "reviewed" else policy
+        self._refuse_others({"policy": changed, "max_fdr": max_fdr, "links": links or None})
+        if links and (out.suffix or as_source):
+            raise ExportRefusedError("Links are of a folder of classes; leave them out.", field="links")
+        with watching(progress) as heard:
+            if self._row.task == SEGMENTATION:
+                from auditor.masks import exporting as of_masks
+
+                return of_masks.export(self.name, out, audit_id=audit_id, progress=heard)
+            if self._row.task == REGRESSION:
+                from auditor.numbers import exporting as of_numbers
+
+                return of_numbers.export(self.name, out, audit_id=audit_id, force=force)
+            if not out.suffix and not as_source:
+                return exporting.export_tree(self.name, out, links=links, progress=heard, **choice)
+            return exporting.export(
+                self.name, out, force=force, as_source=as_source, progress=heard, **choice
+            )
 
     def to_fiftyone(
         self, *, to: str | None = None, audit_id: int | None = None, replace: bool = False
@@ -560,10 +738,41 @@ def open_dataset(name: str) -> Dataset:
     return Dataset(name)
 
 
-def import_dataset(source: str | Path, *, name: str, **options: Any) -> Dataset:
+def import_dataset(
+    source: str | Path, *, name: str, progress: bool | OnProgress = True, **options: Any
+) -> Dataset:
     """Import a source and return its handle; options as in ``importing.import_dataset``."""
-    imports.import_dataset(source, name=name, **options)
+    with watching(progress) as heard:
+        imports.import_dataset(source, name=name, progress=heard, **options)
     return Dataset(name)
+
+
+def audit_steps(task: str) -> worker.Steps | None:
+    """What an audit of labels of that task does; None: what one of classes does."""
+    if task == SEGMENTATION:
+        from auditor.masks import auditing as of_masks
+
+        return of_masks.steps
+    if task == REGRESSION:
+        from auditor.numbers import auditing as of_numbers
+
+        return of_numbers.steps
+    return None
+
+
+class _TimeLeft:
+    """Tells the time left for the whole audit too, asked of the catalog once a second."""
+
+    def __init__(self, audit_id: int, heard: OnProgress) -> None:
+        self._audit_id, self._heard = audit_id, heard
+        self._asked = -math.inf
+        self._left: float | None = None
+
+    def __call__(self, at: Progress) -> None:
+        now = time.monotonic()
+        if now - self._asked > EVERY_S:
+            self._asked, self._left = now, plan.overview(self._audit_id).seconds_left
+        self._heard(replace(at, seconds_left=at.seconds_left if self._left is None else self._left))
 
 
 BUSY = {

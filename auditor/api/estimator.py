@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
-from auditor.bridges import engine_bridge
+from auditor.backbones.features import DEFAULT_VIEWS, choose
+from auditor.bridges import backbone_bridge, engine_bridge
 from auditor.statistics import Witness, combine
 
 
@@ -21,6 +24,10 @@ class LabelAuditor(BaseEstimator):
         engines: one name or several; default ``cross_entropy``.
         preset: ``quick``, ``standard`` or ``paper``.
         options: engine -> its settings.
+        backbone: a pretrained network such as ``timm:resnet18`` that sees images first; the engines train on its
+            features. Default: they train on the images from scratch.
+        weights: a file with its weights; default: those on this machine.
+        views: in which it sees each image, 1 to 6.
         random_state: the same seed gives the same result.
         device: ``auto``, ``cpu`` or ``cuda``.
 
@@ -38,12 +45,18 @@ class LabelAuditor(BaseEstimator):
         *,
         preset: str = "quick",
         options: dict[str, dict[str, Any]] | None = None,
+        backbone: str | None = None,
+        weights: str | Path | None = None,
+        views: int = DEFAULT_VIEWS,
         random_state: int = 0,
         device: str = "auto",
     ) -> None:
         self.engines = engines
         self.preset = preset
         self.options = options
+        self.backbone = backbone
+        self.weights = weights
+        self.views = views
         self.random_state = random_state
         self.device = device
 
@@ -57,14 +70,22 @@ class LabelAuditor(BaseEstimator):
         """Score the labels ``y`` (N,) of ``X``: features (N, D), or uint8 images (N, H, W), (N, H, W, C).
 
         Raises:
-            ValueError: the shapes do not fit, or there is one class only.
+            ValueError: the shapes do not fit, there is one class only, or features are given beside a backbone.
+            NotFoundError: the backbone has no weights on this machine.
         """
         images, features = None, None
         if np.ndim(X) in (3, 4):
             images = _images(check_array(X, allow_nd=True, ensure_2d=False, dtype=np.uint8))
             y = column_or_1d(y, warn=True)
             check_consistent_length(images, y)
+            if self.backbone is not None:
+                features = self._seen(images)
+                images = images if features is None else None
         else:
+            if self.backbone is not None:
+                raise ValueError(
+                    "X has features, so the backbone sees nothing; give images, or leave it out."
+                )
             X, y = validate_data(self, X, y, dtype=np.float32)
             features = np.ascontiguousarray(X[:, None, :])
         check_classification_targets(y)
@@ -95,6 +116,21 @@ class LabelAuditor(BaseEstimator):
         self.suggested_ = self.classes_[np.maximum(found.suggested_label, 0)]
         self.noise_rate_ = found.noise_rate
         return self
+
+    def _seen(self, images: NDArray[np.uint8]) -> NDArray[np.float16] | None:
+        """(N, V, D) features by the backbone; None where it is ``none``."""
+        file = None if self.weights is None else Path(self.weights)
+        source = choose(self.backbone, file, views=self.views)
+        if source is None or source.weights is None:
+            return None
+        return backbone_bridge.embed_array(
+            images,
+            name=source.name,
+            weights=Path(source.weights),
+            side=source.side,
+            views=source.views,
+            device=self.device,
+        )
 
 
 def _images(images: Any) -> Any:

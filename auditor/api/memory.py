@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,13 +21,26 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from PIL import Image
 
+from auditor.api.dataset import Dataset
+from auditor.api.watching import watching
 from auditor.ground.errors import ImportRefusedError
+from auditor.ground.progress import OnProgress
 from auditor.ground.settings import settings
 from auditor.importing import imports
+from auditor.pictures.sources import SPLITS
 
 BATCH = 500
 """Images that are held as PNG at once."""
 CHANNELS = (1, 3, 4)
+
+
+def kept(
+    keep: Callable[..., None], *arguments: Any, name: str, progress: bool | OnProgress, **options: Any
+) -> Dataset:
+    """Let one of the functions below import what is in memory, and return the dataset's handle."""
+    with watching(progress) as heard:
+        keep(*arguments, name=name, progress=heard, **options)
+    return Dataset(name)
 
 
 def from_arrays(
@@ -89,21 +102,29 @@ def from_huggingface(
 ) -> None:
     """Import a Hugging Face ``Dataset``, or a ``DatasetDict`` with its splits.
 
-    Class names are those of a ``ClassLabel``.
+    Class names are those of a ``ClassLabel``. Where ``image_column`` is an ``Image``, the whole dataset is kept, so
+    that an export in its own form has all of its columns.
 
     Raises:
         ImportRefusedError: no such column, or an image cannot be used.
     """
     parts = dict(dataset) if isinstance(dataset, Mapping) else {"": dataset}
+    strange = next((part for part in parts.values() if not hasattr(part, "column_names")), None)
+    if strange is not None:
+        raise ImportRefusedError(f"The dataset is {type(strange).__name__}; give a Dataset or a DatasetDict.")
     labels: list[str] = []
     splits: list[str] = []
-    for split, part in parts.items():
+    for part in parts.values():
         for column in (image_column, label_column):
             if column not in part.column_names:
                 raise ImportRefusedError(
                     f"The dataset has no column {column!r}, it has {', '.join(part.column_names)}; name it by "
                     "image_column or label_column."
                 )
+    if _can_be_saved(parts, image_column):
+        _import_saved(dataset, name=name, path_column=image_column, label_column=label_column, **options)
+        return
+    for split, part in parts.items():
         names = getattr(part.features[label_column], "names", None)
         labels += [_label(value, row, names) for row, value in enumerate(part[label_column])]
         splits += [split] * len(part)
@@ -114,6 +135,22 @@ def from_huggingface(
                 yield row[image_column]
 
     _import_pictures(pictures(), labels, {"split": splits} if any(splits) else {}, name=name, **options)
+
+
+def _can_be_saved(parts: Mapping[str, Any], image_column: str) -> bool:
+    """Whether ``save_to_disk`` keeps the images, and its folders tell the splits."""
+    are_images = all(type(part.features[image_column]).__name__ == "Image" for part in parts.values())
+    return are_images and all(not split or split in SPLITS for split in parts)
+
+
+def _import_saved(dataset: Any, *, name: str, **options: Any) -> None:
+    folder = _new_folder()
+    try:
+        dataset.save_to_disk(folder / "dataset")
+        imports.import_dataset(folder / "dataset", name=name, **options)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def from_dataframe(

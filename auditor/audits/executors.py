@@ -77,7 +77,8 @@ class Choice:
             return cls(is_ray=True, address=text if colon else None)
         raise AuditFailedError(
             f"There is no executor {text!r}; use processes, processes:N with N from 1 to {MOST_SIDE_BY_SIDE}, ray, "
-            f"or ray://HOST:10001 (--on, {VARIABLE})."
+            f"or ray://HOST:10001.",
+            field="on",
         )
 
 

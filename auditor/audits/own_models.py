@@ -173,7 +173,7 @@ def forget(dataset_name: str, model: str) -> None:
     dataset = reading.dataset(dataset_name)
     there = names(dataset.id)
     if model not in there:
-        have = f"it has those of {', '.join(there)}" if there else "it has none, --pred-probs adds some"
+        have = f"it has those of {', '.join(there)}" if there else "it has none"
         raise NotFoundError(f"{dataset_name} has no predictions of {model!r}; {have}.")
     (_folder(dataset.id) / f"{model}.npy").unlink(missing_ok=True)
 
@@ -182,9 +182,7 @@ def load(dataset_id: int | None) -> dict[str, NDArray[np.float32]]:
     """By model, (N, K) float32 as a read-only memory map; a row of NaN has no opinion."""
     folder = _folder(dataset_id)
     return {
-        name: load_array(
-            folder / f"{name}.npy", remedy=f"hand it in again, or forget it with --forget-pred-probs {name}"
-        )
+        name: load_array(folder / f"{name}.npy", remedy=f"hand it in again, or forget the model {name}")
         for name in names(dataset_id)
     }
 

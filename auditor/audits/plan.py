@@ -9,6 +9,7 @@ line; ``worker`` is what it does.
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,8 +40,12 @@ TRUNK = "cross_entropy"
 """The engine on whose early features others train where there is no backbone."""
 OF_IMAGES = frozenset({"network", "weights", "augment", "side", "precision"})
 """Settings of an engine that say how it trains on images."""
+MAPS = ("umap", "pca")
+"""How the map of embeddings is laid out."""
 SHORT_S = 180.0
 """Budget below which the map is laid out by PCA: UMAP would take a good part of it."""
+PARTS_FROM_S = 60.0
+"""Estimated seconds from which an engine's run is done in parts: each loads libraries and data anew."""
 HEAVY_NOISE = 0.25
 """Noise rate from which a second round of the plain network finds more."""
 
@@ -90,7 +95,7 @@ def newest_unfinished(dataset_name: str) -> int:
         for audit in audits.of_dataset(open_session, dataset.id):
             if audits.state(open_session, audit) in ("cancelled", "failed", "dead", "queued"):
                 return audit.id
-    raise AuditFailedError(f"Dataset {dataset_name!r} has no audit to resume; start one without --resume.")
+    raise AuditFailedError(f"Dataset {dataset_name!r} has no audit to resume; start a new one.")
 
 
 def plan(
@@ -126,6 +131,16 @@ def plan(
     finetuned = pretrained(features) if finetune else None
     if not 0 <= seed < 2**31:
         raise AuditFailedError(f"The seed is {seed}; use a whole number from 0 to {2**31 - 1}.")
+    if map_method not in MAPS:
+        raise AuditFailedError(
+            f"There is no map {map_method!r}; use one of {', '.join(MAPS)}.", field="map_method"
+        )
+    if budget is not None and not 0 < budget < math.inf:
+        raise AuditFailedError(f"The budget is {budget:g} s; give more than none.", field="budget")
+    if engines is not None and not engines:
+        raise AuditFailedError(
+            "No engine is named; name one, or none at all for every engine.", field="engines"
+        )
     on_features = features is not None
     names = list(engines or [each.name for each in engine_bridge.engine_choices(on_features=on_features)])
     twice = next((each for each in names if names.count(each) > 1), None)
@@ -250,6 +265,8 @@ def _set_up(
     of_parts = executors.part_threads(device)
     parts = {}
     for name in names if of_parts is not None else []:
+        if estimate[name] < PARTS_FROM_S:
+            continue
         found = engine_bridge.parts(
             name, labels, len(dataset.class_names), config=configs[name], trusted=trusted, seed=seed
         )

@@ -97,7 +97,8 @@ def _refuse_cards(ray: Any, specs: Sequence[TaskSpec]) -> None:
     wants_card = next((spec.name for spec in specs if spec.device != "cpu"), None)
     if wants_card is not None and not ray.cluster_resources().get("GPU"):
         raise AuditFailedError(
-            f"{wants_card} wants a GPU and no machine of the cluster has one; use --device cpu."
+            f"{wants_card} wants a GPU and no machine of the cluster has one; use the device cpu.",
+            field="device",
         )
 
 

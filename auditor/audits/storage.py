@@ -134,7 +134,7 @@ class Storage:
                 if wait is None or "Credentials" in type(error).__name__:
                     raise AuditFailedError(
                         f"{self.address} cannot be reached ({type(error).__name__}: {error}); check the network "
-                        "and the credentials, then go on with `--resume`."
+                        "and the credentials, then resume the audit."
                     ) from error
                 time.sleep(wait)
         raise AssertionError

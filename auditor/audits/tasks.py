@@ -1,4 +1,4 @@
-"""One training as plain values: what to train on which files, and the folder that the result goes to.
+"""One piece of work as plain values: what to train or embed, on which files, and the folder of the result.
 
 A ``TaskSpec`` holds paths, a config, a seed and a device, so that any process that sees these files can do it, and
 the same spec gives the same result wherever it runs: also its threads are fixed, because the number of threads
@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.audits import embedding
-from auditor.bridges import engine_bridge
+from auditor.backbones.features import FeatureSource
+from auditor.bridges import backbone_bridge, engine_bridge
 from auditor.ground.files import load_array, load_arrays, new_folder_beside
 from auditor.statistics import trust_in_given
 
@@ -34,13 +35,15 @@ STATE = "state.npy"
 """What a part of an engine's run left."""
 PARTS = ".parts"
 """Ends the name of the folder of an engine's parts."""
+EMBEDDING = "embedding"
+"""In place of an engine: a backbone's features of some rows."""
 NEIGHBOURS = 8
 AGAIN = "put it back from a backup, or audit again"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSpec:
-    """One engine to train, or a part of that. Every field is a plain value that JSON holds."""
+    """One engine to train, or a part of that, or rows to embed. Every field is a plain value that JSON holds."""
 
     name: str
     """Of its own in its graph; people read it."""
@@ -75,7 +78,7 @@ class TaskSpec:
     part: str | None = None
     """A part of the engine's run that is done apart; None = the run, or what is left of it."""
     reads: Mapping[str, str] = field(default_factory=dict)
-    """By part that is done: the file that it left (``STATE``)."""
+    """Files that it reads besides, by name; those of parts that are done are what they left (``STATE``)."""
     share: float = 1.0
     """Of the engine's run that the task is; what is left of a run counts what was before it too."""
     offset: float = 0.0
@@ -211,7 +214,52 @@ def finished(spec: TaskSpec) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
+def embedding_of(
+    rows: tuple[int, int], source: FeatureSource, images: Path, place: Path, device: str
+) -> TaskSpec:
+    """The task that computes a backbone's features of some rows, the first and the one after the last.
+
+    It leaves ``features.npy``, (n, V, D) float16. Rows that were begun are begun anew.
+    """
+    start, end = rows
+    name = f"{EMBEDDING} {start}"
+    return TaskSpec(
+        name=name,
+        engine=EMBEDDING,
+        config={"backbone": source.name, "side": source.side, "views": source.views, "rows": [start, end]},
+        num_classes=0,
+        inputs=str(images),
+        out=str(place / name),
+        checkpoint=str(place / f"{name}.checkpoint"),
+        images=str(images),
+        reads={"weights": str(source.weights)},
+        device=device,
+        threads=1 if device == "cpu" else None,
+    )
+
+
+def _embed(spec: TaskSpec, say: Say) -> None:
+    images = _mapped(spec.images)
+    assert images is not None
+    start, end = spec.config["rows"]
+    found = backbone_bridge.embed_array(
+        images[start:end],
+        name=spec.config["backbone"],
+        weights=Path(spec.reads["weights"]),
+        side=spec.config["side"],
+        views=spec.config["views"],
+        device=spec.device,
+        on_rows=lambda done: say(
+            Event(spec.name, EMBEDDING, start + done, end, done / (end - start), 0.0, {}, {})
+        ),
+    )
+    store(Path(spec.out), {"features": found}, {})
+
+
 def _run(spec: TaskSpec, say: Say) -> dict[str, Any]:
+    if spec.engine == EMBEDDING:
+        _embed(spec, say)
+        return {}
     inputs = Path(spec.inputs)
     labels, trusted = load_arrays(inputs, "labels", "trusted", remedy=AGAIN)
     with np.load(inputs, allow_pickle=False) as stored:

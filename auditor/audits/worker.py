@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from auditor import jobs
 from auditor.audits import arrays as results
-from auditor.audits import copies, embedding, executors, plan, settle, tasks
+from auditor.audits import copies, embedding, executors, plan, settle, shards, tasks
 from auditor.audits.tasks import Event, Outcome, TaskSpec
 from auditor.backbones import features
 from auditor.bridges import engine_bridge
@@ -28,7 +28,7 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, EngineRun, Epoch, now
 from auditor.ground.errors import AuditFailedError, CatalogBusyError
 from auditor.ground.files import written_whole
-from auditor.ground.progress import Progress, Ticker
+from auditor.ground.progress import OnProgress, Progress, Ticker
 from auditor.pictures import cache
 
 if TYPE_CHECKING:
@@ -38,14 +38,16 @@ if TYPE_CHECKING:
 Steps = Callable[[Audit, Dataset, jobs.Reporter], None]
 
 
-def run(audit_id: int, steps: Steps | None = None) -> None:
+def run(audit_id: int, steps: Steps | None = None, *, progress: OnProgress | None = None) -> None:
     """Do the work of an audit in this process, from wherever an earlier attempt left it; see ``work``.
+
+    ``progress`` hears how far it is.
 
     Raises:
         JobRefusedError: another process works on it.
         AuditFailedError: it could not be finished; the catalog holds the same text.
     """
-    jobs.run(plan.job_of(audit_id), lambda _, tell: work(audit_id, tell, steps))
+    jobs.run(plan.job_of(audit_id), lambda _, tell: work(audit_id, tell, steps), progress=progress)
 
 
 def work(audit_id: int, tell: jobs.Reporter, steps: Steps | None = None) -> None:
@@ -84,12 +86,13 @@ def features_for(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> NDArray
     if source.weights is None or features.is_complete(dataset.id, source):
         return features.load(dataset.id, source)
     ticker = Ticker(tell, f"{plan.EMBEDDING} with {source.name}", dataset.num_samples)
+    images = cache.image_cache_path(dataset)
+    if executors.chosen().is_ray:
+        executor = executors.executor()
+        shards.embed(dataset.id, images, source, executor, device=audit.device, on_rows=ticker.at)
+        return features.load(dataset.id, source)
     return features.embed(
-        dataset.id,
-        cache.image_cache_path(dataset),
-        source,
-        device=audit.device,
-        on_rows=lambda done, _: ticker.at(done),
+        dataset.id, images, source, device=audit.device, on_rows=lambda done, _: ticker.at(done)
     )
 
 
@@ -247,9 +250,8 @@ class _Recording:
             return
         text = outcome.error or ""
         if not outcome.is_explained:
-            text = (
-                f"{text} (details in {jobs.log_file(plan.job_of(self._audit.id))}); `--resume` tries again."
-            )
+            log = jobs.log_file(plan.job_of(self._audit.id))
+            text = f"{text} (details in {log}); resume the audit to try again."
         self.errors.append(text)
         jobs.patiently(lambda: self._set(engine, status="failed", error=text))
 
@@ -346,13 +348,13 @@ class explaining:  # noqa: N801 - reads as a statement
         if engine_bridge.is_cancelled(error):
             self._end("cancelled", None)
             raise AuditFailedError(
-                f"Audit {self._audit_id} was cancelled; `--resume` continues where it stopped."
+                f"Audit {self._audit_id} was cancelled; resumed, it goes on where it stopped."
             ) from error
         text = engine_bridge.remedy(error)
         if text is None:
             traceback.print_exc()
             log = jobs.log_file(plan.job_of(self._audit_id))
-            text = f"{type(error).__name__}: {error} (details in {log}); `--resume` tries again."
+            text = f"{type(error).__name__}: {error} (details in {log}); resume the audit to try again."
         self._end("failed", text)
         raise AuditFailedError(text) from error
 

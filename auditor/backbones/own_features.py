@@ -27,7 +27,7 @@ from auditor.statistics import read_predictions, rows_of_table
 COLUMNS = "column:"
 """``column:NAME`` names columns of the dataset itself instead of a file."""
 MOST_LISTED = 10
-COLUMN_OPTION = "name it with --features-column"
+COLUMN_OPTION = "name it as the column of features"
 
 
 def add(

@@ -76,7 +76,8 @@ def find(name: str, file: Path | None = None) -> Weights:
     if found is None:
         raise NotFoundError(
             f"There are no weights of {name} on this machine; `auditor weights get {name}` downloads them, or name "
-            f"a file with --weights (from another machine: {_address(name)})."
+            f"a file with them (from another machine: {_address(name)}).",
+            field="weights",
         )
     return found
 
@@ -141,7 +142,9 @@ def offer(name: str) -> Offer:
     source = backbone_bridge.source(name)
     if source.repository is None:
         if source.url is None:
-            raise WeightsError(f"There are no published weights of {name}; name a file with --weights.")
+            raise WeightsError(
+                f"There are no published weights of {name}; name a file with them.", field="weights"
+            )
         try:
             size = size_at(source.url)
         except OSError as error:
@@ -150,7 +153,7 @@ def offer(name: str) -> Offer:
     try:
         from huggingface_hub import HfApi
     except ImportError as error:
-        raise WeightsError(NEEDS_THE_HUB) from error
+        raise WeightsError(NEEDS_THE_HUB, field="weights") from error
     try:
         info = HfApi(endpoint=_endpoint()).model_info(source.repository, files_metadata=True)
     except Exception as error:  # the client raises its own, httpx's and the system's errors
@@ -229,7 +232,7 @@ def _address(name: str) -> str:
 
 NEEDS_THE_HUB = (
     "Weights of the hub need the package huggingface-hub: pip install 'label-auditor[backbones]'; or name a file "
-    "with --weights."
+    "with them."
 )
 
 # --- Fetching ---------------------------------------------------------------------------------------------
@@ -269,7 +272,8 @@ def _unreachable(name: str, error: Exception) -> WeightsError:
     reason = " ".join(str(error).split())[:160] or type(error).__name__
     return WeightsError(
         f"The weights of {name} cannot be downloaded ({reason}); fetch {_address(name)} on another machine "
-        "and name the file with --weights."
+        "and name the file.",
+        field="weights",
     )
 
 

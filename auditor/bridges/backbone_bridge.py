@@ -12,11 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auditor.ground.errors import AuditFailedError
 
 if TYPE_CHECKING:
     from engines.networks.pretrained import InputConfig
+
+PIECE = 256
+"""Images that are embedded between two words about them: whole batches of a CPU, one of a card."""
 
 
 @dataclass(frozen=True)
@@ -160,3 +164,35 @@ def embed(
             target[start:end] = embed(pixels[start:end], network, views=views, device=place)
             target.flush()
             on_done(start, end)
+
+
+def embed_array(
+    images: NDArray[np.uint8],
+    *,
+    name: str,
+    weights: Path,
+    side: int | None,
+    views: int,
+    device: str,
+    on_rows: Callable[[int], None] | None = None,
+) -> NDArray[np.float16]:
+    """(N, V, D) features of (N, C, H, W) ``images``, computed in this process.
+
+    ``on_rows`` hears how many are done, and may raise to stop.
+
+    Raises:
+        AuditFailedError: the weights do not fit, or the network cannot take such images.
+    """
+    from engines.backbones import embed
+    from engines.networks.pretrained import backbone
+    from engines.shared.device import resolve_device
+
+    with _as_audit_errors():
+        place = resolve_device(device)
+        network = backbone(name, weights, side=side).to(place)
+        found = []
+        for start in range(0, len(images), PIECE):
+            found.append(embed(images[start : start + PIECE], network, views=views, device=place))
+            if on_rows is not None:
+                on_rows(min(start + PIECE, len(images)))
+        return np.concatenate(found)

@@ -56,7 +56,7 @@ def backup(out: Path, *, with_files: bool = True, force: bool = False) -> Backup
     if out.resolve().is_relative_to(_home().resolve()):  # --force would let it replace the catalog itself
         raise AuditorError(f"{out} lies in AUDITOR_HOME; choose a place outside.")
     if out.exists() and not force:
-        raise AuditorError(f"{out} exists; choose another name or pass --force.")
+        raise AuditorError(f"{out} exists; choose another name, or overwrite it.", field="force")
     with tempfile.TemporaryDirectory(prefix=".backup-", dir=_home()) as scratch:
         name, copied = _copied_catalog(Path(scratch))
         known = _known()

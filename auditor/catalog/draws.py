@@ -26,7 +26,7 @@ def get(session: Session, draw_id: int) -> Draw:
     """
     found = session.get(DrawTable, draw_id)
     if found is None:
-        raise NotFoundError(f"There is no draw {draw_id}; `auditor verify NAME --draw N` makes one.")
+        raise NotFoundError(f"There is no draw {draw_id}; draw a random sample first.")
     return read(Draw, found)
 
 

@@ -16,7 +16,6 @@ from auditor.catalog.db import session
 from auditor.ground import processes
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.settings import settings
-from auditor.ground.vocabulary import REGRESSION, SEGMENTATION
 from auditor.jobs import KINDS, Job, Reporter
 
 Work = Callable[[Job, Reporter], dict[str, Any] | None]
@@ -59,19 +58,10 @@ def _import(job: Job, tell: Reporter) -> dict[str, Any]:
 
 def _audit(job: Job, tell: Reporter) -> None:
     assert job.audit_id is not None
-    dataset = reading.dataset_of_audit(job.audit_id)
+    from auditor import api
     from auditor.audits import worker
 
-    steps: worker.Steps | None = None
-    if dataset.task == SEGMENTATION:
-        from auditor.masks import auditing
-
-        steps = auditing.steps
-    elif dataset.task == REGRESSION:
-        from auditor.numbers import auditing as of_numbers
-
-        steps = of_numbers.steps
-    worker.work(job.audit_id, tell, steps)
+    worker.work(job.audit_id, tell, api.audit_steps(reading.dataset_of_audit(job.audit_id).task))
 
 
 def _compare(job: Job, tell: Reporter) -> dict[str, Any]:

@@ -211,7 +211,7 @@ def _sentence(kind: str, winners: Sequence[Winner], num_trials: int, size: Recov
             part += f"; the difference is too small to tell from {', '.join(winner.too_small_to_tell)}"
         parts.append(part + ")")
     several = any(len(winner.engines) + len(winner.too_small_to_tell) > 1 for winner in winners)
-    doubt = " One trial gives no interval; --seeds 3 does." if num_trials == 1 and several else ""
+    doubt = " One trial gives no interval; three seeds do." if num_trials == 1 and several else ""
     trials = "trial" if num_trials == 1 else "trials"
     return (
         f"Planted by {kind}, {size.num_planted:,} among {size.num_measured:,} labels, {num_trials} {trials}. "

@@ -115,7 +115,7 @@ def pull_samples(
 ) -> Pulled:
     """The same for some ``samples`` of the FiftyOne dataset ``target`` (a view of it, or itself)."""
     if not reviewer.strip():
-        raise ReviewError("A decision needs the reviewer's name; pass --reviewer NAME.")
+        raise ReviewError("A decision needs the reviewer's name.", field="reviewer")
     here = read_samples(samples, labelling.of(dataset))
     with session() as open_session:
         work = _understood(open_session, dataset, here, reviewer.strip(), progress)

@@ -90,7 +90,7 @@ def push(
     dataset = columns.dataset
     fiftyone = fiftyone_door.connect()
     with fiftyone_door.explained(), processes.alone(f"push-{dataset.id}"):
-        target = open_or_create(fiftyone, dataset, to or remembered_name(dataset), replace=replace)
+        target = open_or_create(fiftyone, dataset, to or _usual_name(fiftyone, dataset), replace=replace)
         is_theirs = bool(target.info[MARK].get("is_theirs"))
         declare_fields(fiftyone, target, columns)
         if is_theirs:
@@ -136,8 +136,9 @@ def open_or_create(fiftyone: Any, dataset: Dataset, name: str, *, replace: bool 
     if not fiftyone.dataset_exists(name):
         if is_origin:
             raise FiftyOneError(
-                f"FiftyOne has no dataset {name!r} any more, from which {dataset.name} came; --as OTHER makes a "
-                "new one."
+                f"FiftyOne has no dataset {name!r} any more, from which {dataset.name} came; another name "
+                "makes a new one.",
+                field="to",
             )
         return _created(fiftyone, dataset, name)
     target = fiftyone.load_dataset(name)
@@ -148,28 +149,32 @@ def open_or_create(fiftyone: Any, dataset: Dataset, name: str, *, replace: bool 
         return _marked(target, dataset, label_field=label, is_theirs=True)
     if mark is None:
         raise FiftyOneError(
-            f"FiftyOne has a dataset {name!r} that was not made by us; push under another name with --as."
+            f"FiftyOne has a dataset {name!r} that was not made by us; push under another name.",
+            field="to",
         )
     if mark.get("key") == _key(dataset):
         if replace:
             # It may hold decisions that were not pulled; nothing is gained by dropping them.
             option = "" if name == remembered_name(dataset) else f" --as {shlex.quote(name)}"
             raise FiftyOneError(
-                f"FiftyOne's dataset {name!r} belongs to this import: a push without --replace updates it, and "
-                f"`auditor fiftyone {shlex.quote(dataset.name)} pull{option}` brings the decisions in it."
+                f"FiftyOne's dataset {name!r} belongs to this import: a push that does not replace it updates it, "
+                f"and `auditor fiftyone {shlex.quote(dataset.name)} pull{option}` brings the decisions in it."
             )
         return target
     if not replace:
         raise FiftyOneError(
-            f"FiftyOne's dataset {name!r} belongs to an earlier import; --replace drops what that one wrote, with "
-            "the decisions in it, --as NAME keeps it."
+            f"FiftyOne's dataset {name!r} belongs to an earlier import; to replace it drops what that one wrote, "
+            "with the decisions in it, another name keeps it.",
+            field="replace",
         )
     if not mark.get("is_theirs"):
         fiftyone.delete_dataset(name)
         return _created(fiftyone, dataset, name)
     _strip(target, mark)
     if not is_origin:
-        raise FiftyOneError(f"FiftyOne's dataset {name!r} is not ours to replace; use --as.")
+        raise FiftyOneError(
+            f"FiftyOne's dataset {name!r} is not ours to replace; use another name.", field="to"
+        )
     return _marked(target, dataset, label_field=dataset.label_column or GIVEN, is_theirs=True)
 
 
@@ -196,7 +201,8 @@ def _refuse_fields_of_theirs(target: Any, dataset: Dataset) -> None:
     if taken:
         raise FiftyOneError(
             f"FiftyOne's dataset {target.name!r} has fields of its own named {', '.join(taken)}; rename them, or "
-            f"push {dataset.name} elsewhere with --as."
+            f"push {dataset.name} under another name.",
+            field="to",
         )
 
 
@@ -216,7 +222,7 @@ def find(fiftyone: Any, dataset: Dataset, name: str | None = None) -> Any:
     Raises:
         FiftyOneError: it was never pushed.
     """
-    name = name or remembered_name(dataset)
+    name = name or _usual_name(fiftyone, dataset)
     is_there = fiftyone.dataset_exists(name)
     if not is_there or (MARK not in fiftyone.load_dataset(name).info and name == origin(dataset)):
         what = "was not pushed to" if is_there else "is not in"
@@ -305,6 +311,12 @@ def remembered_name(dataset: Dataset) -> str:
         return str(json.loads((cache.folder(dataset) / NAME_FILE).read_text())["name"])
     except (OSError, ValueError, KeyError):
         return origin(dataset) or dataset.name
+
+
+def _usual_name(fiftyone: Any, dataset: Dataset) -> str:
+    """``remembered_name``, where that one was not deleted since; else as before the first push."""
+    name = remembered_name(dataset)
+    return name if fiftyone.dataset_exists(name) else origin(dataset) or dataset.name
 
 
 def _key(dataset: Dataset) -> str:

@@ -40,14 +40,16 @@ def write(fiftyone: Any, target: Any, columns: Columns, here: Here) -> list[str]
     notes = _views(fiftyone, target, columns)
     _editing(target, columns)
     is_theirs = bool(target.info[MARK].get("is_theirs"))
-    if not target.info[MARK].get("app_is_set") and not (is_theirs and target.app_config.sidebar_groups):
+    is_set = bool(target.info[MARK].get("app_is_set"))
+    if is_set or (is_theirs and target.app_config.sidebar_groups):
+        _add_to_sidebar(target, columns)
+    else:
         _sidebar(fiftyone, target, columns, is_theirs)
+    if not is_set:
         if not is_theirs or target.app_config.color_scheme is None:
             _colours(fiftyone, target)
         target.info[MARK] = {**target.info[MARK], "app_is_set": True}
         target.save()
-    else:
-        _add_to_sidebar(target, columns)
     notes += _brain(target, columns, here)
     return notes
 

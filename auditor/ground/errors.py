@@ -9,12 +9,14 @@ class AuditorError(Exception):
     """Base of every error that a screen or the command line shows as one friendly line.
 
     The text speaks of the thing. ``field`` is the parameter that mends it, such as ``label_column``: the command
-    line adds its option and a page adds its own field.
+    line adds its option, a page adds its own field, and Python shows it as a note below the text.
     """
 
     def __init__(self, text: str = "", *, field: str | None = None) -> None:
         super().__init__(" ".join(text.splitlines()))  # names of files may hold line breaks
         self.field = field
+        if field is not None:
+            self.add_note(f"The argument: {field}")
 
 
 class NotFoundError(AuditorError):
@@ -74,4 +76,4 @@ def cannot_write(out: Path, error: OSError) -> str:
     # The temporary file beside ``out`` is nothing that a user knows of; a folder above it may be the culprit.
     named = error.filename if error.filename and Path(error.filename).parent != out.parent else None
     why = str(error.strerror or error) + (f": {named}" if named else "")
-    return f"{out} cannot be written ({why}); choose another place with --out, one that you can write to."
+    return f"{out} cannot be written ({why}); choose another place, one that you can write to."

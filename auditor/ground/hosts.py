@@ -14,16 +14,19 @@ from urllib.parse import urlsplit
 def admits(hosts: list[str], origins: list[str], configured: Collection[str] = ()) -> bool:
     """Whether a request with these headers may pass: one host of ours, and at most one origin, of ours too.
 
-    ``configured``: other names, in small letters, by which this machine is reached.
+    ``configured``: other names, in small letters, by which this machine is reached; with a port where browsers
+    use one that a proxy does not pass on.
     """
     if len(hosts) != 1 or len(origins) > 1 or not _is_ours(name_of(f"//{hosts[0]}"), configured):
         return False
     if not origins:
         return True  # no page asks: an image of this page, or a program of this machine
-    if name_of(origins[0]) in configured:
-        return True  # a proxy may call us by another name than the page has
-    scheme, _, place = origins[0].partition("://")
-    return scheme in ("http", "https") and place.lower() == hosts[0].lower()
+    scheme, _, place = origins[0].lower().partition("://")
+    if scheme not in ("http", "https"):
+        return False
+    # A proxy may call us by another name than the page has. On this machine, another port is somebody else.
+    is_by_proxy = place in configured and not is_loopback(name_of(f"//{place}") or "")
+    return is_by_proxy or place == hosts[0].lower()
 
 
 def is_loopback(name: str) -> bool:
@@ -37,7 +40,9 @@ def is_loopback(name: str) -> bool:
 
 
 def name_of(url: str) -> str | None:
-    """The host in a URL, without port and brackets, in small letters; None where there is none."""
+    """The host in a URL, without port and brackets, in small letters; None where there is not just that."""
+    if any(letter <= " " or letter in "?#" for letter in url):
+        return None  # `urlsplit` drops some of these in silence
     try:
         parts = urlsplit(url)
         parts.port  # noqa: B018 - raises where it is no number
@@ -49,4 +54,4 @@ def name_of(url: str) -> str | None:
 
 
 def _is_ours(name: str | None, configured: Collection[str]) -> bool:
-    return name is not None and (name in configured or is_loopback(name))
+    return name is not None and (is_loopback(name) or name in {name_of(f"//{one}") for one in configured})

@@ -20,6 +20,7 @@ from auditor.catalog import datasets, db
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.processes import usable_cores
 from auditor.ground.progress import OnProgress, Progress
+from auditor.ground.vocabulary import TASKS
 from auditor.importing import class_names as names_of_classes
 from auditor.importing import mask_cache, staging
 from auditor.importing.building import (
@@ -192,6 +193,8 @@ def import_dataset(
         str(masks) if masks is not None else None,
         ignore_index,
     )
+    if task is not None and task not in TASKS:
+        raise ImportRefusedError(f"There is no task {task!r}; use one of {', '.join(TASKS)}.", field="task")
     workers = workers or usable_cores()
     try:
         with staging.workplace(name) as place:
@@ -261,7 +264,7 @@ def _refuse_labels(info: SourceInfo, parsed: Parsed) -> None:
         raise ImportRefusedError(
             f"{file} has {num_classes:,} different labels in {total:,} rows; "
             + (
-                "name the column of labels, or say --task regression where they are numbers."
+                "name the column of labels, or the task regression where they are numbers."
                 if info.label_column
                 else "check the class folders."
             ),

@@ -19,7 +19,7 @@ from auditor.catalog.jobs import Job
 from auditor.catalog.records import now
 from auditor.ground.errors import AuditorError, CatalogBusyError, JobRefusedError
 from auditor.ground.processes import BETWEEN_FORKS, between_forks, started
-from auditor.ground.progress import Progress
+from auditor.ground.progress import OnProgress, Progress
 from auditor.ground.settings import settings
 
 TICK_S = 0.4
@@ -42,15 +42,22 @@ def log_file(job_id: int) -> Path:
     return settings().job_folder(job_id) / "log.txt"
 
 
-def run(job_id: int, work: Callable[[Job, Reporter], dict[str, Any] | None]) -> None:
+def run(
+    job_id: int,
+    work: Callable[[Job, Reporter], dict[str, Any] | None],
+    *,
+    progress: OnProgress | None = None,
+) -> None:
     """Do a job's work in this process. Its result, JSON values, or what ended it is in its row afterwards.
+
+    ``progress`` hears too how far it is.
 
     Raises:
         JobRefusedError: another process works on it.
         BaseException: whatever ended the work.
     """
     job = _take(job_id)
-    with Reporter(job_id) as report:
+    with Reporter(job_id, progress) as report:
         try:
             report.stop_if_asked()
             result = work(job, report)
@@ -85,8 +92,8 @@ class Reporter:
     it may hold the catalog's lock itself.
     """
 
-    def __init__(self, job_id: int) -> None:
-        self._job_id = job_id
+    def __init__(self, job_id: int, also: OnProgress | None = None) -> None:
+        self._job_id, self._also = job_id, also
         self._newest: Progress | None = None
         self._should_stop = False
         self._is_lost = False
@@ -96,6 +103,8 @@ class Reporter:
     def __call__(self, progress: Progress) -> None:
         """Take note of how far the work is."""
         self._newest = progress
+        if self._also is not None:
+            self._also(progress)
         self.stop_if_asked()
 
     def about(self, text: str) -> None:

@@ -53,7 +53,7 @@ def export(name: str, out: Path, *, audit_id: int | None = None, force: bool = F
     if out.suffix.lower() not in SEPARATORS:
         raise ExportRefusedError(f"{out}: numbers are exported as .csv or .tsv.")
     if out.exists() and not force:
-        raise ExportRefusedError(f"{out} exists; choose another name or pass --force.")
+        raise ExportRefusedError(f"{out} exists; choose another name, or overwrite it.", field="force")
     with session() as open_session:
         dataset = datasets.get(open_session, name)
         has_audit = audits.latest_finished(open_session, dataset.id) is not None

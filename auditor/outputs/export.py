@@ -114,7 +114,7 @@ def export(
     if suffix not in (*TABLES, *SOURCE_ALONE) and not (as_source and not suffix):
         raise ExportRefusedError(f"{out}: the file's kind is unknown; use .csv, .tsv or .parquet.")
     if out.exists() and not force:
-        raise ExportRefusedError(f"{out} exists; choose another name or pass --force.")
+        raise ExportRefusedError(f"{out} exists; choose another name, or overwrite it.", field="force")
     sources = _load(dataset_name, policy, max_fdr, audit_id, progress)
     if as_source and sources.dataset.source_kind == "folder":
         return export_tree(dataset_name, out, policy=policy, max_fdr=max_fdr, audit_id=audit_id)
@@ -203,10 +203,14 @@ def _load(
     with_scores: bool = True,
 ) -> _Sources:
     if policy not in POLICIES:
-        raise ExportRefusedError(f"There is no policy {policy!r}; use one of {', '.join(POLICIES)}.")
+        raise ExportRefusedError(
+            f"There is no policy {policy!r}; use one of {', '.join(POLICIES)}.", field="policy"
+        )
     if policy != "auto" and max_fdr is not None:
         raise ExportRefusedError(
-            "--max-fdr bounds the changes that --policy auto makes; add --policy auto, or leave --max-fdr out."
+            "A false-discovery rate bounds the changes that the policy 'auto' makes; choose that policy, or leave "
+            "the rate out.",
+            field="policy",
         )
     with session() as open_session:
         dataset = datasets.get(open_session, dataset_name)
@@ -219,10 +223,13 @@ def _load(
     if policy == "auto":
         if audit is None:
             raise ExportRefusedError(
-                f"--policy auto needs an audit; run `auditor audit {shlex.quote(dataset_name)}` first."
+                f"The policy 'auto' needs an audit; run `auditor audit {shlex.quote(dataset_name)}` first."
             )
         if max_fdr is None:
-            raise ExportRefusedError("--policy auto needs --max-fdr, for example --max-fdr 0.05.")
+            raise ExportRefusedError(
+                "The policy 'auto' needs a bound on the false-discovery rate, for example 0.05.",
+                field="max_fdr",
+            )
         promise = statements.promise_changes(statements.load(audit.id), max_fdr)
         if not promise.flags.any():
             raise ExportRefusedError(f"{promise.sentence} Nothing was written.")

@@ -69,7 +69,7 @@ def write_report(dataset_name: str, out: Path, *, audit_id: int | None = None, f
     if out.suffix.lower() not in (".html", ".htm"):
         raise ExportRefusedError(f"{out}: a report is an HTML page; call it {out.stem or 'report'}.html.")
     if out.exists() and not force:
-        raise ExportRefusedError(f"{out} exists; choose another name or pass --force.")
+        raise ExportRefusedError(f"{out} exists; choose another name, or overwrite it.", field="force")
     text = report(dataset_name, audit_id=audit_id)
     with written_whole(out) as beside:
         beside.write_text(text, encoding="utf-8")

@@ -549,7 +549,8 @@ def _check_tolerance(dataset: Dataset, tolerance: float | None, earlier: list[Dr
     if tolerance is None or not (math.isfinite(tolerance) and tolerance >= 0):
         raise VerificationError(
             "Numbers need a tolerance, 0 or more: a given number is wrong where it is farther than this from the "
-            "one that you see. Name it with --tolerance."
+            "one that you see.",
+            field="tolerance",
         )
     before = next((row.tolerance for row in earlier if row.tolerance != tolerance), None)
     if before is not None:
@@ -571,7 +572,7 @@ def _check_out(out: Path, *, force: bool) -> None:
     if out.suffix.lower() not in SEPARATORS:  # any other kind could be written, but not be applied
         raise VerificationError(f"{out}: the file's kind is unknown; use .csv or .tsv.")
     if not force and os.path.lexists(out):
-        raise VerificationError(f"{out} exists; choose another name or pass --force.")
+        raise VerificationError(f"{out} exists; choose another name, or overwrite it.", field="force")
 
 
 def _write(open_session: Session, row: Draw, out: Path) -> None:

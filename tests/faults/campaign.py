@@ -1,8 +1,9 @@
 """A campaign of faults: ``python -m tests.faults.campaign --minutes 60`` (``make faults``).
 
 Every trial runs in a process of its own, forked from one that has everything loaded, on a copy of a small home. It
-has a number; the number alone decides what happens in it. What came of each is kept in ``build/faults.jsonl``, so a
-campaign goes on where it was stopped, and ``benchmarks/results/faults.md`` counts all of them.
+has a number; seed, family and number alone decide what happens in it. What came of each is kept in
+``build/faults.jsonl`` with the code it ran on, so a campaign goes on where it was stopped, and
+``benchmarks/results/faults.md`` counts the trials of one seed. Another seed tries other inputs.
 
 A trial ends well, or as one of ``lost`` (a decision or a dataset), ``wrong`` (data of something else, a half file,
 litter that stays), ``traceback`` (what is no line for a person) or ``hang``.
@@ -17,6 +18,7 @@ import random
 import select
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -25,6 +27,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -513,6 +516,7 @@ BATCHES = {
     "environment that holds nonsense": 10,
     "command on PostgreSQL that is cut off": 10,
     "command on PostgreSQL killed at a system call": 10,
+    "two real containers on PostgreSQL": 5,
 }
 """Trials that spoil nothing for the next one share a process and a home."""
 FAMILIES: dict[str, tuple[Trial, int]] = {
@@ -551,6 +555,7 @@ FAMILIES: dict[str, tuple[Trial, int]] = {
     "six writers at once on PostgreSQL": (postgres.writers, 150),
     "command on PostgreSQL that is cut off": (postgres.cuts, 300),
     "command on PostgreSQL killed at a system call": (postgres.calls_killed, 300),
+    "two real containers on PostgreSQL": (postgres.two_containers, 200),
     "odd request at the app's port": (doors.knocks, 1_500),
     "page of another site in Chromium": (pages.visits, 100),
     "names that are scripts in Chromium": (pages.scripts, 60),
@@ -575,6 +580,7 @@ def lacking() -> dict[str, str]:
         "six writers at once on PostgreSQL": no_server,
         "command on PostgreSQL that is cut off": no_server,
         "command on PostgreSQL killed at a system call": no_server or no_strace,
+        "two real containers on PostgreSQL": no_server or no_root,
         "page of another site in Chromium": no_browser,
         "names that are scripts in Chromium": no_browser,
     }
@@ -585,7 +591,7 @@ QUICK = list(FAMILIES)[:20]
 """What the tests run a little of; the others start servers, mount disks or trace processes."""
 
 
-def run_trials(name: str, numbers: range, template: Path) -> list[tuple[str, str]]:
+def run_trials(name: str, numbers: range, template: Path, seed: int = 0) -> list[tuple[str, str]]:
     """(``ok`` or how it went wrong, text) of each trial, all in one process with a time limit a trial."""
     reader, writer = os.pipe()
     found: list[tuple[str, str]] = []
@@ -600,7 +606,8 @@ def run_trials(name: str, numbers: range, template: Path) -> list[tuple[str, str
                 os.dup2(null.fileno(), 2)
             _move_source(template, place)
             for number in numbers:
-                outcome = _one_trial(name, number, place, place / f"t{number}" if len(numbers) > 1 else place)
+                work = place / f"t{number}" if len(numbers) > 1 else place
+                outcome = _one_trial(name, f"{seed} {name} {number}", place, work)
                 os.write(writer, (json.dumps(outcome) + "\n").encode())
             for end in reversed(AT_END):
                 with suppress(Exception):
@@ -625,11 +632,11 @@ def run_trials(name: str, numbers: range, template: Path) -> list[tuple[str, str
     return found
 
 
-def _one_trial(name: str, number: int, place: Path, work: Path) -> tuple[str, str]:
+def _one_trial(name: str, luck: str, place: Path, work: Path) -> tuple[str, str]:
     os.environ["AUDITOR_HOME"] = str(place / "home")
     work.mkdir(exist_ok=True)
     try:
-        FAMILIES[name][0](random.Random(f"{name} {number}"), work)
+        FAMILIES[name][0](random.Random(luck), work)
     except FaultError as error:
         return error.kind, str(error)[:600]
     except BaseException as error:
@@ -651,12 +658,19 @@ def _move_source(template: Path, place: Path) -> None:
 
 
 def campaign(
-    minutes: float, families: list[str], log: Path, *, most: int | None = None, again: bool = False
+    minutes: float,
+    families: list[str],
+    log: Path,
+    *,
+    seed: int = 0,
+    most: int | None = None,
+    again: bool = False,
 ) -> Counter[tuple[str, str]]:
-    """Run trials, family after family in turns, until all are done or the time is up; returns all counts.
+    """Run trials, family after family in turns, until all are done or the time is up; returns the seed's counts.
 
     ``most``: trials of each family, instead of the whole campaign. ``again``: first those that went wrong before.
     """
+    on = {"seed": seed, "date": datetime.now(UTC).date().isoformat(), "commit": _commit()}
     _load_everything()
     for name, missing in lacking().items():
         print(f"Left out: {name}; it needs {missing}.")
@@ -674,16 +688,18 @@ def campaign(
             raise SystemExit("the small home could not be made")
 
         def run(name: str, numbers: range) -> None:
-            for number, (outcome, text) in zip(numbers, run_trials(name, numbers, template), strict=False):
-                row = {"family": name, "number": number, "outcome": outcome, "text": text}
+            for number, (outcome, text) in zip(
+                numbers, run_trials(name, numbers, template, seed), strict=False
+            ):
+                row = {"family": name, "number": number, "outcome": outcome, "text": text} | on
                 file.write(json.dumps(row) + "\n")
             file.flush()
 
-        for (name, number), row in _last(log).items() if again else ():
+        for (name, number), row in _last(log, seed).items() if again else ():
             if row["outcome"] != "ok" and name in families and time.monotonic() < until:
                 run(name, range(number, number + 1))
         while time.monotonic() < until:
-            done, _ = _read(log)
+            done, _ = _read(log, seed)
             ends = {one: FAMILIES[one][1] if most is None else most for one in families}
             waiting = {one: ends[one] - done[one] for one in families if done[one] < ends[one]}
             if not waiting:
@@ -692,7 +708,7 @@ def campaign(
             name = max(waiting, key=lambda one: waiting[one] / FAMILIES[one][1])
             first = done[name]
             run(name, range(first, first + min(BATCHES.get(name, 1), waiting[name])))
-    return _read(log)[1]
+    return _read(log, seed)[1]
 
 
 def _load_everything() -> None:
@@ -708,56 +724,56 @@ def _load_everything() -> None:
     engine_bridge.engine_choices()
 
 
-def _read(log: Path) -> tuple[Counter[str], Counter[tuple[str, str]]]:
+def _commit() -> str:
+    """The code that runs, ``+`` where it was changed since; empty outside a repository."""
+    asked = ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+", "--exclude=*"]
+    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def _read(log: Path, seed: int) -> tuple[Counter[str], Counter[tuple[str, str]]]:
     """How many trials of each family were done, and how each ended the last time, counted."""
-    last = _last(log)
+    last = _last(log, seed)
     done = Counter(family for family, _ in last)
     return done, Counter((family, row["outcome"]) for (family, _), row in last.items())
 
 
-def _last(log: Path) -> dict[tuple[str, int], dict[str, Any]]:
-    """What came of each trial the last time, by family and number."""
-    last: dict[tuple[str, int], dict[str, Any]] = {}
+def _rows(log: Path, seed: int) -> list[dict[str, Any]]:
+    rows = []
     for line in log.read_text().splitlines() if log.exists() else []:
         with suppress(ValueError):  # cut off by a kill
-            row = json.loads(line)
-            last[row["family"], row["number"]] = row
-    return last
+            rows.append(json.loads(line))
+    return [row for row in rows if row.get("seed") == seed]
 
 
-def _ever_wrong(log: Path) -> set[tuple[str, int]]:
-    rows = [json.loads(line) for line in log.read_text().splitlines()]
-    return {(row["family"], row["number"]) for row in rows if row["outcome"] != "ok"}
+def _last(log: Path, seed: int) -> dict[tuple[str, int], dict[str, Any]]:
+    """What came of each trial the last time, by family and number."""
+    return {(row["family"], row["number"]): row for row in _rows(log, seed)}
 
 
-def written(counts: Counter[tuple[str, str]], log: Path) -> str:
-    """The table of counts as Markdown, with the kinds of what went wrong below it."""
+def written(log: Path, seed: int) -> str:
+    """The table of counts of one seed as Markdown, with what went wrong below it."""
     kinds = ["ok", "lost", "wrong", "traceback", "hang"]
+    last = _last(log, seed)
+    counts = Counter((family, row["outcome"]) for (family, _), row in last.items())
     lines = ["# Faults", "", "`make faults` goes on with the campaign and writes this page.", ""]
-    lines += [f"| family | trials | {' | '.join(kinds[1:])} |", "| --- |" + " ---: |" * 5]
+    lines += [f"| family | trials | {' | '.join(kinds[1:])} | last on | with the code of |"]
+    lines += ["| --- |" + " ---: |" * 5 + " --- | --- |"]
     for name in FAMILIES:
-        total = sum(counts[name, kind] for kind in kinds)
-        lines.append(
-            f"| {name} | {total:,} | " + " | ".join(str(counts[name, kind]) for kind in kinds[1:]) + " |"
-        )
-    sums = {kind: sum(counts[name, kind] for name in FAMILIES) for kind in kinds}
-    lines.append(
-        f"| all | {sum(sums.values()):,} | " + " | ".join(str(sums[kind]) for kind in kinds[1:]) + " |"
-    )
-    wrong: Counter[str] = Counter()
-    for one in _last(log).values():
-        if one["outcome"] != "ok":
-            text = " ".join(one["text"].split())[:160]
-            wrong[f"{one['family']}, number {one['number']}, {one['outcome']}: {text}"] += 1
-    if wrong:
-        lines += [
-            "",
-            "What went wrong:",
-            "",
-            *(f"- {text}" for text in sorted(wrong)[:40]),
-        ]
-    ever_wrong = _ever_wrong(log)
-    mended = sum(row["outcome"] == "ok" for key, row in _last(log).items() if key in ever_wrong)
+        ran = [row for (family, _), row in last.items() if family == name]
+        dates = max((row["date"] for row in ran), default="")
+        commits = " ".join(dict.fromkeys(row["commit"] for row in ran))
+        cells = [f"{len(ran):,}", *(str(counts[name, kind]) for kind in kinds[1:]), dates, commits]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    sums = [str(sum(counts[name, kind] for name in FAMILIES)) for kind in kinds[1:]]
+    lines.append(f"| all | {len(last):,} | {' | '.join(sums)} | | |")
+    wrong = [
+        f"- {family}, number {number}, {row['outcome']}: {' '.join(row['text'].split())[:160]}"
+        for (family, number), row in sorted(last.items())
+        if row["outcome"] != "ok"
+    ]
+    lines += ["", "What went wrong:", "", *wrong[:40]] if wrong else []
+    ever_wrong = {(row["family"], row["number"]) for row in _rows(log, seed) if row["outcome"] != "ok"}
+    mended = sum(last[key]["outcome"] == "ok" for key in ever_wrong)
     if mended:
         lines += [
             "",
@@ -765,6 +781,7 @@ def written(counts: Counter[tuple[str, str]], log: Path) -> str:
         ]
     lines += [
         "",
+        f'These are the trials of seed {seed} (`FAULTS_ARGS="--seed {seed}"`); another seed tries other inputs.',
         "A trial of the Python API makes six calls, one of writers 96 to 288 verdicts. Connections that leave the",
         "machine are counted by `tests/faults/test_offline.py`, in a network of its own.",
         "",
@@ -780,14 +797,20 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60, help="stop after this time")
     parser.add_argument("--family", action="append", choices=list(FAMILIES), help="only these")
     parser.add_argument("--most", type=int, help="trials of each family; default: the whole campaign")
+    parser.add_argument("--seed", type=int, default=0, help="another seed tries other inputs")
     parser.add_argument("--again", action="store_true", help="first run again what went wrong")
     parser.add_argument("--log", type=Path, default=LOG)
     parser.add_argument("--table", type=Path, default=TABLE)
     chosen = parser.parse_args()
     counts = campaign(
-        chosen.minutes, chosen.family or list(FAMILIES), chosen.log, most=chosen.most, again=chosen.again
+        chosen.minutes,
+        chosen.family or list(FAMILIES),
+        chosen.log,
+        seed=chosen.seed,
+        most=chosen.most,
+        again=chosen.again,
     )
-    chosen.table.write_text(written(counts, chosen.log))
+    chosen.table.write_text(written(chosen.log, chosen.seed))
     print(chosen.table.read_text())
     sys.exit(any(kind != "ok" for _, kind in counts))
 

@@ -17,7 +17,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from tests.faults.trial import AT_END, ROOT, FaultError
+from tests.faults.trial import AT_END, FaultError
 
 OURS = [
     "127.0.0.1:{port}",
@@ -80,6 +80,7 @@ ORIGINS = [
         "null",
         "http://127.0.0.1:1",
         "http://localhost:1",
+        "http://127.0.0.1:{port}/",
     ),
     *(
         "file://",
@@ -217,19 +218,9 @@ def app(owner: int) -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
-    command = [
-        sys.executable,
-        "-m",
-        "streamlit",
-        "run",
-        str(ROOT / "app" / "main.py"),
-        "--server.port",
-        str(port),
-    ]
+    command = [sys.executable, "-m", "auditor", "app", "--port", str(port)]  # as a user starts it
     with (Path(home).parent / "server.log").open("ab") as log:
-        process = subprocess.Popen(
-            [*command, "--server.headless", "true"], stdout=log, stderr=log, cwd=Path(home).parent
-        )
+        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=Path(home).parent)
 
     def end() -> None:
         process.send_signal(signal.SIGKILL)

@@ -11,6 +11,7 @@ import json
 import os
 import pickle
 import random
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -88,8 +89,8 @@ def options(luck: random.Random, place: Path) -> None:
 
 def _export_all(place: Path) -> None:
     """Whatever was decided, both can be exported."""
-    for name, out in (("ages", place / "all.csv"), ("shapes", place / f"all{len(list(place.iterdir()))}")):
-        if command("export", name, "--out", str(out), "--force") != 0:
+    for name, out in (("ages", "all.csv"), ("shapes", "all")):
+        if command("export", name, "--out", str(Path(tempfile.mkdtemp(dir=place)) / out)) != 0:
             raise FaultError("lost", f"{name} cannot be exported")
 
 

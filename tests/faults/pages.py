@@ -42,7 +42,19 @@ PAYLOADS = [
         "--><b>",
     ),
 ]
-SCREENS = ["", "import", "audit", "verify", "suspects", "masks", "map", "classes", "engines", "export"]
+SCREENS = [
+    "",
+    "import",
+    "audit",
+    "verify",
+    "suspects",
+    "masks",
+    "numbers",
+    "map",
+    "classes",
+    "engines",
+    "export",
+]
 HOSTS = [
     "evil.test",
     "127.0.0.1.evil.test",

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, suppress
 from pathlib import Path
 
-from tests.faults import system_calls
+from tests.faults import containers, system_calls
 from tests.faults.trial import AT_END, NUM, FaultError, check_home, command, make_home
 
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
@@ -172,6 +172,13 @@ def calls_killed(luck: random.Random, place: Path) -> None:
         if code not in (0, 1, -signal.SIGKILL):
             raise FaultError("traceback", f"{work} at {call} {number}: {code}")
         system_calls.whole(place, work, ended_well=code == 0)
+
+
+def two_containers(luck: random.Random, place: Path) -> None:
+    """Two containers on one home, whose catalog is on a server: as ``containers`` does with SQLite."""
+    trial = luck.choice([containers.imports, containers.audits, containers.removals])
+    with small_home(luck, place):
+        trial(luck, place)
 
 
 def writers(luck: random.Random, place: Path) -> None:

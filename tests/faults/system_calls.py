@@ -92,10 +92,9 @@ def traced(arguments: list[str], *options: str, quiet: bool = True) -> int:
     """Run a command in a child of this process under strace; returns the child's exit code, negative for a kill."""
     child = os.fork()
     if child == 0:
-        with suppress(BaseException):
+        with suppress(BaseException), open(os.devnull, "w") as null, redirect_stderr(null):
             os.kill(os.getpid(), signal.SIGSTOP)
-            with open(os.devnull, "w") as null, redirect_stderr(null):
-                os._exit(command(*arguments))
+            os._exit(command(*arguments))
         os._exit(99)
     os.waitpid(child, os.WUNTRACED)
     tracer = subprocess.Popen(

@@ -13,7 +13,7 @@ from auditor.audits import executors
 from auditor.audits.ray_executor import RayExecutor
 from auditor.audits.tasks import Event
 from auditor.ground.errors import AuditFailedError
-from tests.auditor.audits.test_executors import Heard, results, specs
+from tests.auditor.audits.test_executors import Heard, results, searched, specs
 from tests.scale.conftest import Line, add_machine
 
 EPOCHS = 40
@@ -53,10 +53,12 @@ def test_ray__files_go_by_an_object_store_where_no_folder_is_shared(
     cluster: Any, bucket: str, tmp_path: Path, every_epoch: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AUDITOR_STORAGE", bucket)
-    alone, away = (specs(tmp_path / place, "a", "b") for place in ("alone", "away"))
+    alone, away = (searched(tmp_path / place, in_parts=place == "away") for place in ("alone", "away"))
     executors.Processes(1).run(alone, Heard())
-    RayExecutor(cluster.address).run(away, Heard())
+    heard = Heard()
+    RayExecutor(cluster.address).run(away, heard)
     assert results(away) == results(alone)
+    assert len(heard.begun) == len(away) == 4
     import s3fs
 
     assert not s3fs.S3FileSystem().find("bucket/tasks")  # nothing of it is left behind

@@ -12,11 +12,17 @@ from pathlib import Path
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.vocabulary import REGRESSION, SEGMENTATION
 from auditor.pictures.sources.addresses import fetch, is_folder, is_remote, path_of
-from auditor.pictures.sources.annotations import AnnotationSource, NamedSource, numbers_of
+from auditor.pictures.sources.annotations import (
+    AnnotationSource,
+    JsonLines,
+    ListedFolder,
+    NamedSource,
+    numbers_of,
+)
 from auditor.pictures.sources.arrow_files import saved_files
 from auditor.pictures.sources.columns import PATH_NAMES, columns_taken, find_column
 from auditor.pictures.sources.exports import classes_named, review_time, several_labels
-from auditor.pictures.sources.folder import FolderSource, is_image_name
+from auditor.pictures.sources.folder import SPLITS, FolderSource, is_image_name
 from auditor.pictures.sources.formats import annotation_format
 from auditor.pictures.sources.parquet import ParquetSource
 from auditor.pictures.sources.published import open_published
@@ -42,6 +48,7 @@ from auditor.pictures.sources.trees import FolderTree, ZipTree
 from auditor.pictures.sources.unpacking import unpack_parquet
 
 __all__ = [
+    "SPLITS",
     "Payload",
     "Problem",
     "Rewritable",
@@ -66,6 +73,9 @@ __all__ = [
     "split_lists",
 ]
 
+METADATA = "metadata.jsonl"
+TABLES_OF_FOLDERS = (METADATA, "metadata.csv")
+"""What says the labels of an image folder of Hugging Face; folders of its splits have one each."""
 TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
 KINDS = (
     "a folder of class folders, a CSV or TSV, Parquet, a zip or tar, a file of annotations (metadata.jsonl, COCO, "
@@ -86,7 +96,7 @@ def open_source(source: str | Path, options: SourceOptions, scratch: Path | None
         return _open_masks(str(source), options)
     if options.ignore_index is not None:
         raise ImportRefusedError(
-            "An ignore index is of masks; import them with --task segmentation.", field="ignore_index"
+            "An ignore index is of masks; import them as the task segmentation.", field="ignore_index"
         )
     opened = _open(str(source), options, scratch)
     if options.task == REGRESSION:
@@ -157,8 +167,9 @@ def _open_path(path: Path, options: SourceOptions, scratch: Path | None) -> Sour
     if options.boxes and (annotations is None or annotations.kind != "coco_boxes"):
         raise ImportRefusedError(f"{path} is no COCO file with boxes; leave boxes out.", field="boxes")
     if annotations is not None:
-        if suffix not in (".jsonl", ".ndjson"):
-            _refuse_columns(str(path), "it is no table", options)
+        if annotations.path_column is None:  # at most the question can be named
+            asked = options if annotations.label_column is None else replace(options, label_column=None)
+            _refuse_columns(str(path), "it is no table", asked)
         return AnnotationSource(annotations, path, options)
     if suffix in TABLE_SUFFIXES:
         return open_table(path, images_at(options.root, path.parent), options)
@@ -227,6 +238,8 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
     if saved is not None:
         _refuse_outside(path, saved)
         return ParquetSource(saved, path, options)
+    if (path / METADATA).is_file():  # an image folder of Hugging Face
+        return ListedFolder(JsonLines(path / METADATA, options), path / METADATA, options)
     published = open_published(path, options)
     if published is not None:
         _refuse_columns(str(path), "its labels are in files of their own", options)
@@ -255,6 +268,12 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
                 f"{path} has no sub-folder with images; to import its table, name {path / tables[0]}."
             ) from None
         raise
+    below = [path / name / table for name in names for table in TABLES_OF_FOLDERS]
+    listed = next((file for file in below if file.is_file()), None)
+    if listed is not None:
+        raise ImportRefusedError(
+            f"{path} has labels in a {listed.name} beside the images of each folder; import each: {listed}."
+        )
     _refuse_columns(str(path), "its classes are its folders", options)
     return source
 

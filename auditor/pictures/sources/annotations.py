@@ -6,7 +6,7 @@ Each format is read for one class an image, and is written back as it came in, w
 =====================  ====================================================================================
 ``metadata.jsonl``     one JSON object a line with ``file_name`` and a label (Hugging Face's image folders)
 COCO                   ``images``, ``annotations``, ``categories``: the category of an image's annotations
-Label Studio           a list of tasks: the choice of the newest annotation
+Label Studio           a list of tasks, JSON or JSON-MIN: the choice of the newest annotation
 CVAT                   "CVAT for images": the tag of an image
 ImageNet's lists       ``val.txt``: a path and a class number a line
 =====================  ====================================================================================
@@ -45,10 +45,12 @@ from auditor.pictures.sources.rows import (
     numbered,
     printable,
 )
-from auditor.pictures.sources.trees import MissingError, PathError, ZipTree
+from auditor.pictures.sources.trees import FolderTree, MissingError, PathError, ZipTree
 
 MOST_NAMES_BYTES = 2**24
 """Of a file with names of classes."""
+FOLDERS_OF_IMAGES = ("data", "images")
+"""Where FiftyOne and CVAT put images beside their file; its paths may start from there."""
 Outcome = Callable[[str], str | None]
 """What an image's label is in the end, by its path as the file gives it. Empty: the entry stays as it is; None: the
 image is left out."""
@@ -110,7 +112,7 @@ class AnnotationSource:
         """``found`` is the format of ``file``."""
         self.ignored: list[str] = []
         self._found, self._file = found, file
-        self.tree = images_at(options.root, file.parent)
+        self.tree = images_at(options.root, file.parent if options.root else self._beside())
         self.info = SourceInfo(
             kind="zip" if isinstance(self.tree, ZipTree) else found.kind,
             root=self.tree.root,
@@ -122,6 +124,12 @@ class AnnotationSource:
             label_column=found.label_column,
             true_label_column=found.true_label_column,
         )
+
+    def _beside(self) -> Path:
+        """The folder that the paths start from: the file's own, or the one in it that tools put images in."""
+        first = next((one.filepath for one in self._found.entries() if one.filepath and not one.problem), "")
+        places = [self._file.parent, *(self._file.parent / name for name in FOLDERS_OF_IMAGES)]
+        return next((place for place in places if first and _lies_in(first, place)), places[0])
 
     def rows(self) -> Iterator[SourceRow | Problem]:
         """See ``Source``."""
@@ -166,6 +174,14 @@ class AnnotationSource:
         }
         self._found.class_names = class_names
         out.write_text(self._found.rewritten(lambda path: said.get(path, "")), encoding="utf-8")
+
+
+class ListedFolder(AnnotationSource):
+    """A folder with a file of labels beside the images; written again, it is that file in a folder."""
+
+    def write_again(self, out: Path, outcomes: Outcomes, class_names: Sequence[str]) -> None:
+        """See ``sources.Rewritable``."""
+        super().write_again(out / self._file.name, outcomes, class_names)
 
 
 class JsonLines(Format):
@@ -266,6 +282,7 @@ class Coco(Format):
         for annotation in value["annotations"]:
             if isinstance(annotation, dict):
                 self._found.setdefault(annotation.get("image_id"), []).append(annotation.get("category_id"))
+        self._has_boxes = any(isinstance(one, dict) and one.get("bbox") for one in value["annotations"])
 
     def classes(self) -> tuple[str, ...] | None:
         """The categories in their order."""
@@ -281,6 +298,7 @@ class Coco(Format):
             problem, label = None, None
             if len(numbers) > 1:
                 problem = "has annotations of several categories; one class an image can be audited"
+                problem += ", or each box as a sample of its own (boxes)" if self._has_boxes else ""
             elif numbers:
                 number = numbers.pop()
                 label = self._names.get(number)
@@ -312,9 +330,18 @@ class LabelStudio(Format):
 
     kind = "label_studio"
 
-    def __init__(self, file: Path, tasks: list[Any]) -> None:
-        """``tasks`` is the whole file."""
-        self._file, self._tasks = file, tasks
+    def __init__(self, file: Path, tasks: list[Any], options: SourceOptions) -> None:
+        """``tasks`` is the whole file; ``options.label_column`` names the question, where there are several.
+
+        Raises:
+            ImportRefusedError: there are several questions and none is named, or none has that name.
+        """
+        self._tasks = tasks
+        self._question = one_question(file, map(_questions, tasks), options)
+        self.label_column = self._question
+        controls = (_controls(result) for task in tasks for result in _results(task))
+        of_this = (found for found in controls if self._question in (None, found["from_name"]))
+        self._controls = next(of_this, {"from_name": "label", "to_name": "image"})
 
     def entries(self) -> Iterator[Entry]:
         """See ``Format``."""
@@ -322,40 +349,104 @@ class LabelStudio(Format):
             if not isinstance(task, dict) or not isinstance(task.get("data"), dict):
                 yield Entry(row, "", None, problem="is no task of Label Studio; export them as JSON")
                 continue
-            said = _chosen(task)
+            said = self._chosen(task)
             choices = said["value"]["choices"] if said else []
             problem = "has several choices; one class an image can be audited" if len(choices) > 1 else None
-            yield Entry(row, self._path(task), str(choices[0]) if choices else None, problem=problem)
+            label = str(choices[0]) if choices else None
+            yield Entry(row, _picture_of(task["data"]), label, problem=problem)
 
     def rewritten(self, outcome: Outcome) -> str:
         """See ``Format``. An image without a label in the file gets an annotation of its own."""
         kept = []
         for task in self._tasks:
-            label = outcome(self._path(task))
+            label = outcome(_picture_of(task["data"]))
             if label is None:
                 continue
-            said = _chosen(task)
+            said = self._chosen(task)
             if said is not None and label:
                 said["value"] = said["value"] | {"choices": [label]}
             elif label:
-                result = {
-                    "type": "choices",
-                    "from_name": "label",
-                    "to_name": "image",
-                    "value": {"choices": [label]},
-                }
+                result = {"type": "choices", **self._controls, "value": {"choices": [label]}}
                 task.setdefault("annotations", []).append({"result": [result]})
             kept.append(task)
         return json.dumps(kept, ensure_ascii=False)
 
-    def _path(self, task: dict[str, Any]) -> str:
-        """The image's path as the server stores it: ``?d=`` of local files, or what follows ``/data/upload/``."""
-        data = task["data"]
-        text = next(
-            (str(data[name]) for name in ("image", "img", "picture", "photo") if data.get(name)),
-            next((value for value in data.values() if _is_image(value)), ""),
+    def _chosen(self, task: dict[str, Any]) -> dict[str, Any] | None:
+        """The choice in the newest annotation that was not cancelled."""
+        own = self._question
+        return next((one for one in _results(task) if own is None or one.get("from_name", own) == own), None)
+
+
+class LabelStudioMin(Format):
+    """Label Studio's JSON-MIN, one flat object a task; rows are the tasks' places from 0."""
+
+    kind = "label_studio"
+
+    def __init__(self, file: Path, tasks: list[Any], options: SourceOptions) -> None:
+        """``tasks`` is the whole file. The question is named by ``options.label_column`` or found by its name.
+
+        Raises:
+            ImportRefusedError: no question is named, and none has a usual name.
+        """
+        self._tasks = [task if isinstance(task, dict) else {} for task in tasks]
+        self.columns = tuple(dict.fromkeys(name for task in self._tasks for name in task))
+        self._label = choose_column(file.name, self.columns, "label", options.label_column, LABEL_NAMES)
+        self.label_column = self._label
+
+    def entries(self) -> Iterator[Entry]:
+        """See ``Format``."""
+        for row, task in enumerate(self._tasks):
+            label, problem = None, None
+            if isinstance(task.get(self._label), dict):
+                problem = "has several choices; one class an image can be audited"
+            else:
+                try:
+                    label = class_name(task.get(self._label), self._label)
+                except ValueError as error:
+                    problem = str(error)
+            extra = {name: _cell(task.get(name)) for name in self.columns}
+            yield Entry(row, _picture_of(task), label, extra=extra, problem=problem)
+
+    def rewritten(self, outcome: Outcome) -> str:
+        """See ``Format``."""
+        decided = [(task, outcome(_picture_of(task))) for task in self._tasks]
+        kept = [
+            task | ({self._label: label} if label else {}) for task, label in decided if label is not None
+        ]
+        return json.dumps(kept, ensure_ascii=False)
+
+
+def is_flat(tasks: list[Any]) -> bool:
+    """Whether Label Studio's tasks are those of JSON-MIN."""
+    first = tasks[0] if tasks else None
+    return isinstance(first, dict) and "annotator" in first and "data" not in first
+
+
+def one_question(file: Path, asked: Iterable[Iterable[str]], options: SourceOptions) -> str | None:
+    """The question whose answers are the labels: the one that is named, or the only one; None: nothing is asked.
+
+    Raises:
+        ImportRefusedError: there are several and none is named, or none has that name.
+    """
+    questions = tuple(dict.fromkeys(name for names in asked for name in names))
+    if options.label_column is not None:
+        return choose_column(file.name, questions, "label", options.label_column, ())
+    if len(questions) > 1:
+        raise ImportRefusedError(
+            f"{file.name} has answers to several questions ({printable(', '.join(questions))}); name the one whose "
+            "answers are the labels.",
+            field="label_column",
         )
-        return path_on_disk(text)
+    return questions[0] if questions else None
+
+
+def _picture_of(data: dict[str, Any]) -> str:
+    """The image's path as the server stores it: ``?d=`` of local files, or what follows ``/data/upload/``."""
+    text = next(
+        (str(data[name]) for name in ("image", "img", "picture", "photo") if data.get(name)),
+        next((value for value in data.values() if _is_image(value)), ""),
+    )
+    return path_on_disk(text)
 
 
 class Cvat(Format):
@@ -445,21 +536,40 @@ class ImageList(Format):
             ) from error
 
 
-def _chosen(task: dict[str, Any]) -> dict[str, Any] | None:
-    """The choice in the newest annotation that was not cancelled."""
-    for annotation in reversed(task.get("annotations") or []):
+def _results(task: Any) -> Iterator[dict[str, Any]]:
+    """The choices of a task, those of its newest annotation first; cancelled annotations say nothing."""
+    annotations = task.get("annotations") if isinstance(task, dict) else None
+    for annotation in reversed(annotations if isinstance(annotations, list) else []):
         if isinstance(annotation, dict) and not annotation.get("was_cancelled"):
             for result in annotation.get("result") or []:
                 value = result.get("value") if isinstance(result, dict) else None
                 if isinstance(value, dict) and value.get("choices"):
-                    return result
-    return None
+                    yield result
+
+
+def _questions(task: Any) -> list[str]:
+    return [str(result["from_name"]) for result in _results(task) if result.get("from_name")]
+
+
+def _controls(result: dict[str, Any]) -> dict[str, str]:
+    """What ties a choice to the project's labeling interface."""
+    return {
+        name: str(result.get(name) or usual) for name, usual in (("from_name", "label"), ("to_name", "image"))
+    }
 
 
 def _cell(value: Any) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _lies_in(path: str, folder: Path) -> bool:
+    try:
+        FolderTree(folder).locate(path)
+    except PathError:
+        return False
+    return True
 
 
 def _is_image(value: Any) -> bool:
@@ -517,7 +627,7 @@ def numbers_of(source: Source) -> RenamedSource:
     if source.info.class_names is not None:
         raise ImportRefusedError(
             f"{source.info.table_file or source.info.root} names its classes, so its labels are no numbers; "
-            "leave out --task regression.",
+            "leave the task out.",
             field="task",
         )
 

@@ -8,7 +8,16 @@ from pathlib import Path
 
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.files import text_of
-from auditor.pictures.sources.annotations import Coco, Cvat, Format, ImageList, JsonLines, LabelStudio
+from auditor.pictures.sources.annotations import (
+    Coco,
+    Cvat,
+    Format,
+    ImageList,
+    JsonLines,
+    LabelStudio,
+    LabelStudioMin,
+    is_flat,
+)
 from auditor.pictures.sources.boxes import CocoBoxes
 from auditor.pictures.sources.labelbox import Labelbox, is_labelbox
 from auditor.pictures.sources.rows import IMAGE_SUFFIXES, SourceOptions, is_whole
@@ -25,7 +34,7 @@ def annotation_format(file: Path, options: SourceOptions) -> Format | None:
     """
     suffix = file.suffix.lower()
     if suffix in (".jsonl", ".ndjson"):
-        return Labelbox(file) if is_labelbox(file) else JsonLines(file, options)
+        return Labelbox(file, options) if is_labelbox(file) else JsonLines(file, options)
     if suffix == ".xml":
         return Cvat(file)
     if suffix == ".txt":
@@ -45,7 +54,7 @@ def annotation_format(file: Path, options: SourceOptions) -> Format | None:
     ):
         return CocoBoxes(file, value) if options.boxes else Coco(file, value)
     if isinstance(value, list):
-        return LabelStudio(file, value)
+        return LabelStudioMin(file, value, options) if is_flat(value) else LabelStudio(file, value, options)
     raise ImportRefusedError(
         f"{file} is neither COCO (images, annotations, categories) nor a list of Label Studio's tasks."
     )

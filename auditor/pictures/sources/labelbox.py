@@ -7,27 +7,37 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from auditor.pictures.sources.annotations import Entry, Format, Outcome, json_lines
+from auditor.pictures.sources.annotations import Entry, Format, Outcome, json_lines, one_question
+from auditor.pictures.sources.rows import IMAGE_SUFFIXES, SourceOptions
+
+OF_THE_OPTION = ("name", "value", "feature_schema_id")
+"""What an answer has from the option in the ontology; its ``feature_id`` is its own."""
 
 
 class Labelbox(Format):
     """Labelbox's export, one data row a line: the radio answer of the newest label; rows are counted from 1.
 
-    The image is called by its external id, or by its address where there is none.
+    The image is called by its external id, else by its global key where that is the name of an image, else by its
+    address.
     """
 
     kind = "labelbox"
     columns = ("data_row_id",)
 
-    def __init__(self, file: Path) -> None:
-        """Nothing is read yet."""
+    def __init__(self, file: Path, options: SourceOptions) -> None:
+        """Read what is asked; ``options.label_column`` is the name of the question, where there are several.
+
+        Raises:
+            ImportRefusedError: there are several questions and none is named, or none has that name.
+        """
         self._file = file
+        asked = ((question for question, _ in _answers(value)) for _, value in self._lines())
+        self.label_column = one_question(file, asked, options)
 
     def entries(self) -> Iterator[Entry]:
         """See ``Format``."""
         for row, value in self._lines():
-            answers = _answers(value)
-            names = {_name_of(answer) for answer in answers}
+            names = {_name_of(answer) for answer in self._said(value)}
             problem = None
             if len(names) > 1:
                 problem = "has several classifications; one class an image can be audited"
@@ -39,18 +49,20 @@ class Labelbox(Format):
     def rewritten(self, outcome: Outcome) -> str:
         """See ``Format``. A data row without a label stays without one: Labelbox makes the ids of its answers."""
         values = [value for _, value in self._lines()]
-        value_of = {_name_of(answer): answer.get("value") for value in values for answer in _answers(value)}
+        option_of = {_name_of(answer): answer for value in values for answer in self._said(value)}
         kept = []
         for value in values:
             label = outcome(_path_of(value))
             if label is None:
                 continue
-            for answer in _answers(value) if label else ():
-                answer["name"] = label
-                if "value" in answer:
-                    answer["value"] = value_of.get(label) or label
+            for answer in self._said(value) if label else ():
+                _choose(answer, label, option_of.get(label))
             kept.append(value)
         return "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in kept)
+
+    def _said(self, value: dict[str, Any]) -> list[dict[str, Any]]:
+        """The answers to the question that holds the labels."""
+        return [answer for question, answer in _answers(value) if question == self.label_column]
 
     def _lines(self) -> Iterator[tuple[int, dict[str, Any]]]:
         yield from json_lines(self._file)
@@ -62,15 +74,28 @@ def is_labelbox(file: Path) -> bool:
     return isinstance(first.get("data_row"), dict) and isinstance(first.get("projects"), dict)
 
 
+def _choose(answer: dict[str, Any], label: str, option: dict[str, Any] | None) -> None:
+    """Make ``answer`` say ``label``; ``option`` is an answer elsewhere that says so, with the option's own ids."""
+    own = {key: (option or {}).get(key) for key in OF_THE_OPTION}
+    own["name"], own["value"] = label, own["value"] or label
+    for key in OF_THE_OPTION:
+        if key in answer and own[key] is not None:
+            answer[key] = own[key]
+        elif key in answer:  # an id of another option would contradict the name
+            del answer[key]
+
+
 def _path_of(value: dict[str, Any]) -> str:
     data_row = value.get("data_row")
     found = data_row if isinstance(data_row, dict) else {}
-    return str(found.get("external_id") or found.get("row_data") or "")
+    key = str(found.get("global_key") or "")
+    named = key if key.lower().endswith(IMAGE_SUFFIXES) else ""
+    return str(found.get("external_id") or named or found.get("row_data") or "")
 
 
-def _answers(value: dict[str, Any]) -> list[dict[str, Any]]:
-    """The answers of the newest label of each project: one of a radio, those of a checklist."""
-    found: list[dict[str, Any]] = []
+def _answers(value: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """(question, answer) of the newest label of each project: one of a radio, those of a checklist."""
+    found: list[tuple[str, dict[str, Any]]] = []
     projects = value.get("projects")
     for project in projects.values() if isinstance(projects, dict) else ():
         labels = project.get("labels") if isinstance(project, dict) else None
@@ -79,8 +104,9 @@ def _answers(value: dict[str, Any]) -> list[dict[str, Any]]:
         said = annotations.get("classifications") if isinstance(annotations, dict) else None
         for one in said if isinstance(said, list) else ():
             if isinstance(one, dict):
-                found += [one.get("radio_answer"), *(one.get("checklist_answers") or [])]  # type: ignore[list-item]
-    return [answer for answer in found if isinstance(answer, dict)]
+                answers = [one.get("radio_answer"), *(one.get("checklist_answers") or [])]
+                found += [(_name_of(one), answer) for answer in answers if isinstance(answer, dict)]
+    return found
 
 
 def _name_of(answer: dict[str, Any]) -> str:

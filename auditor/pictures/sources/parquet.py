@@ -151,7 +151,8 @@ class ParquetSource:
         image = cells.get(str(self.info.path_column))
         place = f"{self._called(file)}#{row}{self._column_mark}"
         text = image.get("path") if isinstance(image, dict) else image if self._layout == "path" else None
-        location, path = place, str(text or f"{self._called(file) or file.name}#{row}")
+        by_row = f"{self._called(file) or file.name}#{row}"
+        location, path = place, str(text or by_row)
         if has_broken_text(path):
             return Problem(file.name, row, "has a path that is not valid text; correct it")
         if self._images is not None:
@@ -170,8 +171,12 @@ class ParquetSource:
         # Files of different splits may name their images alike; paths that lead to one file may not.
         key = location if self._images is not None else f"{split or ''}/{path}"
         again = book.again(key, row, label) if text else None
-        if again is not None:
+        if again is not None and self._images is not None:
             return Problem(file.name, row, f"{printable(path)} {again}")
+        if (
+            again is not None
+        ):  # cat/0.png and dog/0.png, of which Hugging Face keeps the last part beside the bytes
+            path = by_row
         return SourceRow(
             row=row,
             filepath=path,

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from auditor.ground.errors import ImportRefusedError
-from auditor.pictures.sources.annotations import AnnotationSource, Entry, Format, Outcome
-from auditor.pictures.sources.rows import Outcomes, SourceOptions, is_whole, printable
+from auditor.pictures.sources.annotations import Entry, Format, ListedFolder, Outcome
+from auditor.pictures.sources.rows import SourceOptions, is_whole, printable
 
 NOISY, CLEAN, NAMES = "noisy_label_kv.txt", "clean_label_kv.txt", "category_names_eng.txt"
 CLEAN_SPLITS = ("train", "val", "test")
@@ -26,24 +26,16 @@ ISIC_LABELS, ISIC_IMAGES = "ISIC_2019_Training_GroundTruth.csv", "ISIC_2019_Trai
 ISIC_METADATA = "ISIC_2019_Training_Metadata.csv"
 
 
-class PublishedSource(AnnotationSource):
-    """A folder with a file of labels beside the images; written again, it is that file in a folder."""
-
-    def write_again(self, out: Path, outcomes: Outcomes, class_names: Sequence[str]) -> None:
-        """See ``sources.Rewritable``."""
-        super().write_again(out / self._file.name, outcomes, class_names)
-
-
-def open_published(folder: Path, options: SourceOptions) -> PublishedSource | None:
+def open_published(folder: Path, options: SourceOptions) -> ListedFolder | None:
     """The data set that is published in the layout of ``folder``; None where it is neither.
 
     Raises:
         ImportRefusedError: a file of the layout is missing or cannot be read.
     """
     if (folder / NOISY).is_file():
-        return PublishedSource(Clothing1M(folder), folder / NOISY, options)
+        return ListedFolder(Clothing1M(folder), folder / NOISY, options)
     if (folder / ISIC_LABELS).is_file():
-        return PublishedSource(Isic2019(folder), folder / ISIC_LABELS, options)
+        return ListedFolder(Isic2019(folder), folder / ISIC_LABELS, options)
     return None
 
 

@@ -148,7 +148,7 @@ def open_masks(source: Path, options: SourceOptions) -> MaskSource:
     is_coco = source.is_file() and source.suffix.lower() == ".json"
     for field in ("label_column", "path_column", "true_label_column", *(() if is_coco else ("root",))):
         if getattr(options, field) is not None:
-            text = f"{source} is no table: its labels are masks; leave --{field.replace('_', '-')} out."
+            text = f"{source} is no table: its labels are masks; leave the {field.replace('_', ' ')} out."
             raise ImportRefusedError(text, field=field)
     if is_coco:
         return _open_coco(source, options)
@@ -163,8 +163,8 @@ def open_masks(source: Path, options: SourceOptions) -> MaskSource:
         root, pairs, layout = _one_folder(source)
     if not any(pair.mask for pair in pairs):
         raise ImportRefusedError(
-            f"{source}: no image has a mask; give image and mask the same name, or name the masks' folder with "
-            "--masks."
+            f"{source}: no image has a mask; give image and mask the same name, or name the masks' folder.",
+            field="masks",
         )
     if legend is None and layout == "voc":
         legend = _labelmap(root / "labelmap.txt")
@@ -175,7 +175,7 @@ def open_masks(source: Path, options: SourceOptions) -> MaskSource:
 def _open_coco(file: Path, options: SourceOptions) -> MaskSource:
     for field in ("class_names", "masks", "ignore_index"):
         if getattr(options, field) is not None:
-            text = f"{file} names its classes and holds its masks; leave --{field.replace('_', '-')} out."
+            text = f"{file} names its classes and holds its masks; leave the {field.replace('_', ' ')} out."
             raise ImportRefusedError(text, field=field)
     found = coco.read(file)
     folder = file.parent if options.root is None else Path(options.root).expanduser().absolute()
@@ -225,7 +225,8 @@ def _one_folder(source: Path) -> tuple[Path, list[Pair], str]:
     if images is None or masks is None:
         raise ImportRefusedError(
             f"{source} has no known layout of masks (images/ and masks/, JPEGImages/ and SegmentationClass/, "
-            "leftImg8bit/ and gtFine/); name the folder of the images, and that of the masks with --masks."
+            "leftImg8bit/ and gtFine/); name the folder of the images, and that of the masks.",
+            field="masks",
         )
     return source, _matched(source, images, masks), "pair"
 
@@ -456,8 +457,7 @@ def _coloured_classes(
         )
     if len(found) > MOST_CLASSES:
         raise ImportRefusedError(
-            f"{root}: its masks have {len(found):,} colours; name the classes in a file of `R G B NAME` lines "
-            "with --class-names.",
+            f"{root}: its masks have {len(found):,} colours; name the classes in a file of `R G B NAME` lines.",
             field="class_names",
         )
     return tuple(f"#{value:06x}" for value in found), tuple(found)
@@ -478,7 +478,7 @@ def _numbered_classes(
         high = max(used)
         raise ImportRefusedError(
             f"{root}: its masks hold the value {high} and {len(legend.names)} classes are named; name every class, "
-            "or say which value to ignore with --ignore-index.",
+            "or the value to ignore.",
             field="class_names",
         )
     if layout == "cityscapes":

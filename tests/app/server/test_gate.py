@@ -25,6 +25,9 @@ FOREIGN = [
     "evil.example/127.0.0.1",
     "127.0.0.1:port",
     "[::1",
+    "127.0.0.1?.evil.example",
+    "127.0.0.1#evil.example",
+    "127.0.0\t.1",
     "",
     "0x7f.1",
 ]
@@ -61,18 +64,30 @@ def test_admits__not_two_hosts_or_two_origins() -> None:
 
 
 def test_admits__configured_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "labels.example , 10.0.0.5,[fd00::1]")
+    monkeypatch.setenv(VARIABLE, "labels.example , 10.0.0.5,[fd00::1],fd00::2,team.example:8443")
     gate = Gate(None)  # type: ignore[arg-type]
     assert gate.admits(["labels.example"], ["https://labels.example"])
     assert gate.admits(["10.0.0.5:8501"], ["http://10.0.0.5:8501"])
     assert gate.admits(["[fd00::1]:8501"], [])
     assert gate.admits(["127.0.0.1:8501"], ["https://labels.example"])  # a proxy that rewrites the host
+    assert gate.admits(["[fd00::2]:8501"], ["http://[fd00::2]:8501"])
+    assert gate.admits(["team.example"], ["https://team.example:8443"])
     assert not gate.admits(["labels.example"], ["https://evil.example"])
 
 
-def client(base_url: str) -> TestClient:
-    async def page(_request: Request) -> PlainTextResponse:
-        return PlainTextResponse("secret", headers={"X-Frame-Options": "SAMEORIGIN"})
+@pytest.mark.parametrize("host", ["127.0.0.1:8501", "labels.example:8501", "labels.example"])
+@pytest.mark.parametrize(
+    "origin", ["http://127.0.0.1:9999", "http://127.0.0.1", "https://labels.example:9999"]
+)
+def test_admits__no_page_on_another_port_of_a_configured_name(host: str, origin: str) -> None:
+    gate = Gate(None, ["127.0.0.1", "labels.example"])  # type: ignore[arg-type]
+    assert not gate.admits([host], [origin])
+
+
+def client(base_url: str, *allowed: str) -> TestClient:
+    async def page(request: Request) -> PlainTextResponse:
+        told = {"X-Frame-Options": "SAMEORIGIN", "X-Told": " ".join(request.headers.getlist("origin"))}
+        return PlainTextResponse("secret", headers=told)
 
     async def socket(websocket: WebSocket) -> None:
         await websocket.accept()
@@ -80,7 +95,14 @@ def client(base_url: str) -> TestClient:
         await websocket.close()
 
     routes = [Route("/", page), WebSocketRoute("/stream", socket)]
-    return TestClient(Starlette(routes=routes, middleware=[Middleware(Gate, allowed=[])]), base_url)
+    return TestClient(Starlette(routes=routes, middleware=[Middleware(Gate, allowed=allowed)]), base_url)
+
+
+def test_gate__a_page_behind_a_proxy_counts_as_one_of_this_host() -> None:
+    proxied = client("http://127.0.0.1:8501", "labels.example")
+    answer = proxied.get("/", headers={"origin": "https://labels.example"})
+    assert answer.headers["x-told"] == "http://127.0.0.1:8501"
+    assert proxied.get("/").headers["x-told"] == ""
 
 
 def test_gate__answers_and_adds_its_headers() -> None:

@@ -16,7 +16,14 @@ from auditor.audits import own_models, plan, settle
 from auditor.catalog import audits, jobs
 from auditor.catalog.db import session
 from auditor.catalog.records import now
-from auditor.ground.errors import AuditFailedError, ImportRefusedError, NotFoundError, ReviewError
+from auditor.ground.errors import (
+    AuditFailedError,
+    AuditorError,
+    ImportRefusedError,
+    NotFoundError,
+    ReviewError,
+)
+from auditor.ground.progress import Progress
 from auditor.jobs import control
 from tests.auditor.catalogs import add_dataset, queued_audit
 from tests.helpers import Digits, verify_truthfully
@@ -101,6 +108,69 @@ def test_add_datalab__issues_of_something_else_are_refused(
     issues.loc[7, column] = value
     with pytest.raises(ImportRefusedError, match=says):
         photos.add_datalab(issues)
+
+
+@pytest.mark.parametrize(
+    ("call", "argument"),
+    [
+        (lambda photos: photos.export("there.csv"), "force"),
+        (lambda photos: photos.report("there.html"), "force"),
+        (lambda photos: photos.export("out.csv", policy="auto"), "max_fdr"),
+        (lambda photos: photos.export("out.csv", max_fdr=0.1), "policy"),
+        (lambda photos: photos.export("out.csv", links=True), "links"),
+        (lambda photos: photos.audit("cross_entropy", map_method="tsne"), "map_method"),
+        (lambda photos: photos.audit("cross_entropy", budget=-1.0), "budget"),
+        (lambda photos: photos.audit([]), "engines"),
+        (lambda photos: photos.audit("cross_entropy", weights="a.pth"), "backbone"),
+        (lambda _: auditor.import_dataset("labels.csv", name="other"), "label_column"),
+        (lambda _: auditor.import_dataset("labels.csv", name="other", task="detect"), "task"),
+    ],
+)
+def test_errors__name_the_argument_of_python_and_no_option(
+    audited: tuple[Digits, int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    call: Any,
+    argument: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("there.csv", "there.html"):
+        (tmp_path / name).write_text("mine")
+    (tmp_path / "labels.csv").write_text("path,kind\na.png,cat\n")
+    with pytest.raises(AuditorError) as refused:
+        call(auditor.open("digits"))
+    assert refused.value.__notes__ == [f"The argument: {argument}"]
+    assert "--" not in str(refused.value)
+    assert (tmp_path / "there.csv").read_text() == "mine"
+
+
+def test_audit__can_be_watched_and_gone_on_with(audited: tuple[Digits, int]) -> None:
+    """Stopped by whoever watches; ``resume`` ends it."""
+    photos, stages = auditor.open("digits"), list[str]()
+
+    def stop(at: Progress) -> None:
+        stages.append(at.stage)
+        raise KeyboardInterrupt
+
+    quick = {"cross_entropy": {"epochs": 1, "network": "mlp", "views": 1}}
+    options: dict[str, Any] = {"options": quick, "map_method": "pca", "backbone": "none"}
+    with pytest.raises((AuditFailedError, KeyboardInterrupt)):
+        photos.audit("cross_entropy", progress=stop, **options)
+    assert stages
+    assert photos.resume(progress=False) == 2
+    assert photos.audits().status.tolist() == ["finished", "finished"]
+    with pytest.raises(AuditFailedError, match="no audit to resume"):
+        photos.resume()
+
+
+def test_remove_and_move__of_a_handle(home: Path, tmp_path: Path) -> None:
+    images = np.zeros((4, 8, 8), np.uint8) + np.arange(4, dtype=np.uint8)[:, None, None] * 60
+    photos = auditor.from_arrays(images, ["x", "y"] * 2, name="d", workers=1)
+    with pytest.raises(AuditorError, match="does not hold the images of 'd'"):
+        photos.move(tmp_path)
+    assert photos.people().persons == []
+    photos.remove()
+    assert auditor.datasets().empty
 
 
 def silent_audit(**values: Any) -> int:

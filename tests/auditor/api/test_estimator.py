@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from auditor.api.estimator import LabelAuditor
+from tests.auditor.audits.test_features_audit import make_weights
 
 TINY = {"cross_entropy": {"epochs": 2, "views": 1}}
 
@@ -37,6 +39,22 @@ def test_label_auditor__finds_planted_errors(kind: str) -> None:
     assert np.isin(found.suspects_, wrong).mean() > 0.5
     assert 0 <= found.noise_rate_.low <= found.noise_rate_.high <= 1
     assert set(found.suggested_) <= set(found.classes_)
+
+
+def test_label_auditor__looks_through_a_backbone(tmp_path: Path) -> None:
+    """Which backbone it is shows in nothing but the features; random weights tell black from white."""
+    weights = make_weights(tmp_path, "timm:test_resnet")
+    images = np.zeros((24, 16, 16), np.uint8)
+    images[::2] = 255
+    given = np.arange(24) % 2
+    given[3] = 0
+    options = {"cross_entropy": {"epochs": 6, "views": 1}}
+    found = LabelAuditor(
+        backbone="timm:test_resnet", weights=weights, views=1, options=options, device="cpu"
+    ).fit(images, given)
+    assert found.label_quality_.argmin() == 3
+    with pytest.raises(ValueError, match="X has features, so the backbone sees nothing"):
+        LabelAuditor(backbone="timm:test_resnet", weights=weights).fit(np.zeros((4, 3)), [0, 1, 0, 1])
 
 
 def test_label_auditor__class_names_and_one_class() -> None:

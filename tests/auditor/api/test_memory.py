@@ -89,14 +89,19 @@ def test_from_torch__a_dataset_with_classes() -> None:
     np.testing.assert_array_equal(cached(dataset)[:, 0], GREY)
 
 
-def test_from_huggingface__splits_and_class_label() -> None:
+def test_from_huggingface__splits_and_class_label(tmp_path: Path) -> None:
     hub = pytest.importorskip("datasets")
     features = hub.Features(
-        {"image": hub.Image(), "label": hub.ClassLabel(names=[f"d{i}" for i in range(10)])}
+        {
+            "image": hub.Image(),
+            "label": hub.ClassLabel(names=[f"d{i}" for i in range(10)]),
+            "boxes": hub.List(hub.Value("float32")),
+        }
     )
 
     def part(rows: slice) -> Any:
         columns = {"image": [Image.fromarray(one) for one in GREY[rows]], "label": LABELS[rows].tolist()}
+        columns["boxes"] = [[float(label)] for label in LABELS[rows]]
         return hub.Dataset.from_dict(columns, features=features)
 
     both = hub.DatasetDict({"train": part(slice(0, 8)), "test": part(slice(8, 12))})
@@ -105,6 +110,13 @@ def test_from_huggingface__splits_and_class_label() -> None:
     assert table.given_label.tolist() == [f"d{label}" for label in LABELS]
     assert table.split.tolist() == ["train"] * 8 + ["test"] * 4
     np.testing.assert_array_equal(cached(dataset)[:, 0], GREY)
+    dataset.review(9, "relabel", "d0", reviewer="ada")
+    dataset.review(1, "exclude", reviewer="ada")
+    dataset.export(tmp_path / "cleaned", as_source=True)
+    read = hub.load_from_disk(tmp_path / "cleaned")
+    assert read["train"].features == features
+    assert read["train"]["boxes"][:] == [[float(label)] for i, label in enumerate(LABELS[:8]) if i != 1]
+    assert read["test"]["label"][:] == [LABELS[8], 0, *LABELS[10:]]
     with pytest.raises(ImportRefusedError, match="no column 'img', it has image, label"):
         auditor.from_huggingface(both, name="x", image_column="img")
 

@@ -122,7 +122,7 @@ def test_add__a_full_disk_leaves_the_earlier_predictions(audited: tuple[Digits, 
 
 def test_forget__names_what_exists(audited: tuple[Digits, int], tmp_path: Path) -> None:
     digits, _ = audited
-    with pytest.raises(NotFoundError, match="no predictions of 'mine'; it has none, --pred-probs adds some"):
+    with pytest.raises(NotFoundError, match=r"no predictions of 'mine'; it has none\."):
         own_models.forget("digits", "mine")
     own_models.add("digits", write_table(tmp_path / "theirs.v2.csv", sure_of(digits.true_labels)))
     with pytest.raises(NotFoundError, match=r"no predictions of '\.\./mine'; it has those of theirs\.v2\."):

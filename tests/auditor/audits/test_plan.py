@@ -150,7 +150,7 @@ def test_run__cancelled_and_resumed_gives_the_same_result(
             raise KeyboardInterrupt
 
     monkeypatch.setattr(audits, "record_epoch", cancel_in_the_third)
-    with pytest.raises(AuditFailedError, match="was cancelled; `--resume` continues"):
+    with pytest.raises(AuditFailedError, match="was cancelled; resumed, it goes on"):
         worker.run(audit_id)
     assert plan.overview(audit_id).state == "cancelled"
     assert plan.newest_unfinished("digits") == audit_id

@@ -180,7 +180,7 @@ def test_add__a_column_that_is_not_there_is_answered_with_a_near_one(tmp_path: P
         == " has no column 'list' and none list0, list1, ...; did you mean 'lists'?"
     )
     unclear = refused(path, table().drop(columns="lists"), None)
-    assert "it is not clear which column holds the features; name it with --features-column." in unclear
+    assert "it is not clear which column holds the features; name it as the column of features." in unclear
     with pytest.raises(ImportRefusedError, match=r"six has no column 'nothing'.* Its columns are emb, v_0"):
         own_features.add("six", "column:nothing")
     with pytest.raises(ImportRefusedError, match=r"column:note: sample 2 \(pictures/2.png\) holds something"):

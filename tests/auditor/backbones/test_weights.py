@@ -91,7 +91,9 @@ def test_get__a_damaged_file_is_not_kept(home: Path, content: bytes, monkeypatch
 
 def test_get__without_a_network_names_the_file_to_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(WeightsError, match=f"huggingface.co/{REPOSITORY}/resolve/main/.*--weights") as caught:
+    with pytest.raises(
+        WeightsError, match=f"huggingface.co/{REPOSITORY}/resolve/main/.*name the file"
+    ) as caught:
         weights.get(NAME, progress=False)
     assert "\n" not in str(caught.value)
 

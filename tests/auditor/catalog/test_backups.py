@@ -77,7 +77,7 @@ def test_backup__leaves_out_what_belongs_to_another_catalog(home: Path, tmp_path
     import_dataset(write_folder(tmp_path / "set", 12), name="set", image_size=8)
     folders.write_manifest(home / "datasets" / "1", "0" * 32, title="dataset theirs")
     assert backups.backup(tmp_path / "all.tar").left_out == [str(home / "datasets" / "1")]
-    with pytest.raises(AuditorError, match="exists; choose another name or pass --force"):
+    with pytest.raises(AuditorError, match="exists; choose another name, or overwrite it"):
         backups.backup(tmp_path / "all.tar")
 
 

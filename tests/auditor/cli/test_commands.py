@@ -147,7 +147,8 @@ def test_out__a_place_that_cannot_be_written_is_one_line(
     assert (code, out, err.count("\n")) == (1, "", 1)
     place = re.escape(args[args.index("--out") + 1])
     assert re.fullmatch(
-        rf"auditor: {place} cannot be written \(.+\); choose another place with --out.+\n", err
+        rf"auditor: {place} cannot be written \(.+\); choose another place, one that you can write to\.\n",
+        err,
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "folder.csv",

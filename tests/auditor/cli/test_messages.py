@@ -215,7 +215,8 @@ def test_export__a_bound_without_the_policy_is_refused(
 ) -> None:
     code, _, err = run("export", "digits", "--out", tmp_path / out, "--max-fdr", "0.1")
     assert code == 1
-    assert "--max-fdr bounds the changes that --policy auto makes; add --policy auto, or leave" in err
+    assert "bounds the changes that the policy 'auto' makes; choose that policy, or leave the rate out" in err
+    assert "See --policy." in err
     assert err.count("\n") == 1
     assert not (tmp_path / out).exists()
 

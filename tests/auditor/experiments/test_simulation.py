@@ -84,7 +84,7 @@ def test_tournament__one_trial_tells_nothing():
     assert one.table["too_small_to_tell"].tolist() == [False, True]
     assert np.isnan(one.table["behind_low"]).all()
     assert one.winners[0].too_small_to_tell == ("b",)
-    assert "One trial gives no interval; --seeds 3 does." in one.sentence
+    assert "One trial gives no interval; three seeds do." in one.sentence
 
 
 def test_tournament__kinds_are_no_replicates_of_each_other():

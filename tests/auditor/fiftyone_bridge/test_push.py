@@ -138,7 +138,7 @@ def test_push__again_updates_and_keeps_what_a_person_added(pushed: Any, database
 def test_push__somebody_elses_dataset_is_left_alone(audited: tuple[Digits, int], database: Any) -> None:
     theirs = database.Dataset("digits", persistent=True)
     theirs.add_sample(database.Sample(filepath="/nowhere/else.png"))
-    with pytest.raises(FiftyOneError, match="not made by us; push under another name with --as"):
+    with pytest.raises(FiftyOneError, match="not made by us; push under another name"):
         sync.push("digits")
     with pytest.raises(FiftyOneError, match="not made by us"):
         sync.push("digits", replace=True)
@@ -154,7 +154,7 @@ def test_push__replace_drops_only_what_an_earlier_import_left(pushed: Any) -> No
     assert sync.push("digits").num_waiting == 1
     pushed.info[fields.MARK] |= {"key": "2020-01-01T00:00:00+00:00"}
     pushed.save()
-    with pytest.raises(FiftyOneError, match="belongs to an earlier import; --replace drops what"):
+    with pytest.raises(FiftyOneError, match="belongs to an earlier import; to replace it drops what"):
         sync.push("digits")
     assert sync.push("digits", replace=True).num_added == 300
     assert "exclude" not in sync.load("digits").distinct("tags")
@@ -280,10 +280,20 @@ def test_push__onto_the_dataset_it_came_from(theirs: Any, database: Any) -> None
 def test_push__fields_of_theirs_are_never_written_over(theirs: Any, database: Any) -> None:
     theirs.add_sample_field("cleaned", database.StringField)
     with pytest.raises(
-        FiftyOneError, match="fields of its own named cleaned; rename them, or push mine elsewhere"
+        FiftyOneError, match="fields of its own named cleaned; rename them, or push mine under another"
     ):
         sync.push("mine")
     assert sync.push("mine", to="beside").num_added == 120
+    # Without that other one, pushes go where they went before; a sidebar of theirs stays, colours are added.
+    database.delete_dataset("beside")
+    theirs.delete_sample_field("cleaned")
+    theirs.app_config.sidebar_groups = database.DatasetAppConfig.default_sidebar_groups(theirs)
+    theirs.save()
+    sidebar = [group.name for group in theirs.app_config.sidebar_groups]
+    assert sync.push("mine").name == "their photos"
+    theirs.reload()
+    assert "decision" in str(theirs.app_config.color_scheme.fields)
+    assert [group.name for group in theirs.app_config.sidebar_groups] == sidebar
 
 
 def test_push__the_dataset_it_came_from_is_gone(theirs: Any, database: Any) -> None:
@@ -292,7 +302,7 @@ def test_push__the_dataset_it_came_from_is_gone(theirs: Any, database: Any) -> N
     assert pushed.notes[-1].startswith("2 samples of the import are no longer in FiftyOne's dataset")
     assert len(theirs) == 118
     database.delete_dataset("their photos")
-    with pytest.raises(FiftyOneError, match="any more, from which mine came; --as OTHER makes a new one"):
+    with pytest.raises(FiftyOneError, match="any more, from which mine came; another name makes a new one"):
         sync.push("mine")
 
 

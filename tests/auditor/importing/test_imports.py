@@ -117,7 +117,7 @@ def test_import_dataset__damaged_image_refuses_everything(tmp_path: Path, damage
     root = write_folder(tmp_path / "set", 20)
     (root / "1" / damage).write_bytes(DAMAGED[damage])
     with pytest.raises(
-        BadRowsError, match=rf"^1/{damage}: .*\. Correct them, or leave those rows out\.$"
+        BadRowsError, match=rf"^1/{damage}: .*\. Correct them, or leave those rows out\.\s"
     ) as got:
         import_dataset(root, name="digits")
     assert got.value.count == 1

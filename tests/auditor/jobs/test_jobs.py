@@ -144,7 +144,7 @@ def test_start__a_report_is_an_export_too(audited: tuple[Digits, int]) -> None:
 def test_error__a_refusal_is_one_line_and_names_the_rows(audited: tuple[Digits, int], tmp_path: Path) -> None:
     refused = end_of(start_export(policy="auto"))
     assert refused.state == "failed"
-    assert (refused.error or "").startswith("--policy auto needs --max-fdr")
+    assert (refused.error or "").startswith("The policy 'auto' needs a bound")
     source = write_folder(tmp_path / "set", 4)
     bad = next(source.rglob("*.png"))
     bad.write_bytes(b"no image")

@@ -95,7 +95,7 @@ def test_export__policy_auto_takes_what_is_promised_and_people_come_first(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"policy": "auto"}, "needs --max-fdr"),
+        ({"policy": "auto"}, "needs a bound on the false-discovery rate"),
         (
             {"policy": "auto", "max_fdr": 0.1},
             "Nothing can be promised without verified rows.*Nothing was written",
@@ -112,7 +112,7 @@ def test_export__refuses(audited: tuple[Digits, int], tmp_path: Path, options: d
 def test_export__never_over_an_existing_file(audited: tuple[Digits, int], tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
     out.write_text("mine")
-    with pytest.raises(ExportRefusedError, match="exists; choose another name or pass --force"):
+    with pytest.raises(ExportRefusedError, match="exists; choose another name, or overwrite it"):
         export.export("digits", out)
     assert out.read_text() == "mine"
     export.export("digits", out, force=True)

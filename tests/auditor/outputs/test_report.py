@@ -127,7 +127,7 @@ def test_before_after__compares_what_an_automatic_export_would_hold(
     assert summary.num_by_people == digits.is_wrong[draw.sample_ids].sum()
     assert result.num_changed == summary.num_automatic > 0
     assert told[0].startswith(f"{result.num_changed} training label")
-    with pytest.raises(ExportRefusedError, match="--policy auto needs --max-fdr"):
+    with pytest.raises(ExportRefusedError, match="The policy .auto. needs a bound"):
         before_after.before_after("digits", options=FAST, policy="auto")
 
 

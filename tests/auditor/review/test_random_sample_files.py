@@ -248,7 +248,7 @@ def test_csv__formulas_are_disarmed_and_come_back_with_or_without_the_quote(
     ("place", "message"),
     [
         ("note.txt/sample.csv", r"sample.csv cannot be written \(.+note.txt\); choose another place"),
-        ("there.csv", "there.csv exists; choose another name or pass --force"),
+        ("there.csv", "there.csv exists; choose another name, or overwrite it"),
         ("sample.xlsx", "the file's kind is unknown; use .csv or .tsv"),
     ],
 )

@@ -21,6 +21,8 @@ from auditor.ground.errors import AuditorError, ExportRefusedError, ImportRefuse
 from auditor.importing.imports import BadRowsError, import_dataset, preview
 from auditor.outputs import export
 from auditor.pictures import cache
+from auditor.pictures.sources.labelbox import Labelbox
+from auditor.pictures.sources.rows import SourceOptions
 from auditor.review import decisions
 
 CLASSES = ("cat", "dog")
@@ -182,6 +184,161 @@ def test_label_studio__csv_with_the_paths_of_its_server(
     (tmp_path / "several.csv").write_text("\n".join(["id,image,choice,annotator", *lines]) + "\n")
     with pytest.raises(BadRowsError, match=r"several\.csv, row 4: has several choices"):
         import_dataset(tmp_path / "several.csv", name="several")
+
+
+def studio_task(number: int, path: str, answers: list[tuple[str, str]]) -> dict[str, Any]:
+    """A task as label-studio-sdk 2.1's converter writes it."""
+    results = [
+        {
+            "value": {"choices": [answer]},
+            "id": f"r{number}",
+            "from_name": question,
+            "to_name": "photo",
+            "type": "choices",
+            "origin": "manual",
+        }
+        for question, answer in answers
+    ]
+    annotation = {"id": 500 + number, "was_cancelled": False, "result": results, "lead_time": 3.5}
+    return {
+        "id": 40 + number,
+        "annotations": [annotation] if answers else [],
+        "data": {"image": f"/data/upload/{path}", "weight": number},
+        "meta": {"k": number},
+    }
+
+
+def test_label_studio__an_image_without_a_label_is_answered_as_the_project_asks(
+    home: Path, tmp_path: Path, images: list[str]
+) -> None:
+    said = [[("species", label)] for label in LABELS[:5]] + [[]]
+    tasks = [
+        studio_task(n, path, answers) for n, (path, answers) in enumerate(zip(images, said, strict=True))
+    ]
+    (tmp_path / "tasks.json").write_text(json.dumps(tasks))
+    import_dataset(tmp_path / "tasks.json", name="set")
+    dataset = imported("set")
+    assert dataset.label_column == "species"
+    decisions.decide(dataset.id, 5, "relabel", label=dataset.class_names.index("dog"), reviewer="ada")
+    export.export("set", tmp_path / "out.json")
+    value = json.loads((tmp_path / "out.json").read_text())
+    assert value[:5] == tasks[:5]
+    answer = {"type": "choices", "from_name": "species", "to_name": "photo", "value": {"choices": ["dog"]}}
+    assert value[5] == tasks[5] | {"annotations": [{"result": [answer]}]}
+
+
+def test_label_studio__of_several_questions_one_is_named(
+    home: Path, tmp_path: Path, images: list[str]
+) -> None:
+    tasks = [
+        studio_task(n, path, [("quality", "good"), ("species", label)])
+        for n, (path, label) in enumerate(zip(images, LABELS, strict=True))
+    ]
+    (tmp_path / "tasks.json").write_text(json.dumps(tasks))
+    with pytest.raises(ImportRefusedError, match=r"several questions \(quality, species\)") as refused:
+        import_dataset(tmp_path / "tasks.json", name="set")
+    assert refused.value.field == "label_column"
+    import_dataset(tmp_path / "tasks.json", name="set", label_column="species")
+    decided("set")
+    export.export("set", tmp_path / "out.json")
+    value = json.loads((tmp_path / "out.json").read_text())
+    said = [[result["value"]["choices"][0] for result in task["annotations"][0]["result"]] for task in value]
+    assert said == [["good", "dog"], ["good", "dog"], ["good", "cat"], ["good", "cat"], ["good", "dog"]]
+
+
+def test_label_studio__json_min_keeps_its_fields(home: Path, tmp_path: Path, images: list[str]) -> None:
+    tasks = [
+        {"image": f"/data/local-files/?d={path}", "weight": n, "id": 40 + n, "annotator": "a@x.org"}
+        | ({"species": label} if n != 2 else {})
+        for n, (path, label) in enumerate(zip(images, LABELS, strict=True))
+    ]
+    (tmp_path / "min.json").write_text(json.dumps(tasks))
+    import_dataset(tmp_path / "min.json", name="set", label_column="species")
+    decided("set")
+    export.export("set", tmp_path / "out.json")
+    wanted = [tasks[0] | {"species": "dog"}, *tasks[1:3], *tasks[4:]]
+    assert json.loads((tmp_path / "out.json").read_text()) == wanted
+
+    tasks[4]["species"] = {"choices": ["cat", "dog"]}
+    (tmp_path / "min.json").write_text(json.dumps(tasks))
+    with pytest.raises(BadRowsError, match=r"min\.json, row 4: has several choices"):
+        import_dataset(tmp_path / "min.json", name="several", label_column="species")
+
+
+def labelbox_row(number: int, path: str, answers: dict[str, str]) -> dict[str, Any]:
+    """A data row that is named by its global key, as Labelbox's second export format has it."""
+    said = [
+        {
+            "feature_id": f"q{number}",
+            "feature_schema_id": f"schema-{question}",
+            "name": question,
+            "value": question,
+            "radio_answer": {
+                "feature_id": f"a{number}",
+                "feature_schema_id": f"schema-{answer}",
+                "name": answer.title(),
+                "value": answer,
+            },
+        }
+        for question, answer in answers.items()
+    ]
+    label = {"label_kind": "Default", "id": f"l{number}", "annotations": {"classifications": said}}
+    data_row = {"id": f"d{number}", "global_key": path, "row_data": f"https://host/{number}?token"}
+    return {"data_row": data_row, "projects": {"p": {"labels": [label]}}}
+
+
+def test_labelbox__the_answer_changes_with_its_ids_in_the_ontology(
+    home: Path, tmp_path: Path, images: list[str]
+) -> None:
+    rows = [
+        labelbox_row(n, path, {"sharp": "yes", "kind": label})
+        for n, (path, label) in enumerate(zip(images, LABELS, strict=True))
+    ]
+    file = tmp_path / "export.ndjson"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(ImportRefusedError, match=r"several questions \(sharp, kind\)"):
+        import_dataset(file, name="set")
+    import_dataset(file, name="set", label_column="kind")
+    dataset = imported("set")
+    assert dataset.class_names == ["Cat", "Dog"]
+    decisions.decide(dataset.id, 0, "relabel", label=1, reviewer="ada")
+    export.export("set", tmp_path / "out.ndjson")
+    found = [json.loads(line) for line in (tmp_path / "out.ndjson").read_text().splitlines()]
+    assert found[1:] == rows[1:]
+    sharp, kind = found[0]["projects"]["p"]["labels"][0]["annotations"]["classifications"]
+    assert sharp["radio_answer"]["value"] == "yes"
+    chosen = {"feature_id": "a0", "feature_schema_id": "schema-dog", "name": "Dog", "value": "dog"}
+    assert kind["radio_answer"] == chosen
+
+
+def test_labelbox__a_class_that_nobody_answered_gets_no_id_of_another(
+    home: Path, tmp_path: Path, images: list[str]
+) -> None:
+    rows = [labelbox_row(n, path, {"kind": "cat"}) for n, path in enumerate(images)]
+    (tmp_path / "export.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = Labelbox(tmp_path / "export.ndjson", SourceOptions())
+    text = found.rewritten(lambda path: "emu" if path == images[0] else "")
+    first = json.loads(text.splitlines()[0])
+    answer = first["projects"]["p"]["labels"][0]["annotations"]["classifications"][0]["radio_answer"]
+    assert answer == {"feature_id": "a0", "name": "emu", "value": "emu"}
+
+
+def test_metadata__names_the_folder_that_it_lies_in(home: Path, tmp_path: Path, images: list[str]) -> None:
+    write_jsonl(tmp_path, images)
+    import_dataset(tmp_path, name="set")
+    decided("set")
+    export.export("set", tmp_path / "cleaned", as_source=True)
+    rows = [json.loads(line) for line in (tmp_path / "cleaned" / "metadata.jsonl").read_text().splitlines()]
+    assert [(row["label"], row["note"]) for row in rows][:2] == [("dog", "n0"), ("dog", "n1")]
+
+
+@pytest.mark.parametrize("name", ["metadata.jsonl", "metadata.csv"])
+def test_metadata__in_each_folder_of_splits_is_named(tmp_path: Path, images: list[str], name: str) -> None:
+    (tmp_path / "set").mkdir()
+    (tmp_path / "images").rename(tmp_path / "set" / "train")
+    (tmp_path / "set" / "train" / name).write_text("")
+    with pytest.raises(ImportRefusedError, match=rf"import each: .*train/{name}"):
+        preview(tmp_path / "set")
 
 
 def test_coco__other_fields_and_numbers_stay(home: Path, tmp_path: Path, images: list[str]) -> None:

@@ -314,6 +314,29 @@ def cut(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:-40])
 
 
+def test_parquet__images_of_one_name_are_told_apart_by_their_rows(home: Path, tmp_path: Path) -> None:
+    """As ``push_to_hub`` writes a folder of class folders: each class has its own ``0.png``."""
+    library = pytest.importorskip("datasets")
+    table = pytest.importorskip("datasets.table")
+    for n, number in enumerate(NUMBERS):
+        place = tmp_path / "photos" / CLASSES[number]
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"{n // 2}.png").write_bytes(picture(n))
+    paths = [str(tmp_path / "photos" / CLASSES[number] / f"{n // 2}.png") for n, number in enumerate(NUMBERS)]
+    features = library.Features(image=library.Image(), label=library.ClassLabel(names=CLASSES))
+    told = library.Dataset.from_dict({"image": paths, "label": NUMBERS}, features=features)
+    pq.write_table(table.embed_table_storage(told.data.table), tmp_path / "set.parquet")
+    import_dataset(tmp_path / "set.parquet", name="set")
+    dataset = decided("set")
+    with session() as open_session:
+        rows = list(datasets.iterate_samples(open_session, dataset.id))
+    assert [row.filepath for row in rows[:3]] == ["0.png", "set.parquet#1", "1.png"]
+    assert [cache.original_bytes(dataset, row) for row in rows] == [picture(n) for n in range(6)]
+    export.export("set", tmp_path / "cleaned.parquet", as_source=True)
+    read = library.Dataset.from_parquet(str(tmp_path / "cleaned.parquet"))
+    assert (read["label"][:], read.features["label"].names) == ([1, 1, 0, 0, 1], CLASSES)
+
+
 def test_parquet__as_source_is_one_file_with_its_images(home: Path, tmp_path: Path) -> None:
     hugging_face(range(6)).to_parquet(tmp_path / "set.parquet")
     import_dataset(tmp_path / "set.parquet", name="set")

@@ -234,11 +234,15 @@ def test_import__a_bad_mask_is_named_and_may_be_left_out(
         (
             "a\nb",
             {},
-            "its masks hold the value 2 and 2 classes are named; name every class, or say which value",
+            "its masks hold the value 2 and 2 classes are named; name every class, or the value to",
         ),
         ("a\nb\na", {}, "classes.txt names the class 'a' twice; keep one"),
         ("a\nb\nc", {"masks": "images"}, "is the folder of the images too; keep the masks apart"),
-        ("a\nb\nc", {"label_column": "label"}, "is no table: its labels are masks; leave --label-column out"),
+        (
+            "a\nb\nc",
+            {"label_column": "label"},
+            "is no table: its labels are masks; leave the label column out",
+        ),
     ],
 )
 def test_import__what_does_not_fit_is_refused_in_one_line(

@@ -10,7 +10,7 @@
 - kills: the same engines with the search of S2E, a cluster of three machines of which one is taken away 20 times,
   whenever the trainings have gone on by another part. Said: the same bits or not, and how many epochs were done
   twice.
-- parts: Co-teaching with the search of S2E on the digits at 8 and at 32 px, in one task with one thread and with all,
+- parts: Co-teaching with the search of S2E on the digits at 8 and at 32 px in one task, with one thread and with all,
   and with its warm-ups and trials as tasks of one thread; and the five engines with and without parts. On 4 and on
   2 cores.
 - imports: 20,000 images of 28 px out of one Parquet file by 1, 2 and 4 workers.

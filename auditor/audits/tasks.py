@@ -25,6 +25,7 @@ from auditor.audits import embedding
 from auditor.backbones.features import FeatureSource
 from auditor.bridges import backbone_bridge, engine_bridge
 from auditor.ground.files import load_array, load_arrays, new_folder_beside
+from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION
 from auditor.statistics import trust_in_given
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ class TaskSpec:
     """Every field that differs from the engine's defaults."""
     num_classes: int
     inputs: str
-    """``.npz`` with ``labels`` (N,) int64, ``trusted`` (N,) bool and perhaps ``trusted_weight`` (N,) float32."""
+    """``.npz`` with ``trusted`` (N,) bool, and the labels to train on: ``labels`` (N,) int64 with perhaps
+    ``trusted_weight`` (N,) float32; ``masks`` (N, S, S) uint8; or ``numbers`` (N,) float64."""
     out: str
     """Folder of the result."""
     checkpoint: str
@@ -62,7 +64,10 @@ class TaskSpec:
     features: str | None = None
     """``.npy`` of (N, V, D) float16 or float32."""
     given: str | None = None
-    """``.npy`` of (N,) int64 labels that trust is about, where they differ from those to train on."""
+    """``.npy`` of the labels that trust is about: (N,) int64, where they differ from those to train on;
+    (N, S, S) uint8 masks; (N,) float64 numbers."""
+    task: str = CLASSIFICATION
+    """What the labels are, one of ``vocabulary.TASKS``."""
     truth: str | None = None
     """``.npy`` of (N,) int64 true labels, which only the curves of epochs know."""
     draws: str | None = None
@@ -260,53 +265,29 @@ def _run(spec: TaskSpec, say: Say) -> dict[str, Any]:
     if spec.engine == EMBEDDING:
         _embed(spec, say)
         return {}
-    inputs = Path(spec.inputs)
-    labels, trusted = load_arrays(inputs, "labels", "trusted", remedy=AGAIN)
-    with np.load(inputs, allow_pickle=False) as stored:
-        weight = stored.get("trusted_weight", None)
-    given = _read(spec.given)
-    truth = _read(spec.truth)
     checkpoint = engine_bridge.FileCheckpoint(Path(spec.checkpoint))
-    before = {
-        part: engine_bridge.of_array(load_array(Path(file), remedy=AGAIN, mapped=False))
-        for part, file in spec.reads.items()
-    }
     if spec.part is not None:
         left = engine_bridge.train_part(
-            spec.engine,
-            spec.part,
-            before,
-            _mapped(spec.images),
-            labels,
-            spec.num_classes,
-            config=spec.config,
-            trusted=trusted,
-            trusted_weight=weight,
-            features=_mapped(spec.features),
-            seed=spec.seed,
-            device=spec.device,
-            on_epoch=lambda record: say(_event(spec.name, record, labels, truth)),
-            checkpoint=checkpoint,
+            spec.engine, spec.part, _before(spec), **_classes(spec), **_common(spec, say, checkpoint)
         )
         store(Path(spec.out), {Path(STATE).stem: engine_bridge.as_array(left)}, {})
         checkpoint.remove()
         return {}
-    result = engine_bridge.train(
-        spec.engine,
-        _mapped(spec.images),
-        labels,
-        spec.num_classes,
-        config=spec.config,
-        trusted=trusted,
-        trusted_weight=weight,
-        features=_mapped(spec.features),
-        seed=spec.seed,
-        device=spec.device,
-        on_epoch=lambda record: say(_event(spec.name, record, labels, truth)),
-        checkpoint=checkpoint,
-        before=before or None,
-    )
-    arrays: dict[str, NDArray[Any]] = {
+    values, provenance = _TRAIN[spec.task](spec, _common(spec, say, checkpoint))
+    plain = {"provenance": provenance}
+    store(Path(spec.out), values, plain)
+    checkpoint.remove()
+    return plain
+
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def _train_classes(spec: TaskSpec, common: dict[str, Any]) -> tuple[Arrays, dict[str, Any]]:
+    inputs = _classes(spec)
+    result = engine_bridge.train(spec.engine, **inputs, **common, before=_before(spec) or None)
+    labels, given = inputs["labels"], _read(spec.given)
+    arrays: Arrays = {
         "pred_probs": result.pred_probs,
         "trust_score": trust_in_given(
             result.trust_score, result.pred_probs, labels if given is None else given, labels
@@ -321,11 +302,95 @@ def _run(spec: TaskSpec, say: Say) -> dict[str, Any]:
         arrays["features"] = result.features
     arrays |= {f"signal_{key}": values for key, values in result.signals.items()}
     arrays |= {f"history_{key}": values for key, values in result.signal_history.items()}
-    provenance = engine_bridge.plain(result.provenance) | {"is_out_of_sample": result.is_out_of_sample}
-    plain = {"provenance": provenance}
-    store(Path(spec.out), arrays, plain)
-    checkpoint.remove()
-    return plain
+    return arrays, _provenance(result)
+
+
+def _train_masks(spec: TaskSpec, common: dict[str, Any]) -> tuple[Arrays, dict[str, Any]]:
+    masks, trusted = load_arrays(Path(spec.inputs), "masks", "trusted", remedy=AGAIN)
+    images, judged = _mapped(spec.images), _mapped(spec.given)
+    assert images is not None
+    assert judged is not None
+    result = engine_bridge.train_masks(
+        spec.engine,
+        images,
+        masks,
+        spec.num_classes,
+        judged=judged,
+        trusted=trusted,
+        **common,
+    )
+    arrays: Arrays = {
+        "predicted": result.predicted,
+        "predicted_prob": result.predicted_prob,
+        "given_prob": result.given_prob,
+        "embeddings": result.embeddings,
+    }
+    return arrays, _provenance(result)
+
+
+def _train_numbers(spec: TaskSpec, common: dict[str, Any]) -> tuple[Arrays, dict[str, Any]]:
+    numbers, trusted = load_arrays(Path(spec.inputs), "numbers", "trusted", remedy=AGAIN)
+    judged = _mapped(spec.given)
+    assert judged is not None
+    result = engine_bridge.train_numbers(
+        spec.engine,
+        _mapped(spec.images),
+        numbers,
+        features=_mapped(spec.features),
+        judged=judged,
+        trusted=trusted,
+        **common,
+    )
+    arrays: Arrays = {
+        "predicted": result.predicted,
+        "deviation": result.deviation,
+        "embeddings": result.embeddings,
+    }
+    return arrays | {f"signal_{key}": values for key, values in result.signals.items()}, _provenance(result)
+
+
+_TRAIN = {CLASSIFICATION: _train_classes, SEGMENTATION: _train_masks, REGRESSION: _train_numbers}
+
+
+def _common(spec: TaskSpec, say: Say, checkpoint: engine_bridge.FileCheckpoint) -> dict[str, Any]:
+    """What every training takes."""
+    labels, truth = None, _read(spec.truth)
+    if truth is not None:
+        (labels,) = load_arrays(Path(spec.inputs), "labels", remedy=AGAIN)
+    return {
+        "config": spec.config,
+        "seed": spec.seed,
+        "device": spec.device,
+        "on_epoch": lambda record: say(_event(spec.name, record, labels, truth)),
+        "checkpoint": checkpoint,
+    }
+
+
+def _classes(spec: TaskSpec) -> dict[str, Any]:
+    """What a training on classes takes besides."""
+    labels, trusted = load_arrays(Path(spec.inputs), "labels", "trusted", remedy=AGAIN)
+    with np.load(spec.inputs, allow_pickle=False) as stored:
+        weight = stored.get("trusted_weight", None)
+    return {
+        "images": _mapped(spec.images),
+        "labels": labels,
+        "num_classes": spec.num_classes,
+        "trusted": trusted,
+        "trusted_weight": weight,
+        "features": _mapped(spec.features),
+    }
+
+
+def _before(spec: TaskSpec) -> dict[str, Any]:
+    """What the parts left that are done."""
+    return {
+        part: engine_bridge.of_array(load_array(Path(file), remedy=AGAIN, mapped=False))
+        for part, file in spec.reads.items()
+    }
+
+
+def _provenance(result: Any) -> dict[str, Any]:
+    return engine_bridge.plain(result.provenance) | {"is_out_of_sample": result.is_out_of_sample}
 
 
 def store(folder: Path, arrays: Mapping[str, NDArray[Any]], plain: Mapping[str, Any] | None = None) -> None:
@@ -340,10 +405,10 @@ def store(folder: Path, arrays: Mapping[str, NDArray[Any]], plain: Mapping[str, 
 
 
 def _event(
-    task: str, record: EpochRecord, labels: NDArray[np.int64], truth: NDArray[np.int64] | None
+    task: str, record: EpochRecord, labels: NDArray[np.int64] | None, truth: NDArray[np.int64] | None
 ) -> Event:
     metrics = {key: float(value) for key, value in record.metrics.items()}
-    if truth is not None and "selected" in record.signals:
+    if truth is not None and labels is not None and "selected" in record.signals:
         kept = np.nan_to_num(np.asarray(record.signals["selected"], dtype=np.float64))
         if kept.sum() > 0:
             metrics["label_precision"] = float((kept * (labels == truth)).sum() / kept.sum())

@@ -11,6 +11,7 @@ import contextlib
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from auditor.catalog.records import Audit, Dataset, EngineRun, Epoch, now
 from auditor.ground.errors import AuditFailedError, CatalogBusyError
 from auditor.ground.files import written_whole
 from auditor.ground.progress import OnProgress, Progress, Ticker
+from auditor.ground.vocabulary import CLASSIFICATION
 from auditor.pictures import cache
 
 if TYPE_CHECKING:
@@ -74,7 +76,10 @@ def _steps(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
         source = results.features_of(audit)
         assert source is not None
         features.check_weights(source)
-    _train(audit, dataset, tell)
+    given = folders.of_audit(audit.id) / "given.npy"
+    with session() as open_session, written_whole(given) as beside, beside.open("wb") as file:
+        np.save(file, datasets.given_labels(open_session, dataset.id))
+    train(audit, dataset, tell, given=given)
     jobs.patiently(lambda: settle.settle(audit.id))
 
 
@@ -118,15 +123,24 @@ def _finish(audit_id: int) -> None:
         audits.set_status(open_session, audit_id, "finished", finished_at=now())
 
 
-def _train(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
+def train(
+    audit: Audit, dataset: Dataset, tell: jobs.Reporter, *, given: Path, task: str = CLASSIFICATION
+) -> None:
     """Let an executor train every engine that is not finished, and write down what it hears.
+
+    Args:
+        audit: planned.
+        dataset: that it is about.
+        tell: hears how far all engines are.
+        given: ``.npy`` of the labels that trust is about.
+        task: what the labels are, one of ``vocabulary.TASKS``.
 
     Raises:
         AuditFailedError: an engine failed; the others are finished.
     """
     with session() as open_session:
         runs = [audits.run(open_session, audit.id, name) for name in audit.engines]
-    specs = _specs(audit, dataset, [run for run in runs if run.status != "finished"])
+    specs = _specs(audit, dataset, [run for run in runs if run.status != "finished"], given, task)
     listener = _Recording(audit, tell, runs, specs)
     if specs:
         listener.tell()
@@ -135,7 +149,9 @@ def _train(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
         raise AuditFailedError(" ".join(dict.fromkeys(listener.errors)))
 
 
-def _specs(audit: Audit, dataset: Dataset, runs: Sequence[EngineRun]) -> list[TaskSpec]:
+def _specs(
+    audit: Audit, dataset: Dataset, runs: Sequence[EngineRun], given: Path, task: str
+) -> list[TaskSpec]:
     """What is left to train, as tasks."""
     if not runs:
         return []
@@ -148,10 +164,6 @@ def _specs(audit: Audit, dataset: Dataset, runs: Sequence[EngineRun]) -> list[Ta
         features_file = str(features.folder(dataset.id, source) / "features.npy")
     images = str(cache.image_cache_path(dataset))
     truth = cache.folder(dataset) / cache.TRUE_LABELS
-    with session() as open_session:
-        given = datasets.given_labels(open_session, audit.dataset_id)
-    with written_whole(place / "given.npy") as beside, beside.open("wb") as file:
-        np.save(file, given)
     waits = {run.engine for run in runs}
     whole: list[TaskSpec] = []
     apart: list[TaskSpec] = []
@@ -161,7 +173,8 @@ def _specs(audit: Audit, dataset: Dataset, runs: Sequence[EngineRun]) -> list[Ta
             seen = str(results.engine_folder(audit.id, plan.TRUNK) / "features.npy")
         if audit.options.get("finetune") and not engine_bridge.needs_features(run.engine):
             seen = None
-        has_own_map = seen is None or source is None  # of features there is one map for all engines
+        # Of features there is one map for all engines, and only of classes is there any.
+        has_own_map = task == CLASSIFICATION and (seen is None or source is None)
         spec = TaskSpec(
             name=run.engine,
             engine=run.engine,
@@ -172,10 +185,11 @@ def _specs(audit: Audit, dataset: Dataset, runs: Sequence[EngineRun]) -> list[Ta
             checkpoint=str(place / f"{run.engine}.checkpoint"),
             images=images if seen is None else None,
             features=seen,
-            given=str(place / "given.npy"),
+            given=str(given),
+            task=task,
             truth=str(truth) if truth.exists() else None,
             draws=audit.options.get("map", "umap") if has_own_map else None,
-            finds_neighbours=run.engine == audit.engines[0] and source is None,  # which a card shows
+            finds_neighbours=has_own_map and run.engine == audit.engines[0] and source is None,  # for cards
             seed=audit.seed,
             device=audit.device,
             threads=audit.options.get("threads", {}).get(run.engine),
@@ -207,6 +221,7 @@ class _Recording:
         self._done = {run.engine: 1.0 if run.status == "finished" else run.progress for run in runs}
         self._specs = {spec.name: spec for spec in specs}
         self._at_work: list[str] = []
+        self._failures: set[str] = set()
         self._watches: dict[str, EpochWatch] = {}
         self._earlier = {run.engine: run.seconds for run in runs}
 
@@ -244,10 +259,10 @@ class _Recording:
         self.tell()
 
     def _failed(self, engine: str, outcome: Outcome) -> None:
-        """Say why, once an engine: what waits for the failed task fails after it."""
-        parts = [spec.name for spec in self._specs.values() if spec.engine == engine]
-        if any((outcome.error or "").startswith(f"{name}, whose") for name in parts if name != engine):
+        """Say why, once an engine: of a run in parts others may fail too, and what waits for them."""
+        if engine in self._failures:
             return
+        self._failures.add(engine)
         text = outcome.error or ""
         if not outcome.is_explained:
             log = jobs.log_file(plan.job_of(self._audit.id))

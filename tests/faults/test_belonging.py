@@ -154,6 +154,21 @@ def test_sweep__leaves_an_import_in_another_container_alone(tmp_path: Path) -> N
     process.wait()
 
 
+def test_workplace__whatever_fails_once_another_took_it_for_dead_is_that_line() -> None:
+    def work(*, is_taken: bool) -> None:
+        with staging.workplace("set") as place:
+            if is_taken:
+                shutil.rmtree(place.folder)
+                with db.session() as session:
+                    leases.end(session, place.folder.name)
+            (place.folder / "rows.jsonl").read_text()
+
+    with pytest.raises(ImportRefusedError, match="took this import for dead"):
+        work(is_taken=True)
+    with pytest.raises(FileNotFoundError):
+        work(is_taken=False)
+
+
 def test_publish__of_an_import_that_was_taken_for_dead_registers_nothing() -> None:
     with staging.workplace("set") as place, db.session() as session:
         leases.end(session, place.folder.name)

@@ -99,7 +99,7 @@ def test_checked_once__a_folder_is_checked_once_in_the_block_and_anew_after_it(
 def test_remove__leaves_a_folder_of_another_dataset_alone(home: Path, tmp_path: Path) -> None:
     import_dataset(write_folder(tmp_path / "one", 10), name="one", image_size=8)
     folders.write_manifest(home / "datasets" / "1", new_uuid(), title="dataset theirs")
-    api.remove("one")
+    assert api.remove("one") == [home / "datasets" / "1"]
     assert left_behind() == ["1"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from auditor.audits import in_turn, statements
+from auditor.audits import kinds, statements
 from auditor.catalog import scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset
@@ -16,7 +16,7 @@ COLUMNS = (
     *("largest_change_to", "changed_share", "decision", "regions_taken", "reviewer"),
 )
 
-newest = in_turn.newest
+newest = kinds.newest
 
 
 def suspects(

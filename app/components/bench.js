@@ -17,7 +17,8 @@ class Bench {
     this.cards = new Map();
     this.pages = [null];
     this.mode = "card";
-    this.total = null;
+    this.counted = null;
+    this.progress = null;
     this.leased = new Map(); // by sample: until when it is ours
     this.newest = null; // number of the newest word in the log that this window knows of
     this.loads = 0;
@@ -60,18 +61,20 @@ class Bench {
     this.stats = el("div", { class: "stats", "data-testid": "stats" });
     this.notice = new Notice();
     this.stage = el("div", { class: "stage" });
-    this.turner = el("div", { class: "turner" });
+    this.tools = el("div", { class: "bar-tools" });
     this.actions = el("div", { class: "actions", role: "toolbar", "aria-label": "Verdict" });
     this.layer = el("div", { class: "layer", hidden: true });
     this.viewer = new Viewer(() => this.server);
     const skip = el("button", {
       class: "plain skip", text: "To the verdicts", onclick: () => this.actions.querySelector("button:not(:disabled)")?.focus(),
     });
+    const top = el("div", { class: "top" }, [this.stats, this.tools]);
     this.bench = el("div", { class: "bench", "data-testid": "bench" }, [
-      skip, el("div", { class: "top" }, [this.stats, this.turner]), this.stage, this.actions, this.notice.node, this.layer, this.live,
+      skip, top, this.stage, this.actions, this.notice.node, this.layer, this.live,
       this.viewer.node,
     ]);
     this.root.append(this.bench);
+    this.slot = new BarSlot(this.bench, top);
   }
 
   update(data) {
@@ -115,7 +118,7 @@ class Bench {
 
   restart() {
     this.pages = [null];
-    this.total = null;
+    this.counted = null;
     this.cards.clear();
     this.chosen.clear();
     this.leased.clear();
@@ -138,7 +141,13 @@ class Bench {
       const until = performance.now() + LEASE_MS;
       for (const item of page.items.slice(0, this.mode === "grid" ? undefined : AHEAD)) this.leased.set(item.sample, until);
       const at = keep ? this.items[this.cursor]?.sample : null;
+      const before = this.decidedInView;
       this.items = page.items.map((item) => this.recent.get(item.sample) || item);
+      if (this.counted) {
+        const more = before - this.counted.inView;
+        const { checked, total } = this.counted;
+        Object.assign(this.counted, { checked: checked + more, total: total === null ? null : total - more, inView: this.decidedInView });
+      }
       this.cards.clear();
       this.cursor = this.items.findIndex((item) => item.sample === at);
       if (last) this.cursor = this.items.length - 1;
@@ -159,10 +168,11 @@ class Bench {
   async count() {
     const queue = this.queue;
     try {
-      const { total } = await this.server.post("queue-size", { audit: this.data.audit, where: this.data.queue });
+      const inView = this.decidedInView;
+      const counted = await this.server.post("queue-size", { audit: this.data.audit, where: this.data.queue });
       if (queue !== this.queue) return; // the filters were changed meanwhile
-      this.total = total;
-      this.turner.replaceChildren(pageTurner(this));
+      this.counted = { ...counted, inView };
+      drawFigures(this);
     } catch (error) {
       if (error.final) this.tell(error.message, "bad");
     }
@@ -202,6 +212,10 @@ class Bench {
       this.cursor = Math.min(this.cursor, Math.max(0, this.items.length - 1));
     } else this.cursor = this.items.indexOf(inView);
     if (gone.includes(inView) || this.mode === "grid") this.draw();
+  }
+
+  get decidedInView() {
+    return this.items.filter((item) => item.decision).length;
   }
 
   get item() {
@@ -329,14 +343,15 @@ class Bench {
 
   drawActions() {
     this.actions.replaceChildren(...verdictButtons(this));
-    this.turner.replaceChildren(pageTurner(this));
+    this.tools.replaceChildren(...barButtons(this));
+    this.slot.follow();
+    drawFigures(this);
   }
 
   place() {
-    const checked = this.items.filter((item) => item.decision).length;
     const at = `${Math.min(this.cursor + 1, this.items.length)} of ${this.items.length}`;
-    const total = this.total === null ? "" : ` · ${this.total.toLocaleString("en")} in this queue`;
-    return `Page ${this.pages.length}: ${at} · ${checked} checked${total}`;
+    if (this.mode === "grid") return `page ${this.pages.length}`;
+    return this.pages.length > 1 ? `${at} · page ${this.pages.length}` : at;
   }
 
   tell(text, tone = "info", more = null) {
@@ -362,7 +377,8 @@ class Bench {
         const { audit, reviewer } = this.data;
         const progress = await this.server.post("progress", { audit, where: this.data.queue, reviewer, since: this.newest });
         if (queue !== this.queue) return;
-        drawFigures(this.stats, progress);
+        this.progress = progress;
+        drawFigures(this);
         this.newest = progress.newest;
         this.tellOverruled(progress.overruled);
       } catch (error) {
@@ -423,6 +439,7 @@ class Bench {
     const [from, to] = [Math.min(i, this.drag.from), Math.max(i, this.drag.from)];
     for (let at = from; at <= to; at += 1) this.chosen.add(at);
     this.items.forEach((_, at) => this.drawTile(at));
+    this.drawActions();
   }
 
   clickTile(i, event) {
@@ -439,6 +456,7 @@ class Bench {
     if (this.chosen.has(i)) this.chosen.delete(i);
     else this.chosen.add(i);
     this.drawTile(i);
+    this.drawActions();
   }
 
   moveTo(i) {
@@ -468,7 +486,10 @@ class Bench {
     await this.outbox.drained();
     if (queue !== this.queue || refusals !== this.refusals) return; // other filters, or a sample that came back
     this.notice.hush();
-    if (step > 0) this.pages.push(this.items[this.items.length - 1].rank);
+    if (step > 0) {
+      const last = this.items[this.items.length - 1];
+      this.pages.push(this.data.queue.sort === "files" ? last.sample : last.rank);
+    }
     else this.pages.pop();
     await this.load(this.pages[this.pages.length - 1], { last: step < 0 && this.mode === "card" });
   }
@@ -489,6 +510,14 @@ class Bench {
 
   suggestion() {
     const targets = this.targets();
+    if (targets.length) this.record(targets, (item) => this.towards(item, item.suggested));
+  }
+
+  // What a person saw on the page of the grid, apart from the selected tiles; undo takes it back as one.
+  acceptPage() {
+    if (this.mode !== "grid") return;
+    const isOpen = (item, i) => !item.decision && !this.chosen.has(i) && item.suggested >= 0;
+    const targets = this.items.filter(isOpen);
     if (targets.length) this.record(targets, (item) => this.towards(item, item.suggested));
   }
 
@@ -679,7 +708,7 @@ class Bench {
 
   act(id) {
     const actions = {
-      class: () => this.pickClass(), undo: () => this.undo(), accept: () => this.acceptMany(), large: () => this.enlarge(),
+      class: () => this.pickClass(), undo: () => this.undo(), accept: () => this.acceptMany(), page: () => this.acceptPage(), large: () => this.enlarge(),
       smooth: () => this.frame && this.mode === "card" && this.frame.toggleSmooth(),
       engines: () => this.frame && this.mode === "card" && this.frame.toggleEngines(),
       grid: () => this.items.length && this.toggleMode(),

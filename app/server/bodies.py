@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, FiniteFloat, StrictBool
 
@@ -39,11 +39,18 @@ class Where(Body):
     """Looks with the suggestion in view back a promise: a person chose so."""
     by: Text | None = None
     search: Text | None = None
+    sort: Literal["files"] | None = None
+    """In the order of the files; None: the most suspicious first."""
     share: tuple[Place, Annotated[int, Field(ge=1, le=1_000)]] | None = None
 
 
+<<<<<<< HEAD
 class OfAudit(Body):
     """An audit."""
+=======
+class Queue(Body):
+    """A queue of an audit, or a page of it behind the place ``after``."""
+>>>>>>> h/screens20
 
     audit: Place
 

@@ -44,19 +44,14 @@ class Where(Body):
     share: tuple[Place, Annotated[int, Field(ge=1, le=1_000)]] | None = None
 
 
-<<<<<<< HEAD
 class OfAudit(Body):
     """An audit."""
-=======
-class Queue(Body):
-    """A queue of an audit, or a page of it behind the place ``after``."""
->>>>>>> h/screens20
 
     audit: Place
 
 
 class Queue(OfAudit):
-    """A queue of an audit, or a page of it behind the rank ``after``."""
+    """A queue of an audit, or a page of it behind the place ``after``."""
 
     where: Where | None = None
     after: Whole | None = None

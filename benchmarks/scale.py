@@ -1,6 +1,6 @@
 """An audit's tasks on several machines: seconds by workers, what a task costs, machines that are lost.
 
-    python -m benchmarks.scale workers      # or tasks, or kills, or imports
+    python -m benchmarks.scale workers      # or tasks, kills, parts, imports
 
 - workers: five engines of ``quick`` in full on the 1,797 digits, by 1, 2 and 4 processes and by a Ray cluster of
   1, 2 and 4 machines with one core each. One after another in one run, so the ratios are of the same hour; a task
@@ -10,6 +10,9 @@
 - kills: the same engines with the search of S2E, a cluster of three machines of which one is taken away 20 times,
   whenever the trainings have gone on by another part. Said: the same bits or not, and how many epochs were done
   twice.
+- parts: Co-teaching with the search of S2E on the digits at 8 and at 24 px in one task, with one thread and with
+  all, and with its warm-ups and trials as tasks of one thread; at 8 px also the five engines with and without
+  parts. On 4 and on 2 cores.
 - imports: 20,000 images of 28 px out of one Parquet file by 1, 2 and 4 workers.
 
 "Machines" are Ray's nodes on this one. One result a name in ``benchmarks/results/scale.json``.
@@ -34,8 +37,10 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from auditor.audits import executors
+from auditor.audits import tasks as audit_tasks
 from auditor.audits.ray_executor import RayExecutor
 from auditor.audits.tasks import Event, Outcome, TaskSpec
+from auditor.bridges import engine_bridge
 from auditor.bridges.engine_bridge import DEFAULT_ENGINES
 from benchmarks.import_speed import device
 from engines.registry import ENGINES
@@ -112,13 +117,14 @@ def add_machine(found: Any) -> None:
     found.add_node(num_cpus=1, object_store_memory=10**8)
 
 
-def digits(place: Path) -> list[TaskSpec]:
-    """Every engine on the digits, a tenth of their labels drawn anew."""
+def digits(place: Path, *, side: int = 8) -> list[TaskSpec]:
+    """Every engine on the digits with ``side`` px, a multiple of 8; a tenth of their labels drawn anew."""
     pixels, labels = load_digits(return_X_y=True)
     draw = np.random.default_rng(0)
     given = np.where(draw.random(len(labels)) < WRONG, draw.integers(0, NUM_CLASSES, len(labels)), labels)
     made = _specs(place, np.zeros((len(labels), 1, 1)), given, *DEFAULT_ENGINES)
-    np.save(place / "images.npy", (pixels * 15.9).astype(np.uint8).reshape(-1, 1, 8, 8))
+    images = (pixels * 15.9).astype(np.uint8).reshape(-1, 1, 8, 8)
+    np.save(place / "images.npy", images.repeat(side // 8, axis=2).repeat(side // 8, axis=3))
     return [
         dataclasses.replace(
             spec,
@@ -243,6 +249,54 @@ def kills(place: Path) -> dict[str, Any]:
     }
 
 
+def parts(place: Path) -> dict[str, Any]:
+    """Seconds with and without parts."""
+    every = sorted(os.sched_getaffinity(0))
+    rows: dict[str, dict[str, float]] = {}
+    found: dict[int, set[str]] = {}
+    for side, cores in ((8, 4), (24, 4), (8, 2), (24, 2)):
+        os.sched_setaffinity(0, every[:cores])
+        seconds = rows.setdefault(f"{side} px, {cores} cores", {})
+        of_all = digits(place / f"{side}-{cores}", side=side)
+        ways = {
+            "Co-teaching, a thread a core": [_only(of_all, "whole", threads=cores)],
+            "Co-teaching, 1 thread": [_only(of_all, "alone", threads=1)],
+            "Co-teaching, parts": in_parts(_only(of_all, "parts", threads=1)),
+        }
+        if side == 8:
+            ways |= {"five engines": of_all, "five engines, parts": _five_in_parts(of_all)}
+        for name, specs in ways.items():
+            seconds[name] = timed(executors.Processes(1 if len(specs) == 1 else cores), specs, Quiet())
+            run = next(spec for spec in specs if spec.engine == "coteaching" and spec.part is None)
+            if run.threads == 1:  # another number of threads adds in another order
+                found.setdefault(side, set()).add(bits([run]))
+        os.sched_setaffinity(0, every)
+    return {"seconds": rows, "same_bits": all(len(each) == 1 for each in found.values())}
+
+
+def _only(specs: list[TaskSpec], name: str, *, threads: int) -> TaskSpec:
+    """Co-teaching's run, with files of its own."""
+    spec = next(each for each in specs if each.engine == "coteaching")
+    place = Path(spec.out).with_name(name)
+    return dataclasses.replace(spec, out=str(place), checkpoint=f"{place}.checkpoint", threads=threads)
+
+
+def _five_in_parts(specs: list[TaskSpec]) -> list[TaskSpec]:
+    again = [dataclasses.replace(each, out=f"{each.out}-again") for each in specs]
+    search = in_parts(next(each for each in again if each.engine == "coteaching"))
+    return [*search, *(each for each in again if each.engine != "coteaching")]
+
+
+def in_parts(spec: TaskSpec) -> list[TaskSpec]:
+    """The run as its parts, of one thread each."""
+    stored = np.load(spec.inputs)
+    labels, trusted = stored["labels"], stored["trusted"]
+    found = engine_bridge.parts(
+        spec.engine, labels, spec.num_classes, config=spec.config, trusted=trusted, seed=spec.seed
+    )
+    return audit_tasks.in_parts(spec, [part | {"threads": 1} for part in found])
+
+
 def imports(place: Path) -> dict[str, Any]:
     """Images a second of one import by number of workers."""
     import pyarrow as pa
@@ -270,7 +324,7 @@ def imports(place: Path) -> dict[str, Any]:
     return {"images": len(packed), "images_a_second": rate}
 
 
-PARTS = {"workers": workers, "tasks": tasks, "kills": kills, "imports": imports}
+PARTS = {"workers": workers, "tasks": tasks, "kills": kills, "parts": parts, "imports": imports}
 
 if __name__ == "__main__":
     main()

@@ -269,7 +269,7 @@ class EmbeddingMap {
     context.beginPath();
     outline.forEach((point, i) => context[i ? "lineTo" : "moveTo"](...this.toPixel(point)));
     context.closePath();
-    context.fillStyle = getComputedStyle(this.box).getPropertyValue("--st-primary-color") || "#0b63b5";
+    context.fillStyle = getComputedStyle(this.box).getPropertyValue("--st-primary-color") || "#4a5768";
     context.strokeStyle = context.fillStyle;
     context.globalAlpha = 0.14;
     context.fill();

@@ -1,7 +1,8 @@
 // Points of a map: unpacked from the server's bytes, and put as pixels on a canvas.
 
-const PALETTE = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8C6BB1", "#B0A000", "#5F6B73", "#A0522D"];
-const TRUST = ["#00204c", "#31446b", "#666870", "#958f78", "#cab969", "#ffe945"];
+// No orange and no blue: those mean the given and the suggested label.
+const PALETTE = ["#009E73", "#CC79A7", "#8C6BB1", "#B0A000", "#C0392B", "#2BB5B0", "#6E8F2F", "#B0468F", "#5F6B73", "#B9B0A2"];
+const TRUST = ["#5c2d91", "#7d4a8c", "#94667f", "#9c8c6e", "#a89a3e", "#b5b000"];
 const FAINT = "#9aa3ad";
 const MOST_NAMED = 60;
 

@@ -12,7 +12,7 @@ from app.session.words import plain
 from auditor.audits import budgets, durations, plan
 from auditor.backbones import features, weights
 from auditor.backbones.features import NO_BACKBONE
-from auditor.bridges.backbone_bridge import Source
+from auditor.backbones.shelf import PREFERRED
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION
 from auditor.masks import auditing
@@ -47,7 +47,7 @@ DEVICES = {"auto": "automatic: a GPU if there is one", "cpu": "CPU", "cuda": "GP
 
 
 @st.cache_resource(show_spinner="Looking up engines and backbones …")
-def choices() -> tuple[list[apart.EngineTitle], dict[str, Source]]:
+def choices() -> list[apart.EngineTitle]:
     """The registry, asked once: the process that answers takes seconds to load the training library."""
     return apart.choices()
 
@@ -61,9 +61,9 @@ def durations_of(
     return apart.durations_of(name, preset, device, backbone, finetune=finetune)
 
 
-def backbones_here(sources: dict[str, Source]) -> list[str]:
+def backbones_here() -> list[str]:
     """The backbones whose weights are on this machine."""
-    return [name for name, source in sources.items() if weights.present(name, source) is not None]
+    return [name for name in PREFERRED if weights.present(name) is not None]
 
 
 def choose_view(dataset: Dataset, here: list[str], place: DeltaGenerator) -> str | None:
@@ -90,8 +90,8 @@ def choose_view(dataset: Dataset, here: list[str], place: DeltaGenerator) -> str
 
 def start_form(dataset: Dataset) -> None:
     """Choose, see what it costs, start."""
-    engines, sources = choices()
-    here = backbones_here(sources)
+    engines = choices()
+    here = backbones_here()
     time, look = st.columns([2, 3])
     backbone = choose_view(dataset, here, look)
     if backbone is None:
@@ -190,7 +190,7 @@ def start_on_others(dataset: Dataset) -> None:
     """Choose engines and length of an audit of masks or numbers, start."""
     is_numbers, backbone = dataset.task == REGRESSION, NO_BACKBONE
     if is_numbers:
-        chosen_view = choose_view(dataset, backbones_here(choices()[1]), st.container())
+        chosen_view = choose_view(dataset, backbones_here(), st.container())
         if chosen_view is None:
             return
         backbone = chosen_view

@@ -126,7 +126,7 @@ def draw_parting(dataset: Dataset, view: View) -> None:
 def legend(*entries: tuple[str, str]) -> None:
     """One line that names the colours of all charts below it; the entries are words of ours."""
     parts = [f'<span style="color:{colour}" aria-hidden="true">■</span> {text}' for text, colour in entries]
-    st.html(f'<p style="margin:0;font-size:0.85rem">{" &emsp; ".join(parts)}</p>')
+    st.html(f'<p style="margin:0;font-size:var(--text-small)">{" &emsp; ".join(parts)}</p>')
 
 
 @st.cache_data(max_entries=64, show_spinner=False)

@@ -111,7 +111,8 @@ def draw_changes(row: Dataset) -> None:
     )
     if st.button("Delete", key=f"home_delete_{row.id}", disabled=not sure, icon=":material/delete:"):
         with shown():
-            api.remove(row.name)
+            for folder in api.remove(row.name):
+                st.toast(f"Not deleted: {plain(str(folder))} (see `auditor doctor`).")
             st.rerun()
 
 

@@ -19,8 +19,8 @@ from typing import Any, ParamSpec, TypeVar
 from auditor import api
 from auditor.audits import durations
 from auditor.audits import plan as auditing
-from auditor.backbones import features, shelf
-from auditor.bridges import backbone_bridge, engine_bridge
+from auditor.backbones import features
+from auditor.bridges import engine_bridge
 from auditor.catalog import reading
 from auditor.catalog.db import close_all
 from auditor.numbers import auditing as of_numbers
@@ -143,11 +143,8 @@ def leave_page_if_asked() -> None:
     st.session_state.get(LEAVING)
 
 
-def choices() -> tuple[list[EngineTitle], dict[str, backbone_bridge.Source]]:
-    """Every engine of the registry, and where weights of the short list of backbones come from.
-
-    Neither changes while the app runs. The backbone that is taken by itself comes first.
-    """
+def choices() -> list[EngineTitle]:
+    """Every engine of the registry, which does not change while the app runs."""
     return asked(_choices)
 
 
@@ -211,8 +208,8 @@ def _durations(name: str, preset: str, device: str, backbone: str, finetune: boo
     return durations.choices(dataset, preset, device, source, finetuned)
 
 
-def _choices() -> tuple[list[EngineTitle], dict[str, backbone_bridge.Source]]:
-    engines = [
+def _choices() -> list[EngineTitle]:
+    return [
         EngineTitle(
             one.name,
             one.title,
@@ -226,7 +223,6 @@ def _choices() -> tuple[list[EngineTitle], dict[str, backbone_bridge.Source]]:
         )
         for one in engine_bridge.engine_choices()
     ]
-    return engines, {name: backbone_bridge.source(name) for name in shelf.PREFERRED}
 
 
 def _plan(

@@ -258,13 +258,13 @@ class Dataset:
         cache.move_root(self.name, Path(folder))
         self._row = reading.dataset(self.name)
 
-    def remove(self) -> None:
-        """Forget the dataset with its audits and decisions; the source is not touched.
+    def remove(self) -> list[Path]:
+        """Forget the dataset with its audits and decisions; the source is not touched. See the function ``remove``.
 
         Raises:
             AuditFailedError: an audit of it is running, or about to.
         """
-        remove(self.name)
+        return remove(self.name)
 
     def people(self, *, controls: float | None = None) -> people.People:
         """How well each reviewer judges planted controls, and how far reviewers agree.
@@ -782,8 +782,10 @@ BUSY = {
 """What to do about an audit that keeps a dataset from being removed, by its state."""
 
 
-def remove(name: str) -> None:
+def remove(name: str) -> list[Path]:
     """Forget a dataset with its audits, decisions and files of ours; the source is not touched.
+
+    Returns the folders that are left: they cannot be deleted, or their manifest does not say that they are its own.
 
     Raises:
         AuditFailedError: an audit of it is running, or about to.
@@ -795,15 +797,16 @@ def remove(name: str) -> None:
         _refuse_busy(open_session, dataset.id, name)
         datasets.remove(open_session, dataset.id)
         others = datasets.sources(open_session)
-    folders.delete(settings().dataset_folder(dataset.id), dataset.uuid)
-    for audit_id, uuid in dataset.audits.items():
-        folders.delete(settings().audit_folder(audit_id), uuid)
+    owned = {settings().dataset_folder(dataset.id): dataset.uuid}
+    owned |= {settings().audit_folder(audit_id): uuid for audit_id, uuid in dataset.audits.items()}
+    left = [folder for folder, uuid in owned.items() if not folders.delete(folder, uuid)]
     gone = [settings().job_folder(job_id) for job_id in dataset.jobs]
     upload = _upload_of(dataset.source)
     if upload is not None and upload not in [_upload_of(other) for other in others]:
         gone.append(upload)
     for folder in gone:
         shutil.rmtree(folder, ignore_errors=True)
+    return left + [folder for folder in gone if folder.exists()]
 
 
 def _refuse_busy(open_session: Session, dataset_id: int, name: str) -> None:

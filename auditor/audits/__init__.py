@@ -6,7 +6,7 @@ __all__ = [
     "durations",
     "executors",
     "experiment_results",
-    "in_turn",
+    "kinds",
     "own_models",
     "plan",
     "progress",

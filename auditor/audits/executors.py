@@ -132,6 +132,17 @@ def threads(engines: Sequence[str], first: Sequence[str], device: str) -> dict[s
     return {name: num_cores if name in first else num_cores // num for name in engines}
 
 
+def part_threads(device: str) -> int | None:
+    """Threads of each part of an engine's run (``engine_bridge.parts``), which are done side by side.
+
+    None where a run is done in one go: on a card, and where nothing runs side by side.
+    """
+    num = side_by_side()
+    if not chosen().is_ray and (device != "cpu" or num == 1):
+        return None
+    return max(1, cores() // num)
+
+
 def executor() -> Executor:
     """The executor that ``AUDITOR_EXECUTOR`` names."""
     choice = chosen()

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,8 @@ MAPS = ("umap", "pca")
 """How the map of embeddings is laid out."""
 SHORT_S = 180.0
 """Budget below which the map is laid out by PCA: UMAP would take a good part of it."""
+PARTS_FROM_S = 60.0
+"""Estimated seconds from which an engine's run is done in parts: each loads libraries and data anew."""
 HEAVY_NOISE = 0.25
 """Noise rate from which a second round of the plain network finds more."""
 
@@ -150,12 +153,13 @@ def plan(
         earlier = audits.latest_finished(open_session, dataset.id)
     labels, trusted = _inputs(dataset)
     chosen = _with_rounds(names, options or {}, earlier)
+    if budget is not None and budget < SHORT_S:
+        map_method = "pca"
+    set_up_of = partial(_set_up, dataset, resolved, map_method, features, finetuned, labels, trusted, seed)
     if budget is None:
         rung = Rung(names, preset, chosen, "")
-        set_up = _set_up(dataset, rung, resolved, map_method, features, finetuned)
+        set_up = set_up_of(rung)
     else:
-        if budget < SHORT_S:
-            map_method = "pca"
         rungs = budgets.rungs(
             names,
             chosen,
@@ -166,7 +170,7 @@ def plan(
             may_leave_out=engines is None and not options,
         )
         for rung in rungs:
-            set_up = _set_up(dataset, rung, resolved, map_method, features, finetuned)
+            set_up = set_up_of(rung)
             if set_up.seconds <= budget:
                 break
     within = {} if budget is None else {"budget": {"seconds": budget, "does": set_up.rung.sentence}}
@@ -177,7 +181,12 @@ def plan(
         device=resolved,
         seed=seed,
         engines=names,
-        options={"map": map_method, "estimate": set_up.estimate, "threads": set_up.threads}
+        options={
+            "map": map_method,
+            "estimate": set_up.estimate,
+            "threads": set_up.threads,
+            "parts": set_up.parts,
+        }
         | within
         | ({} if features is None else {"features": features.as_dict()})
         | ({"alone": True} if alone else {})
@@ -212,20 +221,25 @@ class _SetUp:
     configs: dict[str, dict[str, Any]]
     heads: list[str]
     threads: dict[str, int]
+    parts: dict[str, list[dict[str, Any]]]
+    """By engine: what of its run is done apart (``engine_bridge.parts``), with its ``threads``."""
     estimate: dict[str, float]
 
     @property
     def seconds(self) -> float:
-        return durations.until_all_are_done(self.estimate, self.threads)
+        return durations.until_all_are_done(self.estimate, self.threads, self.parts)
 
 
 def _set_up(
     dataset: Dataset,
-    rung: Rung,
     device: str,
     map_method: str,
     features: FeatureSource | None,
     finetuned: engine_bridge.Pretrained | None,
+    labels: NDArray[np.int64],
+    trusted: NDArray[np.bool_],
+    seed: int,
+    rung: Rung,
 ) -> _SetUp:
     names, preset, chosen = rung.engines, rung.preset, rung.options
     on_features = features is not None
@@ -248,7 +262,17 @@ def _set_up(
         source=features,
         threads=threads,
     )
-    return _SetUp(replace(rung, engines=names), configs, heads, threads, estimate)
+    of_parts = executors.part_threads(device)
+    parts = {}
+    for name in names if of_parts is not None else []:
+        if estimate[name] < PARTS_FROM_S:
+            continue
+        found = engine_bridge.parts(
+            name, labels, len(dataset.class_names), config=configs[name], trusted=trusted, seed=seed
+        )
+        if found:
+            parts[name] = [part | {"threads": of_parts} for part in found]
+    return _SetUp(replace(rung, engines=names), configs, heads, threads, parts, estimate)
 
 
 def heads_of(names: Sequence[str], options: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -37,6 +37,9 @@ SHARE_OF_A_CARD = 0.25
 ANSWERS_WITHIN_S = 10.0
 KEPT_S = 24 * 3600.0
 """How long a machine keeps a copied input that no task asks for."""
+INPUTS = ("inputs", "images", "features", "given", "truth")
+READ = "read "
+"""Before the name of a part whose result a task reads."""
 PASSED_ON = ("AUDITOR_CHECKPOINT_INTERVAL_S", "AWS_ENDPOINT_URL")
 
 
@@ -117,8 +120,9 @@ class _Sent:
         message = {"task": self.spec.as_json(), "version": auditor.__version__, "env": passed_on}
         if self._storage is None:
             return message
-        for name in ("inputs", "images", "features", "given", "truth"):
-            path = getattr(self.spec, name)
+        files = {name: getattr(self.spec, name) for name in INPUTS}
+        files |= {f"{READ}{part}": path for part, path in self.spec.reads.items()}
+        for name, path in files.items():
             if path is not None and name not in self._inputs:
                 file = Path(path)
                 found = file.stat()
@@ -303,7 +307,9 @@ class _Away:
                 self._storage.get_folder(f"{self._key}.tar", out)
             elif self._storage.has(f"{self._key}.checkpoint"):
                 self._storage.get(f"{self._key}.checkpoint", checkpoint)
-            here: dict[str, Any] = {name: str(self._copy(key)) for name, key in self._inputs.items()}
+            copied = {name: str(self._copy(key)) for name, key in self._inputs.items()}
+            here: dict[str, Any] = {name: path for name, path in copied.items() if name in INPUTS}
+            here["reads"] = {part: copied[f"{READ}{part}"] for part in self._spec.reads}
             spec = dataclasses.replace(self._spec, out=str(out), checkpoint=str(checkpoint), **here)
             outcome = tasks.attempt(spec, say)
             self.keep_checkpoint()

@@ -1,4 +1,4 @@
-"""One training as plain values: what to train on which files, and the folder that the result goes to.
+"""One piece of work as plain values: what to train or embed, on which files, and the folder of the result.
 
 A ``TaskSpec`` holds paths, a config, a seed and a device, so that any process that sees these files can do it, and
 the same spec gives the same result wherever it runs: also its threads are fixed, because the number of threads
@@ -9,11 +9,12 @@ result lies whole in its folder or not at all: arrays, and ``result.json`` with 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import shutil
 import traceback
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,21 +22,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.audits import embedding
-from auditor.bridges import engine_bridge
+from auditor.backbones.features import FeatureSource
+from auditor.bridges import backbone_bridge, engine_bridge
 from auditor.ground.files import load_array, load_arrays, new_folder_beside
+from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION
 from auditor.statistics import trust_in_given
 
 if TYPE_CHECKING:
     from auditor.bridges.engine_bridge import EpochRecord
 
 RESULT = "result.json"
+STATE = "state.npy"
+"""What a part of an engine's run left."""
+PARTS = ".parts"
+"""Ends the name of the folder of an engine's parts."""
+EMBEDDING = "embedding"
+"""In place of an engine: a backbone's features of some rows."""
 NEIGHBOURS = 8
 AGAIN = "put it back from a backup, or audit again"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSpec:
-    """One engine to train. Every field is a plain value that JSON holds."""
+    """One engine to train, or a part of that, or rows to embed. Every field is a plain value that JSON holds."""
 
     name: str
     """Of its own in its graph; people read it."""
@@ -44,7 +53,8 @@ class TaskSpec:
     """Every field that differs from the engine's defaults."""
     num_classes: int
     inputs: str
-    """``.npz`` with ``labels`` (N,) int64, ``trusted`` (N,) bool and perhaps ``trusted_weight`` (N,) float32."""
+    """``.npz`` with ``trusted`` (N,) bool, and the labels to train on: ``labels`` (N,) int64 with perhaps
+    ``trusted_weight`` (N,) float32; ``masks`` (N, S, S) uint8; or ``numbers`` (N,) float64."""
     out: str
     """Folder of the result."""
     checkpoint: str
@@ -54,7 +64,10 @@ class TaskSpec:
     features: str | None = None
     """``.npy`` of (N, V, D) float16 or float32."""
     given: str | None = None
-    """``.npy`` of (N,) int64 labels that trust is about, where they differ from those to train on."""
+    """``.npy`` of the labels that trust is about: (N,) int64, where they differ from those to train on;
+    (N, S, S) uint8 masks; (N,) float64 numbers."""
+    task: str = CLASSIFICATION
+    """What the labels are, one of ``vocabulary.TASKS``."""
     truth: str | None = None
     """``.npy`` of (N,) int64 true labels, which only the curves of epochs know."""
     draws: str | None = None
@@ -67,6 +80,14 @@ class TaskSpec:
     """What one process of this task computes with; None = whatever the process has."""
     after: tuple[str, ...] = ()
     """Tasks whose results this one reads."""
+    part: str | None = None
+    """A part of the engine's run that is done apart; None = the run, or what is left of it."""
+    reads: Mapping[str, str] = field(default_factory=dict)
+    """Files that it reads besides, by name; those of parts that are done are what they left (``STATE``)."""
+    share: float = 1.0
+    """Of the engine's run that the task is; what is left of a run counts what was before it too."""
+    offset: float = 0.0
+    """Share of the run before the task, where all is done one after another."""
 
     def as_json(self) -> str:
         """Text from which ``of_json`` builds it again."""
@@ -126,6 +147,35 @@ class Listener(Protocol):
         """Called several times a second while nothing else happens."""
 
 
+def in_parts(spec: TaskSpec, parts: Sequence[Mapping[str, Any]]) -> list[TaskSpec]:
+    """The run of an engine as tasks: each of its parts (``engine_bridge.parts``), then what is left of it."""
+    folder = Path(f"{spec.out}{PARTS}")
+    offsets = itertools.accumulate((part["share"] for part in parts), initial=0.0)
+    files = {part["name"]: str(folder / part["name"] / STATE) for part in parts}
+    found = [
+        dataclasses.replace(
+            spec,
+            name=f"{spec.name} {part['name']}",
+            part=part["name"],
+            out=str(folder / part["name"]),
+            checkpoint=str(folder / f"{part['name']}.checkpoint"),
+            threads=part["threads"],
+            after=(*spec.after, *(f"{spec.name} {name}" for name in part["after"])),
+            reads={name: files[name] for name in part["after"]},
+            share=part["share"],
+            offset=offset,
+        )
+        for part, offset in zip(parts, offsets, strict=False)
+    ]
+    after = (*spec.after, *(each.name for each in found))
+    return [*found, dataclasses.replace(spec, after=after, reads=files)]
+
+
+def forget_parts(spec: TaskSpec) -> None:
+    """Remove what the parts of an engine's run left, once the run is done."""
+    shutil.rmtree(f"{spec.out}{PARTS}", ignore_errors=True)
+
+
 Say = Callable[[Event], None]
 """Hears of each epoch; what it raises stops the task, which keeps its checkpoint."""
 
@@ -169,29 +219,75 @@ def finished(spec: TaskSpec) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _run(spec: TaskSpec, say: Say) -> dict[str, Any]:
-    inputs = Path(spec.inputs)
-    labels, trusted = load_arrays(inputs, "labels", "trusted", remedy=AGAIN)
-    with np.load(inputs, allow_pickle=False) as stored:
-        weight = stored.get("trusted_weight", None)
-    given = _read(spec.given)
-    truth = _read(spec.truth)
-    checkpoint = engine_bridge.FileCheckpoint(Path(spec.checkpoint))
-    result = engine_bridge.train(
-        spec.engine,
-        _mapped(spec.images),
-        labels,
-        spec.num_classes,
-        config=spec.config,
-        trusted=trusted,
-        trusted_weight=weight,
-        features=_mapped(spec.features),
-        seed=spec.seed,
-        device=spec.device,
-        on_epoch=lambda record: say(_event(spec.name, record, labels, truth)),
-        checkpoint=checkpoint,
+def embedding_of(
+    rows: tuple[int, int], source: FeatureSource, images: Path, place: Path, device: str
+) -> TaskSpec:
+    """The task that computes a backbone's features of some rows, the first and the one after the last.
+
+    It leaves ``features.npy``, (n, V, D) float16. Rows that were begun are begun anew.
+    """
+    start, end = rows
+    name = f"{EMBEDDING} {start}"
+    return TaskSpec(
+        name=name,
+        engine=EMBEDDING,
+        config={"backbone": source.name, "side": source.side, "views": source.views, "rows": [start, end]},
+        num_classes=0,
+        inputs=str(images),
+        out=str(place / name),
+        checkpoint=str(place / f"{name}.checkpoint"),
+        images=str(images),
+        reads={"weights": str(source.weights)},
+        device=device,
+        threads=1 if device == "cpu" else None,
     )
-    arrays: dict[str, NDArray[Any]] = {
+
+
+def _embed(spec: TaskSpec, say: Say) -> None:
+    images = _mapped(spec.images)
+    assert images is not None
+    start, end = spec.config["rows"]
+    found = backbone_bridge.embed_array(
+        images[start:end],
+        name=spec.config["backbone"],
+        weights=Path(spec.reads["weights"]),
+        side=spec.config["side"],
+        views=spec.config["views"],
+        device=spec.device,
+        on_rows=lambda done: say(
+            Event(spec.name, EMBEDDING, start + done, end, done / (end - start), 0.0, {}, {})
+        ),
+    )
+    store(Path(spec.out), {"features": found}, {})
+
+
+def _run(spec: TaskSpec, say: Say) -> dict[str, Any]:
+    if spec.engine == EMBEDDING:
+        _embed(spec, say)
+        return {}
+    checkpoint = engine_bridge.FileCheckpoint(Path(spec.checkpoint))
+    if spec.part is not None:
+        left = engine_bridge.train_part(
+            spec.engine, spec.part, _before(spec), **_classes(spec), **_common(spec, say, checkpoint)
+        )
+        store(Path(spec.out), {Path(STATE).stem: engine_bridge.as_array(left)}, {})
+        checkpoint.remove()
+        return {}
+    values, provenance = _TRAIN[spec.task](spec, _common(spec, say, checkpoint))
+    plain = {"provenance": provenance}
+    store(Path(spec.out), values, plain)
+    checkpoint.remove()
+    return plain
+
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def _train_classes(spec: TaskSpec, common: dict[str, Any]) -> tuple[Arrays, dict[str, Any]]:
+    inputs = _classes(spec)
+    result = engine_bridge.train(spec.engine, **inputs, **common, before=_before(spec) or None)
+    labels, given = inputs["labels"], _read(spec.given)
+    arrays: Arrays = {
         "pred_probs": result.pred_probs,
         "trust_score": trust_in_given(
             result.trust_score, result.pred_probs, labels if given is None else given, labels
@@ -206,11 +302,95 @@ def _run(spec: TaskSpec, say: Say) -> dict[str, Any]:
         arrays["features"] = result.features
     arrays |= {f"signal_{key}": values for key, values in result.signals.items()}
     arrays |= {f"history_{key}": values for key, values in result.signal_history.items()}
-    provenance = engine_bridge.plain(result.provenance) | {"is_out_of_sample": result.is_out_of_sample}
-    plain = {"provenance": provenance}
-    store(Path(spec.out), arrays, plain)
-    checkpoint.remove()
-    return plain
+    return arrays, _provenance(result)
+
+
+def _train_masks(spec: TaskSpec, common: dict[str, Any]) -> tuple[Arrays, dict[str, Any]]:
+    masks, trusted = load_arrays(Path(spec.inputs), "masks", "trusted", remedy=AGAIN)
+    images, judged = _mapped(spec.images), _mapped(spec.given)
+    assert images is not None
+    assert judged is not None
+    result = engine_bridge.train_masks(
+        spec.engine,
+        images,
+        masks,
+        spec.num_classes,
+        judged=judged,
+        trusted=trusted,
+        **common,
+    )
+    arrays: Arrays = {
+        "predicted": result.predicted,
+        "predicted_prob": result.predicted_prob,
+        "given_prob": result.given_prob,
+        "embeddings": result.embeddings,
+    }
+    return arrays, _provenance(result)
+
+
+def _train_numbers(spec: TaskSpec, common: dict[str, Any]) -> tuple[Arrays, dict[str, Any]]:
+    numbers, trusted = load_arrays(Path(spec.inputs), "numbers", "trusted", remedy=AGAIN)
+    judged = _mapped(spec.given)
+    assert judged is not None
+    result = engine_bridge.train_numbers(
+        spec.engine,
+        _mapped(spec.images),
+        numbers,
+        features=_mapped(spec.features),
+        judged=judged,
+        trusted=trusted,
+        **common,
+    )
+    arrays: Arrays = {
+        "predicted": result.predicted,
+        "deviation": result.deviation,
+        "embeddings": result.embeddings,
+    }
+    return arrays | {f"signal_{key}": values for key, values in result.signals.items()}, _provenance(result)
+
+
+_TRAIN = {CLASSIFICATION: _train_classes, SEGMENTATION: _train_masks, REGRESSION: _train_numbers}
+
+
+def _common(spec: TaskSpec, say: Say, checkpoint: engine_bridge.FileCheckpoint) -> dict[str, Any]:
+    """What every training takes."""
+    labels, truth = None, _read(spec.truth)
+    if truth is not None:
+        (labels,) = load_arrays(Path(spec.inputs), "labels", remedy=AGAIN)
+    return {
+        "config": spec.config,
+        "seed": spec.seed,
+        "device": spec.device,
+        "on_epoch": lambda record: say(_event(spec.name, record, labels, truth)),
+        "checkpoint": checkpoint,
+    }
+
+
+def _classes(spec: TaskSpec) -> dict[str, Any]:
+    """What a training on classes takes besides."""
+    labels, trusted = load_arrays(Path(spec.inputs), "labels", "trusted", remedy=AGAIN)
+    with np.load(spec.inputs, allow_pickle=False) as stored:
+        weight = stored.get("trusted_weight", None)
+    return {
+        "images": _mapped(spec.images),
+        "labels": labels,
+        "num_classes": spec.num_classes,
+        "trusted": trusted,
+        "trusted_weight": weight,
+        "features": _mapped(spec.features),
+    }
+
+
+def _before(spec: TaskSpec) -> dict[str, Any]:
+    """What the parts left that are done."""
+    return {
+        part: engine_bridge.of_array(load_array(Path(file), remedy=AGAIN, mapped=False))
+        for part, file in spec.reads.items()
+    }
+
+
+def _provenance(result: Any) -> dict[str, Any]:
+    return engine_bridge.plain(result.provenance) | {"is_out_of_sample": result.is_out_of_sample}
 
 
 def store(folder: Path, arrays: Mapping[str, NDArray[Any]], plain: Mapping[str, Any] | None = None) -> None:
@@ -225,10 +405,10 @@ def store(folder: Path, arrays: Mapping[str, NDArray[Any]], plain: Mapping[str, 
 
 
 def _event(
-    task: str, record: EpochRecord, labels: NDArray[np.int64], truth: NDArray[np.int64] | None
+    task: str, record: EpochRecord, labels: NDArray[np.int64] | None, truth: NDArray[np.int64] | None
 ) -> Event:
     metrics = {key: float(value) for key, value in record.metrics.items()}
-    if truth is not None and "selected" in record.signals:
+    if truth is not None and labels is not None and "selected" in record.signals:
         kept = np.nan_to_num(np.asarray(record.signals["selected"], dtype=np.float64))
         if kept.sum() > 0:
             metrics["label_precision"] = float((kept * (labels == truth)).sum() / kept.sum())

@@ -11,6 +11,7 @@ import contextlib
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from auditor import jobs
 from auditor.audits import arrays as results
-from auditor.audits import copies, embedding, executors, plan, settle, tasks
+from auditor.audits import copies, embedding, executors, plan, settle, shards, tasks
 from auditor.audits.tasks import Event, Outcome, TaskSpec
 from auditor.backbones import features
 from auditor.bridges import engine_bridge
@@ -29,6 +30,7 @@ from auditor.catalog.records import Audit, Dataset, EngineRun, Epoch, now
 from auditor.ground.errors import AuditFailedError, CatalogBusyError
 from auditor.ground.files import written_whole
 from auditor.ground.progress import OnProgress, Progress, Ticker
+from auditor.ground.vocabulary import CLASSIFICATION
 from auditor.pictures import cache
 
 if TYPE_CHECKING:
@@ -74,7 +76,10 @@ def _steps(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
         source = results.features_of(audit)
         assert source is not None
         features.check_weights(source)
-    _train(audit, dataset, tell)
+    given = folders.of_audit(audit.id) / "given.npy"
+    with session() as open_session, written_whole(given) as beside, beside.open("wb") as file:
+        np.save(file, datasets.given_labels(open_session, dataset.id))
+    train(audit, dataset, tell, given=given)
     jobs.patiently(lambda: settle.settle(audit.id))
 
 
@@ -86,12 +91,13 @@ def features_for(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> NDArray
     if source.weights is None or features.is_complete(dataset.id, source):
         return features.load(dataset.id, source)
     ticker = Ticker(tell, f"{plan.EMBEDDING} with {source.name}", dataset.num_samples)
+    images = cache.image_cache_path(dataset)
+    if executors.chosen().is_ray:
+        executor = executors.executor()
+        shards.embed(dataset.id, images, source, executor, device=audit.device, on_rows=ticker.at)
+        return features.load(dataset.id, source)
     return features.embed(
-        dataset.id,
-        cache.image_cache_path(dataset),
-        source,
-        device=audit.device,
-        on_rows=lambda done, _: ticker.at(done),
+        dataset.id, images, source, device=audit.device, on_rows=lambda done, _: ticker.at(done)
     )
 
 
@@ -117,16 +123,25 @@ def _finish(audit_id: int) -> None:
         audits.set_status(open_session, audit_id, "finished", finished_at=now())
 
 
-def _train(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
+def train(
+    audit: Audit, dataset: Dataset, tell: jobs.Reporter, *, given: Path, task: str = CLASSIFICATION
+) -> None:
     """Let an executor train every engine that is not finished, and write down what it hears.
+
+    Args:
+        audit: planned.
+        dataset: that it is about.
+        tell: hears how far all engines are.
+        given: ``.npy`` of the labels that trust is about.
+        task: what the labels are, one of ``vocabulary.TASKS``.
 
     Raises:
         AuditFailedError: an engine failed; the others are finished.
     """
     with session() as open_session:
         runs = [audits.run(open_session, audit.id, name) for name in audit.engines]
-    listener = _Recording(audit, tell, runs)
-    specs = _specs(audit, dataset, [run for run in runs if run.status != "finished"])
+    specs = _specs(audit, dataset, [run for run in runs if run.status != "finished"], given, task)
+    listener = _Recording(audit, tell, runs, specs)
     if specs:
         listener.tell()
         executors.executor().run(specs, listener)
@@ -134,7 +149,9 @@ def _train(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
         raise AuditFailedError(" ".join(dict.fromkeys(listener.errors)))
 
 
-def _specs(audit: Audit, dataset: Dataset, runs: Sequence[EngineRun]) -> list[TaskSpec]:
+def _specs(
+    audit: Audit, dataset: Dataset, runs: Sequence[EngineRun], given: Path, task: str
+) -> list[TaskSpec]:
     """What is left to train, as tasks."""
     if not runs:
         return []
@@ -147,40 +164,41 @@ def _specs(audit: Audit, dataset: Dataset, runs: Sequence[EngineRun]) -> list[Ta
         features_file = str(features.folder(dataset.id, source) / "features.npy")
     images = str(cache.image_cache_path(dataset))
     truth = cache.folder(dataset) / cache.TRUE_LABELS
-    with session() as open_session:
-        given = datasets.given_labels(open_session, audit.dataset_id)
-    with written_whole(place / "given.npy") as beside, beside.open("wb") as file:
-        np.save(file, given)
     waits = {run.engine for run in runs}
-    specs = []
+    whole: list[TaskSpec] = []
+    apart: list[TaskSpec] = []
     for run in runs:
         seen = features_file
         if run.engine in heads:
             seen = str(results.engine_folder(audit.id, plan.TRUNK) / "features.npy")
         if audit.options.get("finetune") and not engine_bridge.needs_features(run.engine):
             seen = None
-        has_own_map = seen is None or source is None  # of features there is one map for all engines
-        specs.append(
-            TaskSpec(
-                name=run.engine,
-                engine=run.engine,
-                config=run.config,
-                num_classes=len(dataset.class_names),
-                inputs=str(place / "inputs.npz"),
-                out=str(place / run.engine),
-                checkpoint=str(place / f"{run.engine}.checkpoint"),
-                images=images if seen is None else None,
-                features=seen,
-                given=str(place / "given.npy"),
-                truth=str(truth) if truth.exists() else None,
-                draws=audit.options.get("map", "umap") if has_own_map else None,
-                finds_neighbours=run.engine == audit.engines[0] and source is None,  # which a card shows
-                seed=audit.seed,
-                device=audit.device,
-                threads=audit.options.get("threads", {}).get(run.engine),
-                after=(plan.TRUNK,) if run.engine in heads and plan.TRUNK in waits else (),
-            )
+        # Of features there is one map for all engines, and only of classes is there any.
+        has_own_map = task == CLASSIFICATION and (seen is None or source is None)
+        spec = TaskSpec(
+            name=run.engine,
+            engine=run.engine,
+            config=run.config,
+            num_classes=len(dataset.class_names),
+            inputs=str(place / "inputs.npz"),
+            out=str(place / run.engine),
+            checkpoint=str(place / f"{run.engine}.checkpoint"),
+            images=images if seen is None else None,
+            features=seen,
+            given=str(given),
+            task=task,
+            truth=str(truth) if truth.exists() else None,
+            draws=audit.options.get("map", "umap") if has_own_map else None,
+            finds_neighbours=has_own_map and run.engine == audit.engines[0] and source is None,  # for cards
+            seed=audit.seed,
+            device=audit.device,
+            threads=audit.options.get("threads", {}).get(run.engine),
+            after=(plan.TRUNK,) if run.engine in heads and plan.TRUNK in waits else (),
         )
+        parts = tasks.in_parts(spec, audit.options.get("parts", {}).get(run.engine, []))
+        (apart if len(parts) > 1 else whole).extend(parts)
+    # A run in parts is the longest way to the end: it goes first wherever there is room.
+    specs = apart + whole
     if any(spec.images is not None for spec in specs):
         cache.image_cache(dataset)  # says in words where it is gone or damaged
     return specs
@@ -195,40 +213,62 @@ def begin(audit_id: int, engine: str) -> None:
 class _Recording:
     """Writes what the audit's tasks say to the catalog, and stops them when somebody asked for it."""
 
-    def __init__(self, audit: Audit, tell: jobs.Reporter, runs: Sequence[EngineRun]) -> None:
+    def __init__(
+        self, audit: Audit, tell: jobs.Reporter, runs: Sequence[EngineRun], specs: Sequence[TaskSpec]
+    ) -> None:
         self.errors: list[str] = []
         self._audit, self._tell = audit, tell
-        self._parts = {run.engine: 1.0 if run.status == "finished" else run.progress for run in runs}
+        self._done = {run.engine: 1.0 if run.status == "finished" else run.progress for run in runs}
+        self._specs = {spec.name: spec for spec in specs}
+        self._at_work: list[str] = []
+        self._failures: set[str] = set()
+        self._watches: dict[str, EpochWatch] = {}
         self._earlier = {run.engine: run.seconds for run in runs}
-        self._at_work: dict[str, EpochWatch] = {}
 
     def started(self, task: str) -> None:
         """See ``Listener``."""
-        jobs.patiently(lambda: begin(self._audit.id, task))
-        self._at_work[task] = EpochWatch(self._audit.id, task, self._earlier[task])
+        engine = self._specs[task].engine
+        if engine not in self._watches:
+            jobs.patiently(lambda: begin(self._audit.id, engine))
+            self._watches[engine] = EpochWatch(self._audit.id, engine, self._earlier[engine])
+        self._watches[engine].started(task)
+        self._at_work.append(task)
         self.tell()
 
     def heard(self, event: Event) -> None:
         """See ``Listener``."""
-        self._at_work[event.task](event)
-        self._parts[event.task] = event.progress
+        engine = self._specs[event.task].engine
+        self._done[engine] = self._watches[engine](event, self._specs[event.task])
         self.tell()
 
     def ended(self, outcome: Outcome) -> None:
         """See ``Listener``."""
-        watch = self._at_work.pop(outcome.task, None)
-        if outcome.result is not None and watch is not None:
+        spec = self._specs[outcome.task]
+        if outcome.task in self._at_work:
+            self._at_work.remove(outcome.task)
+        watch = self._watches.get(spec.engine)
+        if watch is not None:
+            watch.ended(spec)
+        if outcome.result is None:
+            self._failed(spec.engine, outcome)
+        elif watch is not None and spec.part is None:
             provenance = outcome.result["provenance"]
             jobs.patiently(lambda: watch.finish(provenance))
-            self._parts[outcome.task] = 1.0
-        else:
-            text = outcome.error or ""
-            if not outcome.is_explained:
-                log = jobs.log_file(plan.job_of(self._audit.id))
-                text = f"{text} (details in {log}); resume the audit to try again."
-            self.errors.append(text)
-            jobs.patiently(lambda: self._set(outcome.task, status="failed", error=text))
+            tasks.forget_parts(spec)
+            self._done[spec.engine] = 1.0
         self.tell()
+
+    def _failed(self, engine: str, outcome: Outcome) -> None:
+        """Say why, once an engine: of a run in parts others may fail too, and what waits for them."""
+        if engine in self._failures:
+            return
+        self._failures.add(engine)
+        text = outcome.error or ""
+        if not outcome.is_explained:
+            log = jobs.log_file(plan.job_of(self._audit.id))
+            text = f"{text} (details in {log}); resume the audit to try again."
+        self.errors.append(text)
+        jobs.patiently(lambda: self._set(engine, status="failed", error=text))
 
     def tick(self) -> None:
         """See ``Listener``."""
@@ -236,9 +276,10 @@ class _Recording:
 
     def tell(self) -> None:
         """How far all engines are; ``durations`` knows the time left."""
-        names = [name for name in self._audit.engines if name in self._at_work]
+        at_work = {self._specs[task].engine for task in self._at_work}
+        names = [name for name in self._audit.engines if name in at_work]
         stage = f"{plan.TRAINING} {', '.join(names)}" if names else plan.TRAINING
-        self._tell(Progress(stage, sum(self._parts.values()), len(self._audit.engines), None))
+        self._tell(Progress(stage, sum(self._done.values()), len(self._audit.engines), None))
 
     def _set(self, engine: str, **values: Any) -> None:
         with session() as open_session:
@@ -246,19 +287,37 @@ class _Recording:
 
 
 class EpochWatch:
-    """Writes each epoch of one engine to the catalog."""
+    """Writes each epoch of one engine to the catalog, also where several of its tasks run at once."""
 
     def __init__(self, audit_id: int, engine: str, seconds: float) -> None:
         self._audit_id, self._engine = audit_id, engine
-        self._earlier, self._began = seconds, time.monotonic()
+        self._spent = seconds
+        self._began: dict[str, float] = {}
+        self._shares: dict[str, float] = {}
         self._waiting: list[Epoch] = []
+
+    def started(self, task: str) -> None:
+        """A task of the engine begins."""
+        self._began[task] = time.monotonic()
+
+    def ended(self, spec: TaskSpec) -> None:
+        """A task of the engine is over; a part that was done by an earlier attempt said nothing."""
+        self._spent += time.monotonic() - self._began.pop(spec.name, time.monotonic())
+        if spec.part is not None:
+            self._shares[spec.name] = spec.share
 
     @property
     def seconds(self) -> float:
-        """Training time over all attempts."""
-        return self._earlier + time.monotonic() - self._began
+        """Training time over all attempts and tasks."""
+        return self._spent + sum(time.monotonic() - began for began in self._began.values())
 
-    def __call__(self, event: Event | EpochRecord) -> None:
+    def __call__(self, event: Event | EpochRecord, spec: TaskSpec | None = None) -> float:
+        """Write an epoch of the run, or of that task of it; returns the share of the run that is done."""
+        progress = in_turn = event.progress
+        if spec is not None and spec.part is not None:
+            self._shares[spec.name] = spec.share * event.progress
+            progress = sum(self._shares.values())
+            in_turn = spec.offset + self._shares[spec.name]
         self._waiting.append(
             Epoch(
                 audit_id=self._audit_id,
@@ -266,7 +325,7 @@ class EpochWatch:
                 stage=event.stage,
                 epoch=event.epoch,
                 num_epochs=event.num_epochs,
-                progress=event.progress,
+                progress=in_turn,  # the order of epochs is that of one after another
                 seconds=event.seconds,
                 losses=dict(event.losses),
                 metrics=dict(event.metrics),
@@ -274,7 +333,8 @@ class EpochWatch:
         )
         # Where another process keeps the catalog locked, training goes on; the next epoch takes this one along.
         with contextlib.suppress(CatalogBusyError):
-            self._write(progress=event.progress, stage=event.stage)
+            self._write(progress=progress, stage=event.stage)
+        return progress
 
     def finish(self, provenance: dict[str, Any]) -> None:
         """Say that the engine is done, and write the epochs that a locked catalog kept waiting."""

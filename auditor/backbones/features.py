@@ -163,29 +163,18 @@ def embed(
         AuditFailedError: the weights do not fit, or the network cannot take such images.
         NotFoundError: the weights file is gone or has changed since the audit was planned.
     """
-    check_weights(source)
-    num_rows = len(np.load(images, mmap_mode="r", allow_pickle=False))
-    place = folder(dataset_id, source)
-    done = _done(place)
-    if done is None or len(done) != -(-num_rows // CHUNK):
-        done = _begin(place, source, num_rows)
-    ranges = [(CHUNK * int(part), min(num_rows, CHUNK * int(part) + CHUNK)) for part in np.flatnonzero(~done)]
-    finished = num_rows - sum(end - start for start, end in ranges)
+    rows = Rows(dataset_id, source, images)
 
     def mark(start: int, end: int) -> None:
-        nonlocal finished
-        done[start // CHUNK] = True
-        with written_whole(place / "done.npy") as beside, beside.open("wb") as file:
-            np.save(file, done)
-        finished += end - start
+        rows.mark(start, end)
         if on_rows is not None:
-            on_rows(finished, num_rows)
+            on_rows(rows.num_done, rows.num_rows)
 
-    if ranges:
+    if rows.missing:
         backbone_bridge.embed(
             images,
-            place / "features.npy",
-            ranges,
+            rows.place / "features.npy",
+            rows.missing,
             name=source.name,
             weights=Path(str(source.weights)),
             side=source.side,
@@ -195,6 +184,49 @@ def embed(
             on_done=mark,
         )
     return load(dataset_id, source)
+
+
+class Rows:
+    """Features that are being computed, in ranges of ``CHUNK`` rows; those that are done are kept.
+
+    Raises:
+        AuditFailedError, NotFoundError: as ``embed``.
+    """
+
+    def __init__(self, dataset_id: int, source: FeatureSource, images: Path) -> None:
+        check_weights(source)
+        self.num_rows = len(np.load(images, mmap_mode="r", allow_pickle=False))
+        self.place = folder(dataset_id, source)
+        done = _done(self.place)
+        if done is None or len(done) != -(-self.num_rows // CHUNK):
+            done = _begin(self.place, source, self.num_rows)
+        self._done = done
+
+    @property
+    def missing(self) -> list[tuple[int, int]]:
+        """Ranges that are not done: the first row and the row after the last."""
+        starts = (CHUNK * int(part) for part in np.flatnonzero(~self._done))
+        return [(start, min(self.num_rows, start + CHUNK)) for start in starts]
+
+    @property
+    def num_done(self) -> int:
+        """Rows that are done."""
+        beyond = CHUNK * len(self._done) - self.num_rows if self._done[-1] else 0
+        return CHUNK * int(self._done.sum()) - beyond
+
+    def mark(self, start: int, end: int) -> None:
+        """These rows are done: their features lie in the file."""
+        self._done[start // CHUNK : -(-end // CHUNK)] = True
+        with written_whole(self.place / "done.npy") as beside, beside.open("wb") as file:
+            np.save(file, self._done)
+
+    def put(self, start: int, features: NDArray[np.float16]) -> None:
+        """Keep (n, V, D) ``features`` of the rows from ``start`` on, which are whole ranges."""
+        end = start + len(features)
+        target = np.load(self.place / "features.npy", mmap_mode="r+", allow_pickle=False)
+        target[start:end] = features
+        target.flush()
+        self.mark(start, end)
 
 
 def embedding_seconds(

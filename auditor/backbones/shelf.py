@@ -13,14 +13,43 @@ class Shelved:
     """As ``--backbone`` takes it."""
     good_for: str
     """One short sentence for people."""
+    repository: str | None = None
+    """On the Hugging Face hub."""
+    url: str | None = None
+    """Of a file. Both as the library names them, so that looking for weights need not load it (seconds)."""
 
 
+FACEBOOK = "https://dl.fbaipublicfiles.com/dinov2/"
 SHELF = (
-    Shelved("timm:mobilenetv3_large_100", "small and fast: thousands of photos in minutes on a laptop"),
-    Shelved("timm:vit_small_patch14_dinov2", "the default where it is here: ten times slower on a CPU"),
-    Shelved("timm:convnext_tiny.in12k_ft_in1k", "between the two in speed, also for fine-tuning"),
-    Shelved("timm:vit_base_patch14_dinov2", "best of the list: for a GPU, or for few images"),
-    Shelved("torchvision:resnet18", "well known, small"),
+    Shelved(
+        "timm:mobilenetv3_large_100",
+        "small and fast: thousands of photos in minutes on a laptop",
+        "timm/mobilenetv3_large_100.ra_in1k",
+        "https://github.com/rwightman/pytorch-image-models/releases/download/v0.1-weights/"
+        "mobilenetv3_large_100_ra-f55367f5.pth",
+    ),
+    Shelved(
+        "timm:vit_small_patch14_dinov2",
+        "the default where it is here: ten times slower on a CPU",
+        "timm/vit_small_patch14_dinov2.lvd142m",
+        FACEBOOK + "dinov2_vits14/dinov2_vits14_pretrain.pth",
+    ),
+    Shelved(
+        "timm:convnext_tiny.in12k_ft_in1k",
+        "between the two in speed, also for fine-tuning",
+        "timm/convnext_tiny.in12k_ft_in1k",
+    ),
+    Shelved(
+        "timm:vit_base_patch14_dinov2",
+        "best of the list: for a GPU, or for few images",
+        "timm/vit_base_patch14_dinov2.lvd142m",
+        FACEBOOK + "dinov2_vitb14/dinov2_vitb14_pretrain.pth",
+    ),
+    Shelved(
+        "torchvision:resnet18",
+        "well known, small",
+        url="https://download.pytorch.org/models/resnet18-f37072fd.pth",
+    ),
 )
 """In the order in which they are shown; where several have weights here, audits take the first of ``PREFERRED``."""
 PREFERRED = (
@@ -31,3 +60,8 @@ PREFERRED = (
     "timm:vit_base_patch14_dinov2",
 )
 """Which one an audit takes by itself. The slowest comes last: it is for whoever names it."""
+
+
+def on_shelf(name: str) -> Shelved | None:
+    """The row of the short list with this name."""
+    return next((each for each in SHELF if each.name == name), None)

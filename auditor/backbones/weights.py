@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from auditor.backbones.shelf import on_shelf
 from auditor.bridges import backbone_bridge
 from auditor.ground.errors import NotFoundError, WeightsError
 from auditor.ground.files import written_whole
@@ -70,7 +71,8 @@ def find(name: str, file: Path | None = None) -> Weights:
             why = "is no regular file" if file.exists() else "does not exist"
             raise NotFoundError(f"{file} {why}; name a file of weights.")
         return Weights(name, file.absolute(), "file")
-    found = _in_home(name) or _in_cache(name, backbone_bridge.source(name))
+    source = backbone_bridge.source(name)
+    found = _in_home(name) or _in_cache(name, source.repository, source.url)
     if found is None:
         raise NotFoundError(
             f"There are no weights of {name} on this machine; `auditor weights get {name}` downloads them, or name "
@@ -80,10 +82,11 @@ def find(name: str, file: Path | None = None) -> Weights:
     return found
 
 
-def present(name: str, source: backbone_bridge.Source | None = None) -> Weights | None:
-    """The weights of ``name`` if they lie on this machine. Whoever has its ``source`` loads no library for this."""
-    if source is not None:
-        return _in_home(name) or _in_cache(name, source)
+def present(name: str) -> Weights | None:
+    """The weights of ``name`` if they lie on this machine. Of the short list's no library is loaded to look."""
+    shelved = on_shelf(name)
+    if shelved is not None:
+        return _in_home(name) or _in_cache(name, shelved.repository, shelved.url)
     try:
         return find(name)
     except NotFoundError:
@@ -199,18 +202,25 @@ def _in_home(name: str) -> Weights | None:
     return Weights(name, path, "home") if path.is_file() else None
 
 
-def _in_cache(name: str, source: backbone_bridge.Source) -> Weights | None:
-    if source.repository is not None and importlib.util.find_spec("huggingface_hub") is not None:
+def _in_cache(name: str, repository: str | None, url: str | None) -> Weights | None:
+    if repository is not None and importlib.util.find_spec("huggingface_hub") is not None:
         from huggingface_hub import try_to_load_from_cache
 
         for file in HUB_FILES:
-            cached = try_to_load_from_cache(source.repository, file)
-            if isinstance(cached, str) and Path(cached).is_file():
-                return Weights(name, Path(cached), "cache")
+            found = try_to_load_from_cache(repository, file)
+            if isinstance(found, str) and Path(found).is_file():
+                return Weights(name, Path(found), "cache")
     # Also of timm's: older versions, and torch.hub's own DINOv2, load the same file from its address.
-    if source.cached is not None and source.cached.is_file():
-        return Weights(name, source.cached, "cache")
+    if url is not None and (cached := _torch_cache(url)).is_file():
+        return Weights(name, cached, "cache")
     return None
+
+
+def _torch_cache(url: str) -> Path:
+    """Where torch's own client keeps the file (``torch.hub.get_dir``, without loading torch)."""
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    home = Path(os.environ.get("TORCH_HOME") or caches / "torch").expanduser()
+    return home / "hub" / "checkpoints" / url.rpartition("/")[2]
 
 
 def _address(name: str) -> str:

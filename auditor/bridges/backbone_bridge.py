@@ -19,6 +19,9 @@ from auditor.ground.errors import AuditFailedError
 if TYPE_CHECKING:
     from engines.networks.pretrained import InputConfig
 
+PIECE = 256
+"""Images that are embedded between two words about them: whole batches of a CPU, one of a card."""
+
 
 @dataclass(frozen=True)
 class Source:
@@ -29,8 +32,6 @@ class Source:
     url: str | None
     """Of a file (torchvision), or for people where there is a repository."""
     licence: str | None
-    cached: Path | None
-    """Where torch keeps the file of ``url`` once it was downloaded."""
 
 
 @contextmanager
@@ -106,7 +107,7 @@ def source(name: str) -> Source:
 
     with _as_audit_errors():
         found = weights_source(name)
-    return Source(found.repository, found.url, found.licence, found.cached)
+    return Source(found.repository, found.url, found.licence)
 
 
 def download_checked(url: str, path: Path, *, progress: bool) -> None:
@@ -166,9 +167,18 @@ def embed(
 
 
 def embed_array(
-    images: NDArray[np.uint8], *, name: str, weights: Path, side: int | None, views: int, device: str
+    images: NDArray[np.uint8],
+    *,
+    name: str,
+    weights: Path,
+    side: int | None,
+    views: int,
+    device: str,
+    on_rows: Callable[[int], None] | None = None,
 ) -> NDArray[np.float16]:
-    """(N, V, D) features of (N, C, H, W) ``images`` in memory, computed in this process.
+    """(N, V, D) features of (N, C, H, W) ``images``, computed in this process.
+
+    ``on_rows`` hears how many are done, and may raise to stop.
 
     Raises:
         AuditFailedError: the weights do not fit, or the network cannot take such images.
@@ -180,4 +190,9 @@ def embed_array(
     with _as_audit_errors():
         place = resolve_device(device)
         network = backbone(name, weights, side=side).to(place)
-        return embed(images, network, views=views, device=place)
+        found = []
+        for start in range(0, len(images), PIECE):
+            found.append(embed(images[start : start + PIECE], network, views=views, device=place))
+            if on_rows is not None:
+                on_rows(min(start + PIECE, len(images)))
+        return np.concatenate(found)

@@ -766,8 +766,11 @@ def remove(name: str, yes: bool, as_json: bool) -> None:
 
     if not yes:
         click.confirm(f"Remove {name} with all of its audits and decisions?", abort=True, err=as_json)
-    api.remove(name)
-    output.done(f"{name} is removed; its source was not changed.", {"removed": name}, as_json=as_json)
+    left = api.remove(name)
+    facts = {"removed": name, "left": [str(folder) for folder in left]}
+    output.done(f"{name} is removed; its source was not changed.", facts, as_json=as_json)
+    for folder in left:
+        echo(f"Not deleted: {folder} (see `auditor doctor`).", err=True)
 
 
 @cli.command()

@@ -117,7 +117,7 @@ DECISIONS: dict[str, Decision] = {
             key="x",
             button="None fits",
             help="none of the classes applies",
-            colour="#D55E00",
+            colour="#C0392B",
         ),
         Decision(
             UNREADABLE,

@@ -27,6 +27,10 @@ from auditor.ground.settings import settings
 
 PREFIX = ".importing-"
 PREVIEW_PREFIX = ".previewing-"
+TAKEN = (
+    "another process took this import for dead and removed its files (did this machine sleep, or do the clocks of "
+    "two machines differ by minutes?); nothing was imported. Import again."
+)
 OLD_S = 86_400
 """A folder without a lease in this catalog (a preview, an earlier version) is litter after a day."""
 
@@ -45,14 +49,17 @@ class Workplace:
             ImportRefusedError: another process took this one for dead meanwhile.
         """
         if not leases.beat(session, self.folder.name):
-            raise ImportRefusedError(
-                "another process took this import for dead and removed its files (did this machine sleep, or do "
-                "the clocks of two machines differ by minutes?); nothing was imported. Import again."
-            )
+            raise ImportRefusedError(TAKEN)
         target = settings().dataset_folder(dataset_id)
         os.rename(self.folder, target)  # never onto the files of another one: its number was free
         leases.end(session, self.folder.name)
         return target
+
+    def is_taken(self) -> bool:
+        """Whether another process took this one for dead; not where the catalog cannot be asked."""
+        with suppress(AuditorError), db.session() as session:
+            return not leases.beat(session, self.folder.name) and not datasets.has_uuid(session, self.uuid)
+        return False
 
     def withdraw(self, target: Path) -> None:
         """The transaction failed: remove the published folder, unless the rows were committed after all."""
@@ -64,7 +71,11 @@ class Workplace:
 
 @contextmanager
 def workplace(name: str) -> Iterator[Workplace]:
-    """A fresh folder for the import of ``name``; removed on leaving unless it was moved to its final place."""
+    """A fresh folder for the import of ``name``; removed on leaving unless it was moved to its final place.
+
+    Raises:
+        ImportRefusedError: another process took this one for dead meanwhile.
+    """
     sweep()
     own = records.new_uuid()
     place = Workplace(settings().datasets / f"{PREFIX}{own[:16]}", own)
@@ -76,6 +87,10 @@ def workplace(name: str) -> Iterator[Workplace]:
         folders.write_manifest(place.folder, own, title=f"dataset {name}")
         heart.start()
         yield place
+    except Exception as error:
+        if place.is_taken():  # what failed is that its files are gone
+            raise ImportRefusedError(TAKEN) from error
+        raise
     finally:
         heart.stop()
         shutil.rmtree(place.folder, ignore_errors=True)

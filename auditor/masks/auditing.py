@@ -7,37 +7,33 @@ cache's size.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor import jobs
-from auditor.audits import arrays, in_turn, tasks
+from auditor.audits import arrays, kinds, tasks
 from auditor.audits.settle import noise_rate_json
-from auditor.bridges import engine_bridge
-from auditor.catalog.records import Audit, Dataset, EngineRun, now
+from auditor.catalog.records import Audit, Dataset, now
 from auditor.ground.vocabulary import SEGMENTATION
 from auditor.masks import pixels
 from auditor.masks.deciding import masks_to_train_on
-from auditor.masks.results import TOGETHER, given_masks
-from auditor.pictures import cache
+from auditor.masks.results import TOGETHER, given_masks, masks_file
 from auditor.pictures.masks import IGNORED
 from auditor.statistics import NoiseRate, guess_error_probability
 
-if TYPE_CHECKING:
-    from auditor.bridges.engine_bridge import EpochRecord
-
 
 def plan_audit(dataset_name: str, engines: Sequence[str] | None = None, **choices: Any) -> int:
-    """Register an audit of masks; see ``in_turn.plan_audit``."""
-    return in_turn.plan_audit(MASKS, dataset_name, engines, **choices)
+    """Register an audit of masks; see ``kinds.plan_audit``."""
+    return kinds.plan_audit(MASKS, dataset_name, engines, **choices)
 
 
 def steps(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
     """What an audit of masks does, for ``worker.work``."""
-    in_turn.steps(MASKS, audit, dataset, tell)
+    kinds.steps(MASKS, audit, dataset, tell)
 
 
 def _inputs(dataset: Dataset) -> dict[str, NDArray[Any]]:
@@ -45,37 +41,10 @@ def _inputs(dataset: Dataset) -> dict[str, NDArray[Any]]:
     return {"masks": masks, "labels": labels, "trusted": trusted}
 
 
-def _train(
-    audit: Audit,
-    dataset: Dataset,
-    run: EngineRun,
-    inputs: Mapping[str, NDArray[Any]],
-    *,
-    features: NDArray[np.floating] | None,
-    on_epoch: Callable[[EpochRecord], None],
-    checkpoint: engine_bridge.FileCheckpoint,
-) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    del features
-    found = engine_bridge.train_masks(
-        run.engine,
-        cache.image_cache(dataset),
-        inputs["masks"],
-        len(dataset.class_names),
-        config=run.config,
-        judged=given_masks(dataset),
-        trusted=inputs["trusted"],
-        seed=audit.seed,
-        device=audit.device,
-        on_epoch=on_epoch,
-        checkpoint=checkpoint,
-    )
-    values: dict[str, NDArray[Any]] = {
-        "predicted": found.predicted,
-        "predicted_prob": found.predicted_prob,
-        "given_prob": found.given_prob,
-        "embeddings": found.embeddings,
-    }
-    return values, engine_bridge.plain(found.provenance) | {"is_out_of_sample": found.is_out_of_sample}
+def _given(dataset: Dataset, place: Path) -> Path:
+    del place
+    given_masks(dataset)  # says in words where they are gone or damaged
+    return masks_file(dataset)
 
 
 def settle(audit: Audit, dataset: Dataset) -> None:
@@ -123,7 +92,7 @@ def settle(audit: Audit, dataset: Dataset) -> None:
         "num_label_issues": int(columns["is_label_issue"].sum()),
         "changed_pixels": float((suggested != given).sum() / max(1, int((given != IGNORED).sum()))),
     }
-    in_turn.store(audit.id, columns, summary)
+    kinds.store(audit.id, columns, summary)
 
 
 def _guess(is_doubtful: NDArray[np.bool_]) -> NoiseRate:
@@ -161,4 +130,4 @@ def _columns(
     }
 
 
-MASKS = in_turn.Kind(SEGMENTATION, _inputs, ("masks", "labels", "trusted"), _train, settle)
+MASKS = kinds.Kind(SEGMENTATION, _inputs, _given, settle)

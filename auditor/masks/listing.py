@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from auditor.audits import in_turn, statements
+from auditor.audits import kinds, statements
 from auditor.catalog.records import Audit, Dataset
 from auditor.masks.results import verdicts
 from auditor.review import random_sample
@@ -17,7 +17,7 @@ COLUMNS = (
     *("largest_change_to", "changed_share", "decision", "regions_taken", "reviewer"),
 )
 
-newest = in_turn.newest
+newest = kinds.newest
 
 
 def suspects(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +36,12 @@ def given_masks(dataset: Dataset) -> NDArray[np.uint8]:
     Raises:
         NotFoundError: the file is gone or damaged; the text says how to get it back.
     """
-    remedy = f"import {dataset.name!r} again under another name"
-    return load_array(cache.folder(dataset) / cache_name(dataset.height), remedy=remedy)
+    return load_array(masks_file(dataset), remedy=f"import {dataset.name!r} again under another name")
+
+
+def masks_file(dataset: Dataset) -> Path:
+    """Where ``given_masks`` lie."""
+    return cache.folder(dataset) / cache_name(dataset.height)
 
 
 def verdicts(audit_id: int) -> Verdicts:

@@ -7,40 +7,37 @@ suggestions (``predicted``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor import jobs
-from auditor.audits import arrays, in_turn, tasks
+from auditor.audits import arrays, kinds, tasks
 from auditor.audits.settle import noise_rate_json
-from auditor.bridges import engine_bridge
 from auditor.catalog import datasets
 from auditor.catalog.db import session
-from auditor.catalog.records import Audit, Dataset, EngineRun, now
+from auditor.catalog.records import Audit, Dataset, now
+from auditor.ground.files import written_whole
 from auditor.ground.vocabulary import REGRESSION
 from auditor.numbers.judging import judge
-from auditor.pictures import cache
 from auditor.review import decisions
 from auditor.statistics import guess_error_probability
-
-if TYPE_CHECKING:
-    from auditor.bridges.engine_bridge import EpochRecord
 
 TOGETHER = "numbers"
 """In place of an engine's name: what all engines say together."""
 
 
 def plan_audit(dataset_name: str, engines: Sequence[str] | None = None, **choices: Any) -> int:
-    """Register an audit of numbers; see ``in_turn.plan_audit``."""
-    return in_turn.plan_audit(NUMBERS, dataset_name, engines, **choices)
+    """Register an audit of numbers; see ``kinds.plan_audit``."""
+    return kinds.plan_audit(NUMBERS, dataset_name, engines, **choices)
 
 
 def steps(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
     """What an audit of numbers does, for ``worker.work``."""
-    in_turn.steps(NUMBERS, audit, dataset, tell)
+    kinds.steps(NUMBERS, audit, dataset, tell)
 
 
 def _inputs(dataset: Dataset) -> dict[str, NDArray[Any]]:
@@ -48,36 +45,10 @@ def _inputs(dataset: Dataset) -> dict[str, NDArray[Any]]:
     return {"numbers": numbers, "labels": labels, "trusted": trusted}
 
 
-def _train(
-    audit: Audit,
-    dataset: Dataset,
-    run: EngineRun,
-    inputs: Mapping[str, NDArray[Any]],
-    *,
-    features: NDArray[np.floating] | None,
-    on_epoch: Callable[[EpochRecord], None],
-    checkpoint: engine_bridge.FileCheckpoint,
-) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    found = engine_bridge.train_numbers(
-        run.engine,
-        cache.image_cache(dataset) if features is None else None,
-        inputs["numbers"],
-        features=features,
-        config=run.config,
-        judged=given_numbers(dataset),
-        trusted=inputs["trusted"],
-        seed=audit.seed,
-        device=audit.device,
-        on_epoch=on_epoch,
-        checkpoint=checkpoint,
-    )
-    values: dict[str, NDArray[Any]] = {
-        "predicted": found.predicted,
-        "deviation": found.deviation,
-        "embeddings": found.embeddings,
-    }
-    values |= {f"signal_{name}": signal for name, signal in found.signals.items()}
-    return values, engine_bridge.plain(found.provenance) | {"is_out_of_sample": found.is_out_of_sample}
+def _given(dataset: Dataset, place: Path) -> Path:
+    with written_whole(place / "given.npy") as beside, beside.open("wb") as file:
+        np.save(file, given_numbers(dataset))
+    return place / "given.npy"
 
 
 def given_numbers(dataset: Dataset) -> NDArray[np.float64]:
@@ -118,7 +89,7 @@ def settle(audit: Audit, dataset: Dataset) -> None:
         "error_probability_is_guess": True,
         "num_label_issues": int(found.is_doubtful.sum()),
     }
-    in_turn.store(audit.id, columns, summary)
+    kinds.store(audit.id, columns, summary)
 
 
-NUMBERS = in_turn.Kind(REGRESSION, _inputs, ("numbers", "labels", "trusted"), _train, settle)
+NUMBERS = kinds.Kind(REGRESSION, _inputs, _given, settle)

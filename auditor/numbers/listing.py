@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from auditor.audits import arrays, in_turn, statements
+from auditor.audits import arrays, kinds, statements
 from auditor.catalog import reviews
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset
@@ -21,7 +21,7 @@ COLUMNS = (
     *("suggested_low", "suggested_high", "decision", "cleaned", "reviewer"),
 )
 
-newest = in_turn.newest
+newest = kinds.newest
 
 
 def suspects(

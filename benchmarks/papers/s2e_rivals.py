@@ -26,6 +26,7 @@ from engines.coteaching.s2e import (
     Ledger,
     Relaxation,
     SearchResult,
+    best,
     estimate_gradient,
     move_theta,
     natural_step,
@@ -141,7 +142,7 @@ def search_with_optuna(
             values.append(ledger(x))
             study.tell(trial, values[-1])
     means = tuple(float(np.mean(part)) for part in np.array_split(values, iterations))
-    return SearchResult(ledger.best(), tuple(ledger.trials), means)
+    return SearchResult(best(ledger.trials), tuple(ledger.trials), means)
 
 
 # --- Hyperband --------------------------------------------------------------------------------------------

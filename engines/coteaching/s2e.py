@@ -10,8 +10,8 @@ Rules, at an equal price in trainings: ``newton`` is S2E; ``natural`` and ``grad
 ``random`` draws from the uniform start. What else the paper compares with (TPE, CMA-ES, Hyperband, ASNG) is in
 ``benchmarks/papers/s2e_rivals.py``: their loops are not this one.
 
-Resuming: every rule is a deterministic function of its seed and of the values it was told, so a killed search
-is run again with the recorded values answering first (``Ledger``) and ends where it would have ended.
+Resuming, and training apart: what an iteration draws is a function of the seed and of the trials before it
+(``draw``), so its K trainings need nothing of each other, and a killed search goes on from the trials that it has.
 
 Source: Yao et al., "Searching to Exploit Memorization Effect in Learning with Noisy Labels", ICML 2020.
 Departures: (13) uses minus (Eq. 8 of the paper prints plus, its Eq. 9 and proofs minus); |H| instead of H,
@@ -85,10 +85,6 @@ class Ledger:
         self.trials.append(trial)
         return trial.accuracy
 
-    def best(self) -> Trial:
-        """The most accurate trial; the first among equals."""
-        return max(self.trials, key=lambda trial: trial.accuracy)
-
 
 @dataclass(frozen=True)
 class SearchResult:
@@ -126,25 +122,74 @@ def search_schedule(
     Raises:
         ValueError: the rule is unknown.
     """
+    for _ in range(iterations):
+        for x in draw(space, ledger.trials, rule=rule, samples=samples, seed=seed, step_size=step_size):
+            ledger(x)
+    return found(space, ledger.trials, rule=rule, samples=samples, step_size=step_size)
+
+
+def draw(
+    space: ScheduleSpace,
+    trials: Sequence[Trial],
+    *,
+    rule: str,
+    samples: int,
+    seed: int,
+    step_size: float | None = None,
+) -> FloatArray:
+    """The x (K, D) of the next iteration; ``trials`` are those of all iterations before, in order.
+
+    Raises:
+        ValueError: the rule is unknown.
+    """
+    theta = theta_after(space, trials, rule=rule, samples=samples, step_size=step_size)
+    iteration = len(trials) // samples
+    return Relaxation.of(space).sample(theta, samples, np.random.default_rng([seed, iteration]))
+
+
+def theta_after(
+    space: ScheduleSpace, trials: Sequence[Trial], *, rule: str, samples: int, step_size: float | None = None
+) -> FloatArray:
+    """theta (P,) after whole iterations of K trials each.
+
+    Raises:
+        ValueError: the rule is unknown.
+    """
     if rule not in RULES:
         raise ValueError(f"search rule {rule!r} is unknown; choose one of {', '.join(RULES)}.")
-    relaxation, means = Relaxation.of(space), []
+    relaxation = Relaxation.of(space)
     theta = relaxation.uniform()
     delta = DEFAULT_STEP_SIZE.get(rule) if step_size is None else step_size
-    for m in range(iterations):
-        # 1. Draw K schedules and train under each.
-        x = relaxation.sample(theta, samples, np.random.default_rng([seed, m]))
-        accuracies = np.array([ledger(one) for one in x])
-        means.append(float(accuracies.mean()))
-        # 2. One sample, or K equal ones, say nothing about a direction.
+    for start in range(0, len(trials), samples):
+        drawn = trials[start : start + samples]
+        accuracies = np.array([trial.accuracy for trial in drawn])
+        # One sample, or K equal ones, say nothing about a direction.
         if rule == "random" or accuracies.std() == 0.0:
             continue
-        # 3. Move theta.
-        step = relaxation_step(rule, relaxation, theta, x, -accuracies)
+        step = relaxation_step(rule, relaxation, theta, np.array([trial.x for trial in drawn]), -accuracies)
         assert delta is not None
         theta = move_theta(theta, step, delta)
-    found_theta = None if rule == "random" else theta
-    return SearchResult(ledger.best(), tuple(ledger.trials), tuple(means), found_theta)
+    return theta
+
+
+def found(
+    space: ScheduleSpace, trials: Sequence[Trial], *, rule: str, samples: int, step_size: float | None = None
+) -> SearchResult:
+    """What whole iterations of K trials each have found.
+
+    Raises:
+        ValueError: the rule is unknown.
+    """
+    theta = theta_after(space, trials, rule=rule, samples=samples, step_size=step_size)
+    means = np.array([trial.accuracy for trial in trials]).reshape(-1, samples).mean(axis=1)
+    return SearchResult(
+        best(trials), tuple(trials), tuple(means.tolist()), None if rule == "random" else theta
+    )
+
+
+def best(trials: Sequence[Trial]) -> Trial:
+    """The most accurate trial; the first among equals."""
+    return max(trials, key=lambda trial: trial.accuracy)
 
 
 def relaxation_step(

@@ -32,6 +32,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -45,6 +46,7 @@ from engines.contract import (
     EngineInputError,
     EngineResult,
     OnEpoch,
+    Part,
     TrainingData,
 )
 from engines.coteaching import rules
@@ -56,6 +58,7 @@ from engines.coteaching.trials import (
     ScheduleSearch,
     concentrated_share,
     estimate_noise_rate,
+    search_parts,
     split_rows,
 )
 from engines.meta.meta_set import draw_meta_batch
@@ -77,7 +80,7 @@ from engines.shared.scoring import (
     trust_from_evidence,
 )
 
-__all__ = ["CoteachingConfig", "train"]
+__all__ = ["CoteachingConfig", "parts", "train", "train_part"]
 
 
 # --- the algorithm ----------------------------------------------------------------------------------------
@@ -323,6 +326,38 @@ def _copied_to_cpu(state: Any) -> Any:
 # --- the run ----------------------------------------------------------------------------------------------
 
 
+def parts(data: TrainingData, config: CoteachingConfig, *, seed: int = 0) -> tuple[Part, ...]:
+    """The warm-ups and trials of the search (``engines.contract.Parts``)."""
+    return search_parts(config, has_split=split_rows(data, config, seed) is not None)
+
+
+@memory_errors_explained()
+def train_part(
+    data: TrainingData,
+    config: CoteachingConfig,
+    part: str,
+    before: Mapping[str, Mapping[str, Any]],
+    *,
+    seed: int = 0,
+    device: str = "auto",
+    on_epoch: OnEpoch | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> dict[str, Any]:
+    """Train one warm-up or trial of the search (``engines.contract.TrainPart``).
+
+    Raises:
+        EngineInputError: as ``train``.
+    """
+    run, search = _begin(data, config, seed, device, on_epoch, checkpoint, part=part)
+    state = run.resume(next(each.epochs for each in search.parts if each.name == part))
+    if state is not None:
+        search.current = state["current"]
+    search.done = {name: dict(done) for name, done in before.items()}
+    save = (lambda: run.save({"current": search.current})) if run.keeps_checkpoints else None
+    left = search.train(part, run.recorder, save)
+    return left | {"recorder": run.recorder.state_dict()}
+
+
 @memory_errors_explained()
 def train(
     data: TrainingData,
@@ -332,51 +367,36 @@ def train(
     device: str = "auto",
     on_epoch: OnEpoch | None = None,
     checkpoint: Checkpoint | None = None,
+    before: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> EngineResult:
     """Search R(t), train a pair of networks under it, and rank every given label.
+
+    ``before``: what ``train_part`` returned for all ``parts``, by name; None: they are done here.
 
     Raises:
         EngineInputError: nothing to learn from, a network that cannot take these images, or ``reweight``
             without trusted samples.
     """
-    run = Run(
-        "coteaching",
-        data,
-        config,
-        seed=seed,
-        device=device,
-        on_epoch=on_epoch,
-        checkpoint=checkpoint,
-        standardized=config.standardize,
-    )
-    if config.variant == "reweight" and not data.trusted_mask.any():
-        raise EngineInputError(
-            "variant 'reweight' learns its weights from trusted samples and there are none; "
-            "verify some labels first or use another variant."
-        )
-    search = ScheduleSearch(
-        config,
-        split_rows(data, config, seed),
-        run.labeled,
-        seed,
-        begin=lambda curve, rows, repeat: Learners(run, config, curve, rows, ("search", repeat)),
-    )
+    run, search = _begin(data, config, seed, device, on_epoch, checkpoint)
 
-    # 1. Go on where an earlier run of the same work stopped.
+    # 1. Go on where an earlier run of the same work stopped, or where its parts did.
     state = run.resume(search.total_epochs + len(config.stages) * config.epochs)
     if state is not None:
-        search.state = state["search"]
+        search.done, search.current = state["search"]["done"], state["search"]["current"]
+    elif before is not None:
+        search.done = {name: dict(done) for name, done in before.items()}
+        run.recorder.follow([search.done[part.name].pop("recorder") for part in search.parts])
 
     # 2. Find R(t).
     schedule = search.run(
         run.recorder,
-        (lambda: run.save({"search": search.state, "train": None})) if run.keeps_checkpoints else None,
+        (lambda: run.save({"search": _searched(search), "train": None})) if run.keeps_checkpoints else None,
     )
     search.forget_networks()
 
     # 3. Train under it from scratch, on every labeled sample.
     learners, tally = _train_final(
-        run, config, schedule.keep_rates, search.state, None if state is None else state["train"]
+        run, config, schedule.keep_rates, _searched(search), None if state is None else state["train"]
     )
 
     # 4. Score every sample with both networks.
@@ -397,6 +417,47 @@ def train(
         embeddings=np.concatenate([one.embeddings for one in scores], axis=1),
         notes=_notes(run, config, schedule, learners) | {"warnings": warnings},
     )
+
+
+def _begin(
+    data: TrainingData,
+    config: CoteachingConfig,
+    seed: int,
+    device: str,
+    on_epoch: OnEpoch | None,
+    checkpoint: Checkpoint | None,
+    *,
+    part: str | None = None,
+) -> tuple[Run, ScheduleSearch]:
+    """The run, or that of one part alone, and its search with nothing done."""
+    run = Run(
+        "coteaching" if part is None else f"coteaching {part}",
+        data,
+        config,
+        seed=seed,
+        device=device,
+        on_epoch=on_epoch,
+        checkpoint=checkpoint,
+        standardized=config.standardize,
+    )
+    if config.variant == "reweight" and not data.trusted_mask.any():
+        raise EngineInputError(
+            "variant 'reweight' learns its weights from trusted samples and there are none; "
+            "verify some labels first or use another variant."
+        )
+    search = ScheduleSearch(
+        config,
+        split_rows(data, config, seed),
+        run.labeled,
+        seed,
+        begin=lambda curve, rows, repeat: Learners(run, config, curve, rows, ("search", repeat)),
+    )
+    return run, search
+
+
+def _searched(search: ScheduleSearch) -> dict[str, Any]:
+    """What a checkpoint keeps of the search."""
+    return {"done": search.done, "current": search.current}
 
 
 def _train_final(

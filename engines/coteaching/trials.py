@@ -19,9 +19,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engines.contract import TrainingData
+from engines.contract import Part, TrainingData
 from engines.coteaching.config import CoteachingConfig
-from engines.coteaching.s2e import Ledger, SearchResult, Trial, search_schedule
+from engines.coteaching.s2e import SearchResult, Trial, draw, found
 from engines.coteaching.schedules import SPACES, FloatArray, ScheduleSpace
 from engines.coteaching.signals import EpochOutcome
 from engines.shared.device import derive_seed, make_generator
@@ -115,9 +115,54 @@ Begin = Callable[[FloatArray, Tensor, int], Training]
 """(R of every epoch, rows to train on, number of the repeat) -> a fresh training; equal repeats start alike."""
 
 
+WARM_UP, ANCHOR, TRIAL = "warmup", "anchor", "trial"
+"""Kinds of parts; a part's name is its kind and number."""
+
+State = dict[str, Any]
+"""Plain values and tensors."""
+
+
+def is_searching(config: CoteachingConfig, has_split: bool) -> bool:
+    """Whether trials will be trained at all; ``has_split``: there are rows enough."""
+    return config.is_scheduled and config.keep_schedule == "searched" and has_split
+
+
+def warmup_epochs(config: CoteachingConfig, has_split: bool) -> int:
+    """Epochs of the common warm-up; also where only its losses are needed."""
+    if not config.is_scheduled:
+        return 0
+    if is_searching(config, has_split):
+        return config.warmup_epochs
+    return max(1, config.warmup_epochs) if config.noise_rate is None else 0
+
+
+def search_parts(config: CoteachingConfig, *, has_split: bool) -> tuple[Part, ...]:
+    """What a search trains, each after what it needs: warm-ups, Eq. 4 at a few rates, iterations."""
+    searches, epochs = is_searching(config, has_split), warmup_epochs(config, has_split)
+    num_warmups = (config.search_repeats if searches else 1) if epochs else 0
+    warmups = tuple(f"{WARM_UP}-{repeat}" for repeat in range(num_warmups))
+    each = config.search_repeats * (config.search_epochs - epochs)
+    trials = len(config.anchors) + config.search_iterations * config.search_samples if searches else 0
+    in_all = num_warmups * epochs + trials * each + len(config.stages) * config.epochs
+    parts = [Part(name, "warmup", epochs, epochs / in_all) for name in warmups]
+    if not searches:
+        return tuple(parts)
+    share = each / in_all
+    parts += [Part(f"{ANCHOR}-{i}", "search", each, share, warmups) for i in range(len(config.anchors))]
+    earlier: tuple[str, ...] = ()
+    for iteration in range(config.search_iterations):
+        first = iteration * config.search_samples
+        drawn = tuple(f"{TRIAL}-{first + sample}" for sample in range(config.search_samples))
+        parts += [Part(name, "search", each, share, warmups + earlier) for name in drawn]
+        earlier += drawn
+    return tuple(parts)
+
+
 class ScheduleSearch:
-    """One search. ``state`` is plain values and tensors, saved with ``save`` after every epoch; given to a fresh
-    search it goes on from there.
+    """One search, in parts: the warm-up of each repeat, then trials, which need none of the same iteration.
+
+    ``done`` holds what each part left, plain values and tensors by name, and ``current`` what a part in the middle
+    of its work left after its last epoch. Given to a fresh search, it goes on from there.
 
     Args:
         config: how to search.
@@ -139,13 +184,8 @@ class ScheduleSearch:
         self._begin = begin
         self._recorder: Recorder
         self._save: Callable[[], None] | None
-        self.state: dict[str, Any] = {
-            "warmups": {},
-            "noise_rate": None,
-            "trials": [],
-            "current": None,
-            "epochs_done": 0,
-        }
+        self.done: dict[str, State] = {}
+        self.current: State | None = None
         self._space = SPACES[config.space]
         self._anchor_space = ScheduleSpace(
             "anchor", ("noise_rate",), lambda x, t, _: config.coteaching_curve(float(x[0]), t)
@@ -156,35 +196,17 @@ class ScheduleSearch:
     @property
     def is_searching(self) -> bool:
         """Whether trials will be trained at all."""
-        config = self._config
-        return config.is_scheduled and config.keep_schedule == "searched" and self._split is not None
+        return is_searching(self._config, self._split is not None)
 
     @property
-    def warmup_epochs(self) -> int:
-        """Epochs of the common warm-up; also where only its losses are needed."""
-        config = self._config
-        if not config.is_scheduled:
-            return 0
-        if self.is_searching:
-            return config.warmup_epochs
-        return max(1, config.warmup_epochs) if config.noise_rate is None else 0
-
-    @property
-    def _all_warmup_epochs(self) -> int:
-        """The warm-up is trained once a repeat of the search."""
-        return self.warmup_epochs * (self._config.search_repeats if self.is_searching else 1)
-
-    @property
-    def _all_trial_epochs(self) -> int:
-        config = self._config
-        trials = len(config.anchors) + config.search_iterations * config.search_samples
-        each = config.search_epochs - self.warmup_epochs
-        return config.search_repeats * trials * each if self.is_searching else 0
+    def parts(self) -> tuple[Part, ...]:
+        """What there is to train, in the order in which it is trained one after another."""
+        return search_parts(self._config, has_split=self._split is not None)
 
     @property
     def total_epochs(self) -> int:
         """Epochs that the search records in all."""
-        return self._all_warmup_epochs + self._all_trial_epochs
+        return sum(part.epochs for part in self.parts)
 
     # --- the search ---
 
@@ -193,78 +215,103 @@ class ScheduleSearch:
 
         ``recorder`` is told of every epoch; ``save`` writes a checkpoint of the whole run, if there is one.
         """
-        config, self._recorder, self._save = self._config, recorder, save
+        for part in self.parts:
+            if part.name not in self.done:
+                self.train(part.name, recorder, save)
+        return self._found()
+
+    def train(self, name: str, recorder: Recorder, save: Callable[[], None] | None) -> State:
+        """Do one part, all that it comes after being done, and return what ``done`` holds of it from now on."""
+        self._recorder, self._save = recorder, save
+        part = next(each for each in self.parts if each.name == name)
+        kind, _, number = name.partition("-")
+        if kind == WARM_UP:
+            self.done[name] = self._train_warmup(name, int(number))
+        elif kind == ANCHOR:
+            rate = np.array([self._config.anchors[int(number)]])
+            self.done[name] = self._train_trial(part, self._anchor_space, rate)
+        else:
+            samples = self._config.search_samples
+            iteration, sample = divmod(int(number), samples)
+            drawn = draw(
+                self._space,
+                self._trials(TRIAL, iteration * samples),
+                rule=self._config.search_rule,
+                samples=samples,
+                seed=derive_seed(self._seed, "search", "draws"),
+                step_size=self._config.step_size,
+            )
+            self.done[name] = self._train_trial(part, self._space, drawn[sample])
+        self.current = None
+        return self.done[name]
+
+    def forget_networks(self) -> None:
+        """Drop the warm-ups' weights; the accuracies stay."""
+        for done in self.done.values():
+            done.pop("training", None)
+
+    def _trials(self, kind: str, count: int) -> list[Trial]:
+        done = [self.done[f"{kind}-{number}"] for number in range(count)]
+        return [Trial(tuple(one["x"]), one["accuracy"]) for one in done]
+
+    def _found(self) -> FoundSchedule:
+        config = self._config
         if not config.is_scheduled:
             return FoundSchedule(np.ones(config.epochs), None, {})
-        # 1. The warm-up that all trials share; its losses suggest a noise rate.
-        if self.warmup_epochs:
-            for repeat in range(config.search_repeats if self.is_searching else 1):
-                self._train_warmup(repeat)
-        noise_rate = self.state["noise_rate"] if config.noise_rate is None else config.noise_rate
+        noise_rate = config.noise_rate
+        if noise_rate is None and f"{WARM_UP}-0" in self.done:
+            noise_rate = self.done[f"{WARM_UP}-0"]["noise_rate"]
         if not self.is_searching:
             notes: dict[str, Any] = {"schedule_from": "Eq. 4"}
             if config.keep_schedule == "searched":
                 notes["warning"] = "too few labeled samples to search R(t); Eq. 4 with an estimated rate"
+            assert noise_rate is not None
             curve = config.coteaching_curve(noise_rate, np.arange(config.epochs, dtype=np.float64))
             return FoundSchedule(self._with_warmup(curve), noise_rate, notes)
-        # 2. Eq. 4 at a few rates.
-        recorded = [Trial(tuple(x), accuracy) for x, accuracy in self.state["trials"]]
-        num_anchors = len(config.anchors)
-        anchors = Ledger(lambda x: self._train_trial(self._anchor_space, x), recorded[:num_anchors])
-        for rate in config.anchors:
-            anchors(np.array([rate]))
-        # 3. The search itself.
-        result = search_schedule(
+        # The best ever seen; among equals the one that drops most.
+        result = found(
             self._space,
-            Ledger(lambda x: self._train_trial(self._space, x), recorded[num_anchors:]),
+            self._trials(TRIAL, config.search_iterations * config.search_samples),
             rule=config.search_rule,
-            iterations=config.search_iterations,
             samples=config.search_samples,
-            seed=derive_seed(self._seed, "search", "draws"),
             step_size=config.step_size,
         )
-        # 4. The best ever seen; among equals the one that drops most.
-        return self._choose(anchors.trials, result, noise_rate)
+        return self._choose(self._trials(ANCHOR, len(config.anchors)), result, noise_rate)
 
-    def forget_networks(self) -> None:
-        """Drop the trials' weights from the state; the recorded accuracies stay and replay the search."""
-        self.state["current"] = None
-        for warmup in self.state["warmups"].values():
-            warmup["training"] = None
-
-    def _train_warmup(self, repeat: int) -> None:
+    def _train_warmup(self, name: str, repeat: int) -> State:
         """Train the common first epochs, R = 1, and look at the losses they leave."""
-        saved = self.state["warmups"].get(repeat, {"epoch": 0})
-        if saved["epoch"] >= self.warmup_epochs:
-            return
+        config = self._config
         rows = self._split.train if self._split is not None else self._labeled
-        length = self._config.search_epochs if self.is_searching else self._config.epochs
-        training = self._begin(np.ones(max(length, self.warmup_epochs)), rows, repeat)
-        if saved["epoch"]:
-            training.load_state_dict(saved["training"])
-        for epoch in range(saved["epoch"], self.warmup_epochs):
+        length = config.search_epochs if self.is_searching else config.epochs
+        num_epochs = warmup_epochs(config, self._split is not None)
+        training = self._begin(np.ones(max(length, num_epochs)), rows, repeat)
+        start = self._resumed(name, training)
+        for epoch in range(start, num_epochs):
             outcome = training.run_epoch(epoch)
-            if epoch == self.warmup_epochs - 1 and repeat == 0:
-                self.state["noise_rate"] = estimate_noise_rate(training.evaluate(rows)[0].mean(dim=0))
-            self.state["warmups"][repeat] = {"epoch": epoch + 1, "training": training.state_dict()}
-            self._record("warmup", outcome, {"keep_rate": 1.0})
+            self._keep(name, epoch, training)
+            self._record("warmup", repeat * num_epochs + epoch, outcome, {"keep_rate": 1.0})
+        noise_rate = estimate_noise_rate(training.evaluate(rows)[0].mean(dim=0)) if repeat == 0 else None
+        return {"training": training.state_dict(), "noise_rate": noise_rate}
 
-    def _train_trial(self, space: ScheduleSpace, x: FloatArray) -> float:
+    def _train_trial(self, part: Part, space: ScheduleSpace, x: FloatArray) -> State:
         """Train under x and measure: the validation accuracy, mean over the repeats."""
         assert self._split is not None
         config = self._config
         # The schedule of the full run, gone through in fewer epochs.
         curve = self._with_warmup(space.keep_rates(x, config.search_epochs, horizon=config.epochs))
-        current = self.state["current"] or {"repeat": 0, "sum": 0.0, "epoch": None}
-        total = current["sum"]
-        for repeat in range(current["repeat"], config.search_repeats):
+        kept = self.current if self.current is not None and self.current["part"] == part.name else {}
+        total, first = kept.get("sum", 0.0), kept.get("repeat", 0)
+        before = sum(each.epochs for each in self.parts[: self.parts.index(part)] if each.stage == part.stage)
+        begins = config.warmup_epochs
+        for repeat in range(first, config.search_repeats):
             training = self._begin(curve, self._split.train, repeat)
-            start, measured = self.warmup_epochs, []
-            if current["epoch"] is not None and repeat == current["repeat"]:
-                start, measured = current["epoch"], list(current["measured"])
-                training.load_state_dict(current["training"])
-            elif self.warmup_epochs:
-                training.load_state_dict(self.state["warmups"][repeat]["training"])
+            measured: list[float] = []
+            if repeat == first and kept:
+                start, measured = self._resumed(part.name, training), list(kept["measured"])
+            else:
+                start = begins
+                if begins:
+                    training.load_state_dict(self.done[f"{WARM_UP}-{repeat}"]["training"])
             for epoch in range(start, config.search_epochs):
                 outcome = training.run_epoch(epoch)
                 metrics = {"keep_rate": float(curve[epoch])}
@@ -273,15 +320,23 @@ class ScheduleSearch:
                     measured.append(self._worth(training))
                     if config.objective == "accuracy":
                         metrics["validation_accuracy"] = measured[-1]
-                self.state["current"] = {"repeat": repeat, "sum": total, "epoch": epoch + 1}
-                if self._save is not None:
-                    self.state["current"] |= {"measured": list(measured), "training": training.state_dict()}
-                self._record("search", outcome, metrics)
+                self._keep(part.name, epoch, training, repeat=repeat, sum=total, measured=list(measured))
+                number = before + repeat * (config.search_epochs - begins) + epoch - begins
+                self._record(part.stage, number, outcome, metrics)
             total += float(np.mean(measured))
-        accuracy = total / config.search_repeats
-        self.state["trials"].append([[float(value) for value in x], accuracy])
-        self.state["current"] = None
-        return accuracy
+        return {"x": [float(value) for value in x], "accuracy": total / config.search_repeats}
+
+    def _keep(self, name: str, epoch: int, training: Training, **values: Any) -> None:
+        """Keep where a part stands, for a checkpoint."""
+        if self._save is not None:
+            self.current = {"part": name, "epoch": epoch + 1, "training": training.state_dict(), **values}
+
+    def _resumed(self, name: str, training: Training) -> int:
+        """The epoch to go on with, 0 where nothing is kept of this part."""
+        if self.current is None or self.current["part"] != name:
+            return 0
+        training.load_state_dict(self.current["training"])
+        return int(self.current["epoch"])
 
     def _worth(self, training: Training) -> float:
         """Share of the validation rows classified as labeled, or minus their loss: mean over the networks."""
@@ -298,13 +353,9 @@ class ScheduleSearch:
         trained[: self._config.warmup_epochs] = 1.0
         return trained
 
-    def _record(self, stage: str, outcome: EpochOutcome, metrics: dict[str, float]) -> None:
+    def _record(self, stage: str, number: int, outcome: EpochOutcome, metrics: dict[str, float]) -> None:
         """Count one trained epoch of the search, save, and tell."""
-        # The repeats' warm-ups count on, and so do the trials.
-        number, planned = self.state["epochs_done"], self._all_warmup_epochs
-        self.state["epochs_done"] += 1
-        if stage == "search":
-            number, planned = number - planned, self._all_trial_epochs
+        planned = sum(part.epochs for part in self.parts if part.stage == stage)
         metrics = metrics | {"train_accuracy": outcome.train_accuracy}
         self._recorder.epoch(stage, number, planned, {"train_loss": outcome.loss}, metrics, save=self._save)
 

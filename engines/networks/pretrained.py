@@ -127,8 +127,6 @@ class WeightsSource:
     """On the Hugging Face hub."""
     url: str | None
     licence: str | None
-    cached: Path | None
-    """Where torch's own cache keeps the file of ``url``; it need not be there."""
 
 
 def weights_source(name: str) -> WeightsSource:
@@ -139,20 +137,12 @@ def weights_source(name: str) -> WeightsSource:
     """
     if name.startswith(TIMM):
         cfg = _pretrained_cfg(name)
-        url = cfg.url or None
-        return WeightsSource(
-            cfg.hf_hub_id or None, url, cfg.license, None if url is None else _torch_cache(url)
-        )
+        return WeightsSource(cfg.hf_hub_id or None, cfg.url or None, cfg.license)
     input_config(name)
     import torchvision
 
     url = torchvision.models.get_model_weights(name.removeprefix(TORCHVISION)).DEFAULT.url
-    return WeightsSource(None, url, None, _torch_cache(url))
-
-
-def _torch_cache(url: str) -> Path:
-    """Where torch's own client keeps the file."""
-    return Path(torch.hub.get_dir()) / "checkpoints" / url.rpartition("/")[2]
+    return WeightsSource(None, url, None)
 
 
 def fetch_checked(url: str, path: Path, *, progress: bool) -> None:

@@ -65,6 +65,8 @@ from tests.faults.trial import (
 
 LOG = ROOT / "build" / "faults.jsonl"
 TABLE = ROOT / "benchmarks" / "results" / "faults.md"
+WRONG = ("lost", "wrong", "traceback", "hang")
+"""How a trial ends that did not end well."""
 MOST_S = 120.0
 """After this a trial hangs; on a busy machine the app alone takes half of it to start."""
 
@@ -550,6 +552,7 @@ FAMILIES: dict[str, tuple[Trial, int]] = {
     "command on a full disk": (small_disks.full, 500),
     "commands on a read-only home": (small_disks.read_only, 100),
     "imports in two real containers": (containers.imports, 150),
+    "commit window of one of two real containers": (containers.commits, 150),
     "audit that another container goes on with": (containers.audits, 60),
     "removal beside another container's work": (containers.removals, 80),
     "six writers at once on PostgreSQL": (postgres.writers, 150),
@@ -575,6 +578,7 @@ def lacking() -> dict[str, str]:
         "command on a full disk": no_root,
         "commands on a read-only home": no_root,
         "imports in two real containers": no_root,
+        "commit window of one of two real containers": no_root,
         "audit that another container goes on with": no_root,
         "removal beside another container's work": no_root,
         "six writers at once on PostgreSQL": no_server,
@@ -750,22 +754,32 @@ def _last(log: Path, seed: int) -> dict[tuple[str, int], dict[str, Any]]:
     return {(row["family"], row["number"]): row for row in _rows(log, seed)}
 
 
-def written(log: Path, seed: int) -> str:
-    """The table of counts of one seed as Markdown, with what went wrong below it."""
-    kinds = ["ok", "lost", "wrong", "traceback", "hang"]
+def counted(log: Path, seed: int) -> dict[str, Any]:
+    """The counts of one seed: what the page shows, for programs."""
     last = _last(log, seed)
-    counts = Counter((family, row["outcome"]) for (family, _), row in last.items())
-    lines = ["# Faults", "", "`make faults` goes on with the campaign and writes this page.", ""]
-    lines += [f"| family | trials | {' | '.join(kinds[1:])} | last on | with the code of |"]
-    lines += ["| --- |" + " ---: |" * 5 + " --- | --- |"]
+    rows: list[dict[str, Any]] = []
     for name in FAMILIES:
         ran = [row for (family, _), row in last.items() if family == name]
-        dates = max((row["date"] for row in ran), default="")
-        commits = " ".join(dict.fromkeys(row["commit"] for row in ran))
-        cells = [f"{len(ran):,}", *(str(counts[name, kind]) for kind in kinds[1:]), dates, commits]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    sums = [str(sum(counts[name, kind] for name in FAMILIES)) for kind in kinds[1:]]
-    lines.append(f"| all | {len(last):,} | {' | '.join(sums)} | | |")
+        ended = Counter(row["outcome"] for row in ran)
+        counts = {kind: ended[kind] for kind in WRONG}
+        on = {"date": max((row["date"] for row in ran), default="")}
+        on["commits"] = " ".join(dict.fromkeys(row["commit"] for row in ran))
+        rows.append({"family": name, "trials": len(ran)} | counts | on)
+    return {"seed": seed, "trials": len(last), "families": rows}
+
+
+def written(log: Path, seed: int) -> str:
+    """The table of counts of one seed as Markdown, with what went wrong below it."""
+    last = _last(log, seed)
+    counts = counted(log, seed)
+    lines = ["# Faults", "", "`make faults` goes on with the campaign and writes this page.", ""]
+    lines += [f"| family | trials | {' | '.join(WRONG)} | last on | with the code of |"]
+    lines += ["| --- |" + " ---: |" * 5 + " --- | --- |"]
+    for row in counts["families"]:
+        cells = [f"{row['trials']:,}", *(str(row[kind]) for kind in WRONG), row["date"], row["commits"]]
+        lines.append(f"| {row['family']} | {' | '.join(cells)} |")
+    sums = [str(sum(row[kind] for row in counts["families"])) for kind in WRONG]
+    lines.append(f"| all | {counts['trials']:,} | {' | '.join(sums)} | | |")
     wrong = [
         f"- {family}, number {number}, {row['outcome']}: {' '.join(row['text'].split())[:160]}"
         for (family, number), row in sorted(last.items())
@@ -811,6 +825,9 @@ def main() -> None:
         again=chosen.again,
     )
     chosen.table.write_text(written(chosen.log, chosen.seed))
+    chosen.table.with_suffix(".json").write_text(
+        json.dumps(counted(chosen.log, chosen.seed), indent=1) + "\n"
+    )
     print(chosen.table.read_text())
     sys.exit(any(kind != "ok" for _, kind in counts))
 

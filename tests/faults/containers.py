@@ -1,4 +1,4 @@
-"""One home, several containers: real namespaces of processes, mounts and host names. Needs the rights of root.
+"""One home, several containers: real namespaces of processes, mounts, networks and host names, as root only.
 
 Holders are killed, or stopped for longer than others wait (a machine that sleeps) and then go on.
 """
@@ -11,6 +11,7 @@ import random
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout, suppress
@@ -20,10 +21,10 @@ import numpy as np
 
 from tests.faults.trial import FaultError, check_home, no_litter, pictures
 
-CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWPID = 0x20000, 0x4000000, 0x20000000
+CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWPID, CLONE_NEWNET = 0x20000, 0x4000000, 0x20000000, 0x40000000
 SILENCE_S = 1.0
 """After this a holder in another container counts as gone; hours of a real home are seconds here."""
-REFUSED = 3
+REFUSED, KILLED = 3, 200
 
 
 class Container:
@@ -45,13 +46,14 @@ class Container:
 
     @staticmethod
     def _begin(name: str, work: Callable[[], object], writer: int) -> int:
-        if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWPID | CLONE_NEWUTS | CLONE_NEWNS):
+        spaces = CLONE_NEWPID | CLONE_NEWUTS | CLONE_NEWNS | CLONE_NEWNET
+        if ctypes.CDLL(None, use_errno=True).unshare(spaces):
             return 98
         inner = os.fork()
         if inner:
             os.write(writer, str(inner).encode())
             code = os.waitstatus_to_exitcode(os.waitpid(inner, 0)[1])
-            return 200 if code < 0 else code
+            return KILLED if code < 0 else code
         code = 1
         try:
             subprocess.run(["mount", "--make-rprivate", "/"], check=True)
@@ -77,7 +79,7 @@ class Container:
             os.kill(self.pid, signal.SIGKILL)
 
     def end(self) -> int:
-        """Wait for it: 0 done, ``REFUSED`` with a line, 200 killed, else its fault."""
+        """Wait for it: 0 done, ``REFUSED`` with a line, ``KILLED``, else its fault."""
         return os.waitstatus_to_exitcode(os.waitpid(self._outer, 0)[1])
 
 
@@ -134,8 +136,8 @@ def imports(luck: random.Random, place: Path) -> None:
     first.go_on()
     codes = [first.end(), ended]
     if (
-        set(codes) - {0, REFUSED, 200}
-        or (codes[0] == 200 and way != "kill")
+        set(codes) - {0, REFUSED, KILLED}
+        or (codes[0] == KILLED and way != "kill")
         or (way == "leave" and 0 not in codes)
     ):
         raise FaultError("lost", f"{way}: imports ended with {codes}")
@@ -144,6 +146,64 @@ def imports(luck: random.Random, place: Path) -> None:
     staging.sweep()
     no_litter(settings().datasets)
     check_home()
+
+
+def commits(luck: random.Random, place: Path) -> None:
+    """An import or a removal killed around its commit, before or beside another container's: whole or not."""
+    from auditor import api
+    from auditor.catalog import datasets, db
+    from auditor.ground.settings import settings
+    from auditor.importing import staging
+
+    _import(pictures(place / "s2", 6, shade=90), "second")()
+    db.close_all()
+    sources = [pictures(place / f"s{number}", 5, shade=20 * number) for number in (3, 4, 5)]
+    removes = luck.random() < 0.4
+    work = (lambda: api.remove("second")) if removes else _import(sources[0], "n1")
+    begins, after = "shutil.rmtree" if removes else "os.rename", luck.choice([0.0, luck.uniform(0.0, 0.02)])
+    first = Container("a", lambda: _killed_in_window(work, begins, after))
+    is_after = luck.random() < 0.4
+    codes = [first.end()] if is_after else []
+    other = luck.choice([lambda: api.remove("second"), _import(sources[1], luck.choice(["n1", "n3"]))])
+    codes.append(Container("b", other).end())
+    codes += [] if is_after else [first.end()]
+    if codes[not is_after] not in (KILLED, REFUSED, 0) or codes[is_after] not in (0, REFUSED):
+        raise FaultError("lost", f"{begins}, {after:.3f} s: ended with {codes}")
+    _hurry()
+    time.sleep(SILENCE_S + 0.2)
+    staging.sweep()
+    no_litter(settings().datasets)
+    check_home()
+    with db.session() as session:
+        known = {str(dataset.id) for dataset in datasets.list_all(session)}
+    left = {path.name for path in settings().datasets.iterdir()} - known
+    if left and not removes:  # what a removal had no time to delete is named by `doctor`
+        raise FaultError("wrong", f"{begins}, {after:.3f} s: {sorted(left)} belong to nothing")
+    _import(sources[2], "again")()
+    api.remove("again")
+    check_home()
+
+
+def _killed_in_window(work: Callable[[], object], begins: str, after: float) -> None:
+    """Do ``work``; be killed ``after`` seconds from the audited call on a folder with which its window begins.
+
+    The work is done by a child: a container's first process cannot kill itself.
+    """
+    child = os.fork()
+    if child:
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        os._exit(KILLED if code < 0 else code)
+
+    def hook(event: str, arguments: tuple[object, ...]) -> None:
+        if event == begins and os.path.isdir(str(arguments[0])) and "/datasets/" in str(arguments[0]):
+            if not after:
+                os.kill(os.getpid(), signal.SIGKILL)
+            signal.setitimer(signal.ITIMER_REAL, after)  # its signal ends a process wherever it is
+
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    sys.addaudithook(hook)
+    work()
+    signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def audits(luck: random.Random, place: Path) -> None:
@@ -170,7 +230,7 @@ def audits(luck: random.Random, place: Path) -> None:
     time.sleep(luck.uniform(0.0, 0.6))
     first.go_on()
     codes = [second.end(), first.end()]
-    if set(codes) - {0, REFUSED, 200, 4}:
+    if set(codes) - {0, REFUSED, KILLED, 4}:
         raise FaultError("traceback", f"{way}: {codes}")
     _hurry()
     for audit_id in (whole, disturbed):

@@ -176,7 +176,7 @@ def calls_killed(luck: random.Random, place: Path) -> None:
 
 def two_containers(luck: random.Random, place: Path) -> None:
     """Two containers on one home, whose catalog is on a server: as ``containers`` does with SQLite."""
-    trial = luck.choice([containers.imports, containers.audits, containers.removals])
+    trial = luck.choice([containers.imports, containers.audits, containers.removals, containers.commits])
     with small_home(luck, place):
         trial(luck, place)
 

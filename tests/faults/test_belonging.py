@@ -99,7 +99,7 @@ def test_checked_once__a_folder_is_checked_once_in_the_block_and_anew_after_it(
 def test_remove__leaves_a_folder_of_another_dataset_alone(home: Path, tmp_path: Path) -> None:
     import_dataset(write_folder(tmp_path / "one", 10), name="one", image_size=8)
     folders.write_manifest(home / "datasets" / "1", new_uuid(), title="dataset theirs")
-    api.remove("one")
+    assert api.remove("one") == [home / "datasets" / "1"]
     assert left_behind() == ["1"]
 
 
@@ -152,6 +152,21 @@ def test_sweep__leaves_an_import_in_another_container_alone(tmp_path: Path) -> N
     assert left_behind() == ["1"]
     process.kill()
     process.wait()
+
+
+def test_workplace__whatever_fails_once_another_took_it_for_dead_is_that_line() -> None:
+    def work(*, is_taken: bool) -> None:
+        with staging.workplace("set") as place:
+            if is_taken:
+                shutil.rmtree(place.folder)
+                with db.session() as session:
+                    leases.end(session, place.folder.name)
+            (place.folder / "rows.jsonl").read_text()
+
+    with pytest.raises(ImportRefusedError, match="took this import for dead"):
+        work(is_taken=True)
+    with pytest.raises(FileNotFoundError):
+        work(is_taken=False)
 
 
 def test_publish__of_an_import_that_was_taken_for_dead_registers_nothing() -> None:

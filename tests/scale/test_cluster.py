@@ -7,13 +7,16 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from auditor.audits import executors
+from auditor.audits import executors, shards
 from auditor.audits.ray_executor import RayExecutor
 from auditor.audits.tasks import Event
+from auditor.backbones import features
 from auditor.ground.errors import AuditFailedError
-from tests.auditor.audits.test_executors import Heard, results, specs
+from tests.auditor.audits.test_executors import Heard, results, searched, specs
+from tests.auditor.backbones.test_features import NAME, make_weights
 from tests.scale.conftest import Line, add_machine
 
 EPOCHS = 40
@@ -53,13 +56,31 @@ def test_ray__files_go_by_an_object_store_where_no_folder_is_shared(
     cluster: Any, bucket: str, tmp_path: Path, every_epoch: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AUDITOR_STORAGE", bucket)
-    alone, away = (specs(tmp_path / place, "a", "b") for place in ("alone", "away"))
+    alone, away = (searched(tmp_path / place, in_parts=place == "away") for place in ("alone", "away"))
     executors.Processes(1).run(alone, Heard())
-    RayExecutor(cluster.address).run(away, Heard())
+    heard = Heard()
+    RayExecutor(cluster.address).run(away, heard)
     assert results(away) == results(alone)
+    assert len(heard.begun) == len(away) == 4
     import s3fs
 
     assert not s3fs.S3FileSystem().find("bucket/tasks")  # nothing of it is left behind
+
+
+def test_ray__features_are_computed_away(
+    cluster: Any, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AUDITOR_STORAGE", bucket)
+    monkeypatch.setenv("AUDITOR_HOME", str(tmp_path))
+    monkeypatch.setattr(shards, "RANGES", 1)
+    images = tmp_path / "images.npy"
+    np.save(images, np.random.default_rng(0).integers(0, 256, (200, 3, 20, 24), dtype=np.uint8))
+    source = features.of_backbone(NAME, make_weights(tmp_path), side=32)
+    here, away = 1, 2
+    expected = features.embed(here, images, source, device="cpu", processes=1)
+    executor = RayExecutor(cluster.address)
+    shards.embed(away, images, source, executor, device="cpu", on_rows=lambda _: None)
+    np.testing.assert_array_equal(features.load(away, source), expected)
 
 
 def test_ray__a_store_that_is_slow_and_refuses_for_seconds_changes_no_bit(

@@ -139,6 +139,9 @@ class AnnotationSource:
             is_missing, location = False, ""
             if problem is None and has_broken_text(entry.filepath):
                 problem = "has a path that is not valid text; correct it"
+            texts = [entry.label, entry.true_label, *(entry.extra or {}).values()]
+            if problem is None and any(has_broken_text(text) for text in texts if text):
+                problem = "has a label or a column that is not valid text; correct it"
             if problem is None:
                 try:
                     location = self.tree.locate(entry.filepath) + entry.region
@@ -173,7 +176,9 @@ class AnnotationSource:
             if isinstance(item, SourceRow)
         }
         self._found.class_names = class_names
-        out.write_text(self._found.rewritten(lambda path: said.get(path, "")), encoding="utf-8")
+        text = self._found.rewritten(lambda path: said.get(path, ""))
+        # Half of a pair in a row that was left out is written as JSON wrote it: \ud800.
+        out.write_bytes(text.encode("utf-8", "backslashreplace"))
 
 
 class ListedFolder(AnnotationSource):
@@ -199,7 +204,9 @@ class JsonLines(Format):
         first = next(json_lines(self._file), None)
         if first is None:
             raise ImportRefusedError(f"{file} is empty; write one JSON object a line.")
-        self.columns = tuple(str(name) for name in first[1])
+        self.columns = tuple(first[1])
+        if any(map(has_broken_text, self.columns)):
+            raise ImportRefusedError(f"{file.name}, row {first[0]}: a key is no valid text; correct it.")
         self._path = choose_column(file.name, self.columns, "path", options.path_column, PATH_NAMES)
         self._label = choose_column(file.name, self.columns, "label", options.label_column, LABEL_NAMES)
         self.path_column, self.label_column = self._path, self._label
@@ -275,14 +282,24 @@ class Coco(Format):
         """
         self._file, self._value = file, value
         try:
-            self._names = {each["id"]: str(each["name"]) for each in value["categories"]}
+            named = [(each["id"], each["name"]) for each in value["categories"]]
+            self._names = {number: "" if name is None else str(name) for number, name in named}
         except (KeyError, TypeError) as error:
             raise ImportRefusedError(f"{file}: a category lacks id or name; add them.") from error
-        self._found: dict[Any, list[Any]] = {}
-        for annotation in value["annotations"]:
-            if isinstance(annotation, dict):
-                self._found.setdefault(annotation.get("image_id"), []).append(annotation.get("category_id"))
-        self._has_boxes = any(isinstance(one, dict) and one.get("bbox") for one in value["annotations"])
+        if len(self._names) < len(named):
+            raise ImportRefusedError(f"{file}: two categories have the same id; give each its own.")
+        if not all(name.strip() and not has_broken_text(name) for name in self._names.values()):
+            raise ImportRefusedError(f"{file}: the name of a category is blank or no valid text; correct it.")
+        self._found: dict[Any, set[Any]] = {}
+        for number, annotation in enumerate(value["annotations"]):
+            try:
+                self._found.setdefault(annotation["image_id"], set()).add(annotation.get("category_id"))
+            except (KeyError, TypeError) as error:
+                raise ImportRefusedError(
+                    f"{file}: annotation {number} (from 0) needs an image_id and a category_id, each a number; "
+                    "correct it."
+                ) from error
+        self._has_boxes = any(one.get("bbox") for one in value["annotations"])
 
     def classes(self) -> tuple[str, ...] | None:
         """The categories in their order."""
@@ -290,27 +307,38 @@ class Coco(Format):
 
     def entries(self) -> Iterator[Entry]:
         """See ``Format``."""
+        seen: set[Any] = set()
         for row, image in enumerate(self._value["images"]):
             if not isinstance(image, dict):
                 yield Entry(row, "", None, problem="is no image of COCO; correct it")
                 continue
-            numbers = set(self._found.get(image.get("id"), ()))
+            if not _is_id(image.get("id")):
+                yield Entry(row, "", None, problem="has no id, or one that is no number; correct it")
+                continue
+            if image["id"] in seen:
+                yield Entry(row, "", None, problem="has the id of an earlier image; give each its own")
+                continue
+            seen.add(image["id"])
+            numbers = self._found.get(image["id"], set())
             problem, label = None, None
             if len(numbers) > 1:
                 problem = "has annotations of several categories; one class an image can be audited"
                 problem += ", or each box as a sample of its own (boxes)" if self._has_boxes else ""
             elif numbers:
-                number = numbers.pop()
+                number = next(iter(numbers))
                 label = self._names.get(number)
                 if label is None:
                     problem = f"has the category {printable(str(number), 40)}, which is not declared; add it"
-            yield Entry(row, str(image.get("file_name") or ""), label, problem=problem)
+            yield Entry(row, _file_name(image), label, problem=problem)
 
     def rewritten(self, outcome: Outcome) -> str:
         """See ``Format``."""
         numbers = {name: number for number, name in self._names.items()}
-        images = [image for image in self._value["images"] if outcome(str(image["file_name"])) is not None]
-        label_of = {image["id"]: outcome(str(image["file_name"])) for image in images}
+        images = [image for image in self._value["images"] if outcome(_file_name(image)) is not None]
+        known = [image for image in images if isinstance(image, dict) and _is_id(image.get("id"))]
+        label_of: dict[Any, str | None] = {}
+        for image in known:
+            label_of.setdefault(image["id"], outcome(_file_name(image)))
         annotations = [
             annotation
             | ({"category_id": numbers[label]} if (label := label_of[annotation["image_id"]]) else {})
@@ -323,6 +351,14 @@ class Coco(Format):
             if label and image not in annotated:  # it came without a label
                 annotations.append({"id": number, "image_id": image, "category_id": numbers[label]})
         return json.dumps(self._value | {"images": images, "annotations": annotations}, ensure_ascii=False)
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, (int, float, str))
+
+
+def _file_name(image: Any) -> str:
+    return str(image.get("file_name") or "") if isinstance(image, dict) else ""
 
 
 class LabelStudio(Format):
@@ -346,30 +382,40 @@ class LabelStudio(Format):
     def entries(self) -> Iterator[Entry]:
         """See ``Format``."""
         for row, task in enumerate(self._tasks):
-            if not isinstance(task, dict) or not isinstance(task.get("data"), dict):
+            if not self._is_task(task):
                 yield Entry(row, "", None, problem="is no task of Label Studio; export them as JSON")
                 continue
             said = self._chosen(task)
             choices = said["value"]["choices"] if said else []
-            problem = "has several choices; one class an image can be audited" if len(choices) > 1 else None
-            label = str(choices[0]) if choices else None
+            problem, label = None, None
+            if not isinstance(choices, list) or not all(isinstance(one, str) for one in choices):
+                problem = "has choices that are no list of names; export the tasks again"
+            elif len(choices) > 1:
+                problem = "has several choices; one class an image can be audited"
+            else:
+                label = next(iter(choices), None)
             yield Entry(row, _picture_of(task["data"]), label, problem=problem)
 
     def rewritten(self, outcome: Outcome) -> str:
         """See ``Format``. An image without a label in the file gets an annotation of its own."""
         kept = []
         for task in self._tasks:
-            label = outcome(_picture_of(task["data"]))
+            label = outcome(_picture_of(task["data"])) if self._is_task(task) else ""
             if label is None:
                 continue
-            said = self._chosen(task)
-            if said is not None and label:
+            said = self._chosen(task) if label else None
+            if said is not None:
                 said["value"] = said["value"] | {"choices": [label]}
             elif label:
                 result = {"type": "choices", **self._controls, "value": {"choices": [label]}}
-                task.setdefault("annotations", []).append({"result": [result]})
+                earlier = task.get("annotations")
+                task["annotations"] = [*(earlier if isinstance(earlier, list) else []), {"result": [result]}]
             kept.append(task)
         return json.dumps(kept, ensure_ascii=False)
+
+    @staticmethod
+    def _is_task(task: Any) -> bool:
+        return isinstance(task, dict) and isinstance(task.get("data"), dict)
 
     def _chosen(self, task: dict[str, Any]) -> dict[str, Any] | None:
         """The choice in the newest annotation that was not cancelled."""
@@ -541,7 +587,8 @@ def _results(task: Any) -> Iterator[dict[str, Any]]:
     annotations = task.get("annotations") if isinstance(task, dict) else None
     for annotation in reversed(annotations if isinstance(annotations, list) else []):
         if isinstance(annotation, dict) and not annotation.get("was_cancelled"):
-            for result in annotation.get("result") or []:
+            results = annotation.get("result")
+            for result in results if isinstance(results, list) else []:
                 value = result.get("value") if isinstance(result, dict) else None
                 if isinstance(value, dict) and value.get("choices"):
                     yield result

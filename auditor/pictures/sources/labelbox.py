@@ -42,8 +42,7 @@ class Labelbox(Format):
             if len(names) > 1:
                 problem = "has several classifications; one class an image can be audited"
             label = names.pop() if len(names) == 1 else None
-            data_row = value.get("data_row") or {}
-            extra = {"data_row_id": str(data_row.get("id", ""))}
+            extra = {"data_row_id": str(_data_row_of(value).get("id", ""))}
             yield Entry(row, _path_of(value), label, extra=extra, problem=problem)
 
     def rewritten(self, outcome: Outcome) -> str:
@@ -85,9 +84,13 @@ def _choose(answer: dict[str, Any], label: str, option: dict[str, Any] | None) -
             del answer[key]
 
 
+def _data_row_of(value: dict[str, Any]) -> dict[str, Any]:
+    found = value.get("data_row")
+    return found if isinstance(found, dict) else {}
+
+
 def _path_of(value: dict[str, Any]) -> str:
-    data_row = value.get("data_row")
-    found = data_row if isinstance(data_row, dict) else {}
+    found = _data_row_of(value)
     key = str(found.get("global_key") or "")
     named = key if key.lower().endswith(IMAGE_SUFFIXES) else ""
     return str(found.get("external_id") or named or found.get("row_data") or "")
@@ -104,7 +107,8 @@ def _answers(value: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
         said = annotations.get("classifications") if isinstance(annotations, dict) else None
         for one in said if isinstance(said, list) else ():
             if isinstance(one, dict):
-                answers = [one.get("radio_answer"), *(one.get("checklist_answers") or [])]
+                checked = one.get("checklist_answers")
+                answers = [one.get("radio_answer"), *(checked if isinstance(checked, list) else [])]
                 found += [(_name_of(one), answer) for answer in answers if isinstance(answer, dict)]
     return found
 

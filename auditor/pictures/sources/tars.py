@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, cast
+from typing import IO, Any, Self, cast
 
 from auditor.ground.errors import ImportRefusedError
 from auditor.pictures.decoding import MAX_FILE_BYTES
@@ -27,6 +27,7 @@ from auditor.pictures.sources.columns import LABEL_NAMES, choose_column
 from auditor.pictures.sources.folder import SPLITS, has_broken_text
 from auditor.pictures.sources.rows import (
     IMAGE_SUFFIXES,
+    WHOLE,
     Outcomes,
     Payload,
     Problem,
@@ -110,6 +111,10 @@ class TarTree:
         """See ``Tree``, in the archive's order: a packed one cannot be read backwards."""
         yield from ((name, None) for name in self._members)
         yield from self._unusable.items()
+
+    def unusable(self) -> Iterable[tuple[str, str]]:
+        """(name, reason) of the files that are not taken."""
+        return self._unusable.items()
 
     def open(self, location: str) -> IO[bytes]:
         """See ``Tree``."""
@@ -201,6 +206,8 @@ class WebDatasetSource:
             for sample in _samples(tree):
                 yield self._row(shard, tree, sample, row, split if split in SPLITS else None)
                 row += 1
+            for name, reason in tree.unusable():
+                yield Problem(f"{shard.name}: {printable(name)}", None, reason)
 
     def _row(
         self, shard: Path, tree: TarTree, sample: _Sample, row: int, split: str | None
@@ -222,8 +229,12 @@ class WebDatasetSource:
             return None
         text = _text(tree, sample.files[self._label]).strip()
         if self._column is None:
-            return class_name(int(text) if is_whole(text) else text, self._label)
-        return class_name(_parsed(text).get(self._column), self._column)
+            name = class_name(int(text) if WHOLE.fullmatch(text) else text, self._label)
+        else:
+            name = class_name(_parsed(text).get(self._column), self._column)
+        if has_broken_text(name or ""):
+            raise ValueError("has a label that is not valid text; correct it")
+        return name
 
     def payloads(self, locations: Iterable[str]) -> Iterator[Payload]:
         """See ``Source``: the bytes, shard after shard."""
@@ -260,6 +271,8 @@ class WebDatasetSource:
                     outcome = next(decided)
                     if outcome is not None:
                         self._write(written, tree, sample, outcome, class_names)
+            for _ in tree.unusable():
+                next(decided)
 
     def _write(
         self,
@@ -321,6 +334,21 @@ def _open_once(root: str, version: str, pid: int) -> TarTree:  # noqa: ARG001
     return TarTree(path_of(root))
 
 
+class _Header(tarfile.TarInfo):
+    """A header that must be whole: `tarfile` takes one that is damaged, or the end of a file that was cut off, for
+    the end of the archive, and the files after it would be missing in silence."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """See ``tarfile``: it ends an archive where this raises its ``EOFHeaderError``, at a block of zeros."""
+        try:
+            return super().frombuf(buf, encoding, errors)
+        except tarfile.HeaderError as error:
+            if buf and not any(buf):
+                raise
+            raise tarfile.ReadError("it is cut off or damaged") from error
+
+
 def open_tar(archive: str) -> tarfile.TarFile:
     """Open a tar archive, here or at an address.
 
@@ -329,8 +357,8 @@ def open_tar(archive: str) -> tarfile.TarFile:
     """
     with _damage_named(archive):
         if is_remote(archive):
-            return tarfile.open(fileobj=open_remote(archive), mode="r:*")
-        return tarfile.open(archive, "r:*")
+            return tarfile.open(fileobj=open_remote(archive), mode="r:*", tarinfo=_Header)
+        return tarfile.open(archive, "r:*", tarinfo=_Header)
 
 
 def _samples(tree: TarTree) -> Iterator[_Sample]:

@@ -6,6 +6,7 @@ import dataclasses
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -13,6 +14,9 @@ import pytest
 
 from auditor.audits import arrays, executors, plan, tasks, worker
 from auditor.audits.tasks import Event, Outcome, TaskSpec
+from auditor.bridges import engine_bridge
+from auditor.catalog import audits
+from auditor.catalog.db import session
 from auditor.ground.errors import AuditFailedError
 from engines.registry import ENGINES
 from tests.helpers import Digits
@@ -71,8 +75,27 @@ def specs(place: Path, *names: str, epochs: int = EPOCHS) -> list[TaskSpec]:
     ]
 
 
+def searched(place: Path, *, in_parts: bool) -> list[TaskSpec]:
+    """Co-teaching under a schedule that S2E finds, whole or its warm-up and trials apart."""
+    spec = specs(place, "coteaching")[0]
+    config = ENGINES["coteaching"].config_type.preset("quick").for_features()
+    config = dataclasses.replace(
+        config, epochs=2, search_epochs=4, search_iterations=1, search_samples=2, anchors=()
+    )
+    values = dataclasses.asdict(config)
+    spec = dataclasses.replace(spec, engine="coteaching", config=values)
+    if not in_parts:
+        return [spec]
+    stored = np.load(spec.inputs)
+    found = engine_bridge.parts(
+        spec.engine, stored["labels"], 3, config=values, trusted=stored["trusted"], seed=spec.seed
+    )
+    return tasks.in_parts(spec, [part | {"threads": 1} for part in found])
+
+
 def results(specs: list[TaskSpec]) -> list[bytes]:
-    return [(Path(spec.out) / "pred_probs.npy").read_bytes() for spec in specs]
+    """The arrays of every task but parts."""
+    return [(Path(spec.out) / "pred_probs.npy").read_bytes() for spec in specs if spec.part is None]
 
 
 def children() -> list[psutil.Process]:
@@ -133,6 +156,39 @@ def test_processes__what_the_listener_raises_stops_all_tasks(tmp_path: Path) -> 
         assert not children()
 
 
+def test_processes__parts_of_a_run_survive_a_kill_and_give_the_bits_of_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AUDITOR_CHECKPOINT_INTERVAL_S", "0")
+    whole, apart = searched(tmp_path / "whole", in_parts=False), searched(tmp_path / "apart", in_parts=True)
+    executors.Processes(1).run(whole, Heard())
+    killed: list[str] = []
+
+    def kill_one(event: Event) -> None:
+        if not killed and event.task.startswith("coteaching trial") and event.epoch == 0:
+            killed.append(event.task)
+            for child in children():
+                child.send_signal(signal.SIGKILL)
+                child.wait()  # one that still dies would take the next task with it
+
+    heard = Heard(kill_one)
+    executors.Processes(2).run(apart, heard)
+    assert [spec.part for spec in apart] == ["warmup-0", "trial-0", "trial-1", None]
+    assert results(apart) == results(whole)
+    assert heard.begun.count(killed[0]) == 2
+    assert heard.begun.count("coteaching") == heard.begun.count("coteaching warmup-0") == 1
+
+
+def test_processes__a_part_that_fails_fails_what_is_left_of_its_run(tmp_path: Path) -> None:
+    apart = searched(tmp_path, in_parts=True)
+    broken = dataclasses.replace(apart[1], features=str(tmp_path / "absent.npy"))
+    heard = Heard()
+    executors.Processes(1).run([apart[0], broken, *apart[2:]], heard)
+    assert "absent.npy is missing" in (heard.outcomes["coteaching trial-0"].error or "")
+    assert heard.outcomes["coteaching trial-1"].result is not None
+    assert "coteaching trial-0, whose result it needs" in (heard.outcomes["coteaching"].error or "")
+
+
 def test_threads__cores_are_shared_by_those_that_run_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executors, "usable_cores", lambda: 8)
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
@@ -168,24 +224,42 @@ def test_choice__other_texts_are_refused(text: str) -> None:
 def test_spec__survives_json(tmp_path: Path) -> None:
     spec = dataclasses.replace(specs(tmp_path, "a")[0], after=("b",))
     assert TaskSpec.of_json(spec.as_json()) == spec
+    for part in searched(tmp_path, in_parts=True):
+        assert TaskSpec.of_json(part.as_json()).as_json() == part.as_json()  # a tuple of its config is a list
     assert tasks.finished(spec) is None
     assert os.path.exists(spec.inputs)
 
 
-def test_audit__engines_side_by_side_end_with_the_bits_of_one_after_another(
+def test_audit__side_by_side_with_a_search_in_parts_ends_with_the_bits_of_one_after_another(
     audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert audited
-    monkeypatch.setenv("OMP_NUM_THREADS", "2")
     monkeypatch.setattr(executors, "usable_cores", lambda: 2)
-    engines, found = ["cross_entropy", "choicenet"], []
-    short = {name: {"epochs": 2} for name in engines}
-    for on in ("processes:2", "processes"):
-        monkeypatch.setenv(executors.VARIABLE, "processes:2")
-        audit_id = plan.plan("digits", engines, options=short, map_method="pca", device="cpu")
+    monkeypatch.setattr(plan, "PARTS_FROM_S", 0.0)
+    engines = ["cross_entropy", "coteaching"]
+    search = {"search_epochs": 2, "search_iterations": 1, "search_samples": 2, "anchors": ()}
+    short: dict[str, dict[str, Any]] = {"cross_entropy": {"epochs": 2}, "coteaching": {"epochs": 2} | search}
+    found, parts = [], []
+    for on in ("processes:1", "processes:2"):
         monkeypatch.setenv(executors.VARIABLE, on)
+        audit_id = plan.plan("digits", engines, options=short, map_method="pca", device="cpu")
+        with session() as open_session:
+            parts = audits.get(open_session, audit_id).options["parts"].get("coteaching", [])
+        left_behind = Path(f"{arrays.engine_folder(audit_id, 'coteaching')}{tasks.PARTS}")
+        if parts:
+            left_behind.parent.mkdir(parents=True, exist_ok=True)
+            left_behind.write_text("no folder can be made here")
+            with pytest.raises(AuditFailedError) as raised:
+                worker.run(audit_id)
+            assert str(raised.value).count("details in") == 1
+            assert [one.status for one in plan.overview(audit_id).engines] == ["finished", "failed"]
+            left_behind.unlink()
         worker.run(audit_id)
         seen = plan.overview(audit_id)
         assert (seen.state, [one.progress for one in seen.engines]) == ("finished", [1.0, 1.0])
-        found.append([arrays.pred_probs(audit_id, name).tobytes() for name in engines])
+        with session() as open_session:
+            curve = [(each.stage, each.epoch) for each in audits.epochs(open_session, audit_id, "coteaching")]
+        found.append((curve, *(arrays.pred_probs(audit_id, name).tobytes() for name in engines)))
+        assert not left_behind.exists()
+    assert [part["name"] for part in parts] == ["warmup-0", "trial-0", "trial-1"]
     assert found[0] == found[1]

@@ -13,7 +13,8 @@ import timm
 import torch
 import torchvision
 
-from auditor.backbones import weights
+from auditor.backbones import shelf, weights
+from auditor.bridges import backbone_bridge
 from auditor.ground.errors import AuditFailedError, NotFoundError, WeightsError
 from tests.auditor.backbones.hub import COMMIT, Hub, served
 
@@ -135,23 +136,37 @@ def test_find__in_the_cache_of_hugging_face(home: Path, content: bytes) -> None:
     assert ran.stdout.split()[1:] == [str(place), "cache"], ran.stderr
 
 
-def test_find__in_the_cache_of_torch(home: Path) -> None:
-    url = torchvision.models.get_model_weights("resnet18").DEFAULT.url
-    place = home / "torch" / "hub" / "checkpoints" / url.rpartition("/")[2]
-    place.parent.mkdir(parents=True)
-    torch.save(torchvision.models.resnet18().state_dict(), place)
-    code = "from auditor.backbones import weights; print(*weights.find('torchvision:resnet18').__dict__.values())"
-    assert python(code, home).stdout.split()[1:] == [str(place), "cache"]
+def test_find__in_the_cache_of_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
+    # The second as torch.hub.load("facebookresearch/dinov2", "dinov2_vits14") leaves it.
+    urls = {
+        "torchvision:resnet18": torchvision.models.get_model_weights("resnet18").DEFAULT.url,
+        "timm:vit_small_patch14_dinov2": "dinov2_vits14_pretrain.pth",
+    }
+    for name, url in urls.items():
+        place = Path(torch.hub.get_dir()) / "checkpoints" / url.rpartition("/")[2]
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(b"x")
+        assert weights.find(name) == weights.present(name) == weights.Weights(name, place, "cache")
 
 
-def test_find__a_network_of_timm_in_the_cache_of_torch(home: Path) -> None:
-    # As torch.hub.load("facebookresearch/dinov2", "dinov2_vits14") leaves it.
-    place = home / "torch" / "hub" / "checkpoints" / "dinov2_vits14_pretrain.pth"
+def test_present__of_the_short_list_loads_no_library(home: Path) -> None:
+    place = home / "torch" / "hub" / "checkpoints" / "resnet18-f37072fd.pth"
     place.parent.mkdir(parents=True)
     place.write_bytes(b"x")
-    name = "timm:vit_small_patch14_dinov2"
-    code = f"from auditor.backbones import weights; print(*weights.find({name!r}).__dict__.values())"
-    assert python(code, home).stdout.split()[1:] == [str(place), "cache"]
+    code = (
+        "import sys; from auditor.backbones import shelf, weights\n"
+        "print(*(each.name for each in shelf.SHELF if weights.present(each.name)))\n"
+        "print(*{'torch', 'timm', 'torchvision'} & set(sys.modules))"
+    )
+    ran = python(code, home)
+    assert ran.stdout.splitlines() == ["torchvision:resnet18", ""], ran.stderr
+
+
+@pytest.mark.parametrize("shelved", shelf.SHELF, ids=lambda each: each.name)
+def test_shelf__says_of_weights_what_the_library_says(shelved: shelf.Shelved) -> None:
+    source = backbone_bridge.source(shelved.name)
+    assert (shelved.repository, shelved.url) == (source.repository, source.url)
 
 
 def test_find__a_named_file_wins(tmp_path: Path) -> None:

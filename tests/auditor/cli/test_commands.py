@@ -295,7 +295,7 @@ def test_import__bad_rows_are_listed_with_file_and_row(home: Path, run: Run, tmp
 
 def test_remove__forgets_the_dataset_and_leaves_the_source(audited: tuple[Digits, int], run: Run) -> None:
     digits, _ = audited
-    assert json.loads(run("remove", "digits", "--yes", "--json")[1]) == {"removed": "digits"}
+    assert json.loads(run("remove", "digits", "--yes", "--json")[1]) == {"removed": "digits", "left": []}
     assert run("suspects", "digits")[0] == 1
     assert digits.table.exists()
 

@@ -123,5 +123,7 @@ def test_import__masks_of_a_fiftyone_field_get_the_audit_on_their_own_samples(
     theirs.set_values("drawn", [database.Segmentation(mask=np.ones((4, 4), np.uint8))] * 12)
     with pytest.raises(ImportRefusedError, match="lie in FiftyOne's database; write them to files with"):
         import_dataset("fiftyone:theirs", name="b", task="segmentation", label_column="drawn", workers=1)
-    with pytest.raises(ImportRefusedError, match="has no mask field 'tags'.*: ground_truth, cleaned, .*drawn"):
+    with pytest.raises(
+        ImportRefusedError, match="has no mask field 'tags'.*: ground_truth, cleaned, .*drawn"
+    ):
         import_dataset("fiftyone:theirs", name="c", task="segmentation", label_column="tags", workers=1)

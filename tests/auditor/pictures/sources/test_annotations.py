@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -395,6 +396,100 @@ def test_annotations__a_bad_entry_names_its_row(
     with pytest.raises(BadRowsError, match=f"^{name}, row {row}: ") as refused:
         import_dataset(tmp_path / name, name="set")
     assert refused.value.problems[0].row == row
+
+
+def changed_coco(folder: Path, images: list[str], part: str, at: int, changes: dict[str, Any] | None) -> Path:
+    """COCO in which one image, annotation or category has other values, or is null."""
+    file = write_coco(folder, images)
+    value = json.loads(file.read_text())
+    value[part][at] = changes if changes is None else value[part][at] | changes
+    file.write_text(json.dumps(value))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("part", "changes", "says"),
+    [
+        ("annotations", None, r"annotation 1 \(from 0\) needs an image_id"),
+        ("annotations", {"image_id": [1]}, r"annotation 1 \(from 0\) needs an image_id"),
+        ("annotations", {"category_id": [1]}, r"annotation 1 \(from 0\) needs an image_id"),
+        ("categories", {"id": 7}, "two categories have the same id"),
+        ("categories", {"name": " "}, "blank or no valid text"),
+        ("categories", {"name": None}, "blank or no valid text"),
+        ("categories", {"name": "\ud800"}, "blank or no valid text"),
+    ],
+)
+def test_coco__what_no_image_can_be_blamed_for_is_refused(
+    tmp_path: Path, images: list[str], part: str, changes: dict[str, Any] | None, says: str
+) -> None:
+    file = changed_coco(tmp_path, images, part, 1, changes)
+    with pytest.raises(ImportRefusedError, match=rf"coco\.json: .*{says}"):
+        preview(file)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        (None, "is no image of COCO"),
+        ({"id": [1]}, "has no id"),
+        ({"id": 10}, "has the id of an earlier image"),
+        ({"file_name": None}, "names no file"),
+    ],
+)
+def test_coco__a_bad_image_is_left_out_and_stays_in_the_file(
+    home: Path, tmp_path: Path, images: list[str], changes: dict[str, Any] | None, says: str
+) -> None:
+    file = changed_coco(tmp_path, images, "images", 1, changes)
+    with pytest.raises(BadRowsError, match=rf"coco\.json, row 1: {says}"):
+        import_dataset(file, name="set")
+    import_dataset(file, name="set", skip_bad=True)
+    decisions.decide(1, 0, "relabel", label=1, reviewer="ann")
+    export.export("set", tmp_path / "out.json")
+    before, after = (json.loads(path.read_text()) for path in (file, tmp_path / "out.json"))
+    assert after["images"] == before["images"]
+    assert after["annotations"][0]["category_id"] == 9
+
+
+@pytest.mark.parametrize(
+    ("write", "place"),
+    [(write_jsonl, ("label",)), (write_label_studio, ("annotations", 1, "result", 0, "value", "choices", 0))],
+)
+def test_annotations__half_a_pair_is_no_label_and_stays_in_the_file(
+    home: Path,
+    tmp_path: Path,
+    images: list[str],
+    write: Callable[[Path, list[str]], Path],
+    place: tuple[Any, ...],
+) -> None:
+    file = write(tmp_path, images)
+    rows = json.loads(file.read_text()) if file.suffix == ".json" else [*map(json.loads, file.open())]
+    inner = rows[1]
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = "\ud800"
+    file.write_text(json.dumps(rows) if file.suffix == ".json" else "\n".join(map(json.dumps, rows)) + "\n")
+    with pytest.raises(BadRowsError, match="has a label or a column that is not valid text"):
+        import_dataset(file, name="set")
+    import_dataset(file, name="set", skip_bad=True)
+    export.export("set", tmp_path / f"out{file.suffix}")
+    assert "\\ud800" in (tmp_path / f"out{file.suffix}").read_text()
+    export.export("set", tmp_path / "out.csv")
+
+
+def test_label_studio__choices_that_are_no_list_name_their_row(
+    home: Path, tmp_path: Path, images: list[str]
+) -> None:
+    file = write_label_studio(tmp_path, images)
+    tasks = json.loads(file.read_text())
+    tasks[2]["annotations"][1]["result"][0]["value"]["choices"] = {"cat": 1}
+    tasks[3] = None
+    file.write_text(json.dumps(tasks))
+    with pytest.raises(BadRowsError, match="row 2: has choices that are no list of names"):
+        import_dataset(file, name="set")
+    import_dataset(file, name="set", skip_bad=True)
+    decisions.decide(1, 0, "relabel", label=1, reviewer="ann")
+    export.export("set", tmp_path / "out.json")
+    assert json.loads((tmp_path / "out.json").read_text())[2:4] == tasks[2:4]
 
 
 def test_coco__two_categories_for_an_image_are_refused(home: Path, tmp_path: Path, images: list[str]) -> None:

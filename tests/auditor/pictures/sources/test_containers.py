@@ -270,6 +270,35 @@ def test_tar__a_link_in_it_is_refused(tmp_path: Path, kind: bytes) -> None:
     assert [str(problem) for problem in problems] == ["dog/1.png: is a link or no file; pack the file itself"]
 
 
+def test_tar__a_shard_names_the_files_that_leave_it(home: Path, tmp_path: Path, names: Path) -> None:
+    source = write_tar(tmp_path)
+    with tarfile.open(source, "a") as archive:
+        for name in ("../x.png", "/etc/x.cls"):
+            archive.addfile(tarfile.TarInfo(name))
+    problems = [str(problem) for problem in preview(source).problems]
+    why = "leaves the archive (an absolute path or '..'); pack the folder again"
+    assert problems == [f"set.tar: ../x.png: {why}", f"set.tar: /etc/x.cls: {why}"]
+    import_dataset(source, name="set", class_names=names, skip_bad=True)
+    decided("set")
+    export.export("set", tmp_path / "cleaned.tar")
+    assert len(read_shards(tmp_path / "cleaned.tar")) == 5
+
+
+@pytest.mark.parametrize("kept", [1536, 1536 + 200, None])
+def test_tar__cut_between_two_files_is_no_shorter_archive(tmp_path: Path, kept: int | None) -> None:
+    source = tmp_path / "set.tar"
+    with tarfile.open(source, "w") as archive:
+        for n in range(3):
+            header = tarfile.TarInfo(f"cat/{n}.png")
+            header.size = 600
+            archive.addfile(header, io.BytesIO(bytes(600)))
+    data = source.read_bytes()
+    damaged = data[:kept] if kept else data[:1536] + b"\xff" + data[1537:]
+    source.write_bytes(damaged)
+    with pytest.raises(ImportRefusedError, match="it is cut off or damaged"):
+        preview(source)
+
+
 def test_export__a_source_that_changed_is_refused(home: Path, tmp_path: Path, names: Path) -> None:
     source = write_tar(tmp_path)
     import_dataset(source, name="set", class_names=names)

@@ -1,6 +1,6 @@
-"""An audit whose engines train one after the other in its own process: of masks and of numbers.
+"""Audits of labels that are no classes: of masks and of numbers.
 
-What is special about such labels is a ``Kind``; planning, going on after a kill, progress and errors are the same.
+What is special about such labels is a ``Kind``; planning is simpler than for classes, and training is the same.
 """
 
 from __future__ import annotations
@@ -9,46 +9,24 @@ import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor import jobs
-from auditor.audits import arrays, tasks, worker
+from auditor.audits import executors, worker
 from auditor.backbones.features import FeatureSource
 from auditor.bridges import engine_bridge
 from auditor.catalog import audits, datasets, folders, reading
 from auditor.catalog import scores as scoring
 from auditor.catalog.db import session
-from auditor.catalog.records import Audit, Dataset, EngineRun, NewAudit, NewEngineRun
+from auditor.catalog.records import Audit, Dataset, NewAudit, NewEngineRun
 from auditor.ground.errors import AuditFailedError, cannot_write
-from auditor.ground.files import load_arrays, written_whole
-from auditor.ground.progress import Progress
+from auditor.ground.files import written_whole
 from auditor.ground.settings import settings
 from auditor.ground.vocabulary import LABELS
-
-if TYPE_CHECKING:
-    from auditor.bridges.engine_bridge import EpochRecord
-
-AGAIN = "put it back from a backup, or audit again"
-
-
-class Train(Protocol):
-    """Trains one engine: plain arrays to store by name, and the result's provenance."""
-
-    def __call__(
-        self,
-        audit: Audit,
-        dataset: Dataset,
-        run: EngineRun,
-        inputs: Mapping[str, NDArray[Any]],
-        *,
-        features: NDArray[np.floating] | None,
-        on_epoch: Callable[[EpochRecord], None],
-        checkpoint: engine_bridge.FileCheckpoint,
-    ) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]: ...
 
 
 @dataclass(frozen=True)
@@ -59,8 +37,8 @@ class Kind:
     """One of ``vocabulary.TASKS``."""
     inputs: Callable[[Dataset], dict[str, Any]]
     """Arrays that the next audit trains on, frozen when it is planned."""
-    input_names: tuple[str, ...]
-    train: Train
+    given: Callable[[Dataset, Path], Path]
+    """The ``.npy`` of what trust is about, as it was imported; the folder is for one that is not there yet."""
     settle: Callable[[Audit, Dataset], None]
     """Combines what the engines said and stores it."""
 
@@ -100,7 +78,7 @@ def plan_audit(
         device=resolved,
         seed=seed,
         engines=names,
-        options={"estimate": {}, "alone": True}
+        options={"estimate": {}, "alone": True, "threads": executors.threads(names, [], resolved)}
         | ({} if features is None else {"features": features.as_dict()}),
     )
     runs = [NewEngineRun(engine=name, config=configs[name]) for name in names]
@@ -135,51 +113,9 @@ def newest(name: str, audit_id: int | None = None) -> tuple[Dataset, Audit]:
 
 def steps(kind: Kind, audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
     """What an audit of such labels does, for ``worker.work``: train the engines, then settle."""
-    features = worker.features_for(audit, dataset, tell)
-    for done, name in enumerate(audit.engines):
-        _run_engine(kind, audit, dataset, name, features, partial(_tell, tell, audit, done))
+    worker.features_for(audit, dataset, tell)
+    worker.train(audit, dataset, tell, given=kind.given(dataset, folders.of_audit(audit.id)), task=kind.task)
     kind.settle(audit, dataset)
-
-
-def _tell(tell: jobs.Reporter, audit: Audit, done: int, part: float) -> None:
-    tell(Progress(f"training {audit.engines[done]}", done + part, len(audit.engines), None))
-
-
-def _run_engine(
-    kind: Kind,
-    audit: Audit,
-    dataset: Dataset,
-    name: str,
-    features: NDArray[np.floating] | None,
-    tell: Callable[[float], None],
-) -> None:
-    with session() as open_session:
-        row = audits.run(open_session, audit.id, name)
-    if row.status == "finished":
-        return
-    tell(row.progress)
-    jobs.patiently(lambda: worker.begin(audit.id, name))
-    folder = folders.of_audit(audit.id)
-    checkpoint = engine_bridge.FileCheckpoint(folder / f"{name}.checkpoint")
-    watch = worker.EpochWatch(audit.id, name, row.seconds)
-
-    def heard(record: EpochRecord) -> None:
-        watch(record)
-        tell(record.progress)
-
-    inputs = load_arrays(folder / "inputs.npz", *kind.input_names, remedy=AGAIN)
-    values, provenance = kind.train(
-        audit,
-        dataset,
-        row,
-        dict(zip(kind.input_names, inputs, strict=True)),
-        features=features,
-        on_epoch=heard,
-        checkpoint=checkpoint,
-    )
-    tasks.store(arrays.engine_folder(audit.id, name), values)
-    jobs.patiently(lambda: watch.finish(provenance))
-    checkpoint.remove()
 
 
 def store(audit_id: int, columns: dict[str, NDArray[Any]], summary: dict[str, Any]) -> None:

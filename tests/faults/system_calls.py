@@ -92,7 +92,7 @@ def works(place: Path) -> dict[str, list[str]]:
 
 
 def traced(arguments: list[str], *options: str, quiet: bool = True) -> int:
-    """Run a command in a child of this process under strace; returns its exit code, ``TOLD`` or negative for a kill."""
+    """Run a command in a child of this process under strace; returns its code, ``TOLD`` or negative for a kill."""
     child = os.fork()
     if child == 0:
         with suppress(BaseException), open(os.devnull, "w") as null, redirect_stderr(null):

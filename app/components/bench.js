@@ -6,6 +6,7 @@ const MODE_KEPT = "auditor-mode";
 const AHEAD = 8; // samples that are leased before they are in view
 const LEASE_MS = 120000; // renewed a minute before the server lets go
 const BEAT_MS = 30000;
+const NEWS_MS = 2000; // how soon a window knows what others decided
 
 class Bench {
   constructor(root) {
@@ -16,7 +17,8 @@ class Bench {
     this.cards = new Map();
     this.pages = [null];
     this.mode = "card";
-    this.total = null;
+    this.counted = null;
+    this.progress = null;
     this.leased = new Map(); // by sample: until when it is ours
     this.newest = null; // number of the newest word in the log that this window knows of
     this.loads = 0;
@@ -25,16 +27,33 @@ class Bench {
     this.recent = new Map(); // by sample: items with a verdict that the next page of the queue may not know
     this.refusedAt = -STARTLED_MS;
     this.shell();
-    this.beat = setInterval(() => this.stayAwake(), BEAT_MS);
+    this.beats = [setInterval(() => this.stayAwake(), BEAT_MS), setInterval(() => this.hear(), NEWS_MS)];
   }
 
-  // While somebody looks: leases are renewed, and what others decided is told.
+  // Whether somebody can see it; the beats of one that is gone end.
+  isInView() {
+    if (!this.root.isConnected) this.beats.forEach(clearInterval);
+    else return document.visibilityState === "visible" && this.bench.offsetParent !== null && this.data;
+  }
+
+  // While somebody looks: leases are renewed.
   stayAwake() {
-    if (!this.root.isConnected) clearInterval(this.beat);
-    else if (document.visibilityState === "visible" && this.bench.offsetParent !== null && this.data) {
-      this.lease(true);
-      this.refreshStats();
+    if (!this.isInView()) return;
+    this.lease(true);
+    this.refreshStats();
+  }
+
+  // What others decided is told; a server that does not answer is asked again.
+  async hear() {
+    if (this.hearing || !this.isInView()) return;
+    this.hearing = true;
+    try {
+      const { newest } = await this.server.post("newest", { audit: this.data.audit });
+      if (newest !== this.newest) this.refreshStats();
+    } catch {
+      // A verdict that cannot be saved says so.
     }
+    this.hearing = false;
   }
 
   shell() {
@@ -42,18 +61,20 @@ class Bench {
     this.stats = el("div", { class: "stats", "data-testid": "stats" });
     this.notice = new Notice();
     this.stage = el("div", { class: "stage" });
-    this.turner = el("div", { class: "turner" });
+    this.tools = el("div", { class: "bar-tools" });
     this.actions = el("div", { class: "actions", role: "toolbar", "aria-label": "Verdict" });
     this.layer = el("div", { class: "layer", hidden: true });
     this.viewer = new Viewer(() => this.server);
     const skip = el("button", {
       class: "plain skip", text: "To the verdicts", onclick: () => this.actions.querySelector("button:not(:disabled)")?.focus(),
     });
+    const top = el("div", { class: "top" }, [this.stats, this.tools]);
     this.bench = el("div", { class: "bench", "data-testid": "bench" }, [
-      skip, el("div", { class: "top" }, [this.stats, this.turner]), this.stage, this.actions, this.notice.node, this.layer, this.live,
+      skip, top, this.stage, this.actions, this.notice.node, this.layer, this.live,
       this.viewer.node,
     ]);
     this.root.append(this.bench);
+    this.slot = new BarSlot(this.bench, top);
   }
 
   update(data) {
@@ -97,7 +118,7 @@ class Bench {
 
   restart() {
     this.pages = [null];
-    this.total = null;
+    this.counted = null;
     this.cards.clear();
     this.chosen.clear();
     this.leased.clear();
@@ -120,7 +141,13 @@ class Bench {
       const until = performance.now() + LEASE_MS;
       for (const item of page.items.slice(0, this.mode === "grid" ? undefined : AHEAD)) this.leased.set(item.sample, until);
       const at = keep ? this.items[this.cursor]?.sample : null;
+      const before = this.decidedInView;
       this.items = page.items.map((item) => this.recent.get(item.sample) || item);
+      if (this.counted) {
+        const more = before - this.counted.inView;
+        const { checked, total } = this.counted;
+        Object.assign(this.counted, { checked: checked + more, total: total === null ? null : total - more, inView: this.decidedInView });
+      }
       this.cards.clear();
       this.cursor = this.items.findIndex((item) => item.sample === at);
       if (last) this.cursor = this.items.length - 1;
@@ -141,10 +168,11 @@ class Bench {
   async count() {
     const queue = this.queue;
     try {
-      const { total } = await this.server.post("queue-size", { audit: this.data.audit, where: this.data.queue });
+      const inView = this.decidedInView;
+      const counted = await this.server.post("queue-size", { audit: this.data.audit, where: this.data.queue });
       if (queue !== this.queue) return; // the filters were changed meanwhile
-      this.total = total;
-      this.turner.replaceChildren(pageTurner(this));
+      this.counted = { ...counted, inView };
+      drawFigures(this);
     } catch (error) {
       if (error.final) this.tell(error.message, "bad");
     }
@@ -184,6 +212,10 @@ class Bench {
       this.cursor = Math.min(this.cursor, Math.max(0, this.items.length - 1));
     } else this.cursor = this.items.indexOf(inView);
     if (gone.includes(inView) || this.mode === "grid") this.draw();
+  }
+
+  get decidedInView() {
+    return this.items.filter((item) => item.decision).length;
   }
 
   get item() {
@@ -311,14 +343,15 @@ class Bench {
 
   drawActions() {
     this.actions.replaceChildren(...verdictButtons(this));
-    this.turner.replaceChildren(pageTurner(this));
+    this.tools.replaceChildren(...barButtons(this));
+    this.slot.follow();
+    drawFigures(this);
   }
 
   place() {
-    const checked = this.items.filter((item) => item.decision).length;
     const at = `${Math.min(this.cursor + 1, this.items.length)} of ${this.items.length}`;
-    const total = this.total === null ? "" : ` · ${this.total.toLocaleString("en")} in this queue`;
-    return `Page ${this.pages.length}: ${at} · ${checked} checked${total}`;
+    if (this.mode === "grid") return `page ${this.pages.length}`;
+    return this.pages.length > 1 ? `${at} · page ${this.pages.length}` : at;
   }
 
   tell(text, tone = "info", more = null) {
@@ -344,7 +377,8 @@ class Bench {
         const { audit, reviewer } = this.data;
         const progress = await this.server.post("progress", { audit, where: this.data.queue, reviewer, since: this.newest });
         if (queue !== this.queue) return;
-        drawFigures(this.stats, progress);
+        this.progress = progress;
+        drawFigures(this);
         this.newest = progress.newest;
         this.tellOverruled(progress.overruled);
       } catch (error) {
@@ -405,6 +439,7 @@ class Bench {
     const [from, to] = [Math.min(i, this.drag.from), Math.max(i, this.drag.from)];
     for (let at = from; at <= to; at += 1) this.chosen.add(at);
     this.items.forEach((_, at) => this.drawTile(at));
+    this.drawActions();
   }
 
   clickTile(i, event) {
@@ -421,6 +456,7 @@ class Bench {
     if (this.chosen.has(i)) this.chosen.delete(i);
     else this.chosen.add(i);
     this.drawTile(i);
+    this.drawActions();
   }
 
   moveTo(i) {
@@ -450,7 +486,10 @@ class Bench {
     await this.outbox.drained();
     if (queue !== this.queue || refusals !== this.refusals) return; // other filters, or a sample that came back
     this.notice.hush();
-    if (step > 0) this.pages.push(this.items[this.items.length - 1].rank);
+    if (step > 0) {
+      const last = this.items[this.items.length - 1];
+      this.pages.push(this.data.queue.sort === "files" ? last.sample : last.rank);
+    }
     else this.pages.pop();
     await this.load(this.pages[this.pages.length - 1], { last: step < 0 && this.mode === "card" });
   }
@@ -471,6 +510,14 @@ class Bench {
 
   suggestion() {
     const targets = this.targets();
+    if (targets.length) this.record(targets, (item) => this.towards(item, item.suggested));
+  }
+
+  // What a person saw on the page of the grid, apart from the selected tiles; undo takes it back as one.
+  acceptPage() {
+    if (this.mode !== "grid") return;
+    const isOpen = (item, i) => !item.decision && !this.chosen.has(i) && item.suggested >= 0;
+    const targets = this.items.filter(isOpen);
     if (targets.length) this.record(targets, (item) => this.towards(item, item.suggested));
   }
 
@@ -661,7 +708,7 @@ class Bench {
 
   act(id) {
     const actions = {
-      class: () => this.pickClass(), undo: () => this.undo(), accept: () => this.acceptMany(), large: () => this.enlarge(),
+      class: () => this.pickClass(), undo: () => this.undo(), accept: () => this.acceptMany(), page: () => this.acceptPage(), large: () => this.enlarge(),
       smooth: () => this.frame && this.mode === "card" && this.frame.toggleSmooth(),
       engines: () => this.frame && this.mode === "card" && this.frame.toggleEngines(),
       grid: () => this.items.length && this.toggleMode(),

@@ -4,6 +4,7 @@ const BENCH_ACTIONS = [
   { id: "class", key: "l", text: "any other class: type a part of its name, Enter takes the first" },
   { id: "undo", key: "z", text: "undo your last action, however many samples it was" },
   { id: "accept", key: "a", text: "accept many suggestions: shows them first" },
+  { id: "page", key: "p", text: "grid: take the page's suggestions, not of selected tiles" },
   { id: "large", key: "v", text: "the picture large; ← → the one before or after it, Esc closes" },
   { id: "smooth", key: "s", text: "smooth picture, or its pixels" },
   { id: "engines", key: "d", text: "what each engine says" },
@@ -27,20 +28,67 @@ function decideBy(bench, name) {
   return () => bench.verdict(name);
 }
 
-// "42 of 218 checked": the queue as it was when it was opened, its finish line.
-function drawFigures(line, progress) {
-  const figure = (label, value, title, tone = "") =>
+// "42 of 218 checked" of this queue, its finish line; what is known of the whole dataset is behind "why?".
+function drawFigures(bench) {
+  const { stats, progress, counted } = bench;
+  const said = (number) => Math.round(number).toLocaleString("en");
+  const figure = (value, label, title, tone = "") =>
     el("div", { class: `figure ${tone}`, title }, [el("b", { text: value }), el("span", { text: label })]);
-  line.setAttribute("data-decided", progress.decided);
-  line.replaceChildren(...[
-    figure("checked in all", progress.decided.toLocaleString("en"), "samples that somebody looked at, blind verdicts too", "minor"),
-    figure("wrong labels found", progress.found.toLocaleString("en"), "by people, in the whole dataset"),
-    figure("a minute", progress.per_minute ? progress.per_minute.toFixed(1) : "–", "your own pace, without pauses", "minor"),
-    progress.expected_left === null ? null : figure("expected left", Math.round(progress.expected_left).toLocaleString("en"),
-      "wrong labels of the whole dataset that nobody has found yet"),
-    progress.promise ? el("p", { style: "flex: 1 1 100%; margin: 0; order: 1", text: progress.promise }) :
-    el("details", { class: "stopping" }, [el("summary", { text: "why?" }), el("span", { text: progress.sentence || "" })]),
-  ].filter(Boolean));
+  const inView = bench.decidedInView - (counted?.inView ?? 0); // since the queue was counted
+  const finish = counted && counted.whole !== null
+    ? figure(said(counted.checked + inView), `of ${said(counted.whole)} checked`, "samples of this queue that somebody looked at")
+    : counted && counted.total !== null ? figure(said(Math.max(0, counted.total - inView)), "left", "samples of this queue that nobody looked at") : null;
+  const line = [finish];
+  if (progress) {
+    stats.setAttribute("data-decided", progress.decided);
+    const facts = [
+      [said(progress.found), "wrong", "labels that people found wrong, in the whole dataset"],
+      ...(progress.expected_left === null ? [] : [[`about ${said(progress.expected_left)}`, "left", "wrong labels of the whole dataset that nobody has found yet"]]),
+    ];
+    line.push(...facts.map(([value, label, title]) => figure(value, label, title, "minor")));
+    const pace = progress.per_minute ? ` Your pace: ${progress.per_minute.toFixed(1)} a minute.` : "";
+    const whole = `${said(progress.decided)} samples of the dataset are checked, ${said(progress.found)} labels found wrong.${pace}`;
+    line.push(
+      progress.promise ? el("p", { class: "promise", text: progress.promise }) :
+      el("details", { class: "stopping", open: Boolean(stats.querySelector("details[open]")) }, [
+        el("summary", { text: "why?" }), el("span", { text: [whole, progress.sentence].filter(Boolean).join(" ") }),
+      ]),
+    );
+  }
+  stats.replaceChildren(...line.filter(Boolean));
+  bench.slot.place();
+}
+
+// The bench's part of the page's bar lies over the slot that the page left for it; where there is none, above the card.
+class BarSlot {
+  constructor(bench, top) {
+    Object.assign(this, { bench, top });
+    this.watch = new ResizeObserver(() => this.place());
+  }
+
+  follow() {
+    const slot = document.querySelector(".st-key-bench_slot");
+    if (slot !== this.slot) {
+      this.watch.disconnect();
+      this.slot = slot;
+      const page = document.querySelector('[data-testid="stMainBlockContainer"]');
+      for (const one of [slot, page].filter(Boolean)) this.watch.observe(one);
+      this.top.classList.toggle("in-bar", Boolean(slot));
+    }
+    this.place();
+  }
+
+  place() {
+    if (!this.slot) return;
+    // The page's own parts of the bar give way.
+    const [line, tools] = this.top.children;
+    const wanted = Math.max(...[...line.children].map((one) => one.offsetLeft + one.offsetWidth), 0) - line.offsetLeft + tools.offsetWidth + 24;
+    document.documentElement.style.setProperty("--bench-slot", `${wanted}px`);
+    const [slot, bench] = [this.slot.getBoundingClientRect(), this.bench.getBoundingClientRect()];
+    Object.assign(this.top.style, {
+      left: `${slot.left - bench.left}px`, top: `${slot.top - bench.top}px`, width: `${slot.width}px`, height: `${slot.height}px`,
+    });
+  }
 }
 
 function verdictButtons(bench) {
@@ -51,24 +99,32 @@ function verdictButtons(bench) {
     button(name, about.button, decideBy(bench, name), name, idle),
     about.takes === "class" ? button("class", "Other class", () => bench.pickClass(), "", idle) : null,
   ]);
+  const except = bench.chosen.size ? `Take all but ${bench.chosen.size}` : "Take page";
   return [
     ...decisions.filter(Boolean),
+    bench.mode === "grid" && bench.items.length ? button("page", except, () => bench.acceptPage(), "", { "data-testid": "accept-page" }) : null,
     el("span", { class: "gap" }),
+    pageTurner(bench),
     button("undo", "Undo", () => bench.undo()),
     button("grid", bench.mode === "grid" ? "Single" : "Grid", () => bench.toggleMode(), "", idle),
-    actionButton("?", "Keys", () => bench.help()),
-  ];
+    actionButton("?", "Keys", () => bench.help(), "", { "aria-label": "Keys" }),
+  ].filter(Boolean);
+}
+
+function barButtons(bench) {
+  return [
+    bench.mode === "grid" ? sizeButtons(bench) : null,
+    filterButton(bench.data.queue),
+    actionButton(bench.keymap.shown("accept"), "Accept many", () => bench.acceptMany(), "", { "data-testid": "accept" }),
+  ].filter(Boolean);
 }
 
 function pageTurner(bench) {
   return el("span", { class: "turn" }, [
-    filterButton(bench.data.queue),
-    bench.mode === "grid" ? sizeButtons(bench) : null,
-    actionButton(bench.keymap.shown("accept"), "Accept many", () => bench.acceptMany(), "", { "data-testid": "accept" }),
-    el("button", { class: "plain", text: "‹ Page", onclick: () => bench.turn(-1), "aria-label": "Previous page" }),
+    el("button", { class: "plain", text: "‹", onclick: () => bench.turn(-1), "aria-label": "Previous page" }),
     el("span", { text: bench.place() }),
-    el("button", { class: "plain", text: "Page ›", onclick: () => bench.turn(1), "aria-label": "Next page" }),
-  ].filter(Boolean));
+    el("button", { class: "plain", text: "›", onclick: () => bench.turn(1), "aria-label": "Next page" }),
+  ]);
 }
 
 const TILE_KEPT = "auditor-tile";
@@ -85,7 +141,7 @@ function sizeButtons(bench) {
 }
 
 // The filters above the bench fold away; this opens them. Where there are none, nothing is drawn.
-const WHOLE_QUEUE = ["undecided", "issues", "decided", "disputed", "order", "count_shown"]; // the choice in the bar
+const WHOLE_QUEUE = ["undecided", "issues", "decided", "disputed", "order", "count_shown", "sort"]; // the choice in the bar
 function filterButton(queue) {
   const page = document.documentElement;
   if (!document.querySelector(".st-key-suspects_filters")) return null;

@@ -14,6 +14,8 @@ function showLayer(layer, title, content) {
     el("div", { class: "sheet", role: "dialog", "aria-label": title }, [el("strong", { text: title }), content, close]),
   );
   layer.hidden = false;
+  // Beside the sidebar, never below it.
+  layer.style.paddingLeft = `${Math.max(0, layer.parentElement.getBoundingClientRect().left)}px`;
 }
 
 const MOST_SHOWN = 200;

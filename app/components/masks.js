@@ -102,7 +102,7 @@ class MaskBench {
         el("div", { class: "row" }, decided),
         el("div", { class: "region-list" }, rows),
         el("div", { class: "row" }, toggles),
-        el("div", { class: "row" }, [button("back", "Back", () => this.go(-1)), button("next", "Next", () => this.go(1)), button("undo", "Undo", () => this.undo()), actionButton("?", "Keys", () => this.help())]),
+        el("div", { class: "row" }, [button("back", "Back", () => this.go(-1)), button("next", "Next", () => this.go(1)), button("undo", "Undo", () => this.undo()), actionButton("?", "Keys", () => this.help(), "", { "aria-label": "Keys" })]),
       ]),
     ]));
     this.live.textContent = `${item.filepath}, ${rows.length} doubtful regions`;

@@ -141,7 +141,7 @@ class Verify {
           el("div", { class: "row classes" }, many ? [] : others),
           el("div", { class: "row" }, [
             button("class", "Find a class", () => this.pickClass()), ...verdicts(false),
-            button("undo", "Undo", () => this.undo()), actionButton("?", "Keys", () => this.help()),
+            button("undo", "Undo", () => this.undo()), actionButton("?", "Keys", () => this.help(), "", { "aria-label": "Keys" }),
           ]),
         ]),
       ]),

@@ -36,23 +36,30 @@ WHERE: dict[str, dict[str, Any]] = {
 }
 """What each choice asks of a queue."""
 SEARCH = "suspects_search"
-QUEUE_WIDTH = 190
-"""Pixels of the choice in the bar."""
+SORT = {"suspicious": "Most suspicious first", "files": "In the order of files"}
+QUEUE_WIDTH, SORT_WIDTH, SEARCH_WIDTH = 165, 175, 160
+"""Pixels of the choices in the bar."""
 SHARES = tuple((part, parts) for parts in (2, 3, 4) for part in range(1, parts + 1))
 """Parts of a queue for so many people."""
 MOST_PAIRS = 200
 
 
 def choose(dataset: Dataset, audit: Audit, bar: DeltaGenerator) -> dict[str, Any]:
-    """Draw the queue and the search in the bar, the other filters in a row below that folds away.
+    """Draw the queue, its order and the search in the bar, the other filters in a row below that folds away.
 
-    Class names in the options are shown as they are. The bench's button "Filters" opens the row (``figures.js``).
+    Class names in the options are shown as they are. The bench puts its own part of the bar, with the button that
+    opens the row, over the empty slot (``figures.js``).
     """
     with bar:
+        st.container(key="bench_slot").html("<span></span>")
         shown = _select(dataset, "Show", list(SHOW), SHOW.__getitem__, state.QUEUE_SHOW, width=QUEUE_WIDTH)
     queue = dict(WHERE[shown])
     if queue.get("order"):
         return queue | _promise_while_reviewing(audit)
+    with bar:
+        order = _select(dataset, "Sort", list(SORT), SORT.__getitem__, "suspects_sort", width=SORT_WIDTH)
+    if order == "files":
+        queue["sort"] = order
     splits = list(readers.split_counts(dataset).items())[:MOST_SPLITS]
     if splits and splits[0][1] == dataset.num_samples:
         splits = []  # the one split of all samples divides nothing
@@ -66,7 +73,7 @@ def choose(dataset: Dataset, audit: Audit, bar: DeltaGenerator) -> dict[str, Any
             split = _choose_split(dataset, splits)
         queue |= {} if split == state.ALL else {"split": split[0]}
     if search := _search(dataset, bar):
-        queue = {"search": search}
+        queue = {"search": search, "sort": queue.get("sort")}
     return queue | _choose_classes(dataset, audit, queue, row[:3])
 
 
@@ -88,9 +95,9 @@ def _search(dataset: Dataset, bar: DeltaGenerator) -> str:
     text = bar.text_input(
         "Search",
         key=key,
-        placeholder="File name or #number",
+        placeholder="File or #number",
         label_visibility="collapsed",
-        width=200,
+        width=SEARCH_WIDTH,
         icon=":material/search:",
     ).strip()
     if text:

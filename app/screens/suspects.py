@@ -12,9 +12,6 @@ from auditor.review import random_sample
 
 dataset, bar = state.screen("Suspects")
 audit = state.require_audit(dataset)
-if not random_sample.num_drawn(dataset.id):
-    with bar:
-        state.link("verify", "How many are wrong? Verify", ":material/fact_check:")
 reviewer = state.require_reviewer("Every decision is kept with your name, and you can undo each one.")
 queue = filters.choose(dataset, audit, bar)
 components.review_bench(
@@ -32,7 +29,10 @@ guesses = {
 }
 guessed = " and ".join(what for what, is_guess in guesses.items() if is_guess)
 if guessed:
-    st.caption(f"A guess, because too few samples are verified: {guessed}.")
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption(f"A guess, because too few samples are verified: {guessed}.", width="content")
+        if not random_sample.num_drawn(dataset.id):
+            state.link("verify", "How many are wrong? Verify", ":material/fact_check:")
 st.caption(
     f"{words.count(audit.summary.get('num_label_issues'))} of {dataset.num_samples:,} given labels are suspects of "
     f"audit {audit.id}: above its suggested cut. The most suspicious come first. "

@@ -54,7 +54,7 @@ def _audit_of_classes(audit_id: int) -> Audit:
 
 
 def queue(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """One page of suspects behind ``after`` (a rank), the most suspicious first."""
+    """One page of suspects behind ``after``: a rank, or a sample_id where the queue has the order of the files."""
     body = schema.read(bodies.Queue, payload)
     where, after, limit = body.filters, body.after, min(MAX_PAGE, body.limit or 60)
     audit = _audit_of_classes(body.audit)
@@ -103,17 +103,27 @@ def lease(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def queue_size(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """How many samples the queue holds now; None where only its pages tell (see ``_page``)."""
+    """How many samples the queue holds now; None where only its pages tell (see ``_page``).
+
+    ``whole`` counts the queue's checked samples too, ``checked`` only those; both None for a queue in random order
+    and for what one engine sees.
+    """
     body = schema.read(bodies.Queue, payload)
     where = body.filters
     audit = _audit_of_classes(body.audit)
+    unknown = {"total": None, "whole": None, "checked": None}
     if where.get("engine") is not None:
-        return {"total": None}
+        return unknown
     if where.get("order"):
         order = head_order.of_audit(body.audit)
-        return {"total": 0 if order is None else len(head_order.waiting(order))}
+        return unknown | {"total": 0 if order is None else len(head_order.waiting(order))}
+    either = {**where, "undecided": False, "decided": False}
     with session() as open_session:
-        return {"total": scores.count(open_session, audit, suspect_filter(where, audit))}
+        total, whole, checked = (
+            scores.count(open_session, audit, suspect_filter(one, audit))
+            for one in (where, either, {**either, "decided": True})
+        )
+    return {"total": total, "whole": whole, "checked": checked}
 
 
 @folders.checked_once()
@@ -196,7 +206,7 @@ def acceptable(payload: Mapping[str, Any]) -> dict[str, Any]:
     """The most suspicious undecided samples of a queue whose suggestion can be accepted without a look at each."""
     body = schema.read(bodies.Acceptable, payload)
     audit = _audit_of_classes(body.audit)
-    where = {**body.filters, "undecided": True, "free_for": body.reviewer}
+    where = {**body.filters, "undecided": True, "free_for": body.reviewer, "sort": None}
     page = queue_page(audit, where, limit=min(MOST_ACCEPTED, max(1, body.top)))
     page = page[(page.suggested_label >= 0) & (page.suggested_label != page.given_label)]
     is_guess = audit.summary.get("error_probability_is_guess", True)
@@ -212,6 +222,13 @@ def accept(payload: Mapping[str, Any]) -> dict[str, Any]:
         raise ReviewError("Nothing is ticked, so nothing was accepted.")
     decisions.accept(audit.dataset_id, audit.id, changes, reviewer=body.reviewer)
     return {"accepted": len(changes)}
+
+
+def newest(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Number of the newest row of the log: windows ask every other second whether somebody decided something."""
+    audit = _audit_of_classes(schema.read(bodies.OfAudit, payload).audit)
+    with session() as open_session:
+        return {"newest": reviews.newest(open_session, audit.dataset_id)}
 
 
 def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -287,7 +304,8 @@ def suspect_filter(
         min_agreement=where.get("agreement"),
         min_disagreement=where.get("disagreement"),
         max_rank=where.get("max_rank"),
-        after_rank=after,
+        by_sample=by_sample(where),
+        after=after,
         filepath_has=search if search and not search.startswith("#") else None,
         decided_by=where.get("by"),
         free_for=where.get("free_for"),
@@ -327,10 +345,15 @@ def map_bytes(audit_id: int, engine: str) -> bytes:
     )
 
 
+def by_sample(where: Mapping[str, Any]) -> bool:
+    """Whether the queue has the order of the files; its places are then sample_ids, not ranks."""
+    return where.get("sort") == "files"
+
+
 def queue_page(
     audit: Audit, where: Mapping[str, Any], *, after: int | None = None, limit: int
 ) -> pd.DataFrame:
-    """A page of the queue that ``where`` names, behind the rank ``after``."""
+    """A page of the queue that ``where`` names, behind the place ``after``."""
     with session() as open_session:
         return _page(open_session, audit, where, after, limit)
 
@@ -353,7 +376,7 @@ def _page(
         found += len(chosen)
         if len(page) < MAX_PAGE or found >= limit:
             break
-        after = int(page["rank"].iloc[-1])
+        after = int(page["sample_id" if by_sample(where) else "rank"].iloc[-1])
     return pd.concat(picked).head(limit)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, FiniteFloat, StrictBool
 
@@ -39,13 +39,20 @@ class Where(Body):
     """Looks with the suggestion in view back a promise: a person chose so."""
     by: Text | None = None
     search: Text | None = None
+    sort: Literal["files"] | None = None
+    """In the order of the files; None: the most suspicious first."""
     share: tuple[Place, Annotated[int, Field(ge=1, le=1_000)]] | None = None
 
 
-class Queue(Body):
-    """A queue of an audit, or a page of it behind the rank ``after``."""
+class OfAudit(Body):
+    """An audit."""
 
     audit: Place
+
+
+class Queue(OfAudit):
+    """A queue of an audit, or a page of it behind the place ``after``."""
+
     where: Where | None = None
     after: Whole | None = None
     limit: Place | None = None

@@ -49,8 +49,11 @@ class SuspectFilter:
     min_disagreement: float | None = None
     max_rank: int | None = None
     """Only the first so many of the ranking, such as the flags of a promise."""
-    after_rank: int | None = None
-    """Only what comes after this rank: the next page, found by an index however far down it is."""
+    by_sample: bool = False
+    """In the order of the files, not the most suspicious first."""
+    after: int | None = None
+    """Only what comes after this rank, or ``by_sample`` after this sample_id: the next page, found by an index
+    however far down it is."""
     sample_ids: tuple[int, ...] | None = None
     """Only these samples, such as a region of the map (at most some tens of thousands)."""
 
@@ -73,12 +76,12 @@ def store(session: Session, audit_id: int, columns: dict[str, NDArray[Any]]) -> 
 
 
 def page(session: Session, audit: Audit, where: SuspectFilter, *, limit: int = 60) -> pd.DataFrame:
-    """The first suspects, the most suspicious first, with paths and what was decided.
+    """The first suspects in the filter's order, with paths and what was decided.
 
     Columns: those of ``ScoreTable`` and filepath, duplicate_group, decision, decided_label, decided_labels,
     reviewer, decided_at.
     """
-    statement = _filtered(audit, where, _page_columns()).order_by(ScoreTable.rank).limit(limit)
+    statement = _filtered(audit, where, _page_columns()).order_by(_place(where)).limit(limit)
     names = [column.key for column in ScoreTable.__table__.columns if column.key != "audit_id"]
     names += ["filepath", "duplicate_group"]
     found = pd.DataFrame(session.execute(statement).all(), columns=names)
@@ -234,11 +237,16 @@ def _filtered(audit: Audit, where: SuspectFilter, columns: list[Any]) -> Any:
         statement = statement.where(ScoreTable.disagreement >= where.min_disagreement)
     if where.max_rank is not None:
         statement = statement.where(ScoreTable.rank < where.max_rank)
-    if where.after_rank is not None:
-        statement = statement.where(ScoreTable.rank > where.after_rank)
+    if where.after is not None:
+        statement = statement.where(_place(where) > where.after)
     if where.sample_ids is not None:
         statement = statement.where(ScoreTable.sample_id.in_(list(where.sample_ids)))
     return statement
+
+
+def _place(where: SuspectFilter) -> Any:
+    """The column that orders what the filter leaves."""
+    return ScoreTable.sample_id if where.by_sample else ScoreTable.rank
 
 
 def _plain(values: NDArray[Any]) -> list[Any]:

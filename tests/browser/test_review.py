@@ -131,12 +131,12 @@ def test_filters__a_key_after_a_choice_reaches_the_card(browser: Any, running: S
 
 def test_figures__follow_a_batch_without_a_reload(browser: Any, running: Server) -> None:
     page = bench_of(browser, running)
-    turner = page.locator(".turn", has_text="in this queue")
-    turner.wait_for(timeout=WAIT_MS)
-    before = turner.inner_text()
+    finish = page.get_by_test_id("stats").filter(has_text="checked")
+    finish.wait_for(timeout=WAIT_MS)
+    before = finish.inner_text()
     page.get_by_test_id("accept").click()
     page.get_by_test_id("accept-confirm").click()
-    wait_until(lambda: turner.inner_text() != before, "fewer samples in the queue")
+    wait_until(lambda: finish.inner_text() != before, "more checked samples of the queue")
 
 
 def test_phone__the_card_is_the_first_thing_and_nothing_scrolls_sideways(

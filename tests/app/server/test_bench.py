@@ -64,7 +64,12 @@ def test_queue__filters_by_pair_and_hides_what_is_decided() -> None:
 def test_queue__of_one_split() -> None:
     of_test = first_items(240, split="test")
     assert sorted(item["sample"] for item in of_test) == list(range(NUM_SAMPLES - NUM_TEST, NUM_SAMPLES))
-    assert bench.queue_size({"audit": AUDIT_ID, "where": {"split": "test"}}) == {"total": NUM_TEST}
+    assert bench.queue_size({"audit": AUDIT_ID, "where": {"split": "test"}})["total"] == NUM_TEST
+    by_files = first_items(240, split="test", sort="files")
+    assert [item["sample"] for item in by_files] == list(range(NUM_SAMPLES - NUM_TEST, NUM_SAMPLES))
+    where = {"split": "test", "sort": "files"}
+    behind = bench.queue({"audit": AUDIT_ID, "where": where, "after": by_files[2]["sample"], "limit": 2})
+    assert behind["items"] == by_files[3:5]
 
 
 def test_queue_size__counts_what_the_pages_hold() -> None:
@@ -75,7 +80,8 @@ def test_queue_size__counts_what_the_pages_hold() -> None:
             first_items(240, **where)
         )
     bench.record({"verdicts": [verdict(top, "keep")]})
-    assert bench.queue_size({"audit": AUDIT_ID, "where": {"undecided": True}})["total"] == 239
+    left = bench.queue_size({"audit": AUDIT_ID, "where": {"undecided": True}})
+    assert left == {"total": 239, "whole": 240, "checked": 1}
     # Where one engine disagrees is known only page by page.
     assert bench.queue_size({"audit": AUDIT_ID, "where": {"engine": "choicenet"}})["total"] is None
 
@@ -234,6 +240,7 @@ def test_progress__tells_who_was_overruled_once() -> None:
     item = first_items(1)[0]
     bench.record({"verdicts": [verdict(item, "keep")]})
     newest = bench.progress({"audit": AUDIT_ID, "reviewer": "Ada", "since": None})["newest"]
+    assert bench.newest({"audit": AUDIT_ID}) == {"newest": newest}
     bench.record({"verdicts": [verdict(item, "exclude") | {"reviewer": "Bob"}]})
     told = bench.progress({"audit": AUDIT_ID, "reviewer": "Ada", "since": newest})
     assert [(one["sample"], one["reviewer"]) for one in told["overruled"]] == [(item["sample"], "Bob")]

@@ -156,17 +156,6 @@ def test_suspects__leads_to_verify_until_something_is_drawn() -> None:
 
 
 @pytest.mark.usefixtures("copied_home")
-def test_suspects__clear_takes_every_filter_away() -> None:
-    app = open_page("suspects", reviewer="Ada")
-    app.selectbox(key="suspects_given").select_index(1)
-    app.selectbox(key="suspects_agreement").select_index(2).run()
-    assert app.selectbox(key="suspects_given").value != "all"
-    app.button(key="suspects_clear").click().run()
-    assert app.selectbox(key="suspects_given").value == "all"
-    assert app.selectbox(key="suspects_agreement").value == 0
-
-
-@pytest.mark.usefixtures("copied_home")
 def test_verify__draws_at_random_and_shows_what_is_known() -> None:
     app = open_page("verify", reviewer="Ada")
     app.number_input(key="verify_size").set_value(12).run()

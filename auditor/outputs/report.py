@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,7 +22,7 @@ from auditor.outputs.report_page import Conflict, EngineLine, ReportInput, Suspe
 from auditor.pictures import cache as images
 from auditor.review import random_sample
 from auditor.review.decisions import findings, outcomes
-from auditor.statistics import noise, shared_sentence
+from auditor.statistics import ErrorsLeft, NoiseRate, noise, shared_sentence
 
 NUM_SUSPECTS = 60
 
@@ -41,36 +42,24 @@ def _of_classes(standing: statements.Standing) -> ReportInput:
     dataset, audit = standing.dataset, standing.audit
     said = statements.statements(standing)
     return ReportInput(
-        dataset_name=dataset.name,
-        created_at=datetime.now(tz=UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        class_names=dataset.class_names,
-        num_samples=dataset.num_samples,
-        num_labeled=int((standing.given_labels >= 0).sum()),
-        num_verified=standing.verified.size,
-        noise_rate=said.noise_rate,
-        promises=list(statements.promises(standing).values()),
-        errors_left=said.errors_left,
+        **_of_all(standing, said.noise_rate, said.errors_left),
         transition=statements.transition(standing),
         class_reports=said.classes,
         pairs=said.class_pairs,
         splits=said.splits,
-        more_rows=statements.what_more_buys(standing, random_sample.next_size(audit.dataset_id)).sentence,
         correlations=list(zip(audit.summary["witnesses"], audit.summary["rank_correlations"], strict=True)),
-        experiments=experiment_results.kept(audit.dataset_id),
         conflicts=_conflicts(said.conflicts, dataset.class_names),
         error_probability_is_guess=audit.summary["error_probability_is_guess"],
         suggestion_is_calibrated=audit.summary["suggestion_is_calibrated"],
         suspects=_suspects(audit, standing),
-        engines=_engine_lines(audit),
         notes=_notes(audit, said),
     )
 
 
 def _of_others(standing: statements.Standing) -> ReportInput:
     """Of masks and numbers: what is known of all, and the worst, without anything about pairs of classes."""
-    dataset, audit = standing.dataset, standing.audit
     rate = statements.noise_rate(standing)
-    known = findings(outcomes(dataset.id), standing.in_question)
+    known = findings(outcomes(standing.dataset.id), standing.in_question)
     left = noise.errors_left(
         rate,
         int(standing.in_question.sum()),
@@ -78,21 +67,27 @@ def _of_others(standing: statements.Standing) -> ReportInput:
         num_found_right=len(known.right),
     )
     return ReportInput(
-        dataset_name=dataset.name,
-        created_at=datetime.now(tz=UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        class_names=dataset.class_names,
-        num_samples=dataset.num_samples,
-        num_labeled=int((standing.given_labels >= 0).sum()),
-        num_verified=standing.verified.size,
-        noise_rate=rate,
-        promises=list(statements.promises(standing).values()),
-        errors_left=left,
-        more_rows=statements.what_more_buys(standing, random_sample.next_size(dataset.id)).sentence,
-        experiments=experiment_results.kept(dataset.id),
-        suspects=_other_suspects(standing),
-        engines=_engine_lines(audit),
-        notes=_warnings(audit),
+        **_of_all(standing, rate, left), suspects=_other_suspects(standing), notes=_warnings(standing.audit)
     )
+
+
+def _of_all(standing: statements.Standing, rate: NoiseRate, left: ErrorsLeft) -> dict[str, Any]:
+    """What the page says about labels of every kind."""
+    dataset = standing.dataset
+    return {
+        "dataset_name": dataset.name,
+        "created_at": datetime.now(tz=UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "class_names": dataset.class_names,
+        "num_samples": dataset.num_samples,
+        "num_labeled": int((standing.given_labels >= 0).sum()),
+        "num_verified": standing.verified.size,
+        "noise_rate": rate,
+        "promises": list(statements.promises(standing).values()),
+        "errors_left": left,
+        "more_rows": statements.what_more_buys(standing, random_sample.next_size(dataset.id)).sentence,
+        "experiments": experiment_results.kept(dataset.id),
+        "engines": _engine_lines(standing.audit),
+    }
 
 
 def _other_suspects(standing: statements.Standing) -> list[Suspect]:

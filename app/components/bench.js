@@ -6,6 +6,7 @@ const MODE_KEPT = "auditor-mode";
 const AHEAD = 8; // samples that are leased before they are in view
 const LEASE_MS = 120000; // renewed a minute before the server lets go
 const BEAT_MS = 30000;
+const NEWS_MS = 2000; // how soon a window knows what others decided
 
 class Bench {
   constructor(root) {
@@ -26,16 +27,33 @@ class Bench {
     this.recent = new Map(); // by sample: items with a verdict that the next page of the queue may not know
     this.refusedAt = -STARTLED_MS;
     this.shell();
-    this.beat = setInterval(() => this.stayAwake(), BEAT_MS);
+    this.beats = [setInterval(() => this.stayAwake(), BEAT_MS), setInterval(() => this.hear(), NEWS_MS)];
   }
 
-  // While somebody looks: leases are renewed, and what others decided is told.
+  // Whether somebody can see it; the beats of one that is gone end.
+  isInView() {
+    if (!this.root.isConnected) this.beats.forEach(clearInterval);
+    else return document.visibilityState === "visible" && this.bench.offsetParent !== null && this.data;
+  }
+
+  // While somebody looks: leases are renewed.
   stayAwake() {
-    if (!this.root.isConnected) clearInterval(this.beat);
-    else if (document.visibilityState === "visible" && this.bench.offsetParent !== null && this.data) {
-      this.lease(true);
-      this.refreshStats();
+    if (!this.isInView()) return;
+    this.lease(true);
+    this.refreshStats();
+  }
+
+  // What others decided is told; a server that does not answer is asked again.
+  async hear() {
+    if (this.hearing || !this.isInView()) return;
+    this.hearing = true;
+    try {
+      const { newest } = await this.server.post("newest", { audit: this.data.audit });
+      if (newest !== this.newest) this.refreshStats();
+    } catch {
+      // A verdict that cannot be saved says so.
     }
+    this.hearing = false;
   }
 
   shell() {

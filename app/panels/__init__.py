@@ -12,6 +12,7 @@ __all__ = [
     "importing",
     "jobs",
     "own_features",
+    "random_looks",
     "regions",
     "reviewers",
     "statements",

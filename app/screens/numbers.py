@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app.panels import downloads, fiftyone
+from app.panels import downloads, fiftyone, random_looks
 from app.server import pictures
 from app.session import sign_in, state, words
 from app.session.access import OWNER
@@ -21,7 +21,6 @@ from auditor.audits import statements
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.numbers import number_text
 from auditor.ground.vocabulary import DECISIONS, EXCLUDE, KEEP, LABEL, RELABEL, UNSURE, VERDICTS
-from auditor.ground.wording import percent
 from auditor.numbers import exporting, listing
 from auditor.review import decisions, random_sample
 
@@ -103,30 +102,11 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
             st.rerun()
 
 
-def draw(dataset: Dataset) -> None:
-    """Ask for a random sample and its tolerance."""
-    with st.form("number_draw"):
-        size = st.number_input("Samples to judge", 1, value=max(1, random_sample.next_size(dataset.id)))
-        tolerance = st.number_input(
-            "Tolerance",
-            0.0,
-            value=random_sample.tolerance_of(dataset.id),
-            format="%.6g",
-            help="A given number is wrong where it is farther than this from the one that you see. All samples of "
-            "a dataset have the same.",
-        )
-        if st.form_submit_button("Draw", type="primary"):
-            with shown():
-                purpose = random_sample.usual_purpose(dataset.name)
-                random_sample.draw(dataset.name, int(size), purpose=purpose, tolerance=tolerance)
-                st.rerun()
-
-
 def verify(dataset: Dataset, audit: Audit, reviewer: str) -> None:
     """Judge randomly drawn samples without a look at what is given or suggested."""
     waiting = random_sample.pending(dataset.id)
     if not waiting:
-        draw(dataset)
+        random_looks.offer(dataset)
     else:
         draw_id, sample_id = waiting[0]
         key = f"blind_{draw_id}_{sample_id}"
@@ -146,11 +126,8 @@ def verify(dataset: Dataset, audit: Audit, reviewer: str) -> None:
                 UNSURE: (VERDICTS[UNSURE].button, VERDICTS[UNSURE].keys[0]),
             }
             answers(offered, act, number=None, key=key)
-    if random_sample.num_judged(dataset.id):
-        standing = statements.load(audit.id)
-        st.markdown(plain(statements.noise_rate(standing).sentence))
-        for level, promise in statements.promises(standing).items():
-            st.caption(f"At {percent(level)}: {plain(promise.sentence)}")
+    random_looks.take_back(dataset, reviewer)
+    random_looks.known(dataset, audit)
 
 
 def decided(dataset: Dataset, audit: Audit) -> None:

@@ -224,6 +224,13 @@ def accept(payload: Mapping[str, Any]) -> dict[str, Any]:
     return {"accepted": len(changes)}
 
 
+def newest(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Number of the newest row of the log: windows ask every other second whether somebody decided something."""
+    audit = _audit_of_classes(schema.read(bodies.OfAudit, payload).audit)
+    with session() as open_session:
+        return {"newest": reviews.newest(open_session, audit.dataset_id)}
+
+
 def progress(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Progress of the review, for the line above the bench; what comes next is that of the queue ``where``."""
     body = schema.read(bodies.Queue, payload)

@@ -44,10 +44,15 @@ class Where(Body):
     share: tuple[Place, Annotated[int, Field(ge=1, le=1_000)]] | None = None
 
 
-class Queue(Body):
-    """A queue of an audit, or a page of it behind the place ``after``."""
+class OfAudit(Body):
+    """An audit."""
 
     audit: Place
+
+
+class Queue(OfAudit):
+    """A queue of an audit, or a page of it behind the place ``after``."""
+
     where: Where | None = None
     after: Whole | None = None
     limit: Place | None = None

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from app.server import bodies
+from app.server import bodies, pictures
 from auditor.catalog import audits, datasets, reading
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset, Sample
@@ -59,6 +59,25 @@ def layer(audit_id: int, sample_id: int, name: str) -> bytes:
     return stream.getvalue()
 
 
+def outlined(dataset: Dataset, sample_id: int, side: int) -> bytes:
+    """A PNG of the picture with the outline of its given mask and nothing else, for who judges it blind.
+
+    Raises:
+        NotFoundError: no such sample.
+    """
+    with session() as open_session:
+        sample = datasets.sample(open_session, dataset.id, sample_id)
+    picture = Image.open(io.BytesIO(pictures.png(dataset.id, sample_id, side))).convert("RGB")
+    picture = picture.resize([round(side * one / max(picture.size)) for one in picture.size])
+    given = _inner(np.asarray(results.given_masks(dataset)[sample_id]), sample)
+    scaled = Image.fromarray(given).resize(picture.size, Image.Resampling.NEAREST)
+    lines = Image.fromarray((_outline(np.asarray(scaled)) * 255).astype(np.uint8))
+    picture.paste(COLOURS[GIVEN], (0, 0), lines)
+    stream = io.BytesIO()
+    picture.save(stream, "PNG", compress_level=1)
+    return stream.getvalue()
+
+
 def card(payload: Mapping[str, Any]) -> dict[str, Any]:
     """The doubtful regions of one mask, with their boxes as shares of the picture, and what stands."""
     body = schema.read(bodies.Card, payload)
@@ -73,6 +92,8 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
         about = {"number": one.number, "given": one.given, "suggested": one.suggested, "doubt": one.doubt}
         rows.append(about | {"share": one.area / max(1, judged), "box": box})
     row = decisions.outcomes(dataset.id).get(body.sample)
+    if row is not None and deciding.is_only_wrong(row):
+        row = None  # it still waits for its right regions
     is_of_this = row is not None and row.audit_id == body.audit
     return {
         "sample": body.sample,

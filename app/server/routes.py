@@ -159,6 +159,7 @@ ROUTES = [
     Route("/bench/lease", _json(bench.lease, REVIEWER), methods=["POST"]),
     Route("/bench/acceptable", _json(bench.acceptable, REVIEWER), methods=["POST"]),
     Route("/bench/accept", _json(bench.accept, REVIEWER), methods=["POST"]),
+    Route("/bench/newest", _json(bench.newest), methods=["POST"]),
     Route("/bench/progress", _json(bench.progress), methods=["POST"]),
     Route("/bench/blind", _json(verify.record, REVIEWER), methods=["POST"]),
     Route("/bench/blind-undo", _json(verify.undo, REVIEWER), methods=["POST"]),

@@ -323,8 +323,7 @@ class Dataset:
         if self._row.task == SEGMENTATION:
             from auditor.masks import listing as of_masks
 
-            self._refuse_others({"max_fdr": max_fdr})
-            listed = of_masks.suspects(self._row, audit, top=top, split=split)
+            listed = of_masks.suspects(self._row, audit, top=top, max_fdr=max_fdr, split=split)
         else:
             from auditor.numbers import listing as of_numbers
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sqlalchemy import delete, func, insert, update
-from sqlmodel import Session, select
+from sqlmodel import Session, col, select
 
 from auditor.catalog.models import (
     AuditTable,
@@ -28,7 +28,7 @@ from auditor.catalog.models import (
 )
 from auditor.catalog.records import Dataset, NewDataset, Sample, names_of, read, values_of
 from auditor.ground.errors import AuditorError, NotFoundError
-from auditor.ground.vocabulary import CLASSIFICATION, LABELS, REGRESSION
+from auditor.ground.vocabulary import CLASSIFICATION, LABELS
 from auditor.ground.wording import did_you_mean
 
 ROWS_A_STATEMENT = 5_000
@@ -78,13 +78,13 @@ def get(session: Session, name: str) -> Dataset:
     return read(Dataset, found)
 
 
-def require_classes(dataset: Dataset, what: str, *, or_numbers: bool = False) -> None:
-    """Refuse ``what`` for a dataset whose labels are no classes (nor numbers, where these are allowed too).
+def require_classes(dataset: Dataset, what: str, *, others: Collection[str] = ()) -> None:
+    """Refuse ``what`` for a dataset whose labels are no classes; ``others`` are tasks that it is for too.
 
     Raises:
         AuditorError: they are masks or numbers; one line.
     """
-    if dataset.task != CLASSIFICATION and not (or_numbers and dataset.task == REGRESSION):
+    if dataset.task != CLASSIFICATION and dataset.task not in others:
         raise AuditorError(
             f"The labels of {dataset.name} are {LABELS[dataset.task]}: {what} is for class labels, one an image."
         )
@@ -185,8 +185,9 @@ def remove(session: Session, dataset_id: int) -> None:
 
 
 def given_labels(session: Session, dataset_id: int) -> NDArray[np.int64]:
-    """(N,) int64 in sample order; -1 = unlabeled."""
-    return _column(session, dataset_id, SampleTable.given_label, np.int64)
+    """(N,) int64 in sample order; -1 = unlabeled. Of masks 0: each is one label, right or wrong."""
+    found = _column(session, dataset_id, SampleTable.given_label, np.int64)
+    return found if by_id(session, dataset_id).masks is None else np.zeros_like(found)
 
 
 def given_numbers(session: Session, dataset_id: int) -> NDArray[np.float64]:
@@ -201,8 +202,9 @@ def trusted_in_source(session: Session, dataset_id: int) -> NDArray[np.bool_]:
 
 def num_in_question(session: Session, dataset_id: int) -> int:
     """How many samples are labeled and not trusted in the source; counted without reading them."""
+    is_labeled = (col(SampleTable.given_label) >= 0) | col(SampleTable.mask).is_not(None)
     statement = select(func.count()).where(
-        SampleTable.dataset_id == dataset_id, SampleTable.given_label >= 0, ~SampleTable.trusted
+        SampleTable.dataset_id == dataset_id, is_labeled, ~SampleTable.trusted
     )
     return int(session.exec(statement).one())
 

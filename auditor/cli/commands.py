@@ -430,7 +430,11 @@ def suspects(
     help="promises: most from the head of the ranking (the default after an audit); rate: uniformly.",
 )
 @click.option("--seed", type=SEED, default=0, show_default=True, help="The same seed draws the same samples.")
-@click.option("--out", type=click.Path(path_type=Path), help="CSV to fill in: a class, exclude, or empty.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="CSV to fill in: a class (of a mask: right or wrong), exclude, or empty.",
+)
 @click.option(
     "--tolerance",
     type=click.FloatRange(0),
@@ -475,7 +479,7 @@ def verify(
         raise click.UsageError("--count-shown goes with --so-far.")
     if out is None and apply_path is None and not so_far:
         raise click.UsageError("--draw and --draw-id need --out FILE.")
-    refuse(name, "verify", or_numbers=True)
+    refuse(name, "verify", others=TASKS)
     if so_far:
         refuse_beside("--so-far", ("out", "seed", "force", "purpose", "tolerance"), "leave it out")
         output.promised_so_far(name, count_shown=count_shown, as_json=as_json)
@@ -540,7 +544,7 @@ def review(name: str, apply_path: Path, reviewer: str | None, as_json: bool) -> 
     from auditor.cli import output
     from auditor.review import decision_files
 
-    refuse(name, "review", or_numbers=True)
+    refuse(name, "review", others=[REGRESSION])
     counts = decision_files.apply_file(name, apply_path, reviewer=reviewer_or_login(reviewer))
     done = ", ".join(f"{count} {decision}" for decision, count in counts.items() if count)
     output.done(f"{apply_path}: {done or 'no decisions in it'}.", {"decisions": counts}, as_json=as_json)
@@ -732,7 +736,7 @@ def fiftyone(name: str, action: str, reviewer: str | None, **options: Any) -> No
     """Browse NAME's audit in FiftyOne: push it there, pull decisions back, or open the App on it."""
     from auditor.cli import fiftyone as fiftyone_cli
 
-    refuse(name, "fiftyone", or_numbers=True)
+    refuse(name, "fiftyone", others=[REGRESSION])
     decides = action != "push"
     fiftyone_cli.run(name, action, reviewer=reviewer_or_login(reviewer) if decides else "", **options)
 

@@ -42,11 +42,9 @@ def audit_summary(audit_id: int, *, as_json: bool) -> None:
 def suspects(
     name: str, *, top: int, max_fdr: float | None, audit_id: int | None, split: str | None, as_json: bool
 ) -> None:
-    """The masks of least trust."""
-    if max_fdr is not None:
-        refuse_beside("a dataset of masks", ("max_fdr",), "nothing is promised about masks")
+    """The masks of least trust, or those that a promise carries."""
     dataset, audit = listing.newest(name, audit_id)
-    listed = listing.suspects(dataset, audit, top=top, split=split)
+    listed = listing.suspects(dataset, audit, top=top, max_fdr=max_fdr, split=split)
     output.listed(listed, _line, as_json=as_json)
 
 

@@ -182,13 +182,11 @@ def task_of(name: str) -> str:
         return datasets.get(open_session, name).task
 
 
-def refuse(name: str, command: str, *, or_numbers: bool = False) -> None:
-    """Refuse a command that is for class labels, or for numbers too.
+def refuse(name: str, command: str, *, others: Collection[str] = ()) -> None:
+    """Refuse a command that is for class labels, and for those of the tasks ``others``.
 
     Raises:
         AuditorError: the labels of that dataset are something else.
     """
     with session() as open_session:
-        datasets.require_classes(
-            datasets.get(open_session, name), f"`auditor {command}`", or_numbers=or_numbers
-        )
+        datasets.require_classes(datasets.get(open_session, name), f"`auditor {command}`", others=others)

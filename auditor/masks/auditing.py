@@ -1,7 +1,7 @@
 """An audit of masks: planned, run in a process of its own, and settled into trust, doubt and suggestions.
 
-Layout below ``home/audits/<audit>``: ``inputs.npz`` (masks and trusted as they were when it was planned), each
-engine's arrays of pixels, and ``masks/`` with what they say together (``results.Verdicts``). All are at the
+Layout below ``home/audits/<audit>``: ``inputs.npz`` (masks, labels and trusted as they were when it was planned),
+each engine's arrays of pixels, and ``masks/`` with what they say together (``results.Verdicts``). All are at the
 cache's size.
 """
 
@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 
 from auditor import jobs
 from auditor.audits import arrays, kinds, tasks
+from auditor.audits.settle import noise_rate_json
 from auditor.catalog.records import Audit, Dataset, now
 from auditor.ground.vocabulary import SEGMENTATION
 from auditor.masks import pixels
 from auditor.masks.deciding import masks_to_train_on
 from auditor.masks.results import TOGETHER, given_masks, masks_file
 from auditor.pictures.masks import IGNORED
+from auditor.statistics import NoiseRate, guess_error_probability
 
 
 def plan_audit(dataset_name: str, engines: Sequence[str] | None = None, **choices: Any) -> int:
@@ -35,8 +37,8 @@ def steps(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
 
 
 def _inputs(dataset: Dataset) -> dict[str, NDArray[Any]]:
-    masks, trusted = masks_to_train_on(dataset, given_masks(dataset))
-    return {"masks": masks, "trusted": trusted}
+    masks, labels, trusted = masks_to_train_on(dataset, given_masks(dataset))
+    return {"masks": masks, "labels": labels, "trusted": trusted}
 
 
 def _given(dataset: Dataset, place: Path) -> Path:
@@ -76,14 +78,31 @@ def settle(audit: Audit, dataset: Dataset) -> None:
     }
     tasks.store(arrays.engine_folder(audit.id, TOGETHER), values)
     columns = _columns(given, suggested, class_trust, trust, largest)
+    rate = _guess(largest >= 0)
+    columns["error_probability"] = guess_error_probability(1 - (columns["rank"] + 0.5) / num, rate.point)
     summary = {
         "settled_at": now().isoformat(),
         "task": SEGMENTATION,
         "witnesses": list(audit.engines),
+        "num_voters": len(audit.engines),
+        "noise_rate": noise_rate_json(rate),
+        "rows_chose_weights": False,
+        "structured_noise": False,
+        "error_probability_is_guess": True,
         "num_label_issues": int(columns["is_label_issue"].sum()),
         "changed_pixels": float((suggested != given).sum() / max(1, int((given != IGNORED).sum()))),
     }
     kinds.store(audit.id, columns, summary)
+
+
+def _guess(is_doubtful: NDArray[np.bool_]) -> NoiseRate:
+    """How many masks may be wrong before anybody looked: none, up to twice as many as have a doubtful region."""
+    share = float(is_doubtful.mean())
+    sentence = (
+        f"{int(is_doubtful.sum()):,} of {len(is_doubtful):,} masks have a doubtful region. How many are wrong is "
+        "not known: judge a random sample to know."
+    )
+    return NoiseRate(0.0, share, min(1.0, 2 * share), "guess", sentence, {"with a doubtful region": share})
 
 
 def _columns(

@@ -19,7 +19,7 @@ from auditor.ground.vocabulary import EXCLUDE, KEEP, RELABEL, SEGMENTATION, UNSU
 from auditor.masks import pixels
 from auditor.masks.results import given_masks, verdicts
 from auditor.pictures.masks import IGNORED
-from auditor.review import decisions
+from auditor.review import decisions, random_sample
 
 OFFERED = (KEEP, RELABEL, EXCLUDE, UNSURE)
 """The decisions on a mask."""
@@ -101,19 +101,30 @@ def changes(dataset: Dataset, row: Review) -> list[pixels.Region]:
     return [one for one in regions_of(dataset, row.audit_id, row.sample_id) if one.number in taken]
 
 
+def is_only_wrong(row: Review) -> bool:
+    """Whether a mask was found wrong, on a random draw, and nobody has said yet what it should be."""
+    return row.decision == RELABEL and not row.labels
+
+
 def masks_to_train_on(
     dataset: Dataset, given: NDArray[np.uint8]
-) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-    """(N, S, S) masks and (N,) trusted of the next audit: with what people took, and without what they excluded.
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]:
+    """(N, S, S) masks, (N,) labels and (N,) trusted of the next audit.
 
-    What a person kept or corrected is trusted.
+    Masks have the regions that people took. A label is 0, or -1 where nothing is trained on: the mask was excluded,
+    or only found wrong. What a person kept or corrected is trusted. The calibrating half of every random draw
+    enters as it was given, untrusted (``decisions.labels_to_train_on``).
     """
     masks, trusted = np.array(given), np.zeros(len(given), np.bool_)
+    labels = np.zeros(len(given), np.int64)
+    calibrating = set(random_sample.calibrating_ids(dataset.id).tolist())
     for sample_id, row in decisions.outcomes(dataset.id).items():
-        if row.decision == EXCLUDE:
-            masks[sample_id] = IGNORED
+        if sample_id in calibrating:
+            continue
+        if row.decision == EXCLUDE or is_only_wrong(row):
+            masks[sample_id], labels[sample_id] = IGNORED, -1
         elif row.decision in (KEEP, RELABEL):
             trusted[sample_id] = True
             for region in changes(dataset, row):
                 masks[sample_id][region.pixels] = region.suggested
-    return masks, trusted
+    return masks, labels, trusted

@@ -23,7 +23,7 @@ from auditor.ground.files import folder_written_whole
 from auditor.ground.progress import OnProgress, Ticker
 from auditor.ground.tables import quoted
 from auditor.ground.vocabulary import EXCLUDE, KEEP, RELABEL
-from auditor.masks.deciding import changes
+from auditor.masks.deciding import changes, is_only_wrong
 from auditor.pictures import coco, masks
 from auditor.pictures.decoding import ImageError
 from auditor.pictures.sources import UnreadableError, read_bytes, split_lists
@@ -84,8 +84,9 @@ def export(
 
 def _write(dataset: Dataset, sample: Sample, row: Review | None, folder: Path) -> dict[str, Any]:
     """One mask into ``folder``; what the table says of its decision."""
+    is_changed = row is not None and row.decision in (RELABEL, EXCLUDE) and not is_only_wrong(row)
     said = {
-        "action": KEEP if row is None or row.decision not in (RELABEL, EXCLUDE) else row.decision,
+        "action": row.decision if row is not None and is_changed else KEEP,
         "review_decision": "" if row is None else row.decision,
         "regions_taken": "" if row is None else "|".join(map(str, row.labels or [])),
         "changed_pixels": 0,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
 from auditor.audits import kinds, statements
-from auditor.catalog import scores
-from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset
 from auditor.masks.results import verdicts
+from auditor.review import random_sample
 
 COLUMNS = (
     *("sample_id", "filepath", "trust_score", "is_label_issue", "weakest_class", "weakest_trust"),
@@ -20,16 +21,28 @@ newest = kinds.newest
 
 
 def suspects(
-    dataset: Dataset, audit: Audit, *, top: int | None = None, split: str | None = None
+    dataset: Dataset,
+    audit: Audit,
+    *,
+    top: int | None = None,
+    max_fdr: float | None = None,
+    split: str | None = None,
 ) -> statements.Suspects:
-    """The masks of least trust, of the whole dataset or of one split; the page has ``COLUMNS``."""
-    where = scores.SuspectFilter(split=split)
-    with session() as open_session:
-        page = scores.page(open_session, audit, where, limit=top or dataset.num_samples)
-        total = scores.count(open_session, audit, where)
+    """The masks of least trust, or those that a promise at ``max_fdr`` covers; the page has ``COLUMNS``.
+
+    See ``statements.suspects``.
+    """
+    found = statements.suspects(audit, top=top or dataset.num_samples, max_fdr=max_fdr, split=split)
+    if max_fdr is None:
+        found = replace(found, statement=statement(audit, dataset))
+    return replace(found, page=with_masks(dataset, audit, found.page))
+
+
+def with_masks(dataset: Dataset, audit: Audit, page: pd.DataFrame) -> pd.DataFrame:
+    """A page of ``scores.page`` with the columns of masks."""
     class_trust = verdicts(audit.id).class_trust
     names = dict(enumerate(dataset.class_names))
-    found = pd.DataFrame(
+    return pd.DataFrame(
         {
             "sample_id": page.sample_id,
             "filepath": page.filepath,
@@ -48,16 +61,22 @@ def suspects(
         },
         columns=list(COLUMNS),
     )
-    return statements.Suspects(statement(audit, dataset), found, total)
 
 
 def statement(audit: Audit, dataset: Dataset) -> str:
-    """What the audit says about all masks, and what it does not."""
+    """What the audit and the people say about all masks, and what is not known."""
     doubted = audit.summary.get("num_label_issues", 0)
     share = audit.summary.get("changed_pixels", 0.0)
+    if random_sample.num_judged(dataset.id):
+        known = statements.noise_rate_now(audit).sentence
+    else:
+        known = (
+            "This is a ranking: how many masks are wrong is not known without a random sample that a person "
+            "judged."
+        )
+    total = dataset.num_samples
     return (
-        f"{doubted:,} of {dataset.num_samples:,} masks have a doubtful region, {100 * share:.1f} % of all pixels. "
-        "This is a ranking: how many masks are wrong is not known without a random sample that a person judged."
+        f"{doubted:,} of {total:,} masks have a doubtful region, {100 * share:.1f} % of all pixels. {known}"
     )
 
 

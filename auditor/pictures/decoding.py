@@ -3,7 +3,7 @@
 - Turned as its EXIF orientation says. The first frame of an animation. Transparent parts on white, as a viewer
   shows them.
 - 16-bit grey is divided by 257, so that black and white stay what they are for all images alike.
-- Copies are made in strips, so that the largest image taken (9,459 px square) needs 1 GB at most.
+- Copies are made in strips. What the largest image taken (9,459 px square) needs is then up to its decoder.
 - Scaled so that the whole image fits a square of the chosen side; what is left beside a non-square image is
   filled with the mean colour of its own edges. Nothing is cropped and nothing is stretched.
 
@@ -267,7 +267,8 @@ def _plain(image: Image.Image) -> Image.Image:
     if image.mode.startswith("I"):
         return _in_strips(image, "L", _from_deep)
     if image.mode == "F":
-        return Image.fromarray(_from_float(np.asarray(image)))
+        scale = _white(image)
+        return _in_strips(image, "L", lambda strip: _from_float(strip, scale))
     if image.mode in ("LA", "La") or (image.mode in ("1", "L") and "transparency" in image.info):
         return _in_strips(
             image, "L", lambda strip: _on_white(strip.convert("LA").convert("RGBA")).convert("L")
@@ -291,8 +292,16 @@ def _on_white(image: Image.Image) -> Image.Image:
     return Image.alpha_composite(white, image).convert("RGB")
 
 
-def _from_float(values: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """Floats in [0, 1] are taken as shares of white, others as grey values that are cut to 0..255."""
-    finite = np.nan_to_num(values, nan=0.0, posinf=255.0, neginf=0.0)
-    scale = 255.0 if finite.size and finite.min() >= 0 and finite.max() <= 1 else 1.0
-    return np.rint((finite * scale).clip(0, 255)).astype(np.uint8)
+def _finite(image: Image.Image) -> NDArray[np.float32]:
+    return np.nan_to_num(np.asarray(image), nan=0.0, posinf=255.0, neginf=0.0)
+
+
+def _white(image: Image.Image) -> float:
+    """What makes grey values of floats: those in [0, 1] are shares of white, others are grey values already."""
+    is_share = all(values.min() >= 0 and values.max() <= 1 for values in map(_finite, _strips(image)))
+    return 255.0 if is_share else 1.0
+
+
+def _from_float(image: Image.Image, scale: float) -> Image.Image:
+    """Floats as grey values that are cut to 0..255."""
+    return Image.fromarray(np.rint((_finite(image) * scale).clip(0, 255)).astype(np.uint8))

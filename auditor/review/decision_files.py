@@ -119,6 +119,9 @@ def _parsed_rows(
                     "review_labels, as a|b."
                 )
         at = _time_of(row, where, otherwise=taken_at)
+        by = unquoted(str(row.get("reviewer") or "")) or reviewer
+        if "\0" in by:
+            raise ReviewError(f"{where}: the reviewer holds the character NUL; correct it.")
         this = (decision, named["label"], named["number"], tuple(sorted(named["labels"] or ())))
         before, other = said.setdefault((sample_id, at), (number, this))
         if other != this:
@@ -131,7 +134,7 @@ def _parsed_rows(
                 "sample_id": sample_id,
                 "decision": decision,
                 **named,
-                "reviewer": unquoted(str(row.get("reviewer") or "")) or reviewer,
+                "reviewer": by,
                 "created_at": at,
             }
             | ({"kind": UNSEEN} if str(row.get("review_kind") or "").strip() == UNSEEN else {})

@@ -36,20 +36,25 @@ from auditor.ground.numbers import number_text, read_number
 from auditor.ground.tables import SEPARATORS, is_place, quoted, read_table, readings
 from auditor.ground.vocabulary import (
     BLIND,
+    CLASSIFICATION,
+    EXCLUDE,
     HEAD_ORDER,
     KEEP,
     LABEL,
+    LABELS,
     NOT_CLEAR,
     PROMISES,
     PURPOSES,
     RATE,
     REGRESSION,
     RELABEL,
+    SEGMENTATION,
     SUSPECT,
     UNDO,
     VERDICTS,
     from_verdict,
 )
+from auditor.ground.vocabulary import UNSURE as UNCLEAR
 from auditor.review import schema
 from auditor.statistics import NO_CLASS, UNSURE, NoiseRate, Stage, Verified, draw_zones, share_for_head
 
@@ -61,6 +66,11 @@ FEWEST = 20
 """Rows of a first draw of a small set, if it has as many: fewer say next to nothing."""
 COLUMNS = ("draw_id", "sample_id", "filepath", "given_label", "verdict_label")
 """Of a draw's file; ``filepath`` and ``given_label`` may be left out of one that comes back."""
+
+
+MASK_VERDICTS = {"right": KEEP, "wrong": RELABEL, EXCLUDE: EXCLUDE, UNCLEAR: UNCLEAR}
+"""A verdict on a mask as a file says it, and the decision that it amounts to. Nobody sees a suggestion, so a wrong
+mask is only known to be wrong: its decision takes no region."""
 
 
 class Said(NamedTuple):
@@ -429,7 +439,8 @@ def write_again(dataset_name: str, draw_id: int, out: Path, *, force: bool = Fal
 
 
 def apply_csv(dataset_name: str, path: Path, *, reviewer: str) -> dict[str, int]:
-    """Take a filled draw back: a class name, ``exclude``, ``unsure`` or empty (not judged); all rows or none.
+    """Take a filled draw back: a class name (a number; of masks ``right`` or ``wrong``), ``exclude``, ``unsure`` or
+    empty (not judged); all rows or none.
 
     ``filepath`` and ``given_label`` are compared where the file has them: a column that was sorted alone would
     put the verdicts on other images. A cell that only repeats what ``reviewer`` said before, where somebody
@@ -464,7 +475,8 @@ def apply_csv(dataset_name: str, path: Path, *, reviewer: str) -> dict[str, int]
         verdict = _verdict(said, dataset, sample, drawn_rows[key[0]])
         if verdict is None:
             if said:
-                unknown.append(f"row {number}: {said!r}{_nearest(said, dataset.class_names)}")
+                names = list(MASK_VERDICTS) if dataset.task == SEGMENTATION else dataset.class_names
+                unknown.append(f"row {number}: {said!r}{_nearest(said, names)}")
             continue
         if key in verdicts:  # refused even where both say the same: such a file was put together by mistake
             raise VerificationError(
@@ -544,7 +556,8 @@ def _check_tolerance(dataset: Dataset, tolerance: float | None, earlier: list[Dr
     """A tolerance belongs to numbers, and all draws of a dataset have the same: they are counted together."""
     if dataset.task != REGRESSION:
         if tolerance is not None:
-            raise VerificationError(f"The labels of {dataset.name} are classes; leave the tolerance out.")
+            kind = LABELS[dataset.task]
+            raise VerificationError(f"The labels of {dataset.name} are {kind}; leave the tolerance out.")
         return
     if tolerance is None or not (math.isfinite(tolerance) and tolerance >= 0):
         raise VerificationError(
@@ -614,7 +627,9 @@ def _check_about(
 
 
 def _given_text(dataset: Dataset, sample: Sample) -> str:
-    """The given label as a file of a draw writes it."""
+    """The given label as a file of a draw writes it; of a mask its own file."""
+    if dataset.task == SEGMENTATION:
+        return sample.mask or ""
     return dataset.class_names[sample.given_label] if sample.number is None else number_text(sample.number)
 
 
@@ -635,6 +650,8 @@ def _verdict(text: str, dataset: Dataset, sample: Sample, row: Draw) -> Said | N
             return number_verdict(read_number(text), sample, row)
         except ValueError:
             return Said(text) if text in VERDICTS and text != LABEL else None
+    if dataset.task == SEGMENTATION:
+        return Said(MASK_VERDICTS[text]) if text in MASK_VERDICTS else None
     # A class that is really called "exclude" or "unsure" is a class.
     for name in readings(text):
         if name in dataset.class_names:
@@ -653,7 +670,8 @@ def number_verdict(number: float, sample: Sample, row: Draw) -> Said:
 
 
 def _one_of(dataset: Dataset) -> str:
-    return "no number" if dataset.task == REGRESSION else "none of the classes"
+    said = {REGRESSION: "no number", SEGMENTATION: "neither right nor wrong"}
+    return said.get(dataset.task, "none of the classes")
 
 
 def _nearest(text: str, class_names: list[str]) -> str:
@@ -677,12 +695,14 @@ def _record(open_session: Session, blind: schema.BlindVerdict) -> None:
         raise VerificationError(f"Draw {draw_id} is the order of a review and takes no blind verdicts.")
     if sample_id not in row.sample_ids:
         raise VerificationError(f"Sample {sample_id} is not part of draw {draw_id}; only drawn ones count.")
-    if decision not in VERDICTS:
-        raise VerificationError(f"{decision!r} is no verdict; use one of {', '.join(VERDICTS)}.")
+    offered = MASK_VERDICTS.values() if dataset.task == SEGMENTATION else VERDICTS
+    if decision not in offered:
+        raise VerificationError(f"{decision!r} is no verdict; use one of {', '.join(offered)}.")
     label, is_number = blind.label, dataset.task == REGRESSION
     if decision == LABEL and is_number and blind.number is None:
         raise VerificationError("A verdict on a number needs the number that you see.")
-    if decision == LABEL and not is_number and (label is None or not 0 <= label < len(dataset.class_names)):
+    names_class = decision == LABEL and dataset.task == CLASSIFICATION
+    if names_class and (label is None or not 0 <= label < len(dataset.class_names)):
         raise VerificationError(f"Class {label} is outside 0..{len(dataset.class_names) - 1}.")
     if not blind.reviewer.strip():
         raise VerificationError("A verdict needs the reviewer's name.")
@@ -690,6 +710,8 @@ def _record(open_session: Session, blind: schema.BlindVerdict) -> None:
     sample = datasets.sample(open_session, row.dataset_id, sample_id)
     if decision == LABEL and blind.number is not None and is_number:
         said = number_verdict(blind.number, sample, row)
+    elif dataset.task == SEGMENTATION:
+        said = Said(decision)
     else:
         said = Said(*from_verdict(decision, label, sample.given_label))
     stands = _standing(open_session, row, sample_id)

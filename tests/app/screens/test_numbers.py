@@ -6,16 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from app.session import readers
 from auditor.audits import plan
 from auditor.backbones import features
 from auditor.numbers import listing
 from auditor.review import decisions, random_sample
+from tests.app.screens.opened import open_page, press
 from tests.numbered import NUM, WRONG, make_home
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
@@ -24,25 +22,9 @@ def ages(home: Path, tmp_path: Path) -> None:
     make_home(tmp_path)
 
 
-def open_page(screen: str = "numbers") -> AppTest:
-    app = AppTest.from_file(str(ROOT / "app" / "frame.py"), default_timeout=240)
-    app.query_params["dataset"] = "ages"
-    app.session_state["reviewer"] = "ada"
-    app.run()
-    app.switch_page(f"screens/{screen}.py").run()
-    assert not app.exception
-    return app
-
-
-def press(app: AppTest, label: str) -> None:
-    next(one for one in app.button if one.label == label).click()
-    app.run()
-    assert not app.exception
-
-
 def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance(ages: None) -> None:
     del ages
-    app = open_page()
+    app = open_page("numbers", "ages")
     dataset, audit = listing.newest("ages")
     worst = listing.suspects(dataset, audit, top=3).page
     press(app, "Take suggestion")
@@ -72,7 +54,7 @@ def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance
 
 def test_audit__numbers_are_audited_on_features_of_ones_own(ages: None) -> None:
     del ages
-    app = open_page("audit")
+    app = open_page("audit", "ages")
     (kept,) = features.own(1)
     app.selectbox(key="audit_backbone").set_value(kept.key).run()
     app.button(key="audit_mask_start").click().run()

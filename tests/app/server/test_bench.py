@@ -240,6 +240,7 @@ def test_progress__tells_who_was_overruled_once() -> None:
     item = first_items(1)[0]
     bench.record({"verdicts": [verdict(item, "keep")]})
     newest = bench.progress({"audit": AUDIT_ID, "reviewer": "Ada", "since": None})["newest"]
+    assert bench.newest({"audit": AUDIT_ID}) == {"newest": newest}
     bench.record({"verdicts": [verdict(item, "exclude") | {"reviewer": "Bob"}]})
     told = bench.progress({"audit": AUDIT_ID, "reviewer": "Ada", "since": newest})
     assert [(one["sample"], one["reviewer"]) for one in told["overruled"]] == [(item["sample"], "Bob")]

@@ -14,7 +14,7 @@ from PIL import Image
 from auditor.cli.commands import cli
 from auditor.ground.errors import AuditFailedError, AuditorError, ExportRefusedError, ReviewError
 from auditor.masks import auditing, deciding, exporting, listing, results
-from auditor.review import decisions
+from auditor.review import decisions, random_sample
 from tests.masked import RIGHT, WRONG, Audited, disc_in
 
 
@@ -56,7 +56,7 @@ def test_decide__takes_regions_and_the_next_audit_trains_on_them(audited_masks: 
     decide(audited_masks, second, "exclude")
     decide(audited_masks, RIGHT, "keep")
     given = results.given_masks(audited_masks.dataset)
-    masks, trusted = deciding.masks_to_train_on(audited_masks.dataset, given)
+    masks, _, trusted = deciding.masks_to_train_on(audited_masks.dataset, given)
     assert disc_in(masks[first]) == regions[0].area
     assert (masks[second] == 255).all()
     assert np.flatnonzero(trusted).tolist() == sorted([RIGHT, first])
@@ -115,7 +115,6 @@ def test_commands__work_on_masks_or_refuse_in_one_line(audited_masks: Audited, t
     command("export", "shapes", "--out", str(tmp_path / "out"))
     assert len(list((tmp_path / "out" / "masks").iterdir())) == 12
     for words in (
-        ("verify", "shapes", "--draw", "5", "--out", "f.csv"),
         ("review", "shapes", "--apply", "f.csv"),
         ("simulate", "shapes"),
         ("compare", "shapes"),
@@ -132,3 +131,47 @@ def test_commands__work_on_masks_or_refuse_in_one_line(audited_masks: Audited, t
 def test_plan_audit__refuses_engines_of_class_labels(audited_masks: Audited) -> None:
     with pytest.raises(AuditFailedError, match="Engine umn takes no masks; on masks there are cross_en"):
         auditing.plan_audit("shapes", ["umn"])
+
+
+def test_verify__right_and_wrong_masks_give_a_rate_and_promises(
+    audited_masks: Audited, tmp_path: Path
+) -> None:
+    drawn, num = tmp_path / "drawn.csv", len(audited_masks.shapes.masks)
+    command("verify", "shapes", "--draw", str(num), "--for", "rate", "--out", str(drawn))
+    with drawn.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert {row["given_label"] for row in rows} == {f"masks/{number:03d}.png" for number in range(num)}
+
+    def fill(said: dict[int, str]) -> None:
+        with drawn.open("w", newline="") as stream:
+            writer = csv.DictWriter(stream, rows[0])
+            writer.writeheader()
+            writer.writerows(
+                row | {"verdict_label": said.get(int(row["sample_id"]), "right")} for row in rows
+            )
+
+    fill({RIGHT: "wrnog"})
+    with pytest.raises(AuditorError, match=r"'wrnog' \(did you mean 'wrong'\?\): neither right nor wrong"):
+        CliRunner().invoke(cli, ["verify", "shapes", "--apply", str(drawn)], catch_exceptions=False)
+    fill(dict.fromkeys(WRONG, "wrong"))
+    found = json.loads(command("verify", "shapes", "--apply", str(drawn), "--json"))
+    assert found["noise_rate"]["kind"] == "interval"
+    assert found["noise_rate"]["point"] == pytest.approx(len(WRONG) / num)
+    assert [one["q"] for one in found["promises"]] == [0.05, 0.1, 0.2]
+    assert "is not known" not in command("suspects", "shapes")
+    assert "Every label is verified" in command("suspects", "shapes", "--max-fdr", "0.2")
+
+    decide(audited_masks, WRONG[0], "relabel")
+    given = results.given_masks(audited_masks.dataset)
+    masks, labels, trusted = deciding.masks_to_train_on(audited_masks.dataset, given)
+    calibrating = random_sample.calibrating_ids(audited_masks.dataset.id)
+    np.testing.assert_array_equal(masks[calibrating], given[calibrating])
+    assert not trusted[calibrating].any()
+    others = np.setdiff1d(np.arange(num), calibrating)
+    only_wrong = np.isin(others, WRONG[1:])
+    np.testing.assert_array_equal(labels[others] < 0, only_wrong)
+    np.testing.assert_array_equal(trusted[others], ~only_wrong)
+    exporting.export("shapes", tmp_path / "out")
+    with (tmp_path / "out" / "masks.csv").open(newline="") as stream:
+        actions = {int(row["sample_id"]): row["action"] for row in csv.DictReader(stream)}
+    assert (actions[WRONG[0]], actions[WRONG[1]]) == ("relabel", "keep")

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from auditor.pictures import decoding
-from auditor.pictures.decoding import ImageError, decode, fit, probe, upright
+from auditor.pictures.decoding import STRIP_PIXELS, ImageError, decode, fit, probe, upright
 from tests.auditor.sample_pictures import encoded, photo
 
 GRADIENT = np.linspace(0, 255, 256).astype(np.uint8).reshape(16, 16)
@@ -83,6 +83,13 @@ def test_decode__sixteen_bit_keeps_black_white_and_order() -> None:
 def test_decode__float_tiff_in_unit_range_is_scaled() -> None:
     data = saved(Image.fromarray(np.array([[0.0, 0.5, 1.0]], np.float32)), "TIFF")
     assert np.asarray(upright(data)).tolist() == [[0, 128, 255]]
+
+
+def test_decode__float_tiff_has_one_scale_from_top_to_bottom() -> None:
+    values = np.full((STRIP_PIXELS // 2048 + 1, 2048), 0.5, np.float32)
+    values[-1] = 200
+    found = np.asarray(upright(saved(Image.fromarray(values), "TIFF")))
+    assert (found[0].max(), found[-1].min()) == (0, 200)
 
 
 def test_decode__transparent_parts_are_white() -> None:

@@ -397,6 +397,10 @@ def test_apply_file__blind_verdicts_of_an_export_do_not_become_reviews(
         ),
         ("sample_id,review_decision,reviewed_at\n1,keep,yesterday\n", "no ISO 8601 time"),
         (
+            "sample_id,review_decision,reviewer\n1,keep,a\0b\n",
+            "bad.csv, row 2: the reviewer holds the character NUL",
+        ),
+        (
             "sample_id,review_decision,review_labels\n1,multiple,3|3\n",
             "bad.csv, row 2: multiple on sample 1 needs at least two different classes",
         ),

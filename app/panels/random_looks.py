@@ -1,0 +1,56 @@
+"""Labels drawn at random on the pages of masks and of numbers: the draw, and what its verdicts say."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.session import readers
+from app.session.failures import shown
+from app.session.words import plain
+from auditor.audits import statements
+from auditor.catalog.records import Audit, Dataset
+from auditor.ground.vocabulary import REGRESSION
+from auditor.ground.wording import percent
+from auditor.review import random_sample
+
+
+def offer(dataset: Dataset) -> None:
+    """Ask for a random sample, of numbers with its tolerance; nothing where every label was drawn."""
+    most = random_sample.next_size(dataset.id)
+    if not most:
+        return
+    with st.form("random_draw"):
+        size = st.number_input("Samples to judge", 1, value=most)
+        tolerance = None
+        if dataset.task == REGRESSION:
+            tolerance = st.number_input(
+                "Tolerance",
+                0.0,
+                value=random_sample.tolerance_of(dataset.id),
+                format="%.6g",
+                help="A given number is wrong where it is farther than this from the one that you see. All samples "
+                "of a dataset have the same.",
+            )
+        if st.form_submit_button("Draw", type="primary"):
+            with shown():
+                purpose = random_sample.usual_purpose(dataset.name)
+                random_sample.draw(dataset.name, int(size), purpose=purpose, tolerance=tolerance)
+                st.rerun()
+
+
+def take_back(dataset: Dataset, reviewer: str) -> None:
+    """Take the reviewer's newest verdict back."""
+    last = readers.last_blind_item(dataset.id, reviewer)
+    if last is not None and st.button("Undo my last verdict", icon=":material/undo:", shortcut="z"):
+        random_sample.undo(last["draw"], last["sample"], reviewer=reviewer)
+        st.rerun()
+
+
+def known(dataset: Dataset, audit: Audit) -> None:
+    """How many labels are wrong and what is promised about the list, once somebody has judged."""
+    if not random_sample.num_judged(dataset.id):
+        return
+    standing = statements.load(audit.id)
+    st.markdown(plain(statements.noise_rate(standing).sentence))
+    for level, promise in statements.promises(standing).items():
+        st.caption(f"At {percent(level)}: {plain(promise.sentence)}")

@@ -27,6 +27,7 @@ RUN python -m venv .venv \
 ENV PATH="/app/.venv/bin:$PATH" \
     AUDITOR_HOME=/data \
     AUDITOR_IMPORT_ROOTS=/images \
+    FIFTYONE_DATABASE_DIR=/data/fiftyone \
     FIFTYONE_DO_NOT_TRACK=1
 # The account `auditor` made above.
 USER 1000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 import re
 import sys
 import tomllib
@@ -16,9 +18,15 @@ from packaging.requirements import Requirement
 
 from auditor.audits import ray_executor
 from auditor.backbones import weights
+from auditor.bridges import fiftyone_door
+from auditor.catalog.db import session
+from auditor.pictures import coco
 from auditor.pictures.sources import SourceOptions, open_source
+from auditor.review import people
+from benchmarks.papers import s2e_rivals
 from engines.neighbours import search
 from engines.networks import pretrained
+from engines.segmentation.network import UNet
 from tests.auditor.audits.test_executors import Heard
 
 
@@ -33,6 +41,21 @@ def many_neighbours(_: Path) -> Any:
     return search.nearest(np.zeros((search.EXACT_UP_TO + 1, 2), np.float32), 1)
 
 
+def a_shape(folder: Path) -> Any:
+    image = {"id": 1, "file_name": "a.png", "width": 4, "height": 4}
+    shape = {"id": 1, "image_id": 1, "category_id": 1, "segmentation": [[0, 0, 3, 0, 3, 3]]}
+    content = {"images": [image], "annotations": [shape], "categories": [{"id": 1, "name": "dog"}]}
+    (folder / "coco.json").write_text(json.dumps(content))
+    return coco.mask_of(coco.read(folder / "coco.json"), 1)
+
+
+def in_postgresql() -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AUDITOR_DATABASE_URL", "postgresql+psycopg://ann@127.0.0.1:1/labels")
+        with session() as open_session:
+            return open_session.connection()
+
+
 NEEDS: dict[str, tuple[tuple[str, ...], str, Callable[[Path], Any]]] = {
     "timm": (("timm",), "backbones", lambda _: pretrained._pretrained_cfg("timm:resnet18.a1_in1k")),
     "huggingface_hub": (("huggingface_hub",), "backbones", lambda _: weights.offer("timm:resnet18.a1_in1k")),
@@ -40,6 +63,15 @@ NEEDS: dict[str, tuple[tuple[str, ...], str, Callable[[Path], Any]]] = {
     "usearch": (("usearch", "usearch.index"), "scale", many_neighbours),
     "tfrecord": (("tfrecord",), "tfds", tfds),
     "s3fs": (("s3fs",), "remote", lambda _: open_source("s3://bucket/set.parquet", SourceOptions())),
+    "fiftyone": (("fiftyone",), "fiftyone", lambda _: fiftyone_door.connect()),
+    "psycopg": (("psycopg",), "team", lambda _: in_postgresql()),
+    "segmentation_models_pytorch": (
+        ("segmentation_models_pytorch",),
+        "masks",
+        lambda _: UNet("resnet18", 3, 2),
+    ),
+    "pycocotools": (("pycocotools",), "masks", a_shape),
+    "optuna": (("optuna",), "search", lambda _: importlib.reload(s2e_rivals)),
     "upath": (("upath",), "remote", lambda _: open_source("http://127.0.0.1/set.parquet", SourceOptions())),
 }
 
@@ -53,9 +85,21 @@ def test_extra__missing_is_one_line_that_names_it(
         monkeypatch.setitem(sys.modules, module, None)
     for scheme in ("s3", "http"):  # fsspec keeps the classes that an earlier test of this process loaded
         monkeypatch.delitem(LOADED, scheme, raising=False)
-    with pytest.raises(Exception, match=rf"label-auditor\[{extra}\]") as refused:
+    with pytest.raises((Exception, SystemExit), match=rf"label-auditor\[{extra}\]") as refused:
         call(tmp_path)
     assert "\n" not in str(refused.value)
+
+
+def test_extra__agreement_of_people_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nltk.metrics.agreement", None)
+    said = {name: {sample: str(sample % 2) for sample in range(100)} for name in ("ada", "ben", "cy")}
+    alpha, _, lacks = people._alpha(said)
+    assert alpha is None
+    assert "label-auditor[team]" in lacks
+
+
+def test_extra__each_of_a_user_is_tried_here() -> None:
+    assert {extra for _, extra, _ in NEEDS.values()} == set(Requirement(extras()["all"][0]).extras)
 
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -47,6 +47,8 @@ def draw(dataset: Dataset) -> None:
         st.markdown(
             f"All together: Krippendorff's alpha **{found.alpha:.2f}** on {shared} of two people or more."
         )
+    if found.lacks:
+        st.caption(found.lacks)
     st.caption("In brackets: 95 % intervals. Kappa and alpha: 1 = always the same answer, 0 = as by chance.")
 
 

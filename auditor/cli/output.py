@@ -228,6 +228,8 @@ def people_of(name: str, *, controls: float | None, as_json: bool) -> None:
         echo(
             f"All together: Krippendorff's alpha {found.alpha:.2f} on {plural(found.num_shared, 'shared label')}."
         )
+    if found.lacks:
+        echo(found.lacks)
     if not found.persons:
         echo(f"Nobody has judged labels of {name} yet.")
 

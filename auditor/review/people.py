@@ -81,6 +81,8 @@ class People:
     they always agree, 0 = as chance does. None for fewer people or samples, one answer alone, or without nltk."""
     num_shared: int = 0
     """Samples that two people or more judged."""
+    lacks: str = ""
+    """What to install where alpha is None for want of a package."""
 
 
 def control_rate(dataset_id: int) -> float:
@@ -235,8 +237,8 @@ def _pair(said: Mapping[str, Mapping[int, str]], first: str, second: str) -> Pai
     return Pair(first, second, len(shared), same, kappa)
 
 
-def _alpha(said: Mapping[str, Mapping[int, str]]) -> tuple[float | None, int]:
-    """Krippendorff's alpha of all together, and the number of samples that it rests on."""
+def _alpha(said: Mapping[str, Mapping[int, str]]) -> tuple[float | None, int, str]:
+    """Krippendorff's alpha of all together, the number of samples that it rests on, and what it lacks."""
     judged = Counter(sample for answers in said.values() for sample in answers)
     shared = {sample for sample, count in judged.items() if count > 1}
     rows = [
@@ -246,12 +248,13 @@ def _alpha(said: Mapping[str, Mapping[int, str]]) -> tuple[float | None, int]:
     ]
     num_people, num_answers = len({name for name, _, _ in rows}), len({answer for _, _, answer in rows})
     if num_people < FEWEST_FOR_ALPHA or len(shared) < FEWEST_SHARED or num_answers < 2:
-        return None, len(shared)
+        return None, len(shared), ""
     try:
         from nltk.metrics.agreement import AnnotationTask  # seconds that commands need not wait
-    except ModuleNotFoundError:  # of the extra "team"
-        return None, len(shared)
-    return float(AnnotationTask(data=rows).alpha()), len(shared)
+    except ModuleNotFoundError:
+        needs = "Krippendorff's alpha needs the package nltk: pip install 'label-auditor[team]'."
+        return None, len(shared), needs
+    return float(AnnotationTask(data=rows).alpha()), len(shared), ""
 
 
 def _answers(open_session: Session, dataset_id: int) -> dict[int, str]:

@@ -19,8 +19,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import optuna
 from scipy.special import expit, ndtri
+
+try:
+    import optuna
+except ModuleNotFoundError as error:
+    raise SystemExit("S2E's rivals need the package optuna: pip install 'label-auditor[search]'.") from error
 
 from engines.coteaching.s2e import (
     Ledger,

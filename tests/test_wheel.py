@@ -1,0 +1,86 @@
+"""The wheel in an environment of its own: it carries all that runs, and starts away from the checkout."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import WAIT_S, free_port
+from tools.container import parsed, wait_for_health
+
+ROOT = Path(__file__).resolve().parent.parent
+LAYERS = ("app", "auditor", "engines")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from a copy, as nothing may be left in the checkout."""
+    place = tmp_path_factory.mktemp("wheel")
+    for name in [*LAYERS, "pyproject.toml", "README.md"]:
+        ignored = shutil.ignore_patterns("__pycache__")
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, place / name, **({"ignore": ignored} if copy is shutil.copytree else {}))
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*command, "--wheel-dir", str(place / "dist"), str(place)], check=True)
+    return next((place / "dist").glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An interpreter that has the wheel; what it requires comes from this environment, the checkout does not."""
+    place = tmp_path_factory.mktemp("environment")
+    venv.create(place)
+    there = Path(sysconfig.get_path("purelib", vars={"base": str(place)}))
+    (there / "required.pth").write_text(sysconfig.get_path("purelib"))
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(there)
+    return str(place / "bin" / "python")
+
+
+def test_wheel__has_every_file_of_the_layers(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if ".dist-info/" not in name}
+    known = subprocess.run(
+        ["git", "ls-files", *LAYERS], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert packed == {name for name in known if (ROOT / name).exists()}
+
+
+def test_wheel__serves_the_app_and_answers_the_containers_health_check(
+    python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    (tmp_path / "app").mkdir()  # where it starts: a folder that happens to have the name of a layer
+    (tmp_path / "data").mkdir()
+    wait_for_health(parsed(), python, tmp_path, port=free_port(), wait_s=WAIT_S)
+
+
+def test_wheel__main_py_runs_under_streamlit_with_nothing_but_pythonpath(tmp_path: Path) -> None:
+    """A copy of the sources, which is not installed; ``-S`` and a path of packages keep the checkout out."""
+    for name in LAYERS:
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    path = os.pathsep.join([str(tmp_path), sysconfig.get_path("purelib")])
+    code = (
+        "from streamlit.testing.v1 import AppTest\n"
+        f"page = AppTest.from_file({str(tmp_path / 'app' / 'main.py')!r}, default_timeout=120).run()\n"
+        "import auditor, sys\n"
+        "print(auditor.__file__, [each.value for each in page.exception])\n"
+    )
+    environment = os.environ | {"PYTHONPATH": path, "AUDITOR_HOME": str(tmp_path / "home")}
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code],
+        cwd=tmp_path / "app",
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split("\n")[-2] == f"{tmp_path / 'auditor' / '__init__.py'} []"

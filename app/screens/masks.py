@@ -116,7 +116,7 @@ with bar, shown():
     if sign_in.may(OWNER):
         offer_masks(dataset, audit)
 reviewer = state.require_reviewer("Every decision is kept with your name, and you can undo each one.")
-view = st.segmented_control("View", [SUSPECTS, SAMPLE], default=SUSPECTS, key="masks_view")
+view = st.radio("View", [SUSPECTS, SAMPLE], key="masks_view", horizontal=True, label_visibility="collapsed")
 if view == SAMPLE:
     with shown():
         verify(dataset, audit, reviewer)

@@ -149,7 +149,9 @@ def cleaned_table(name: str, audit_id: int) -> bytes:
 dataset, bar = state.screen("Numbers")
 audit = state.require_audit(dataset)
 reviewer = state.require_reviewer("Every decision is kept with your name, and you can undo each one.")
-view = st.segmented_control("View", [SUSPECTS, SAMPLE, DONE], default=SUSPECTS, key="numbers_view")
+view = st.radio(
+    "View", [SUSPECTS, SAMPLE, DONE], key="numbers_view", horizontal=True, label_visibility="collapsed"
+)
 with shown():
     if view == SAMPLE:
         verify(dataset, audit, reviewer)

@@ -10,6 +10,7 @@ __all__ = [
     "own_models",
     "plan",
     "progress",
+    "self_supervised",
     "settle",
     "statements",
     "tasks",

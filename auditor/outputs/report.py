@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from auditor.audits import arrays, experiment_results, statements
-from auditor.catalog import audits, reading, scores
+from auditor.catalog import audits, datasets, reading, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Review
 from auditor.ground.errors import ExportRefusedError
 from auditor.ground.files import written_whole
+from auditor.ground.numbers import number_text
+from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION
 from auditor.outputs.report_page import Conflict, EngineLine, ReportInput, Suspect, report_html
 from auditor.pictures import cache as images
 from auditor.review import random_sample
-from auditor.review.decisions import outcomes
-from auditor.statistics import shared_sentence
+from auditor.review.decisions import findings, outcomes
+from auditor.statistics import ErrorsLeft, NoiseRate, noise, shared_sentence
 
 NUM_SUSPECTS = 60
 
@@ -31,32 +35,100 @@ def report(dataset_name: str, *, audit_id: int | None = None) -> str:
     """
     dataset, audit = reading.audited(dataset_name, audit_id)
     standing = statements.load(audit.id)
+    return report_html((_of_classes if dataset.task == CLASSIFICATION else _of_others)(standing))
+
+
+def _of_classes(standing: statements.Standing) -> ReportInput:
+    dataset, audit = standing.dataset, standing.audit
     said = statements.statements(standing)
-    page = ReportInput(
-        dataset_name=dataset.name,
-        created_at=datetime.now(tz=UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        class_names=dataset.class_names,
-        num_samples=dataset.num_samples,
-        num_labeled=int((standing.given_labels >= 0).sum()),
-        num_verified=standing.verified.size,
-        noise_rate=said.noise_rate,
-        promises=list(statements.promises(standing).values()),
-        errors_left=said.errors_left,
+    return ReportInput(
+        **_of_all(standing, said.noise_rate, said.errors_left),
         transition=statements.transition(standing),
         class_reports=said.classes,
         pairs=said.class_pairs,
         splits=said.splits,
-        more_rows=statements.what_more_buys(standing, random_sample.next_size(audit.dataset_id)).sentence,
         correlations=list(zip(audit.summary["witnesses"], audit.summary["rank_correlations"], strict=True)),
-        experiments=experiment_results.kept(audit.dataset_id),
         conflicts=_conflicts(said.conflicts, dataset.class_names),
         error_probability_is_guess=audit.summary["error_probability_is_guess"],
         suggestion_is_calibrated=audit.summary["suggestion_is_calibrated"],
         suspects=_suspects(audit, standing),
-        engines=_engine_lines(audit),
         notes=_notes(audit, said),
     )
-    return report_html(page)
+
+
+def _of_others(standing: statements.Standing) -> ReportInput:
+    """Of masks and numbers: what is known of all, and the worst, without anything about pairs of classes."""
+    rate = statements.noise_rate(standing)
+    known = findings(outcomes(standing.dataset.id), standing.in_question)
+    left = noise.errors_left(
+        rate,
+        int(standing.in_question.sum()),
+        num_found_wrong=len(known.wrong),
+        num_found_right=len(known.right),
+    )
+    return ReportInput(
+        **_of_all(standing, rate, left), suspects=_other_suspects(standing), notes=_warnings(standing.audit)
+    )
+
+
+def _of_all(standing: statements.Standing, rate: NoiseRate, left: ErrorsLeft) -> dict[str, Any]:
+    """What the page says about labels of every kind."""
+    dataset = standing.dataset
+    return {
+        "dataset_name": dataset.name,
+        "created_at": datetime.now(tz=UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "class_names": dataset.class_names,
+        "num_samples": dataset.num_samples,
+        "num_labeled": int((standing.given_labels >= 0).sum()),
+        "num_verified": standing.verified.size,
+        "noise_rate": rate,
+        "promises": list(statements.promises(standing).values()),
+        "errors_left": left,
+        "more_rows": statements.what_more_buys(standing, random_sample.next_size(dataset.id)).sentence,
+        "experiments": experiment_results.kept(dataset.id),
+        "engines": _engine_lines(standing.audit),
+    }
+
+
+def _other_suspects(standing: statements.Standing) -> list[Suspect]:
+    """Of a number what is predicted, with its interval; of a mask the class of least trust, and what it may be."""
+    dataset, audit = standing.dataset, standing.audit
+    with session() as open_session:
+        page = scores.page(open_session, audit, scores.SuspectFilter(), limit=NUM_SUSPECTS)
+        ids = page.sample_id.tolist()
+        samples = {one.sample_id: one for one in datasets.samples(open_session, dataset.id, ids)}
+    decided, cache, names = outcomes(dataset.id), images.image_cache(dataset), dataset.class_names
+    predicted = arrays.array(audit.id, "numbers", "predicted") if dataset.task == REGRESSION else None
+    found = []
+    for row in page.to_dict("records"):
+        i = int(row["sample_id"])
+        if math.isnan(row["error_probability"]):  # it has no number
+            continue
+        if predicted is None:
+            given = f"least sure of {names[int(row['given_label'])]}"
+            suggested = f"rather {names[int(row['suggested_label'])]}" if row["is_label_issue"] else ""
+        else:
+            given, middle = number_text(float(samples[i].number or 0.0)), float(predicted[i])
+            low, high = (middle + sign * float(audit.summary["half_width"]) for sign in (-1, 1))
+            suggested = f"{middle:.4g} ({low:.4g} to {high:.4g})"
+        outcome = decided.get(i)
+        found.append(
+            Suspect(
+                sample_id=i,
+                filepath=row["filepath"],
+                given=given,
+                suggested=suggested,
+                trust_score=float(row["trust_score"]),
+                error_probability=float(row["error_probability"]),
+                suggested_probability=None,
+                decision=""
+                if outcome is None
+                else outcome.decision
+                + ("" if outcome.number is None else f" → {number_text(outcome.number)}"),
+                image=np.asarray(cache[i]),
+            )
+        )
+    return found
 
 
 def write_report(dataset_name: str, out: Path, *, audit_id: int | None = None, force: bool = False) -> None:

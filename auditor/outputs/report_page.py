@@ -75,7 +75,8 @@ class Suspect:
     suggested: str
     trust_score: float
     error_probability: float
-    suggested_probability: float
+    suggested_probability: float | None
+    """None where nobody can say."""
     reason: str = ""
     decision: str = ""
     """As a person decided, ``keep`` or ``relabel → five``; empty while open."""

@@ -441,7 +441,12 @@ ITEMS: tuple[Item, ...] = (
         "choicenet_numbers",
         _choicenet_housing,
     ),
-    Item("ChoiceNet", "Table 2", "CIFAR-10 with CNN-9", _GPU),
+    Item(
+        "ChoiceNet",
+        "Table 2",
+        "CIFAR-10 with CNN-9; 70.3, 85.2 and 91.0 % under pair flips of 45 %, symmetric noise of 50 and 20 %",
+        f"CNN-9 for 200 epochs of 50,000 images, three noises: {_GPU}",
+    ),
     Item(
         "ChoiceNet",
         "Table 3",

@@ -34,7 +34,6 @@ from engines.l2b import SPEC
 from engines.l2b.config import L2BConfig, l2b_learning_rate
 from engines.l2b.division import Division, divide_by_mixture, divide_uniformly, jensen_shannon
 from engines.l2b.semi_supervised import (
-    contrastive_loss,
     mix,
     mixmatch_loss,
     negative_entropy,
@@ -50,7 +49,7 @@ from engines.meta.meta_set import MetaSet, meta_set_of, trusted_meta_set
 from engines.shared.config import make_optimizer, set_learning_rate
 from engines.shared.device import autocast, seeded_init
 from engines.shared.loader import epoch_batches
-from engines.shared.losses import cross_entropy, soft_cross_entropy
+from engines.shared.losses import contrastive_loss, cross_entropy, soft_cross_entropy
 from engines.shared.run import Run
 from engines.shared.scoring import (
     MarginTracker,

@@ -71,15 +71,3 @@ def negative_entropy(logits: Tensor) -> Tensor:
     """Mean over the batch of sum_c p_c log p_c: (B, K) -> 0-d. Added in a warm-up under class-dependent noise."""
     log_probs = F.log_softmax(logits.float(), dim=1)
     return (log_probs.exp() * log_probs).sum(dim=1).mean()
-
-
-def contrastive_loss(first: Tensor, second: Tensor, temperature: float) -> Tensor:
-    """SimCLR's loss: each view must tell its own other view among all views of the batch: (B, D) twice -> 0-d.
-
-    Chen et al. 2020, https://arxiv.org/abs/2002.05709, NT-Xent on projections of length 1. 0 for one sample.
-    """
-    views = F.normalize(torch.cat([first, second]).float(), dim=1)
-    alike = views @ views.T / temperature
-    alike = alike.masked_fill(torch.eye(len(views), dtype=torch.bool, device=views.device), float("-inf"))
-    other = torch.arange(len(views), device=views.device).roll(len(first))
-    return F.cross_entropy(alike, other)

@@ -13,5 +13,6 @@ __all__ = [
     "run",
     "scoring",
     "selection",
+    "strong",
     "work",
 ]

@@ -54,3 +54,15 @@ def require_finite(values: ArrayLike, what: str = "the training loss") -> None:
 def _at_least_float32(values: Tensor) -> Tensor:
     """Half precision is for matrix products; logs and sums over classes need more digits."""
     return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
+
+
+def contrastive_loss(first: Tensor, second: Tensor, temperature: float) -> Tensor:
+    """SimCLR's loss: each view must tell its own other view among all views of the batch: (B, D) twice -> 0-d.
+
+    Chen et al. 2020, https://arxiv.org/abs/2002.05709, NT-Xent on projections of length 1. 0 for one sample.
+    """
+    views = F.normalize(torch.cat([first, second]).float(), dim=1)
+    alike = views @ views.T / temperature
+    alike = alike.masked_fill(torch.eye(len(views), dtype=torch.bool, device=views.device), float("-inf"))
+    other = torch.arange(len(views), device=views.device).roll(len(first))
+    return F.cross_entropy(alike, other)

@@ -17,7 +17,7 @@ from tests.masked import WRONG, Audited
 def test_masks__a_random_sample_is_judged_without_a_suggestion(audited_masks: Audited) -> None:
     dataset = audited_masks.dataset
     app = open_page("masks", "shapes")
-    app.segmented_control[0].set_value("Random sample").run()
+    app.radio[0].set_value("Random sample").run()
     app.number_input[0].set_value(2)
     press(app, "Draw")
     (_, first), (_, second) = random_sample.pending(dataset.id)

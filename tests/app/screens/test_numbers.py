@@ -38,7 +38,7 @@ def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance
     press(app, "Undo my last decision")
     assert set(decisions.outcomes(dataset.id)) == set(worst.sample_id[:2].tolist())
 
-    app.segmented_control[0].set_value("Random sample").run()
+    app.radio[0].set_value("Random sample").run()
     app.number_input[0].set_value(3)
     app.number_input[1].set_value(0.5)
     press(app, "Draw")

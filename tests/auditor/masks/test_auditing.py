@@ -118,13 +118,22 @@ def test_commands__work_on_masks_or_refuse_in_one_line(audited_masks: Audited, t
         ("review", "shapes", "--apply", "f.csv"),
         ("simulate", "shapes"),
         ("compare", "shapes"),
-        ("report", "shapes", "--out", "r.html"),
     ):
         said = f"^The labels of shapes are masks: `auditor {words[0]}` is for class labels"
         with pytest.raises(AuditorError, match=said):
             CliRunner().invoke(cli, list(words), catch_exceptions=False)
     refused = CliRunner().invoke(cli, ["audit", "shapes", "--backbone", "timm:x"])
     assert "--backbone has no effect together with a dataset of masks" in refused.output
+
+
+def test_report__shows_the_masks_of_least_trust(audited_masks: Audited, tmp_path: Path) -> None:
+    decide(audited_masks, WRONG[0], "exclude")
+    command("report", "shapes", "--out", str(tmp_path / "r.html"))
+    text = (tmp_path / "r.html").read_text()
+    assert f"#{WRONG[0]} images/{WRONG[0]:03d}.png" in text
+    assert "rather disc" in text
+    assert "decided: exclude" in text
+    assert "How many are wrong is not known" in text
 
 
 def test_plan_audit__refuses_engines_of_class_labels(audited_masks: Audited) -> None:

@@ -15,6 +15,7 @@ from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.cli.commands import cli
 from auditor.ground.errors import AuditorError, ImportRefusedError, ReviewError, VerificationError
+from auditor.ground.numbers import number_text
 from auditor.numbers import exporting, listing
 from auditor.numbers.judging import judge
 from auditor.review import decisions, random_sample
@@ -165,12 +166,21 @@ def test_verify__counts_as_wrong_what_is_farther_than_the_tolerance(audited: Pat
     assert outcomes[drawn.sample_ids[0]].number == 2.0 * drawn.sample_ids[0] + 0.5
 
 
+def test_report__shows_the_numbers_farthest_from_what_is_predicted(home: Path, tmp_path: Path) -> None:
+    del home
+    make_home(tmp_path)
+    invoke("report", "ages", "--out", str(tmp_path / "r.html"))
+    text = (tmp_path / "r.html").read_text()
+    dataset, audit = listing.newest("ages")
+    worst = listing.suspects(dataset, audit, top=1).page.iloc[0]
+    assert f"<strong>{number_text(worst.given)}</strong> → {worst.suggested:.4g} (" in text
+    assert f"{worst.suggested_low:.4g} to {worst.suggested_high:.4g})" in text
+    assert text.index(f"#{worst.sample_id} ") < text.index(worst.filepath)
+
+
 def test_commands__for_classes_refuse_numbers_in_one_line(ages: Path) -> None:
-    for words in (("simulate", "ages"), ("report", "ages", "--out", "r.html")):
-        with pytest.raises(
-            AuditorError, match=f"^The labels of ages are numbers: `auditor {words[0]}` is for"
-        ):
-            invoke(*words)
+    with pytest.raises(AuditorError, match="^The labels of ages are numbers: `auditor simulate` is for"):
+        invoke("simulate", "ages")
     with pytest.raises(AuditorError, match="Engine l2b takes no numbers; on numbers there are"):
         invoke("audit", "ages", "--engines", "l2b", "--backbone", "none")
     shown = invoke("export", "ages", "--out", str(ages / "out.csv"), "--policy", "auto")

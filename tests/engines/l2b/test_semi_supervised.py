@@ -11,7 +11,6 @@ import torch
 from engines.l2b.division import divide_by_mixture, divide_uniformly, jensen_shannon
 from engines.l2b.semi_supervised import (
     balance_penalty,
-    contrastive_loss,
     mix,
     mixmatch_loss,
     negative_entropy,
@@ -61,12 +60,6 @@ def test_balance_penalty__is_zero_for_equal_use_of_classes_only() -> None:
 def test_negative_entropy__is_lowest_for_equal_probabilities() -> None:
     assert float(negative_entropy(torch.zeros(3, 4))) == pytest.approx(-math.log(4))
     assert float(negative_entropy(torch.tensor([[90.0, 0.0]]))) == pytest.approx(0, abs=1e-6)
-
-
-def test_contrastive_loss__is_small_where_views_agree_and_nothing_else_does() -> None:
-    apart = torch.eye(3)
-    assert float(contrastive_loss(apart, 5 * apart, 0.05)) < 1e-6
-    assert float(contrastive_loss(torch.ones(3, 2), torch.ones(3, 2), 0.5)) == pytest.approx(math.log(5))
 
 
 def test_jensen_shannon__is_the_definition() -> None:

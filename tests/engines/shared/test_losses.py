@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from engines.shared.losses import cross_entropy, log_margin, soft_cross_entropy
+from engines.shared.losses import contrastive_loss, cross_entropy, log_margin, soft_cross_entropy
 
 
 def test_cross_entropy__by_hand_and_zero_where_unlabeled() -> None:
@@ -64,3 +64,9 @@ def test_log_margin__same_on_logits_and_log_probs(seed: int, classes: int) -> No
     margin = log_margin(logits, labels)
     torch.testing.assert_close(margin, log_margin(logits.log_softmax(1), labels))
     assert torch.equal(margin > 0, logits.argmax(1) == labels)
+
+
+def test_contrastive_loss__is_small_where_views_agree_and_nothing_else_does() -> None:
+    apart = torch.eye(3)
+    assert float(contrastive_loss(apart, 5 * apart, 0.05)) < 1e-6
+    assert float(contrastive_loss(torch.ones(3, 2), torch.ones(3, 2), 0.5)) == pytest.approx(math.log(5))

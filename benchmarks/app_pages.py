@@ -100,8 +100,8 @@ def look(browser: Any, url: str, name: str, useful: str) -> tuple[float, int]:
     context.add_cookies([{"name": "auditor_reviewer", "value": "bench", "url": url}])
     page = context.new_page()
     page.goto(f"{url}/import" if name != "import" else url)
-    page.get_by_test_id("stHeading").first.wait_for()
-    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
+    page.get_by_test_id("stHeading").first.wait_for(timeout=120_000)
+    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(timeout=120_000)
     page.wait_for_timeout(1500)  # what the first page itself still loads is not counted
     received: list[int] = []
     network = context.new_cdp_session(page)

@@ -14,6 +14,24 @@ from numpy.typing import NDArray
 
 from auditor.statistics import Transition
 
+SMALL_TEXT = 12.25
+"""Pixels of every text in a chart: the small size of ``frame.css``."""
+
+
+@alt.theme.register("auditor", enable=True)
+def _theme() -> alt.theme.ThemeConfig:
+    """Altair's own look with text of our size."""
+    text: Any = {"labelFontSize": SMALL_TEXT, "titleFontSize": SMALL_TEXT}
+    return {
+        "config": {
+            "view": {"continuousWidth": 300, "continuousHeight": 300},
+            "axis": text,
+            "legend": text,
+            "header": text,
+        }
+    }
+
+
 BINS = 20
 SMALL, LARGE = 140, 220
 """Heights in pixels: of one of many charts that stand side by side, and of one that stands alone."""
@@ -99,7 +117,7 @@ def transition_chart(cells: pd.DataFrame, names: Sequence[str], tones: Tones = L
     layers = [boxes.add_params(pick)]
     if len(names) <= MOST_DIGITS:
         digits = base.transform_filter(f"datum.share >= {LEAST_SHOWN}").mark_text(
-            fontSize=12, cursor="pointer"
+            fontSize=SMALL_TEXT, cursor="pointer"
         )
         tone = alt.condition(is_tinted, alt.value(tones.ink), alt.value(tones.quiet))
         layers.append(digits.encode(text=alt.Text("share:Q", format=".0%"), color=tone))
@@ -141,7 +159,7 @@ def _ticks(form: str, number: int) -> alt.Axis:
 
 def _frame(height: int, title: str) -> dict[str, Any]:
     """A small chart with its title above it, and room for its last tick's label."""
-    above = alt.TitleParams(title, anchor="start", fontSize=12, fontWeight="normal", offset=6)
+    above = alt.TitleParams(title, anchor="start", fontSize=SMALL_TEXT, fontWeight="normal", offset=6)
     return {"height": height, "title": above, "padding": {"left": 0, "right": 8, "top": 4, "bottom": 4}}
 
 
@@ -224,8 +242,10 @@ def agreement_chart(
         color=alt.condition(is_pair, tone, alt.value("transparent")),
         tooltip=["row", "column", alt.Tooltip("value", format=".2f")],
     )
-    digits = base.mark_text(fontSize=12, color=tones.ink).encode(text="text:N")
-    weight = alt.Chart(shares).mark_text(fontSize=12, color=tones.quiet).encode(x=x, y=y, text="text:N")
+    digits = base.mark_text(fontSize=SMALL_TEXT, color=tones.ink).encode(text="text:N")
+    weight = (
+        alt.Chart(shares).mark_text(fontSize=SMALL_TEXT, color=tones.quiet).encode(x=x, y=y, text="text:N")
+    )
     return alt.layer(boxes, digits, weight).properties(height=50 + 36 * len(names))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import altair as alt
 import pandas as pd
 
+from app.panels import charts
 from auditor.catalog.records import Epoch
 
 METRICS = {
@@ -60,7 +61,7 @@ def chart(points: pd.DataFrame, metrics: Sequence[str], title: str) -> alt.Chart
                 title=None,
                 sort=order,
                 legend=alt.Legend(
-                    orient="top", symbolType="stroke", symbolSize=500, symbolStrokeColor="#888888"
+                    orient="top", symbolType="stroke", symbolSize=500, symbolStrokeColor=charts.OTHER
                 )
                 if several
                 else None,

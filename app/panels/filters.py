@@ -63,7 +63,7 @@ def choose(dataset: Dataset, audit: Audit, bar: DeltaGenerator) -> dict[str, Any
     splits = list(readers.split_counts(dataset).items())[:MOST_SPLITS]
     if splits and splits[0][1] == dataset.num_samples:
         splits = []  # the one split of all samples divides nothing
-    row = st.container(key="suspects_filters").columns([1.1, 1.2, 1.2, 1.3, 1.1] + [1] * bool(splits))
+    row = st.container(key="suspects_filters").columns([1.1, 1.2, 1.2, 1.3, 1.1] + [1] * bool(splits) + [0.7])
     with row[3]:
         queue |= _choose_engines(dataset, audit)
     with row[4]:
@@ -74,7 +74,21 @@ def choose(dataset: Dataset, audit: Audit, bar: DeltaGenerator) -> dict[str, Any
         queue |= {} if split == state.ALL else {"split": split[0]}
     if search := _search(dataset, bar):
         queue = {"search": search, "sort": queue.get("sort")}
-    return queue | _choose_classes(dataset, audit, queue, row[:3])
+    queue |= _choose_classes(dataset, audit, queue, row[:3])
+    row[-1].button(
+        "Clear",
+        key="suspects_clear",
+        icon=":material/close:",
+        width="stretch",
+        help="Take every filter away",
+        on_click=_clear,
+        args=(dataset.name,),
+    )
+    return queue
+
+
+def _clear(dataset: str) -> None:
+    kept.put(dataset, **state.NO_FILTER)
 
 
 def _promise_while_reviewing(audit: Audit) -> dict[str, Any]:

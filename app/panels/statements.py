@@ -9,6 +9,7 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
+from app.panels import charts
 from app.session import readers, words
 from app.session.words import plain
 from auditor.audits import statements
@@ -140,7 +141,7 @@ def _intervals_chart(table: pd.DataFrame, height: int) -> Any:
     """Rows ``what``, ``low``, ``high``, ``point`` (or None) and ``opacity`` as bars on one scale of shares."""
     table["text"] = [words.interval(low, high) for low, high in zip(table.low, table.high, strict=True)]
     ink = _ink()
-    axis: dict[str, Any] = {"labelColor": ink, "labelFontSize": 12, "domain": False, "ticks": False}
+    axis: dict[str, Any] = {"labelColor": ink, "domain": False, "ticks": False}
     base = alt.Chart(table).encode(y=alt.Y("what:N", sort=None, title=None, axis=alt.Axis(**axis)))
     share = alt.Scale(domain=[0, max(0.01, 1.15 * float(table.high.max()))])
     bars = base.mark_bar(size=18, cornerRadius=4, color=ink).encode(
@@ -167,7 +168,7 @@ def _promise_chart(kept: dict[float, Promise]) -> Any:
         f"{one.num_flags:,}, {one.expected_false:.0f} false" if q in LEVELS else "" for q, one in kept.items()
     ]
     ink = _ink()
-    axis: dict[str, Any] = {"labelColor": ink, "titleColor": ink, "labelFontSize": 12, "titleFontSize": 12}
+    axis: dict[str, Any] = {"labelColor": ink, "titleColor": ink}
     percents = alt.Axis(format=".0%", values=[0, *LEVELS, max(CURVE)], grid=False, **axis)
     x = alt.X(
         "q:Q", title="false at most", scale=alt.Scale(domain=[0, max(CURVE)], padding=12), axis=percents
@@ -181,7 +182,7 @@ def _promise_chart(kept: dict[float, Promise]) -> Any:
     dots = known.mark_circle(size=110, color=ink, opacity=1)
     # The strictest level's figures stand below its point: the next one's are too near above.
     is_first = f"datum.q == {LEVELS[0]}"
-    look: dict[str, Any] = {"fontSize": 12, "fontWeight": 600, "color": ink}
+    look: dict[str, Any] = {"fontSize": charts.SMALL_TEXT, "fontWeight": 600, "color": ink}
     below = known.transform_filter(is_first).mark_text(dy=20, align="left", **look)
     above = known.transform_filter(f"!({is_first})").mark_text(dy=-16, **look)
     texts = [one.encode(text="text:N") for one in (below, above)]

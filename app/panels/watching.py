@@ -97,7 +97,7 @@ def _head(seen: AuditOverview) -> None:
         f" · about {words.duration(seen.seconds_left)} left" if seen.seconds_left and not seen.is_over else ""
     )
     line.markdown(f"**Audit {seen.audit_id}** :{colour}-badge[{said}]{remaining}")
-    with left:
+    with left.container(horizontal=True, horizontal_alignment="right"):
         panel.controls(
             seen.audit_id, seen.state, goes_on=True, cancel=plan.cancel, resume=plan.start, key="audit"
         )

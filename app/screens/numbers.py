@@ -26,7 +26,7 @@ from auditor.review import decisions, random_sample
 
 MOST_LISTED = 2_000
 SIDE = 480
-SUSPECTS, SAMPLE, DONE = "Suspects", "Random sample", "Decided"
+SUSPECTS, SAMPLE, DONE = "Suspects", "Random sample", "Checked"
 
 
 def figure(value: float) -> str:
@@ -43,7 +43,7 @@ def answers(
     names: dict[str, tuple[str, str]], act: Callable[[str], None], *, number: float | None, key: str
 ) -> None:
     """A field for the number, and one button each of ``names`` (its words and its key) by decision."""
-    with st.container(horizontal=True):
+    with st.container(horizontal=True, gap="xsmall"):
         for name, (text, shortcut) in names.items():
             st.button(text, shortcut=shortcut, on_click=act, args=(name,), key=f"{key}_{name}")
     with st.form(f"{key}_form", border=False):
@@ -75,9 +75,10 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
     """The most suspicious number that nobody has decided on."""
     page = listing.suspects(dataset, audit, top=MOST_LISTED).page
     waiting = page[page.decision.isna()]
-    st.caption(f"{words.count(len(page) - len(waiting))} of the first {words.count(len(page))} are decided.")
+    finish = f"{words.count(len(page) - len(waiting))} of {words.count(len(page))} checked"
+    st.caption(f"{finish}, the most suspicious first.")
     if waiting.empty:
-        st.success("Every number of this list is decided.")
+        st.success("Every number of this list is checked.")
         return
     row: dict[str, Any] = {str(name): value for name, value in waiting.iloc[0].items()}
     row["sample_id"] = int(row["sample_id"])
@@ -85,10 +86,10 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
     with left:
         picture(dataset, row["sample_id"])
     with right:
-        st.caption(f"{plain(row['filepath'])} · place {row['rank']} · trust {row['trust_score']:.3f}")
+        st.caption(f"{plain(row['filepath'])}")
         before, after = st.columns(2)
-        before.metric(f"Given {plain(dataset.class_names[0])}", number_text(row["given"]))
-        after.metric("Suggested", figure(row["suggested"]))
+        before.metric(f":orange[Given {plain(dataset.class_names[0])}]", number_text(row["given"]))
+        after.metric(":blue[Suggested]", figure(row["suggested"]))
         after.caption(f"{figure(row['suggested_low'])} to {figure(row['suggested_high'])}")
         key = f"number_{audit.id}_{row['sample_id']}"
         offered = {

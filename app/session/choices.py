@@ -30,7 +30,7 @@ def remembered(dataset: str) -> dict[str, str]:
 
 
 def put(dataset: str, **choices: str) -> None:
-    """Choose for widgets of another page: they show these values when it opens."""
+    """Choose for widgets of another page, or of this one in a callback: they show these values from then on."""
     for key, code in choices.items():
         st.session_state.pop(key, None)
         remembered(dataset)[key] = code

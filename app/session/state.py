@@ -37,6 +37,11 @@ QUEUE_PEOPLE = "suspects_people"
 VERIFY_SIZE = "verify_offered"
 """Samples that the draw of Verify offers at first, where another screen named a number."""
 ALL = "all"
+NO_FILTER = {
+    **dict.fromkeys((QUEUE_GIVEN, QUEUE_SUGGESTED, QUEUE_PAIR, QUEUE_SPLIT, QUEUE_PEOPLE), ALL),
+    QUEUE_AGREEMENT: "0",
+}
+"""Choices of Suspects' filters that narrow nothing."""
 NAME_LENGTH = 60
 
 
@@ -200,14 +205,12 @@ def open_suspects(
     split: str | None = None,
 ) -> None:
     """Go to Suspects with these filters."""
-    filters = {
+    filters = NO_FILTER | {
         QUEUE_SHOW: "suspects",
         QUEUE_GIVEN: ALL if given is None else str(given),
         QUEUE_SUGGESTED: ALL if suggested is None else str(suggested),
-        QUEUE_PAIR: ALL,
         QUEUE_AGREEMENT: str(agreement),
         QUEUE_SPLIT: ALL if split is None else split_code(split),
-        QUEUE_PEOPLE: ALL,
     }
     go_to("suspects", **filters)
 

@@ -1,18 +1,18 @@
 """A backup is one tar: the catalog as it was at one moment, and the folders of the datasets and audits in it.
 
-It may be made while the app is open and audits run. The catalog is copied first, through SQLite's own backup or
-``pg_dump``; the files that it speaks of are never changed afterwards but replaced as a whole. What an audit
-under way had not yet written is not in it: that audit goes on from what there is.
+It may be made while the app is open and audits run. The catalog is copied first, as a SQLite file; the files that
+it speaks of are never changed afterwards but replaced as a whole. What an audit under way had not yet written is
+not in it: that audit goes on from what there is. The log of decisions is in it as CSV too, for whoever has no
+Label Auditor at hand.
 """
 
 from __future__ import annotations
 
+import csv
 import io
 import json
-import os
 import shutil
 import sqlite3
-import subprocess
 import tarfile
 import tempfile
 from collections.abc import Iterator
@@ -21,16 +21,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from sqlalchemy import inspect, select, text
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy import create_engine, inspect, select, text
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import SQLAlchemyError
+from sqlmodel import col
 
-from auditor.catalog import db, folders, migrations
-from auditor.catalog.models import AuditTable, DatasetTable
+from auditor.catalog import copying, db, folders, migrations
+from auditor.catalog.models import AuditTable, DatasetTable, ReviewTable, SampleTable
 from auditor.ground.errors import AuditorError, DamagedError
 from auditor.ground.files import TEMPORARY, written_whole
 from auditor.ground.settings import settings
 
-ABOUT, CATALOG, DUMP = "label-auditor.json", "catalog.db", "catalog.dump"
+ABOUT, CATALOG, DECISIONS = "label-auditor.json", "catalog.db", "decisions.csv"
 FORMAT = 1
 PLACES = ("datasets", "audits", "uploads")
 
@@ -50,7 +52,7 @@ def backup(out: Path, *, with_files: bool = True, force: bool = False) -> Backup
     """Write a backup of the catalog and, unless ``with_files`` is False, of everything it speaks of.
 
     Raises:
-        AuditorError: the file exists, or ``pg_dump`` is missing or fails.
+        AuditorError: the file exists, or the catalog cannot be copied.
         OSError: it cannot be written.
     """
     if out.resolve().is_relative_to(_home().resolve()):  # --force would let it replace the catalog itself
@@ -58,7 +60,7 @@ def backup(out: Path, *, with_files: bool = True, force: bool = False) -> Backup
     if out.exists() and not force:
         raise AuditorError(f"{out} exists; choose another name, or overwrite it.", field="force")
     with tempfile.TemporaryDirectory(prefix=".backup-", dir=_home()) as scratch:
-        name, copied = _copied_catalog(Path(scratch))
+        copied = _copied_catalog(Path(scratch))
         known = _known()
         left_out: list[str] = []
         with written_whole(out) as beside:
@@ -72,7 +74,8 @@ def backup(out: Path, *, with_files: bool = True, force: bool = False) -> Backup
                     "audits": len(known["audits"]),
                 }
                 _add_bytes(tar, ABOUT, json.dumps(about).encode())
-                tar.add(copied, name)
+                tar.add(copied, CATALOG)
+                tar.add(_written_decisions(Path(scratch)), DECISIONS)
                 if with_files:
                     left_out = _add_files(tar, known)
             size = beside.stat().st_size
@@ -97,7 +100,7 @@ def restore(source: Path) -> Backup:
         ):
             tar.extractall(scratch, filter="data")
             about = _about(Path(scratch), source)
-            _put_catalog(Path(scratch), source)
+            _put_catalog(Path(scratch))
             for place in PLACES:
                 if (Path(scratch) / place).is_dir():
                     (home / place).mkdir(exist_ok=True)
@@ -129,26 +132,64 @@ def _known() -> dict[str, dict[str, str]]:
     }
 
 
-def _copied_catalog(scratch: Path) -> tuple[str, Path]:
-    """The name in the backup and the path of a copy of the catalog as it is at one moment."""
+def _copied_catalog(scratch: Path) -> Path:
+    """A copy of the catalog as it is at one moment."""
     with db.session() as session:  # brings an older one along, and says what is wrong with a damaged one
         session.execute(text("SELECT 1"))
-    url = make_url(settings().database_url)
-    if url.get_backend_name() == "sqlite":
-        target = scratch / CATALOG
-        try:
+    url, target = make_url(settings().database_url), scratch / CATALOG
+    try:
+        if url.get_backend_name() == "sqlite":
             with (
                 closing(sqlite3.connect(str(url.database))) as source,
                 closing(sqlite3.connect(target)) as copy,
             ):
                 source.backup(copy)
-        except sqlite3.Error as error:
-            raise AuditorError(
-                f"The catalog cannot be copied to {scratch.parent} ({error}); free some space there."
-            ) from error
-        return CATALOG, target
-    _postgres("pg_dump", url, "--format=custom", f"--file={scratch / DUMP}")
-    return DUMP, scratch / DUMP
+        else:
+            with db.session() as session:
+                copying.to_file(
+                    session.connection(execution_options={"isolation_level": "REPEATABLE READ"}), target
+                )
+    except (sqlite3.Error, SQLAlchemyError) as error:
+        raise AuditorError(
+            f"The catalog cannot be copied to {scratch.parent} ({error}); free some space there."
+        ) from error
+    return target
+
+
+def _written_decisions(scratch: Path) -> Path:
+    """The log of decisions as CSV, one row for every word in it, those that were taken back included."""
+    words: Any = (
+        select(
+            col(DatasetTable.name).label("dataset"),
+            col(SampleTable.filepath),
+            col(DatasetTable.class_names),
+            *ReviewTable.__table__.columns,
+        )
+        .join(DatasetTable, col(DatasetTable.id) == ReviewTable.dataset_id)
+        .join(
+            SampleTable,
+            (col(SampleTable.dataset_id) == ReviewTable.dataset_id)
+            & (col(SampleTable.sample_id) == ReviewTable.sample_id),
+        )
+        .order_by(col(ReviewTable.id))
+    )
+    with (
+        db.session() as session,
+        (scratch / DECISIONS).open("w", encoding="utf-8", newline="") as file,
+    ):
+        writer = csv.writer(file)
+        fields = [
+            one.name for one in ReviewTable.__table__.columns if one.name not in ("dataset_id", "label")
+        ]
+        writer.writerow(["dataset", "filepath", "label", *fields])
+        for row in session.execute(words, execution_options={"yield_per": copying.ROWS}).mappings():
+            names = row["class_names"]
+            label = row["label"]
+            is_class = label is not None and 0 <= label < len(names)
+            cells = [row["dataset"], row["filepath"], names[label] if is_class else ""]
+            cells += [json.dumps(row[name]) if isinstance(row[name], list) else row[name] for name in fields]
+            writer.writerow(["" if cell is None else cell for cell in cells])
+    return scratch / DECISIONS
 
 
 def _add_files(tar: tarfile.TarFile, known: dict[str, dict[str, str]]) -> list[str]:
@@ -209,8 +250,6 @@ def _refuse_full() -> None:
             if file.name.removeprefix(Path(url.database).name) in ("", "-wal", "-shm"):
                 file.unlink()
         return
-    from sqlalchemy import create_engine
-
     engine = create_engine(url)
     try:
         if inspect(engine).get_table_names():
@@ -232,47 +271,20 @@ def _entries(folder: Path) -> Iterator[Path]:
     return folder.iterdir() if folder.is_dir() else iter(())
 
 
-def _put_catalog(scratch: Path, source: Path) -> None:
+def _put_catalog(scratch: Path) -> None:
     url = make_url(settings().database_url)
-    is_sqlite = url.get_backend_name() == "sqlite"
-    wanted = scratch / (CATALOG if is_sqlite else DUMP)
-    if not wanted.exists():
-        raise AuditorError(
-            f"{source} holds a catalog of {'PostgreSQL' if is_sqlite else 'SQLite'}; "
-            f"{'set' if is_sqlite else 'unset'} AUDITOR_DATABASE_URL to restore it."
-        )
-    if is_sqlite:
+    if url.get_backend_name() == "sqlite":
         with written_whole(Path(str(url.database))) as beside:
-            shutil.copyfile(wanted, beside)
+            shutil.copyfile(scratch / CATALOG, beside)
             beside.chmod(0o600)
-    else:
-        _postgres("pg_restore", url, "--no-owner", "--exit-on-error", f"--dbname={url.database}", str(wanted))
-
-
-def _postgres(program: str, url: URL, *arguments: str) -> None:
-    """Run one of PostgreSQL's own programs; the password stays out of the list of processes."""
-    found: dict[str, Any] = {
-        "PGHOST": url.host,
-        "PGPORT": url.port,
-        "PGUSER": url.username,
-        "PGPASSWORD": url.password,
-    }
-    found |= {"PGDATABASE": url.database, "PGHOST": url.query.get("host", url.host)}
-    env = {**os.environ, **{name: str(value) for name, value in found.items() if value}}
+        return
     try:
-        done = subprocess.run(
-            [program, *arguments],
-            env=env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    except FileNotFoundError as error:
-        raise AuditorError(f"{program} is missing; install PostgreSQL's client programs.") from error
-    if done.returncode:
-        reason = " ".join(done.stderr.split())[:300]
-        raise AuditorError(f"{program} failed: {reason}. Its version must not be older than the server's.")
+        with db.session() as session:
+            copying.from_file(scratch / CATALOG, session.connection())
+    except SQLAlchemyError as error:
+        raise AuditorError(
+            f"The database {settings().catalog_name} does not take the catalog ({error}); nothing was written."
+        ) from error
 
 
 def _move_roots(before: Path, now: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import logging
 import os
 import shutil
 from collections.abc import Iterator
@@ -31,6 +32,8 @@ OTHER_LAYOUT = (
     "backup or the copy catalog.db.before-NUMBER in its place, or point AUDITOR_HOME elsewhere"
 )
 
+# What its pool logs of a connection that a server ended we say in one line; `auditor -v` shows the log too.
+logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())
 # Importing them registers every table, and counts the numbers that are given.
 assert models.SQLModel is SQLModel
 assert ids.NUMBERED

@@ -739,7 +739,7 @@ def fiftyone(name: str, action: str, reviewer: str | None, **options: Any) -> No
     """Browse NAME's audit in FiftyOne: push it there, pull decisions back, or open the App on it."""
     from auditor.cli import fiftyone as fiftyone_cli
 
-    refuse(name, "fiftyone", others=[REGRESSION])
+    refuse(name, "fiftyone", others=TASKS)
     decides = action != "push"
     fiftyone_cli.run(name, action, reviewer=reviewer_or_login(reviewer) if decides else "", **options)
 

@@ -15,10 +15,11 @@ from auditor.catalog import audits, datasets, reading, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset, now
 from auditor.fiftyone_bridge import fields
+from auditor.fiftyone_bridge import labels as labelling
 from auditor.fiftyone_bridge.fields import INDEX, MARK
 from auditor.fiftyone_bridge.pull import SOURCE, mirror, pull_samples
 from auditor.ground.errors import FiftyOneError
-from auditor.ground.vocabulary import EXCLUDE, KEEP, REGRESSION, RELABEL, UNDO
+from auditor.ground.vocabulary import CLASSIFICATION, EXCLUDE, KEEP, RELABEL, UNDO
 from auditor.ground.wording import plural
 from auditor.review import decisions
 
@@ -56,8 +57,8 @@ def act(target: Any, own_ids: Sequence[str], action: str, *, reviewer: str) -> s
         mirror(target, dataset, changed)
         return f"Took back {_samples(len(changed))}." if changed else "Nothing was decided on these."
     rows = _rows(dataset, indices, action)
-    if rows and dataset.task == REGRESSION:
-        _decide_numbers(dataset, rows, reviewer)
+    if rows and dataset.task != CLASSIFICATION:
+        _decide_others(dataset, rows, reviewer)
     elif rows:
         decisions.decide_many(
             dataset.id, rows, reviewer=reviewer, source=SOURCE, audit_id=target.info[MARK].get("audit")
@@ -77,25 +78,31 @@ def _dataset_of(target: Any) -> Dataset:
     return reading.dataset(str(mark["dataset"]))
 
 
-def _decide_numbers(dataset: Dataset, rows: Sequence[tuple[int, str, Any]], reviewer: str) -> None:
-    """Record decisions on numbers in one batch."""
+def _decide_others(dataset: Dataset, rows: Sequence[tuple[int, str, Any]], reviewer: str) -> None:
+    """Record decisions on numbers or masks in one batch."""
+    labels = labelling.of(dataset)
     said = [
-        {"sample_id": i, "decision": action, "label": None, "labels": None, "number": number}
+        {"sample_id": i, "decision": action, "label": None, "labels": None}
         | {"reviewer": reviewer, "created_at": now()}
-        for i, action, number in rows
+        | labels.columns(value)
+        for i, action, value in rows
     ]
     with session() as open_session:
         decisions.apply_rows(open_session, dataset.id, said, source=SOURCE)
 
 
 def _rows(dataset: Dataset, sample_ids: Sequence[int], action: str) -> list[tuple[int, str, Any]]:
-    """Sample, decision, and the class or number to take."""
+    """Sample, decision, and the ``labels.Value`` to take."""
     if action != RELABEL:
         return [(i, action, None) for i in sample_ids]
-    if dataset.task == REGRESSION:
+    if dataset.task != CLASSIFICATION:
         columns = fields.load(dataset.name)
-        labels, given, suggested = columns.labels, columns.given, columns.suggested
-        return [(i, RELABEL, labels.stored(suggested[i])) for i in sample_ids if suggested[i] != given[i]]
+        known, given, suggested = columns.labels.known, columns.given, columns.suggested
+        return [
+            (i, RELABEL, known[said])
+            for i in sample_ids
+            if (said := suggested[i]) is not None and said != given[i]
+        ]
     with session() as open_session:
         audit = audits.require_finished(open_session, dataset)
         found = scores.of_samples(open_session, audit.id, sample_ids)

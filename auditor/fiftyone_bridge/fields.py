@@ -15,7 +15,7 @@ from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, Review
 from auditor.fiftyone_bridge import labels as labelling
-from auditor.fiftyone_bridge.labels import FIGURES, Labels
+from auditor.fiftyone_bridge.labels import FIGURES, Labels, MaskLabels
 from auditor.ground.errors import NotFoundError
 from auditor.numbers import auditing as of_numbers
 from auditor.pictures import cache
@@ -56,6 +56,9 @@ DESCRIPTIONS = {
     "duplicate_group": "Samples with the same number show the same picture",
     "duplicate_conflict": "A copy or near copy of this picture has another label: look at both",
     GIVEN: "The given label; it stays as it was delivered",
+    "doubt": "How far the audit doubts each pixel of the given mask, 0 to 255",
+    "weakest_class": "The class of the mask that the audit trusts least",
+    "changed_share": "Share of the mask's pixels that the suggestion changes",
     "suggested_low": "Lower end of the interval around the suggested number",
     "suggested_high": "Upper end of the interval around the suggested number",
     "cleaned": "The label that the export would write; edit it to correct, then pull",
@@ -99,7 +102,7 @@ class Columns:
     probs: dict[str, NDArray[np.float32]]
     """Engine -> (N, K) class probabilities."""
     predicted: dict[str, list[str | None]]
-    """Engine -> the number that it predicts, of a dataset of numbers."""
+    """Engine -> the number or the mask that it predicts."""
 
     @property
     def num_samples(self) -> int:
@@ -127,8 +130,12 @@ def load(name: str, audit_id: int | None = None) -> Columns:
         counting = reviews.outcomes(open_session, dataset.id)
         verdicts = {i: row for (_, i), row in reviews.verdicts(open_session, dataset.id).items()}
     group = dict(zip(copies.sample_id, copies.duplicate_group, strict=True))
-    columns: dict[str, tuple[str, list[Any]]] = {
-        "given_label": ("float" if labels.is_numeric else "str", [labels.stored(one) for one in given_names]),
+    is_masks = isinstance(labels, MaskLabels)
+    columns: dict[str, tuple[str, list[Any]]] = {}
+    if not is_masks:
+        kind = "float" if labels.is_numeric else "str"
+        columns["given_label"] = (kind, [labels.stored(one) for one in given_names])
+    columns |= {
         "trust_score": ("float", _floats(table.trust_score.to_numpy(dtype=float))),
         "error_probability": ("float", _floats(table.error_probability.to_numpy(dtype=float))),
         "suspicion_rank": ("int", (table["rank"] + 1).tolist()),
@@ -140,15 +147,23 @@ def load(name: str, audit_id: int | None = None) -> Columns:
     }
     if any(splits):
         columns["split"] = ("str", splits)
-    engines = arrays.engines_of(audit.id)
-    for engine in [] if labels.is_numeric else engines:
+    # Of masks and numbers no earlier run speaks.
+    engines = list(audit.engines) if labels.is_numeric or is_masks else arrays.engines_of(audit.id)
+    for engine in [] if labels.is_numeric or is_masks else engines:
         columns[f"{engine}_trust"] = ("float", _floats(arrays.trust(audit.id, engine)))
     for field, (engine, signal) in engine_bridge.signal_columns().items():
         if engine in engines and signal in arrays.signal_names(audit.id, engine):
             columns[field] = ("float", _floats(arrays.signal(audit.id, engine, signal)))
     probs: dict[str, NDArray[np.float32]] = {}
     predicted: dict[str, list[str | None]] = {}
-    if labels.is_numeric:
+    if isinstance(labels, MaskLabels):
+        predicted = {engine: labels.predicted(audit.id, engine) for engine in engines}
+        suggested = labels.suggested(audit.id)
+        weakest = table.given_label.to_numpy(dtype=np.int64)
+        columns["weakest_class"] = ("str", [dataset.class_names[one] for one in weakest])
+        share = table.suggested_probability.to_numpy(dtype=float)
+        columns["changed_share"] = ("float", _floats(share))
+    elif labels.is_numeric:
         predicted = {
             engine: _rounded(labels, arrays.array(audit.id, engine, "predicted")) for engine in engines
         }
@@ -176,7 +191,7 @@ def load(name: str, audit_id: int | None = None) -> Columns:
         given=given_names,
         suggested=suggested,
         confidence=[None] * num
-        if labels.is_numeric
+        if labels.is_numeric or is_masks
         else _floats(table.suggested_probability.to_numpy(dtype=float)),
         decisions=decisions,
         reviews=[

@@ -1,12 +1,14 @@
-"""How the labels of a dataset stand in FiftyOne: classes as ``Classification``, numbers as ``Regression``.
+"""How the labels of a dataset stand in FiftyOne: ``Classification``, ``Regression`` or ``Segmentation``.
 
 Everything between FiftyOne and the catalog compares labels as text; a number is the shortest text that is read as
-the same number.
+the same number, and a mask is written as what it was made of: ``mask 7``, ``mask 7, audit 3: 1, 2`` where two
+regions were taken, ``mask 7, audit 3, l2b`` as an engine predicts it.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlmodel import Session
 
+from auditor.audits import arrays
 from auditor.catalog import datasets
+from auditor.catalog.db import session
 from auditor.catalog.records import Dataset, Review
 from auditor.ground.numbers import number_text, read_number
-from auditor.ground.vocabulary import EXCLUDING, KEEP, REGRESSION, RELABEL
+from auditor.ground.vocabulary import EXCLUDING, KEEP, REGRESSION, RELABEL, SEGMENTATION
+from auditor.masks import deciding, results
+from auditor.pictures.decoding import placed
 
+Taken = tuple[int, tuple[int, ...]]
+"""Of a mask: the audit whose suggestion is taken, and the numbers of its regions."""
+Value = float | Taken
+"""What a text stands for: a class's place, a number, or what is taken of a suggestion."""
+MASK_TEXT = re.compile(r"mask (\d+)(?:, audit (\d+)(?:: ([\d, ]+)|, (\w+)))?")
 FIGURES = 4
 """Of a suggested number, as everywhere it is shown."""
 
@@ -54,7 +65,7 @@ class Labels:
         return "value" if self.is_numeric else "label"
 
     @property
-    def known(self) -> Mapping[str, float]:
+    def known(self) -> Mapping[str, Value]:
         """What a text may be, and what it stands for: a class's place, or the number."""
         return AnyNumber() if self.is_numeric else {name: place for place, name in enumerate(self.names)}
 
@@ -130,23 +141,168 @@ class Labels:
             return given
         return verdict.decision if self.value(verdict) is None else self.decided(verdict)
 
-    def columns(self, value: float | None) -> dict[str, Any]:
+    def columns(self, value: Value | None) -> dict[str, Any]:
         """A value of ``known`` as a decision holds it."""
         return {"number": value} if self.is_numeric else {"label": value}
 
-    def of_value(self, value: float) -> str:
-        """The text of a value of ``known``."""
+    def of_value(self, value: Value) -> str:
+        """A value of ``known`` in words."""
+        assert not isinstance(value, tuple)
         return number_text(value) if self.is_numeric else self.names[int(value)]
 
-    def value(self, row: Review) -> float | None:
+    def value(self, row: Review) -> Value | None:
         """The value of ``known`` that a decision holds."""
         return row.number if self.is_numeric else row.label
 
 
+class AnyMask(Mapping[str, Taken]):
+    """In place of the classes of a dataset of masks: every text that says what is taken of a suggestion."""
+
+    def __getitem__(self, text: str) -> Taken:
+        found = MASK_TEXT.fullmatch(text)
+        if found is None or found[3] is None:
+            raise KeyError(text)
+        return int(found[2]), tuple(int(one) for one in found[3].split(","))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+class MaskLabels(Labels):
+    """The labels of a dataset of masks."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        super().__init__(names=(), is_numeric=False)
+        object.__setattr__(self, "dataset", dataset)
+
+    dataset: Dataset
+
+    @property
+    def part(self) -> str:
+        """Beside the pixels: what they were made of."""
+        return "made_of"
+
+    @property
+    def known(self) -> Mapping[str, Value]:
+        """See ``AnyMask``."""
+        return AnyMask()
+
+    @property
+    def targets(self) -> dict[int, str]:
+        """The class that each value of our ``Segmentation`` fields means; 0 is no class, as FiftyOne shows it."""
+        return dict(enumerate(self.dataset.class_names, start=1))
+
+    def document_type(self, fiftyone: Any) -> Any:
+        """``Segmentation``."""
+        return fiftyone.Segmentation
+
+    def document(
+        self,
+        fiftyone: Any,
+        text: str | None,
+        confidence: float | None = None,
+        logits: NDArray[np.floating] | None = None,
+    ) -> dict[str, Any] | None:
+        """A mask as MongoDB keeps it, at the size of the cache: FiftyOne stretches it over the picture."""
+        del logits
+        if text is None:
+            return None
+        values = self.pixels(text) + 1  # 255, no class, becomes 0
+        found: dict[str, Any] = fiftyone.Segmentation(mask=values).to_dict()
+        return found | {self.part: text, "confidence": confidence}
+
+    def heat(self, fiftyone: Any, audit_id: int, sample_id: int) -> dict[str, Any]:
+        """The doubt of an audit in one mask as MongoDB keeps it, 0 to 255."""
+        doubt = self._inner(results.verdicts(audit_id).doubt[sample_id], sample_id)
+        found: dict[str, Any] = fiftyone.Heatmap(map=doubt, range=[0, 255]).to_dict()
+        return found
+
+    def pixels(self, text: str) -> NDArray[np.uint8]:
+        """(H, W) the classes of the mask that a text says, what covers the picture of the cache's square."""
+        found = MASK_TEXT.fullmatch(text)
+        assert found is not None
+        sample_id, audit_id = int(found[1]), int(found[2] or 0)
+        if found[4] is not None:
+            return self._inner(arrays.array(audit_id, found[4], "predicted")[sample_id], sample_id)
+        mask = np.array(results.given_masks(self.dataset)[sample_id])
+        if found[3] is not None:
+            taken = self.known[text][1]  # type: ignore[index]
+            for region in deciding.regions_of(self.dataset, audit_id, sample_id):
+                if region.number in taken:
+                    mask[region.pixels] = region.suggested
+        return self._inner(mask, sample_id)
+
+    def given(self, open_session: Session, dataset_id: int) -> list[str | None]:
+        """The given labels of all samples."""
+        del open_session, dataset_id
+        return [f"mask {sample_id}" for sample_id in range(self.dataset.num_samples)]
+
+    def suggested(self, audit_id: int) -> list[str | None]:
+        """What an audit suggests of all samples; None where it doubts no region."""
+        found: list[str | None] = []
+        for sample_id in range(self.dataset.num_samples):
+            regions = deciding.regions_of(self.dataset, audit_id, sample_id)
+            numbers = ", ".join(str(one.number) for one in regions)
+            found.append(f"mask {sample_id}, audit {audit_id}: {numbers}" if regions else None)
+        return found
+
+    def predicted(self, audit_id: int, engine: str) -> list[str | None]:
+        """What an engine predicts for all samples."""
+        return [
+            f"mask {sample_id}, audit {audit_id}, {engine}" for sample_id in range(self.dataset.num_samples)
+        ]
+
+    def decided(self, row: Review | None) -> str | None:
+        """What a decision makes of the mask, where it takes regions."""
+        if row is None or not row.labels or row.audit_id is None:
+            return None
+        return f"mask {row.sample_id}, audit {row.audit_id}: {', '.join(map(str, row.labels))}"
+
+    def seen(self, verdict: Review | None, given: str | None) -> str | None:
+        """``right``, ``wrong``, ``exclude`` or ``unsure`` on a random draw."""
+        del given
+        if verdict is None:
+            return None
+        return {KEEP: "right", RELABEL: "wrong"}.get(verdict.decision, verdict.decision)
+
+    def columns(self, value: Value | None) -> dict[str, Any]:
+        """What is taken as a decision holds it."""
+        if not isinstance(value, tuple):
+            return {}
+        return {"audit_id": value[0], "labels": list(value[1])}
+
+    def of_value(self, value: Value) -> str:
+        """What is taken, in words."""
+        assert isinstance(value, tuple)
+        return f"regions {', '.join(map(str, value[1]))} of audit {value[0]}"
+
+    def value(self, row: Review) -> Value | None:
+        """What a decision takes."""
+        return (row.audit_id, tuple(row.labels)) if row.labels and row.audit_id is not None else None
+
+    def _inner(self, square: NDArray[Any], sample_id: int) -> NDArray[Any]:
+        width, height = _sizes(self.dataset.id, self.dataset.num_samples)[sample_id]
+        left, top, inner_width, inner_height = placed(width, height, len(square))
+        return np.asarray(square[top : top + inner_height, left : left + inner_width])
+
+
 def of(dataset: Dataset) -> Labels:
     """The labels of that dataset."""
+    if dataset.task == SEGMENTATION:
+        return MaskLabels(dataset)
     is_numeric = dataset.task == REGRESSION
     return Labels(() if is_numeric else tuple(dataset.class_names), is_numeric)
+
+
+@functools.lru_cache(maxsize=4)
+def _sizes(dataset_id: int, num_samples: int) -> list[tuple[int, int]]:  # noqa: ARG001
+    """(width, height) of every picture."""
+    with session() as open_session:
+        rows = datasets.iterate_samples(open_session, dataset_id)
+        return [(one.original_width, one.original_height) for one in rows]
 
 
 @functools.cache

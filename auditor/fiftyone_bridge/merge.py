@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from auditor.catalog.records import Review
 from auditor.ground.vocabulary import DECISIONS, EXCLUDE, KEEP, NOT_CLEAR, RELABEL, UNDO
@@ -51,8 +52,8 @@ class Said:
 
     decision: str | None
     """A decision, ``undo`` (a decision's tag was taken off), or None where it cannot be understood."""
-    label: float | None = None
-    """Its place among the classes, or the number."""
+    label: Any = None
+    """A ``labels.Value``: its place among the classes, the number, or what is taken of a mask's suggestion."""
     problem: str | None = None
     """What a person should know about it, in one clause."""
 
@@ -84,7 +85,7 @@ def understand(
     *,
     given: str | None,
     suggested: str | None,
-    classes: Mapping[str, float],
+    classes: Mapping[str, Any],
 ) -> Said:
     """What the changed tags and label of one sample mean.
 
@@ -107,7 +108,7 @@ def understand(
     return _label_and_tags(by_label, added, label)
 
 
-def _by_label(base: Base, label: str | None, given: str | None, classes: Mapping[str, float]) -> Said | None:
+def _by_label(base: Base, label: str | None, given: str | None, classes: Mapping[str, Any]) -> Said | None:
     if label == base.label:
         return None
     if not label:
@@ -117,7 +118,7 @@ def _by_label(base: Base, label: str | None, given: str | None, classes: Mapping
     return Said(KEEP) if label == given else Said(RELABEL, classes[label])
 
 
-def _by_tag(tag: str, suggested: str | None, given: str | None, classes: Mapping[str, float]) -> Said:
+def _by_tag(tag: str, suggested: str | None, given: str | None, classes: Mapping[str, Any]) -> Said:
     if tag != RELABEL:
         return Said(tag)
     if suggested is None or suggested not in classes or suggested == given:

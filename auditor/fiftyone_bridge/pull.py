@@ -23,7 +23,7 @@ from auditor.catalog.records import Dataset, NewReview, Review
 from auditor.fiftyone_bridge import labels as labelling
 from auditor.fiftyone_bridge import processes, push
 from auditor.fiftyone_bridge.fields import BASE, INDEX, review_document
-from auditor.fiftyone_bridge.labels import Labels
+from auditor.fiftyone_bridge.labels import Labels, Value
 from auditor.fiftyone_bridge.merge import (
     TAG_OF,
     Base,
@@ -264,7 +264,7 @@ def _ours(
     return f"undone by {log[-1].reviewer}", log[-1].created_at
 
 
-def _words(labels: Labels, decision: str | None, label: float | None) -> str:
+def _words(labels: Labels, decision: str | None, label: Value | None) -> str:
     if decision == UNDO:
         return "taken back"
     return str(decision) if label is None else f"{decision} to {labels.of_value(label)!r}"

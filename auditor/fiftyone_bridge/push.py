@@ -36,6 +36,7 @@ from auditor.fiftyone_bridge.fields import (
     REVIEW_FIELDS,
     Columns,
 )
+from auditor.fiftyone_bridge.labels import MaskLabels
 from auditor.fiftyone_bridge.merge import DECISION_TAGS, Base, decision_tags, has_changed, wanted_tags
 from auditor.fiftyone_bridge.samples import Here, base_of, read_samples, tag_changes, updates
 from auditor.ground.errors import FiftyOneError
@@ -47,6 +48,8 @@ from auditor.pictures.sources import fiftyone_sets
 NAME_FILE = "fiftyone.json"
 """In the dataset's folder: the FiftyOne dataset it was pushed to."""
 ISSUE_TAG = "label_issue"
+DOUBT = "doubt"
+"""Of masks: the heat map of an audit's doubt."""
 TINY = float(np.finfo(np.float32).tiny)
 ADD_ROWS = 2_500
 WRITE_ROWS = 5_000
@@ -267,6 +270,10 @@ def declare_fields(fiftyone: Any, target: Any, columns: Columns) -> None:
                 embedded_doc_type=columns.labels.document_type(fiftyone),
             )
         _describe(target, field, _about(field, columns, runs))
+    if isinstance(columns.labels, MaskLabels):
+        _declare_masks(fiftyone, target, columns.labels, labels)
+        labels.append(DOUBT)
+        _describe(target, DOUBT, _about(DOUBT, columns, runs))
     if "review" not in schema:
         target.add_sample_field(
             "review",
@@ -283,8 +290,21 @@ def declare_fields(fiftyone: Any, target: Any, columns: Columns) -> None:
     mark["fields"] = sorted({*mark.get("fields", []), INDEX, BASE, *columns.kinds, *labels, "review"})
     target.info[MARK] = mark
     target.save()
-    for path in (INDEX, "trust_score", f"{mark['label_field']}.{columns.labels.part}"):
+    given = [] if mark.get("is_theirs") and DOUBT in labels else [mark["label_field"]]
+    for path in (INDEX, "trust_score", *(f"{field}.{columns.labels.part}" for field in given)):
         target.create_index(path)
+
+
+def _declare_masks(fiftyone: Any, target: Any, labels: MaskLabels, fields: Sequence[str]) -> None:
+    """What is special about masks: what each was made of, what their values mean, and doubt as a heat map."""
+    for field in fields:
+        if not target.has_field(f"{field}.{labels.part}"):
+            about = "What the mask was made of; do not change it"
+            target.add_sample_field(f"{field}.{labels.part}", fiftyone.StringField, description=about)
+    if not target.has_field(DOUBT):
+        target.add_sample_field(DOUBT, fiftyone.EmbeddedDocumentField, embedded_doc_type=fiftyone.Heatmap)
+    target.mask_targets = {**target.mask_targets, **dict.fromkeys(fields, labels.targets)}
+    target.save()
 
 
 def _about(field: str, columns: Columns, runs: Mapping[str, int]) -> str:
@@ -426,11 +446,16 @@ def _operations(
         )  # whatever stands there now in a dataset of the user's own was there before us
     values = {field: column[i] for field, column in columns.values.items()}
     values |= {"review": columns.reviews[i]} | _predictions(fiftyone, columns, i)
+    if isinstance(labels, MaskLabels):
+        values[DOUBT] = labels.heat(fiftyone, columns.audit.id, i)
     if path is not None and here.paths[i] != path:
         values["filepath"] = path
     is_waiting = has_changed(base, tags, label, here.cleaned[i])
     if here.suggested[i] is None:
         values["suggested"] = labels.document(fiftyone, columns.suggested[i], columns.confidence[i])
+    elif isinstance(labels, MaskLabels):
+        if not is_waiting and columns.suggested[i] != here.suggested[i]:
+            values["suggested"] = labels.document(fiftyone, columns.suggested[i])
     elif not is_waiting:  # whoever tagged it relabel meant the suggestion that they saw
         values[f"suggested.{labels.part}"] = labels.stored(columns.suggested[i])
         values["suggested.confidence"] = columns.confidence[i]
@@ -457,8 +482,8 @@ def _operations(
 def _predictions(fiftyone: Any, columns: Columns, i: int) -> dict[str, Any]:
     labels = columns.labels
     found = {
-        f"pred_{engine}": labels.document(fiftyone, numbers[i])
-        for engine, numbers in columns.predicted.items()
+        f"pred_{engine}": labels.document(fiftyone, predicted[i])
+        for engine, predicted in columns.predicted.items()
     }
     for engine, probs in columns.probs.items():
         row = np.asarray(probs[i], dtype=np.float32)

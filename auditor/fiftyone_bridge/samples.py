@@ -40,7 +40,10 @@ def label_field(samples: Any) -> str:
 def read_samples(samples: Any, labels: Labels) -> Here:
     """Read what a push or pull needs to know, in one request."""
     given, part = label_field(samples), labels.part
-    fields = [INDEX, "id", "tags", f"{given}.{part}", f"{given}.id", f"suggested.{part}", BASE]
+    # A mask of the user's own does not say what it was made of.
+    says_label = samples.has_field(f"{given}.{part}")
+    label_path = f"{given}.{part}" if says_label else f"{given}.id"
+    fields = [INDEX, "id", "tags", label_path, f"{given}.id", f"suggested.{part}", BASE]
     fields += ["is_label_issue", "filepath", "last_modified_at"]
     # One that an earlier version pushed has no such field yet.
     fields += [f"cleaned.{part}"] if samples.has_field("cleaned") else []
@@ -55,7 +58,8 @@ def read_samples(samples: Any, labels: Labels) -> Here:
             here.doubled.append(index)
             continue
         here.ids[index], here.tags[index] = own_id, tags or []
-        here.labels[index], here.suggested[index] = labels.text(label), labels.text(suggestion)
+        here.labels[index] = labels.text(label) if says_label else None
+        here.suggested[index] = labels.text(suggestion)
         here.cleaned[index] = labels.text(cleaned[0]) if cleaned else None
         here.bases[index], here.paths[index], here.modified[index] = base, path, _aware(modified)
         if truth is not None:

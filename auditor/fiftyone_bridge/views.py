@@ -160,7 +160,7 @@ def _groups(columns: Columns, given: str) -> list[tuple[str, list[str], bool]]:
     signals = [name for name in columns.values if name not in {"given_label", *other, *trusts, *brain}]
     signals = [name for name in signals if not name.startswith("duplicate_")]
     return [
-        ("labels", [given, "cleaned", "suggested", "given_label"], True),
+        ("labels", [given, "cleaned", "suggested", "doubt", "given_label"], True),
         ("decisions", ["review", *(f"review.{part}" for part in REVIEW_FIELDS)], True),
         ("audit", other, True),
         ("predictions", [f"pred_{engine}" for engine in columns.engines], True),
@@ -221,7 +221,7 @@ def _add_to_sidebar(target: Any, columns: Columns) -> None:
 
 def _editing(target: Any, columns: Columns) -> None:
     """Let the App's Annotate tab offer the classes for ``cleaned``, so that two clicks correct a label."""
-    if columns.labels.is_numeric:  # the App's Annotate tab knows no Regression
+    if not columns.labels.names:  # the App's Annotate tab knows no Regression, and makes no mask of regions
         return
     if hasattr(target, "generate_label_schemas") and "cleaned" not in (target.label_schemas or {}):
         schema = target.generate_label_schemas("cleaned")

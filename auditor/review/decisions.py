@@ -319,6 +319,8 @@ def says_same(stands: Review, row: Mapping[str, Any]) -> bool:
     if (stands.decision, stands.label, stands.number) != (row["decision"], row["label"], row.get("number")):
         return False
     named = row.get("labels")
+    if stands.decision == RELABEL and named is not None:  # regions of a mask are those of one audit
+        return (stands.audit_id, stands.labels) == (row.get("audit_id"), named)
     return stands.decision != MULTIPLE or named is None or set(named) == set(stands.labels or ())
 
 
@@ -327,9 +329,8 @@ def _decide(open_session: Session, new: NewReview) -> Decided:
         raise ReviewError(f"There is no dataset {new.dataset_id}.")
     sample = datasets.sample(open_session, new.dataset_id, new.sample_id)
     dataset = datasets.by_id(open_session, new.dataset_id)
-    if dataset.task == SEGMENTATION:
-        raise ReviewError(f"The labels of {dataset.name} are masks; decide on them on the page Masks.")
-    (_check_number if dataset.task == REGRESSION else _check)(new, dataset.class_names)
+    check = {REGRESSION: _check_number, SEGMENTATION: _check_mask}.get(dataset.task, _check)
+    check(new, dataset.class_names)
     given = (None, sample.number) if dataset.task == REGRESSION else (sample.given_label, None)
     if new.decision == RELABEL and (new.label, new.number) == given:
         new = dataclasses.replace(new, decision=KEEP)
@@ -381,13 +382,21 @@ def _is_unseen(standing: Review | None) -> bool:
 
 
 OF_NUMBERS = (KEEP, RELABEL, EXCLUDE, UNSURE)
-"""The decisions on a number."""
+"""The decisions on a number, and on a mask."""
 
 
 def _check_number(row: NewReview, _class_names: list[str]) -> None:
     _check_said(row, OF_NUMBERS)
     if row.decision == RELABEL and row.number is None:
         raise ReviewError(f"relabel of sample {row.sample_id} needs the right number.")
+
+
+def _check_mask(row: NewReview, _class_names: list[str]) -> None:
+    _check_said(row, OF_NUMBERS)
+    if row.decision == RELABEL and (not row.labels or row.audit_id is None):
+        raise ReviewError(
+            f"relabel of sample {row.sample_id} needs regions that an audit doubts; take them on the page Masks."
+        )
 
 
 def _check_said(row: NewReview, offered: Collection[str]) -> None:

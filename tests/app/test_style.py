@@ -30,7 +30,8 @@ def values(sheet: str, name: str) -> list[str]:
 def odd_sizes(sheet: str) -> list[str]:
     """Text that is not of the scale."""
     said = values(sheet, "font-size") + [one for one in values(sheet, "font") if one != "inherit"]
-    return [one for one in said if not set(re.findall(r"--text[\w-]*", one)) & SIZES]
+    of_charts = re.findall(r"(?<!base)[fF]ontSize[\"']?\s*[=:]\s*[\d.]+", sheet)
+    return of_charts + [one for one in said if not set(re.findall(r"--text[\w-]*", one)) & SIZES]
 
 
 def odd_spaces(sheet: str) -> list[str]:
@@ -79,5 +80,6 @@ def test_sources__have_orange_and_blue_for_given_and_suggested_only() -> None:
 def test_scale__notices_another_size_space_and_accent() -> None:
     sheet = ".a { font-size: 13px; padding: 0 6px; margin: 0 auto; gap: var(--space-2); font: inherit; } "
     assert odd_sizes(sheet) == ["13px"]
+    assert odd_sizes("mark_text(fontSize=12), {'labelFontSize': 9}") == ["fontSize=12", "FontSize': 9"]
     assert odd_spaces(sheet) == ["0 6px"]
     assert stray_accents("#e08010 #ffa500 #0b63b5 #8c6bb1 #4a5768") == ["#ffa500", "#0b63b5"]

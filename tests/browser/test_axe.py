@@ -29,6 +29,22 @@ PAGES = [
 SIZES = [(1024, 768), (1440, 900)]
 FITS = "(width) => window.innerWidth === width && document.documentElement.scrollWidth <= width"
 """The window has that width, and the page fits into it."""
+TEXT_SIZES = """() => {
+  const sizes = new Set();
+  const walk = (root) => {
+    for (const one of root.querySelectorAll("*")) {
+      if (one.shadowRoot) walk(one.shadowRoot);
+      const hasText = [...one.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+      if (!hasText || !one.getClientRects().length || ["STYLE", "SCRIPT"].includes(one.tagName)) continue;
+      const { fontFamily, fontSize } = getComputedStyle(one);
+      if (!fontFamily.includes("Material")) sizes.add(fontSize);
+    }
+  };
+  walk(document);
+  return [...sizes].sort();
+}"""
+"""Sizes of the text that the page shows, icons apart."""
+SCALE = {"12.25px", "14px", "21px"}
 VIOLATIONS: dict[str, Any] = {"resultTypes": ["violations"]}
 CHECKED = {"light": VIOLATIONS, "dark": VIOLATIONS | {"runOnly": ["color-contrast"]}}
 """By colour scheme, axe's options: in the dark only colours are others."""
@@ -52,9 +68,10 @@ def test_screens__have_no_serious_finding_and_fit_the_window(
     context = browser.new_context()
     context.add_cookies([{"name": "auditor_reviewer", "value": "Ada", "url": running.url}])
     page = context.new_page()
-    found = []
+    found, odd = [], {}
     for path in PAGES:
         open_page(page, running, f"{path}?{OLDER}")
+        odd[path] = set(page.evaluate(TEXT_SIZES)) - SCALE
         for width, height in SIZES:
             page.set_viewport_size({"width": width, "height": height})
             page.wait_for_function(FITS, arg=width, timeout=WAIT_MS)
@@ -63,3 +80,4 @@ def test_screens__have_no_serious_finding_and_fit_the_window(
             page.screenshot(path=str(artifacts / f"{path or 'home'}-{scheme}.png"))
             found += [(path, scheme, *one) for one in serious_findings(page, scheme)]
     assert found == []
+    assert not {path: sizes for path, sizes in odd.items() if sizes}

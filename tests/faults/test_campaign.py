@@ -8,16 +8,24 @@ from pathlib import Path
 from tests.faults.campaign import QUICK
 from tests.forker import CAMPAIGN, Forker
 
+DONE = "environment that holds nonsense"
+"""A family whose trial was done before."""
+
 
 def test_campaign__a_trial_of_each_quick_family_end_well_and_go_on_where_they_were(
     tmp_path: Path, forker: Forker
 ) -> None:
     log, table = tmp_path / "faults.jsonl", tmp_path / "faults.md"
-    for chosen in (QUICK[-1:], QUICK):
-        command = ["campaign", "--minutes", "5", "--most", "1"]
-        command += [word for name in chosen for word in ("--family", name)]
-        done = forker.call(CAMPAIGN, [*command, "--log", str(log), "--table", str(table)])
-        assert done.returncode == 0, done.stdout + done.stderr
+    before = {"family": DONE, "number": 0, "outcome": "ok", "text": "", "seed": 0}
+    log.write_text(json.dumps(before | {"date": "2026-01-01", "commit": "of before"}) + "\n")
+    command = ["campaign", "--minutes", "5", "--most", "1"]
+    command += [word for name in [DONE, *QUICK] for word in ("--family", name)]
+    done = forker.call(CAMPAIGN, [*command, "--log", str(log), "--table", str(table)])
+    assert done.returncode == 0, done.stdout + done.stderr
     rows = [json.loads(line) for line in log.read_text().splitlines()]
-    assert sorted((row["family"], row["number"]) for row in rows) == sorted((name, 0) for name in QUICK)
-    assert f"| all | {len(QUICK)} | 0 | 0 | 0 | 0 | | |" in table.read_text()
+    assert sorted((row["family"], row["number"]) for row in rows) == sorted(
+        (name, 0) for name in [DONE, *QUICK]
+    )
+    assert f"| all | {len(QUICK) + 1} | 0 | 0 | 0 | 0 | | |" in table.read_text()
+    counts = {row["family"]: row for row in json.loads(table.with_suffix(".json").read_text())["families"]}
+    assert (counts[DONE]["trials"], counts[DONE]["commits"]) == (1, "of before")

@@ -25,8 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 APART = ["unshare", "--net", "--map-root-user"]
 CALLS = "trace=connect,sendto,sendmsg,sendmmsg"
 ADDRESS = re.compile(r'sa_family=AF_INET6?\b.*?(?:inet_addr\("([^"]+)"\)|inet_pton\(AF_INET6, "([^"]+)")')
-SCREENS = ["", "import", "audit", "verify", "suspects", "masks", "numbers", "map"]
-SCREENS += ["classes", "engines", "export"]
+SCREENS = ["Import", "Audit", "Verify", "Suspects", "Masks", "Numbers", "Map", "Classes", "Engines", "Export"]
 MAY_REFUSE = ("doctor", "restore", "compare")
 """Commands that have nothing to do here: no fault is found, the home is not empty, few rows are verified."""
 pytestmark = pytest.mark.timeout(600)  # every call of the system is watched, which takes its time
@@ -120,10 +119,10 @@ def run_commands(commands: list[list[str]]) -> None:
 def every_screen() -> None:
     from playwright.sync_api import sync_playwright
 
-    from tests.browser.conftest import FLAGS
+    from tests.browser.conftest import FLAGS, WAIT_MS, settled
     from tests.helpers import chromium
 
-    port = 8601
+    port, asked = 8601, []
     server = subprocess.Popen(
         traced("auditor", "app", "--port", str(port)), stdout=subprocess.DEVNULL, start_new_session=True
     )
@@ -141,11 +140,15 @@ def every_screen() -> None:
         with sync_playwright() as driver:
             browser = driver.chromium.launch(executable_path=str(chromium()), args=FLAGS)
             page = browser.new_page()
+            page.on("request", lambda request: asked.append(request.url))
+            page.goto(f"http://127.0.0.1:{port}/", timeout=WAIT_MS)
             for screen in SCREENS:
-                page.goto(f"http://127.0.0.1:{port}/{screen}")
-                page.get_by_test_id("stSidebar").wait_for(timeout=120_000)
-                page.wait_for_timeout(1_500)
+                page.get_by_role("link", name=screen, exact=True).click(timeout=WAIT_MS)
+                page.wait_for_url(f"**/{screen.lower()}*", timeout=WAIT_MS)
+                settled(page)
             browser.close()
+        ours = (f"http://127.0.0.1:{port}/", "data:", "blob:")
+        assert [url for url in asked if not url.startswith(ours)] == []
     finally:
         os.killpg(server.pid, signal.SIGKILL)  # strace alone would leave the app running
         server.wait()

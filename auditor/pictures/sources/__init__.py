@@ -109,6 +109,12 @@ def open_source(source: str | Path, options: SourceOptions, scratch: Path | None
 
 
 def _open_masks(named: str, options: SourceOptions) -> Source:
+    if named.startswith("fiftyone:"):
+        from auditor.pictures.sources.fiftyone_sets import (
+            open_fiftyone_masks,  # FiftyOne starts a database on import
+        )
+
+        return open_fiftyone_masks(named.removeprefix("fiftyone:"), options)
     path = Path(named).expanduser().absolute()
     if not named.strip() or not path.exists():
         raise ImportRefusedError(f"{path} does not exist; name a folder of images with masks.")

@@ -1,9 +1,10 @@
-"""A FiftyOne dataset as a source: its files, its labels (or numbers), its own sample ids kept as a column."""
+"""A FiftyOne dataset as a source: its files, its labels of any kind, its own sample ids kept as a column."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from auditor.pictures.sources.rows import (
     SourceRow,
     printable,
 )
+from auditor.pictures.sources.segmentation import MaskSource, Pair, code_of_targets
 from auditor.pictures.sources.trees import FolderTree, MissingError, PathError
 
 LABEL_FIELD = "ground_truth"
@@ -46,15 +48,8 @@ class FiftyOneSource:
         what = "number" if is_numeric else "classification"
         parts = {name: _part(str(kind), is_numeric=is_numeric) for name, kind in fields.items()}
         labels = [name for name, part in parts.items() if part is not None]
-        if field not in labels:
-            named = printable(", ".join(labels)) or "none"
-            raise ImportRefusedError(
-                f"{self._name} has no {what} field {field!r}; name another one. "
-                f"Its {what} fields are: {named}.",
-                field="label_column",
-            )
-        if dataset.media_type != "image" or len(dataset) == 0:
-            raise ImportRefusedError(f"{self._name} holds no images; name a dataset of images.")
+        _refuse_field(self._name, field, labels, what)
+        _refuse_no_images(dataset, self._name)
         self._paths: list[str] = dataset.values("filepath")
         found = dataset.values(f"{field}{parts[field]}")
         self._labels: list[str | None] = [None if one is None else str(one) for one in found]
@@ -101,6 +96,83 @@ def _part(kind: str, *, is_numeric: bool) -> str | None:
     if "Regression" in kind:
         return ".value"
     return "" if "FloatField" in kind or "IntField" in kind else None
+
+
+class FiftyOneMasks(MaskSource):
+    """The samples of a FiftyOne dataset with a ``Segmentation`` each, in its order.
+
+    Masks are read from their files (``mask_path``): only there can cleaned ones be written as they came in.
+    """
+
+    def __init__(self, dataset: Any, options: SourceOptions) -> None:
+        """Read paths, mask targets and ids.
+
+        Raises:
+            ImportRefusedError: no images, no such field, or masks that lie in no files.
+        """
+        name = f"fiftyone:{dataset.name}"
+        fields = dataset.get_field_schema()
+        field = options.label_column or LABEL_FIELD
+        _refuse_field(
+            name, field, [one for one, kind in fields.items() if "Segmentation" in str(kind)], "mask"
+        )
+        _refuse_no_images(dataset, name)
+        paths: list[str] = dataset.values("filepath")
+        masks: list[str | None] = dataset.values(f"{field}.mask_path")
+        own_ids: list[str] = dataset.values("id")
+        if not any(masks):
+            raise ImportRefusedError(
+                f"{name}: the masks of {field} lie in FiftyOne's database; write them to files with "
+                "fiftyone.utils.labels.export_segmentations(dataset, field, folder), then import again.",
+                field="label_column",
+            )
+        folders = {os.path.dirname(path) for path in [*paths, *filter(None, masks)]}
+        root = options.root or os.path.commonpath(folders)
+        pairs = [
+            Pair(os.path.relpath(path, root), None if mask is None else os.path.relpath(mask, root))
+            for path, mask in zip(paths, masks, strict=True)
+        ]
+        targets = dataset.mask_targets.get(field) or dataset.default_mask_targets or {}
+        code, names = code_of_targets(Path(root), pairs, targets, options.ignore_index)
+        super().__init__(root, pairs, code, names)
+        self._ids = own_ids
+        self.info = replace(
+            self.info,
+            kind="fiftyone",
+            table_file=name,
+            user_columns=(ID_COLUMN,),
+            columns=tuple(fields),
+            label_column=field,
+        )
+
+    def rows(self) -> Iterator[SourceRow | Problem]:
+        """See ``MaskSource``."""
+        for own_id, row in zip(self._ids, super().rows(), strict=True):
+            yield replace(row, extra={ID_COLUMN: own_id}) if isinstance(row, SourceRow) else row
+
+
+def open_fiftyone_masks(name: str, options: SourceOptions) -> FiftyOneMasks:
+    """The FiftyOne dataset of that name with its masks; ``options.label_column`` names their field.
+
+    Raises:
+        FiftyOneError: FiftyOne is missing or its database cannot be reached.
+        ImportRefusedError: no such dataset, or nothing in it that can be imported.
+    """
+    return FiftyOneMasks(load_fiftyone(name), options)
+
+
+def _refuse_field(name: str, field: str, there: list[str], what: str) -> None:
+    if field not in there:
+        named = printable(", ".join(there)) or "none"
+        raise ImportRefusedError(
+            f"{name} has no {what} field {field!r}; name another one. Its {what} fields are: {named}.",
+            field="label_column",
+        )
+
+
+def _refuse_no_images(dataset: Any, name: str) -> None:
+    if dataset.media_type != "image" or len(dataset) == 0:
+        raise ImportRefusedError(f"{name} holds no images; name a dataset of images.")
 
 
 def open_fiftyone(name: str, options: SourceOptions) -> FiftyOneSource:

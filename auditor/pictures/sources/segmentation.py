@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -408,6 +409,39 @@ def _read_values(
         for number, value in enumerate(values)
     )
     return MaskCode(layout, values, colours, is_colour), names
+
+
+def code_of_targets(
+    root: Path, pairs: list[Pair], targets: Mapping[Any, str], ignore: int | None
+) -> tuple[MaskCode, tuple[str, ...]]:
+    """What stands for each class where a tool says it: value -> name, or ``#rrggbb`` -> name; nothing = a look.
+
+    0 is background where it has no name, as FiftyOne shows it.
+
+    Raises:
+        ImportRefusedError: as ``open_masks``.
+    """
+    if not targets:
+        return _read_values(root, pairs, "pair", None, ignore)
+    by_value = {_target(key): name for key, name in targets.items()}
+    is_colour = any(str(key).startswith("#") for key in targets)
+    if not is_colour:
+        by_value = {0: "background"} | by_value
+        by_value.pop(VOID if ignore is None else ignore, None)
+    if len(by_value) > MOST_CLASSES or len(set(by_value.values())) < len(by_value):
+        raise ImportRefusedError(
+            f"{root}: the mask targets name {len(by_value):,} values, some of them alike or too many; give each of "
+            f"at most {MOST_CLASSES} classes one value."
+        )
+    values = tuple(sorted(by_value))
+    colours = [f"#{one:06x}" if is_colour else COLOURS[at % len(COLOURS)] for at, one in enumerate(values)]
+    names = tuple(str(by_value[one]) for one in values)
+    return MaskCode("pair", values, tuple(colours), is_colour), names
+
+
+def _target(key: Any) -> int:
+    text = str(key)
+    return int(text[1:], 16) if text.startswith("#") else int(text)
 
 
 def _only(pairs: list[Pair]) -> str:

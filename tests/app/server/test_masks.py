@@ -89,7 +89,7 @@ def test_bench__refuses_masks_in_one_line(audited_masks: Audited) -> None:
             function(body)
     said = {"dataset": audited_masks.dataset.id, "sample": 3, "decision": "relabel", "label": 1}
     answer = bench.record({"verdicts": [said | {"reviewer": "ada", "token": "t"}]})
-    assert "are masks" in answer["results"][0]["error"]
+    assert "needs regions that an audit doubts" in answer["results"][0]["error"]
     assert decisions.outcomes(audited_masks.dataset.id) == {}
 
 

@@ -111,6 +111,8 @@ def test_filters__survive_another_page_and_a_reload() -> None:
     address = {name: app.query_params[name] for name in ("suspects_show", "suspects_given")}
     assert address == {"suspects_show": "undecided", "suspects_given": "3"}
     assert filters(go_to(go_to(app, "classes"), "suspects")) == chosen
+    cleared = filters(app.button(key="suspects_clear").click().run())
+    assert cleared == chosen | {"given": "all"}
     fresh = AppTest.from_file(str(Path(__file__).parents[3] / "app" / "frame.py"), default_timeout=240)
     fresh.session_state["reviewer"] = "Ada"
     fresh.run()

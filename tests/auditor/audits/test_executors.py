@@ -104,25 +104,28 @@ def children() -> list[psutil.Process]:
     ]
 
 
-def test_processes__side_by_side_gives_the_bits_of_one_after_another_and_survives_a_kill(
+def test_processes__side_by_side_and_in_parts_give_the_bits_of_one_after_another_and_survive_a_kill(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AUDITOR_CHECKPOINT_INTERVAL_S", "0")
-    alone, beside = specs(tmp_path / "alone", "a", "b", "c"), specs(tmp_path / "beside", "a", "b", "c")
+    alone = [*searched(tmp_path / "alone", in_parts=False), *specs(tmp_path / "alone", "a")]
+    beside = [*searched(tmp_path / "beside", in_parts=True), *specs(tmp_path / "beside", "a")]
+    assert [spec.part for spec in beside] == ["warmup-0", "trial-0", "trial-1", None, None]
     executors.Processes(1).run(alone, Heard())
-    killed: list[int] = []
+    killed: list[str] = []
 
-    def kill_one(event: Event) -> None:
-        if not killed and event.epoch == 1:
-            victim = children()[0]
-            killed.append(victim.pid)
-            victim.send_signal(signal.SIGKILL)
+    def kill_all(event: Event) -> None:
+        if not killed and event.task.startswith("coteaching trial") and event.epoch == 0:
+            killed.append(event.task)
+            for child in children():
+                child.send_signal(signal.SIGKILL)
+                child.wait()  # one that still dies would take the next task with it
 
-    heard = Heard(kill_one)
+    heard = Heard(kill_all)
     executors.Processes(2).run(beside, heard)
     assert results(beside) == results(alone)
-    assert killed
-    assert len(heard.begun) == 4  # one of them twice
+    assert heard.begun.count(killed[0]) == 2
+    assert heard.begun.count("coteaching") == heard.begun.count("coteaching warmup-0") == 1
     assert not children()
     again = Heard()
     executors.Processes(1).run(beside, again)
@@ -154,29 +157,6 @@ def test_processes__what_the_listener_raises_stops_all_tasks(tmp_path: Path) -> 
             executors.Processes(num).run(specs(tmp_path / str(num), "a", "b", epochs=100_000), heard)
         assert not heard.outcomes
         assert not children()
-
-
-def test_processes__parts_of_a_run_survive_a_kill_and_give_the_bits_of_the_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AUDITOR_CHECKPOINT_INTERVAL_S", "0")
-    whole, apart = searched(tmp_path / "whole", in_parts=False), searched(tmp_path / "apart", in_parts=True)
-    executors.Processes(1).run(whole, Heard())
-    killed: list[str] = []
-
-    def kill_one(event: Event) -> None:
-        if not killed and event.task.startswith("coteaching trial") and event.epoch == 0:
-            killed.append(event.task)
-            for child in children():
-                child.send_signal(signal.SIGKILL)
-                child.wait()  # one that still dies would take the next task with it
-
-    heard = Heard(kill_one)
-    executors.Processes(2).run(apart, heard)
-    assert [spec.part for spec in apart] == ["warmup-0", "trial-0", "trial-1", None]
-    assert results(apart) == results(whole)
-    assert heard.begun.count(killed[0]) == 2
-    assert heard.begun.count("coteaching") == heard.begun.count("coteaching warmup-0") == 1
 
 
 def test_processes__a_part_that_fails_fails_what_is_left_of_its_run(tmp_path: Path) -> None:

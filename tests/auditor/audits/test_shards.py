@@ -30,9 +30,7 @@ def images(tmp_path: Path) -> Path:
     return path
 
 
-def test_embed__goes_on_where_it_was_stopped_with_the_bits_of_one_process(
-    tmp_path: Path, images: Path
-) -> None:
+def test_embed__goes_on_where_it_was_stopped_with_the_bits_of_one_go(tmp_path: Path, images: Path) -> None:
     source = features.of_backbone(NAME, make_weights(tmp_path), side=32, views=2)
     expected = features.embed(EMBEDDED, images, source, device="cpu", processes=1)
     executor, heard = executors.Processes(1), []
@@ -49,7 +47,7 @@ def test_embed__goes_on_where_it_was_stopped_with_the_bits_of_one_process(
     marked = np.load(place / "features.npy", mmap_mode="r+")
     marked[3] = 7.0  # what is done is not computed again: it would overwrite this
     heard.clear()
-    shards.embed(SHARDED, images, source, executors.Processes(2), device="cpu", on_rows=heard.append)
+    shards.embed(SHARDED, images, source, executor, device="cpu", on_rows=heard.append)
     found = features.load(SHARDED, source)
     assert (found[3] == 7.0).all()
     np.testing.assert_array_equal(found[4:], expected[4:])

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import math
 import os
+import sqlite3
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -189,3 +192,15 @@ def test_create__rows_that_an_earlier_version_adds_meanwhile_count(home: Path) -
         open_session.execute(text("UPDATE last_id SET last_id = 0"))
     with session() as open_session:
         assert audits.create(open_session, queued_audit(), []) == 2
+
+
+def test_session__the_pool_logs_nothing_of_a_connection_that_was_ended(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # as in a command without -v
+    with session() as open_session:
+        lent = open_session.get_bind().engine.raw_connection()
+    lent.dbapi_connection.close()
+    with suppress(sqlite3.ProgrammingError):
+        lent.close()
+    assert capsys.readouterr().err == ""

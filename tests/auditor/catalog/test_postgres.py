@@ -6,6 +6,7 @@ import math
 import os
 import shutil
 import subprocess
+import tarfile
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, select, text
 
 from auditor import api
 from auditor.audits import plan, worker
@@ -197,27 +198,60 @@ def test_session__url_that_cannot_be_used_is_explained(
     assert "secret" not in str(caught.value)
 
 
-def test_backup__of_a_team_s_catalog_comes_back_into_an_empty_database(
-    empty: str, server: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def everything() -> dict[str, list[tuple[object, ...]]]:
+    """All rows of the catalog, by table."""
+    with db.session() as session:
+        return {
+            table.name: [tuple(row) for row in session.execute(select(table).order_by(*table.primary_key))]
+            for table in db.SQLModel.metadata.sorted_tables
+            if table.name != "last_id"
+        }
+
+
+def test_backup__goes_from_sqlite_to_postgresql_and_back(
+    server: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PATH", str(PROGRAMS[-1]), prepend=os.pathsep)
-    import_dataset(write_digits(tmp_path / "source").table, name="digits", image_size=8, workers=1)
-    backups.backup(tmp_path / "all.tar")
-    with pytest.raises(AuditorError, match="is not empty"):
-        backups.restore(tmp_path / "all.tar")
-    name = f"other_{uuid.uuid4().hex}"
+    digits = write_digits(tmp_path / "source")
+    import_dataset(digits.table, name="digits", image_size=8, workers=1)
+    import_dataset(digits.table, name="gone", image_size=8, workers=1)
+    api.remove("gone")
+    decisions.decide(1, 4, "multiple", labels=[1, 7], reviewer="ann", note="=both")
+    decisions.decide(1, 5, "relabel", label=3, reviewer="ben")
+    decisions.undo_last(1, "ben")
+    before = everything()
+    backups.backup(tmp_path / "sqlite.tar")
+    with tarfile.open(tmp_path / "sqlite.tar") as tar:
+        words = pd.read_csv(tar.extractfile("decisions.csv"), keep_default_na=False)  # type: ignore[arg-type]
+    assert words["decision"].tolist() == ["multiple", "relabel", "undo"]
+    assert words["label"].tolist() == ["", "3", ""]
+    assert words["filepath"].tolist()[0] == before["sample"][4][2]
+
+    name = f"team_{uuid.uuid4().hex}"
     administration = create_engine(server, isolation_level="AUTOCOMMIT")
     with administration.connect() as connection:
         connection.exec_driver_sql(f"CREATE DATABASE {name}")
     administration.dispose()
+    monkeypatch.setenv("AUDITOR_DATABASE_URL", server.replace("/postgres?", f"/{name}?"))
+    monkeypatch.setenv("AUDITOR_HOME", str(tmp_path / "team"))
+    assert backups.restore(tmp_path / "sqlite.tar").left_out == []
+    assert everything() == before
+    assert add_dataset() == 3  # the number of a set that is gone is not given again
+    with db.session() as session:
+        datasets.remove(session, 3)
+    with pytest.raises(AuditorError, match="is not empty"):
+        backups.restore(tmp_path / "sqlite.tar")
+    backups.backup(tmp_path / "team.tar")
     monkeypatch.setenv("AUDITOR_HOME", str(tmp_path / "other"))
     with pytest.raises(AuditorError, match=r"The database .* has tables"):
-        backups.restore(tmp_path / "all.tar")
-    monkeypatch.setenv("AUDITOR_DATABASE_URL", server.replace("/postgres?", f"/{name}?"))
-    assert backups.restore(tmp_path / "all.tar").left_out == []
+        backups.restore(tmp_path / "team.tar")
+
+    monkeypatch.delenv("AUDITOR_DATABASE_URL")
+    assert backups.restore(tmp_path / "team.tar").left_out == []
+    assert everything() == before
     with db.session() as session:
         dataset = datasets.get(session, "digits")
     assert len(cache.image_cache(dataset)) == dataset.num_samples
+    assert add_dataset() == 4
 
 
 def test_create__after_a_restored_catalog_passes_over_numbers_with_folders(empty: str, home: Path) -> None:

@@ -42,6 +42,7 @@ def test_sync__numbers_go_to_fiftyone_and_decisions_on_them_come_back_once(ages:
     assert (
         dict(zip(*ages.values(["sample_index", "ground_truth.value"]), strict=True)) == page.given.to_dict()
     )
+    assert ages.count_values("pred_cross_entropy.value") != {}
     assert set(ages.match_tags("label_issue").values("sample_index")) == set(page.index[page.is_label_issue])
 
     for tag, sample in (("keep", 1), ("exclude", 2), ("relabel", WRONG[0])):

@@ -119,7 +119,6 @@ def test_commands__work_on_masks_or_refuse_in_one_line(audited_masks: Audited, t
         ("simulate", "shapes"),
         ("compare", "shapes"),
         ("report", "shapes", "--out", "r.html"),
-        ("fiftyone", "shapes"),
     ):
         said = f"^The labels of shapes are masks: `auditor {words[0]}` is for class labels"
         with pytest.raises(AuditorError, match=said):

@@ -7,9 +7,9 @@
   computes with one thread everywhere. Said too: whether all gave the same bits.
 - tasks: 1,000 trainings of one epoch on nine rows, as good as empty: seconds a task beside those that it takes in
   this process.
-- kills: the same engines with the search of S2E, a cluster of three machines of which one is taken away 20 times,
-  whenever the trainings have gone on by another part. Said: the same bits or not, and how many epochs were done
-  twice.
+- kills: the same engines with the search of S2E in parts, a cluster of three machines of which one is taken away 20
+  times, whenever the trainings have gone on by another part; before that a backbone's features of the same digits,
+  with 5 machines lost. Said: the same bits or not, and how many epochs were done twice.
 - parts: Co-teaching with the search of S2E on the digits at 8 and at 24 px in one task, with one thread and with
   all, and with its warm-ups and trials as tasks of one thread; at 8 px also the five engines with and without
   parts. On 4 and on 2 cores.
@@ -36,10 +36,11 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_digits
 
-from auditor.audits import executors
+from auditor.audits import executors, shards
 from auditor.audits import tasks as audit_tasks
 from auditor.audits.ray_executor import RayExecutor
 from auditor.audits.tasks import Event, Outcome, TaskSpec
+from auditor.backbones import features
 from auditor.bridges import engine_bridge
 from auditor.bridges.engine_bridge import DEFAULT_ENGINES
 from benchmarks.import_speed import device
@@ -48,7 +49,8 @@ from engines.shared.device import versions
 
 RESULTS = Path(__file__).resolve().parent / "results" / "scale.json"
 WORKERS = (1, 2, 4)
-EMPTY_TASKS, KILLS = 1000, 20
+EMPTY_TASKS, KILLS, EMBEDDING_KILLS = 1000, 20, 5
+BACKBONE = "timm:mobilenetv3_small_050"
 NUM_CLASSES, WRONG = 10, 0.1
 
 
@@ -224,29 +226,67 @@ def kills(place: Path) -> dict[str, Any]:
     """The same bits although machines are lost, and how much was done twice."""
     os.environ["AUDITOR_CHECKPOINT_INTERVAL_S"] = "0"
     alone, away = digits(place / "alone"), digits(place / "away")
+    search = in_parts(next(each for each in away if each.engine == "coteaching"))
+    in_tasks = [*search, *(each for each in away if each.engine != "coteaching")]
     quiet = Quiet()
     timed(executors.Processes(1), alone, quiet)
     every = quiet.epochs.total() // (KILLS + 1)
     phases: Counter[str] = Counter()
     with cluster(3) as machines:
+        embedded = _kills_of_embedding(place, machines)
         heard = Quiet()
 
-        def lose_one(event: Event) -> None:
+        def lose(event: Event) -> None:
             if heard.epochs.total() >= every * (phases.total() + 1) and phases.total() < KILLS:
                 phases[f"{event.task}: {event.stage}"] += 1
-                nodes = machines.list_all_nodes()[1:]  # the first is the head
-                machines.remove_node(nodes[phases.total() % len(nodes)], allow_graceful=False)
-                add_machine(machines)
+                _lose_one(machines, phases.total())
 
-        heard._on_event = lose_one
-        timed(RayExecutor(machines.address), away, heard)
+        heard._on_event = lose
+        timed(RayExecutor(machines.address), in_tasks, heard)
     return {
         "kills": phases.total(),
         "heard_in": dict(phases),
         "same_bits": bits(alone) == bits(away),
         "epochs": quiet.epochs.total(),
         "epochs_done_twice": sum(count - 1 for count in heard.epochs.values()),
+        "embedding": embedded,
     }
+
+
+def _lose_one(machines: Any, number: int) -> None:
+    nodes = machines.list_all_nodes()[1:]  # the first is the head
+    machines.remove_node(nodes[number % len(nodes)], allow_graceful=False)
+    add_machine(machines)
+
+
+def _kills_of_embedding(place: Path, machines: Any) -> dict[str, Any]:
+    """Features of 1,797 digits at 32 px by a small backbone with random weights, in tasks of 128 rows."""
+    import safetensors.torch
+    import timm
+    import torch
+
+    os.environ["AUDITOR_HOME"] = str(place / "home")
+    torch.manual_seed(0)
+    weights = place / "weights.safetensors"
+    safetensors.torch.save_file(timm.create_model(BACKBONE.removeprefix("timm:")).state_dict(), weights)
+    digits(place / "pictures", side=32)
+    grey = np.load(place / "pictures" / "images.npy")
+    np.save(place / "images.npy", grey.repeat(3, axis=1))
+    source = features.of_backbone(BACKBONE, weights, side=32)
+    here, away = 1, 2
+    expected = features.embed(here, place / "images.npy", source, device="cpu", processes=1)
+    shards.RANGES = 1
+    lost: list[int] = []
+
+    def lose(done: int) -> None:
+        if len(lost) < EMBEDDING_KILLS and done > len(grey) * len(lost) / EMBEDDING_KILLS:
+            lost.append(done)
+            _lose_one(machines, len(lost))
+
+    shards.embed(
+        away, place / "images.npy", source, RayExecutor(machines.address), device="cpu", on_rows=lose
+    )
+    return {"kills_at_rows": lost, "same_bits": bool((features.load(away, source) == expected).all())}
 
 
 def parts(place: Path) -> dict[str, Any]:

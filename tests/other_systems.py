@@ -14,8 +14,9 @@ import importlib.abc
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import Any
 
 import psutil
 
@@ -33,8 +34,11 @@ class NotThere(importlib.abc.MetaPathFinder):
             raise ModuleNotFoundError(name)
 
 
-def no_proc(path: str, *_: object, **__: object) -> NoReturn:
-    raise FileNotFoundError(errno.ENOENT, "no such file", path)
+def no_proc(path: str, *given: Any, readlink: Callable[..., str] = os.readlink, **named: Any) -> str:
+    """``os.readlink`` where there is no ``/proc``."""
+    if os.fspath(path).startswith("/proc"):
+        raise FileNotFoundError(errno.ENOENT, "no such file", path)
+    return readlink(path, *given, **named)
 
 
 def take_away(system: str) -> None:

@@ -95,6 +95,14 @@ def _placed(text: str, folder: Path) -> str:
     return f"{folder}{text}" if text.startswith(FOLDERS) else text
 
 
+def _runs(python: str, user: int) -> bool:
+    """Whether the account may start the interpreter: one below another account's home it may not."""
+    try:
+        return not subprocess.run([python, "-c", ""], user=user, check=False).returncode
+    except PermissionError:
+        return False
+
+
 def _copied(folder: Path) -> None:
     """What COPY takes: the files that git knows, without those of ``.dockerignore``."""
     left_out = set((ROOT / ".dockerignore").read_text(encoding="utf-8").split())
@@ -125,11 +133,13 @@ def main(args: Sequence[str] | None = None) -> int:
         done = subprocess.run(["sh", "-ec", step], cwd=folder / "app", env=os.environ | values, check=False)
         if done.returncode:
             return done.returncode
-    user = container.user if os.geteuid() == 0 else None
-    if user is not None:
+    python = str(folder / "app" / ".venv" / "bin" / "python")
+    user = container.user if os.geteuid() == 0 and _runs(python, container.user) else None
+    if user is None:
+        print("run as this account: the other one may not run this Python", flush=True)
+    else:
         for path in [folder, folder / "data", folder / "images"]:
             os.chown(path, user, user)
-    python = str(folder / "app" / ".venv" / "bin" / "python")
     wait_for_health(container, python, folder, port=options.port, wait_s=180, user=user)
     told = container.environment(folder) | {"HOME": str(folder)}
     done = subprocess.run(

@@ -42,6 +42,7 @@ BEST = {
 MAKE_SHAPES = "import sys, pathlib; from tests.masked import make_home; make_home(pathlib.Path(sys.argv[1]))"
 PAINT_MS = 2_500
 """Charts and pictures are painted some time after the page is said to be ready."""
+WAIT_MS = 120_000
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 
 
@@ -135,8 +136,8 @@ def take(url: str, dataset: str, masks: str | None, folder: Path, sizes: list[st
 def open_screen(page: Any, address: str) -> None:
     """Go there and wait until the page has run."""
     page.goto(address)
-    page.get_by_test_id("stHeading").first.wait_for()
-    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
+    page.get_by_test_id("stHeading").first.wait_for(timeout=WAIT_MS)
+    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(timeout=WAIT_MS)
 
 
 if __name__ == "__main__":

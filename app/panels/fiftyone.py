@@ -10,7 +10,7 @@ import shlex
 import streamlit as st
 
 from app.panels import jobs as panel
-from app.session import state
+from app.session import state, words
 from app.session.words import plain
 from auditor import jobs
 from auditor.catalog.records import Dataset
@@ -40,11 +40,14 @@ def draw(dataset: Dataset) -> None:
 def _draw_result(job: jobs.Job) -> None:
     found = job.result or {}
     if job.kind == "push":
-        st.success(f"{found['num_samples']:,} samples are in FiftyOne, {found['num_added']:,} of them new.")
+        st.success(
+            f"{words.plural(found['num_samples'], 'sample', 'are')} in FiftyOne, {found['num_added']:,} of "
+            f"them new."
+        )
         for note in found["notes"]:
             st.caption(plain(note))
         return
     taken = sum(found["counts"].values())
-    st.success(f"{taken:,} decisions came from FiftyOne; {len(found['listed'])} need your attention.")
+    st.success(f"{words.plural(taken, 'decision')} came from FiftyOne; {len(found['listed'])} to look at.")
     for listed in found["listed"]:
         st.text(" ".join(str(value) for value in listed.values()))

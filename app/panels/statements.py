@@ -38,7 +38,7 @@ def so_far(dataset: Dataset, audit: Audit | None, *, judged: int) -> None:
     found = statements.promises(standing)
     kept = [one for one in found.values() if one.is_kept]
     for one in kept:
-        st.markdown(f"**{words.count(one.num_flags)} suspects**, at most {words.percent(one.q)} false")
+        st.markdown(f"**{words.plural(one.num_flags, 'suspect')}**, at most {words.percent(one.q)} false")
     if not kept:
         st.caption(
             "No promise about the list yet.", help=plain(_first(statements.promises(standing)).sentence)

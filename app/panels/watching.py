@@ -70,7 +70,8 @@ def _land(dataset: Dataset, audit: Audit) -> None:
     is_unverified = not random_sample.num_judged(dataset.id)
     about = "About " if is_unverified and number else ""  # a guess until people have looked at random samples
     st.subheader(
-        f"{about}{words.plural(number, 'suspect')} among {dataset.num_samples:,} labels", anchor=False
+        f"{about}{words.plural(number, 'suspect')} among {words.plural(dataset.num_samples, 'label')}",
+        anchor=False,
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         if number and st.button(

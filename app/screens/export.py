@@ -56,7 +56,11 @@ def told(summary: export.ExportSummary) -> str:
     }
     changed = summary.num_rows - summary.num_keep
     parts = [_told_of(what, changed), _told_of(how, changed)]
-    return f"**{changed:,} of {summary.num_rows:,} labels change:** " + " · ".join(parts) + "."
+    return (
+        f"**{changed:,} of {words.plural(summary.num_rows, 'label')} {'changes' if changed == 1 else 'change'}:** "
+        + " · ".join(parts)
+        + "."
+    )
 
 
 def _told_of(counts: Mapping[str, int], total: int) -> str:
@@ -111,7 +115,7 @@ def show_log(dataset: Dataset) -> None:
         st.write("Nobody has decided anything yet.")
         return
     st.download_button(
-        f"Download the whole log ({len(log):,} rows)",
+        f"Download the whole log ({words.plural(len(log), 'row')})",
         partial(downloads.log_csv, dataset, log),
         f"{downloads.file_stem(dataset.name)}-log.csv",
         "text/csv",

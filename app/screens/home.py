@@ -29,11 +29,11 @@ def next_step(seen: Status) -> tuple[str, str, str]:
             return "An audit is running; its curves show how it learns.", "audit", "Watch the audit"
         return "Start an audit: it trains the engines and ranks every label.", "audit", "Start an audit"
     if seen.dataset.task == SEGMENTATION:
-        text = f"{words.count(seen.finished.summary.get('num_label_issues'))} masks have a doubtful region."
+        text = f"{words.plural(seen.finished.summary['num_label_issues'], 'mask', 'have')} a doubtful region."
         return text, "masks", "Review masks"
     if seen.dataset.task == REGRESSION:
-        far = words.count(seen.finished.summary.get("num_label_issues"))
-        text = f"{far} numbers lie far from what is predicted."
+        far = words.plural(seen.finished.summary["num_label_issues"], "number", "lie")
+        text = f"{far} far from what is predicted."
         return text, "numbers", "Review numbers"
     if seen.drawn == 0:
         text = "Judge a small random sample first: it says how many labels are wrong, and promises need it."
@@ -41,7 +41,7 @@ def next_step(seen: Status) -> tuple[str, str, str]:
         return text, "verify", f"Verify {words.plural(size, 'sample')}"
     if seen.verified < seen.drawn:
         return (
-            f"{seen.verified} of {seen.drawn} random samples are judged; finish them.",
+            f"{seen.verified} of {words.plural(seen.drawn, 'random sample')} judged; finish the rest.",
             "verify",
             "Continue verifying",
         )

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from auditor.ground.errors import AuditFailedError
+from auditor.ground.wording import plural
 
 DEFAULT_S = 600.0
 """Budget of an audit on a CPU where nobody says otherwise."""
@@ -97,7 +98,7 @@ def rungs(
         seen.add((smaller, epochs))
         short: dict[str, Any] = {"epochs": epochs, "keeps_features": len(engines) > 1}
         short |= {} if smaller is None else {"side": smaller}
-        sentence = f"{epochs} epochs of {trunk}" + ("" if smaller is None else f" at {smaller} px")
+        sentence = f"{plural(epochs, 'epoch')} of {trunk}" + ("" if smaller is None else f" at {smaller} px")
         last = Rung(list(engines), "quick", found | {trunk: short | found.get(trunk, {})}, sentence)
         yield last
     if may_leave_out and len(engines) > 1:

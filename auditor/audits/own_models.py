@@ -20,6 +20,7 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.errors import ImportRefusedError, NotFoundError
 from auditor.ground.files import load_array, written_whole
+from auditor.ground.wording import plural
 from auditor.statistics import (
     probabilities_from_array,
     probabilities_from_cells,
@@ -96,7 +97,8 @@ def _from_issues(dataset: Dataset, issues: pd.DataFrame, given: NDArray[np.int64
         )
     if len(issues) != dataset.num_samples:
         raise ImportRefusedError(
-            f"the issues have {len(issues):,} rows and {dataset.name} {dataset.num_samples:,} samples; hand in one "
+            f"the issues have {plural(len(issues), 'row')} and {dataset.name} "
+            f"{plural(dataset.num_samples, 'sample')}; hand in one "
             "row a sample, in the dataset's order."
         )
     scores = pd.to_numeric(issues["label_score"], errors="coerce").to_numpy(np.float64)

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, create_engine, delete, func, insert, select
 from sqlmodel import SQLModel
 
 from auditor.catalog import schema
+from auditor.catalog.bulk import insert_rows
 from auditor.catalog.ids import NUMBERED
 from auditor.catalog.models import LastIdTable
 
@@ -62,7 +63,7 @@ def _copy(source: Connection, target: Connection) -> None:
         # In the order of the key: the log is read in the order of its numbers.
         rows = source.execution_options(yield_per=ROWS).execute(select(table).order_by(*table.primary_key))
         for part in rows.mappings().partitions(ROWS):
-            target.execute(insert(table), [dict(row) for row in part])
+            insert_rows(target, table, part)
 
 
 def _last_numbers(source: Connection) -> dict[str, int]:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sqlalchemy import delete, func, insert, update
+from sqlalchemy import delete, func, update
 from sqlmodel import Session, col, select
 
+from auditor.catalog.bulk import insert_rows
 from auditor.catalog.models import (
     AuditTable,
     ClaimTable,
@@ -60,9 +61,10 @@ def create(session: Session, dataset: NewDataset, samples: Iterable[Mapping[str,
     session.flush()
     dataset_id = int(row.id)
     # Into the table, not the class: the mapper's work on each row would keep the catalog locked longer.
-    statement = insert(SampleTable.__table__)
     for rows in _batched(samples):
-        session.execute(statement, [{**one, "dataset_id": dataset_id} for one in rows])
+        insert_rows(
+            session.connection(), SampleTable.__table__, [{**one, "dataset_id": dataset_id} for one in rows]
+        )
     return dataset_id
 
 

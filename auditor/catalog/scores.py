@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sqlalchemy import delete, func, insert
+from sqlalchemy import delete, func
 from sqlmodel import Session, select
 
 from auditor.catalog import claims, reviews
+from auditor.catalog.bulk import insert_rows
 from auditor.catalog.models import DecisionTable, ReviewTable, SampleTable, ScoreTable
 from auditor.catalog.records import Audit, Review, Score, read
 from auditor.catalog.reviews import AT_ONCE
@@ -72,7 +73,7 @@ def store(session: Session, audit_id: int, columns: dict[str, NDArray[Any]]) -> 
             {"audit_id": audit_id, "sample_id": start + i, **dict(zip(part, row, strict=True))}
             for i, row in enumerate(zip(*part.values(), strict=True))
         ]
-        session.execute(insert(ScoreTable), rows)
+        insert_rows(session.connection(), ScoreTable.__table__, rows)
 
 
 def page(session: Session, audit: Audit, where: SuspectFilter, *, limit: int = 60) -> pd.DataFrame:

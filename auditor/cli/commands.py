@@ -283,7 +283,7 @@ def audit(
         output.plan_summary(audit_id)
     if witness is not None:  # now that nothing else refuses the command
         added = own_models.keep(witness)
-        taken = f"{added.num_rows:,} of {added.num_samples:,} samples"
+        taken = f"{added.num_rows:,} of {plural(added.num_samples, 'sample')}"
         echo(f"{added.name}: predictions for {taken} are one more witness.", err=True)
     plan.start(audit_id)
     if detach:
@@ -389,7 +389,10 @@ def _say_features(source: FeatureSource | None, backbone: str | None, *, finetun
     elif source is not None and finetune:
         echo(f"Every engine trains {source.name} further, at {source.side} px.", err=True)
     elif source is not None and source.weights is not None:
-        echo(f"Features of {source.name} at {source.side} px, {source.views} views an image.", err=True)
+        echo(
+            f"Features of {source.name} at {source.side} px, {plural(source.views, 'view')} an image.",
+            err=True,
+        )
 
 
 @cli.group(cls=Commands)
@@ -543,7 +546,7 @@ def verify(
         refuse_beside("--draw-id", ("seed", "purpose", "tolerance"), "that draw exists already; leave it out")
         drawn, judged = random_sample.write_again(name, draw_id, out, force=force)
         text = (
-            f"{out}: the {drawn.size} samples of draw {draw_id} again, {judged} of them judged; an empty "
+            f"{out}: the {plural(drawn.size, 'sample')} of draw {draw_id} again, {judged} of them judged; an empty "
             "verdict_label leaves a verdict unchanged."
         )
         output.done(text, _draw_facts(drawn, out) | {"judged": judged}, as_json=as_json)
@@ -553,7 +556,7 @@ def verify(
         name, int(draw or 0), out, seed=seed, purpose=purpose, tolerance=tolerance, force=force
     )
     text = (
-        f"{drawn.size} samples drawn with seed {seed}{random_sample.zones_in_words(drawn)}: fill in "
+        f"{plural(drawn.size, 'sample')} drawn with seed {seed}{random_sample.zones_in_words(drawn)}: fill in "
         f"verdict_label in {out}, then --apply it."
     )
     output.done(text, _draw_facts(drawn, out), as_json=as_json)

@@ -14,6 +14,7 @@ from packaging.requirements import Requirement
 from auditor.bridges import fiftyone_door
 from auditor.ground.processes import usable_cores
 from auditor.ground.settings import settings
+from auditor.ground.wording import plural
 
 MIN_FREE_GB = 2.0
 MOST_LISTED = 10
@@ -74,7 +75,7 @@ def _packages() -> Check:
     problems = [problem for need in needs if (problem := _version_problem(Requirement(need)))]
     if problems:
         return Check("packages", "broken", "; ".join(problems) + "; run `pip install -e .` again")
-    return Check("packages", "ok", f"{len(needs)} requirements met")
+    return Check("packages", "ok", f"{plural(len(needs), 'requirement')} met")
 
 
 def _extras() -> Check:
@@ -139,7 +140,9 @@ def _gpu() -> Check:
     if device.startswith("cuda"):
         return Check("gpu", "ok", device)
     found = "; ".join(refused) or "none"
-    return Check("gpu", "missing", f"{found}; audits run on {usable_cores()} CPU cores, use the preset quick")
+    return Check(
+        "gpu", "missing", f"{found}; audits run on {plural(usable_cores(), 'CPU core')}, use the preset quick"
+    )
 
 
 def _home() -> Check:
@@ -174,7 +177,7 @@ def _catalog() -> Check:
             count = len(datasets.list_all(open_session))
     except AuditorError as error:
         return Check("catalog", "broken", str(error))
-    return Check("catalog", "ok", f"{settings().catalog_name}, {count} datasets")
+    return Check("catalog", "ok", f"{settings().catalog_name}, {plural(count, 'dataset')}")
 
 
 def _folders() -> Check:

@@ -8,6 +8,7 @@ import click
 
 from auditor.cli import output
 from auditor.fiftyone_bridge import sync
+from auditor.ground.wording import plural
 
 MOST_LISTED = 50
 
@@ -50,13 +51,15 @@ def print_pushed(pushed: sync.Pushed, *, as_json: bool) -> None:
         output.print_json(_plain(pushed))
         return
     click.echo(
-        f"FiftyOne dataset {pushed.name}: {pushed.num_samples:,} samples, {pushed.num_added:,} of them new, "
-        f"{len(pushed.views)} saved views, {pushed.seconds:.1f} s."
+        f"FiftyOne dataset {pushed.name}: {plural(pushed.num_samples, 'sample')}, {pushed.num_added:,} of them "
+        f"new, {plural(len(pushed.views), 'saved view')}, {pushed.seconds:.1f} s."
     )
     if pushed.num_waiting:
-        click.echo(f"{pushed.num_waiting} samples have decisions in FiftyOne; `pull` copies them here.")
+        click.echo(
+            f"{plural(pushed.num_waiting, 'sample', 'have')} decisions in FiftyOne; `pull` copies them here."
+        )
     if pushed.num_foreign:
-        click.echo(f"{pushed.num_foreign} samples were added in FiftyOne; they were not changed.")
+        click.echo(f"{plural(pushed.num_foreign, 'sample', 'were')} added in FiftyOne and not changed.")
     for note in pushed.notes:
         click.echo(note)
 
@@ -72,9 +75,13 @@ def print_pulled(pulled: sync.Pulled, *, as_json: bool) -> None:
     if len(pulled.listed) > MOST_LISTED:
         click.echo(f"  ... and {len(pulled.listed) - MOST_LISTED} more; --json lists all")
     if pulled.num_foreign:
-        click.echo(f"{pulled.num_foreign} samples exist in FiftyOne only; nothing was read from them.")
+        click.echo(
+            f"{plural(pulled.num_foreign, 'sample', 'exist')} in FiftyOne only; nothing was read there."
+        )
     if pulled.num_missing:
-        click.echo(f"{pulled.num_missing} samples were deleted in FiftyOne; tag samples exclude instead.")
+        click.echo(
+            f"{plural(pulled.num_missing, 'sample', 'were')} deleted in FiftyOne; tag samples exclude instead."
+        )
 
 
 def _plain(value: Any) -> dict[str, Any]:

@@ -203,7 +203,7 @@ def audit_summary(audit_id: int, *, as_json: bool) -> None:
     echo(audit.summary["noise_rate"]["sentence"])
     if audit.summary["structured_noise"]:
         echo(audit.summary["structured_noise_sentence"])
-    echo(f"{audit.summary['num_label_issues']:,} labels are above the suggested cut.")
+    echo(f"{plural(audit.summary['num_label_issues'], 'label', 'are')} above the suggested cut.")
     steps = [random_sample.next_command(dataset.name), "auditor app"]
     echo(f"Next: {', or '.join(step for step in steps if step)}")
 
@@ -223,7 +223,9 @@ def people_of(name: str, *, controls: float | None, as_json: bool) -> None:
         echo(f"{one.name}: {plural(one.num_verdicts, 'label')} judged; {shares}.")
     for pair in found.pairs:
         kappa = "" if pair.kappa is None else f", Cohen's kappa {pair.kappa:.2f}"
-        echo(f"{pair.first} and {pair.second}: {pair.num_same} of {pair.num_shared} labels alike{kappa}.")
+        echo(
+            f"{pair.first} and {pair.second}: {pair.num_same} of {plural(pair.num_shared, 'label')} alike{kappa}."
+        )
     if found.alpha is not None:
         echo(
             f"All together: Krippendorff's alpha {found.alpha:.2f} on {plural(found.num_shared, 'shared label')}."
@@ -427,9 +429,8 @@ def before_after(result: BeforeAfter, *, as_json: bool) -> None:
         return
     for seed, before, after in result.by_seed:
         echo(f"  seed {seed}: accuracy {before:.3f} with given labels, {after:.3f} with cleaned labels")
-    differs = "differs" if result.num_changed == 1 else "differ"
-    held_out = f"{result.num_held_out:,} rows were held out"
-    echo(f"{plural(result.num_changed, 'training label')} {differs}; {held_out}.")
+    held_out = plural(result.num_held_out, "row", "were")
+    echo(f"{plural(result.num_changed, 'training label', 'differ')}; {held_out} held out.")
     echo(result.sentence)
     for note in result.notes:
         echo(note)

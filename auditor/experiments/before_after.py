@@ -135,11 +135,13 @@ def _held_out(
     notes = []
     if (~usable).any():
         notes.append(
-            f"{int((~usable).sum())} of {verified.size} verified rows have no single true class and cannot be used."
+            f"Of {plural(verified.size, 'verified row')}, {int((~usable).sum())} cannot be used: no single "
+            f"true class."
         )
     if usable.sum() < MIN_HELD_OUT:
         raise AuditFailedError(
-            f"{int(usable.sum())} verified rows are too few to compare; verify at least {MIN_HELD_OUT}, better 500."
+            f"{plural(int(usable.sum()), 'verified row', 'are')} too few to compare; verify at least "
+            f"{MIN_HELD_OUT}, better 500."
         )
     if verified.stages:
         notes.append(

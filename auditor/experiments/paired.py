@@ -14,7 +14,7 @@ import scipy
 from numpy.typing import NDArray
 
 from auditor.ground.errors import AuditFailedError
-from auditor.ground.wording import percent
+from auditor.ground.wording import percent, plural
 
 LEVEL = 0.95
 NUM_FLIPS = 9_999
@@ -42,7 +42,7 @@ class Difference:
         """The verdict for people."""
         values = f"{self.first_value:.3f} and {self.second_value:.3f}"
         span = f"difference {self.difference:+.3f}, {percent(LEVEL)} interval {self.low:+.3f} to {self.high:+.3f}"
-        facts = f"accuracy {values} on the same {self.num_rows:,} rows; {span}"
+        facts = f"accuracy {values} on the same {plural(self.num_rows, 'row')}; {span}"
         if not self.is_clear:
             return f"{self.first} and {self.second}: too small to tell ({facts})."
         better, worse = (self.first, self.second) if self.difference > 0 else (self.second, self.first)

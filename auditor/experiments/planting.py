@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.ground.errors import AuditFailedError
+from auditor.ground.wording import plural
 from auditor.statistics import UNLABELED, row_chunks
 
 WARNING = (
@@ -158,7 +159,7 @@ def measure_recovery(planted: Planted, trust_score: NDArray[np.floating]) -> Rec
     hit = _hits(truth, doubt, count) / count
     found = {budget: _hits(truth, doubt, num_looked_at(budget, len(truth))) / count for budget in BUDGETS}
     sentence = (
-        f"{count:,} errors planted ({planted.kind}): {hit:.0%} of the {count:,} least trusted labels are "
+        f"{plural(count, 'error')} planted ({planted.kind}): {hit:.0%} of the {count:,} least trusted labels are "
         f"planted ones (area under the curve {auroc:.3f}). {planted.warning}"
     )
     return Recovery(auroc, precision, hit, found, count, len(truth), sentence)
@@ -207,7 +208,8 @@ def _num_to_plant(given_labels: NDArray[np.integer], rate: float, num_candidates
     count = max(1, round(rate * int(np.count_nonzero(given_labels != UNLABELED))))
     if count > num_candidates:
         raise AuditFailedError(
-            f"{count} errors to plant but only {num_candidates} labels may be changed; lower the rate."
+            f"{plural(count, 'error')} to plant but only {plural(num_candidates, 'label')} may be changed; "
+            f"lower the rate."
         )
     return count
 

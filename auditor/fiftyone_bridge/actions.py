@@ -20,6 +20,7 @@ from auditor.fiftyone_bridge.fields import INDEX, MARK
 from auditor.fiftyone_bridge.pull import SOURCE, mirror, pull_samples
 from auditor.ground.errors import FiftyOneError
 from auditor.ground.vocabulary import CLASSIFICATION, EXCLUDE, KEEP, RELABEL, UNDO
+from auditor.ground.wording import plural
 from auditor.review import decisions
 
 REVIEWER = "AUDITOR_REVIEWER"
@@ -141,4 +142,4 @@ def _undo_latest(dataset_id: int, reviewer: str) -> list[int]:
 
 
 def _samples(count: int) -> str:
-    return f"{count} sample" if count == 1 else f"{count} samples"
+    return plural(count, "sample")

@@ -41,6 +41,7 @@ from auditor.fiftyone_bridge.merge import DECISION_TAGS, Base, decision_tags, ha
 from auditor.fiftyone_bridge.samples import Here, base_of, read_samples, tag_changes, updates
 from auditor.ground.errors import FiftyOneError
 from auditor.ground.progress import OnProgress, Ticker
+from auditor.ground.wording import plural
 from auditor.pictures import cache
 from auditor.pictures.sources import fiftyone_sets
 
@@ -110,7 +111,10 @@ def push(
         last.at(1)
     gone = columns.num_samples - sum(i < columns.num_samples for i in here.ids)
     if gone:
-        notes.append(f"{gone} samples of the import are no longer in FiftyOne's dataset; they got nothing.")
+        notes.append(
+            f"{plural(gone, 'sample')} of the import {'is' if gone == 1 else 'are'} no longer in FiftyOne's "
+            f"dataset."
+        )
     if note := fiftyone_door.note_of_before(name):
         notes.append(note)
     return Pushed(

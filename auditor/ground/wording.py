@@ -11,10 +11,16 @@ DIRECTIONS = frozenset(["LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", 
 """What makes the text after it run the other way."""
 
 
-def plural(number: int, noun: str) -> str:
-    """``1 sample``, ``2,000 samples``, ``3 classes``."""
+ONE = {"are": "is", "were": "was", "have": "has", "do": "does"}
+"""Verbs of many -> of one; every other one gets an s."""
+
+
+def plural(number: int, noun: str, verb: str = "") -> str:
+    """``1 sample``, ``2,000 samples``, ``3 classes``; with a verb: ``1 sample has``, ``2 samples have``."""
     ending = "" if number == 1 else "es" if noun.endswith(("s", "ch")) else "s"
-    return f"{number:,} {noun}{ending}"
+    if verb and number == 1:
+        verb = ONE.get(verb, f"{verb}s")
+    return f"{number:,} {noun}{ending} {verb}".rstrip()
 
 
 def percent(share: float) -> str:

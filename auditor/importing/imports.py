@@ -21,6 +21,7 @@ from auditor.ground.errors import ImportRefusedError
 from auditor.ground.processes import usable_cores
 from auditor.ground.progress import OnProgress, Progress
 from auditor.ground.vocabulary import TASKS
+from auditor.ground.wording import plural
 from auditor.importing import class_names as names_of_classes
 from auditor.importing import mask_cache, staging
 from auditor.importing.building import (
@@ -262,7 +263,7 @@ def _refuse_labels(info: SourceInfo, parsed: Parsed) -> None:
     is_many = num_classes > MAX_CLASSES or (num_classes > MANY_CLASSES and 2 * num_classes > total)
     if is_many and not info.is_numeric:
         raise ImportRefusedError(
-            f"{file} has {num_classes:,} different labels in {total:,} rows; "
+            f"{file} has {num_classes:,} different labels in {plural(total, 'row')}; "
             + (
                 "name the column of labels, or the task regression where they are numbers."
                 if info.label_column

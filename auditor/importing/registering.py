@@ -18,6 +18,7 @@ from auditor.ground.errors import ImportRefusedError
 from auditor.ground.progress import OnProgress, Ticker
 from auditor.ground.settings import settings
 from auditor.ground.vocabulary import CLASSIFICATION, RELABEL, UNSEEN
+from auditor.ground.wording import plural
 from auditor.importing import class_names, staging
 from auditor.importing.building import Built, Parsed
 from auditor.importing.duplicates import Duplicates, find_duplicates
@@ -131,10 +132,12 @@ class Registration:
     def _notes(self) -> list[str]:
         notes = [taken] if (taken := columns_taken(self.source.info)) else []
         if self.built.num_animated:
-            notes.append(f"{self.built.num_animated:,} animated images: the first frame is used.")
+            notes.append(f"{plural(self.built.num_animated, 'animated image')}: the first frame is used.")
         if self.source.ignored:
             names = ", ".join(printable(name, 40) for name in self.source.ignored[:3])
-            notes.append(f"{len(self.source.ignored):,} files that are not images were skipped ({names}).")
+            notes.append(
+                f"Skipped: {plural(len(self.source.ignored), 'file')} of another kind than images ({names})."
+            )
         if self.source.info.is_numeric:
             return notes
         if len(self.parsed.class_names) == 1:

@@ -19,6 +19,7 @@ from auditor.audits import arrays, kinds, tasks
 from auditor.audits.settle import noise_rate_json
 from auditor.catalog.records import Audit, Dataset, now
 from auditor.ground.vocabulary import SEGMENTATION
+from auditor.ground.wording import plural
 from auditor.masks import pixels
 from auditor.masks.deciding import masks_to_train_on
 from auditor.masks.results import TOGETHER, given_masks, masks_file
@@ -99,7 +100,8 @@ def _guess(is_doubtful: NDArray[np.bool_]) -> NoiseRate:
     """How many masks may be wrong before anybody looked: none, up to twice as many as have a doubtful region."""
     share = float(is_doubtful.mean())
     sentence = (
-        f"{int(is_doubtful.sum()):,} of {len(is_doubtful):,} masks have a doubtful region. How many are wrong is "
+        f"{int(is_doubtful.sum()):,} of {plural(len(is_doubtful), 'mask', 'have')} a doubtful region. How "
+        f"many are wrong is "
         "not known: judge a random sample to know."
     )
     return NoiseRate(0.0, share, min(1.0, 2 * share), "guess", sentence, {"with a doubtful region": share})

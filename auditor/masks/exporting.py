@@ -23,6 +23,7 @@ from auditor.ground.files import folder_written_whole
 from auditor.ground.progress import OnProgress, Ticker
 from auditor.ground.tables import quoted
 from auditor.ground.vocabulary import EXCLUDE, KEEP, RELABEL
+from auditor.ground.wording import plural
 from auditor.masks.deciding import changes, is_only_wrong
 from auditor.pictures import coco, masks
 from auditor.pictures.decoding import ImageError
@@ -208,7 +209,8 @@ def _summed(rows: list[dict[str, Any]]) -> Exported:
     num_pixels = sum(row["changed_pixels"] for row in rows)
     written = len(rows) - counts[EXCLUDE]
     sentence = (
-        f"{written:,} masks, {changed:,} of them changed ({num_pixels:,} pixels), {counts[EXCLUDE]:,} left out; "
+        f"{plural(written, 'mask')}, {changed:,} of them changed ({plural(num_pixels, 'pixel')}), "
+        f"{counts[EXCLUDE]:,} left out; "
         f"{TABLE} says what was decided. The images stay where they are."
     )
     return Exported(written, changed, counts[EXCLUDE], num_pixels, sentence)

@@ -9,6 +9,7 @@ import pandas as pd
 
 from auditor.audits import kinds, statements
 from auditor.catalog.records import Audit, Dataset
+from auditor.ground.wording import plural
 from auditor.masks.results import verdicts
 from auditor.review import random_sample
 
@@ -75,9 +76,8 @@ def statement(audit: Audit, dataset: Dataset) -> str:
             "judged."
         )
     total = dataset.num_samples
-    return (
-        f"{doubted:,} of {total:,} masks have a doubtful region, {100 * share:.1f} % of all pixels. {known}"
-    )
+    share_said = f"{100 * share:.1f} % of all pixels"
+    return f"{doubted:,} of {plural(total, 'mask', 'have')} a doubtful region, {share_said}. {known}"
 
 
 def class_table(dataset: Dataset, audit: Audit) -> pd.DataFrame:

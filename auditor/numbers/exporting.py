@@ -20,6 +20,7 @@ from auditor.ground.files import written_whole
 from auditor.ground.numbers import number_text
 from auditor.ground.tables import SEPARATORS, quoted
 from auditor.ground.vocabulary import DECISIONS, EXCLUDE, KEEP, REGRESSION, RELABEL
+from auditor.ground.wording import plural
 from auditor.numbers.auditing import TOGETHER
 from auditor.review import decisions
 
@@ -137,7 +138,7 @@ def _decided(sample: Sample, row: Review | None) -> dict[str, str]:
 def _summed(dataset: Dataset, actions: Counter[str]) -> Exported:
     num = sum(actions.values())
     sentence = (
-        f"{num:,} rows of {dataset.name}, {actions[RELABEL]:,} numbers changed and {actions[EXCLUDE]:,} samples "
-        "excluded by people; the others are as they were given."
+        f"{plural(num, 'row')} of {dataset.name}, {plural(actions[RELABEL], 'number')} changed and "
+        f"{plural(actions[EXCLUDE], 'sample')} excluded by people; the others are as they were given."
     )
     return Exported(num, actions[RELABEL], actions[EXCLUDE], sentence)

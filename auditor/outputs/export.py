@@ -34,6 +34,7 @@ from auditor.ground.files import folder_written_whole, written_whole
 from auditor.ground.progress import OnProgress, Ticker
 from auditor.ground.tables import quoted
 from auditor.ground.vocabulary import ACTIONS, EXCLUDE, EXCLUDING, KEEP, RELABEL, UNSEEN
+from auditor.ground.wording import plural
 from auditor.pictures import cache
 from auditor.pictures.sources import Rewritable, SourceOptions, SourceRow, open_source
 from auditor.review.decisions import outcomes
@@ -406,7 +407,8 @@ def _check_folders(dataset: Dataset) -> None:
     without = dataset.num_samples - sum(splits.values())
     if splits and without:
         raise ExportRefusedError(
-            f"{without:,} samples are in no split, but the folders of the export are splits; name a split for "
+            f"{plural(without, 'sample', 'are')} in no split, but the folders of the export are splits; "
+            f"name a split for "
             "every sample, or export a CSV instead."
         )
 
@@ -428,7 +430,7 @@ def _write_source(sources: _Sources, out: Path) -> ExportSummary:
     if num_found != dataset.num_samples:
         raise ExportRefusedError(
             f"{dataset.source} changed since it was imported: {dataset.num_samples - num_found:,} of "
-            f"{dataset.num_samples:,} samples are not in it; put it back, or export a table."
+            f"{plural(dataset.num_samples, 'sample')} cannot be found in it; put it back, or export a table."
         )
     writing = written_whole if _is_one_file(dataset.source) else folder_written_whole
     with writing(out) as beside:
@@ -530,8 +532,9 @@ class _Counts:
         automatic = relabel + exclude - self._by_people - self._unseen
         unseen = f" {self._unseen:,} accepted unseen," if self._unseen else ""
         sentence = (
-            f"{keep + relabel + exclude:,} rows: {keep:,} keep, {relabel:,} relabel, {exclude:,} exclude; "
-            f"{self._by_people:,} changes were decided by people,{unseen} {automatic:,} by the audit alone."
+            f"{plural(keep + relabel + exclude, 'row')}: {keep:,} keep, {relabel:,} relabel, {exclude:,} exclude; "
+            f"{plural(self._by_people, 'change', 'were')} decided by people,{unseen} {automatic:,} by the "
+            f"audit alone."
         )
         if sources.audit is None:
             sentence += " No audit has finished yet, so scores are empty."

@@ -18,6 +18,7 @@ from auditor.ground.errors import ExportRefusedError
 from auditor.ground.files import written_whole
 from auditor.ground.numbers import number_text
 from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION
+from auditor.ground.wording import plural
 from auditor.outputs.report_page import Conflict, EngineLine, ReportInput, Suspect, report_html
 from auditor.pictures import cache as images
 from auditor.review import random_sample
@@ -262,13 +263,16 @@ def _what_trust_changed(audit: Audit) -> list[str]:
             and (one.preset, one.engines) == (audit.preset, audit.engines)
         ]
         if not earlier or earlier[0].id is None:
-            return [f"This audit trained with {int(trusted.sum()):,} labels that people had confirmed."]
+            return [
+                f"This audit trained with {plural(int(trusted.sum()), 'label')} that people had confirmed."
+            ]
         now, before = (scores.table(open_session, one) for one in (audit.id, earlier[0].id))
     decided = outcomes(audit.dataset_id)
     flagged, was = now.is_label_issue.to_numpy(bool), before.is_label_issue.to_numpy(bool)
     undecided = np.array([i not in decided for i in now.sample_id])
     added, dropped = int((flagged & ~was & undecided).sum()), int((was & ~flagged & undecided).sum())
     return [
-        f"This audit trained with {int(trusted.sum()):,} labels that people had confirmed. Against audit "
-        f"{earlier[0].id}, {added:,} undecided labels rose above the suggested cut and {dropped:,} fell below it."
+        f"This audit trained with {plural(int(trusted.sum()), 'label')} that people had confirmed. Against audit "
+        f"{earlier[0].id}, {plural(added, 'undecided label')} rose above the suggested cut and {dropped:,} "
+        f"fell below it."
     ]

@@ -55,6 +55,7 @@ from auditor.ground.vocabulary import (
     from_verdict,
 )
 from auditor.ground.vocabulary import UNSURE as UNCLEAR
+from auditor.ground.wording import plural
 from auditor.review import schema
 from auditor.statistics import NO_CLASS, UNSURE, NoiseRate, Stage, Verified, draw_zones, share_for_head
 
@@ -133,7 +134,8 @@ def zones_in_words(row: Draw) -> str:
     if not row.zones:
         return ""
     head, rest = row.zones
-    return f", {head['drawn']} of the {head['size']:,} most suspicious labels and {rest['drawn']} of the rest"
+    suspicious = plural(head["size"], "most suspicious label")
+    return f", {head['drawn']} of the {suspicious} and {rest['drawn']} of the rest"
 
 
 def record(
@@ -428,7 +430,7 @@ def write_again(dataset_name: str, draw_id: int, out: Path, *, force: bool = Fal
         judged = sum(of_draw == draw_id for of_draw, _ in reviews.verdicts(open_session, dataset.id))
     if draw_id not in rows:
         there = ", ".join(
-            f"{row.id} ({row.size} samples, {row.created_at:%Y-%m-%d})" for row in rows.values()
+            f"{row.id} ({plural(row.size, 'sample')}, {row.created_at:%Y-%m-%d})" for row in rows.values()
         )
         raise VerificationError(
             f"{dataset_name} has no draw {draw_id}; "
@@ -510,7 +512,8 @@ def _draw(
     pool = np.setdiff1d(np.flatnonzero(in_question(open_session, dataset.id)), drawn)
     if size < 1 or size > len(pool):
         raise VerificationError(
-            f"{size} samples cannot be drawn; {len(pool)} labeled samples are left that were never drawn."
+            f"{plural(size, 'sample')} cannot be drawn; {plural(len(pool), 'labeled sample', 'are')} left that "
+            "nobody drew before."
         )
     generator = np.random.default_rng([seed, len(earlier)])
     if purpose == RATE:

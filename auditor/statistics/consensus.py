@@ -21,6 +21,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from auditor.ground.wording import plural
 from auditor.statistics.choice import choose
 from auditor.statistics.clusterability import noise_share
 from auditor.statistics.noise import (
@@ -325,7 +326,7 @@ def _choose(
         few = f"{found.num_wrong} wrong and {found.num_right} right verified rows are too few to choose another."
         return safe, other, f"{reason} {few}"
     lead = candidates[found.chosen]
-    looked = f"{rows.size} verified rows chose among {len(candidates)} weightings"
+    looked = f"{plural(rows.size, 'verified row')} chose among {len(candidates)} weightings"
     if lead is safe:
         figure = f"area under the curve {found.aurocs[0]:.3f}"
         return safe, None, f"{reason} {looked}; none was clearly better ({figure})."
@@ -428,8 +429,11 @@ def _learn_weights(
     comparison = f"(area under the curve {learned_auroc:.3f} out of fold, {plain_auroc:.3f} without them)"
     coefficients = LogisticRegression(C=REGULARIZATION).fit(features, is_right, stands_for).coef_[0]
     if learned_auroc <= plain_auroc or not np.any(coefficients):
-        return None, f"learned weights rank no better on {len(is_right)} verified rows {comparison}."
-    return coefficients, f"Weights learned from {len(is_right)} verified rows {comparison}."
+        return (
+            None,
+            f"learned weights rank no better on {plural(len(is_right), 'verified row')} {comparison}.",
+        )
+    return coefficients, f"Weights learned from {plural(len(is_right), 'verified row')} {comparison}."
 
 
 def _log_odds(ranks: NDArray[np.float32]) -> NDArray[np.float64]:

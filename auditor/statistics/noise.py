@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.ground.wording import percent
+from auditor.ground.wording import percent, plural
 from auditor.statistics.intervals import Interval, rate_interval
 from auditor.statistics.rates import part_interval
 from auditor.statistics.separation import ONE_GROUP, otsu_share
@@ -186,8 +186,8 @@ def guess_noise_rate(
         point = alike if memorised else (point + alike) / 2
     low, high = min(estimators.values()), max(*estimators.values(), 1.0 / max(1, num_labeled))
     sentence = (
-        f"A guess: between {percent(low)} and {percent(high)} of {num_labeled:,} labels may be wrong "
-        f"({len(estimators)} estimators, none verified).{memorised} Verify a random sample to know."
+        f"A guess: between {percent(low)} and {percent(high)} of {plural(num_labeled, 'label')} may be wrong "
+        f"({plural(len(estimators), 'estimator')}, none verified).{memorised} Verify a random sample to know."
     )
     return NoiseRate(low, point, high, "guess", sentence, estimators)
 
@@ -346,8 +346,9 @@ def transition_from_verified(
             low[i, cells] = rate_interval(*fewest, is_watched=verified.is_watched).low
             high[i, cells] = rate_interval(*most, is_watched=verified.is_watched).high
     thin = int(np.count_nonzero(rows < MIN_CLASS_SIZE))
-    sentence = f"From {int(rows.sum())} verified rows, each cell with its own 95 % interval." + (
-        f" {thin} of {num_classes} classes have fewer than {MIN_CLASS_SIZE} verified rows: their rows lean "
+    sentence = f"From {plural(int(rows.sum()), 'verified row')}, each cell with its own 95 % interval." + (
+        f" {thin} of {num_classes} classes {'has' if thin == 1 else 'have'} fewer than {MIN_CLASS_SIZE} verified "
+        "rows: their rows lean "
         "on the predictions' guess." * (thin > 0)
     )
     return Transition(
@@ -420,7 +421,7 @@ def errors_left(
         left = "somebody looked at every label in question"
     elif noise_rate.kind != "interval":
         left = f"how many are left is not known (guesses say {low:,} to {high:,})"
-    sentence = f"{num_found_wrong:,} wrong labels found so far; {left}."
+    sentence = f"{plural(num_found_wrong, 'wrong label')} found so far; {left}."
     return ErrorsLeft(num_found_wrong, low, point, high, noise_rate.kind, sentence)
 
 
@@ -507,11 +508,12 @@ def _why_not_judged(
     class_names: Sequence[str],
 ) -> str:
     if size < MIN_CLASS_SIZE:
-        return f"only {size} samples carry this label; at least {MIN_CLASS_SIZE} are needed"
+        return f"only {plural(size, 'sample', 'carry')} this label; at least {MIN_CLASS_SIZE} are needed"
     if num_doubtful > MAX_DOUBTFUL * size:
         return f"{percent(num_doubtful / size)} of its labels are doubtful; they do not define the class any more"
     if seen is not None and seen.low > MAX_DOUBTFUL:
-        return f"{seen.num_hits} of its {seen.num_rows} verified labels are wrong; most name another class"
+        labels = plural(seen.num_rows, "verified label")
+        return f"{seen.num_hits} of its {labels} are wrong; most name another class"
     for pair in pairs:
         if pair.trades_places and label in (pair.first, pair.second):
             partner = class_names[pair.second if label == pair.first else pair.first]

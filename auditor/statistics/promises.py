@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 
 from auditor.ground.errors import VerificationError
 from auditor.ground.vocabulary import LEVELS
-from auditor.ground.wording import percent
+from auditor.ground.wording import percent, plural
 from auditor.statistics import strata
 from auditor.statistics.intervals import Interval, rate_interval
 from auditor.statistics.witnesses import UNLABELED, Verified
@@ -359,7 +359,8 @@ def _one_promise(scene: _Scene, q: float) -> Promise:
     if np.isnan(cut):
         smallest = min(1.0, 1.0 / ((scene.num_rows + 1) * q))
         why = (
-            f"Nothing can be promised at {percent(q)}: {scene.num_rows} calibrating rows can only back a list of "
+            f"Nothing can be promised at {percent(q)}: {plural(scene.num_rows, 'calibrating row')} can only "
+            f"back a list of "
             f"{percent(smallest)} of {scene.pool_words or 'the labels'} or more, and no such list is clean enough. "
             "Verify more rows or accept a higher rate."
         )
@@ -368,11 +369,12 @@ def _one_promise(scene: _Scene, q: float) -> Promise:
     num_flags = int(flags.sum())
     expected = (1 + num_above) / (scene.num_rows + 1) * scene.num_to_judge
     if scene.about_changes:
-        what = (
-            f"{num_flags:,} labels can be changed; on average at most {percent(q)} of such changes are wrong"
-        )
+        labels = plural(num_flags, "label")
+        what = f"{labels} can be changed; on average at most {percent(q)} of such changes are wrong"
     else:
-        what = f"{num_flags:,} labels flagged; on average at most {percent(q)} of such flags are false"
+        what = (
+            f"{plural(num_flags, 'label')} flagged; on average at most {percent(q)} of such flags are false"
+        )
     where = f" from {scene.pool_words}, and about these alone" if scene.pool_words else ""
     sentence = (
         f"{what} (about {expected:,.0f} here or fewer). Backed by {scene.num_rows} randomly drawn, verified "
@@ -429,9 +431,9 @@ def what_more_buys(
         return MoreRows(0, interval.low, interval.high, 0.0, why)
     if not verified.size:
         half = percent((interval.high - interval.low) / 2)
-        why = f"{num_more} rows: the noise rate to within {half} either way or better."
+        why = f"{plural(num_more, 'row')}: the noise rate to within {half} either way or better."
         return MoreRows(num_more, interval.low, interval.high, 0.0, why)
-    rate = f"{num_more:,} more rows: noise rate within {percent(interval.low)} to {percent(interval.high)}"
+    rate = f"{plural(num_more, 'more row')}: noise rate within {percent(interval.low)} to {percent(interval.high)}"
     if verified.size < MIN_ROWS_TO_FORECAST:
         sentence = f"{rate}, estimated from the few that are judged."
         return MoreRows(num_more, interval.low, interval.high, 0.0, sentence)
@@ -460,7 +462,8 @@ def what_more_buys(
             "something to the luck of its draw, which new rows do not repeat."
         )
     sentence = (
-        f"{rate}; promises are then based on {num_rows:,} rows: about {mean:,} labels flagged at {percent(q)} "
+        f"{rate}; promises are then based on {plural(num_rows, 'row')}: about {plural(mean, 'label')} "
+        f"flagged at {percent(q)} "
         f"({percent(chance)} chance of any).{fewer}"
     )
     return MoreRows(num_more, interval.low, interval.high, chance, sentence)

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.ground.vocabulary import LEVELS
-from auditor.ground.wording import percent
+from auditor.ground.wording import percent, plural
 from auditor.statistics.intervals import LEVEL, confidence_sequence
 
 LENGTHS = (0.25, 0.375, 0.5, 0.75)
@@ -103,7 +103,8 @@ def _longest(q: float, bounds: Sequence[tuple[int, int, int]], num_rows: int) ->
         return RunningPromise(q, 0, 0, 0, f"{num_rows:,} looks back no list at {percent(q)} yet.")
     length, left, most = clean[-1]
     sentence = (
-        f"Of the {length:,} most suspicious labels {left:,} wait; at most {percent(q)} of these ({most:,}) are "
+        f"Of the {plural(length, 'most suspicious label')} {left:,} wait; at most {percent(q)} of these "
+        f"({most:,}) are "
         f"labeled right, with {percent(LEVEL)} certainty, at whichever look you stop ({num_rows:,} so far)."
     )
     return RunningPromise(q, length, left, most, sentence)

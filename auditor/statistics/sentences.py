@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from auditor.ground.wording import percent
+from auditor.ground.wording import percent, plural
 from auditor.statistics.witnesses import UNLABELED
 
 
@@ -74,5 +74,5 @@ def engine_sentence(
     kept = [value for value in history.get("selected", ()) if np.isfinite(value)]
     if kept:
         dropped = sum(value < 0.5 for value in kept)
-        sentence += f"; dropped it in {dropped} of {len(kept)} recorded epochs"
+        sentence += f"; dropped it in {dropped} of {plural(len(kept), 'recorded epoch')}"
     return sentence + "."

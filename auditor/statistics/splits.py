@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from auditor.ground.wording import plural
 from auditor.statistics.intervals import Interval
 from auditor.statistics.rates import part_intervals
 from auditor.statistics.witnesses import Verified
@@ -127,11 +128,13 @@ def shared_sentence(reports: list[SplitReport]) -> str:
     said = []
     if copied:
         said.append(
-            f"{copied:,} samples show a picture that is also in another split, identical in every pixel: "
+            f"{plural(copied, 'sample', 'show')} a picture that is also in another split, identical in "
+            f"every pixel: "
             "a model trained on one split is tested on pictures that it has seen."
         )
     if alike:
         said.append(
-            f"{alike:,} {'more ' if copied else 'samples '}have a near copy in another split: look at them."
+            f"{plural(alike, 'more sample' if copied else 'sample', 'have')} a near copy in another split: "
+            f"look at them."
         )
     return " ".join(said)

@@ -123,7 +123,7 @@ def cuts(luck: random.Random, place: Path) -> None:
         works = system_calls.works(place)
         work = luck.choice(
             sorted(set(works) - {"backup"})
-        )  # what pg_dump wrote comes back in another database
+        )  # its check restores into another home, where the environment still names this database
         way = luck.choice(["terminate", "terminate", "crash", "stop", "kill"])
         db.close_all()
         child = os.fork()

@@ -50,7 +50,7 @@ def test_plant_second_most_likely__two_classes_leave_doubted_labels_alone():
     probs = np.array([[0.9, 0.1], [0.9, 0.1], [np.nan, np.nan]], dtype=np.float32)
     planted = plant_second_most_likely(np.array([0, 1, 0]), [probs], 0.3, seed=0)
     assert planted.mask.tolist() == [True, False, False]
-    with pytest.raises(AuditFailedError, match=r"2 errors to plant but only 1 labels may be changed"):
+    with pytest.raises(AuditFailedError, match=r"2 errors to plant but only 1 label may be changed"):
         plant_second_most_likely(np.array([0, 1, 0]), [probs], 0.6, seed=0)
 
 

@@ -1,0 +1,72 @@
+"""Numbers from the list of suspects to the cleaned table, in a real browser."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.numbers import listing
+from auditor.review import decisions, random_sample
+from tests.browser.conftest import WAIT_MS, Server, downloaded, in_colours, open_page, settled, wait_until
+from tests.browser.test_axe import serious_findings
+from tests.forker import Forker
+from tests.numbered import make_home
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+
+
+@pytest.fixture
+def server(home: Path, tmp_path: Path, forker: Forker) -> Iterator[Server]:
+    """The app on the home with audited numbers."""
+    make_home(tmp_path)
+    running = Server(home, forker)
+    running.start()
+    yield running
+    running.kill()
+
+
+def test_numbers__from_the_suspects_to_the_cleaned_table(
+    server: Server, browser: Any, artifacts: Path
+) -> None:
+    dataset, audit = listing.newest("ages")
+    first, second = listing.suspects(dataset, audit, top=2).page.sample_id.tolist()
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    open_page(page, server, "numbers?dataset=ages")
+    page.get_by_label("Your name").fill("ada")
+    page.get_by_label("Your name").press("Enter")
+    page.get_by_role("img", name=f"Sample {first}", exact=True).wait_for(timeout=WAIT_MS)
+    settled(page)
+    page.screenshot(path=str(artifacts / "numbers.png"))
+    for scheme in ("dark", "light"):
+        in_colours(page, scheme)
+        assert serious_findings(page) == [], scheme
+    page.get_by_role("button", name="Take suggestion").click()
+    page.get_by_role("img", name=f"Sample {second}", exact=True).wait_for(timeout=WAIT_MS)
+    settled(page)
+    page.get_by_label("Another number").fill("33.5")
+    page.get_by_label("Another number").press("Enter")
+    wait_until(lambda: second in decisions.outcomes(dataset.id), "the typed number")
+    assert decisions.outcomes(dataset.id)[second].number == 33.5
+
+    page.get_by_text("Random sample", exact=True).click()
+    page.get_by_label("Samples to judge").wait_for(timeout=WAIT_MS)
+    settled(page)
+    page.get_by_role("spinbutton", name="Samples to judge").fill("2")
+    page.get_by_role("spinbutton", name="Tolerance").fill("0.5")
+    page.get_by_role("button", name="Draw").click()
+    page.get_by_text("2 samples to judge").wait_for(timeout=WAIT_MS)
+    settled(page)
+    page.get_by_role("button", name="Not sure").click()
+    page.get_by_text("1 sample to judge").wait_for(timeout=WAIT_MS)
+    assert random_sample.num_judged(dataset.id) == 1
+    assert random_sample.tolerance_of(dataset.id) == 0.5
+
+    cleaned = downloaded(page, page.get_by_role("button", name="Download the cleaned numbers"))
+    with cleaned.open(newline="") as stream:
+        rows = {int(row["sample_id"]): row for row in csv.DictReader(stream)}
+    assert (rows[second]["cleaned_label"], rows[second]["action"]) == ("33.5", "relabel")
+    assert rows[first]["cleaned_label"] != rows[first]["given_label"]

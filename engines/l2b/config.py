@@ -73,6 +73,9 @@ class L2BConfig(LoopConfig):
     """0 = off; else both parameters of the Beta distribution (published: 32). Then no margins are recorded."""
     late_epochs: int = 20
     """Last epochs whose visits are averaged into the signals, at least 1."""
+    balanced_batches: int | None = None
+    """An epoch is so many batches, at least 1, with every class as often, and of a class with fewer samples all
+    (published for Clothing1M: 250). None = a pass over all samples."""
 
     # --- the semi-supervised bases; the labeled part is chosen by ``meta_threshold``, ``meta_loss_epochs`` and
     # ``meta_mixture_steps`` ---
@@ -118,6 +121,12 @@ class L2BConfig(LoopConfig):
             *at_least(self, 0, "unlabeled_weight", "contrastive_weight"),
             *within(self, 0, 1, "meta_threshold", "bootstrap_given"),
         ]
+        if self.balanced_batches is not None:
+            found += at_least(self, 1, "balanced_batches")
+            if self.meta_losses == "training":
+                found.append(
+                    "balanced_batches leaves samples out of an epoch: set meta_losses to 'evaluation'"
+                )
         for field in (
             *("softmax_temperature", "meta_learning_rate", "sharpen_temperature", "mix_strength"),
             *("unlabeled_ramp_epochs", "projection_temperature"),
@@ -227,8 +236,7 @@ class L2BConfig(LoopConfig):
 
         ISIC 2019 and Clothing1M begin with ImageNet's weights, a file that ``weights`` names. Departures: crops
         have a mirrored border where the paper pads with zeros; means and deviations are those of the images at
-        hand; ISIC 2019's rotations and resized crops are crops and mirrors; an epoch of Clothing1M is a pass over
-        all images and not 250 balanced batches.
+        hand; ISIC 2019's rotations and resized crops are crops and mirrors.
 
         Raises:
             EngineInputError: the paper has no such data set.
@@ -256,6 +264,7 @@ PUBLISHED: dict[str, dict[str, Any]] = {
     "clothing1m": {
         "network": "torchvision:resnet18", "trunk_rate": 1.0, "batch_size": 256, "meta_batch_size": 256,
         "learning_rate": 0.005, "epochs": 300, "warmup_epochs": 0, "clip_norm": 0.0, "meta_per_class": 1022,
+        "balanced_batches": 250,
     },
 }  # fmt: skip
 """What each data set of the paper changes in the preset ``paper``."""

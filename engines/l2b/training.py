@@ -53,7 +53,7 @@ from engines.meta.directional import one_hot
 from engines.meta.meta_set import MetaSet, mixture_meta_set, trusted_meta_set
 from engines.shared.config import make_optimizer, set_learning_rate
 from engines.shared.device import autocast, compiled, memory_errors_explained, seeded_init
-from engines.shared.loader import epoch_batches
+from engines.shared.loader import balanced_rows, epoch_batches
 from engines.shared.losses import soft_cross_entropy
 from engines.shared.run import Run
 from engines.shared.scoring import MarginTracker, test_time_margin, trust_from_evidence
@@ -193,6 +193,9 @@ class _Training:
         set_learning_rate(self.optimizer, self.learning_rate)
         draws = Draws(self.run.seed, epoch)
         rows = self.training_rows(warm_up=meta_set is None and self.config.variant in META_VARIANTS)
+        if self.config.balanced_batches is not None:
+            most = self.config.balanced_batches * self.config.batch_size
+            rows = balanced_rows(rows, self.labels[rows], most, draws.order)
         self.tracker.start_epoch()
         late = epoch >= max(self.config.epochs - self.config.late_epochs, self.config.first_meta_epoch)
         loss, hits, labeled = (torch.zeros((), device=self.device) for _ in range(3))

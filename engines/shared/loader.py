@@ -254,6 +254,18 @@ def batches_per_epoch(num_rows: int, batch_size: int) -> int:
     return full + (rest > 1 or (rest == 1 and full == 0))
 
 
+def balanced_rows(rows: Tensor, labels: Tensor, most: int, generator: torch.Generator) -> Tensor:
+    """At most ``most`` of ``rows`` (M,), drawn at random with every class of ``labels`` (M,) as often.
+
+    Rows without a label (-1) are left out; of a class with too few rows all are taken.
+    """
+    shuffled = torch.randperm(len(rows), generator=generator)
+    shuffled = shuffled[labels[shuffled] >= 0]
+    classes = labels[shuffled].unique()
+    share = max(1, most // len(classes))
+    return torch.cat([rows[shuffled[labels[shuffled] == one][:share]] for one in classes])
+
+
 def epoch_batches(
     index: Tensor, batch_size: int, generator: torch.Generator, *, drop_last: bool = False
 ) -> Iterator[Tensor]:

@@ -160,6 +160,27 @@ def test_train__records_one_weight_per_visit_and_epoch() -> None:
     assert set(result.signals) == set(SPEC.signals)
 
 
+def test_train__balanced_batches_take_every_class_as_often() -> None:
+    data, _ = digits(300)
+    given = np.where(data.given_labels < 7, data.given_labels, 0)
+    few = np.flatnonzero(given == 3)[4:]
+    given[few] = -1
+    rare = TrainingData(data.images, given, 7)
+    config = replace(
+        TINY, variant="bootstrap", meta_source="mixture", batch_size=35, balanced_batches=2, late_epochs=1
+    )
+    drawn: list[NDArray[np.bool_]] = []
+
+    def visited(record: EpochRecord) -> None:
+        drawn.append(np.isfinite(record.signals["alpha"]))
+
+    result = train(rare, config, device="cpu", on_epoch=visited)
+    for rows in drawn:
+        assert np.bincount(given[rows], minlength=7).tolist() == [10, 10, 10, 4, 10, 10, 10]
+    assert (drawn[0] != drawn[1]).any()
+    assert np.isfinite(result.trust_score[given >= 0]).all()
+
+
 def test_train__trusted_samples_outside_training_are_judged_all_the_same() -> None:
     data, _ = digits(300, trusted=60)
     result = train(data, replace(TINY, train_on_trusted=False), device="cpu")
@@ -206,6 +227,7 @@ def test_train__a_direction_of_exactly_zero_is_a_derivative_of_zero() -> None:
         {"optimizer": "sgd", "lookahead": "optimizer", "learning_rate": 0.02, "schedule": "cosine_to_zero"},
         {"meta_source": "mixture", "meta_loss_epochs": 2},
         {"meta_source": "mixture", "meta_losses": "training"},
+        {"balanced_batches": 2},
     ],
     ids=lambda changes: ",".join(f"{value}" for value in changes.values()),
 )
@@ -267,6 +289,8 @@ def test_l2b_config__paper_preset_is_the_published_one() -> None:
     assert l2b_learning_rate(config, 0) == 0.15
     assert l2b_learning_rate(config, 150) == pytest.approx(0.075)
     assert l2b_learning_rate(config, 300) == pytest.approx(0)
+    clothing = L2BConfig.paper("clothing1m")
+    assert (clothing.network, clothing.balanced_batches) == ("torchvision:resnet18", 250)
 
 
 def test_residual_alpha__measures_the_direction_of_the_meta_gradient_and_not_its_length() -> None:

@@ -257,6 +257,7 @@ def page(document: dict[str, Any]) -> str:
         "## Rules, at equal numbers of trained epochs, in S2E's space",
         "",
         "`asng` trains no schedule on its own, so its figure on validation is that of the shared pair.",
+        "ASNG's steps are the published ones; that the best of the copies goes on is ours.",
         "",
         "| noise | rule | best over epochs | last epochs | on validation | seeds | best schedule R(t) of the first "
         "seed, five of its epochs |",

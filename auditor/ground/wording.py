@@ -17,7 +17,7 @@ ONE = {"are": "is", "were": "was", "have": "has", "do": "does"}
 
 def plural(number: int, noun: str, verb: str = "") -> str:
     """``1 sample``, ``2,000 samples``, ``3 classes``; with a verb: ``1 sample has``, ``2 samples have``."""
-    ending = "" if number == 1 else "es" if noun.endswith(("s", "ch")) else "s"
+    ending = "" if number == 1 else "es" if noun.endswith(("s", "tch")) else "s"
     if verb and number == 1:
         verb = ONE.get(verb, f"{verb}s")
     return f"{number:,} {noun}{ending} {verb}".rstrip()

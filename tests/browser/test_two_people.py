@@ -25,9 +25,15 @@ def dataset_of(address: str) -> str:
 
 def total(page: Any) -> int:
     """Samples that are left of the queue, by its finish line."""
-    line = page.get_by_test_id("stats").filter(has_text="checked")
-    line.wait_for(timeout=WAIT_MS)
-    checked, whole = re.findall(r"([\d,]+)\s*of ([\d,]+) checked", line.inner_text())[0]
+    said = re.compile(r"([\d,]+)\s*of ([\d,]+) checked")
+    found: list[tuple[str, str]] = []
+
+    def told() -> bool:  # while the queue changes, the line says neither number for a moment
+        found[:] = said.findall(page.get_by_test_id("stats").inner_text())
+        return bool(found)
+
+    wait_until(told, "the finish line", page)
+    ((checked, whole),) = found
     return int(whole.replace(",", "")) - int(checked.replace(",", ""))
 
 
@@ -191,7 +197,7 @@ def test_undo__works_after_the_last_sample(browser: Any, running: Server) -> Non
     page.get_by_role("button", name=re.compile("Check .* more")).wait_for(timeout=WAIT_MS)
     settled(page)
     press(page, "z")
-    page.locator(f"[data-testid=judge][data-sample='{last}']").wait_for(timeout=WAIT_MS)
+    page.locator(f"[data-testid=judge][data-sample='{last}'] >> visible=true").wait_for(timeout=WAIT_MS)
     wait_until(lambda: random_sample.num_judged(1) == 1, "the last one taken back")
 
 

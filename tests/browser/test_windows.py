@@ -44,9 +44,9 @@ def test_verify__undo_after_a_reload_goes_back_over_every_verdict(browser: Any, 
     settled(page)
     for number in (2, 1, 0):
         page.keyboard.press("z")
-        page.locator(f"[data-testid=judge][data-sample='{draw.sample_ids[number]}']").wait_for(
-            timeout=WAIT_MS
-        )
+        page.locator(
+            f"[data-testid=judge][data-sample='{draw.sample_ids[number]}'] >> visible=true"
+        ).wait_for(timeout=WAIT_MS)
         wait_until(lambda number=number: list(blind()) == draw.sample_ids[:number], "one verdict less")
     page.keyboard.press("z")
     page.get_by_text("You have no verdict to undo here").wait_for(timeout=WAIT_MS)
@@ -75,7 +75,7 @@ def test_verify__two_people_share_a_draw(browser: Any, running: Server) -> None:
 
 
 def in_view(page: Any, sample: int) -> None:
-    page.locator(f"[data-testid=judge][data-sample='{sample}']").wait_for(timeout=WAIT_MS)
+    page.locator(f"[data-testid=judge][data-sample='{sample}'] >> visible=true").wait_for(timeout=WAIT_MS)
 
 
 def judges(sample: int) -> str:

@@ -227,6 +227,7 @@ def test_push__into_fiftyones_own_service(audited: tuple[Digits, int], home: Pat
     assert "ADDED 300" in again.stdout, again.stderr
 
     pushed = auditor()
+    assert pushed.returncode == 0, pushed.stderr
     note = next(line for line in pushed.stdout.splitlines() if line.startswith("An earlier version kept"))
     told = note.split("`")[1].split()
     assert told[:3] == ["env", "-u", "FIFTYONE_DATABASE_URI"]

@@ -132,15 +132,13 @@ def threads(engines: Sequence[str], first: Sequence[str], device: str) -> dict[s
     return {name: num_cores if name in first else num_cores // num for name in engines}
 
 
-def part_threads(device: str) -> int | None:
-    """Threads of each part of an engine's run (``engine_bridge.parts``), which are done side by side.
+def part_threads() -> int | None:
+    """Threads of each part of an engine's run (``engine_bridge.parts``), which machines of a cluster do at once.
 
-    None where a run is done in one go: on a card, and where nothing runs side by side.
+    None on one machine, where a run is done in one go: its cores are faster together on one part than each on its
+    own (``benchmarks.scale parts``: 18 s against 40 s on four cores).
     """
-    num = side_by_side()
-    if not chosen().is_ray and (device != "cpu" or num == 1):
-        return None
-    return max(1, cores() // num)
+    return max(1, cores() // side_by_side()) if chosen().is_ray else None
 
 
 def executor() -> Executor:

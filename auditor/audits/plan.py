@@ -262,7 +262,7 @@ def _set_up(
         source=features,
         threads=threads,
     )
-    of_parts = executors.part_threads(device)
+    of_parts = executors.part_threads()
     parts = {}
     for name in names if of_parts is not None else []:
         if estimate[name] < PARTS_FROM_S:

@@ -220,9 +220,10 @@ def test_audit__side_by_side_with_a_search_in_parts_ends_with_the_bits_of_one_af
     search = {"search_epochs": 2, "search_iterations": 1, "search_samples": 2, "anchors": ()}
     short: dict[str, dict[str, Any]] = {"cross_entropy": {"epochs": 2}, "coteaching": {"epochs": 2} | search}
     found, parts = [], []
-    for on in ("processes:1", "processes:2"):
-        monkeypatch.setenv(executors.VARIABLE, on)
+    for on in ("processes:2", "ray"):
+        monkeypatch.setenv(executors.VARIABLE, on)  # as it is planned: on a cluster in parts
         audit_id = plan.plan("digits", engines, options=short, map_method="pca", device="cpu")
+        monkeypatch.setenv(executors.VARIABLE, "processes:2")
         with session() as open_session:
             parts = audits.get(open_session, audit_id).options["parts"].get("coteaching", [])
         left_behind = Path(f"{arrays.engine_folder(audit_id, 'coteaching')}{tasks.PARTS}")

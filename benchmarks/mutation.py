@@ -51,7 +51,10 @@ MODULES = (
     "engines/meta/*.py",
     "engines/umn/*.py",
     "engines/choicenet/*.py",
+    "engines/regression/*.py",
+    "engines/segmentation/*.py",
     "engines/shared/config.py",
+    "engines/shared/folds.py",
     "engines/shared/losses.py",
     "engines/shared/selection.py",
     "engines/shared/run.py",
@@ -67,6 +70,8 @@ TESTS = {
     "engines/meta": ("tests/engines/meta", "tests/engines/l2b"),
     "engines/umn": ("tests/engines/umn", _ON_A_CARD),
     "engines/choicenet": ("tests/engines/choicenet", _ON_A_CARD),
+    "engines/regression": ("tests/engines/regression",),
+    "engines/segmentation": ("tests/engines/segmentation", "tests/engines/l2b/test_masks.py"),
     "engines/shared": (
         "tests/engines/shared",
         "tests/engines/cross_entropy",
@@ -75,6 +80,12 @@ TESTS = {
     ),
 }
 """The tests of a package, quickest first; references first of all (they notice most)."""
+TASKS = {
+    "numbers": ("tests/engines/regression",),
+    "masks": ("tests/engines/segmentation", "tests/engines/l2b/test_masks.py"),
+    "folds": ("tests/engines/regression", "tests/engines/segmentation"),
+}
+"""What tests a module of this name, whichever package it is in: the tests of the loop that it serves."""
 
 _CPU = "on the CPU this is the default device"
 _ZIP = "both are of one length by construction; strict guards later changes of the code"
@@ -395,14 +406,20 @@ class MutatedLoader(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 def tests_of(file: str, *, every: bool) -> list[str]:
     """Test files of a module: those named after it and the references; or ``every`` one of its package's."""
-    found: list[Path] = []
-    for path in TESTS[file.rsplit("/", 1)[0]]:
-        found += sorted((ROOT / path).glob("test_*.py")) if (ROOT / path).is_dir() else [ROOT / path]
     name = Path(file).stem
+    served = TASKS.get(name, ())
+    found = _test_files((*served, *(() if served and not every else TESTS[file.rsplit("/", 1)[0]])))
     reference = "reference_rules" if name == "s2e" else "reference_steps"
     found.sort(key=lambda p: (reference not in p.stem, name not in p.stem))
-    near = [p for p in found if name in p.stem or reference in p.stem]
+    near = found if served else [p for p in found if name in p.stem or reference in p.stem]
     return [str(p) for p in (found if every or not near else near)]
+
+
+def _test_files(places: tuple[str, ...]) -> list[Path]:
+    found: list[Path] = []
+    for path in dict.fromkeys(places):
+        found += sorted((ROOT / path).glob("test_*.py")) if (ROOT / path).is_dir() else [ROOT / path]
+    return list(dict.fromkeys(found))
 
 
 def run_mutant(mutant: Mutant | None, tests: list[str], limit: float) -> str:

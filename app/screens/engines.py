@@ -104,7 +104,7 @@ def draw_parting(dataset: Dataset, view: View) -> None:
     is_split = view.table.agreement.between(1, engines - 1)
     parted = view.table[is_split].nlargest(PARTED, "disagreement")
     if parted.empty:
-        st.write("On every label the engines are all of one mind.")
+        st.write("All engines agree on every label.")
         return
     st.caption(
         f"Given → suggested label, and how many of the {engines} predict another label than the given one."

@@ -185,6 +185,14 @@ def test_relaxation_step__moves_towards_the_better_samples() -> None:
         assert moved[0] / moved.sum() > 0.5
 
 
+@pytest.mark.parametrize("space", ["paper", "co"])
+def test_mean__is_that_of_many_draws(space: str) -> None:
+    relaxation = Relaxation.of(SPACES[space])
+    theta = np.linspace(1.0, 6.0, relaxation.size)
+    drawn = relaxation.sample(theta, 40_000, np.random.default_rng(0))
+    np.testing.assert_allclose(relaxation.mean(theta), drawn.mean(axis=0), atol=0.01)
+
+
 # --- searches ---
 
 

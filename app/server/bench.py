@@ -118,11 +118,14 @@ def queue_size(payload: Mapping[str, Any]) -> dict[str, Any]:
         order = head_order.of_audit(body.audit)
         return unknown | {"total": 0 if order is None else len(head_order.waiting(order))}
     either = {**where, "undecided": False, "decided": False}
+    open_ones = bool(where.get("undecided"))
     with session() as open_session:
-        total, whole, checked = (
+        others, checked = (
             scores.count(open_session, audit, suspect_filter(one, audit))
-            for one in (where, either, {**either, "decided": True})
+            for one in (where if open_ones else either, {**either, "decided": True})
         )
+    whole = others + checked if open_ones else others
+    total = checked if where.get("decided") else others
     return {"total": total, "whole": whole, "checked": checked}
 
 

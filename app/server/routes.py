@@ -6,6 +6,7 @@ Every route needs the secret of ``access.py``. Bodies and answers are JSON; what
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 from collections.abc import Awaitable, Callable
@@ -25,6 +26,8 @@ from auditor.review import schema
 Endpoint = Callable[[Request], Awaitable[Response]]
 DAY_S = 86_400
 MAX_BODY_BYTES = 4_000_000
+POINTS = "application/octet-stream"
+PACKING_LEVEL = 4
 MAX_PICTURE = 2048
 """Most pixels a side of a picture: more than a window shows."""
 
@@ -80,6 +83,10 @@ def _binary(answer: Callable[[Request], tuple[bytes, str]]) -> Endpoint:
         except Exception as error:
             return Response(failures.sentence(error), status_code=500, media_type="text/plain")
         headers = {"Cache-Control": f"private, max-age={DAY_S}", "X-Content-Type-Options": "nosniff"}
+        if media_type == POINTS and "gzip" in request.headers.get("Accept-Encoding", ""):
+            # Streamlit would pack it with the highest level: 1 % smaller, in .27 s in place of .02.
+            content = await run_in_threadpool(gzip.compress, content, PACKING_LEVEL, mtime=0)
+            headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
         return Response(content, media_type=media_type, headers=headers)
 
     return endpoint
@@ -116,7 +123,7 @@ def _image(request: Request) -> tuple[bytes, str]:
 def _map(request: Request) -> tuple[bytes, str]:
     asked = schema.read(_Map, request.path_params)
     points = bench.map_bytes(asked.audit, asked.engine)
-    return points, "application/octet-stream"
+    return points, POINTS
 
 
 async def _file(request: Request) -> Response:

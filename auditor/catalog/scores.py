@@ -23,6 +23,8 @@ DECIDED = ("decision", "decided_label", "decided_labels", "reviewer", "decided_a
 """Columns of a page that say what was decided."""
 KEYS_RATHER_THAN_RANKS, RANKS_A_STEP = 300_000, 100_000
 """Up to so many samples are looked up one by one; of more the ranking is read, so much at a time."""
+PART = ("sample_id", "given_label", "suggested_label", "trust_score", "is_label_issue")
+"""Columns of ``part_of_table``: what a point of the map is coloured by."""
 STRONG_DISAGREEMENT = 0.5
 """Spread of the engines' trust ranks from which they disagree strongly."""
 
@@ -168,13 +170,13 @@ def most_parted(session: Session, audit_id: int, num_voters: int, limit: int) ->
 def part_of_table(session: Session, audit_id: int, num_samples: int, *, most: int) -> pd.DataFrame:
     """At most so many rows of ``table``: the worst suspects, up to half of them, and others evenly spread.
 
-    Found by indices: however many samples there are, only these are read.
+    Found by indices: however many samples there are, only these are read. Columns: those in ``PART``.
     """
     half = max(1, most // 2)
     of_audit = ScoreTable.audit_id == audit_id
-    worst = _read(session, of_audit & (ScoreTable.rank < half) & ScoreTable.is_label_issue, key="rank")
+    worst = _read(session, of_audit & (ScoreTable.rank < half) & ScoreTable.is_label_issue, PART, key="rank")
     spread = range(0, num_samples, max(1, -(-num_samples // half)))
-    found = pd.concat([pd.DataFrame(worst), pd.DataFrame(_read(session, of_audit, keys=spread))])
+    found = pd.concat([pd.DataFrame(worst), pd.DataFrame(_read(session, of_audit, PART, keys=spread))])
     return found.drop_duplicates("sample_id").sort_values("sample_id", ignore_index=True)
 
 

@@ -22,6 +22,7 @@ import pytest
 from PIL import Image
 from starlette.applications import Starlette
 
+from app.server import bench
 from app.server.routes import ROUTES
 from app.session import access, sign_in
 from app.session.access import OWNER, READER, REVIEWER
@@ -92,6 +93,14 @@ def test_post__refused_without_the_secret(path: str) -> None:
 @pytest.mark.parametrize("path", ["image/1/0.png", "map/1/cross_entropy", "image/1/0.png?t=wrong"])
 def test_get__refused_without_the_secret(path: str) -> None:
     assert STRANGER.get(path).status_code == 403
+
+
+@pytest.mark.parametrize("accepted", ["gzip", "identity"])
+def test_map__is_packed_for_who_can_unpack(accepted: str) -> None:
+    reader = Client({"X-Auditor-Token": access.token(), "Accept-Encoding": accepted})
+    answer = reader.get("map/1/cross_entropy")
+    assert answer.headers.get("Content-Encoding", "identity") == accepted
+    assert answer.content == bench.map_bytes(1, "cross_entropy")
 
 
 def test_image__is_a_picture_that_nobody_enlarged() -> None:

@@ -22,7 +22,7 @@ from auditor.ground.wording import plural
 from auditor.outputs.report_page import Conflict, EngineLine, ReportInput, Suspect, report_html
 from auditor.pictures import cache as images
 from auditor.review import random_sample
-from auditor.review.decisions import findings, outcomes
+from auditor.review.decisions import outcomes
 from auditor.statistics import ErrorsLeft, NoiseRate, noise, shared_sentence
 
 NUM_SUSPECTS = 60
@@ -60,7 +60,7 @@ def _of_classes(standing: statements.Standing) -> ReportInput:
 def _of_others(standing: statements.Standing) -> ReportInput:
     """Of masks and numbers: what is known of all, and the worst, without anything about pairs of classes."""
     rate = statements.noise_rate(standing)
-    known = findings(outcomes(standing.dataset.id), standing.in_question)
+    known = standing.findings()
     left = noise.errors_left(
         rate,
         int(standing.in_question.sum()),

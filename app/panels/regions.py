@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 
 from app import components
 from app.server import bench
@@ -22,16 +24,17 @@ TAGS = {name: one.of_many for name, one in DECISIONS.items() if one.of_many}
 def draw(dataset: Dataset, audit: Audit, queue: dict[str, Any], reviewer: str) -> None:
     """What is inside, the bench on it, and the batch decision."""
     inside = bench.inside(audit, queue["region"])
-    given = readers.given_labels(dataset.id)[inside]
+    given = readers.given_labels(dataset)[inside]
     head, tag = st.columns([2.3, 1.1], vertical_alignment="bottom")
     head.subheader(f"{words.plural(len(inside), 'sample')} in the region", anchor=False)
-    common = Counter(given.tolist()).most_common(4)
+    numbers, counts = np.unique(given, return_counts=True)
+    common = Counter(dict(zip(numbers.tolist(), counts.tolist(), strict=True))).most_common(4)
     head.text(
         ", ".join(f"{words.class_name(dataset.class_names, label)} {number:,}" for label, number in common)
     )
     with tag:
         _tag_all(dataset, audit, inside, reviewer)
-    if inside:
+    if len(inside):
         components.review_bench(
             key="map_bench",
             connection=readers.connection(dataset),
@@ -44,9 +47,9 @@ def draw(dataset: Dataset, audit: Audit, queue: dict[str, Any], reviewer: str) -
         )
 
 
-def _tag_all(dataset: Dataset, audit: Audit, inside: list[int], reviewer: str) -> None:
+def _tag_all(dataset: Dataset, audit: Audit, inside: NDArray[np.int64], reviewer: str) -> None:
     with (
-        st.popover("Decide on all", icon=":material/select_all:", width="stretch", disabled=not inside),
+        st.popover("Decide on all", icon=":material/select_all:", width="stretch", disabled=not len(inside)),
         shown(),
     ):
         decision = st.selectbox("All of them", list(TAGS), format_func=TAGS.__getitem__, key="map_tag")
@@ -60,13 +63,18 @@ def _tag_all(dataset: Dataset, audit: Audit, inside: list[int], reviewer: str) -
             )
         only_open = st.checkbox("Only those that nobody decided on", value=True, key="map_tag_open")
         decided = decisions.outcomes(dataset.id)
-        chosen = [one for one in inside if not (only_open and one in decided)]
+        chosen = np.setdiff1d(inside, list(decided)) if only_open else inside
         if len(chosen) > MOST_AT_ONCE:
             st.warning(f"At most {MOST_AT_ONCE:,} samples can be decided in one step; draw a smaller region.")
             return
-        if st.button(f"Decide on {len(chosen):,}", type="primary", key="map_tag_go", disabled=not chosen):
+        if st.button(
+            f"Decide on {len(chosen):,}", type="primary", key="map_tag_go", disabled=not len(chosen)
+        ):
             batch = decisions.decide_many(
-                dataset.id, [(one, decision, label) for one in chosen], reviewer=reviewer, audit_id=audit.id
+                dataset.id,
+                [(one, decision, label) for one in chosen.tolist()],
+                reviewer=reviewer,
+                audit_id=audit.id,
             )
             st.session_state["map_batch"] = (batch, len(chosen))
             st.session_state["map_version"] = st.session_state.get("map_version", 0) + 1

@@ -118,7 +118,7 @@ def _standing(dataset: Dataset, audit: Audit | None) -> tuple[Standing | None, N
         standing = statements.load(audit.id)
         return standing, statements.noise_rate(standing)
     verified = random_sample.standing(dataset.id)
-    return None, noise.noise_rate_from_verified(readers.given_labels(dataset.id), verified)
+    return None, noise.noise_rate_from_verified(readers.given_labels(dataset), verified)
 
 
 def _first(found: dict[float, Promise]) -> Promise:

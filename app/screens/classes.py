@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -17,7 +16,7 @@ from auditor.statistics import Interval, Transition, shared_sentence
 
 MOST_IN_MATRIX = 40
 MOST_PAIRS, MOST_PAIRS_ALONE = 10, 50
-TRUST_BINS = 12
+MOST_LISTED = 5_000
 KINDS_OF_COPIES = (
     "Kinds of copies: exact has the same pixels, near has nearly the same ones, features was proposed by a "
     "backbone's features and has nearly the same pixels once the pictures are moved or mirrored."
@@ -86,18 +85,6 @@ def draw_pairs(dataset: Dataset, cells: pd.DataFrame) -> None:
                 type="tertiary",
             ):
                 state.open_suspects(given=int(row["given_label"]), suggested=int(row["true_label"]))
-
-
-def trust_by_class(seen: statements.Standing) -> list[list[float]]:
-    """Share of each class's labels by bin of trust, from doubted to trusted."""
-    edges = np.linspace(0, 1, TRUST_BINS + 1)
-    known = (seen.given_labels >= 0) & np.isfinite(seen.trust_score)
-    counts, _, _ = np.histogram2d(
-        seen.given_labels[known],
-        seen.trust_score[known],
-        bins=(np.arange(len(seen.dataset.class_names) + 1), edges),
-    )
-    return (counts / np.maximum(1, counts.sum(axis=1, keepdims=True))).tolist()
 
 
 def draw_classes(dataset: Dataset, said: statements.Statements, trust: list[list[float]]) -> None:
@@ -200,9 +187,10 @@ def draw_conflicts(dataset: Dataset, said: statements.Statements) -> None:
         groups = said.conflicts.duplicate_group.nunique()
         st.subheader(f"{words.plural(groups, 'group')} of copies with different labels", anchor=False)
         st.caption(conflict_sentence(said.conflicts))
-        shown_rows = said.conflicts.assign(
-            given=[words.class_name(names, one) for one in said.conflicts.given_label]
-        )
+        first = said.conflicts.head(MOST_LISTED)
+        shown_rows = first.assign(given=[words.class_name(names, one) for one in first.given_label])
+        if len(first) < len(said.conflicts):
+            st.caption(f"The first {MOST_LISTED:,} of {len(said.conflicts):,} samples are listed.")
         columns = ["duplicate_group", "sample_id", "filepath", "given", "duplicate_kind", "is_certain"]
         st.dataframe(shown_rows[columns], hide_index=True, height="auto")
         st.caption(KINDS_OF_COPIES)
@@ -215,6 +203,6 @@ with shown():
     said = found.said
     draw_figures(dataset, said)
     draw_matrix(dataset, found.transition)
-    draw_classes(dataset, said, trust_by_class(found.standing))
+    draw_classes(dataset, said, found.trust_by_class.tolist())
     draw_splits(said)
     draw_conflicts(dataset, said)

@@ -47,10 +47,17 @@ class View:
     runs: Mapping[str, EngineRun]
     titles: Mapping[str, str]
     table: pd.DataFrame
+    """As ``readers.score_table`` gives it; distributions are drawn from these rows."""
     is_marked: NDArray[np.bool_]
     marks: tuple[str, str]
     """What ``is_marked`` means, and what the other labels are."""
     knows_truth: bool
+    num_samples: int
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """The samples of ``table``."""
+        return self.table.sample_id.to_numpy(dtype=np.int64)
 
 
 def cited(paper: str) -> str:
@@ -101,8 +108,7 @@ def draw_parting(dataset: Dataset, view: View) -> None:
     """The samples on which the engines' places for the label lie furthest apart."""
     st.subheader("Where the engines part", anchor=False)
     engines = len(view.audit.summary.get("witnesses", view.runs))
-    is_split = view.table.agreement.between(1, engines - 1)
-    parted = view.table[is_split].nlargest(PARTED, "disagreement")
+    parted = readers.most_parted(view.audit, engines, PARTED)
     if parted.empty:
         st.write("All engines agree on every label.")
         return
@@ -131,20 +137,20 @@ def legend(*entries: tuple[str, str]) -> None:
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def bands(audit_id: int, version: str, engine: str, name: str, marks: tuple[str, str], *, is_place: bool,
-          high_means: str, _is_marked: NDArray[np.bool_]) -> pd.DataFrame:  # fmt: skip
+          high_means: str, _rows: NDArray[np.int64], _is_marked: NDArray[np.bool_]) -> pd.DataFrame:  # fmt: skip
     """Bands of a signal's history, as places among all labels or as published."""
     del version
-    rows = np.linspace(0, len(_is_marked) - 1, min(MOST_ROWS, len(_is_marked))).astype(int)
-    history = np.asarray(arrays.history(audit_id, engine, name)[:, rows], dtype=np.float32)
+    chosen = np.linspace(0, len(_rows) - 1, min(MOST_ROWS, len(_rows))).astype(int)
+    history = np.asarray(arrays.history(audit_id, engine, name)[:, _rows[chosen]], dtype=np.float32)
     values = charts.places(history, high_means) if is_place else history
-    return charts.bands(values, _is_marked[rows], marks)
+    return charts.bands(values, _is_marked[chosen], marks)
 
 
 def bands_of(view: View, engine: str, name: str, about: Mapping[str, Any], *, is_place: bool) -> pd.DataFrame:
     """``bands`` of this view; they change with the marks, which settling moves."""
     version = f"{view.audit.created_at} {view.audit.summary.get('settled_at')}"
     return bands(view.audit.id, version, engine, name, view.marks, is_place=is_place,
-                 high_means=str(about.get("high_means")), _is_marked=view.is_marked)  # fmt: skip
+                 high_means=str(about.get("high_means")), _rows=view.rows, _is_marked=view.is_marked)  # fmt: skip
 
 
 @st.fragment
@@ -197,7 +203,11 @@ def draw_engines(view: View) -> None:
         "suspicious. The line is the median, the band the middle 80 %. Every row of charts has one scale.",
     )
     legend((view.marks[0], charts.MARKED), (view.marks[1], charts.OTHER))
-    trusts = {name: np.asarray(arrays.trust(view.audit.id, name), dtype=np.float64) for name in view.runs}
+    if len(view.table) < view.num_samples:
+        st.caption(f"Drawn from {len(view.table):,} labels that are evenly spread over all.")
+    trusts = {
+        name: np.asarray(arrays.trust(view.audit.id, name)[view.rows], dtype=np.float64) for name in view.runs
+    }
     histograms = {name: charts.histogram(trust, view.is_marked, view.marks) for name, trust in trusts.items()}
     top = max((float(table.share.max()) for table in histograms.values()), default=1.0)
     points = pd.DataFrame()
@@ -256,7 +266,7 @@ with shown():
     truth, table = cache.true_labels(dataset), readers.score_table(audit)
     marks, is_marked = ("suspect", "other label"), table.is_label_issue.to_numpy(dtype=bool)
     if truth is not None:
-        given = table.given_label.to_numpy()
+        given, truth = table.given_label.to_numpy(), truth[table.sample_id.to_numpy()]
         marks, is_marked = ("wrong label", "right label"), (given != truth) & (given >= 0) & (truth >= 0)
     view = View(
         audit=audit,
@@ -266,6 +276,7 @@ with shown():
         is_marked=is_marked,
         marks=marks,
         knows_truth=truth is not None,
+        num_samples=dataset.num_samples,
     )
     left, right = st.columns(2, gap="large")
     with left:

@@ -5,12 +5,15 @@ Plain mappings in, plain mappings out; ``routes.py`` puts HTTP around it and the
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from app.server import bodies, geometry
 from auditor.audits import arrays
@@ -19,6 +22,7 @@ from auditor.catalog import audits, claims, datasets, folders, reviews, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit
 from auditor.ground.errors import AuditorError, CatalogError, NotFoundError, ReviewError
+from auditor.ground.settings import Settings, settings
 from auditor.ground.vocabulary import CLASSIFICATION, RULING
 from auditor.ground.wording import evidence, odds_of_wrong, percent
 from auditor.review import decisions, head_order, schema
@@ -28,7 +32,9 @@ MAX_PAGE = 300
 MOST_DRAWN = 60_000
 """Points of a map that travel to the browser, under a megabyte; a region is looked up among all samples."""
 MAX_SELECTED = 30_000
-"""Most samples of a region that a queue holds; SQLite takes some more as parameters of a statement."""
+"""Most samples of a region that a queue holds, the most suspicious of them."""
+ASKED_OF_REGION = 1_000
+"""Samples of a region that are asked for at a time."""
 MOST_ACCEPTED = 200
 """Most suggestions accepted in one step: as many pictures as a person looks through."""
 EXEMPLARS = 6
@@ -118,12 +124,36 @@ def queue_size(payload: Mapping[str, Any]) -> dict[str, Any]:
         order = head_order.of_audit(body.audit)
         return unknown | {"total": 0 if order is None else len(head_order.waiting(order))}
     either = {**where, "undecided": False, "decided": False}
+    asked = suspect_filter(either, audit)
+    whole = _whole_count(audit, asked)
     with session() as open_session:
-        total, whole, checked = (
-            scores.count(open_session, audit, suspect_filter(one, audit))
-            for one in (where, either, {**either, "decided": True})
-        )
+        checked = scores.count(open_session, audit, dataclasses.replace(asked, only_decided=True))
+        total = checked if where.get("decided") else whole
+        if where.get("undecided") and not where.get("decided"):
+            total = scores.count_undecided(open_session, audit, asked, whole)
     return {"total": total, "whole": whole, "checked": checked}
+
+
+def _whole_count(audit: Audit, where: scores.SuspectFilter) -> int:
+    """How many samples a filter leaves that asks nothing about decisions: counted once for the audit's scores."""
+    kept = {scores.SuspectFilter(): "num_ranked", scores.SuspectFilter(only_issues=True): "num_label_issues"}
+    if (known := audit.summary.get(kept.get(where, ""))) is not None:
+        return int(known)
+    if where.decided_by is not None or where.free_for is not None:
+        with session() as open_session:
+            return scores.count(open_session, audit, where)
+    return _counted(settings(), audit.id, _scores_version(audit), where)
+
+
+@functools.lru_cache(maxsize=256)
+def _counted(home: Settings, audit_id: int, version: str, where: scores.SuspectFilter) -> int:  # noqa: ARG001
+    with session() as open_session:
+        return scores.count(open_session, audits.get(open_session, audit_id), where)
+
+
+def _scores_version(audit: Audit) -> str:
+    """Changes whenever the audit's scores do, and with an audit that has the id of one that was removed."""
+    return f"{audit.created_at} {audit.finished_at} {audit.summary.get('settled_at')}"
 
 
 @folders.checked_once()
@@ -287,7 +317,7 @@ def suspect_filter(
     """The filter that a page's mapping names; a region of the map becomes the samples inside it."""
     region, share = where.get("region"), where.get("share")
     search = str(where.get("search") or "").strip()
-    ids = None if region is None else inside(audit, region)[:MAX_SELECTED]
+    ids = None if region is None else sorted(worst_inside(audit, region).sample_id.tolist())
     if where.get("disputed"):
         disputed = set(decision_log.disputed(audit.dataset_id))
         ids = sorted(disputed if ids is None else disputed & set(ids))[:MAX_SELECTED]
@@ -314,11 +344,44 @@ def suspect_filter(
     )
 
 
-def inside(audit: Audit, region: Mapping[str, Any]) -> list[int]:
-    """sample_ids whose point on a map lies inside the region's polygon."""
-    points = arrays.map_points(audit.id, str(region["engine"]))
-    polygon = np.asarray(region["polygon"], dtype=np.float64)
-    return [int(one) for one in np.flatnonzero(geometry.contains(polygon, np.asarray(points)))]
+def inside(audit: Audit, region: Mapping[str, Any]) -> NDArray[np.int64]:
+    """sample_ids, in their order, whose point on a map lies inside the region's polygon."""
+    return _inside(settings(), audit.id, str(audit.created_at), *_as_key(region))
+
+
+@functools.lru_cache(maxsize=8)
+def _inside(
+    home: Settings,  # noqa: ARG001
+    audit_id: int,
+    version: str,  # noqa: ARG001
+    engine: str,
+    polygon: tuple[tuple[float, float], ...],
+) -> NDArray[np.int64]:
+    points = arrays.map_points(audit_id, engine)
+    return np.flatnonzero(geometry.contains(np.asarray(polygon, dtype=np.float64), points))
+
+
+def _as_key(region: Mapping[str, Any]) -> tuple[str, tuple[tuple[float, float], ...]]:
+    return str(region["engine"]), tuple((float(x), float(y)) for x, y in region["polygon"])
+
+
+def worst_inside(audit: Audit, region: Mapping[str, Any]) -> pd.DataFrame:
+    """sample_id and rank of the most suspicious samples of a region, at most ``MAX_SELECTED``, the worst first."""
+    return _worst_inside(settings(), audit.id, _scores_version(audit), *_as_key(region))
+
+
+@functools.lru_cache(maxsize=32)
+def _worst_inside(
+    home: Settings,  # noqa: ARG001
+    audit_id: int,
+    version: str,  # noqa: ARG001
+    engine: str,
+    polygon: tuple[tuple[float, float], ...],
+) -> pd.DataFrame:
+    with session() as open_session:
+        audit = audits.get(open_session, audit_id)
+        ids = inside(audit, {"engine": engine, "polygon": polygon})
+        return scores.in_order(open_session, audit_id, ids, most=MAX_SELECTED)
 
 
 def map_bytes(audit_id: int, engine: str) -> bytes:
@@ -365,6 +428,8 @@ def _page(
     if where.get("order"):
         return _page_in_order(open_session, audit, where, after, limit)
     engine = where.get("engine")
+    if where.get("region") is not None and engine is None and not by_sample(where):
+        return _page_of_region(open_session, audit, where, after, limit)
     if engine is None:
         return scores.page(open_session, audit, suspect_filter(where, audit, after=after), limit=limit)
     probs, found, picked = arrays.pred_probs(audit.id, str(engine)), 0, []
@@ -378,6 +443,27 @@ def _page(
             break
         after = int(page["sample_id" if by_sample(where) else "rank"].iloc[-1])
     return pd.concat(picked).head(limit)
+
+
+def _page_of_region(
+    open_session: Any, audit: Audit, where: Mapping[str, Any], after: int | None, limit: int
+) -> pd.DataFrame:
+    """A page of a region: its samples are known by rank, so only the next of them are asked for."""
+    worst = worst_inside(audit, where["region"])
+    ids = worst.sample_id[worst["rank"] > (-1 if after is None else after)].to_numpy()
+    asked, picked, found = suspect_filter({**where, "region": None}, audit), [], 0
+    for start in range(0, max(1, len(ids)), ASKED_OF_REGION):
+        part = tuple(ids[start : start + ASKED_OF_REGION].tolist())
+        if asked.sample_ids is not None:
+            part = tuple(set(part) & set(asked.sample_ids))
+        page = scores.page(
+            open_session, audit, dataclasses.replace(asked, sample_ids=part), limit=limit - found
+        )
+        picked.append(page)
+        found += len(page)
+        if found >= limit:
+            break
+    return pd.concat(picked, ignore_index=True) if found else picked[0]
 
 
 def _page_in_order(

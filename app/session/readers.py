@@ -31,6 +31,12 @@ LEASED_AHEAD = 8
 """Samples of Verify that are leased before they are in view, as in ``verify.js``."""
 
 
+TRUST_BINS = 12
+ROWS_AT_ONCE = 1_000_000
+MOST_SCORES = 200_000
+"""Rows of scores that charts are drawn from."""
+
+
 @dataclass(frozen=True)
 class Status:
     """Progress of a dataset, for Home."""
@@ -138,10 +144,16 @@ def last_blind_item(dataset_id: int, reviewer: str) -> dict[str, Any] | None:
     return blind_items(dataset_id, [max(own)[1]])[0] if own else None
 
 
-def given_labels(dataset_id: int) -> NDArray[np.int64]:
-    """(N,) given labels; -1 = unlabeled."""
+def given_labels(row: Dataset) -> NDArray[np.integer]:
+    """(N,) given labels; -1 = unlabeled. They never change, so that they are kept, as small as they can be."""
+    return _given_labels(settings().home, row.id, str(row.created_at))
+
+
+@st.cache_resource(max_entries=2, show_spinner=False)
+def _given_labels(home: Path, dataset_id: int, version: str) -> NDArray[np.integer]:  # noqa: ARG001
     with session() as open_session:
-        return datasets.given_labels(open_session, dataset_id)
+        labels = datasets.given_labels(open_session, dataset_id)
+    return labels.astype(np.min_scalar_type(-1 - int(labels.max(initial=0))))
 
 
 def class_counts(row: Dataset) -> dict[int, int]:
@@ -196,15 +208,40 @@ def _pair_counts(
         return scores.pair_counts(open_session, audits.get(open_session, audit_id), where)
 
 
+def given_numbers(dataset: Dataset) -> NDArray[np.float64]:
+    """(N,) numbers as they were imported; NaN where there is none."""
+    return _given_numbers(settings().home, dataset.id, dataset.num_samples)
+
+
+@st.cache_data(max_entries=2, show_spinner=False)
+def _given_numbers(home: Path, dataset_id: int, num_samples: int) -> NDArray[np.float64]:  # noqa: ARG001
+    with session() as open_session:
+        return datasets.given_numbers(open_session, dataset_id)
+
+
 def score_table(audit: Audit) -> pd.DataFrame:
-    """All scores of an audit in sample order."""
+    """Scores of an audit in sample order: all of them, or of more than ``MOST_SCORES`` so many, evenly spread."""
     return _score_table(settings().home, audit.id, _version(audit))
 
 
 @st.cache_data(max_entries=2, show_spinner=False)
 def _score_table(home: Path, audit_id: int, version: str) -> pd.DataFrame:  # noqa: ARG001
     with session() as open_session:
+        num_samples = datasets.by_id(open_session, audits.get(open_session, audit_id).dataset_id).num_samples
+        if num_samples > MOST_SCORES:
+            return scores.spread(open_session, audit_id, num_samples, most=MOST_SCORES)
         return scores.table(open_session, audit_id)
+
+
+def most_parted(audit: Audit, num_voters: int, limit: int) -> pd.DataFrame:
+    """As ``scores.most_parted`` finds them: read once for the audit's scores."""
+    return _most_parted(settings().home, audit.id, _version(audit), num_voters, limit)
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def _most_parted(home: Path, audit_id: int, version: str, num_voters: int, limit: int) -> pd.DataFrame:  # noqa: ARG001
+    with session() as open_session:
+        return scores.most_parted(open_session, audit_id, num_voters, limit)
 
 
 def is_settled(audit: Audit) -> bool:
@@ -240,9 +277,10 @@ def status(row: Dataset) -> Status:
 class Findings:
     """What an audit and the people say about the whole dataset."""
 
-    standing: statements.Standing
     said: statements.Statements
     transition: Transition
+    trust_by_class: NDArray[np.float64]
+    """(K, ``TRUST_BINS``) share of each class's labels by bin of trust, from doubted to trusted."""
 
 
 def findings(audit: Audit) -> Findings:
@@ -264,7 +302,21 @@ def findings(audit: Audit) -> Findings:
 @st.cache_resource(max_entries=2, show_spinner="Counting …")
 def _findings(home: Path, audit_id: int, version: str, told: tuple[int, int]) -> Findings:  # noqa: ARG001
     seen = statements.load(audit_id)
-    return Findings(seen, statements.statements(seen), statements.transition(seen))
+    # Not ``seen`` itself: of ten million samples it takes half a gigabyte.
+    return Findings(statements.statements(seen), statements.transition(seen), _trust_by_class(seen))
+
+
+def _trust_by_class(seen: statements.Standing) -> NDArray[np.float64]:
+    num = len(seen.dataset.class_names)
+    counts = np.zeros((num, TRUST_BINS))
+    for start in range(0, len(seen.given_labels), ROWS_AT_ONCE):
+        given, trust = (one[start : start + ROWS_AT_ONCE] for one in (seen.given_labels, seen.trust_score))
+        known = (given >= 0) & np.isfinite(trust)
+        part, _, _ = np.histogram2d(
+            given[known], trust[known], bins=(np.arange(num + 1), np.linspace(0, 1, TRUST_BINS + 1))
+        )
+        counts += part
+    return np.asarray(counts / np.maximum(1, counts.sum(axis=1, keepdims=True)))
 
 
 def base_path() -> str:

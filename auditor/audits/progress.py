@@ -11,9 +11,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from auditor.audits import statements
 from auditor.catalog import audits, datasets, draws, reading, reviews, scores
@@ -85,7 +83,7 @@ def progress(
         left=left,
         advice=_advice(
             left,
-            int(in_question(dataset).sum()),
+            random_sample.num_in_question(dataset.id),
             hit_rate if len(sure) >= PACE_WINDOW else None,
             upcoming,
             is_part=queue is not None,
@@ -96,31 +94,20 @@ def progress(
 
 def findings(dataset: Dataset, outcomes: dict[int, Review] | None = None) -> Findings:
     """The samples in question that people looked at; ``outcomes`` where the caller has read them already."""
-    return decisions.findings(
-        decisions.outcomes(dataset.id) if outcomes is None else outcomes, in_question(dataset)
-    )
+    known = decisions.outcomes(dataset.id) if outcomes is None else outcomes
+    with session() as open_session:
+        asked = datasets.in_question(open_session, dataset.id, list(known))
+    return decisions.findings(known, asked)
 
 
 def errors_left(dataset: Dataset, audit: Audit, known: Findings) -> ErrorsLeft:
     """How many wrong labels are expected beyond those that people found, as the report says it."""
     return noise.errors_left(
         noise_rate(audit),
-        int(in_question(dataset).sum()),
+        random_sample.num_in_question(dataset.id),
         num_found_wrong=len(known.wrong),
         num_found_right=len(known.right),
     )
-
-
-def in_question(dataset: Dataset) -> NDArray[np.bool_]:
-    """(N,) bool: labeled samples whose label the source does not already call trusted."""
-    return _in_question(settings(), dataset.id, str(dataset.created_at))
-
-
-@functools.lru_cache(maxsize=16)
-def _in_question(home: Settings, dataset_id: int, version: str) -> NDArray[np.bool_]:  # noqa: ARG001
-    with session() as open_session:
-        given = datasets.given_labels(open_session, dataset_id)
-    return random_sample.standing(dataset_id).drawn_from(given)
 
 
 def noise_rate(audit: Audit) -> NoiseRate:

@@ -152,6 +152,7 @@ def _summary(found: Consensus) -> dict[str, Any]:
         "error_probability_is_guess": found.error_probability_is_guess,
         "suggestion_is_calibrated": found.suggestion_is_calibrated,
         "num_label_issues": int(found.is_label_issue.sum()),
+        "num_ranked": int(np.isfinite(found.trust_score).sum()),
     }
 
 

@@ -20,8 +20,8 @@ from auditor.catalog.records import Audit, Dataset
 from auditor.ground.errors import AuditFailedError, NotFoundError
 from auditor.ground.vocabulary import LEVELS
 from auditor.pictures.sources import printable
-from auditor.review import random_sample
-from auditor.review.decisions import findings, outcomes
+from auditor.review import decisions, random_sample
+from auditor.review.decisions import Findings
 from auditor.statistics import (
     MOST_SPLITS,
     ClassPair,
@@ -40,6 +40,9 @@ from auditor.statistics import (
     split_reports,
 )
 from auditor.statistics import promises as calibration
+
+STANDING = ("trust_score", "error_probability", "suggested_label", "is_label_issue", "agreement")
+"""Columns of the scores that statements are computed from."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +71,11 @@ class Standing:
     def in_question(self) -> NDArray[np.bool_]:
         """(N,) bool: labeled samples whose label the source does not already call trusted."""
         return self.verified.drawn_from(self.given_labels)
+
+    def findings(self) -> Findings:
+        """What people found among these."""
+        known, asked = decisions.outcomes(self.dataset.id), self.in_question
+        return decisions.findings(known, {one for one in known if asked[one]})
 
 
 @dataclass(frozen=True)
@@ -109,8 +117,9 @@ def load(audit_id: int) -> Standing:
         audit = audits.get(open_session, audit_id)
         dataset = datasets.by_id(open_session, audit.dataset_id)
         given = datasets.given_labels(open_session, audit.dataset_id)
-        table = scores.table(open_session, audit_id)
-    if table.empty:
+        known = scores.columns(open_session, audit_id, STANDING)
+    trust_score = known["trust_score"]
+    if not len(trust_score):
         raise AuditFailedError(f"Audit {audit_id} has no scores yet; wait for it or resume it.")
     verified = settle.verified_rows(audit_id)
     verified.check(given, len(dataset.class_names))
@@ -118,27 +127,25 @@ def load(audit_id: int) -> Standing:
     # Rows that chose between weights learned something even where none were kept.
     if audit.summary["rows_chose_weights"] and verified.calibrates is not None:
         may_calibrate &= verified.calibrates
-    trust_score = table.trust_score.to_numpy(dtype=np.float64)
     return Standing(
         audit=audit,
         dataset=dataset,
         given_labels=given,
         trust_score=trust_score,
-        error_probability=table.error_probability.to_numpy(dtype=np.float64),
-        suggested_label=table.suggested_label.to_numpy(dtype=np.int64),
-        is_doubtful=table.is_label_issue.to_numpy(dtype=bool)
-        | (2 * table.agreement.to_numpy(dtype=np.int64) > _speakers(audit, len(table))),
+        error_probability=known["error_probability"],
+        suggested_label=known["suggested_label"],
+        is_doubtful=known["is_label_issue"] | (2 * known["agreement"] > _speakers(audit, len(trust_score))),
         verified=verified,
         calibrating=may_calibrate,
         exchangeability=calibration.check_draws(trust_score, given, verified, ~verified.trusted_mask),
     )
 
 
-def _speakers(audit: Audit, num_samples: int) -> NDArray[np.int64]:
+def _speakers(audit: Audit, num_samples: int) -> NDArray[np.int16]:
     """(N,) witnesses with an opinion: engines speak on every sample, a user's own model where it said something."""
     own = own_models.heard_by(audit)
     num_engines = int(audit.summary.get("num_voters", 1)) - len(own)
-    speakers = np.full(num_samples, num_engines, dtype=np.int64)
+    speakers = np.full(num_samples, num_engines, dtype=np.int16)
     for probs in own.values():
         speakers += np.isfinite(probs[:, 0])
     return np.maximum(1, speakers)
@@ -209,7 +216,7 @@ def promise_changes(standing: Standing, q: float) -> Promise:
     """
     _check_levels((q,))
     settled = np.zeros(len(standing.given_labels), dtype=bool)
-    settled[list(outcomes(standing.dataset.id))] = True
+    settled[list(decisions.outcomes(standing.dataset.id))] = True
     return calibration.promise(
         standing.trust_score,
         standing.given_labels,
@@ -289,9 +296,9 @@ def statements(standing: Standing) -> Statements:
     with session() as open_session:
         conflicts = datasets.conflicts(open_session, standing.dataset.id)
         splits = datasets.splits(open_session, standing.dataset.id)
-        duplicates = datasets.duplicates(open_session, standing.dataset.id)
+        duplicates = datasets.duplicates(open_session, standing.dataset.id, differ_in="split")
     in_question = standing.in_question
-    known = findings(outcomes(standing.dataset.id), in_question)
+    known = standing.findings()
     is_wrong = standing.verified.is_wrong(standing.given_labels)
     rate = noise_rate(standing)
     left = noise.errors_left(

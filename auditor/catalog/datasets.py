@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sqlalchemy import delete, func, update
+from sqlalchemy import and_, case, delete, func, literal, update
 from sqlmodel import Session, col, select
 
-from auditor.catalog.bulk import insert_rows
+from auditor.catalog.bulk import among, insert_rows, read_columns
 from auditor.catalog.models import (
     AuditTable,
     ClaimTable,
@@ -188,32 +188,42 @@ def remove(session: Session, dataset_id: int) -> None:
 
 def given_labels(session: Session, dataset_id: int) -> NDArray[np.int64]:
     """(N,) int64 in sample order; -1 = unlabeled. Of masks 0: each is one label, right or wrong."""
-    found = _column(session, dataset_id, SampleTable.given_label, np.int64)
+    found = _numbers(session, dataset_id, SampleTable.given_label)
     return found if by_id(session, dataset_id).masks is None else np.zeros_like(found)
 
 
 def given_numbers(session: Session, dataset_id: int) -> NDArray[np.float64]:
     """(N,) float64 in sample order; NaN where there is none."""
-    return _column(session, dataset_id, SampleTable.number, np.float64)
+    return _numbers(session, dataset_id, SampleTable.number)
 
 
 def trusted_in_source(session: Session, dataset_id: int) -> NDArray[np.bool_]:
     """(N,) bool: the source marked the label as confirmed."""
-    return _column(session, dataset_id, SampleTable.trusted, np.bool_)
+    return _numbers(session, dataset_id, SampleTable.trusted)
 
 
 def num_in_question(session: Session, dataset_id: int) -> int:
     """How many samples are labeled and not trusted in the source; counted without reading them."""
+    return int(session.exec(select(func.count()).where(_is_in_question(dataset_id))).one())
+
+
+def in_question(session: Session, dataset_id: int, sample_ids: Sequence[int]) -> set[int]:
+    """Those of the samples that are labeled and not trusted in the source."""
+    named = among(session.connection(), SampleTable.sample_id, sample_ids)
+    return set(session.exec(select(SampleTable.sample_id).where(_is_in_question(dataset_id), named)))
+
+
+def _is_in_question(dataset_id: int) -> Any:
     is_labeled = (col(SampleTable.given_label) >= 0) | col(SampleTable.mask).is_not(None)
-    statement = select(func.count()).where(
-        SampleTable.dataset_id == dataset_id, is_labeled, ~SampleTable.trusted
-    )
-    return int(session.exec(statement).one())
+    return and_(SampleTable.dataset_id == dataset_id, is_labeled, ~col(SampleTable.trusted))
 
 
 def splits(session: Session, dataset_id: int) -> NDArray[np.object_]:
     """(N,) names of splits in sample order; None where the source named none."""
-    return _column(session, dataset_id, SampleTable.split, np.object_)
+    names = list(split_counts(session, dataset_id))
+    places = dict(zip(names, range(1, len(names) + 1), strict=True))
+    place = case(places, value=SampleTable.split, else_=0) if names else literal(0)
+    return np.array([None, *names], np.object_)[_numbers(session, dataset_id, place)]
 
 
 def split_counts(session: Session, dataset_id: int) -> dict[str, int]:
@@ -295,10 +305,11 @@ def class_counts(session: Session, dataset_id: int) -> dict[int, int]:
     return {int(label): int(count) for label, count in rows.all()}
 
 
-def duplicates(session: Session, dataset_id: int) -> pd.DataFrame:
+def duplicates(session: Session, dataset_id: int, *, differ_in: str | None = None) -> pd.DataFrame:
     """Samples that share their picture or nearly do, the members of a group together.
 
-    Columns: sample_id, filepath, given_label, content_hash, duplicate_group, duplicate_kind.
+    Columns: sample_id, filepath, given_label, content_hash, duplicate_group, duplicate_kind. ``differ_in``: only
+    groups whose members have several values there, ``given_label`` (of the labeled ones) or ``split``.
     """
     columns = (
         SampleTable.sample_id,
@@ -308,11 +319,17 @@ def duplicates(session: Session, dataset_id: int) -> pd.DataFrame:
         SampleTable.duplicate_group,
         SampleTable.duplicate_kind,
     )
-    rows = session.execute(
-        select(*columns)
-        .where(SampleTable.dataset_id == dataset_id, SampleTable.duplicate_group.is_not(None))
-        .order_by(SampleTable.duplicate_group, SampleTable.sample_id)
-    )
+    is_copy = and_(SampleTable.dataset_id == dataset_id, SampleTable.duplicate_group.is_not(None))
+    statement = select(*columns).where(is_copy)
+    if differ_in is not None:
+        # Found by the database: of millions of copies hardly any differ.
+        value = getattr(SampleTable, differ_in)
+        known = select(SampleTable.duplicate_group).where(is_copy)
+        if differ_in == "given_label":
+            known = known.where(SampleTable.given_label >= 0)
+        several = known.group_by(SampleTable.duplicate_group).having(func.min(value) < func.max(value))
+        statement = statement.where(SampleTable.duplicate_group.in_(several))
+    rows = session.execute(statement.order_by(SampleTable.duplicate_group, SampleTable.sample_id))
     return pd.DataFrame(rows.all(), columns=[column.key for column in columns])
 
 
@@ -322,10 +339,8 @@ def conflicts(session: Session, dataset_id: int) -> pd.DataFrame:
     Certain: a sample with the same pixels has another label, so one of the two is wrong. The others of a group
     only look alike (a copy of theirs may have their own label), and one should look at them.
     """
-    table = duplicates(session, dataset_id)
-    labeled = table[table.given_label >= 0]
-    differing = labeled.groupby("duplicate_group").given_label.transform("nunique") > 1
-    found = labeled[differing].reset_index(drop=True)
+    table = duplicates(session, dataset_id, differ_in="given_label")
+    found = table[table.given_label >= 0].reset_index(drop=True)
     labels_of_picture = found.groupby("content_hash").given_label.transform("nunique")
     return found.assign(is_certain=(labels_of_picture > 1) & (found.content_hash != ""))
 
@@ -334,11 +349,9 @@ def _sample(row: Any) -> Sample:
     return Sample(**dict(zip(NAMES, row, strict=True)))
 
 
-def _column(session: Session, dataset_id: int, column: Any, dtype: Any) -> Any:
-    rows = session.execute(
-        select(column).where(SampleTable.dataset_id == dataset_id).order_by(SampleTable.sample_id)
-    )
-    return np.fromiter((value for (value,) in rows), dtype=dtype)
+def _numbers(session: Session, dataset_id: int, column: Any) -> Any:
+    key, of_dataset = SampleTable.__table__.c.sample_id, SampleTable.__table__.c.dataset_id == dataset_id
+    return read_columns(session.connection(), key, of_dataset, {"": column})[""]
 
 
 def _batched(rows: Iterable[Any], size: int = ROWS_A_STATEMENT) -> Iterable[Sequence[Any]]:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sqlalchemy import Row, delete, func
+from sqlalchemy import delete, func
 from sqlmodel import Session, select
 
 from auditor.catalog import claims, reviews
-from auditor.catalog.bulk import insert_rows
+from auditor.catalog.bulk import among, insert_rows, read_columns
 from auditor.catalog.models import DecisionTable, ReviewTable, SampleTable, ScoreTable
 from auditor.catalog.records import Audit, Review, Score, read
 from auditor.catalog.reviews import AT_ONCE
@@ -21,10 +21,10 @@ from auditor.catalog.reviews import AT_ONCE
 ROWS_A_STATEMENT = 20_000
 DECIDED = ("decision", "decided_label", "decided_labels", "reviewer", "decided_at")
 """Columns of a page that say what was decided."""
+KEYS_RATHER_THAN_RANKS, RANKS_A_STEP = 300_000, 100_000
+"""Up to so many samples are looked up one by one; of more the ranking is read, so much at a time."""
 PART = ("sample_id", "given_label", "suggested_label", "trust_score", "is_label_issue")
 """Columns of ``part_of_table``: what a point of the map is coloured by."""
-NUMBERS = ("trust_score", "error_probability", "suggested_probability", "disagreement")
-"""Columns in which NaN says that the number is missing."""
 STRONG_DISAGREEMENT = 0.5
 """Spread of the engines' trust ranks from which they disagree strongly."""
 
@@ -86,7 +86,7 @@ def page(session: Session, audit: Audit, where: SuspectFilter, *, limit: int = 6
     Columns: those of ``ScoreTable`` and filepath, duplicate_group, decision, decided_label, decided_labels,
     reviewer, decided_at.
     """
-    statement = _filtered(audit, where, _page_columns()).order_by(_place(where)).limit(limit)
+    statement = _filtered(session, audit, where, _page_columns()).order_by(_place(where)).limit(limit)
     names = [column.key for column in ScoreTable.__table__.columns if column.key != "audit_id"]
     names += ["filepath", "duplicate_group"]
     found = pd.DataFrame(session.execute(statement).all(), columns=names)
@@ -117,7 +117,13 @@ def _decided(one: Review | None) -> tuple[Any, ...]:
 
 def count(session: Session, audit: Audit, where: SuspectFilter) -> int:
     """How many samples the filter leaves."""
-    return int(session.execute(_filtered(audit, where, [func.count()])).scalar_one())
+    return int(session.execute(_filtered(session, audit, where, [func.count()])).scalar_one())
+
+
+def count_undecided(session: Session, audit: Audit, where: SuspectFilter, whole: int) -> int:
+    """``count`` with ``only_undecided``, from how many the filter leaves without it: decisions are few."""
+    decided = _filtered(session, audit, replace(where, only_decided=True), [func.count()])
+    return whole - int(session.execute(decided.where(ScoreTable.trust_score.is_not(None))).scalar_one())
 
 
 def pair_counts(session: Session, audit: Audit, where: SuspectFilter | None = None) -> pd.DataFrame:
@@ -126,7 +132,7 @@ def pair_counts(session: Session, audit: Audit, where: SuspectFilter | None = No
     Without a filter: all label issues of the audit.
     """
     pair = (ScoreTable.given_label, ScoreTable.suggested_label)
-    statement = _filtered(audit, where or SuspectFilter(only_issues=True), [*pair, func.count()])
+    statement = _filtered(session, audit, where or SuspectFilter(only_issues=True), [*pair, func.count()])
     statement = statement.group_by(*pair).order_by(func.count().desc(), *pair)
     rows = session.execute(statement).all()
     return pd.DataFrame(rows, columns=["given_label", "suggested_label", "count"])
@@ -134,12 +140,31 @@ def pair_counts(session: Session, audit: Audit, where: SuspectFilter | None = No
 
 def table(session: Session, audit_id: int) -> pd.DataFrame:
     """All scores of an audit in sample order, without paths."""
-    statement = select(*ScoreTable.__table__.columns).where(ScoreTable.audit_id == audit_id)
-    statement = statement.order_by(ScoreTable.sample_id).execution_options(yield_per=ROWS_A_STATEMENT)
-    names = [column.key for column in ScoreTable.__table__.columns]
-    # Part by part: a million rows as Python objects would take more memory than the whole app.
-    parts = [_frame(rows, names) for rows in session.execute(statement).partitions()]
-    return pd.concat(parts or [_frame([], names)], ignore_index=True).drop(columns="audit_id")
+    return pd.DataFrame(_read(session, ScoreTable.audit_id == audit_id))
+
+
+def columns(session: Session, audit_id: int, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Some columns of ``table``, each an (N,) array: a fraction of its memory."""
+    return _read(session, ScoreTable.audit_id == audit_id, names)
+
+
+def spread(session: Session, audit_id: int, num_samples: int, *, most: int) -> pd.DataFrame:
+    """At most so many rows of ``table``, evenly spread over the samples; only these are read."""
+    keys = range(0, num_samples, max(1, -(-num_samples // most)))
+    return pd.DataFrame(_read(session, ScoreTable.audit_id == audit_id, keys=keys))
+
+
+def most_parted(session: Session, audit_id: int, num_voters: int, limit: int) -> pd.DataFrame:
+    """The samples on which the witnesses disagree most, of those where some predict the given label and some not.
+
+    Columns: sample_id, given_label, suggested_label, agreement.
+    """
+    chosen = (ScoreTable.sample_id, ScoreTable.given_label, ScoreTable.suggested_label, ScoreTable.agreement)
+    statement = select(*chosen).where(
+        ScoreTable.audit_id == audit_id, ScoreTable.agreement >= 1, ScoreTable.agreement < num_voters
+    )
+    statement = statement.order_by(ScoreTable.disagreement.desc(), ScoreTable.sample_id).limit(limit)
+    return pd.DataFrame(session.execute(statement).all(), columns=[column.key for column in chosen])
 
 
 def part_of_table(session: Session, audit_id: int, num_samples: int, *, most: int) -> pd.DataFrame:
@@ -148,23 +173,49 @@ def part_of_table(session: Session, audit_id: int, num_samples: int, *, most: in
     Found by indices: however many samples there are, only these are read. Columns: those in ``PART``.
     """
     half = max(1, most // 2)
-    chosen = select(*(ScoreTable.__table__.columns[name] for name in PART)).where(
-        ScoreTable.audit_id == audit_id
-    )
-    rows = list(session.execute(chosen.where(ScoreTable.rank < half, ScoreTable.is_label_issue)))
+    of_audit = ScoreTable.audit_id == audit_id
+    worst = _read(session, of_audit & (ScoreTable.rank < half) & ScoreTable.is_label_issue, PART, key="rank")
     spread = range(0, num_samples, max(1, -(-num_samples // half)))
-    for start in range(0, len(spread), AT_ONCE):
-        rows += session.execute(chosen.where(ScoreTable.sample_id.in_(spread[start : start + AT_ONCE])))
-    return _frame(rows, PART).drop_duplicates("sample_id").sort_values("sample_id", ignore_index=True)
+    found = pd.concat([pd.DataFrame(worst), pd.DataFrame(_read(session, of_audit, PART, keys=spread))])
+    return found.drop_duplicates("sample_id").sort_values("sample_id", ignore_index=True)
 
 
-def _frame(rows: Sequence[Row[Any]], names: Sequence[str]) -> pd.DataFrame:
-    """Rows of scores as a table, in which every missing number is NaN, even where all of them are missing.
+def in_order(session: Session, audit_id: int, sample_ids: NDArray[np.integer], *, most: int) -> pd.DataFrame:
+    """The most suspicious of some samples, at most ``most``, as sample_id and rank; the worst first."""
+    of_audit, wanted = ScoreTable.audit_id == audit_id, ("sample_id", "rank")
+    if len(sample_ids) <= KEYS_RATHER_THAN_RANKS:
+        rows = _read(session, of_audit, wanted, keys=sample_ids.tolist())
+        return pd.DataFrame(rows).sort_values("rank", ignore_index=True).head(most)
+    # A large part of all: the ranking's head holds enough of them.
+    is_wanted = np.zeros(int(sample_ids.max()) + 1, bool)
+    is_wanted[sample_ids] = True
+    parts, start, found = [], 0, 0
+    while found < most:
+        step = _read(
+            session, of_audit & ScoreTable.rank.between(start, start + RANKS_A_STEP - 1), wanted, key="rank"
+        )
+        if not len(step["rank"]):
+            break
+        part = pd.DataFrame(step)
+        part = part[part.sample_id < len(is_wanted)]
+        part = part[is_wanted[part.sample_id]]
+        parts.append(part)
+        start, found = start + RANKS_A_STEP, found + len(part)
+    return pd.concat(parts, ignore_index=True).head(most)
 
-    Of plain tuples: pandas takes SQLAlchemy's rows apart nine times slower.
-    """
-    found = pd.DataFrame(list(map(tuple, rows)), columns=list(names))
-    return found.astype({name: float for name in NUMBERS if name in names})
+
+def _read(
+    session: Session,
+    where: Any,
+    columns: Sequence[str] | None = None,
+    *,
+    key: str = "sample_id",
+    keys: Sequence[int] | None = None,
+) -> dict[str, NDArray[Any]]:
+    known = ScoreTable.__table__.c
+    names = columns or [column.key for column in known if column.key != "audit_id"]
+    chosen = {name: known[name] for name in names}
+    return read_columns(session.connection(), known[key], where, chosen, keys=keys)
 
 
 def of_samples(session: Session, audit_id: int, sample_ids: Sequence[int]) -> dict[int, Score]:
@@ -195,7 +246,7 @@ def _page_columns() -> list[Any]:
     return [*score, *sample]
 
 
-def _filtered(audit: Audit, where: SuspectFilter, columns: list[Any]) -> Any:
+def _filtered(session: Session, audit: Audit, where: SuspectFilter, columns: list[Any]) -> Any:
     same_sample = (SampleTable.dataset_id == audit.dataset_id) & (
         SampleTable.sample_id == ScoreTable.sample_id
     )
@@ -246,7 +297,7 @@ def _filtered(audit: Audit, where: SuspectFilter, columns: list[Any]) -> Any:
     if where.after is not None:
         statement = statement.where(_place(where) > where.after)
     if where.sample_ids is not None:
-        statement = statement.where(ScoreTable.sample_id.in_(list(where.sample_ids)))
+        statement = statement.where(among(session.connection(), ScoreTable.sample_id, where.sample_ids))
     return statement
 
 

@@ -16,13 +16,13 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Review
 from auditor.ground.errors import ExportRefusedError
 from auditor.ground.files import written_whole
-from auditor.ground.numbers import number_text
+from auditor.ground.numbers import figure, number_text
 from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION
 from auditor.ground.wording import plural
 from auditor.outputs.report_page import Conflict, EngineLine, ReportInput, Suspect, report_html
 from auditor.pictures import cache as images
 from auditor.review import random_sample
-from auditor.review.decisions import findings, outcomes
+from auditor.review.decisions import outcomes
 from auditor.statistics import ErrorsLeft, NoiseRate, noise, shared_sentence
 
 NUM_SUSPECTS = 60
@@ -60,7 +60,7 @@ def _of_classes(standing: statements.Standing) -> ReportInput:
 def _of_others(standing: statements.Standing) -> ReportInput:
     """Of masks and numbers: what is known of all, and the worst, without anything about pairs of classes."""
     rate = statements.noise_rate(standing)
-    known = findings(outcomes(standing.dataset.id), standing.in_question)
+    known = standing.findings()
     left = noise.errors_left(
         rate,
         int(standing.in_question.sum()),
@@ -111,7 +111,7 @@ def _other_suspects(standing: statements.Standing) -> list[Suspect]:
         else:
             given, middle = number_text(float(samples[i].number or 0.0)), float(predicted[i])
             low, high = (middle + sign * float(audit.summary["half_width"]) for sign in (-1, 1))
-            suggested = f"{middle:.4g} ({low:.4g} to {high:.4g})"
+            suggested = f"{figure(middle)} ({figure(low)} to {figure(high)})"
         outcome = decided.get(i)
         found.append(
             Suspect(

@@ -225,13 +225,13 @@ def outcomes(dataset_id: int) -> dict[int, Review]:
         return reviews.outcomes(open_session, dataset_id)
 
 
-def findings(standing: Mapping[int, Review], in_question: NDArray[np.bool_]) -> Findings:
+def findings(standing: Mapping[int, Review], in_question: Collection[int]) -> Findings:
     """What people found among the samples in question; ``standing`` as ``outcomes`` gives it.
 
     A class for a sample that had none, or that the source already trusts, is no error of those in question; and a
     suggestion that was accepted unseen found nothing.
     """
-    seen = {i: row.decision for i, row in standing.items() if in_question[i] and row.is_seen}
+    seen = {i: row.decision for i, row in standing.items() if i in in_question and row.is_seen}
     return Findings(
         decided=set(seen),
         wrong={i for i, decision in seen.items() if decision in FOUND_WRONG},

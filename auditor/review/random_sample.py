@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import csv
 import difflib
+import functools
 import math
 import os
 import shlex
@@ -33,6 +34,7 @@ from auditor.catalog.records import Audit, Dataset, Draw, NewDraw, NewReview, Re
 from auditor.ground.errors import VerificationError, cannot_write
 from auditor.ground.files import written_whole
 from auditor.ground.numbers import number_text, read_number
+from auditor.ground.settings import Settings, settings
 from auditor.ground.tables import SEPARATORS, is_place, quoted, read_table, readings
 from auditor.ground.vocabulary import (
     BLIND,
@@ -349,10 +351,23 @@ def next_size(dataset_id: int) -> int:
     """
     with session() as open_session:
         rows = draws.of_dataset(open_session, dataset_id)
-        num_left = datasets.num_in_question(open_session, dataset_id) - sum(row.size for row in rows)
+    num_left = num_in_question(dataset_id) - sum(row.size for row in rows)
     if not rows:  # a set that is all verified has nothing left to promise
         return min(num_left, FIRST_SIZE, max(FEWEST, num_left // 2))
     return min(num_left, max([FIRST_SIZE, *(2 * row.size for row in rows)]))
+
+
+def num_in_question(dataset_id: int) -> int:
+    """How many labels can be drawn; counted once, for an import settles it."""
+    with session() as open_session:
+        version = str(datasets.by_id(open_session, dataset_id).created_at)
+    return _num_in_question(settings(), dataset_id, version)
+
+
+@functools.lru_cache(maxsize=64)
+def _num_in_question(home: Settings, dataset_id: int, version: str) -> int:  # noqa: ARG001
+    with session() as open_session:
+        return datasets.num_in_question(open_session, dataset_id)
 
 
 def tolerance_of(dataset_id: int) -> float | None:

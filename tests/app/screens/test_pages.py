@@ -341,10 +341,11 @@ def test_export__blind_verdicts_are_part_of_the_log() -> None:
     assert "Nobody has decided anything yet." not in texts(app)
     labels = [button.proto.label for button in app.get("download_button")]
     assert "Download the whole log (60 rows)" in labels
-    first = pd.read_csv(io.BytesIO(downloads.log_csv(readers.dataset(DATASET), log.entries(1)))).iloc[0]
+    dataset = readers.dataset(DATASET)
+    first = pd.read_csv(io.BytesIO(downloads.log_csv(dataset, log.entries(1)))).iloc[0]
     assert (first.review_kind, first.reviewer) == ("blind", "Ada")
     assert first.filepath == f"images/{first.sample_id:04d}.png"
-    assert first.given_label == readers.dataset(DATASET).class_names[readers.given_labels(1)[first.sample_id]]
+    assert first.given_label == dataset.class_names[readers.given_labels(dataset)[first.sample_id]]
 
 
 @pytest.mark.usefixtures("copied_home")

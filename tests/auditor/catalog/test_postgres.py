@@ -25,6 +25,7 @@ from auditor.importing.imports import import_dataset
 from auditor.outputs import export
 from auditor.pictures import cache
 from auditor.review import decision_files, decisions, random_sample
+from tests.auditor.catalog import many_rows
 from tests.auditor.catalogs import add_dataset, at_once, first_epoch, forget_version, queued_audit
 from tests.helpers import write_digits
 
@@ -138,6 +139,20 @@ def test_draw__draws_of_the_same_moment_share_no_sample(empty: str) -> None:
     with db.session() as open_session:
         rows = draws.of_dataset(open_session, dataset_id)
     assert len({sample for row in rows for sample in row.sample_ids}) == 30
+
+
+def test_read_columns__is_the_same_on_postgresql(empty: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    many_rows.check_columns(monkeypatch)
+
+
+def test_scores__parts_of_a_ranking_are_the_same_on_postgresql(
+    empty: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many_rows.check_ranking(monkeypatch)
+
+
+def test_duplicates__that_differ_are_the_same_on_postgresql(empty: str) -> None:
+    many_rows.check_copies()
 
 
 def test_record_epoch__what_is_no_number_is_none(empty: str) -> None:

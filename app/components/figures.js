@@ -147,8 +147,6 @@ function filterButton(queue) {
   if (!document.querySelector(".st-key-suspects_filters")) return null;
   const chosen = Object.entries(queue)
     .filter(([name, value]) => !WHOLE_QUEUE.includes(name) && value !== null && value !== false).length;
-  // What narrows the queue is in view, unless a person folded it away or a phone has no room.
-  if (chosen && page.dataset.filters === undefined && window.innerWidth > 640) page.dataset.filters = "open";
   const isOpen = () => page.dataset.filters === "open";
   return el("button", {
     class: "plain", text: chosen ? `Filters (${chosen})` : "Filters", "data-testid": "filters",

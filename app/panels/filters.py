@@ -12,6 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from app.server import bench
 from app.session import choices as kept
 from app.session import readers, state
+from app.session.words import plain
 from auditor.audits import arrays
 from auditor.catalog.records import Audit, Dataset
 from auditor.catalog.scores import STRONG_DISAGREEMENT
@@ -47,6 +48,8 @@ MOST_PAIRS = 200
 def choose(dataset: Dataset, audit: Audit, bar: DeltaGenerator) -> dict[str, Any]:
     """Draw the queue, its order and the search in the bar, the other filters in a row below that folds away.
 
+    What narrows the queue is said by a chip of its own, with a cross that takes just this filter away.
+
     Class names in the options are shown as they are. The bench puts its own part of the bar, with the button that
     opens the row, over the empty slot (``figures.js``).
     """
@@ -63,32 +66,46 @@ def choose(dataset: Dataset, audit: Audit, bar: DeltaGenerator) -> dict[str, Any
     splits = list(readers.split_counts(dataset).items())[:MOST_SPLITS]
     if splits and splits[0][1] == dataset.num_samples:
         splits = []  # the one split of all samples divides nothing
+    line = st.container(key="suspects_chips", horizontal=True)
+    chips: dict[str, str] = {}
     row = st.container(key="suspects_filters").columns([1.1, 1.2, 1.2, 1.3, 1.1] + [1] * bool(splits) + [0.7])
     with row[3]:
-        queue |= _choose_engines(dataset, audit)
+        queue |= _choose_engines(dataset, audit, chips)
     with row[4]:
-        queue |= _choose_people(dataset)
+        queue |= _choose_people(dataset, chips)
     if splits:
         with row[5]:
             split = _choose_split(dataset, splits)
-        queue |= {} if split == state.ALL else {"split": split[0]}
+        if split != state.ALL:
+            queue["split"] = split[0]
+            chips[state.QUEUE_SPLIT] = f"Split: {split[0]}"
     if search := _search(dataset, bar):
         queue = {"search": search, "sort": queue.get("sort")}
-    queue |= _choose_classes(dataset, audit, queue, row[:3])
+        chips.clear()  # a search looks at all samples
+    queue |= _choose_classes(dataset, audit, queue, row[:3], chips)
+    for key, text in chips.items():
+        line.button(
+            plain(text),
+            key=f"suspects_chip_{key}",
+            icon=":material/close:",
+            icon_position="right",
+            on_click=_clear,
+            args=(dataset.name, key),
+        )
     row[-1].button(
         "Clear",
         key="suspects_clear",
         icon=":material/close:",
         width="stretch",
-        help="Take every filter away",
+        help="Remove all filters",
         on_click=_clear,
-        args=(dataset.name,),
+        args=(dataset.name, *state.NO_FILTER),
     )
     return queue
 
 
-def _clear(dataset: str) -> None:
-    kept.put(dataset, **state.NO_FILTER)
+def _clear(dataset: str, *filters: str) -> None:
+    kept.put(dataset, **{key: state.NO_FILTER[key] for key in filters})
 
 
 def _promise_while_reviewing(audit: Audit) -> dict[str, Any]:
@@ -98,7 +115,7 @@ def _promise_while_reviewing(audit: Audit) -> dict[str, Any]:
         "The most suspicious labels in random order: after every look a line below says how clean the rest is. "
         + head_order.SHOWN
     )
-    return {"count_shown": st.checkbox("Promise all the same", key=f"count_shown_{audit.id}")}
+    return {"count_shown": st.checkbox("Promise anyway", key=f"count_shown_{audit.id}")}
 
 
 def _search(dataset: Dataset, bar: DeltaGenerator) -> str:
@@ -122,7 +139,11 @@ def _search(dataset: Dataset, bar: DeltaGenerator) -> str:
 
 
 def _choose_classes(
-    dataset: Dataset, audit: Audit, queue: dict[str, Any], columns: Sequence[DeltaGenerator]
+    dataset: Dataset,
+    audit: Audit,
+    queue: dict[str, Any],
+    columns: Sequence[DeltaGenerator],
+    chips: dict[str, str],
 ) -> dict[str, Any]:
     """Given and suggested class; a number beside a choice is how many samples the queue then holds."""
     names = dataset.class_names
@@ -151,14 +172,21 @@ def _choose_classes(
         choices = [state.ALL, *(tuple(pair) for pair in pairs)]
         pair = _select(dataset, "Pair", choices, pair_option, state.QUEUE_PAIR)
     if pair != state.ALL:
+        chips[state.QUEUE_PAIR] = f"Pair: {names[pair[0]]} → {names[pair[1]]}"
         return {"given": pair[0], "suggested": pair[1]}
+    for kind, key, label in (
+        ("Given", state.QUEUE_GIVEN, given),
+        ("Suggested", state.QUEUE_SUGGESTED, suggested),
+    ):
+        if label != state.ALL:
+            chips[key] = f"{kind}: {names[label]}"
     return {
         "given": None if given == state.ALL else int(given),
         "suggested": None if suggested == state.ALL else int(suggested),
     }
 
 
-def _choose_people(dataset: Dataset) -> dict[str, Any]:
+def _choose_people(dataset: Dataset, chips: dict[str, str]) -> dict[str, Any]:
     """A share of the queue for each of several people, or what one person decided."""
 
     def option(choice: Any) -> str:
@@ -184,10 +212,11 @@ def _choose_people(dataset: Dataset) -> dict[str, Any]:
     )
     if chosen == state.ALL:
         return {}
+    chips[state.QUEUE_PEOPLE] = option(chosen)
     return {"share": list(chosen)} if isinstance(chosen, tuple) else {"by": chosen}
 
 
-def _choose_engines(dataset: Dataset, audit: Audit) -> dict[str, Any]:
+def _choose_engines(dataset: Dataset, audit: Audit, chips: dict[str, str]) -> dict[str, Any]:
     """How many engines, or which one, see another class than the given one."""
     engines = arrays.engines_of(audit.id)
     titles = {name: arrays.describe(audit.id, name)["title"] for name in engines}
@@ -200,6 +229,8 @@ def _choose_engines(dataset: Dataset, audit: Audit) -> dict[str, Any]:
 
     choices = [0, *range(1, len(engines) + 1), -1, *engines]
     chosen = _select(dataset, "Engines against the label", choices, option, state.QUEUE_AGREEMENT)
+    if chosen != 0:
+        chips[state.QUEUE_AGREEMENT] = option(chosen)
     if isinstance(chosen, str):
         return {"engine": chosen}
     if chosen == -1:

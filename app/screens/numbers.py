@@ -13,25 +13,22 @@ import streamlit as st
 
 from app.panels import downloads, fiftyone, random_looks
 from app.server import pictures
-from app.session import sign_in, state, words
+from app.session import readers, sign_in, state, words
 from app.session.access import OWNER
 from app.session.failures import shown
 from app.session.words import plain
 from auditor.audits import statements
 from auditor.catalog.records import Audit, Dataset
-from auditor.ground.numbers import number_text
+from auditor.ground.numbers import figure, number_text
 from auditor.ground.vocabulary import DECISIONS, EXCLUDE, KEEP, LABEL, RELABEL, UNSURE, VERDICTS
 from auditor.numbers import exporting, listing
 from auditor.review import decisions, random_sample
 
 MOST_LISTED = 2_000
 SIDE = 480
+ALIKE, ALIKE_SIDE = 4, 160
+"""Samples beside each number to compare with, and the pixels a side that are sent of them."""
 SUSPECTS, SAMPLE, DONE = "Suspects", "Random sample", "Checked"
-
-
-def figure(value: float) -> str:
-    """A predicted number as people read it."""
-    return f"{value:.4g}"
 
 
 def picture(dataset: Dataset, sample_id: int) -> None:
@@ -40,15 +37,41 @@ def picture(dataset: Dataset, sample_id: int) -> None:
 
 
 def answers(
-    names: dict[str, tuple[str, str]], act: Callable[[str], None], *, number: float | None, key: str
+    names: dict[str, tuple[str, str]],
+    act: Callable[[str], None],
+    *,
+    number: float | None,
+    key: str,
+    undo: Callable[[], Any] | None = None,
 ) -> None:
-    """A field for the number, and one button each of ``names`` (its words and its key) by decision."""
+    """One button each of ``names`` (its words and its key) by decision, and a field for another number."""
     with st.container(horizontal=True, gap="xsmall"):
         for name, (text, shortcut) in names.items():
             st.button(text, shortcut=shortcut, on_click=act, args=(name,), key=f"{key}_{name}")
-    with st.form(f"{key}_form", border=False):
-        st.number_input("Another number", value=number, format="%.6g", key=f"{key}_number")
+        if undo is not None:
+            st.button("Undo", icon=":material/undo:", shortcut="z", on_click=undo)
+    with (
+        st.form(f"{key}_form", border=False),
+        st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall"),
+    ):
+        st.number_input("Another number", value=number, format="%.10g", key=f"{key}_number")
         st.form_submit_button("Save this number", on_click=act, args=(LABEL,))
+
+
+def alike(dataset: Dataset, audit: Audit, sample_id: int, number: float, tone: str) -> None:
+    """Trusted samples with about this number, to compare with."""
+    found = listing.alike(
+        readers.given_numbers(dataset), readers.score_table(audit), number, ALIKE, sample_id
+    )
+    st.caption(f"Trusted, near :{tone}[{figure(number)}]")
+    with st.container(horizontal=True, key=f"alike_{tone}"):
+        for one, given in found:
+            st.image(
+                pictures.png(dataset.id, one, ALIKE_SIDE),
+                caption=number_text(given),
+                alt=f"Sample {one}: {number_text(given)}",
+                width="stretch",
+            )
 
 
 def typed(key: str) -> float | None:
@@ -63,7 +86,7 @@ def decide(
     """Record what a person pressed about a suspect."""
     number = None
     if decision in (RELABEL, LABEL):  # what is taken is what is shown
-        number = float(figure(row["suggested"])) if decision == RELABEL else typed(key)
+        number = float(row["suggested"]) if decision == RELABEL else typed(key)
         decision = RELABEL
     with shown():
         decisions.decide(
@@ -74,8 +97,10 @@ def decide(
 def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
     """The most suspicious number that nobody has decided on."""
     page = listing.suspects(dataset, audit, top=MOST_LISTED).page
-    waiting = page[page.decision.isna()]
-    finish = f"{words.count(len(page) - len(waiting))} of {words.count(len(page))} checked"
+    waiting, suspects = page[page.decision.isna()], page[page.is_label_issue]
+    finish = (
+        f"{words.count(suspects.decision.notna().sum())} of {words.plural(len(suspects), 'suspect')} checked"
+    )
     st.caption(f"{finish}, the most suspicious first.")
     if waiting.empty:
         st.success("Every number of this list is checked.")
@@ -87,19 +112,23 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
         picture(dataset, row["sample_id"])
     with right:
         st.caption(f"{plain(row['filepath'])}")
-        before, after = st.columns(2)
-        before.metric(f":orange[Given {plain(dataset.class_names[0])}]", number_text(row["given"]))
-        after.metric(":blue[Suggested]", figure(row["suggested"]))
-        after.caption(f"{figure(row['suggested_low'])} to {figure(row['suggested_high'])}")
+        with st.container(horizontal=True, gap="large"):
+            given = f":orange[Given {plain(dataset.class_names[0])}]"
+            st.metric(given, number_text(row["given"]), width="content")
+            between = f"{figure(row['suggested_low'])} to {figure(row['suggested_high'])}"
+            st.metric(f":blue[Suggested] {between}", figure(row["suggested"]), width="content")
         key = f"number_{audit.id}_{row['sample_id']}"
         offered = {
             name: (DECISIONS[name].button, DECISIONS[name].key) for name in (KEEP, RELABEL, EXCLUDE, UNSURE)
         }
         act = partial(decide, dataset, audit, reviewer, row, key)
-        answers(offered, act, number=float(row["given"]), key=key)
-        if st.button("Undo my last decision", icon=":material/undo:", shortcut="z"):
-            decisions.undo_last(dataset.id, reviewer)
-            st.rerun()
+        undo = partial(decisions.undo_last, dataset.id, reviewer)
+        answers(offered, act, number=float(row["given"]), key=key, undo=undo)
+        before, after = st.columns(2)
+        with before:
+            alike(dataset, audit, row["sample_id"], row["given"], "orange")
+        with after:
+            alike(dataset, audit, row["sample_id"], row["suggested"], "blue")
 
 
 def verify(dataset: Dataset, audit: Audit, reviewer: str) -> None:

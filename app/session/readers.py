@@ -208,6 +208,17 @@ def _pair_counts(
         return scores.pair_counts(open_session, audits.get(open_session, audit_id), where)
 
 
+def given_numbers(dataset: Dataset) -> NDArray[np.float64]:
+    """(N,) numbers as they were imported; NaN where there is none."""
+    return _given_numbers(settings().home, dataset.id, dataset.num_samples)
+
+
+@st.cache_data(max_entries=2, show_spinner=False)
+def _given_numbers(home: Path, dataset_id: int, num_samples: int) -> NDArray[np.float64]:  # noqa: ARG001
+    with session() as open_session:
+        return datasets.given_numbers(open_session, dataset_id)
+
+
 def score_table(audit: Audit) -> pd.DataFrame:
     """Scores of an audit in sample order: all of them, or of more than ``MOST_SCORES`` so many, evenly spread."""
     return _score_table(settings().home, audit.id, _version(audit))

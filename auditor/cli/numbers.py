@@ -11,6 +11,7 @@ from auditor.backbones.features import FeatureSource
 from auditor.bridges import engine_bridge
 from auditor.cli import output
 from auditor.cli.options import refuse_beside, writing
+from auditor.ground.numbers import figure
 from auditor.numbers import auditing, exporting, listing
 
 OF_CLASSES = ("budget", "map_method", "finetune", "pred_probs", "forget_pred_probs", "alone")
@@ -50,10 +51,10 @@ def suspects(
 
 
 def _line(row: Mapping[str, Any]) -> str:
-    between = f"{row['suggested_low']:.4g} to {row['suggested_high']:.4g}"
+    between = f"{figure(row['suggested_low'])} to {figure(row['suggested_high'])}"
     decided = f"  [{row['decision']}]" if row["decision"] else ""
     return (
-        f"{row['rank']:>6}  {row['filepath']}  {row['given']:.6g} -> {row['suggested']:.4g} ({between})  "
+        f"{row['rank']:>6}  {row['filepath']}  {figure(row['given'])} -> {figure(row['suggested'])} ({between})  "
         f"trust {row['trust_score']:.3f}{decided}"
     )
 

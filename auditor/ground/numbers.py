@@ -27,6 +27,11 @@ def read_number(text: str) -> float:
     return value
 
 
+def figure(value: float) -> str:
+    """A suggested number as people read it: without the dust that adding and subtracting leave behind."""
+    return f"{value:.10g}"
+
+
 def number_text(value: float) -> str:
     """``value`` in the shortest text that is read as the same number: ``3`` and not ``3.0``."""
     return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(float(value))

@@ -17,7 +17,7 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, Review, Sample
 from auditor.ground.errors import ExportRefusedError
 from auditor.ground.files import written_whole
-from auditor.ground.numbers import number_text
+from auditor.ground.numbers import figure, number_text
 from auditor.ground.tables import SEPARATORS, quoted
 from auditor.ground.vocabulary import DECISIONS, EXCLUDE, KEEP, REGRESSION, RELABEL
 from auditor.ground.wording import plural
@@ -101,9 +101,9 @@ def _said(audit: Audit | None) -> _Said:
     columns = {
         "is_label_issue": [str(bool(one)) for one in table.is_label_issue],
         "trust_score": [_figure(one) for one in table.trust_score],
-        "suggested_label": [_figure(one) for one in predicted],
-        "suggested_low": [_figure(one) for one in predicted - half_width],
-        "suggested_high": [_figure(one) for one in predicted + half_width],
+        "suggested_label": [figure(one) for one in predicted],
+        "suggested_low": [figure(one) for one in predicted - half_width],
+        "suggested_high": [figure(one) for one in predicted + half_width],
     }
     if "choicenet" in audit.engines:
         columns["choicenet_rho"] = [_figure(one) for one in arrays.signal(audit.id, "choicenet", "rho")]

@@ -9,6 +9,7 @@ deviation not better on the whole; a plain mean lost where one engine was much w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,6 +25,7 @@ FAR = 3.0
 """Usual residuals from which on a number is doubted; its trust is 1/2 there."""
 FARTHER, NEARER = 5.0, 2.5
 """The same for the range of the guess of how many numbers are wrong."""
+MOST_PLACES = 9
 LEVEL = 0.9
 """Share of the numbers that are not doubted which lie inside the interval around what is predicted for them."""
 
@@ -33,7 +35,7 @@ class Judged:
     """What an audit says about N given numbers."""
 
     predicted: NDArray[np.float64]
-    """(N,) the suggested number."""
+    """(N,) the suggested number, as finely as the given ones are written and the interval allows."""
     half_width: float
     """Of the interval around every suggestion."""
     trust: NDArray[np.float64]
@@ -57,14 +59,24 @@ def judge(given: NDArray[np.float64], predicted: Sequence[NDArray[np.float64]]) 
     known = np.isfinite(given)
     doubtful = away > FAR
     near = np.abs(given - together)[known & ~doubtful]
+    half_width = float(np.quantile(near, LEVEL)) if len(near) else float("nan")
+    step = 10.0 ** -_places(given[known], half_width)
     return Judged(
-        predicted=together,
-        half_width=float(np.quantile(near, LEVEL)) if len(near) else float("nan"),
+        predicted=np.round(together, _places(given[known], half_width)),
+        half_width=float(np.round(np.ceil(half_width / step - 1e-9) * step, MOST_PLACES)),
         trust=1 / (1 + (away / FAR) ** 2),
         is_doubtful=doubtful,
         num_against=np.sum([_away(given, one) > FAR for one in predicted], axis=0),
         noise_rate=_guess(away[known]),
     )
+
+
+def _places(given: NDArray[np.float64], half_width: float) -> int:
+    """Decimal places of a suggestion: as many as the given numbers have, and two digits of the half width."""
+    written = next((one for one in range(MOST_PLACES) if (np.round(given, one) == given).all()), MOST_PLACES)
+    if not 0 < half_width < np.inf:
+        return written
+    return min(written, max(0, 1 - math.floor(math.log10(half_width))))
 
 
 def _away(given: NDArray[np.float64], predicted: NDArray[np.float64]) -> NDArray[np.float64]:

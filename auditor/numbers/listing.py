@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from auditor.audits import arrays, kinds, statements
 from auditor.catalog import reviews
@@ -58,6 +59,25 @@ def with_numbers(dataset: Dataset, audit: Audit, page: pd.DataFrame) -> pd.DataF
         },
         columns=list(COLUMNS),
     )
+
+
+def alike(
+    given: NDArray[np.float64], table: pd.DataFrame, number: float, limit: int, apart_from: int
+) -> list[tuple[int, float]]:
+    """(sample_id, given number) of those that lie nearest to ``number`` and are no suspects, nearest first.
+
+    Args:
+        given: (N,) numbers; NaN where there is none.
+        table: ``scores.table`` of an audit of these N samples.
+        number: to lie near to.
+        limit: most of them.
+        apart_from: a sample_id that is left out.
+    """
+    away = np.abs(given - number)
+    away[table.is_label_issue.to_numpy(dtype=bool) | np.isnan(given)] = np.inf
+    away[apart_from] = np.inf
+    nearest = np.argsort(away, kind="stable")[:limit]
+    return [(int(one), float(given[one])) for one in nearest if np.isfinite(away[one])]
 
 
 def _cleaned(dataset: Dataset, sample_ids: Sequence[int]) -> list[Any]:

@@ -16,7 +16,7 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Review
 from auditor.ground.errors import ExportRefusedError
 from auditor.ground.files import written_whole
-from auditor.ground.numbers import number_text
+from auditor.ground.numbers import figure, number_text
 from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION
 from auditor.ground.wording import plural
 from auditor.outputs.report_page import Conflict, EngineLine, ReportInput, Suspect, report_html
@@ -111,7 +111,7 @@ def _other_suspects(standing: statements.Standing) -> list[Suspect]:
         else:
             given, middle = number_text(float(samples[i].number or 0.0)), float(predicted[i])
             low, high = (middle + sign * float(audit.summary["half_width"]) for sign in (-1, 1))
-            suggested = f"{middle:.4g} ({low:.4g} to {high:.4g})"
+            suggested = f"{figure(middle)} ({figure(low)} to {figure(high)})"
         outcome = decided.get(i)
         found.append(
             Suspect(

@@ -29,13 +29,13 @@ def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance
     worst = listing.suspects(dataset, audit, top=3).page
     press(app, "Take suggestion")
     taken = decisions.outcomes(dataset.id)[int(worst.sample_id[0])]
-    assert (taken.decision, taken.number) == ("relabel", float(f"{worst.suggested[0]:.4g}"))
+    assert (taken.decision, taken.number) == ("relabel", worst.suggested[0])
     app.number_input[0].set_value(12.5)
     press(app, "Save this number")
     assert decisions.outcomes(dataset.id)[int(worst.sample_id[1])].number == 12.5
     press(app, "Exclude")
     assert set(decisions.outcomes(dataset.id)) == set(WRONG)
-    press(app, "Undo my last decision")
+    press(app, "Undo")
     assert set(decisions.outcomes(dataset.id)) == set(worst.sample_id[:2].tolist())
 
     app.radio[0].set_value("Random sample").run()

@@ -123,6 +123,23 @@ def test_filters__survive_another_page_and_a_reload() -> None:
 
 
 @pytest.mark.usefixtures("copied_home")
+def test_filters__a_chip_says_each_and_takes_it_alone_away() -> None:
+    app = open_page("suspects", reviewer="Ada")
+    app.selectbox(key="suspects_given").set_value(3).run()
+    app.selectbox(key="suspects_people").set_value((1, 2)).run()
+    chips = {one.key: one.label for one in app.button if (one.key or "").startswith("suspects_chip_")}
+    assert chips == {
+        "suspects_chip_suspects_people": "Share 1 of 2",
+        "suspects_chip_suspects_given": r"Given\: five",
+    }
+    app.button(key="suspects_chip_suspects_given").click().run()
+    assert app.selectbox(key="suspects_given").value == "all"
+    assert app.selectbox(key="suspects_people").value == (1, 2)
+    left = [one.key for one in app.button if (one.key or "").startswith("suspects_chip_")]
+    assert left == ["suspects_chip_suspects_people"]
+
+
+@pytest.mark.usefixtures("copied_home")
 def test_filters__a_pair_that_the_address_names_is_chosen() -> None:
     app = open_page("suspects", reviewer="Ada")
     pair = next(one for one in app.selectbox(key="suspects_pair").options if one != "Pair: any")

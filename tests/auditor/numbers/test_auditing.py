@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 
@@ -15,7 +16,7 @@ from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.cli.commands import cli
 from auditor.ground.errors import AuditorError, ImportRefusedError, ReviewError, VerificationError
-from auditor.ground.numbers import number_text
+from auditor.ground.numbers import figure, number_text
 from auditor.numbers import exporting, listing
 from auditor.numbers.judging import judge
 from auditor.review import decisions, random_sample
@@ -173,8 +174,8 @@ def test_report__shows_the_numbers_farthest_from_what_is_predicted(home: Path, t
     text = (tmp_path / "r.html").read_text()
     dataset, audit = listing.newest("ages")
     worst = listing.suspects(dataset, audit, top=1).page.iloc[0]
-    assert f"<strong>{number_text(worst.given)}</strong> → {worst.suggested:.4g} (" in text
-    assert f"{worst.suggested_low:.4g} to {worst.suggested_high:.4g})" in text
+    assert f"<strong>{number_text(worst.given)}</strong> → {figure(worst.suggested)} (" in text
+    assert f"{figure(worst.suggested_low)} to {figure(worst.suggested_high)})" in text
     assert text.index(f"#{worst.sample_id} ") < text.index(worst.filepath)
 
 
@@ -191,11 +192,34 @@ def test_judge__scales_by_the_usual_residual_and_ignores_missing_numbers() -> No
     given = np.array([1.0, 2.0, 3.0, 4.0, np.nan, 50.0])
     first, second = np.array([1.1, 1.9, 3.1, 3.9, 5.0, 6.0]), np.array([1.1, 1.9, 3.1, 3.9, 7.0, 48.0])
     found = judge(given, [first, second])
-    assert found.predicted.tolist() == pytest.approx([1.1, 1.9, 3.1, 3.9, 6.0, 27.0])
+    assert found.predicted.tolist() == [1, 2, 3, 4, 6, 27]
     assert found.is_doubtful.tolist() == [False] * 5 + [True]
     assert found.num_against.tolist() == [0, 0, 0, 0, 0, 2]
     assert np.isnan(found.trust[4])
     usual = 1.4826 * 0.1
     assert found.trust[5] == pytest.approx(1 / (1 + (23 / usual / 3) ** 2))
-    assert found.half_width == pytest.approx(0.1)
+    assert found.half_width == 1
     assert (found.noise_rate.kind, found.noise_rate.point) == ("guess", pytest.approx(1 / 5))
+
+
+@pytest.mark.parametrize(
+    ("given", "away", "predicted", "half_width"),
+    [
+        ([31, 32, 35, 38], 0.26, [31, 32, 35, 38], 1),  # ages in years
+        ([310.25, 320.5, 350.75, 380], 12.3, [323, 333, 363, 392], 13),  # finer than anybody can tell
+        ([0.5, 0.25, 0.125, 0.75], 0.0123, [0.512, 0.262, 0.137, 0.762], 0.013),
+    ],
+)
+def test_judge__suggests_as_finely_as_numbers_are_written_and_known(
+    given: list[float], away: float, predicted: list[float], half_width: float
+) -> None:
+    found = judge(np.array(given), [np.array(given) + away])
+    assert found.predicted.tolist() == predicted
+    assert found.half_width == half_width
+
+
+def test_alike__are_the_nearest_numbers_that_nothing_speaks_against() -> None:
+    given = np.array([5.0, 4.0, np.nan, 5.5, 9.0, 5.2])
+    table = pd.DataFrame({"is_label_issue": [False, False, False, True, False, False]})
+    assert listing.alike(given, table, 5.1, 3, apart_from=5) == [(0, 5.0), (1, 4.0), (4, 9.0)]
+    assert given[5] == 5.2

@@ -1,10 +1,11 @@
 """Take the pictures of every screen anew: four sizes, light and dark; the best go into the documentation.
 
-    python -m tools.pictures [--home FOLDER] [--dataset digits] [--masks NAME] [--out build/pictures] [--sizes ...]
+    python -m tools.pictures [--home FOLDER] [--dataset digits] [--masks NAME] [--numbers NAME]
+        [--out build/pictures] [--sizes ...]
 
-``--home`` is an ``AUDITOR_HOME`` with an audited dataset, and perhaps one of masks; without it the digits of
-``auditor demo`` and some shapes are made in a temporary one (minutes). Chromium is that of ``AUDITOR_CHROMIUM`` or
-the one installed.
+``--home`` is an ``AUDITOR_HOME`` with an audited dataset, and perhaps one of masks and one of numbers; without it
+the digits of ``auditor demo``, some shapes and some ages are made in a temporary one (minutes). Chromium is that of
+``AUDITOR_CHROMIUM`` or the one installed.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from urllib.parse import quote
 
 from tools.pages import DOCS, ROOT
 
-MASKS = "masks"
-SCREENS = ("", "import", "audit", "verify", "suspects", MASKS, "map", "classes", "engines", "export")
+MASKS, NUMBERS = "masks", "numbers"
+SCREENS = ("", "import", "audit", "verify", "suspects", MASKS, NUMBERS, "map", "classes", "engines", "export")
 SIZES = ("1440x900", "1280x800", "1024x768", "390x844")
 SCHEMES = ("light", "dark")
 BEST = {
@@ -39,7 +40,14 @@ BEST = {
     "engines": "engines",
 }
 """Screens of the documentation, with the names of their files in ``docs/images``."""
-MAKE_SHAPES = "import sys, pathlib; from tests.masked import make_home; make_home(pathlib.Path(sys.argv[1]))"
+MAKE_OTHERS = """
+import pathlib, sys
+from tests import masked, numbered
+for maker in (masked, numbered):
+    maker.make_home(pathlib.Path(sys.argv[1]) / maker.__name__)
+"""
+OTHERS = {MASKS: "shapes", NUMBERS: "ages"}
+"""Screens of another kind of label, and what the datasets of ``MAKE_OTHERS`` are called."""
 PAINT_MS = 2_500
 """Charts and pictures are painted some time after the page is said to be ready."""
 WAIT_MS = 120_000
@@ -51,7 +59,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--home", type=Path)
     parser.add_argument("--dataset", default="digits")
-    parser.add_argument("--masks", help="the dataset of masks in --home; without one that screen is left out")
+    for kind in OTHERS:
+        parser.add_argument(
+            f"--{kind}", help=f"a dataset of {kind} in --home; without one that screen is left out"
+        )
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "pictures")
     parser.add_argument("--sizes", default=",".join(SIZES))
     parser.add_argument("--no-docs", action="store_true", help="leave docs/images as it is")
@@ -62,12 +73,15 @@ def main() -> None:
         environment = os.environ | {"AUDITOR_HOME": str(home.resolve())}
         if options.home is None:
             demo = [sys.executable, "-m", "auditor", "demo", "--no-app"]
-            shapes = [sys.executable, "-c", MAKE_SHAPES, temporary]
-            for command in (demo, shapes):
+            others = [sys.executable, "-c", MAKE_OTHERS, temporary]
+            for command in (demo, others):
                 subprocess.run(command, check=True, env=environment, cwd=ROOT)
-            options.masks = "shapes"
+            vars(options).update(OTHERS)
+        datasets = {
+            screen: vars(options)[screen] if screen in OTHERS else options.dataset for screen in SCREENS
+        }
         with serving(environment) as url:
-            take(url, options.dataset, options.masks, options.out, options.sizes.split(","))
+            take(url, datasets, options.out, options.sizes.split(","))
     if not options.no_docs:
         for screen, name in BEST.items():
             shutil.copy(
@@ -108,8 +122,8 @@ def serving(environment: dict[str, str]) -> Iterator[str]:
             app.terminate()
 
 
-def take(url: str, dataset: str, masks: str | None, folder: Path, sizes: list[str]) -> None:
-    """One PNG a screen, size and scheme: ``SCREEN-SIZE-SCHEME.png``."""
+def take(url: str, datasets: dict[str, str | None], folder: Path, sizes: list[str]) -> None:
+    """One PNG a screen that has a dataset, size and scheme: ``SCREEN-SIZE-SCHEME.png``."""
     from playwright.sync_api import sync_playwright
 
     chromium = os.environ.get("AUDITOR_CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
@@ -119,8 +133,7 @@ def take(url: str, dataset: str, masks: str | None, folder: Path, sizes: list[st
             context = browser.new_context(color_scheme=scheme)
             context.add_cookies([{"name": "auditor_reviewer", "value": "Ada", "url": url}])
             page = context.new_page()
-            for screen in SCREENS:
-                name = masks if screen == MASKS else dataset
+            for screen, name in datasets.items():
                 if name is None:
                     continue
                 open_screen(page, f"{url}/{screen}?dataset={quote(name)}")

@@ -168,7 +168,7 @@ def heard_in_words(audit: Audit) -> str:
     """Which runs spoke when the audit was settled, and of which audits; empty where only its own did."""
     runs = audit.summary.get("runs", {})
     borrowed = [f"{name} (audit {one})" for name, one in runs.items() if one != audit.id]
-    return f"Heard as well, from earlier audits: {', '.join(borrowed)}." if borrowed else ""
+    return f"Also used, from earlier audits: {', '.join(borrowed)}." if borrowed else ""
 
 
 def _folder_of(audit_id: int, name: str) -> Path:

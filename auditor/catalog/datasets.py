@@ -88,7 +88,7 @@ def require_classes(dataset: Dataset, what: str, *, others: Collection[str] = ()
     """
     if dataset.task != CLASSIFICATION and dataset.task not in others:
         raise AuditorError(
-            f"The labels of {dataset.name} are {LABELS[dataset.task]}: {what} is for class labels, one an image."
+            f"The labels of {dataset.name} are {LABELS[dataset.task]}: {what} is for class labels, one per image."
         )
 
 

@@ -167,16 +167,17 @@ def most_parted(session: Session, audit_id: int, num_voters: int, limit: int) ->
     return pd.DataFrame(session.execute(statement).all(), columns=[column.key for column in chosen])
 
 
-def part_of_table(session: Session, audit_id: int, num_samples: int, *, most: int) -> pd.DataFrame:
-    """At most so many rows of ``table``: the worst suspects, up to half of them, and others evenly spread.
+def part_of_table(
+    session: Session, audit_id: int, sample_ids: NDArray[np.integer], *, worst: int
+) -> pd.DataFrame:
+    """The rows of ``table`` of some samples and of the suspects among the first ``worst`` ranks, each once.
 
     Found by indices: however many samples there are, only these are read. Columns: those in ``PART``.
     """
-    half = max(1, most // 2)
     of_audit = ScoreTable.audit_id == audit_id
-    worst = _read(session, of_audit & (ScoreTable.rank < half) & ScoreTable.is_label_issue, PART, key="rank")
-    spread = range(0, num_samples, max(1, -(-num_samples // half)))
-    found = pd.concat([pd.DataFrame(worst), pd.DataFrame(_read(session, of_audit, PART, keys=spread))])
+    is_worst = of_audit & (ScoreTable.rank < worst) & ScoreTable.is_label_issue
+    suspects = pd.DataFrame(_read(session, is_worst, PART, key="rank"))
+    found = pd.concat([suspects, pd.DataFrame(_read(session, of_audit, PART, keys=sample_ids.tolist()))])
     return found.drop_duplicates("sample_id").sort_values("sample_id", ignore_index=True)
 
 

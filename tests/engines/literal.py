@@ -137,6 +137,17 @@ def log_softmax(logits: Tensor) -> Tensor:
     return logits - top - (logits - top).exp().sum(dim=1, keepdim=True).log()
 
 
+def nt_xent(projected: Tensor, temperature: float) -> Tensor:
+    """-log of the share that each view's own other view has among all others; the two halves are the two views."""
+    z = projected / projected.norm(dim=1, keepdim=True)
+    half, total = len(z) // 2, torch.zeros((), dtype=torch.float64)
+    for i in range(len(z)):
+        scores = {j: (z[i] * z[j]).sum() / temperature for j in range(len(z)) if j != i}
+        every = torch.stack(list(scores.values())).exp().sum()
+        total = total - (scores[(i + half) % len(z)].exp() / every).log()
+    return total / len(z)
+
+
 def losses_of(logits: Tensor, labels: Sequence[int]) -> list[Tensor]:
     """-log p_i[y_i], one number a sample."""
     log_probs = log_softmax(logits)

@@ -32,6 +32,7 @@ from tests.engines.literal import (
     margin_of,
     mean_log_probs,
     networks_in,
+    nt_xent,
     pixels,
     rate_at,
     standardized,
@@ -174,15 +175,7 @@ class LiteralPair(Literal):
             self.optimizers[0].step(loss, config.learning_rate)
 
     def contrast(self, k: int, views: Tensor, temperature: float) -> Tensor:
-        """-log of the share that each view's own other view has among all others."""
-        z = self.projections[k](self.nets[k].train()(views)[0])
-        z = z / z.norm(dim=1, keepdim=True)
-        half, total = len(z) // 2, torch.zeros((), dtype=torch.float64)
-        for i in range(len(z)):
-            scores = {j: (z[i] * z[j]).sum() / temperature for j in range(len(z)) if j != i}
-            every = torch.stack(list(scores.values())).exp().sum()
-            total = total - (scores[(i + half) % len(z)].exp() / every).log()
-        return total / len(z)
+        return nt_xent(self.projections[k](self.nets[k].train()(views)[0]), temperature)
 
     def warm_up(self, k: int, epoch: int) -> None:
         config = self.config

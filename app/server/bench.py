@@ -383,8 +383,7 @@ def _worst_inside(
 ) -> pd.DataFrame:
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
-        ids = inside(audit, {"engine": engine, "polygon": polygon})
-        return scores.in_order(open_session, audit_id, ids, most=MAX_SELECTED)
+    return arrays.worst_of(audit, inside(audit, {"engine": engine, "polygon": polygon}), most=MAX_SELECTED)
 
 
 def map_bytes(audit_id: int, engine: str, box: Box | None = None) -> bytes:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from sqlalchemy import delete, func
 from sqlmodel import Session, select
 
@@ -25,6 +25,7 @@ KEYS_RATHER_THAN_RANKS, RANKS_A_STEP = 300_000, 100_000
 """Up to so many samples are looked up one by one; of more the ranking is read, so much at a time."""
 PART = ("sample_id", "given_label", "suggested_label", "trust_score", "is_label_issue")
 """Columns of ``part_of_table``: what a point of the map is coloured by."""
+NARROW = {"given_label": np.int32, "suggested_label": np.int32, "agreement": np.int16}
 STRONG_DISAGREEMENT = 0.5
 """Spread of the engines' trust ranks from which they disagree strongly."""
 
@@ -144,8 +145,8 @@ def table(session: Session, audit_id: int) -> pd.DataFrame:
 
 
 def columns(session: Session, audit_id: int, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Some columns of ``table``, each an (N,) array: a fraction of its memory."""
-    return _read(session, ScoreTable.audit_id == audit_id, names)
+    """Some columns of ``table``, each an (N,) array, as small as they can be: a fraction of its memory."""
+    return _read(session, ScoreTable.audit_id == audit_id, names, dtypes=NARROW)
 
 
 def spread(session: Session, audit_id: int, num_samples: int, *, most: int) -> pd.DataFrame:
@@ -212,11 +213,12 @@ def _read(
     *,
     key: str = "sample_id",
     keys: Sequence[int] | None = None,
+    dtypes: Mapping[str, DTypeLike] | None = None,
 ) -> dict[str, NDArray[Any]]:
     known = ScoreTable.__table__.c
     names = columns or [column.key for column in known if column.key != "audit_id"]
     chosen = {name: known[name] for name in names}
-    return read_columns(session.connection(), known[key], where, chosen, keys=keys)
+    return read_columns(session.connection(), known[key], where, chosen, keys=keys, dtypes=dtypes)
 
 
 def of_samples(session: Session, audit_id: int, sample_ids: Sequence[int]) -> dict[int, Score]:

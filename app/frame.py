@@ -10,8 +10,13 @@ from app.session import ahead, choices, failures, navigation, readers, sign_in, 
 from auditor.catalog import folders
 
 st.set_page_config(page_title="Label auditor", page_icon="🔎", layout="wide", initial_sidebar_state=236)
-STYLE = (Path(__file__).parent / "frame.css").read_text(encoding="utf-8")
-st.html(f"<style>{STYLE}</style>{ahead.fetching(readers.base_path())}", unsafe_allow_javascript=True)
+STYLE, SCRIPT = (
+    (Path(__file__).parent / f"frame.{kind}").read_text(encoding="utf-8") for kind in ("css", "js")
+)
+st.html(
+    f"<style>{STYLE}</style><script>{SCRIPT}</script>{ahead.fetching(readers.base_path())}",
+    unsafe_allow_javascript=True,
+)
 
 PAGES = {
     "": [

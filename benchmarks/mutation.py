@@ -51,7 +51,10 @@ MODULES = (
     "engines/meta/*.py",
     "engines/umn/*.py",
     "engines/choicenet/*.py",
+    "engines/regression/*.py",
+    "engines/segmentation/*.py",
     "engines/shared/config.py",
+    "engines/shared/folds.py",
     "engines/shared/losses.py",
     "engines/shared/selection.py",
     "engines/shared/run.py",
@@ -67,6 +70,8 @@ TESTS = {
     "engines/meta": ("tests/engines/meta", "tests/engines/l2b"),
     "engines/umn": ("tests/engines/umn", _ON_A_CARD),
     "engines/choicenet": ("tests/engines/choicenet", _ON_A_CARD),
+    "engines/regression": ("tests/engines/regression",),
+    "engines/segmentation": ("tests/engines/segmentation", "tests/engines/l2b/test_masks.py"),
     "engines/shared": (
         "tests/engines/shared",
         "tests/engines/cross_entropy",
@@ -75,6 +80,16 @@ TESTS = {
     ),
 }
 """The tests of a package, quickest first; references first of all (they notice most)."""
+TASKS = {
+    "numbers": ("tests/engines/regression",),
+    "masks": (
+        "tests/engines/l2b/test_masks.py",
+        "tests/engines/cross_entropy/test_masks.py",
+        "tests/engines/segmentation",
+    ),
+    "folds": ("tests/engines/regression", "tests/engines/segmentation"),
+}
+"""What tests a module of this name, whichever package it is in: the tests of the loop that it serves."""
 
 _CPU = "on the CPU this is the default device"
 _ZIP = "both are of one length by construction; strict guards later changes of the code"
@@ -98,6 +113,22 @@ EXPLAINED: dict[str, str] = {
     "engines/choicenet/signals.py report_notes: 1.0  ->  2.0": (
         "a mixture of two normals divides losses and losses + 1 alike"
     ),
+    "engines/coteaching/s2e.py sample: np.clip(rng.dirichlet(concentration, size=count), PARAMETER_FLOOR, 1.0)"
+    "  ->  np.clip(PARAMETER_FLOOR, rng.dirichlet(concentration, size=count), 1.0)": (
+        "the floor, at least as large as the draw, is the larger of the two: shares lie below 1"
+    ),
+    "engines/coteaching/trials.py concentrated_share:"
+    " np.zeros((probs.shape[1], probs.shape[1]), dtype=np.int64)"
+    "  ->  np.zeros((probs.shape[1], probs.shape[1]))": "counts, exact in both",
+    "engines/coteaching/training.py load_state_dict: zip(self.trackers, state['trackers'], strict=True)"
+    "  ->  zip(self.trackers, state['trackers'])": _ZIP,
+    "engines/cross_entropy/masks.py step: fold.optimizer.zero_grad(set_to_none=True)"
+    "  ->  fold.optimizer.zero_grad()": "True is the default",
+    "engines/cross_entropy/training.py train_epoch: optimizer.zero_grad(set_to_none=True)"
+    "  ->  optimizer.zero_grad()": "True is the default",
+    "engines/umn/model.py __init__: bench.device.type == 'cuda'  ->  bench.device.type != 'cuda'": (
+        "a trunk that is compiled on the CPU too gives the same numbers"
+    ),
     "engines/cross_entropy/training.py round_weights: 0.0  ->  1.0 (no. 2)": "min(0, 0) and min(0, 1) are both 0",
     "engines/cross_entropy/training.py train_epoch: margin[margin.isfinite()] > 0"
     "  ->  margin[margin.isfinite()] >= 0": "whether a tie of two classes to the last bit counts as right",
@@ -116,8 +147,6 @@ EXPLAINED: dict[str, str] = {
     "engines/meta/fused_tangents.py setup_context: False  ->  True": (
         "zeros are made instead of a missing gradient or tangent: more work, the same numbers"
     ),
-    "engines/shared/run.py __init__: open_rows(data.inputs, self.device, resident=config.resident)"
-    "  ->  open_rows(data.inputs, self.device)": "where rows are kept in memory, not what they are",
     "engines/choicenet/networks.py target: torch.arange(len(self.log_pi), device=self.log_pi.device)"
     "  ->  torch.arange(len(self.log_pi))": _CPU,
     "engines/choicenet/networks.py compile_trunk: True  ->  False": "compiles on CUDA only; the same numbers",
@@ -144,18 +173,12 @@ EXPLAINED: dict[str, str] = {
     "engines/coteaching/training.py load_state_dict: True  ->  False": (
         "strict of a zip: the state was written by the same number of networks (its fingerprint is checked)"
     ),
-    "engines/coteaching/trials.py run: np.arange(config.epochs, dtype=np.float64)  ->  np.arange(config.epochs)": (
-        "coteaching_keep_rate makes float64 of it"
-    ),
     "engines/cross_entropy/training.py train_epoch: True  ->  False": (
         "set_to_none of zero_grad: gradients of zero instead of none, and every parameter has one in every step"
     ),
     "engines/cross_entropy/training.py __init__: np.zeros(data.num_samples, dtype=np.float32)"
     "  ->  np.zeros(data.num_samples)": (
         "small whole numbers, exact in both; memory and the last digit of float32 differ"
-    ),
-    "engines/l2b/training.py _given_log_probs: np.maximum(labels, 0)  ->  np.maximum(0, labels)": (
-        "the larger of two whole numbers, whichever comes first"
     ),
     "engines/l2b/weights.py fixed_weights: 1.0  ->  2.0": (
         "every share that is not below 1 means the given labels alone"
@@ -395,14 +418,20 @@ class MutatedLoader(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 def tests_of(file: str, *, every: bool) -> list[str]:
     """Test files of a module: those named after it and the references; or ``every`` one of its package's."""
-    found: list[Path] = []
-    for path in TESTS[file.rsplit("/", 1)[0]]:
-        found += sorted((ROOT / path).glob("test_*.py")) if (ROOT / path).is_dir() else [ROOT / path]
     name = Path(file).stem
+    served = TASKS.get(name, ())
+    found = _test_files((*served, *(() if served and not every else TESTS[file.rsplit("/", 1)[0]])))
     reference = "reference_rules" if name == "s2e" else "reference_steps"
     found.sort(key=lambda p: (reference not in p.stem, name not in p.stem))
-    near = [p for p in found if name in p.stem or reference in p.stem]
+    near = found if served else [p for p in found if name in p.stem or reference in p.stem]
     return [str(p) for p in (found if every or not near else near)]
+
+
+def _test_files(places: tuple[str, ...]) -> list[Path]:
+    found: list[Path] = []
+    for path in dict.fromkeys(places):
+        found += sorted((ROOT / path).glob("test_*.py")) if (ROOT / path).is_dir() else [ROOT / path]
+    return list(dict.fromkeys(found))
 
 
 def run_mutant(mutant: Mutant | None, tests: list[str], limit: float) -> str:

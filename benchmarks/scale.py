@@ -1,6 +1,6 @@
 """An audit's tasks on several machines: seconds by workers, what a task costs, machines that are lost.
 
-    python -m benchmarks.scale workers      # or tasks, kills, parts, imports
+    python -m benchmarks.scale workers      # or tasks, kills, parts, imports, memory
 
 - workers: five engines of ``quick`` in full on the 1,797 digits, by 1, 2 and 4 processes and by a Ray cluster of
   1, 2 and 4 machines with one core each. One after another in one run, so the ratios are of the same hour; a task
@@ -14,6 +14,10 @@
   all, and with its warm-ups and trials as tasks of one thread; at 8 px also the five engines with and without
   parts. On 4 and on 2 cores.
 - imports: 20,000 images of 28 px out of one Parquet file by 1, 2 and 4 workers.
+- memory (``--rows``): the consensus of five engines, copies, the map and neighbours of so many rows, each in a
+  process of its own on memory maps: seconds, and the most memory that it held (``mapped_mb`` counts the pages of
+  files too, which the system takes back when it needs them). After ten minutes one is stopped; said is
+  then how many indexes of how many the search for neighbours had built and asked.
 
 "Machines" are Ray's nodes on this one. One result a name in ``benchmarks/results/scale.json``.
 """
@@ -25,7 +29,10 @@ import dataclasses
 import hashlib
 import json
 import os
+import subprocess
+import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -43,6 +50,7 @@ from auditor.audits.tasks import Event, Outcome, TaskSpec
 from auditor.backbones import features
 from auditor.bridges import engine_bridge
 from auditor.bridges.engine_bridge import DEFAULT_ENGINES
+from benchmarks import app_million
 from benchmarks.import_speed import device
 from engines.registry import ENGINES
 from engines.shared.device import versions
@@ -52,6 +60,10 @@ WORKERS = (1, 2, 4)
 EMPTY_TASKS, KILLS, EMBEDDING_KILLS = 1000, 20, 5
 BACKBONE = "timm:mobilenetv3_small_050"
 NUM_CLASSES, WRONG = 10, 0.1
+WIDTH, CLUSTERS, ROWS_AT_ONCE = 16, 20, 100_000
+MOST_SECONDS = 600
+DONE: dict[str, int] = {}
+"""How far the work of ``held`` is."""
 
 
 class Quiet:
@@ -85,14 +97,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("name", choices=list(PARTS))
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--rows", type=int, default=10_000_000, help="of memory")
+    parser.add_argument("--only", choices=list(OF_ALL_ROWS), help="of memory; the other figures stay")
     arguments = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="scale-") as place:
-        found = PARTS[arguments.name](Path(place))
+        part = PARTS[arguments.name]
+        of_memory = (arguments.rows, arguments.only) if part is memory else ()
+        found = part(Path(place), *of_memory)
+    stored = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+    if part is memory and arguments.only and stored.get("memory", {}).get("rows") == arguments.rows:
+        found = {**stored["memory"], **found}
     row = {**found, "load": [round(load, 1), round(os.getloadavg()[0], 1)]}
     row |= {"device": device(), "versions": versions()}
-    stored = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
     stored[arguments.name] = row
     arguments.out.write_text(json.dumps(stored, indent=1, sort_keys=True) + "\n")
     print(json.dumps(found, indent=1))
@@ -364,7 +382,141 @@ def imports(place: Path) -> dict[str, Any]:
     return {"images": len(packed), "images_a_second": rate}
 
 
-PARTS = {"workers": workers, "tasks": tasks, "kills": kills, "parts": parts, "imports": imports}
+def memory(place: Path, num_rows: int, only: str | None) -> dict[str, Any]:
+    """Seconds and most megabytes of what an audit does with all rows at once."""
+    _make_rows(place, num_rows)
+    found: dict[str, Any] = {}
+    for name in [only] if only else OF_ALL_ROWS:
+        lines = f"from benchmarks import scale; scale.held({name!r}, {str(place)!r})"
+        said = subprocess.run([sys.executable, "-c", lines], check=True, stdout=subprocess.PIPE)
+        found[name] = json.loads(said.stdout.splitlines()[-1])
+        print(name, found[name], file=sys.stderr, flush=True)
+    return {
+        "rows": num_rows,
+        "features": WIDTH,
+        "classes": NUM_CLASSES,
+        "engines": len(DEFAULT_ENGINES),
+        **found,
+    }
+
+
+def _make_rows(place: Path, num_rows: int) -> None:
+    """Features in clusters by class, probabilities, and images of which a hundredth stands twice."""
+    draw = np.random.default_rng(0)
+    labels = draw.integers(0, NUM_CLASSES, num_rows)
+    np.save(place / "labels.npy", labels)
+    centres = draw.normal(size=(NUM_CLASSES * CLUSTERS, WIDTH))
+
+    def new(name: str, dtype: Any, *shape: int) -> Any:
+        return np.lib.format.open_memmap(place / f"{name}.npy", "w+", dtype, (num_rows, *shape))
+
+    features, images = new("features", np.float16, WIDTH), new("images", np.uint8, 1, 8, 8)
+    probs = [new(f"probs_{engine}", np.float32, NUM_CLASSES) for engine in DEFAULT_ENGINES]
+    for start in range(0, num_rows, ROWS_AT_ONCE):
+        given = labels[start : start + ROWS_AT_ONCE]
+        at = slice(start, start + len(given))
+        nearby = centres[given * CLUSTERS + draw.integers(0, CLUSTERS, len(given))]
+        features[at] = nearby + draw.normal(size=nearby.shape)
+        images[at] = draw.integers(0, 256, (len(given), 1, 8, 8), dtype=np.uint8)
+        images[start : start + len(given) // 200] = (
+            images[at][-(len(given) // 200) :] if len(given) > 200 else 0
+        )
+        for one in probs:
+            part = draw.random((len(given), NUM_CLASSES), dtype=np.float32)
+            part[np.arange(len(given)), given] += 3 * (draw.random(len(given)) > WRONG)
+            one[at] = part / part.sum(axis=1, keepdims=True)
+
+
+def held(name: str, place: str) -> None:
+    """Do one of ``OF_ALL_ROWS`` in this process, and print seconds and megabytes."""
+    most, is_done = [0], threading.Event()
+
+    def watch() -> None:
+        while not is_done.wait(0.02):
+            status = Path("/proc/self/status").read_text()
+            most[0] = max(most[0], int(status.split("RssAnon:")[1].split()[0]) // 1024)
+            if time.monotonic() - began > MOST_SECONDS:
+                say(stopped=True)
+                os._exit(0)
+
+    def say(**more: Any) -> None:
+        mapped = app_million.peak_mb()
+        found = {"seconds": round(time.monotonic() - began, 1), "peak_mb": most[0], "mapped_mb": mapped}
+        print(json.dumps(found | DONE | more), flush=True)
+
+    began = time.monotonic()
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    OF_ALL_ROWS[name](Path(place))
+    is_done.set()
+    watcher.join()
+    say()
+
+
+def _load(place: Path, name: str) -> Any:
+    return np.load(place / f"{name}.npy", mmap_mode="r")
+
+
+def _consensus(place: Path) -> None:
+    from auditor.statistics import Witness, combine
+
+    labels = np.load(place / "labels.npy")
+    rows = np.arange(len(labels))
+    probs = [_load(place, f"probs_{engine}") for engine in DEFAULT_ENGINES]
+    witnesses = [
+        Witness(engine, np.asarray(one[rows, labels]), one)
+        for engine, one in zip(DEFAULT_ENGINES, probs, strict=True)
+    ]
+    del rows
+    combine(witnesses, labels, NUM_CLASSES)
+
+
+def _copies(place: Path) -> None:
+    from auditor.importing.duplicates import find_duplicates
+
+    images, labels = _load(place, "images"), np.load(place / "labels.npy")
+    # Pixels drawn at random are as spread as hashes of unlike pictures.
+    pixels = np.asarray(images).reshape(len(labels), -1)
+    content, seen = pixels[:, :32].copy(), pixels[:, 32:40].copy().view(np.uint64).ravel()
+    found = find_duplicates(content, seen, images, labels)
+    assert found.num_groups
+
+
+def _map(place: Path) -> None:
+    from auditor.audits import embedding
+
+    embedding.map_2d(_load(place, "features"))
+
+
+def _neighbours(place: Path) -> None:
+    from auditor.audits import embedding
+    from engines.neighbours import search
+
+    index, rows = search._index, _load(place, "features")
+    DONE.update({"indexes": 0, "of_indexes": -(-len(rows) // search.SHARD)})
+
+    def counted(*arguments: Any) -> Any:
+        DONE["indexes"] += 1
+        return index(*arguments)
+
+    search._index = counted
+    embedding.neighbor_table(rows, num_neighbors=audit_tasks.NEIGHBOURS)
+
+
+OF_ALL_ROWS: dict[str, Callable[[Path], None]] = {
+    "consensus": _consensus,
+    "copies": _copies,
+    "map": _map,
+    "neighbours": _neighbours,
+}
+PARTS: dict[str, Callable[..., dict[str, Any]]] = {
+    "workers": workers,
+    "tasks": tasks,
+    "kills": kills,
+    "parts": parts,
+    "imports": imports,
+    "memory": memory,
+}
 
 if __name__ == "__main__":
     main()

@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.papers.s2e_rivals import search_with_optuna
 from engines.coteaching.config import CoteachingConfig
-from engines.coteaching.s2e import RULES, Ledger, search_schedule
+from engines.coteaching.s2e import RULES, SearchResult, search_schedule
 from engines.coteaching.schedules import SPACES, FloatArray
 from engines.shared.device import versions
 
@@ -64,10 +64,8 @@ def _best(rule: str, rounds: int, trials: int, rate: float, seed: int) -> float:
     def worth(x: FloatArray) -> float:
         return -float(np.mean((space.keep_rates(x, EPOCHS) - sought) ** 2))
 
-    search: Callable[..., object] = search_with_optuna if rule == "tpe" else search_schedule
-    ledger = Ledger(worth)
-    search(space, ledger, rule=rule, iterations=rounds, samples=trials, seed=seed)
-    return -max(trial.accuracy for trial in ledger.trials)
+    search: Callable[..., SearchResult] = search_with_optuna if rule == "tpe" else search_schedule
+    return -search(space, worth, rule=rule, iterations=rounds, samples=trials, seed=seed).best.accuracy
 
 
 if __name__ == "__main__":

@@ -34,20 +34,58 @@ class EmbeddingMap {
 
   async load(source) {
     this.source = source;
+    this.overview = null;
+    this.asked = null;
+    clearTimeout(this.waiting);
     this.box.setAttribute("data-state", "loading");
+    this.box.removeAttribute("data-detail");
     this.status.textContent = "Loading the points …";
     try {
       const points = unpack(await this.server.bytes(`map/${this.data.audit}/${encodeURIComponent(this.data.engine)}?v=${Date.now()}`));
       if (source !== this.source) return;
-      this.points = points;
+      this.points = this.overview = points;
+      this.asked = null;
       this.index();
       this.polygon = this.data.region ? this.data.region.map((point) => this.toMap(point)) : null;
       this.colourAgain();
       this.home();
       this.box.setAttribute("data-state", "ready");
+      this.later();
     } catch (error) {
       this.status.textContent = error.message;
       this.source = null;
+    }
+  }
+
+  // Of a large set an overview comes first, then more points of what is in view, once the view stands still.
+  later() {
+    clearTimeout(this.waiting);
+    if (!this.overview || this.overview.count === this.overview.total) return;
+    this.waiting = setTimeout(() => this.refine(), 300);
+  }
+
+  async refine() {
+    const { width, height } = this.frame();
+    const [left, low] = this.fromPixel([0, height]).map((one) => Math.max(0, Math.floor(one)));
+    const [right, high] = this.fromPixel([width, 0]).map((one) => Math.min(65535, Math.ceil(one)));
+    const part = [...this.toStored([left, low]), ...this.toStored([right, high])].join(",");
+    if (!width || left >= right || low >= high || part === this.asked) return;
+    this.asked = part;
+    this.box.setAttribute("data-detail", "loading");
+    try {
+      const path = `map/${this.data.audit}/${encodeURIComponent(this.data.engine)}`;
+      const points = unpack(await this.server.bytes(`${path}?box=${part}&v=${Date.now()}`));
+      if (part !== this.asked) return;
+      this.points = merged(this.overview, points, [left, low, right, high]);
+      this.tip.hidden = true;
+      this.tipped = -1;
+      this.index();
+      this.colourAgain();
+      this.box.setAttribute("data-detail", "ready");
+    } catch {
+      // The overview is still there, and the next move asks again.
+      this.box.removeAttribute("data-detail");
+      if (part === this.asked) this.asked = null;
     }
   }
 
@@ -162,6 +200,7 @@ class EmbeddingMap {
       this.view = { scale: Math.min(80, scale), x: (left + right) / 2 - 32768, y: (low + high) / 2 - 32768 };
     }
     this.paint();
+    this.later();
   }
 
   // Selects what is in view: with the arrows and + −, a region without a pointer.
@@ -337,6 +376,7 @@ class EmbeddingMap {
     this.view.x = x - (px - fromX) / k;
     this.view.y = y + (py - fromY) / k;
     this.paint();
+    this.later();
   }
 
   zoom(place, factor) {
@@ -347,6 +387,7 @@ class EmbeddingMap {
     this.view.x += before[0] - after[0];
     this.view.y += before[1] - after[1];
     this.paint();
+    this.later();
   }
 
   extend(point) {

@@ -25,6 +25,25 @@ function unpack(buffer) {
   return { ...columns, decisionNames: JSON.parse(new TextDecoder().decode(buffer.slice(at))) };
 }
 
+// The points of a part of the map in place of those that an overview has there.
+function merged(overview, part, [left, low, right, high]) {
+  const kept = [];
+  for (let i = 0; i < overview.count; i += 1) {
+    const inside = overview.x[i] >= left && overview.x[i] <= right && overview.y[i] >= low && overview.y[i] <= high;
+    if (!inside) kept.push(i);
+  }
+  const decisionNames = [...new Set([...overview.decisionNames, ...part.decisionNames])];
+  const codes = Uint8Array.from({ length: 256 }, (_, code) => (code < part.decisionNames.length ? decisionNames.indexOf(part.decisionNames[code]) : 255));
+  const found = { ...overview, count: kept.length + part.count, decisionNames };
+  for (const name of ["sample", "x", "y", "given", "suggested", "trust", "issue", "decision"]) {
+    const column = new overview[name].constructor(found.count);
+    kept.forEach((i, at) => { column[at] = overview[name][i]; });
+    column.set(name === "decision" ? part[name].map((code) => codes[code]) : part[name], kept.length);
+    found[name] = column;
+  }
+  return found;
+}
+
 // "#rrggbb" as one pixel of image data (a little-endian machine's, which all browsers run on).
 function pixelOf(colour, opacity) {
   const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));

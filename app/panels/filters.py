@@ -97,7 +97,7 @@ def choose(dataset: Dataset, audit: Audit, bar: DeltaGenerator) -> dict[str, Any
         key="suspects_clear",
         icon=":material/close:",
         width="stretch",
-        help="Take every filter away",
+        help="Remove all filters",
         on_click=_clear,
         args=(dataset.name, *state.NO_FILTER),
     )
@@ -115,7 +115,7 @@ def _promise_while_reviewing(audit: Audit) -> dict[str, Any]:
         "The most suspicious labels in random order: after every look a line below says how clean the rest is. "
         + head_order.SHOWN
     )
-    return {"count_shown": st.checkbox("Promise all the same", key=f"count_shown_{audit.id}")}
+    return {"count_shown": st.checkbox("Promise anyway", key=f"count_shown_{audit.id}")}
 
 
 def _search(dataset: Dataset, bar: DeltaGenerator) -> str:

@@ -75,7 +75,7 @@ def choose_rate(dataset: Dataset) -> None:
         st.markdown("**No controls are planted.**")
     st.caption(
         "A control is a label that two people judged alike, or one that is typical of its class. It looks like any "
-        "other and is shown to somebody who never judged it. Controls decide no label and back no promise."
+        "other and is shown to somebody who never judged it. Controls decide no label and count for no promise."
     )
 
 

@@ -56,9 +56,9 @@ def before_draw(*, size: int, labeled: int) -> None:
         "point": [None] * len(sizes),
         "opacity": [1.0 if one == size else 0.45 for one in sizes],
     }
-    st.subheader("What so many looks tell", anchor=False)
+    st.subheader("What this many looks tell", anchor=False)
     st.caption(
-        f"Were {words.percent(USUAL_SHARE)} of the labels wrong.",
+        f"If {words.percent(USUAL_SHARE)} of the labels were wrong.",
         help="Exact intervals at 95 % for labels drawn with the same chance each. More looks make them narrower; "
         "what is drawn from the head of the list says more about the list.",
     )
@@ -94,7 +94,9 @@ def _rate(dataset: Dataset, standing: Standing | None, rate: NoiseRate) -> None:
         return
     more = statements.what_more_buys(standing, random_sample.next_size(dataset.id))
     st.altair_chart(_rate_chart(rate, more), key="verify_rate")
-    st.caption(f"{words.plural(more.num_more, 'more sample')} would buy this.", help=plain(more.sentence))
+    st.caption(
+        f"{words.plural(more.num_more, 'more sample')} would make it this narrow.", help=plain(more.sentence)
+    )
 
 
 def _promises(audit: Audit | None, standing: Standing) -> None:
@@ -102,9 +104,9 @@ def _promises(audit: Audit | None, standing: Standing) -> None:
     kept = {q: one for q, one in found.items() if one.is_kept}
     if not kept:
         st.subheader("No promise about the list yet", anchor=False)
-        st.caption("The samples so far cannot back one.", help=plain(found[LEVELS[1]].sentence))
+        st.caption("The samples so far are too few for one.", help=plain(found[LEVELS[1]].sentence))
         return
-    st.subheader("So many suspects at so many false", anchor=False)
+    st.subheader("How many suspects at which share of false ones", anchor=False)
     running = head_order.blind(audit.id) if audit is not None else None
     why = _first(kept).sentence + (f" At any moment: {running.sentence}" if running is not None else "")
     st.caption("Each point is a promise, kept on average.", help=plain(why))

@@ -151,15 +151,15 @@ def start_form(dataset: Dataset) -> None:
     )
     if budget is not None and seconds > budget:
         seconds = budget
-        start.caption("All of it would take longer: the audit leaves out what costs least to leave out.")
+        start.caption("The whole audit would take longer: it leaves out what matters least.")
     alone = False
     if any(row.status == "finished" for row in readers.audits_of(dataset.id)):
         alone = not more.checkbox(
-            "Hear the latest runs of earlier audits too",
+            "Use the latest runs of earlier audits too",
             value=True,
             key="audit_hear_earlier",
             help="The ranking is then of the latest finished run of every engine on everything that it looked at: "
-            "images, a backbone's features, or your own. Engines shows who spoke.",
+            "images, a backbone's features, or your own. The page Engines lists them.",
         )
     go, note = start.columns([1, 4], vertical_alignment="center")
     note.caption(

@@ -110,7 +110,7 @@ def draw_parting(dataset: Dataset, view: View) -> None:
     engines = len(view.audit.summary.get("witnesses", view.runs))
     parted = readers.most_parted(view.audit, engines, PARTED)
     if parted.empty:
-        st.write("On every label the engines are all of one mind.")
+        st.write("All engines agree on every label.")
         return
     st.caption(
         f"Given → suggested label, and how many of the {engines} predict another label than the given one."

@@ -28,9 +28,9 @@ LAYOUTS = {
 }
 IMAGE_SIZES = [None, 16, 28, 32, 64, 96, 128, 224]
 TASK_WORDS = {
-    CLASSIFICATION: "classes, one an image",
+    CLASSIFICATION: "classes, one per image",
     SEGMENTATION: "masks: a class for each pixel",
-    REGRESSION: "numbers, one an image",
+    REGRESSION: "numbers, one per image",
 }
 
 
@@ -116,7 +116,9 @@ def choose_options() -> dict[str, str | None]:
             help="empty: images/ and masks/, the layouts of VOC and Cityscapes, or a file of COCO",
         )
         names = right.text_input(
-            "File of class names", key="import_class_names", help="one a line; R G B NAME for coloured masks"
+            "File of class names",
+            key="import_class_names",
+            help="one per line; R G B NAME for coloured masks",
         )
     return {
         "label_column": label.strip() or None,

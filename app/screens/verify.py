@@ -121,8 +121,8 @@ with known, shown():
         statements.so_far(dataset, audit, judged=judged)
         st.caption(
             f"{words.count(judged)} of {words.count(drawn)} checked.",
-            help="New numbers appear after every ten, promises at the end. Half of the rows back them, half may be "
-            "trusted by the next audit.",
+            help="New numbers appear after every ten, promises at the end. Half of the rows are used for "
+            "them, half may be trusted by the next audit.",
         )
     else:
         statements.picture(dataset, audit, partial(next_step, dataset, audit), judged=judged)

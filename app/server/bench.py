@@ -30,7 +30,10 @@ from auditor.review import log as decision_log
 
 MAX_PAGE = 300
 MOST_DRAWN = 60_000
-"""Points of a map that travel to the browser, under a megabyte; a region is looked up among all samples."""
+"""Points of a map that travel to the browser first, under a megabyte; a region is looked up among all samples."""
+MOST_IN_VIEW = 200_000
+"""Points of the part of a map that is in view, which follow them."""
+Box = tuple[float, float, float, float]
 MAX_SELECTED = 30_000
 """Most samples of a region that a queue holds, the most suspicious of them."""
 ASKED_OF_REGION = 1_000
@@ -380,22 +383,22 @@ def _worst_inside(
 ) -> pd.DataFrame:
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
-        ids = inside(audit, {"engine": engine, "polygon": polygon})
-        return scores.in_order(open_session, audit_id, ids, most=MAX_SELECTED)
+    return arrays.worst_of(audit, inside(audit, {"engine": engine, "polygon": polygon}), most=MAX_SELECTED)
 
 
-def map_bytes(audit_id: int, engine: str) -> bytes:
-    """Points of a map and what colours them, packed for the canvas (``geometry.pack``)."""
+def map_bytes(audit_id: int, engine: str, box: Box | None = None) -> bytes:
+    """Points of a map and what colours them, packed for the canvas (``geometry.pack``).
+
+    Of many samples an overview: the worst suspects and others, as dense everywhere as all are. ``box`` (left, low,
+    right, high, in the map's coordinates) asks for more of a part.
+    """
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
         if engine not in (arrays.FEATURES, *audit.engines):
             raise NotFoundError(f"Audit {audit_id} has no engine {engine!r}.")
     points = arrays.map_points(audit_id, engine)
-    with session() as open_session:
-        if len(points) > MOST_DRAWN:
-            table = scores.part_of_table(open_session, audit_id, len(points), most=MOST_DRAWN)
-        else:
-            table = scores.table(open_session, audit_id)
+    most = (MOST_DRAWN, MOST_IN_VIEW)
+    table = _drawn(settings(), audit_id, _scores_version(audit), engine, box, most)
     decided = decisions.outcomes(audit.dataset_id)
     return geometry.pack(
         np.asarray(points),
@@ -406,6 +409,36 @@ def map_bytes(audit_id: int, engine: str) -> bytes:
         is_issue=table.is_label_issue.to_numpy(dtype=bool),
         decisions={sample: row.decision for sample, row in decided.items()},
     )
+
+
+@functools.lru_cache(maxsize=6)
+def _drawn(
+    home: Settings,  # noqa: ARG001
+    audit_id: int,
+    version: str,  # noqa: ARG001
+    engine: str,
+    box: Box | None,
+    most: tuple[int, int],
+) -> pd.DataFrame:
+    """The scores of the samples that are drawn: at most so many of the whole map, and of a part of it."""
+    most_drawn, most_in_view = most
+    points = arrays.map_points(audit_id, engine)
+    with session() as open_session:
+        if len(points) <= most_drawn:
+            return scores.table(open_session, audit_id)
+        half = most_drawn // 2
+        if box is None:
+            chosen = geometry.stratified(points, most_drawn - half)
+            return scores.part_of_table(open_session, audit_id, chosen, worst=half)
+        left, low, right, high = box
+        inside = np.flatnonzero(_is_between(points[:, 0], left, right) & _is_between(points[:, 1], low, high))
+        chosen = inside[geometry.stratified(points[inside], most_in_view)]
+        table = scores.part_of_table(open_session, audit_id, chosen, worst=half)
+        return table[np.isin(table.sample_id, inside)].reset_index(drop=True)
+
+
+def _is_between(values: NDArray[np.floating], low: float, high: float) -> NDArray[np.bool_]:
+    return (values >= low) & (values <= high)
 
 
 def by_sample(where: Mapping[str, Any]) -> bool:

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from auditor.ground.vocabulary import DECISIONS
 
+GRID = 128
+"""Cells a side in which a part of the points is chosen: their numbers fit 16 bits."""
 UNDECIDED = 255
 UNLABELED = 65_535
 
@@ -39,6 +41,28 @@ def frame(points: NDArray[np.floating]) -> tuple[NDArray[np.float64], float]:
     return (low + high) / 2 - side / 2, side
 
 
+def stratified(points: NDArray[np.floating], most: int) -> NDArray[np.int64]:
+    """At most so many of the (N, 2) points, in their order: as dense everywhere as all of them, but never nothing.
+
+    Every ``GRID`` x ``GRID``-th of their square gives its first point, and then as many as its share.
+    """
+    num = len(points)
+    if num <= most:
+        return np.arange(num)
+    corner, side = frame(points)
+    places = np.clip((points - corner.astype(np.float32)) * np.float32(GRID / side), 0, GRID - 1).astype(
+        np.uint16
+    )
+    cell = places[:, 0] * np.uint16(GRID) + places[:, 1]
+    order = np.argsort(cell, kind="stable")
+    is_first = np.diff(cell[order], prepend=cell[order[0]] + 1) != 0
+    first = order[is_first][:most]
+    rest = order[~is_first]
+    left = most - len(first)
+    others = rest[np.linspace(0, max(0, len(rest) - 1), min(left, len(rest))).astype(np.int64)]
+    return np.sort(np.concatenate([first, others]))
+
+
 def pack(
     points: NDArray[np.floating],
     samples: NDArray[np.integer],
@@ -59,11 +83,14 @@ def pack(
     corner, side = frame(points)
     here = np.asarray(points[samples], dtype=np.float64)
     placed = np.clip(np.rint((here - corner) / side * 65_535), 0, 65_535)
-    decided = np.full(len(points), UNDECIDED, dtype=np.uint8)
+    decided = np.full(len(samples), UNDECIDED, dtype=np.uint8)
     occurring = set(decisions.values())
     places = {name: place for place, name in enumerate(one for one in DECISIONS if one in occurring)}
     if decisions:
-        decided[list(decisions)] = [places[name] for name in decisions.values()]
+        known = np.array(sorted(decisions))
+        at = np.minimum(np.searchsorted(known, samples), len(known) - 1)
+        codes = np.array([places[decisions[one]] for one in known.tolist()], dtype=np.uint8)
+        decided = np.where(known[at] == samples, codes[at], decided)
     trusted = np.where(np.isnan(trust), 255, np.clip(np.rint(trust * 254), 0, 254))
     columns = [
         np.asarray(samples, dtype="<u4"),
@@ -73,7 +100,7 @@ def pack(
         np.where(suggested < 0, UNLABELED, suggested).astype("<u2"),
         trusted.astype(np.uint8),
         is_issue.astype(np.uint8),
-        decided[samples],
+        decided,
     ]
     counts = np.array([len(samples), len(points)], dtype="<u4")
     head = counts.tobytes() + np.array([*corner, side], dtype="<f4").tobytes()

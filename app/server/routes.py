@@ -12,6 +12,7 @@ import math
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from pydantic import FiniteFloat
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
@@ -101,6 +102,8 @@ class _Picture(schema.Body):
 class _Map(schema.Body):
     audit: schema.Place
     engine: schema.Text
+    box: tuple[FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat] | None = None
+    """A part of the map: left, low, right, high."""
 
 
 class _Layer(schema.Body):
@@ -121,8 +124,9 @@ def _image(request: Request) -> tuple[bytes, str]:
 
 
 def _map(request: Request) -> tuple[bytes, str]:
-    asked = schema.read(_Map, request.path_params)
-    points = bench.map_bytes(asked.audit, asked.engine)
+    box = request.query_params.get("box")
+    asked = schema.read(_Map, request.path_params | ({} if box is None else {"box": box.split(",")}))
+    points = bench.map_bytes(asked.audit, asked.engine, asked.box)
     return points, POINTS
 
 

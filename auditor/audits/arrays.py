@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sqlmodel import Session
 
@@ -29,9 +30,10 @@ from auditor.catalog import audits, datasets, folders, reading, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, EngineRun, Sample
 from auditor.ground.errors import NotFoundError
-from auditor.ground.files import load_array, load_arrays, load_json
+from auditor.ground.files import load_array, load_arrays, load_json, written_whole
 from auditor.statistics import LEAST_WEIGHT, engine_sentence, headline
 
+RANKS = "ranks.npz"
 FEATURES = "features"
 """Instead of an engine's name: what the backbone saw, or the user's own features."""
 ON = "_on_"
@@ -93,6 +95,28 @@ def ranks(trust: NDArray[np.floating]) -> NDArray[np.int64]:
     found = np.empty(len(order), np.int64)
     found[order] = np.arange(len(order))
     return found
+
+
+def keep_ranks(audit_id: int, rank: NDArray[np.integer], settled_at: str) -> None:
+    """Keep the ranking beside the arrays: the worst of a region of millions are then found without the catalog."""
+    with written_whole(folders.of_audit(audit_id) / RANKS) as path, path.open("wb") as file:
+        np.savez(file, rank=rank.astype(np.int32), settled_at=settled_at)
+
+
+def worst_of(audit: Audit, sample_ids: NDArray[np.integer], *, most: int) -> pd.DataFrame:
+    """sample_id and rank of the most suspicious of some samples, at most ``most``, the worst first."""
+    path = folders.of_audit(audit.id) / RANKS
+    if path.exists():
+        rank, settled_at = load_arrays(path, "rank", "settled_at", remedy=AGAIN)
+        if str(settled_at) == audit.summary.get("settled_at"):
+            found = rank[sample_ids]
+            chosen = np.argpartition(found, most)[:most] if len(found) > most else np.arange(len(found))
+            table = pd.DataFrame({"sample_id": sample_ids[chosen], "rank": found[chosen].astype(np.int64)})
+            return table.sort_values("rank", ignore_index=True)
+    with (
+        session() as open_session
+    ):  # an earlier version's, or its settling was killed just before it was kept
+        return scores.in_order(open_session, audit.id, sample_ids, most=most)
 
 
 def engine_folder(audit_id: int, engine: str) -> Path:
@@ -168,7 +192,7 @@ def heard_in_words(audit: Audit) -> str:
     """Which runs spoke when the audit was settled, and of which audits; empty where only its own did."""
     runs = audit.summary.get("runs", {})
     borrowed = [f"{name} (audit {one})" for name, one in runs.items() if one != audit.id]
-    return f"Heard as well, from earlier audits: {', '.join(borrowed)}." if borrowed else ""
+    return f"Also used, from earlier audits: {', '.join(borrowed)}." if borrowed else ""
 
 
 def _folder_of(audit_id: int, name: str) -> Path:

@@ -9,6 +9,8 @@ pairs of these photographs whose hashes differ were looked at: each shows the sa
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
@@ -32,6 +34,8 @@ So are grey ones: digits and scans repeat their shapes (of 6,000 digits of MNIST
 COARSE = 0.8
 """The same difference of 4 x 4 blocks, unmoved: pairs above it are not looked at more closely."""
 PAIRS_A_STEP = 512
+MOST_KEPT = 2**29
+"""Bytes of pictures averaged down that are kept; of larger sets each is averaged for every pair that it is in."""
 
 
 def find(images: NDArray[np.uint8], neighbours: NDArray[np.integer]) -> NDArray[np.int64]:
@@ -66,10 +70,11 @@ def candidates(neighbours: NDArray[np.integer]) -> NDArray[np.int64]:
 
 def agreeing(images: NDArray[np.uint8], pairs: NDArray[np.int64]) -> NDArray[np.int64]:
     """Those of the pairs (P, 2) whose pictures, of (N, C, H, W), agree when moved or mirrored."""
+    small = _reader(images, pairs)
     errors = np.full(len(pairs), np.inf, dtype=np.float32)
     for start in range(0, len(pairs), PAIRS_A_STEP):
         part = slice(start, start + PAIRS_A_STEP)
-        left, right = (_small(images[pairs[part, side]]) for side in (0, 1))
+        left, right = (small(pairs[part, side]) for side in (0, 1))
         errors[part] = least_difference(left, right)
     is_rare = images.shape[1] == 3 and (errors <= LOOSE).sum() <= RARE * len(images)
     limit = LOOSE if is_rare else STRICT
@@ -121,6 +126,18 @@ def joined(group: NDArray[np.int64], pairs: NDArray[np.int64]) -> NDArray[np.int
             numbers[at], following = following, following + 1
         found[i] = numbers[at]
     return found
+
+
+def _reader(
+    images: NDArray[np.uint8], pairs: NDArray[np.int64]
+) -> Callable[[NDArray[np.int64]], NDArray[np.float32]]:
+    """Gives rows (P,) of the images averaged down: (P, C, H, W) float32."""
+    kept_bytes = len(images) * _small(images[:1]).nbytes
+    if len(images) > pairs.size or kept_bytes > MOST_KEPT:
+        return lambda rows: _small(images[rows])
+    steps = range(0, len(images), PAIRS_A_STEP)
+    whole = np.concatenate([_small(images[start : start + PAIRS_A_STEP]) for start in steps])
+    return lambda rows: whole[rows]
 
 
 def _small(images: NDArray[np.uint8]) -> NDArray[np.float32]:

@@ -11,7 +11,9 @@ from __future__ import annotations
 import functools
 import time
 import warnings
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +33,9 @@ QUERY_ROWS = 4_096
 """Rows whose neighbours are searched in one step."""
 MAX_EXACT = 50_000
 """Samples whose neighbours are all sought among all; the work grows with their square."""
+MAX_PCA = 200_000
+"""Samples that PCA is fitted on; of more a seeded draw."""
+ROWS_A_BLOCK = 100_000
 PROBED_FROM = 5_000
 """Samples below which their neighbours are found in a blink."""
 PROBED_ROWS = 512
@@ -47,19 +52,19 @@ def map_2d(embeddings: NDArray[np.floating], *, quick: bool = False, seed: int =
     Raises:
         AuditFailedError: the embeddings are not (N, D) or not finite.
     """
-    reduced = _reduce(embeddings)
-    if quick or len(reduced) < MIN_FOR_UMAP or reduced.shape[1] < 2:
-        return _pad(reduced)
-    if len(reduced) <= MAX_FIT:
-        return _umap(reduced, seed)
-    drawn = np.sort(np.random.default_rng(seed).permutation(len(reduced))[:MAX_FIT])
-    anchors = _umap(reduced[drawn], seed)
-    positions = np.empty((len(reduced), 2), dtype=np.float32)
+    reduced, num = _reduce(embeddings), len(embeddings)
+    if quick or num < MIN_FOR_UMAP or embeddings.shape[1] < 2:
+        return _pad(reduced, num)
+    if num <= MAX_FIT:
+        return _umap(reduced(slice(None)), seed)
+    drawn = np.sort(np.random.default_rng(seed).permutation(num)[:MAX_FIT])
+    anchors = _umap(reduced(drawn), seed)
+    positions = np.empty((num, 2), dtype=np.float32)
     from sklearn.neighbors import NearestNeighbors  # takes most of a second to import: only where it is used
 
-    search = NearestNeighbors(n_neighbors=NUM_NEIGHBORS).fit(reduced[drawn])
-    for start in range(0, len(reduced), QUERY_ROWS):
-        distance, near = search.kneighbors(reduced[start : start + QUERY_ROWS])
+    search = NearestNeighbors(n_neighbors=NUM_NEIGHBORS).fit(reduced(drawn))
+    for start in range(0, num, QUERY_ROWS):
+        distance, near = search.kneighbors(reduced(slice(start, start + QUERY_ROWS)))
         weight = 1.0 / (distance + 1e-6)
         weight /= weight.sum(axis=1, keepdims=True)
         positions[start : start + QUERY_ROWS] = np.einsum("bk,bkd->bd", weight, anchors[near])
@@ -112,7 +117,7 @@ def neighbor_table(
     """Return each sample's nearest samples, nearest first: (N, k) int32 rows, k cut to N - 1.
 
     Up to ``MAX_EXACT`` samples they are those of ``nearest_neighbors``; above, an index finds nearly all of them
-    for work that hardly grows faster than N.
+    for work that hardly grows faster than N. Of a memory map it holds about 100,000 rows at a time.
 
     Raises:
         AuditFailedError: the embeddings are not (N, D).
@@ -120,7 +125,7 @@ def neighbor_table(
     if embeddings.ndim != 2 or len(embeddings) <= MAX_EXACT:
         exact, _ = nearest_neighbors(embeddings, np.arange(len(embeddings)), num_neighbors=num_neighbors)
         return exact.astype(np.int32)
-    return engine_bridge.nearest(_unit_rows(embeddings), num_neighbors).astype(np.int32)
+    return engine_bridge.nearest(embeddings, num_neighbors).astype(np.int32, copy=False)
 
 
 def neighbour_seconds(num_rows: int, num_features: int) -> float:
@@ -141,20 +146,35 @@ def _search_seconds(num_features: int) -> float:
     return (time.perf_counter() - began) / (len(points) * len(rows))
 
 
-def _reduce(embeddings: NDArray[np.floating]) -> NDArray[np.float32]:
+def _reduce(embeddings: NDArray[np.floating]) -> Callable[[Any], NDArray[np.float32]]:
+    """What gives the rows of a slice, or by their numbers, in at most ``MAX_COMPONENTS`` directions."""
     if embeddings.ndim != 2:
         raise AuditFailedError(f"embeddings are {embeddings.shape}; a map needs (N, D).")
-    points = np.asarray(embeddings, dtype=np.float32)
-    if not np.isfinite(points).all():
-        row = int(np.flatnonzero(~np.isfinite(points).all(axis=1))[0])
-        raise AuditFailedError(f"embedding of sample {row} is not finite; the engine's training diverged.")
-    size = min(MAX_COMPONENTS, *points.shape)
-    if len(points) < 2 or points.shape[1] < 2:
-        return points
+    for rows in _blocks(len(embeddings)):
+        is_finite = np.isfinite(embeddings[rows]).all(axis=1)
+        if not is_finite.all():
+            row = rows.start + int(np.argmin(is_finite))
+            raise AuditFailedError(
+                f"embedding of sample {row} is not finite; the engine's training diverged."
+            )
+    size = min(MAX_COMPONENTS, *embeddings.shape)
+    if len(embeddings) < 2 or embeddings.shape[1] < 2:
+        return lambda rows: np.asarray(embeddings[rows], dtype=np.float32)
     from sklearn.decomposition import PCA  # takes most of a second to import: only where it is used
 
-    reduced: NDArray[np.float32] = PCA(size, svd_solver="auto", random_state=0).fit_transform(points)
-    return reduced
+    fitted = PCA(size, svd_solver="auto", random_state=0)
+    if len(embeddings) <= MAX_PCA:
+        reduced: NDArray[np.float32] = fitted.fit_transform(np.asarray(embeddings, dtype=np.float32))
+        return lambda rows: reduced[rows]
+    # Its directions are as good from so many rows, and the others pass by a part at a time.
+    drawn = np.sort(np.random.default_rng(0).choice(len(embeddings), MAX_PCA, replace=False))
+    fitted.fit(np.asarray(embeddings[drawn], dtype=np.float32))
+    return lambda rows: fitted.transform(np.asarray(embeddings[rows], dtype=np.float32))
+
+
+def _blocks(num_rows: int) -> Iterator[slice]:
+    for start in range(0, num_rows, ROWS_A_BLOCK):
+        yield slice(start, min(num_rows, start + ROWS_A_BLOCK))
 
 
 def _umap(points: NDArray[np.float32], seed: int) -> NDArray[np.float32]:
@@ -195,10 +215,12 @@ def _keep_compiled() -> None:
                     function.enable_caching()
 
 
-def _pad(points: NDArray[np.float32]) -> NDArray[np.float32]:
+def _pad(reduced: Callable[[Any], NDArray[np.float32]], num: int) -> NDArray[np.float32]:
     """First two columns, zeros where there are fewer."""
-    positions = np.zeros((len(points), 2), dtype=np.float32)
-    positions[:, : min(2, points.shape[1])] = points[:, :2]
+    positions = np.zeros((num, 2), dtype=np.float32)
+    for rows in _blocks(num):
+        part = reduced(rows)
+        positions[rows, : min(2, part.shape[1])] = part[:, :2]
     return positions
 
 

@@ -51,10 +51,12 @@ def settle(audit_id: int) -> Consensus:
         out_of_fold=out_of_fold,
         neighbours=neighbours_in_features(audit),
     )
+    columns = _columns(found, given)
     with session() as open_session:
-        scores.store(open_session, audit_id, _columns(found, given))
+        scores.store(open_session, audit_id, columns)
         summary = _summary(found) | _kept(out_of_fold) | {"runs": arrays.runs_that_speak(audit_id)}
         audits.change(open_session, audit_id, summary=summary)
+    arrays.keep_ranks(audit_id, columns["rank"], summary["settled_at"])
     return found
 
 

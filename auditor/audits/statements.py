@@ -54,7 +54,7 @@ class Standing:
     given_labels: NDArray[np.int64]
     trust_score: NDArray[np.float64]
     error_probability: NDArray[np.float64]
-    suggested_label: NDArray[np.int64]
+    suggested_label: NDArray[np.integer]
     is_doubtful: NDArray[np.bool_]
     verified: Verified
     calibrating: NDArray[np.bool_]
@@ -116,12 +116,14 @@ def load(audit_id: int) -> Standing:
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
         dataset = datasets.by_id(open_session, audit.dataset_id)
+        if not scores.of_samples(open_session, audit_id, [0]):
+            raise AuditFailedError(f"Audit {audit_id} has no scores yet; wait for it or resume it.")
+    # First, for it reads columns that it does not keep.
+    verified = settle.verified_rows(audit_id)
+    with session() as open_session:
         given = datasets.given_labels(open_session, audit.dataset_id)
         known = scores.columns(open_session, audit_id, STANDING)
     trust_score = known["trust_score"]
-    if not len(trust_score):
-        raise AuditFailedError(f"Audit {audit_id} has no scores yet; wait for it or resume it.")
-    verified = settle.verified_rows(audit_id)
     verified.check(given, len(dataset.class_names))
     may_calibrate = ~verified.trusted_mask
     # Rows that chose between weights learned something even where none were kept.

@@ -681,14 +681,14 @@ def resolve_device(device: str) -> str:
         raise AuditFailedError(str(error)) from error
 
 
-def nearest(rows: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-    """The ``k`` nearest other rows of every row, nearest first: (N, D) of length 1 -> (N, k).
+def nearest(rows: NDArray[np.floating], k: int) -> NDArray[np.integer]:
+    """The ``k`` nearest other rows of every row by cosine, nearest first: (N, D), may be a memory map -> (N, k).
 
     Above 20,000 rows about 99 of 100 are found.
     """
     from engines.neighbours import search
 
-    return search.nearest(rows, k)[0]
+    return search.nearest(rows, k, scale=True)[0]
 
 
 def about(name: str) -> dict[str, Any]:

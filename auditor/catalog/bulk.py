@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from sqlalchemy import (
     ARRAY,
     DOUBLE_PRECISION,
@@ -80,6 +80,7 @@ def read_columns(
     columns: Mapping[str, Any],
     *,
     keys: Sequence[int] | None = None,
+    dtypes: Mapping[str, DTypeLike] | None = None,
 ) -> dict[str, NDArray[Any]]:
     """Columns of numbers of one table as (N,) arrays in the order of ``key``, all as of one moment.
 
@@ -92,6 +93,7 @@ def read_columns(
         where: the condition that chooses the rows.
         columns: by name of the array, which is int64 or bool (never missing) or float64 (NaN where missing).
         keys: only these rows, read a part at a time; None = all of ``where``.
+        dtypes: of columns that are to take less memory.
     """
     is_postgres = connection.dialect.name == "postgresql"
     parts: Iterator[Sequence[NDArray[Any]]]
@@ -107,13 +109,14 @@ def read_columns(
         parts = itertools.chain.from_iterable(
             _parts_as_rows(connection, key, one, list(columns.values())) for one in wheres
         )
+    kinds = {name: (dtypes or {}).get(name, _dtype(column)) for name, column in columns.items()}
     of_columns: list[list[NDArray[Any]]] = [[] for _ in columns]
     for part in parts:
-        for values, known in zip(part, of_columns, strict=True):
-            known.append(values)
+        for values, known, kind in zip(part, of_columns, kinds.values(), strict=True):
+            known.append(values.astype(kind, copy=False))
     found: dict[str, NDArray[Any]] = {}
-    for (name, column), known in zip(columns.items(), of_columns, strict=True):
-        found[name] = np.concatenate(known) if known else np.empty(0, _dtype(column))
+    for (name, kind), known in zip(kinds.items(), of_columns, strict=True):
+        found[name] = np.concatenate(known) if known else np.empty(0, kind)
         known.clear()  # or all of them would be held twice
     return found
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sqlalchemy import and_, case, delete, func, literal, update
+from sqlalchemy import and_, case, delete, func, update
 from sqlmodel import Session, col, select
 
 from auditor.catalog.bulk import among, insert_rows, read_columns
@@ -89,7 +89,7 @@ def require_classes(dataset: Dataset, what: str, *, others: Collection[str] = ()
     if dataset.task != CLASSIFICATION and dataset.task not in others:
         taken = "".join(f" and {LABELS[other]}" for other in others)
         raise AuditorError(
-            f"The labels of {dataset.name} are {LABELS[dataset.task]}: {what} is for class labels{taken}, one an "
+            f"The labels of {dataset.name} are {LABELS[dataset.task]}: {what} is for class labels{taken}, one per "
             "image."
         )
 
@@ -223,8 +223,11 @@ def _is_in_question(dataset_id: int) -> Any:
 def splits(session: Session, dataset_id: int) -> NDArray[np.object_]:
     """(N,) names of splits in sample order; None where the source named none."""
     names = list(split_counts(session, dataset_id))
+    if not names:
+        # One value that seems to stand N times.
+        return np.broadcast_to(np.array(None, np.object_), (by_id(session, dataset_id).num_samples,))
     places = dict(zip(names, range(1, len(names) + 1), strict=True))
-    place = case(places, value=SampleTable.split, else_=0) if names else literal(0)
+    place = case(places, value=SampleTable.split, else_=0)
     return np.array([None, *names], np.object_)[_numbers(session, dataset_id, place)]
 
 

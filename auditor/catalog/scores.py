@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from sqlalchemy import delete, func
 from sqlmodel import Session, select
 
@@ -25,6 +25,7 @@ KEYS_RATHER_THAN_RANKS, RANKS_A_STEP = 300_000, 100_000
 """Up to so many samples are looked up one by one; of more the ranking is read, so much at a time."""
 PART = ("sample_id", "given_label", "suggested_label", "trust_score", "is_label_issue")
 """Columns of ``part_of_table``: what a point of the map is coloured by."""
+NARROW = {"given_label": np.int32, "suggested_label": np.int32, "agreement": np.int16}
 STRONG_DISAGREEMENT = 0.5
 """Spread of the engines' trust ranks from which they disagree strongly."""
 
@@ -144,8 +145,8 @@ def table(session: Session, audit_id: int) -> pd.DataFrame:
 
 
 def columns(session: Session, audit_id: int, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Some columns of ``table``, each an (N,) array: a fraction of its memory."""
-    return _read(session, ScoreTable.audit_id == audit_id, names)
+    """Some columns of ``table``, each an (N,) array, as small as they can be: a fraction of its memory."""
+    return _read(session, ScoreTable.audit_id == audit_id, names, dtypes=NARROW)
 
 
 def spread(session: Session, audit_id: int, num_samples: int, *, most: int) -> pd.DataFrame:
@@ -167,16 +168,17 @@ def most_parted(session: Session, audit_id: int, num_voters: int, limit: int) ->
     return pd.DataFrame(session.execute(statement).all(), columns=[column.key for column in chosen])
 
 
-def part_of_table(session: Session, audit_id: int, num_samples: int, *, most: int) -> pd.DataFrame:
-    """At most so many rows of ``table``: the worst suspects, up to half of them, and others evenly spread.
+def part_of_table(
+    session: Session, audit_id: int, sample_ids: NDArray[np.integer], *, worst: int
+) -> pd.DataFrame:
+    """The rows of ``table`` of some samples and of the suspects among the first ``worst`` ranks, each once.
 
     Found by indices: however many samples there are, only these are read. Columns: those in ``PART``.
     """
-    half = max(1, most // 2)
     of_audit = ScoreTable.audit_id == audit_id
-    worst = _read(session, of_audit & (ScoreTable.rank < half) & ScoreTable.is_label_issue, PART, key="rank")
-    spread = range(0, num_samples, max(1, -(-num_samples // half)))
-    found = pd.concat([pd.DataFrame(worst), pd.DataFrame(_read(session, of_audit, PART, keys=spread))])
+    is_worst = of_audit & (ScoreTable.rank < worst) & ScoreTable.is_label_issue
+    suspects = pd.DataFrame(_read(session, is_worst, PART, key="rank"))
+    found = pd.concat([suspects, pd.DataFrame(_read(session, of_audit, PART, keys=sample_ids.tolist()))])
     return found.drop_duplicates("sample_id").sort_values("sample_id", ignore_index=True)
 
 
@@ -211,11 +213,12 @@ def _read(
     *,
     key: str = "sample_id",
     keys: Sequence[int] | None = None,
+    dtypes: Mapping[str, DTypeLike] | None = None,
 ) -> dict[str, NDArray[Any]]:
     known = ScoreTable.__table__.c
     names = columns or [column.key for column in known if column.key != "audit_id"]
     chosen = {name: known[name] for name in names}
-    return read_columns(session.connection(), known[key], where, chosen, keys=keys)
+    return read_columns(session.connection(), known[key], where, chosen, keys=keys, dtypes=dtypes)
 
 
 def of_samples(session: Session, audit_id: int, sample_ids: Sequence[int]) -> dict[int, Score]:

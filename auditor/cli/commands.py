@@ -77,13 +77,13 @@ def cli(verbose: bool) -> None:
 @click.option(
     "--class-names",
     type=click.Path(path_type=Path),
-    help="File with one class name a line, class 0 first, for labels that are numbers; for coloured masks `R G B "
+    help="File with one class name per line, class 0 first, for labels that are numbers; for coloured masks `R G B "
     "NAME` a line.",
 )
 @click.option(
     "--task",
     type=click.Choice(TASKS),
-    help="What the labels are: a class an image (the default), a mask an image, or a number an image.",
+    help="What the labels are: one class per image (the default), one mask per image, or one number per image.",
 )
 @click.option(
     "--masks",
@@ -100,7 +100,7 @@ def cli(verbose: bool) -> None:
 )
 @click.option("--boxes", is_flag=True, help="Of COCO: each box is a sample, not each image.")
 @click.option("--skip-bad", is_flag=True, help="Skip unreadable files instead of refusing the import.")
-@click.option("--workers", type=click.IntRange(1, 1_000), help="Processes; default: one a core.")
+@click.option("--workers", type=click.IntRange(1, 1_000), help="Processes; default: one per core.")
 @AS_JSON
 def import_command(source: str, name: str, as_json: bool, **options: Any) -> None:
     """Import labelled images: a folder, a table, an archive, another tool's annotations, or the address of one.
@@ -196,7 +196,7 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
 @click.option(
     "--alone",
     is_flag=True,
-    help="Hear only this audit's engines, not the latest runs of others in earlier audits.",
+    help="Use only this audit's engines, not the latest runs of others in earlier audits.",
 )
 @click.option(
     "--on",
@@ -390,7 +390,7 @@ def _say_features(source: FeatureSource | None, backbone: str | None, *, finetun
         echo(f"Every engine trains {source.name} further, at {source.side} px.", err=True)
     elif source is not None and source.weights is not None:
         echo(
-            f"Features of {source.name} at {source.side} px, {plural(source.views, 'view')} an image.",
+            f"Features of {source.name} at {source.side} px, {plural(source.views, 'view')} per image.",
             err=True,
         )
 

@@ -40,13 +40,6 @@ def alone(what: str) -> Iterator[None]:
         lock.release()
 
 
-def free_port() -> int:
-    """A port on 127.0.0.1 that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind((ADDRESS, 0))
-        return int(probe.getsockname()[1])
-
-
 def is_free(port: int) -> bool:
     """Whether a server could listen on the port."""
     with socket.socket() as probe:

@@ -29,8 +29,8 @@ from auditor.statistics import Looks, NoiseRate, RunningPromise, draw_zones, run
 MOST_PASSED = 0.05
 """Share of the looks that may have been passed over; each of them counts as a false flag."""
 SHOWN = (
-    "These looks had the suggestion in view. If it swayed them, more labels seem wrong than are, and the promise "
-    "is too good; blind looks (Verify) do not have this."
+    "These looks had the suggestion in view. If it influenced them, more labels seem wrong than are, and the "
+    "promise is too good; blind looks (Verify) do not have this."
 )
 
 

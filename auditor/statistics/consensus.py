@@ -352,9 +352,9 @@ def _with_other(parted: bool, sentence: str, other: Weighting) -> str:
     """Name the second opinion."""
     heaviest = max(other.weights, key=other.weights.__getitem__)
     reason = (
-        "samples that look alike speak for"
+        "samples that look alike favour"
         if other.name == "smoothness"
-        else "the other engines and the given labels speak for"
+        else "the other engines and the given labels favour"
     )
     opinion = (
         f"A pattern is likely: {reason} {heaviest} ({other.weights[heaviest]:.0%} by {other.name}), and the list "

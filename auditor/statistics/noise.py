@@ -20,7 +20,7 @@ from auditor.ground.wording import percent, plural
 from auditor.statistics.intervals import Interval, rate_interval
 from auditor.statistics.rates import part_interval
 from auditor.statistics.separation import ONE_GROUP, otsu_share
-from auditor.statistics.witnesses import NO_CLASS, Pooled, Verified
+from auditor.statistics.witnesses import NO_CLASS, Pooled, Verified, row_chunks
 
 MEMORISED = 0.25
 """Networks that contradict less than this share of what a model out of fold contradicts, and less than ``REPEATED``
@@ -485,12 +485,15 @@ def class_reports(
         intervals: of ``per_class_intervals``, where verified rows exist.
     """
     num_classes = len(class_names)
-    labeled = given_labels >= 0
-    sizes = np.bincount(given_labels[labeled], minlength=num_classes)
-    doubtful = np.bincount(given_labels[labeled & is_doubtful], minlength=num_classes)
-    wrong = np.bincount(
-        given_labels[labeled], weights=np.nan_to_num(error_probability[labeled]), minlength=num_classes
-    )
+    sizes, doubtful = np.zeros(num_classes, np.int64), np.zeros(num_classes, np.int64)
+    wrong = np.zeros(num_classes)
+    for rows in row_chunks(len(given_labels), 1):
+        labeled = given_labels[rows] >= 0
+        given = given_labels[rows][labeled]
+        sizes += np.bincount(given, minlength=num_classes)
+        doubtful += np.bincount(given[is_doubtful[rows][labeled]], minlength=num_classes)
+        share = np.nan_to_num(error_probability[rows][labeled])
+        wrong += np.bincount(given, weights=share, minlength=num_classes)
     reports = []
     for k in range(num_classes):
         seen = intervals[k] if intervals is not None and intervals[k].num_rows else None

@@ -149,7 +149,7 @@ def check_exchangeable(
         return Exchangeability(float(p_value), "refused", f"{why} Draw them at random and add no others.")
     why = f"The verified rows may not be a random sample: {reason} (p = {p_value:.1g})."
     usual = (
-        "About one honest draw in 100 looks so by chance: if nobody picked rows by hand, nothing is amiss."
+        "About one honest draw in 100 looks so by chance: if nobody picked rows by hand, nothing is wrong."
     )
     return Exchangeability(float(p_value), "doubtful", f"{why} {usual}")
 
@@ -360,7 +360,7 @@ def _one_promise(scene: _Scene, q: float) -> Promise:
         smallest = min(1.0, 1.0 / ((scene.num_rows + 1) * q))
         why = (
             f"Nothing can be promised at {percent(q)}: {plural(scene.num_rows, 'calibrating row')} can only "
-            f"back a list of "
+            f"support a list of "
             f"{percent(smallest)} of {scene.pool_words or 'the labels'} or more, and no such list is clean enough. "
             "Verify more rows or accept a higher rate."
         )
@@ -458,8 +458,8 @@ def what_more_buys(
     fewer = ""
     if mean < now:
         fewer = (
-            f" That is fewer than the {now:,} of now: a promise holds on average, and a list this long may owe "
-            "something to the luck of its draw, which new rows do not repeat."
+            f" That is fewer than the {now:,} flagged now: a promise holds on average, and part of a list this "
+            "long may be luck, which new rows do not repeat."
         )
     sentence = (
         f"{rate}; promises are then based on {plural(num_rows, 'row')}: about {plural(mean, 'label')} "

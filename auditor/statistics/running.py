@@ -100,7 +100,9 @@ def _bound(length: int, looks: Looks) -> tuple[int, int, int]:
 def _longest(q: float, bounds: Sequence[tuple[int, int, int]], num_rows: int) -> RunningPromise:
     clean = [one for one in bounds if one[1] and one[2] <= q * one[1]]
     if not clean:
-        return RunningPromise(q, 0, 0, 0, f"{num_rows:,} looks back no list at {percent(q)} yet.")
+        return RunningPromise(
+            q, 0, 0, 0, f"{plural(num_rows, 'look', 'are')} too few for a list at {percent(q)} yet."
+        )
     length, left, most = clean[-1]
     sentence = (
         f"Of the {plural(length, 'most suspicious label')} {left:,} wait; at most {percent(q)} of these "

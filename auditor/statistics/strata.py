@@ -52,11 +52,6 @@ class Stage:
     """(N,) zone of each sample, -1 where this stage could not draw it. 0 alone = uniform; else 0 and 1 are the
     halves of the head, the more suspicious first, and 2 is the rest."""
 
-    @property
-    def has_head(self) -> bool:
-        """Whether it looked at a head more often than at the rest."""
-        return bool((self.zones > 0).any())
-
     def subset(self, rows: NDArray[np.bool_]) -> Stage:
         """The stage of the verified rows in the (m,) mask."""
         return Stage(self.rows[rows], self.zones)

@@ -1,12 +1,12 @@
-"""ChoiceNet's MNIST table, its ablations and variants, and its 1-D regression, beside what we measure.
+"""ChoiceNet's MNIST and CIFAR-10 tables, its ablations and variants, and its 1-D regression, beside ours.
 
     python -m benchmarks.papers.choicenet_tables                      the small budget (one CPU core)
     python -m benchmarks.papers.choicenet_tables --preset paper --device cuda     the paper's own budget
 
-Needs MNIST as Parquet in the folder of AUDITOR_SHARED_DATA (default ../shared/data): `mnist-train.parquet`
-and `mnist-test.parquet`, column `image` {bytes, path} and `label`. Every finished cell is written at once
-to results/choicenet_tables.json with device, versions, seed and command; a cell that is there is not run
-again. The page results/choicenet_tables.md is made from that file.
+Needs MNIST, or CIFAR-10 for `--tables cifar10`, as Parquet in the folder of AUDITOR_SHARED_DATA (default
+../shared/data): `mnist-train.parquet` and so on, column `image` {bytes, path} and `label`. Every finished cell
+is written at once to results/choicenet_tables.json with device, versions, seed and command; a cell that is
+there is not run again. The page results/choicenet_tables.md is made from that file.
 
 Small budget: 20,000 of the 55,000 training images, a perceptron of 256 units instead of two residual blocks
 of 64 channels, Adam 1e-3 instead of 1e-5, 20 epochs instead of 41, ChoiceNet by our defaults (K = 5) with two
@@ -33,6 +33,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
+from benchmarks.images import load
 from benchmarks.metrics import auroc
 from benchmarks.noise import make_noise
 from benchmarks.papers.choicenet_regression import (
@@ -56,7 +57,7 @@ SMALL_TRAIN = 20_000
 SCALES: dict[str, dict[str, Any]] = {
     "smoke": {"tables": "binary"},
     "cpu": {},
-    "gpu": {"preset": "paper", "tables": "main,binary,ablation"},
+    "gpu": {"preset": "paper", "tables": "main,cifar10,binary,ablation"},
 }
 
 NOISE_KINDS = {"permutation": "permute_map", "shuffle": "sym_incl_exact", "bias": "bias0"}
@@ -72,6 +73,15 @@ PAPER: dict[tuple[str, float], tuple[tuple[float, float], tuple[float, float]]] 
     ("bias", 0.475): ((58.9, 68.5), (87.3, 88.1)),
 }
 """(noise, rate) -> ConvNet and ChoiceNet, each (final, best) test accuracy in percent."""
+PAPER_CIFAR = {
+    ("pair", 0.45): (49.5, 70.3),
+    ("sym_excl", 0.5): (48.87, 85.2),
+    ("sym_excl", 0.2): (76.25, 91.0),
+}
+"""(noise, rate) -> CNN-9 alone and with ChoiceNet, test accuracy in percent (Table 2)."""
+CIFAR_SMALL = {"rows": 5_000, "epochs": 15, "width": 24}
+"""In place of 50,000 images, 200 epochs and 128 channels; 2,000 test images in place of 10,000."""
+CIFAR_TEST = 2_000
 PAPER_COMPONENTS = {2: 95.1, 3: 95.1, 5: 95.1, 10: 95.2, 15: 95.5, 20: 95.5}
 PAPER_PRECISION = {
     1e-10: "95.0-95.3",
@@ -112,6 +122,10 @@ def cells(tables: list[str]) -> Iterator[Cell]:
         for noise, rate in PAPER:
             yield Cell("main", noise, rate, "ConvNet", {"variant": "standard"})
             yield Cell("main", noise, rate, "ChoiceNet", {})
+    if "cifar10" in tables:
+        for noise, rate in PAPER_CIFAR:
+            yield Cell("cifar10", noise, rate, "CNN-9", {"variant": "standard"})
+            yield Cell("cifar10", noise, rate, "ChoiceNet", {})
     if "binary" in tables:
         for name, changes in (("ConvNet", {"variant": "standard"}), ("ChoiceNet", {})):
             yield Cell("binary", "zeros to ones", 0.4, name, changes)
@@ -150,10 +164,28 @@ def base_config(preset: str) -> ChoiceNetConfig:
     )
 
 
+def cifar_config(preset: str) -> ChoiceNetConfig:
+    """Co-teaching's configuration, which the paper names for Table 2: CNN-9, Adam 1e-3, batches of 128."""
+    small = preset == "small"
+    return ChoiceNetConfig(
+        network="cnn9",
+        width=CIFAR_SMALL["width"] if small else 0,
+        epochs=CIFAR_SMALL["epochs"] if small else 200,
+        batch_size=128,
+        learning_rate=1e-3,
+        schedule="linear_tail",
+        weight_decay=0.0,
+        augment="none",
+        views=1,
+    )
+
+
 def run_cell(cell: Cell, args: argparse.Namespace, images: dict[str, Any]) -> dict[str, Any]:
     """Train one cell; returns its numbers in percent."""
     if cell.table == "regression":
         return _run_regression(cell, args)
+    if cell.table == "cifar10":
+        return _run_cifar(cell, args)
     count = SMALL_TRAIN if args.preset == "small" else 60_000 - VALIDATION
     rows = slice(VALIDATION, VALIDATION + count)
     true = images["train"][1][rows]
@@ -165,8 +197,24 @@ def run_cell(cell: Cell, args: argparse.Namespace, images: dict[str, Any]) -> di
     else:
         given = make_noise(NOISE_KINDS[cell.noise], true, cell.rate, args.seed, 10).labels
         data = TrainingData(images["train"][0][rows], given, 10, evaluation=EvaluationSet(*images["test"]))
-    wrong = given != true
-    config = replace(base_config(args.preset), **cell.changes)
+    return _trained(data, true, replace(base_config(args.preset), **cell.changes), args)
+
+
+def _run_cifar(cell: Cell, args: argparse.Namespace) -> dict[str, Any]:
+    small = args.preset == "small"
+    pixels, table = load("cifar10-train", rows=CIFAR_SMALL["rows"] if small else None)
+    seen, known = load("cifar10-test", rows=CIFAR_TEST if small else None)
+    true = table["label"].to_numpy().astype(np.int64)
+    given = make_noise(cell.noise, true, cell.rate, args.seed, 10).labels
+    evaluation = EvaluationSet(seen, known["label"].to_numpy().astype(np.int64))
+    data = TrainingData(pixels, given, 10, evaluation=evaluation)
+    return _trained(data, true, replace(cifar_config(args.preset), **cell.changes), args)
+
+
+def _trained(
+    data: TrainingData, true: NDArray[np.int64], config: ChoiceNetConfig, args: argparse.Namespace
+) -> dict[str, Any]:
+    wrong = data.given_labels != true
     result = train(data, config, seed=args.seed, device=args.device)
     heldout = [100 * record.metrics["heldout_accuracy"] for record in result.history]
     return {
@@ -238,7 +286,8 @@ def page(results: dict[str, Any]) -> str:
     for preset in ("small", "paper"):
         found = {key: cell for key, cell in results.items() if key.startswith(f"{preset}/")}
         if found:
-            lines += ["", f"## Budget `{preset}`", *_main_table(found, preset), *_other_tables(found, preset)]
+            lines += ["", f"## Budget `{preset}`", *_main_table(found, preset)]
+            lines += [*_cifar_table(found, preset), *_other_tables(found, preset)]
     notes = ROOT / "benchmarks" / "results" / "choicenet_notes.md"
     if notes.exists():
         lines += ["", notes.read_text().rstrip()]
@@ -279,6 +328,31 @@ def _main_table(found: dict[str, Any], preset: str) -> list[str]:
         text.append(str(len(rows[1])))
         lines.append("| " + " | ".join(text) + " |")
     return lines if len(lines) > 3 else []
+
+
+def _cifar_table(found: dict[str, Any], preset: str) -> list[str]:
+    small = f"{CIFAR_SMALL['rows']:,} images, {CIFAR_SMALL['epochs']} epochs, {CIFAR_SMALL['width']} channels"
+    lines = [
+        "",
+        f"CIFAR-10 with CNN-9 (Table 2), {small if preset == 'small' else 'at its own size'}:",
+        "",
+        "| noise | CNN-9 paper | ours | ChoiceNet paper | ours | ChoiceNet - CNN-9, ours (paper) "
+        "| trust AUROC CNN-9 / ChoiceNet | seeds |",
+        "| --- " * 8 + "|",
+    ]
+    for (noise, rate), paper in PAPER_CIFAR.items():
+        rows = [
+            _by_seed(found, f"{preset}/cifar10/{noise}-{rate:g}/{name}") for name in ("CNN-9", "ChoiceNet")
+        ]
+        if not all(rows):
+            continue
+        plain, ours = (_mean(row, "final") for row in rows)
+        trust = " / ".join(f"{_mean(row, 'trust_auroc'):.3f}" for row in rows)
+        lines.append(
+            f"| {noise} {100 * rate:g} % | {paper[0]} | {plain:.1f} | {paper[1]} | {ours:.1f} "
+            f"| {ours - plain:+.1f} ({paper[1] - paper[0]:+.1f}) | {trust} | {len(rows[1])} |"
+        )
+    return lines if len(lines) > 5 else []
 
 
 def _other_tables(found: dict[str, Any], preset: str) -> list[str]:
@@ -331,7 +405,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--preset", choices=("small", "paper"), default="small")
     parser.add_argument(
-        "--tables", default="main", help="comma-separated: main, binary, variants, ablation, regression"
+        "--tables",
+        default="main",
+        help="comma-separated: main, cifar10, binary, variants, ablation, regression",
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="auto")
@@ -345,7 +421,7 @@ def main() -> None:
     wanted = [
         cell for cell in cells(args.tables.split(",")) if cell.key(args.preset, args.seed) not in results
     ]
-    images = load_mnist() if any(cell.table != "regression" for cell in wanted) else {}
+    images = load_mnist() if any(cell.table not in ("regression", "cifar10") for cell in wanted) else {}
     start = time.monotonic()
     for number, cell in enumerate(wanted, start=1):
         if time.monotonic() - start > 60 * args.minutes:

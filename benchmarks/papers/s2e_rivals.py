@@ -27,9 +27,9 @@ except ModuleNotFoundError as error:
     raise SystemExit("S2E's rivals need the package optuna: pip install 'label-auditor[search]'.") from error
 
 from engines.coteaching.s2e import (
-    Ledger,
     Relaxation,
     SearchResult,
+    Trial,
     best,
     estimate_gradient,
     move_theta,
@@ -123,7 +123,13 @@ def from_unit_cube(space: ScheduleSpace, u: FloatArray) -> FloatArray:
 
 
 def search_with_optuna(
-    space: ScheduleSpace, ledger: Ledger, *, rule: str, iterations: int, samples: int, seed: int
+    space: ScheduleSpace,
+    train: Callable[[FloatArray], float],
+    *,
+    rule: str,
+    iterations: int,
+    samples: int,
+    seed: int,
 ) -> SearchResult:
     """Optuna's TPE (one training at a time) or CMA-ES (K at a time) over the unit cube; M K trainings in all."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -138,15 +144,15 @@ def search_with_optuna(
     cube: dict[str, optuna.distributions.BaseDistribution] = {
         name: optuna.distributions.FloatDistribution(0.0, 1.0) for name in space.parameters
     }
-    values: list[float] = []
-    while len(values) < total:
-        trials = [study.ask(cube) for _ in range(min(at_once, total - len(values)))]
-        for trial in trials:
-            x = from_unit_cube(space, np.array([trial.params[name] for name in space.parameters]))
-            values.append(ledger(x))
-            study.tell(trial, values[-1])
-    means = tuple(float(np.mean(part)) for part in np.array_split(values, iterations))
-    return SearchResult(best(ledger.trials), tuple(ledger.trials), means)
+    done: list[Trial] = []
+    while len(done) < total:
+        asked = [study.ask(cube) for _ in range(min(at_once, total - len(done)))]
+        for one in asked:
+            x = from_unit_cube(space, np.array([one.params[name] for name in space.parameters]))
+            done.append(Trial(tuple(map(float, x)), float(train(x))))
+            study.tell(one, done[-1].accuracy)
+    parts = np.array_split([trial.accuracy for trial in done], iterations)
+    return SearchResult(best(done), tuple(done), tuple(float(np.mean(part)) for part in parts))
 
 
 # --- Hyperband --------------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ from benchmarks.papers.s2e_rivals import (
 from benchmarks.papers.scale import parse_scaled
 from engines.contract import TrainingData
 from engines.coteaching.config import CoteachingConfig
-from engines.coteaching.s2e import RULES, Ledger, SearchResult, Trial, search_schedule
+from engines.coteaching.s2e import RULES, SearchResult, Trial, search_schedule
 from engines.coteaching.schedules import FloatArray
 from engines.coteaching.training import Learners
 from engines.shared.device import versions
@@ -183,7 +183,7 @@ def run_cell(bench: Bench, space: str, rule: str, iterations: int, samples: int,
         search = search_with_optuna if rule in OPTUNA_RULES else search_schedule
         result = search(
             SPACES[space],
-            Ledger(lambda x: evaluate([x], bench.epochs)[0]),
+            lambda x: evaluate([x], bench.epochs)[0],
             rule=rule,
             iterations=iterations,
             samples=samples,

@@ -9,66 +9,20 @@ Round numbers in brackets are equations of ``cholesky.py``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import Self
 
 import torch
 from torch import Tensor
 
-from engines.choicenet.cholesky import (
-    KL_FORMS,
-    SHARING_FORMS,
-    CholeskyBlock,
-    Mixture,
-    correlation_kl,
-    outer_factor,
-    safe_root,
-)
+from engines.choicenet.cholesky import CholeskyBlock, Mixture, correlation_kl, outer_factor, safe_root
+from engines.choicenet.config import ChoiceNetNumberConfig
 from engines.contract import Checkpoint, NumberData, NumberResult, OnEpoch
-from engines.regression.config import NumberConfig
 from engines.regression.densities import mixture_log_density
 from engines.regression.loop import NumberFold, Said, train_numbers
-from engines.shared.config import at_least, one_of
 from engines.shared.device import memory_errors_explained
 
-
-@dataclass(frozen=True, kw_only=True)
-class ChoiceNetNumberConfig(NumberConfig):
-    """The loop on numbers, and the terms of the loss. The forms of the block are the paper's."""
-
-    lambda_fit: float = 0.0
-    """lambda_1, weight of ||y - mu_1||², at least 0: above 0 wrong numbers pull the target too."""
-    lambda_nll: float = 1.0
-    """lambda_2, weight of the negative log-likelihood, at least 0."""
-    lambda_kl: float = 1e-6
-    """Weight of the KL term, at least 0."""
-    kl_form: str = "code_regression"
-    """``"code_regression"``: not normalised, as the authors' code has it; ``"paper"``."""
-    sharing: str = "shared"
-    """``"shared"``: one W* and Z for all components (paper); ``"independent"``: one each (code)."""
-    inverse_precision: float = 0.1
-    """tau^-1, the variance of a right number in units of the spread, above 0. At 0.01 right numbers that scatter
-    are left to the other components: AUROC .68 against .76 on diabetes, the mean of three kinds of errors."""
-    weight_decay: float = 1e-6
-    """L2 penalty given to the optimizer, at least 0."""
-
-    def problems(self) -> list[str]:
-        found = [
-            *super().problems(),
-            *at_least(self, 0, "lambda_fit", "lambda_nll", "lambda_kl"),
-            *one_of(self, "kl_form", tuple(form for form in KL_FORMS if form != "code")),
-            *one_of(self, "sharing", SHARING_FORMS),
-        ]
-        if not self.inverse_precision > 0:
-            found.append(f"inverse_precision is {self.inverse_precision}, it must be above 0")
-        return found
-
-    @classmethod
-    def preset(cls, name: str) -> Self:
-        """As the plain witness; ``paper``: its lambda_1 and normalised KL term too."""
-        config = super().preset(name)
-        return replace(config, lambda_fit=1.0, kl_form="paper") if name == "paper" else config
+HEAD_SCALE = 0.1
+"""Standard deviation of the head's weights at the start."""
 
 
 @memory_errors_explained()
@@ -89,7 +43,7 @@ def train(
         rho_ref=1.0,
         log_weight_variance=0.0,
         inverse_precision=config.inverse_precision,
-        head_scale=0.1,
+        head_scale=HEAD_SCALE,
     )
     return train_numbers(
         "choicenet",

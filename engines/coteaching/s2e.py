@@ -29,7 +29,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import polygamma, psi
 
-from engines.contract import EngineError
 from engines.coteaching.schedules import PARAMETER_FLOOR, FloatArray, ScheduleSpace
 
 RELAXATION_RULES = ("newton", "natural", "gradient")
@@ -53,39 +52,6 @@ class Trial:
     """On the validation rows, in [0, 1]."""
 
 
-class Ledger:
-    """Asks for trainings and remembers the answers; recorded answers are given back first.
-
-    Args:
-        evaluate: trains under x (D,) and returns the validation accuracy.
-        recorded: trials of the same search before it was interrupted, in order.
-    """
-
-    def __init__(self, evaluate: Callable[[FloatArray], float], recorded: Sequence[Trial] = ()) -> None:
-        self.trials: list[Trial] = []
-        self._evaluate = evaluate
-        self._recorded = list(recorded)
-
-    def __call__(self, x: FloatArray) -> float:
-        """Accuracy of ``x``.
-
-        Raises:
-            EngineError: the recorded trials belong to another search.
-        """
-        number, numbers = len(self.trials), tuple(map(float, x))
-        if number >= len(self._recorded):
-            trial = Trial(numbers, float(self._evaluate(x)))
-        else:
-            trial = self._recorded[number]
-            if trial.x != numbers:
-                raise EngineError(
-                    f"trial {number} of the checkpoint belongs to another search; "
-                    "start this run without the old checkpoint."
-                )
-        self.trials.append(trial)
-        return trial.accuracy
-
-
 @dataclass(frozen=True)
 class SearchResult:
     """Where a search ended."""
@@ -100,7 +66,7 @@ class SearchResult:
 
 def search_schedule(
     space: ScheduleSpace,
-    ledger: Ledger,
+    train: Callable[[FloatArray], float],
     *,
     rule: str,
     iterations: int,
@@ -108,11 +74,11 @@ def search_schedule(
     seed: int,
     step_size: float | None = None,
 ) -> SearchResult:
-    """Look for the schedule with the highest validation accuracy.
+    """Look for the schedule with the highest validation accuracy, all in one go; ``trials.py`` can be interrupted.
 
     Args:
         space: what is searched.
-        ledger: trains and remembers.
+        train: trains under x (D,) and returns the validation accuracy.
         rule: one of RULES.
         iterations: M, times that theta moves.
         samples: K, schedules drawn each time. Every rule trains M K.
@@ -122,10 +88,11 @@ def search_schedule(
     Raises:
         ValueError: the rule is unknown.
     """
+    trials: list[Trial] = []
     for _ in range(iterations):
-        for x in draw(space, ledger.trials, rule=rule, samples=samples, seed=seed, step_size=step_size):
-            ledger(x)
-    return found(space, ledger.trials, rule=rule, samples=samples, step_size=step_size)
+        drawn = draw(space, trials, rule=rule, samples=samples, seed=seed, step_size=step_size)
+        trials += [Trial(tuple(map(float, x)), float(train(x))) for x in drawn]
+    return found(space, trials, rule=rule, samples=samples, step_size=step_size)
 
 
 def draw(

@@ -345,7 +345,7 @@ class ScheduleSearch:
         values = correct.double() if self._config.objective == "accuracy" else -losses.double()
         if self._split.weight is not None:
             values = values * self._split.weight / self._split.weight.mean()
-        return float(values.mean(dim=1).mean())
+        return float(values.mean())
 
     def _with_warmup(self, curve: FloatArray) -> FloatArray:
         """The curve as it is trained: R = 1 in the first ``warmup_epochs``."""

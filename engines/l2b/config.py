@@ -182,7 +182,7 @@ class L2BConfig(LoopConfig):
         plain = (
             self.first_meta_epoch + late * META_STEP[on_features] + 1
         )  # 1: the last pass for alpha_residual
-        passes = 0 if self.uses_step_losses else late + 1
+        passes = 0 if self.uses_step_losses else late + (self.views > 1)
         return Work(plain * num_rows, one.scored + passes * num_rows)
 
     def _work_of_bases(self, num_rows: int) -> Work:

@@ -56,7 +56,7 @@ from engines.shared.device import autocast, compiled, memory_errors_explained, s
 from engines.shared.loader import balanced_rows, epoch_batches
 from engines.shared.losses import soft_cross_entropy
 from engines.shared.run import Run
-from engines.shared.scoring import MarginTracker, test_time_margin, trust_from_evidence
+from engines.shared.scoring import MarginTracker, Scores, test_time_margin, trust_from_evidence
 from engines.shared.selection import gmm_small_loss_probability
 
 
@@ -165,15 +165,18 @@ class _Training:
             keep = rest if (rest & self.data.labeled).any() else keep
         return torch.from_numpy(np.flatnonzero(keep))
 
-    def choose_meta_set(self) -> MetaSet:
-        """The trusted samples, or this epoch's samples of small loss, by ``meta_losses``."""
+    def choose_meta_set(self, scores: Scores | None = None) -> MetaSet:
+        """The trusted samples, or this epoch's samples of small loss, by ``meta_losses``.
+
+        ``scores``: of all samples as they are by the network as it is, where they are at hand.
+        """
         if self.weigher.source == "trusted":
             return trusted_meta_set(self.data.given_labels, self.data.trusted_mask)
         if self.config.uses_step_losses and not torch.isnan(self.step_losses).all():
             loss = self.step_losses.double().numpy()
         else:
             # Un-augmented, in evaluation mode.
-            scores = self.run.score(self.network)
+            scores = self.run.score(self.network) if scores is None else scores
             loss = -given_log_probs(scores.log_probs, self.data.given_labels)
         low, high = np.nanmin(loss), np.nanmax(loss)
         scaled = torch.from_numpy((loss - low) / max(high - low, 1e-12))
@@ -288,7 +291,8 @@ class _Training:
             **self.weigher.counts,
         }
         if config.variant in META_VARIANTS:
-            meta_set = self.choose_meta_set()
+            # With one view the last pass saw the images as they are: no second one.
+            meta_set = self.choose_meta_set(scores if config.views == 1 else None)
             signals["alpha_residual"] = residual_alpha(
                 self.network, run.rows, run.mean_std, self.labels, meta_set.rows,
                 num_classes=data.num_classes, batch_size=config.batch_size,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,6 +16,11 @@ EXACT_UP_TO = 20_000
 """Rows up to which every pair is compared; above, the index finds about 99 of 100 neighbours in far less time."""
 SHARD = 100_000
 """Rows an index: several are built side by side, each by one thread, so that the result is always the same."""
+PROBED = 10
+"""Indexes that a row is looked up in. Where there are more, each holds rows that lie together, and a row is looked
+up in those nearest to it: the work then grows as the rows do, and only a few indexes are in memory at a time."""
+SAMPLE_A_CELL = 256
+"""Rows that each of those cells is placed by."""
 BLOCK = 2_048
 EXPANSION = 64
 """How far the index looks around while it is built and searched."""
@@ -28,22 +35,34 @@ def unit_rows(features: NDArray[np.floating]) -> NDArray[np.float32]:
 
 
 def nearest(
-    rows: NDArray[np.float32], k: int, *, device: torch.device | str = "cpu"
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    rows: NDArray[np.floating], k: int, *, device: torch.device | str = "cpu", scale: bool = False
+) -> tuple[NDArray[np.integer], NDArray[np.float32]]:
     """The ``k`` nearest other rows of every row by cosine, the nearest first.
 
     Args:
-        rows: (N, D) float32 of length 1 (``unit_rows``), N > k.
+        rows: (N, D) float32 of length 1 (``unit_rows``), N > k; with ``scale`` of any length and any float dtype.
         k: neighbours, at least 1.
         device: a card compares every pair, whatever the size.
+        scale: give every row length 1 when it is read: of a memory map only what is looked at is in memory.
 
     Returns:
-        Row numbers (N, k) int64 and similarities (N, k) float32 in [-1, 1]. Memory beside the result: one block
-        of 2,048 rows against all (exact), or about 4 bytes a value of an index in float16 with its graph.
+        Row numbers (N, k) int64 (int32 above a million rows) and similarities (N, k) float32 in [-1, 1]. Memory
+        beside the result: one block of 2,048 rows against all (exact), about 4 bytes a value of an index in float16
+        with its graph, or above a million rows some such indexes of about 100,000 rows.
     """
+
+    def read(at: Any) -> NDArray[np.float32]:
+        found = np.asarray(rows[at], dtype=np.float32)
+        return _of_length_one(found) if scale else found
+
     if len(rows) <= EXACT_UP_TO or torch.device(device).type == "cuda":
-        return _exact(rows, k, torch.device(device))
-    return _by_index(rows, k)
+        return _exact(read(slice(None)), k, torch.device(device))
+    return (_by_index if len(rows) <= PROBED * SHARD else _by_cells)(read, rows.shape, k)
+
+
+def _of_length_one(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
 
 
 def _exact(
@@ -62,7 +81,12 @@ def _exact(
     return found, similar
 
 
-def _by_index(rows: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+Read = Callable[[Any], NDArray[np.float32]]
+"""Rows by their numbers or a slice."""
+
+
+def _index(size: int, read: Read, ids: NDArray[np.int64]) -> Any:
+    """An index of these rows, built by one thread."""
     try:
         from usearch.index import Index
     except ImportError as error:
@@ -71,44 +95,81 @@ def _by_index(rows: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDA
             "pip install 'label-auditor[scale]'."
         ) from error
 
-    starts = range(0, len(rows), SHARD)
+    index = Index(ndim=size, metric="cos", dtype="f16", expansion_add=EXPANSION, expansion_search=EXPANSION)
+    index.add(ids.astype(np.uint64), read(ids), threads=1)
+    return index
 
-    def build(start: int) -> Index:
-        index = Index(
-            ndim=rows.shape[1],
-            metric="cos",
-            dtype="f16",
-            expansion_add=EXPANSION,
-            expansion_search=EXPANSION,
-        )
-        part = rows[start : start + SHARD]
-        index.add(np.arange(start, start + len(part), dtype=np.uint64), part, threads=1)
-        return index
 
+def _by_index(read: Read, shape: tuple[int, ...], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    num, size = shape
+    shards = [np.arange(start, min(num, start + SHARD)) for start in range(0, num, SHARD)]
     threads = max(1, torch.get_num_threads())
-    with ThreadPoolExecutor(min(threads, len(starts))) as pool:
-        indexes = list(pool.map(build, starts))
-    found = np.empty((len(rows), k), dtype=np.int64)
-    similar = np.empty((len(rows), k), dtype=np.float32)
-    for start in range(0, len(rows), BLOCK):
-        block = rows[start : start + BLOCK]
-        answers = [_asked(index, block, start, k, threads) for index in indexes]
-        keys = np.concatenate([answer[0] for answer in answers], axis=1)
-        values = np.concatenate([answer[1] for answer in answers], axis=1)
-        order = np.argsort(-values, axis=1, kind="stable")[:, :k]
-        found[start : start + BLOCK] = np.take_along_axis(keys, order, axis=1)
-        similar[start : start + BLOCK] = np.take_along_axis(values, order, axis=1)
+    with ThreadPoolExecutor(min(threads, len(shards))) as pool:
+        indexes = list(pool.map(lambda ids: _index(size, read, ids), shards))
+    found = np.empty((num, k), dtype=np.int64)
+    similar = np.empty((num, k), dtype=np.float32)
+    for start in range(0, num, BLOCK):
+        block = read(slice(start, start + BLOCK))
+        own = np.arange(start, start + len(block))
+        answers = [_asked(index, block, own, k, threads) for index in indexes]
+        found[start : start + BLOCK], similar[start : start + BLOCK] = _best(answers, k)
     return found, similar
 
 
-def _asked(
-    index: object, block: NDArray[np.float32], start: int, k: int, threads: int
+def _by_cells(read: Read, shape: tuple[int, ...], k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    num, size = shape
+    near = _nearest_cells(read, num)
+    found = np.full((num, k), -1, dtype=np.int32)
+    similar = np.full((num, k), -np.inf, dtype=np.float32)
+    threads = max(1, torch.get_num_threads())
+    with ThreadPoolExecutor(threads) as pool:
+        every = range(int(near.max()) + 1)
+        for cells in (every[start : start + threads] for start in range(0, len(every), threads)):
+            members = [np.flatnonzero(near[:, 0] == cell) for cell in cells]
+            indexes = list(pool.map(lambda ids: _index(size, read, ids), members))
+            for cell, index in zip(cells, indexes, strict=True):
+                asking = np.flatnonzero((near == cell).any(axis=1))
+                for start in range(0, len(asking), BLOCK):
+                    own = asking[start : start + BLOCK]
+                    known = found[own].astype(np.int64), similar[own]
+                    answer = _asked(index, read(own), own, k, threads)
+                    found[own], similar[own] = _best([known, answer], k)
+    return found, similar
+
+
+def _nearest_cells(read: Read, num: int) -> NDArray[np.uint16]:
+    """(N, ``PROBED``) cells of about ``SHARD`` rows each that lie nearest to every row, its own first."""
+    from sklearn.cluster import MiniBatchKMeans  # takes most of a second to import: only where it is used
+
+    cells = -(-num // SHARD)
+    drawn = np.sort(np.random.default_rng(0).choice(num, min(num, cells * SAMPLE_A_CELL), replace=False))
+    means = MiniBatchKMeans(cells, n_init=1, random_state=0).fit(read(drawn))
+    near = np.empty((num, min(PROBED, cells)), dtype=np.uint16)
+    for start in range(0, num, BLOCK):
+        far = means.transform(read(slice(start, start + BLOCK)))
+        near[start : start + BLOCK] = np.argsort(far, axis=1, kind="stable")[:, : near.shape[1]]
+    return near
+
+
+def _best(
+    answers: list[tuple[NDArray[np.int64], NDArray[np.float32]]], k: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The ``k`` best of one index for each row of the block, the row itself never among them."""
-    answer = index.search(block, k + 1, threads=threads)  # type: ignore[attr-defined]
+    """The ``k`` nearest of several answers for the same rows."""
+    keys = np.concatenate([answer[0] for answer in answers], axis=1)
+    values = np.concatenate([answer[1] for answer in answers], axis=1)
+    order = np.argsort(-values, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(keys, order, axis=1), np.take_along_axis(values, order, axis=1)
+
+
+def _asked(
+    index: Any, block: NDArray[np.float32], own: NDArray[np.int64], k: int, threads: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """The ``k`` best of one index for each row of the block, the row ``own`` itself never among them."""
+    answer = index.search(block, k + 1, threads=threads)
     keys = np.asarray(answer.keys).reshape(len(block), -1).astype(np.int64)
-    values = 1.0 - np.asarray(answer.distances, dtype=np.float32).reshape(len(block), -1)
-    own = np.arange(start, start + len(block))[:, None]
-    values = np.where(keys == own, -np.inf, values).astype(np.float32)
+    # An index of fewer rows leaves the rest of an answer without a distance.
+    far = np.nan_to_num(np.asarray(answer.distances, dtype=np.float32), nan=np.inf)
+    values = 1.0 - far.reshape(len(block), -1)
+    values = np.where(keys == own[:, None], -np.inf, values).astype(np.float32)
     order = np.argsort(-values, axis=1, kind="stable")[:, :k]
     return np.take_along_axis(keys, order, axis=1), np.take_along_axis(values, order, axis=1)

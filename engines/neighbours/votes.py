@@ -16,7 +16,7 @@ BLOCK = 8_192
 
 
 def confirming_size(
-    neighbours: NDArray[np.int64], labels: NDArray[np.int64], num_classes: int
+    neighbours: NDArray[np.integer], labels: NDArray[np.int64], num_classes: int
 ) -> NDArray[np.int64]:
     """The smallest neighbourhood in which a row's own label has the most votes.
 
@@ -53,7 +53,7 @@ def _count(votes: NDArray[np.int32], labels: NDArray[np.int64]) -> None:
 
 
 def neighbour_probs(
-    neighbours: NDArray[np.int64],
+    neighbours: NDArray[np.integer],
     similar: NDArray[np.float32],
     labels: NDArray[np.int64],
     num_classes: int,

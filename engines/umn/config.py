@@ -169,6 +169,8 @@ class UMNConfig(LoopConfig):
             standardized=False,
             gamma=0.999,
             epsilon_aggregate="final",
+            # The paper reads ε after the last epoch; the others are ours, for the margins averaged over training.
+            audits=35,
         )
 
     def for_features(self) -> UMNConfig:

@@ -257,7 +257,9 @@ def json_lines(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                     continue
                 value = json.loads(line)
                 if not isinstance(value, dict):
-                    raise ImportRefusedError(f"{file.name}, row {row}: is no JSON object; write one a line.")
+                    raise ImportRefusedError(
+                        f"{file.name}, row {row}: is no JSON object; write one per line."
+                    )
                 yield row, value
     except (json.JSONDecodeError, RecursionError) as error:
         raise ImportRefusedError(
@@ -322,7 +324,7 @@ class Coco(Format):
             numbers = self._found.get(image["id"], set())
             problem, label = None, None
             if len(numbers) > 1:
-                problem = "has annotations of several categories; one class an image can be audited"
+                problem = "has annotations of several categories; one class per image can be audited"
                 problem += ", or each box as a sample of its own (boxes)" if self._has_boxes else ""
             elif numbers:
                 number = next(iter(numbers))
@@ -391,7 +393,7 @@ class LabelStudio(Format):
             if not isinstance(choices, list) or not all(isinstance(one, str) for one in choices):
                 problem = "has choices that are no list of names; export the tasks again"
             elif len(choices) > 1:
-                problem = "has several choices; one class an image can be audited"
+                problem = "has several choices; one class per image can be audited"
             else:
                 label = next(iter(choices), None)
             yield Entry(row, _picture_of(task["data"]), label, problem=problem)
@@ -444,7 +446,7 @@ class LabelStudioMin(Format):
         for row, task in enumerate(self._tasks):
             label, problem = None, None
             if isinstance(task.get(self._label), dict):
-                problem = "has several choices; one class an image can be audited"
+                problem = "has several choices; one class per image can be audited"
             else:
                 try:
                     label = class_name(task.get(self._label), self._label)
@@ -522,7 +524,7 @@ class Cvat(Format):
         """See ``Format``."""
         for row, image in enumerate(self._root.iterfind("image")):
             labels = {tag.get("label", "") for tag in image.iterfind("tag")}
-            problem = "has several tags; one class an image can be audited" if len(labels) > 1 else None
+            problem = "has several tags; one class per image can be audited" if len(labels) > 1 else None
             label = labels.pop() if labels else None
             yield Entry(row, image.get("name", ""), label, image.get("subset"), problem=problem)
 

@@ -40,7 +40,7 @@ class Labelbox(Format):
             names = {_name_of(answer) for answer in self._said(value)}
             problem = None
             if len(names) > 1:
-                problem = "has several classifications; one class an image can be audited"
+                problem = "has several classifications; one class per image can be audited"
             label = names.pop() if len(names) == 1 else None
             extra = {"data_row_id": str(_data_row_of(value).get("id", ""))}
             yield Entry(row, _path_of(value), label, extra=extra, problem=problem)

@@ -127,7 +127,7 @@ class Isic2019(Format):
                 chosen = [name for name, cell in zip(self._names, cells[1:], strict=True) if float(cell) == 1]
                 label = chosen[0] if chosen else None
                 if len(chosen) > 1:
-                    problem = f"has several classes ({', '.join(chosen)}); one class an image can be audited"
+                    problem = f"has several classes ({', '.join(chosen)}); one class per image can be audited"
             except ValueError:
                 problem = "does not have 0 or 1 for every class; correct it"
             extra = {column: self._about.get(cells[0], {}).get(column, "") for column in self.columns}

@@ -93,7 +93,7 @@ class TfdsSource:
         if values.bytes_list.value:
             return values.bytes_list.value[0].decode("utf-8", "replace").strip() or None
         if len(values.int64_list.value) > 1:
-            raise ValueError("has several labels; one class an image can be audited")
+            raise ValueError("has several labels; one class per image can be audited")
         if not values.int64_list.value or values.int64_list.value[0] == -1:
             return None
         number = int(values.int64_list.value[0])

@@ -119,7 +119,7 @@ class TableSource:
             return Problem(self._name, row, str(error))
         label = cell[self.info.label_column].strip() or None
         if label is not None and label.startswith('{"choices"'):  # of Label Studio
-            return Problem(self._name, row, "has several choices; one class an image can be audited")
+            return Problem(self._name, row, "has several choices; one class per image can be audited")
         true_column = self.info.true_label_column
         return SourceRow(
             row=row,

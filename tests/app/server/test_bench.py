@@ -300,7 +300,7 @@ def test_map_bytes__row_i_is_sample_i() -> None:
     assert column.tolist() == given.tolist()
 
 
-def test_map_bytes__of_many_samples_the_worst_and_an_even_part_travel(
+def test_map_bytes__of_many_samples_the_worst_and_some_of_every_place_travel(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(bench, "MOST_DRAWN", 40)
@@ -313,7 +313,23 @@ def test_map_bytes__of_many_samples_the_worst_and_an_even_part_travel(
     assert total == len(table)
     assert set(worst) < set(samples)
     assert len(worst) < count <= 40
-    assert set(range(0, total, -(-total // 20))) < set(samples)
+    points = np.asarray(arrays.map_points(AUDIT_ID, "cross_entropy"))
+    assert set(geometry.stratified(points, 20).tolist()) <= set(samples)
+
+
+def test_map_bytes__a_part_of_the_map_brings_all_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "MOST_DRAWN", 40)
+    points = np.asarray(arrays.map_points(AUDIT_ID, "cross_entropy"))
+    low, high = np.quantile(points, [0.2, 0.7], axis=0)
+    inside = np.flatnonzero(((points >= low) & (points <= high)).all(axis=1))
+    for most, is_whole in ((200_000, True), (10, False)):
+        monkeypatch.setattr(bench, "MOST_IN_VIEW", most)
+        packed = bench.map_bytes(AUDIT_ID, "cross_entropy", (*low.tolist(), *high.tolist()))
+        count, total = np.frombuffer(packed[:8], "<u4").tolist()
+        samples = np.frombuffer(packed, "<u4", count, offset=20).tolist()
+        assert total == len(points)
+        assert set(samples) <= set(inside.tolist())
+        assert (len(samples) == len(inside)) == is_whole
 
 
 def test_map_bytes__decisions_travel_by_name(copied_home: Path) -> None:
@@ -364,3 +380,14 @@ def test_queue__the_head_in_random_order_says_what_can_be_promised() -> None:
 
     assert sentence() == f"1 of the {len(order.head):,} labels of the head are looked at."
     assert sentence(count_shown=True).endswith(head_order.SHOWN)
+
+
+def test_stratified__every_place_has_its_share_and_never_nothing() -> None:
+    rng = np.random.default_rng(0)
+    points = np.concatenate([rng.normal(size=(5_000, 2)), rng.normal(loc=6, size=(1_000, 2)), [[30.0, 30.0]]])
+    chosen = geometry.stratified(points.astype(np.float32), 3_000)
+    assert 2_500 < len(chosen) <= 3_000
+    assert (np.diff(chosen) > 0).all()
+    assert len(points) - 1 in chosen
+    assert 0.7 < (chosen < 5_000).mean() < 0.9
+    assert len(geometry.stratified(points[:7], 7)) == 7

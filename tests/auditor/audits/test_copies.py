@@ -63,6 +63,14 @@ def test_agreeing__a_changed_copy_does(pieces: NDArray[np.uint8], change: object
     assert found.tolist() == [[original, len(pieces)]]
 
 
+def test_agreeing__sets_too_large_to_keep_find_the_same(
+    pieces: NDArray[np.uint8], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images = np.concatenate([pieces, pieces[31:32, ..., ::-1]])
+    monkeypatch.setattr(copies, "MOST_KEPT", 0)
+    assert copies.agreeing(images, all_pairs(len(images))).tolist() == [[31, len(pieces)]]
+
+
 def test_agreeing__grey_pictures_are_judged_strictly_and_not_mirrored(pieces: NDArray[np.uint8]) -> None:
     grey, original = pieces[:, :1], pieces[31:32, :1]
     noise = np.random.default_rng(0).normal(scale=0.5 * original.std(), size=original.shape)

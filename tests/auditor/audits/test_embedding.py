@@ -121,3 +121,24 @@ def test_neighbor_table__a_large_set_of_the_same_picture(monkeypatch):
 def test_neighbor_table__refuses_what_is_no_table():
     with pytest.raises(AuditFailedError, match=r"\(3,\); neighbours need"):
         neighbor_table(np.zeros(3))
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_map_2d__a_memory_map_is_read_in_blocks(monkeypatch, tmp_path, quick):
+    rng = np.random.default_rng(0)
+    rows = (rng.normal(size=(3, 12))[rng.integers(0, 3, 900)] * 6 + rng.normal(size=(900, 12))).astype(
+        np.float32
+    )
+    monkeypatch.setattr(embedding, "MAX_FIT", 200)
+    whole = embedding.map_2d(rows, quick=quick)
+    np.save(tmp_path / "rows.npy", rows)
+    monkeypatch.setattr(embedding, "MAX_PCA", 899)
+    monkeypatch.setattr(embedding, "ROWS_A_BLOCK", 70)
+    in_blocks = embedding.map_2d(np.load(tmp_path / "rows.npy", mmap_mode="r"), quick=quick)
+    if quick:  # the same directions but for a hair: one row was not fitted on
+        np.testing.assert_allclose(np.abs(in_blocks), np.abs(whole), atol=0.2)
+    assert in_blocks.shape == whole.shape == (900, 2)
+    assert np.isfinite(in_blocks).all()
+    rows[871, 3] = np.nan
+    with pytest.raises(AuditFailedError, match="sample 871 is not finite"):
+        embedding.map_2d(rows)

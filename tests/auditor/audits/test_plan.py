@@ -294,7 +294,7 @@ def test_settle__hears_the_latest_run_of_every_engine(audited: tuple[Digits, int
     with session() as open_session:
         audit = audits.get(open_session, second)
     assert set(audit.summary["weights"]) == {"choicenet", "cross_entropy"}
-    assert arrays.heard_in_words(audit) == "Heard as well, from earlier audits: cross_entropy (audit 1)."
+    assert arrays.heard_in_words(audit) == "Also used, from earlier audits: cross_entropy (audit 1)."
     np.testing.assert_array_equal(
         arrays.pred_probs(second, "cross_entropy"), arrays.pred_probs(first, "cross_entropy")
     )

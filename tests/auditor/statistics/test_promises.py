@@ -335,7 +335,7 @@ def test_what_more_buys__a_forecast_below_what_is_promised_now_says_why():
     lucky = Verified(ids, lucky, backing=np.ones(200, dtype=bool))
     more = what_more_buys(trust, curve(trust), given_labels, lucky, 400, q=0.2)
     now = promise(trust, given_labels, lucky, 0.2).num_flags
-    assert f"fewer than the {now:,} of now" in more.sentence
+    assert f"fewer than the {now:,} flagged now" in more.sentence
     told = what_more_buys(trust, curve(trust), given_labels, usual, 400, q=0.05).sentence
     assert promise(trust, given_labels, usual, 0.05).num_flags == 0
     assert "fewer than" not in told

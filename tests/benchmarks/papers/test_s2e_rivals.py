@@ -19,7 +19,6 @@ from benchmarks.papers.s2e_rivals import (
     search_with_hyperband,
     search_with_optuna,
 )
-from engines.coteaching.s2e import Ledger
 from engines.coteaching.schedules import MIN_KEEP_RATE, PARAMETER_FLOOR, FloatArray, basis_curve
 from tests.engines.coteaching.test_reference_rules import (
     SEED,
@@ -174,7 +173,7 @@ def test_search_with_optuna__asks_and_tells(rule: str, samples: int, at_once: in
         calls.append(x.tolist())
         return accuracy(space, calls[-1])
 
-    result = search_with_optuna(space, Ledger(train), rule=rule, iterations=3, samples=samples, seed=SEED)
+    result = search_with_optuna(space, train, rule=rule, iterations=3, samples=samples, seed=SEED)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     sampler: optuna.samplers.BaseSampler
     if rule == "tpe":
@@ -204,6 +203,8 @@ def test_search_with_optuna__asks_and_tells(rule: str, samples: int, at_once: in
 
 
 def test_search_with_optuna__tpe_trains_as_much_as_the_others() -> None:
-    ledger = Ledger(lambda x: accuracy(SPACES["co"], x.tolist()))
-    search_with_optuna(SPACES["co"], ledger, rule="tpe", iterations=1, samples=4, seed=SEED)
-    assert len(ledger.trials) == 4
+    space = SPACES["co"]
+    result = search_with_optuna(
+        space, lambda x: accuracy(space, x.tolist()), rule="tpe", iterations=1, samples=4, seed=SEED
+    )
+    assert len(result.trials) == 4

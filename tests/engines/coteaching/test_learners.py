@@ -184,3 +184,12 @@ def test_choose__two_trusted_samples_are_enough_to_weigh_the_others(
     losses = learners._losses(logits, labels, 0)[None]
     choice = learners._choose(rows, images, labels, losses, logits.argmax(dim=1)[None], 0)
     assert torch.equal(choice.weights, torch.ones_like(losses)) != is_weighed
+
+
+@pytest.mark.parametrize("dropout", [True, False])
+def test_build_learner__has_its_network_s_dropout_unless_it_is_switched_off(dropout: bool) -> None:
+    config = tiny(network="cnn9", dropout=dropout)
+    data = TrainingData(np.zeros((50, 1, 32, 32), dtype=np.uint8), np.arange(50) % 2, 2)
+    network = build_learner(Run("coteaching", data, config, seed=1, device="cpu"), config, "a")
+    rates = [part.p for part in network.modules() if isinstance(part, torch.nn.modules.dropout._DropoutNd)]
+    assert rates == ([0.25, 0.25] if dropout else [0.0, 0.0])

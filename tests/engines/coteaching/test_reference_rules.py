@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from engines.coteaching.s2e import Ledger, SearchResult, search_schedule
+from engines.coteaching.s2e import SearchResult, search_schedule
 from engines.coteaching.schedules import SPACES, FloatArray, ScheduleSpace
 
 SEED = 7
@@ -42,7 +42,7 @@ class Search:
         run: Callable[..., SearchResult] = search_schedule
         self.result = run(
             self.space,
-            Ledger(evaluate),
+            evaluate,
             rule=rule,
             iterations=iterations,
             samples=samples,

@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from engines.contract import EngineError
 from engines.coteaching.s2e import (
     EIGENVALUE_FLOOR,
     MAX_STEP_NORM,
     RULES,
-    Ledger,
     Relaxation,
-    Trial,
+    draw,
     estimate_gradient,
     estimate_hessian,
     move_theta,
@@ -187,6 +185,14 @@ def test_relaxation_step__moves_towards_the_better_samples() -> None:
         assert moved[0] / moved.sum() > 0.5
 
 
+@pytest.mark.parametrize("space", ["paper", "co"])
+def test_mean__is_that_of_many_draws(space: str) -> None:
+    relaxation = Relaxation.of(SPACES[space])
+    theta = np.linspace(1.0, 6.0, relaxation.size)
+    drawn = relaxation.sample(theta, 40_000, np.random.default_rng(0))
+    np.testing.assert_allclose(relaxation.mean(theta), drawn.mean(axis=0), atol=0.01)
+
+
 # --- searches ---
 
 
@@ -195,8 +201,8 @@ def test_relaxation_step__moves_towards_the_better_samples() -> None:
 def test_search_schedule__last_samples_beat_the_first(rule: str, space: str) -> None:
     first, last = [], []
     for seed in range(20):
-        ledger = Ledger(curve_fit(SPACES[space]))
-        result = search_schedule(SPACES[space], ledger, rule=rule, iterations=10, samples=6, seed=seed)
+        train = curve_fit(SPACES[space])
+        result = search_schedule(SPACES[space], train, rule=rule, iterations=10, samples=6, seed=seed)
         first.append(result.iteration_means[0])
         last.append(result.iteration_means[-1])
     assert np.mean(last) > np.mean(first) + 0.01  # observed gain .022 to .035
@@ -205,44 +211,28 @@ def test_search_schedule__last_samples_beat_the_first(rule: str, space: str) -> 
 @pytest.mark.parametrize("rule", RULES)
 def test_search_schedule__spends_its_budget_and_reports_the_best_ever_seen(rule: str) -> None:
     space = SPACES["code"]
-    result = search_schedule(space, Ledger(curve_fit(space)), rule=rule, iterations=3, samples=4, seed=0)
+    result = search_schedule(space, curve_fit(space), rule=rule, iterations=3, samples=4, seed=0)
     assert len(result.trials) == 12
     assert result.best.accuracy == max(trial.accuracy for trial in result.trials)
     assert len(result.iteration_means) == 3
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("killed_after", [1, 5, 9])
-def test_search_schedule__killed_and_resumed_is_the_same(rule: str, killed_after: int) -> None:
+def test_draw__goes_on_from_the_trials_before(rule: str) -> None:
     space = SPACES["paper"]
-    whole = search_schedule(space, Ledger(curve_fit(space)), rule=rule, iterations=3, samples=4, seed=5)
-    asked: list[FloatArray] = []
-
-    def counted(x: FloatArray) -> float:
-        asked.append(x)
-        return curve_fit(space)(x)
-
-    ledger = Ledger(counted, whole.trials[:killed_after])
-    resumed = search_schedule(space, ledger, rule=rule, iterations=3, samples=4, seed=5)
-    assert resumed.trials == whole.trials
-    assert resumed.best == whole.best
-    assert len(asked) == len(whole.trials) - killed_after
-
-
-def test_ledger__refuses_trials_of_another_search() -> None:
-    ledger = Ledger(curve_fit(SPACES["co"]), [Trial((0.1, 0.2, 0.3), 0.9)])
-    with pytest.raises(EngineError, match="trial 0 of the checkpoint belongs to another search"):
-        ledger(np.array([0.3, 0.2, 0.1]))
+    whole = search_schedule(space, curve_fit(space), rule=rule, iterations=3, samples=4, seed=5).trials
+    for done in (0, 4, 8):
+        drawn = draw(space, whole[:done], rule=rule, samples=4, seed=5)
+        np.testing.assert_array_equal(drawn, [trial.x for trial in whole[done : done + 4]])
 
 
 def test_search_schedule__unknown_rule() -> None:
-    ledger = Ledger(curve_fit(SPACES["co"]))
+    train = curve_fit(SPACES["co"])
     with pytest.raises(ValueError, match="search rule 'magic' is unknown; choose one of newton"):
-        search_schedule(SPACES["co"], ledger, rule="magic", iterations=1, samples=2, seed=0)
+        search_schedule(SPACES["co"], train, rule="magic", iterations=1, samples=2, seed=0)
 
 
 def test_search_schedule__equal_accuracies_move_nothing() -> None:
-    ledger = Ledger(lambda _: 0.5)
-    result = search_schedule(SPACES["co"], ledger, rule="newton", iterations=3, samples=4, seed=0)
+    result = search_schedule(SPACES["co"], lambda _: 0.5, rule="newton", iterations=3, samples=4, seed=0)
     assert result.theta is not None
     np.testing.assert_array_equal(result.theta, 1.0)

@@ -22,6 +22,8 @@ from engines.l2b.training import SPEC, L2BConfig, train
 from engines.meta.directional import one_hot
 from engines.networks.small import build_network
 from engines.shared.rows import open_rows
+from engines.shared.run import Run
+from engines.shared.scoring import Scores
 from tests.engines.helpers import MemoryCheckpoint
 
 TINY = L2BConfig(
@@ -158,6 +160,20 @@ def test_train__records_one_weight_per_visit_and_epoch() -> None:
     # Each of the 6 or 7 batches has weights of sum 1, kept times the batch size.
     assert np.nansum(alpha[2].astype(np.float64) + beta[2]) == pytest.approx(200, rel=0.01)
     assert set(result.signals) == set(SPEC.signals)
+
+
+def test_train__the_last_pass_over_all_samples_also_chooses_the_last_meta_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    passes, score = [], Run.score
+
+    def counted(run: Run, *arguments: Any, **options: Any) -> Scores:
+        passes.append(options)
+        return score(run, *arguments, **options)
+
+    monkeypatch.setattr(Run, "score", counted)
+    train(digits(120)[0], replace(TINY, meta_losses="evaluation"), device="cpu")
+    assert len(passes) == 3  # before each of two epochs with meta steps, and in the end
 
 
 def test_train__balanced_batches_take_every_class_as_often() -> None:

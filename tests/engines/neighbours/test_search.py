@@ -19,9 +19,9 @@ def test_nearest__equals_brute_force() -> None:
     np.testing.assert_allclose(similar, np.take_along_axis(cosine, expected, axis=1), atol=1e-6)
 
 
-@pytest.mark.parametrize("shard", [700, 5_000])
+@pytest.mark.parametrize(("shard", "probed"), [(700, 10), (5_000, 10), (100, 8), (20, 40)])
 def test_nearest__the_index_finds_what_all_pairs_find_and_the_same_each_time(
-    monkeypatch: pytest.MonkeyPatch, shard: int
+    monkeypatch: pytest.MonkeyPatch, shard: int, probed: int
 ) -> None:
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(20, 24))
@@ -29,12 +29,13 @@ def test_nearest__the_index_finds_what_all_pairs_find_and_the_same_each_time(
     exact, _ = nearest(rows, 15)
     monkeypatch.setattr(search, "EXACT_UP_TO", 100)
     monkeypatch.setattr(search, "SHARD", shard)
+    monkeypatch.setattr(search, "PROBED", probed)
     found, similar = nearest(rows, 15)
     recall = np.mean([len(set(a) & set(b)) / 15 for a, b in zip(found, exact, strict=True)])
     assert recall > 0.97
     assert not (found == np.arange(len(rows))[:, None]).any()
     assert (np.diff(similar, axis=1) <= 0).all()
-    again, _ = nearest(rows, 15)
+    again, _ = nearest(3 * rows.astype(np.float64), 15, scale=True)
     assert np.array_equal(found, again)
 
 

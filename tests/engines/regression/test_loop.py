@@ -121,10 +121,19 @@ def test_train_numbers__steps_are_those_of_the_formulas(engine: str, changed: di
             ENGINES[engine].train_numbers(data, config, seed=SEED, device="cpu", checkpoint=kept)
         assert kept.state is not None
         literal = Literal(engine, config, x, y, named_start(kept.state["network"], steps.start[0]))
+        assert literal.w["head.pi_head.weight"].shape[0] == 3
+        if engine == "choicenet":
+            assert 0.07 < float(literal.w["head.pi_head.weight"].std()) < 0.13
         wanted = [after for number in range(2) for after in literal.epoch(number)]
         assert len(wanted) == len(steps.after[0]) == 4
         for number, (found, after) in enumerate(zip(steps.after[0], wanted, strict=True)):
             assert_same(dict(zip(after, found, strict=True)), after, f"step {number}")
+
+
+def test_number_config__says_every_wrong_setting() -> None:
+    config = ENGINES["choicenet"].config_type_on("numbers")
+    with pytest.raises(ValueError, match=r"lambda_kl.*; inverse_precision is 0, it must be above 0"):
+        config(lambda_kl=-1.0, inverse_precision=0)
 
 
 @pytest.mark.parametrize("engine", ENGINES_ON_NUMBERS)

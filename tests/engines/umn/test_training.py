@@ -580,3 +580,9 @@ def test_build__a_trunk_of_torchvision_takes_the_weights_that_are_named(build: A
             weights="nowhere.pt",
             **latent,
         )
+
+
+def test_audited_epochs__every_tenth_of_the_published_ones() -> None:
+    paper = UMNConfig.preset("paper")
+    assert sorted(paper.audited_epochs) == list(range(9, 350, 10))
+    assert sorted(dataclasses.replace(paper, epochs=3).audited_epochs) == [0, 1, 2]

@@ -19,8 +19,12 @@ from auditor.masks import auditing
 
 OTHER_ENGINES = {
     SEGMENTATION: (
-        {"cross_entropy": "plain cross-entropy", "l2b": "L2B, weights for every pixel"},
-        "Each trains a U-Net on one half of the images and judges the other half.",
+        {
+            "cross_entropy": "plain cross-entropy",
+            "l2b": "L2B, weights for every pixel",
+            "coteaching": "Co-teaching, two networks that pick each other's pixels",
+        },
+        "Each trains U-Nets on one half of the images and judges the other half.",
     ),
     REGRESSION: (
         {"cross_entropy": "mixture density network, the plain witness", "choicenet": "ChoiceNet"},

@@ -35,6 +35,8 @@ from auditor.ground.wording import did_you_mean
 if TYPE_CHECKING:
     from engines.contract import EngineResult, EngineSpec, EpochRecord, MaskResult, NumberResult, SignalSpec
 
+ASKED_FOR = {"masks": frozenset({"coteaching"})}
+"""By labels that are no classes: engines that train only where they are named."""
 DEFAULT_ENGINES = ("cross_entropy", "coteaching", "umn", "l2b", "choicenet")
 PRESETS = ("quick", "standard", "paper")
 KINDS: dict[Any, tuple[type, str]] = {
@@ -98,6 +100,11 @@ def engines_on(labels: str) -> list[str]:
     from engines.registry import ENGINES
 
     return [name for name in DEFAULT_ENGINES if labels in ENGINES[name].other_configs]
+
+
+def default_engines_on(labels: str) -> list[str]:
+    """Those of ``engines_on`` that train where none is named."""
+    return [name for name in engines_on(labels) if name not in ASKED_FOR.get(labels, ())]
 
 
 def needs_features(engine: str) -> bool:

@@ -87,8 +87,10 @@ def require_classes(dataset: Dataset, what: str, *, others: Collection[str] = ()
         AuditorError: they are masks or numbers; one line.
     """
     if dataset.task != CLASSIFICATION and dataset.task not in others:
+        taken = "".join(f" and {LABELS[other]}" for other in others)
         raise AuditorError(
-            f"The labels of {dataset.name} are {LABELS[dataset.task]}: {what} is for class labels, one per image."
+            f"The labels of {dataset.name} are {LABELS[dataset.task]}: {what} is for class labels{taken}, one per "
+            "image."
         )
 
 

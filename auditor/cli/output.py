@@ -26,10 +26,9 @@ from auditor.cli.options import echo
 from auditor.experiments.before_after import BeforeAfter
 from auditor.experiments.simulation import Round, Tournament
 from auditor.ground.errors import AuditFailedError, AuditorError, CatalogBusyError, VerificationError
-from auditor.ground.numbers import number_text
 from auditor.ground.progress import OnProgress, Progress
-from auditor.ground.vocabulary import CLASSIFICATION, LABELS, REGRESSION, SEGMENTATION
-from auditor.ground.wording import duration, percent, plural
+from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION
+from auditor.ground.wording import duration, kind_of_labels, percent, plural
 from auditor.masks import listing as masks
 from auditor.outputs.report import conflict_sentence
 from auditor.review import decisions, head_order, people, random_sample
@@ -283,10 +282,8 @@ def status(name: str | None, *, as_json: bool) -> None:
 
 
 def _status_lines(one: Mapping[str, Any]) -> list[str]:
-    images, classes = plural(one["num_samples"], "image"), plural(one["num_classes"], "class")
-    if one["task"] == REGRESSION:
-        classes = LABELS[REGRESSION]
-    lines = [f"{one['name']}: {images}, {classes}"]
+    labels = kind_of_labels(one["task"], one["num_classes"])
+    lines = [f"{one['name']}: {plural(one['num_samples'], 'image')}, {labels}"]
     for audit in one["audits"]:
         lines.append(f"  audit {audit['id']} ({audit['preset']}) {audit['state']}{_how_far(audit)}")
     decided = ", ".join(f"{count:,} {decision}" for decision, count in one["decisions"].items())
@@ -392,9 +389,8 @@ def verdicts_applied(name: str, counts: dict[str, int], *, as_json: bool) -> Non
         found = {"noise_rate": dataclasses.asdict(rate), "promises": _promises(promises)}
         print_json({"verdicts": counts, "audit_id": audit.id, **found})
         return
-    if (tolerance := random_sample.tolerance_of(dataset.id)) is not None:
-        near = number_text(tolerance)
-        echo(f"Wrong is a number that is farther than {near} from the one that a person saw.")
+    if what_is_wrong := random_sample.tolerance_sentence(dataset.id):
+        echo(what_is_wrong)
     echo(rate.sentence)
     for q, promise in promises.items():
         echo(f"  at {percent(q)}: {promise.sentence}")

@@ -7,6 +7,8 @@ import math
 import unicodedata
 from collections.abc import Iterable
 
+from auditor.ground.vocabulary import CLASSIFICATION, LABELS, REGRESSION
+
 DIRECTIONS = frozenset(["LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI"])
 """What makes the text after it run the other way."""
 
@@ -21,6 +23,13 @@ def plural(number: int, noun: str, verb: str = "") -> str:
     if verb and number == 1:
         verb = ONE.get(verb, f"{verb}s")
     return f"{number:,} {noun}{ending} {verb}".rstrip()
+
+
+def kind_of_labels(task: str, num_classes: int) -> str:
+    """What the labels are: ``10 classes``, ``masks of 3 classes`` or ``numbers``."""
+    if task == CLASSIFICATION:
+        return plural(num_classes, "class")
+    return LABELS[task] if task == REGRESSION else f"{LABELS[task]} of {plural(num_classes, 'class')}"
 
 
 def percent(share: float) -> str:

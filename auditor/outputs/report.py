@@ -18,7 +18,7 @@ from auditor.ground.errors import ExportRefusedError
 from auditor.ground.files import written_whole
 from auditor.ground.numbers import figure, number_text
 from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION
-from auditor.ground.wording import plural
+from auditor.ground.wording import kind_of_labels, plural
 from auditor.outputs.report_page import Conflict, EngineLine, ReportInput, Suspect, report_html
 from auditor.pictures import cache as images
 from auditor.review import random_sample
@@ -67,8 +67,11 @@ def _of_others(standing: statements.Standing) -> ReportInput:
         num_found_wrong=len(known.wrong),
         num_found_right=len(known.right),
     )
+    said = random_sample.tolerance_sentence(standing.dataset.id)
     return ReportInput(
-        **_of_all(standing, rate, left), suspects=_other_suspects(standing), notes=_warnings(standing.audit)
+        **_of_all(standing, rate, left),
+        suspects=_other_suspects(standing),
+        notes=[*([said] if said else []), *_warnings(standing.audit)],
     )
 
 
@@ -79,6 +82,7 @@ def _of_all(standing: statements.Standing, rate: NoiseRate, left: ErrorsLeft) ->
         "dataset_name": dataset.name,
         "created_at": datetime.now(tz=UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "class_names": dataset.class_names,
+        "labels": kind_of_labels(dataset.task, len(dataset.class_names)),
         "num_samples": dataset.num_samples,
         "num_labeled": int((standing.given_labels >= 0).sum()),
         "num_verified": standing.verified.size,

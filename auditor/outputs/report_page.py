@@ -92,6 +92,8 @@ class ReportInput:
     created_at: str
     """Date and time as text."""
     class_names: Sequence[str]
+    labels: str
+    """What the labels are, such as ``10 classes``."""
     num_samples: int
     num_labeled: int
     num_verified: int

@@ -376,6 +376,14 @@ def tolerance_of(dataset_id: int) -> float | None:
         return next((row.tolerance for row in draws.of_dataset(open_session, dataset_id)), None)
 
 
+def tolerance_sentence(dataset_id: int) -> str:
+    """Which numbers are wrong, by the tolerance of the draws; empty for other labels and before the first draw."""
+    tolerance = tolerance_of(dataset_id)
+    if tolerance is None:
+        return ""
+    return f"Wrong is a number that is farther than {number_text(tolerance)} from the one that a person saw."
+
+
 def next_command(dataset_name: str) -> str:
     """The command that draws as many rows as there are to draw; empty where every label was drawn."""
     with session() as open_session:

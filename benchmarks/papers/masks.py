@@ -61,6 +61,7 @@ RUNS = {
     "cross-entropy": ("cross_entropy", False),
     "L2B, 6 trusted masks": ("l2b", True),
     "L2B, meta set by small loss": ("l2b", False),
+    "Co-teaching": ("coteaching", False),
 }
 SCORES = {
     "mean trust": lambda trust, given, _: _mean(trust, given),
@@ -326,6 +327,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data/masks"))
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--sets", default="membranes,camvid")
+    parser.add_argument("--runs", nargs="+", choices=list(RUNS), default=list(RUNS))
     parser.add_argument("--out", type=Path, default=RESULTS / "masks.json")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -337,7 +339,7 @@ def main() -> None:
     for seed in range(scale.seeds):
         for name, data in sets.items():
             for rate in scale.rates:
-                for run in RUNS:
+                for run in arguments.runs:
                     if (name, run, rate, seed) in done:
                         continue
                     row = measure(name, data, run, rate, seed, scale.epochs[name], arguments.device)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from torch import Tensor
-from torch.nn.utils import clip_grad_norm_
 
-from engines.contract import IGNORED_PIXEL, Checkpoint, MaskData, MaskResult, OnEpoch, OnProbabilities
+from engines.contract import Checkpoint, MaskData, MaskResult, OnEpoch, OnProbabilities
 from engines.segmentation.config import MaskConfig
-from engines.segmentation.loop import MaskFold, pixel_losses, train_masks
+from engines.segmentation.loop import MaskFold, plain_step, train_masks
 from engines.shared.device import autocast, memory_errors_explained
 
 CLIP_NORM = 5.0
@@ -43,9 +42,4 @@ def step(fold: MaskFold, index: Tensor) -> Tensor:
     images, masks = fold.batch(index)
     with autocast(fold.config.precision, fold.run.device):
         _, logits = fold.network(images)
-    loss = pixel_losses(logits, masks).sum() / (masks != IGNORED_PIXEL).sum().clamp(min=1)
-    fold.optimizer.zero_grad(set_to_none=True)
-    loss.backward()
-    clip_grad_norm_(fold.network.parameters(), CLIP_NORM)
-    fold.optimizer.step()
-    return loss.detach()
+    return plain_step(fold.network, fold.optimizer, logits, masks, CLIP_NORM)

@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import clip_grad_norm_
 
 from engines.contract import (
     IGNORED_PIXEL,
@@ -38,7 +37,7 @@ from engines.meta.directional import (
     meta_gradient,
 )
 from engines.segmentation.config import MaskConfig
-from engines.segmentation.loop import MaskFold, pixel_losses, pixel_one_hot, train_masks
+from engines.segmentation.loop import MaskFold, descend, pixel_losses, pixel_one_hot, plain_step, train_masks
 from engines.shared.config import at_least, check_preset, one_of
 from engines.shared.device import memory_errors_explained
 from engines.shared.losses import soft_cross_entropy
@@ -195,7 +194,8 @@ def step(fold: MaskFold, index: Tensor) -> Tensor:
         rows = rows[~torch.isin(rows, index)]
     if rows is None or not len(rows):
         fold.counts["plain_steps"] = fold.counts.get("plain_steps", 0) + 1
-        return plain_step(fold.network, fold.optimizer, images, masks, config.clip_norm)
+        logits = fold.network(images)[1]
+        return plain_step(fold.network, fold.optimizer, logits, masks, config.clip_norm)
     drawn = torch.randperm(len(rows), generator=fold.draws["meta"])[: config.meta_batch_size]
     meta_images, meta_masks = fold.batch(rows[drawn])
     fold.counts["meta_steps"] = fold.counts.get("meta_steps", 0) + 1
@@ -211,7 +211,8 @@ def step(fold: MaskFold, index: Tensor) -> Tensor:
         normalization=config.normalization,
     )
     if config.steps_on_meta:
-        plain_step(fold.network, fold.optimizer, meta_images, meta_masks, config.clip_norm)
+        meta_logits = fold.network(meta_images)[1]
+        plain_step(fold.network, fold.optimizer, meta_logits, meta_masks, config.clip_norm)
     return loss
 
 
@@ -241,15 +242,7 @@ def weighted_step(
         weights = pixel_weights(found.alpha, found.beta, known, normalization=normalization)
     mixed = weights.alpha[:, None] * targets + weights.beta[:, None] * found.pseudo
     loss = soft_cross_entropy(found.logits, mixed).sum()
-    return _descend(network, optimizer, loss, clip_norm)
-
-
-def plain_step(
-    network: nn.Module, optimizer: torch.optim.Optimizer, images: Tensor, masks: Tensor, clip_norm: float
-) -> Tensor:
-    """One step by the mean loss of all pixels that have a class."""
-    losses = pixel_losses(network(images)[1], masks)
-    return _descend(network, optimizer, losses.sum() / (masks != IGNORED_PIXEL).sum().clamp(min=1), clip_norm)
+    return descend(network, optimizer, loss, clip_norm)
 
 
 def pixel_meta(
@@ -273,14 +266,6 @@ def pixel_weights(alpha: Tensor, beta: Tensor, known: Tensor, *, normalization: 
     raw, allowed = torch.stack([alpha, beta]), torch.stack([known, known])
     first, second = normalize(raw, allowed, kind=normalization)
     return Weights(first, second)
-
-
-def _descend(network: nn.Module, optimizer: torch.optim.Optimizer, loss: Tensor, clip_norm: float) -> Tensor:
-    optimizer.zero_grad(set_to_none=True)
-    loss.backward()
-    clip_grad_norm_(network.parameters(), clip_norm)
-    optimizer.step()
-    return loss.detach()
 
 
 def _config(fold: MaskFold) -> L2BMaskConfig:

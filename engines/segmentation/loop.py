@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.utils import clip_grad_norm_
 
 from engines.contract import IGNORED_PIXEL, Checkpoint, MaskData, MaskResult, OnEpoch, OnProbabilities
 from engines.segmentation.config import MaskConfig
@@ -55,8 +56,11 @@ def train_masks(
     checkpoint: Checkpoint | None,
     on_probabilities: OnProbabilities | None,
     before_epoch: Callable[[MaskFold], None] | None = None,
+    network_type: Callable[[str, int, int], nn.Module] = UNet,
 ) -> MaskResult:
     """Train one network a fold and judge every pixel; see ``contract.TrainMasks``.
+
+    ``network_type`` makes it of encoder, channels and number of classes, and answers as ``UNet`` does.
 
     Memory: the images as they are, one network and its optimizer, a state a fold, and five bytes a pixel.
 
@@ -67,11 +71,11 @@ def train_masks(
 
     def build(number: int) -> nn.Module:
         with seeded_init(seed, "network", number):
-            network = UNet(config.network, run.rows.shape[0], data.num_classes)
+            network = network_type(config.network, run.rows.shape[0], data.num_classes)
         return network.to(run.device)
 
     done = train_folds(MaskFold, run, config, build, step, before_epoch)
-    return _judge(run, config, data, done, on_probabilities)
+    return _judge(run, config, data, done, build(0), on_probabilities)
 
 
 def pixel_one_hot(masks: Tensor, num_classes: int) -> Tensor:
@@ -85,6 +89,23 @@ def pixel_losses(logits: Tensor, masks: Tensor) -> Tensor:
     """-log p(class) of each pixel: (B, K, h, w), (B, h, w) -> (B, h, w); 0 where it has no class."""
     logits = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
     return F.cross_entropy(logits, masks, ignore_index=IGNORED_PIXEL, reduction="none")
+
+
+def plain_step(
+    network: nn.Module, optimizer: torch.optim.Optimizer, logits: Tensor, masks: Tensor, clip_norm: float
+) -> Tensor:
+    """One step by the mean loss of all pixels that have a class, of logits with their graph; returns the loss."""
+    total = pixel_losses(logits, masks).sum() / (masks != IGNORED_PIXEL).sum().clamp(min=1)
+    return descend(network, optimizer, total, clip_norm)
+
+
+def descend(network: nn.Module, optimizer: torch.optim.Optimizer, loss: Tensor, clip_norm: float) -> Tensor:
+    """One step down ``loss``, its gradient cut to the norm ``clip_norm``; returns it without a graph."""
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    clip_grad_norm_(network.parameters(), clip_norm)
+    optimizer.step()
+    return loss.detach()
 
 
 def probabilities(
@@ -112,15 +133,18 @@ def _judge(
     config: MaskConfig,
     data: MaskData,
     trained: Trained,
+    network: nn.Module,
     on_probabilities: OnProbabilities | None,
 ) -> MaskResult:
-    """The final pass: each image by the network that did not train on it; images without a mask by the last one."""
+    """The final pass: each image by the network that did not train on it; images without a mask by the last one.
+
+    ``network`` takes the weights of each.
+    """
     num, _, height, width = data.images.shape
     predicted = np.zeros((num, height, width), np.uint8)
     predicted_prob = np.zeros((num, height, width), np.float16)
     given_prob = np.ones((num, height, width), np.float16)
     embeddings: NDArray[np.float32] | None = None
-    network = UNet(config.network, run.rows.shape[0], data.num_classes).to(run.device)
     judged = data.judged_masks
     for number in range(len(trained.parts)):
         network.load_state_dict(trained.states[number])

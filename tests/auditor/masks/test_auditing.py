@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
+from auditor.bridges import engine_bridge
 from auditor.cli.commands import cli
 from auditor.ground.errors import AuditFailedError, AuditorError, ExportRefusedError, ReviewError
 from auditor.masks import auditing, deciding, exporting, listing, results
@@ -112,6 +113,7 @@ def test_commands__work_on_masks_or_refuse_in_one_line(audited_masks: Audited, t
     assert {row["sample_id"] for row in found["suspects"]} == set(WRONG)
     assert "is not known without a random sample" in command("suspects", "shapes")
     assert json.loads(command("status", "shapes", "--json"))["task"] == "segmentation"
+    assert "shapes: 12 images, masks of 3 classes" in command("status", "shapes")
     command("export", "shapes", "--out", str(tmp_path / "out"))
     assert len(list((tmp_path / "out" / "masks").iterdir())) == 12
     for words in (
@@ -139,6 +141,11 @@ def test_report__shows_the_masks_of_least_trust(audited_masks: Audited, tmp_path
 def test_plan_audit__refuses_engines_of_class_labels(audited_masks: Audited) -> None:
     with pytest.raises(AuditFailedError, match="Engine umn takes no masks; on masks there are cross_en"):
         auditing.plan_audit("shapes", ["umn"])
+
+
+def test_default_engines_on__leaves_coteaching_to_who_names_it() -> None:
+    assert engine_bridge.default_engines_on("masks") == ["cross_entropy", "l2b"]
+    assert engine_bridge.engines_on("masks") == ["cross_entropy", "coteaching", "l2b"]
 
 
 def test_verify__right_and_wrong_masks_give_a_rate_and_promises(

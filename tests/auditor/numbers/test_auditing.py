@@ -177,6 +177,7 @@ def test_report__shows_the_numbers_farthest_from_what_is_predicted(home: Path, t
     assert f"<strong>{number_text(worst.given)}</strong> → {figure(worst.suggested)} (" in text
     assert f"{figure(worst.suggested_low)} to {figure(worst.suggested_high)})" in text
     assert text.index(f"#{worst.sample_id} ") < text.index(worst.filepath)
+    assert " labeled · numbers ·" in text
 
 
 def test_commands__for_classes_refuse_numbers_in_one_line(ages: Path) -> None:

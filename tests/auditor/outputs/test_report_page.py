@@ -75,6 +75,7 @@ def digits_report():
         dataset_name=NASTY,
         created_at="2026-01-02 03:04",
         class_names=names,
+        labels="10 classes",
         num_samples=len(true),
         num_labeled=len(true),
         num_verified=300,

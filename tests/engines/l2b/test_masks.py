@@ -11,32 +11,10 @@ from torch.nn import functional as F
 
 from engines.contract import IGNORED_PIXEL
 from engines.l2b.masks import pixel_weights, weighted_step
+from tests.engines.literal_masks import SIZE, K, Tiny, assert_same_state, batch, moved
 
-K, SIZE = 3, 6
 CLIP = 0.05
 RATE = 0.1
-
-
-class Tiny(nn.Module):
-    """Two convolutions with batch norm between them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first = nn.Conv2d(2, 4, 3, padding=1)
-        self.norm = nn.BatchNorm2d(4)
-        self.last = nn.Conv2d(4, K, 3, padding=1)
-
-    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        features = torch.tanh(self.norm(self.first(images)))
-        return features.mean(dim=(2, 3)), self.last(features)
-
-
-def batch(seed: int, num: int) -> tuple[Tensor, Tensor]:
-    random = torch.Generator().manual_seed(seed)
-    images = torch.randn(num, 2, SIZE, SIZE, generator=random, dtype=torch.float64)
-    masks = torch.randint(0, K, (num, SIZE, SIZE), generator=random)
-    masks[0, 0, :2] = IGNORED_PIXEL
-    return images, masks
 
 
 def literal_step(network: nn.Module, buffers: list[Tensor | None], number: int) -> None:
@@ -60,8 +38,10 @@ def literal_step(network: nn.Module, buffers: list[Tensor | None], number: int) 
     losses = torch.stack([*given, *own])
     weights = torch.zeros(len(losses), dtype=torch.float64, requires_grad=True)
     gradients = torch.autograd.grad((weights * losses).sum(), list(point.values()), create_graph=True)
-    moved = {name: value - RATE * step for (name, value), step in zip(point.items(), gradients, strict=True)}
-    meta_logits = logits_at(moved, meta_images)
+    virtual = {
+        name: value - RATE * step for (name, value), step in zip(point.items(), gradients, strict=True)
+    }
+    meta_logits = logits_at(virtual, meta_images)
     meta_loss = torch.zeros((), dtype=torch.float64)
     for n in range(2):
         for r in range(SIZE):
@@ -77,13 +57,7 @@ def literal_step(network: nn.Module, buffers: list[Tensor | None], number: int) 
     own = [-F.log_softmax(logits[n, :, r, c], dim=0).max() for n, r, c in pixels]
     loss = (final * torch.stack([*given, *own])).sum()
     steps = torch.autograd.grad(loss, list(point.values()))
-    norm = torch.stack([one.norm() for one in steps]).norm()
-    scale = min(1.0, CLIP / (float(norm) + 1e-6))
-    with torch.no_grad():
-        for at, (value, one) in enumerate(zip(point.values(), steps, strict=True)):
-            moment = one * scale if buffers[at] is None else 0.9 * buffers[at] + one * scale
-            buffers[at] = moment
-            value -= RATE * moment
+    moved(list(point.values()), steps, buffers, rate=RATE, clip=CLIP)
 
 
 def test_weighted_step__is_the_literal_one_at_every_step() -> None:
@@ -97,10 +71,7 @@ def test_weighted_step__is_the_literal_one_at_every_step() -> None:
         weighted_step(
             ours, optimizer, *batch(10 + number, 3), *batch(20 + number, 2), num_classes=K, clip_norm=CLIP
         )
-        for (name, mine), theirs in zip(
-            ours.state_dict().items(), literal.state_dict().values(), strict=True
-        ):
-            assert torch.allclose(mine, theirs, rtol=1e-6, atol=1e-8), f"step {number}, {name}"
+        assert_same_state(ours, literal, f"step {number}")
 
 
 def test_pixel_weights__sum_to_one_over_the_batch_and_leave_out_pixels_without_a_class() -> None:

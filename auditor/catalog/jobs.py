@@ -64,8 +64,7 @@ def create(session: Session, kind: str, name: str, **values: Any) -> int:
     row = JobTable(kind=kind, name=name, heartbeat_at=now(), **values)
     session.add(row)
     session.flush()
-    assert row.id is not None
-    return row.id
+    return int(row.id)
 
 
 def get(session: Session, job_id: int) -> Job:

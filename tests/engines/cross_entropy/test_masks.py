@@ -34,8 +34,11 @@ def test_step__is_the_formula_at_every_step() -> None:
         ours.last.weight *= 15  # the first gradients are cut to the norm
     literal = copy.deepcopy(ours)
     given = [batch(number, 3) for number in range(3)]
-    # One batch has no known pixel at all.
-    given.append((given[0][0], torch.full_like(given[0][1], IGNORED_PIXEL)))
+    # One batch has no known pixel at all, one has one.
+    none = torch.full_like(given[0][1], IGNORED_PIXEL)
+    single = none.clone()
+    single[1, 2, 3] = 2
+    given += [(given[0][0], none), (given[1][0], single)]
     fold, moments, norms = fold_on(ours, given), [torch.zeros(())] * len(list(literal.parameters())), []
     for number, (images, labels) in enumerate(given):
         found = masks.step(cast(MaskFold, fold), torch.tensor(number))

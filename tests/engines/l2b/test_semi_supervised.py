@@ -93,3 +93,10 @@ def test_divide_uniformly__takes_as_many_of_every_class() -> None:
     assert found.labeled.tolist() == [0, 1, 3, 4]
     assert found.unlabeled.tolist() == [2, 5]
     np.testing.assert_allclose(found.weight, [1, 1, 1, 1, 0.4, 0.31])
+
+
+def test_divide_uniformly__takes_the_best_of_each_of_three_classes() -> None:
+    # Four of the six lie below the mean: one of each class.
+    divergence = np.array([0.1, 0.2, 0.3, 0.05, 0.6, 0.69])
+    found = divide_uniformly(divergence, np.array([0, 0, 1, 1, 2, 2]), NOBODY, EVERY)
+    assert found.labeled.tolist() == [0, 3, 4]

@@ -10,9 +10,8 @@
 The backbone is a MobileNetV3-Large with random weights: it costs what a pretrained one costs and finds little, so
 nothing is said about what is found. Everything from the images to the ranking is timed, embedding and map included,
 with five engines of ``quick``. CPU seconds are those of the process and its children; the load of the machine
-stands beside them, because others may use it. One result a name in ``benchmarks/results/speed_goals.json``. The
-photos there are from before near copies averaged each picture once: since then 217 CPU seconds where it was 258
-(382 s, on a machine with a load of 7 and more, which says nothing about the goal).
+stands beside them, because others may use it. One result a name in
+``benchmarks/results/speed_goals.json``.
 """
 
 from __future__ import annotations

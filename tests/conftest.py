@@ -53,18 +53,30 @@ QUICK = (
     "test_style.py",
 )
 """Folders and files whose tests train nothing and end soon: what `make check` runs."""
-SLOW = ("backbones", "test_postgres.py", "test_fused_tangents.py", "test_old_home.py")
+SLOW = (
+    *("backbones", "test_postgres.py", "test_fused_tangents.py", "test_old_home.py", "test_remote.py"),
+    *("test_apart.py", "test_schema.py", "test_strata.py", "test_promises.py", "test_splits.py"),
+)
 """Among those, what takes long all the same."""
 TRAINING_FIXTURES = frozenset({"_audited_template", "audited_home", "copied_home", "_masked_template"})
+
+
+def _is_quick(path: Path) -> bool:
+    parts = path.relative_to(ROOT / "tests").parts
+    return bool(set(QUICK) & set(parts)) and not set(SLOW) & set(parts)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """``make check`` does not even read the other files: to import them takes longer than its tests."""
+    only_quick = config.option.markexpr == "not trains" and collection_path.name.startswith("test_")
+    return True if only_quick and collection_path.is_file() and not _is_quick(collection_path) else None
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what trains or takes long, and begin with the longest files; the order within a folder stays."""
     for item in items:
-        parts = item.path.relative_to(ROOT / "tests").parts
-        is_quick = bool(set(QUICK) & set(parts)) and not set(SLOW) & set(parts)
-        if not is_quick or TRAINING_FIXTURES & set(getattr(item, "fixturenames", ())):
+        if not _is_quick(item.path) or TRAINING_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker("trains")
 
     def place(item: pytest.Item) -> int:

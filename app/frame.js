@@ -6,11 +6,13 @@
   page.dataset.turns = "kept";
   const LONGEST_MS = 1500;
   const title = () => document.querySelector('[data-testid="stMain"] [data-testid="stHeading"]')?.textContent;
-  const isDone = () => document.querySelector('[data-testid="stApp"]')?.dataset.testScriptState === "notRunning";
+  const CONTENT = '[data-testid="stMain"] :is([data-testid^="stBidiComponent"], img, canvas, svg.marks, [data-testid="stFileUploader"])';
+  const isThere = () =>
+    document.querySelector(CONTENT) || document.querySelector('[data-testid="stApp"]')?.dataset.testScriptState === "notRunning";
 
   function nextScreen(before) {
     return new Promise((resolve) => {
-      const watch = new MutationObserver(() => title() && title() !== before && isDone() && end());
+      const watch = new MutationObserver(() => title() && title() !== before && isThere() && end());
       const end = () => { watch.disconnect(); resolve(); };
       watch.observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter: ["data-test-script-state"] });
       setTimeout(end, LONGEST_MS);

@@ -50,14 +50,14 @@ class EmbeddingMap {
       this.colourAgain();
       this.home();
       this.box.setAttribute("data-state", "ready");
-      this.later();
     } catch (error) {
       this.status.textContent = error.message;
       this.source = null;
     }
   }
 
-  // Of a large set an overview comes first, then more points of what is in view, once the view stands still.
+  // Of a large set there is an overview, as dense as the whole, and after a zoom or a move more points of what is
+  // in view, once the view stands still: a first visit stays below a megabyte.
   later() {
     clearTimeout(this.waiting);
     if (!this.overview || this.overview.count === this.overview.total) return;
@@ -184,6 +184,12 @@ class EmbeddingMap {
 
   // The cloud fills the canvas, whatever their shapes.
   home() {
+    clearTimeout(this.waiting);
+    if (this.overview && this.points !== this.overview) {
+      Object.assign(this, { points: this.overview, asked: null });
+      this.index();
+      this.colourAgain();
+    }
     this.view = { scale: 1, x: 0, y: 0 };
     const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight];
     if (this.points && this.points.count && width) {
@@ -200,7 +206,6 @@ class EmbeddingMap {
       this.view = { scale: Math.min(80, scale), x: (left + right) / 2 - 32768, y: (low + high) / 2 - 32768 };
     }
     this.paint();
-    this.later();
   }
 
   // Selects what is in view: with the arrows and + −, a region without a pointer.

@@ -624,14 +624,16 @@ class Bench {
       const at = this.beforeAccepting ?? first.sample;
       await this.load(this.pages[this.pages.length - 1], { keep: true });
       this.cursor = Math.max(0, this.items.findIndex((item) => item.sample === at));
-    } else this.bringBack(answer.items);
+    } else {
+      this.bringBack(answer.items);
+      this.count();
+    }
     this.tell(
       answer.undone > 1
         ? `Undone: ${answer.undone} decisions of one step are taken back.`
         : `Undone: sample ${first.sample} is ${this.verdictText(first) || "undecided"} again.`,
     );
     this.draw();
-    this.count();
     this.refreshStats();
   }
 

@@ -429,7 +429,8 @@ class EmbeddingMap {
     for (let tries = 0; tries < 60; tries += 1) {
       const images = document.querySelector(".st-key-map_region");
       if (images) {
-        images.scrollIntoView({ behavior: "smooth", block: "start" });
+        const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+        images.scrollIntoView({ behavior: isCalm ? "instant" : "smooth", block: "start" });
         return;
       }
       await new Promise((resolve) => setTimeout(resolve, 100));

@@ -220,7 +220,8 @@ class Member:
 
     def _batch_parts(self) -> tuple[int, int]:
         """Labeled and unlabeled rows of a batch."""
-        size, config = self.bench.config.batch_size, self.bench.config
+        config = self.bench.config
+        size = config.batch_size_for(self.bench.data.num_samples)
         if not len(self.unlabeled_rows):
             return size, 0
         natural = len(self.labeled_rows) / (len(self.labeled_rows) + len(self.unlabeled_rows))

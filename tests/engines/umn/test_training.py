@@ -133,6 +133,15 @@ def test_batches__without_unlabeled_samples_one_pass_over_the_labeled() -> None:
     assert all(len(rows) == count for rows, count in batches)
 
 
+@pytest.mark.parametrize(("num", "batch"), [(50, 32), (127, 32), (400, 100), (1024, 256), (1500, 256)])
+def test_batches__an_epoch_on_few_samples_has_at_least_so_many_steps(num: int, batch: int) -> None:
+    member = member_of(digits_data(num)[0], rotations=1, batch_size=256, least_steps=4)
+    sizes = [len(rows) for rows, _ in member.batches(torch.Generator().manual_seed(0))]
+    assert set(sizes[:-1]) == {batch}
+    assert len(sizes) == member.steps_per_epoch
+    assert member_of(digits_data(num)[0], rotations=1, batch_size=256).num_labeled == 256
+
+
 @pytest.mark.parametrize(("num", "steps"), [(64, 1), (65, 1), (66, 2), (129, 2)])
 def test_train_epoch__a_remainder_of_one_is_no_step_of_its_own(num: int, steps: int) -> None:
     member = member_of(digits_data(num)[0], rotations=1, batch_size=64, method="constant_weight")

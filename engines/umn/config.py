@@ -19,6 +19,10 @@ GUIDER_ALONE = ("mean_teacher",)
 NEED_NOISE_RATE = ("m_vae", "self_paced")
 UMN_STEP = {False: (1.55, 0.03), True: (0.65, 0.26)}
 """Plain steps that a step takes as long as, on images and on features: at least, and for each class (measured)."""
+BATCH_ON_FEATURES = 512
+"""What ``UMN_STEP`` was measured with on features."""
+STEP_IN_ROWS = 120
+"""Rows that a step on features takes as long as beside its own: calls of small kernels (measured)."""
 SMALLEST_BATCH = 32
 """What ``least_steps`` does not go below."""
 PUBLISHED_NETWORK = "published"
@@ -143,6 +147,9 @@ class UMNConfig(LoopConfig):
         one = super().work(num_rows, num_classes, on_features=on_features)
         base, per_class = UMN_STEP[on_features]
         trained = self.rotations * one.trained * (base + per_class * num_classes)
+        if on_features:
+            size = self.batch_size_for(num_rows)
+            trained *= (size + STEP_IN_ROWS) / size * BATCH_ON_FEATURES / (BATCH_ON_FEATURES + STEP_IN_ROWS)
         # Guider and learner judge every label after the audited epochs, and look at all views in the end.
         return Work(trained, 2 * one.scored + (2 * len(self.audited_epochs) + 1) * num_rows)
 
@@ -203,7 +210,7 @@ class UMNConfig(LoopConfig):
             super().for_features(),
             epochs=math.ceil(self.epochs * 0.4),
             audits=None if self.audits is None else math.ceil(self.audits * 0.4),
-            batch_size=max(self.batch_size, 512),
+            batch_size=max(self.batch_size, BATCH_ON_FEATURES),
             least_steps=24,
             label_loss="auto",
             latent_a=self.latent_a or 16,

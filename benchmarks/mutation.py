@@ -97,6 +97,32 @@ _WIDER = "float32 in both but for the last digit; memory"
 _GAIN = "the default, a leaky ReLU of slope 0, is a ReLU"
 
 EXPLAINED: dict[str, str] = {
+    "engines/l2b/pair.py _mixture_divisions: torch.stack(self.past_losses[k]).mean(dim=0)"
+    "  ->  torch.stack(self.past_losses[k]).sum(dim=0)": "the mixture brings losses to 0 to 1 itself",
+    "engines/l2b/pair.py _unlabeled_batches: 1  ->  2": "the labeled part has at least two samples here",
+    "engines/cross_entropy/training.py train: run.build_network('network', number)"
+    "  ->  run.build_network(number, 'network')": "another name for the stream of the same random weights",
+    "engines/cross_entropy/training.py state_dict: return {}  ->  return None": (
+        "load_state_dict takes nothing in either form"
+    ),
+    "engines/shared/rows.py _pieces: 1  ->  2": "for a single sample of more than a million features",
+    "engines/shared/config.py learning_rate_at: 1.0  ->  2.0 (no. 2)": "no epoch lies behind the last",
+    "engines/shared/selection.py gmm_small_loss_probability: 0  ->  1 (no. 2)": (
+        "numbers on a line part into the same two heaps whatever the draw"
+    ),
+    "engines/meta/directional.py last_layer_gradient: F.softmax(logits, dim=1)  ->  F.softmax(logits)": (
+        "torch takes dimension 1 of a matrix, with a warning"
+    ),
+    "engines/meta/directional.py forward_with_tangent: logits = forward_ad.unpack_dual(logits).primal  ->  pass": (
+        "outside its level a dual tensor is its primal"
+    ),
+    "engines/meta/directional.py meta_gradient: zip(point, gradients, strict=True)"
+    "  ->  zip(point, gradients)": _ZIP,
+    "engines/meta/fused_tangents.py backward: zip(found, wanted, strict=True)  ->  zip(found, wanted)": _ZIP,
+    "engines/meta/fused_tangents.py backward: True  ->  False (no. 2)": _ZIP,
+    "engines/segmentation/loop.py descend: True  ->  False": (
+        "set_to_none of zero_grad: gradients of zero instead of none, and every parameter has one in every step"
+    ),
     "engines/coteaching/training.py _make_optimizer: torch.optim.Adam(parameters, lr=0.0, eps=1e-08,"
     " weight_decay=config.weight_decay, fused=True)  ->  torch.optim.Adam(parameters, lr=0.0,"
     " weight_decay=config.weight_decay, fused=True)": "1e-8 is the default",

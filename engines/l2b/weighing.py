@@ -28,8 +28,8 @@ class Weigher:
 
     def __init__(self, run: Run, config: L2BConfig, augment: str) -> None:
         self._run, self._config, self._augment = run, config, augment
-        self.source = ""
-        """``trusted`` or ``mixture``; empty for variants without a meta step."""
+        self.source: str
+        """``trusted`` or ``mixture``; variants without a meta step have none."""
         if config.variant in META_VARIANTS:
             self.source = resolve_source(config.meta_source, run.data.given_labels, run.data.trusted_mask)
         weight = run.data.trusted_weight

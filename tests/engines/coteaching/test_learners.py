@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -148,6 +149,20 @@ def test_run_epoch__reweighting_never_lets_a_trusted_sample_judge_itself() -> No
             drawn = training._draw_meta_rows(torch.arange(20))
             assert sorted(drawn.tolist()) == list(range(20, 40))
     torch.testing.assert_close(*trained, rtol=0, atol=0)
+
+
+def test_draw_meta_rows__by_what_the_trusted_samples_stand_for() -> None:
+    data, _ = digits_data(100, num_trusted=40)
+    weight = np.where(np.arange(100) < 8, 1e6, 1.0).astype(np.float32)
+    config = tiny(variant="reweight", batch_size=8)
+
+    def drawn(weight: np.ndarray | None) -> list[int]:
+        run = run_of(dataclasses.replace(data, trusted_weight=weight), config)
+        learners = Learners(run, config, np.ones(4), torch.arange(100), ("train", 0))
+        return sorted(learners._draw_meta_rows(torch.arange(50, 60)).tolist())
+
+    assert drawn(weight) == list(range(8))
+    assert drawn(None) != list(range(8))
 
 
 def learners_of(config: CoteachingConfig, *, num_trusted: int = 0) -> Learners:

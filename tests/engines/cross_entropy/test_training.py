@@ -243,3 +243,15 @@ def test_train__an_epoch_that_diverged_is_not_reported() -> None:
     with pytest.raises(EngineError, match="lower learning_rate"):
         train(data, config, device="cpu", on_epoch=reported.append)
     assert reported == []
+
+
+def test_work__counts_every_fit_and_a_step_on_features_for_more() -> None:
+    config = CrossEntropyConfig(epochs=4, folds=5, views=2)
+    on_images = config.work(100, 10, on_features=False)
+    assert (on_images.trained, on_images.scored) == (pytest.approx(5 * 0.8 * 4 * 100), 5 * 2 * 100)
+    on_features = config.work(100, 10, on_features=True)
+    assert on_features.trained == pytest.approx(1.5 * on_images.trained)
+    kept = dataclasses.replace(config, folds=1, members=2, keeps_features=True).work(
+        100, 10, on_features=False
+    )
+    assert (kept.trained, kept.scored) == (2 * 4 * 100, 2 * 2 * 100 + 2 * 100)

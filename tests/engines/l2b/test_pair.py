@@ -7,10 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 from engines.contract import EngineInputError, EpochRecord, TrainingCancelled, TrainingData
 from engines.l2b import SPEC
 from engines.l2b.config import L2BConfig
+from engines.l2b.division import Division
+from engines.l2b.pair import PairTraining
+from engines.l2b.step import MetaForward
+from engines.l2b.weighing import Weigher
+from engines.meta.directional import MetaGradient
+from engines.shared.run import Run
 from tests.engines.helpers import MemoryCheckpoint, digits_data, on_features
 
 TINY = L2BConfig(
@@ -62,6 +70,33 @@ def test_train__of_a_base_reports_the_stage_without_labels() -> None:
     assert [one.progress for one in seen] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
 
 
+@pytest.mark.parametrize("base", ["divide_mix", "unicon"])
+def test_train__of_a_base_draws_a_curve_from_samples_held_out(base: str) -> None:
+    data, _ = digits_data(60, with_evaluation=True)
+    result = SPEC.train(data, replace(TINY, base=base), device="cpu")
+    assert all(0 <= one.metrics["heldout_accuracy"] <= 1 for one in result.history)
+
+
+def test_train_on__where_nobody_is_believed_the_network_warms_up() -> None:
+    data, _ = digits_data(60)
+
+    def pair() -> PairTraining:
+        return PairTraining(Run("l2b", data, TINY, seed=1, device="cpu"), TINY)
+
+    nobody = Division(torch.arange(0), torch.arange(60), torch.zeros(60), np.zeros(60))
+    for k in range(2):
+        training, plain = pair(), pair()
+        other = weights_of(training.networks[1 - k])
+        assert training._train_on(k, 2, nobody) == plain._warm_up_epoch(k, 2)
+        assert torch.equal(weights_of(training.networks[k]), weights_of(plain.networks[k]))
+        assert torch.equal(weights_of(training.networks[1 - k]), other)
+        assert training.weigher.counts["fallback_steps"] == 1
+
+
+def weights_of(network: nn.Module) -> torch.Tensor:
+    return nn.utils.parameters_to_vector(network.parameters()).detach().clone()
+
+
 def test_train__of_a_base_refuses_features() -> None:
     data, _ = digits_data(60)
     with pytest.raises(
@@ -102,3 +137,14 @@ def test_work__of_a_base_is_more_than_plain_and_most_with_the_step() -> None:
     }
     for base in ("divide_mix", "unicon", "c2d"):
         assert works[base, "l2b"] > works[base, "cross_entropy"] > works["plain", "l2b"]
+
+
+@pytest.mark.parametrize(("norm", "fallbacks"), [(0.5, 0), (0.49, 1)])
+def test_weigh__a_direction_as_long_as_the_shortest_counts(norm: float, fallbacks: int) -> None:
+    data, _ = digits_data(60)
+    config = replace(TINY, min_direction_norm=0.5)
+    weigher = Weigher(Run("l2b", data, config, device="cpu"), config, "none")
+    meta = MetaGradient({}, torch.tensor(norm), torch.tensor(1.0), torch.zeros(2, 10))
+    found = MetaForward(torch.zeros(2, 10), torch.eye(10)[:2], torch.ones(2), torch.ones(2), meta)
+    weigher.weigh(found, torch.ones(2, dtype=torch.bool), 0.1)
+    assert weigher.counts["fallback_steps"] == fallbacks

@@ -103,6 +103,7 @@ class LiteralPair(Literal):
         self.counts = {"meta_steps": 0, "fallback_steps": 0, "zero_weight_steps": 0}
         self.visits = [[] for _ in self.labels]
         self.after_epoch: list[list[dict[str, Tensor]]] = []  # type: ignore[assignment]
+        self.losses: list[float] = []
         self.labeled_part: list[int] = []
         self.trains = [config.train_on_trusted or not yes for yes in data.trusted_mask]
 
@@ -144,16 +145,14 @@ class LiteralPair(Literal):
         for epoch in range(config.epochs):
             self.rate = rate_at(config.schedule, config.learning_rate, epoch, config.epochs)
             if epoch < min(config.warmup_epochs, config.epochs // 2):
-                for k in range(2):
-                    self.warm_up(k, epoch)
+                losses = [self.warm_up(k, epoch) for k in range(2)]
             elif config.base == "unicon":
-                for k in range(2):
-                    self.pass_over(k, epoch, self.uniform(self.look()))
+                losses = [self.pass_over(k, epoch, self.uniform(self.look())) for k in range(2)]
             else:
                 said = self.look()
                 parts = [self.mixture(k, said[k]) for k in range(2)]
-                for k in range(2):
-                    self.pass_over(k, epoch, parts[1 - k])
+                losses = [self.pass_over(k, epoch, parts[1 - k]) for k in range(2)]
+            self.losses.append(sum(losses) / 2)
             self.note()
 
     def note(self) -> None:
@@ -177,8 +176,8 @@ class LiteralPair(Literal):
     def contrast(self, k: int, views: Tensor, temperature: float) -> Tensor:
         return nt_xent(self.projections[k](self.nets[k].train()(views)[0]), temperature)
 
-    def warm_up(self, k: int, epoch: int) -> None:
-        config = self.config
+    def warm_up(self, k: int, epoch: int) -> float:
+        config, total = self.config, 0.0
         order, moves = (make_generator(SEED, n, epoch, k) for n in ("order", "augment"))
         rows = torch.tensor([i for i, y in enumerate(self.labels) if y >= 0 and self.trains[i]])
         for batch in epoch_batches(rows, config.batch_size, order):
@@ -189,6 +188,8 @@ class LiteralPair(Literal):
                 if config.confidence_penalty:
                     loss = loss + (row.exp() * row).sum() / len(batch)
             self.optimizers[k].step(loss, self.rate, config.clip_norm)
+            total += float(loss.detach()) * len(batch)
+        return total / len(rows)
 
     # --- who is believed
 
@@ -243,8 +244,8 @@ class LiteralPair(Literal):
 
     # --- steps
 
-    def pass_over(self, k: int, epoch: int, part: tuple[list[int], list[float], np.ndarray]) -> None:
-        config, (labeled, weight, clean) = self.config, part
+    def pass_over(self, k: int, epoch: int, part: tuple[list[int], list[float], np.ndarray]) -> float:
+        config, (labeled, weight, clean), total = self.config, part, 0.0
         self.beliefs.append(clean)
         if k == 0:
             self.labeled_part = labeled
@@ -265,9 +266,10 @@ class LiteralPair(Literal):
             u = queue.pop(0)
             time = (epoch + number / len(batches) - first) / config.unlabeled_ramp_epochs
             strength = config.unlabeled_weight * min(max(time, 0), 1)
-            self.mixmatch(k, x, u, weight, strength, moves, mixed)
+            total += self.mixmatch(k, x, u, weight, strength, moves, mixed) * len(x)
             if k == 0 and config.variant != "cross_entropy":
                 self.bootstrap(x, u, moves, meta, late)
+        return total / len(labeled)
 
     def mixmatch(
         self,
@@ -278,7 +280,7 @@ class LiteralPair(Literal):
         strength: float,
         moves: torch.Generator,
         mixed: torch.Generator,
-    ) -> None:
+    ) -> float:
         config, num, classes = self.config, len(x), self.data.num_classes
         own, peer = self.nets[k].train(), self.nets[1 - k].eval()
         views = [self.moved(rows, config.augment, moves) for rows in (x, x, u, u)]
@@ -316,6 +318,7 @@ class LiteralPair(Literal):
             loss = loss + config.contrastive_weight * self.contrast(k, torch.cat(views[2:]), 0.05)
         self.optimizers[k].step(loss, self.rate)
         self.inputs, self.targets = inputs, targets
+        return float(loss.detach())
 
     def bootstrap(
         self, x: Tensor, u: Tensor, moves: torch.Generator, meta: torch.Generator, late: bool
@@ -355,12 +358,14 @@ class LiteralPair(Literal):
 
 CASES: dict[str, dict[str, Any]] = {
     "divide_mix": {"variant": "cross_entropy"},
+    "divide_mix, one step of the mixture": {"variant": "cross_entropy", "meta_mixture_steps": 1, "epochs": 2},
     "divide_mix, l2b": {},
     "divide_mix, l2b on confirmed": {"meta_source": "trusted", "train_on_trusted": False},
     "divide_mix, beta 0": {"variant": "l2rw", "meta_loss_epochs": 2, "warmup_epochs": 0, "epochs": 2},
     "divide_mix, batch norm": {"network": "conv3", "epochs": 2, "confidence_penalty": True},
     "unicon": {"base": "unicon", "variant": "cross_entropy"},
     "unicon, l2b": {"base": "unicon", "batch_size": 6, "meta_batch_size": 4, "epochs": 2},
+    "unicon, few unlabeled": {"base": "unicon", "variant": "cross_entropy", "batch_size": 4, "epochs": 2},
     "c2d": {"base": "c2d", "variant": "cross_entropy", "meta_threshold": 0.03, "network": "conv3"},
     "c2d, l2b": {"base": "c2d", "sharpen_temperature": 0.7, "mix_strength": 0.75},
 }
@@ -384,6 +389,9 @@ def test_train__of_a_base_is_the_literal_run(case: str) -> None:
                     msg=lambda m, n=name, e=number: f"epoch {e}, {n}: {m}",
                 )  # fmt: skip
 
+    labeled_epochs = result.history[config.first_labeled_epoch :]
+    losses = [one.losses["train_loss"] for one in labeled_epochs]
+    np.testing.assert_allclose(losses, literal.losses, rtol=1e-4)
     says = torch.stack([mean_log_probs(net, literal.images, config.views) for net in literal.nets]).mean(0)
     np.testing.assert_allclose(result.pred_probs, log_softmax(says).exp(), atol=1e-6)
     margin = [margin_of(row, label) for row, label in zip(says, literal.labels, strict=True)]
@@ -394,6 +402,9 @@ def test_train__of_a_base_is_the_literal_run(case: str) -> None:
     assert {name: notes[name] for name in literal.counts} == literal.counts
     if config.variant != "cross_entropy":
         assert literal.counts["meta_steps"] > 1
+        if config.meta_source == "mixture":
+            believed = np.mean(literal.beliefs, axis=0)[literal.labeled_part]
+            assert notes["meta_purity_estimate"] == pytest.approx(np.nanmean(believed), abs=1e-6)
         for name in ("alpha", "beta", "share", "alpha_signed", "harmful", "visit_trust"):
             wanted = [[v[name] for v in one if not math.isnan(v[name])] for one in literal.visits]
             np.testing.assert_allclose(

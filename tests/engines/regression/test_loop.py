@@ -71,9 +71,14 @@ class Literal:
             gradients = {
                 name: None if one is None else one.clamp(-1, 1) for name, one in zip(w, found, strict=True)
             }
-            self.optimizer.step(self.w, gradients, self.config.learning_rate)
+            self.optimizer.step(self.w, gradients, self.rate_at(number))
             after.append(dict(self.w))
         return after
+
+    def rate_at(self, number: int) -> float:
+        """``cosine`` of two epochs is the first rate and then 5 % of it."""
+        rate: float = self.config.learning_rate
+        return rate * 0.05 if number == 1 and self.config.schedule == "cosine" else rate
 
     def costs(self, w: Weights, x: Tensor, y: Tensor, noise: torch.Generator) -> Tensor:
         c, h = self.config, relu(linear(w, "trunk.0", x))
@@ -100,6 +105,7 @@ class Literal:
     ("engine", "changed"),
     [
         ("cross_entropy", {}),
+        ("cross_entropy", {"schedule": "cosine"}),
         ("choicenet", {}),
         ("choicenet", {"lambda_fit": 0.6, "lambda_nll": 0.5, "lambda_kl": 0.4, "kl_form": "paper"}),
         ("choicenet", {"sharing": "independent", "inverse_precision": 0.3}),
@@ -128,6 +134,19 @@ def test_train_numbers__steps_are_those_of_the_formulas(engine: str, changed: di
         assert len(wanted) == len(steps.after[0]) == 4
         for number, (found, after) in enumerate(zip(steps.after[0], wanted, strict=True)):
             assert_same(dict(zip(after, found, strict=True)), after, f"step {number}")
+
+
+@pytest.mark.parametrize("engine", ENGINES_ON_NUMBERS)
+def test_train_numbers__says_numbers_in_the_unit_of_the_given_ones(engine: str) -> None:
+    x, y = table(20)
+    plain, other = (
+        train(engine, NumberData(None, numbers, features=x[:, None, :]), epochs=2, folds=2)
+        for numbers in (y, 8 * y + 512)
+    )
+    np.testing.assert_allclose(other.predicted, 8 * plain.predicted + 512, rtol=1e-6)
+    np.testing.assert_allclose(other.deviation, 8 * plain.deviation, rtol=1e-6)
+    for name, values in plain.signals.items():
+        np.testing.assert_allclose(other.signals[name], values, rtol=1e-4, atol=1e-6, err_msg=name)
 
 
 def test_number_config__says_every_wrong_setting() -> None:

@@ -11,9 +11,11 @@ import torch
 
 from engines.contract import IGNORED_PIXEL, EngineInputError, EpochRecord, MaskData, TrainingCancelled
 from engines.registry import ENGINES
+from engines.segmentation.loop import probabilities
 from engines.segmentation.network import UNet, reduced_masks
 from engines.shared.device import make_generator
 from engines.shared.folds import fold_rows, trained_rows
+from engines.shared.run import Run
 from tests.engines.helpers import Kept
 from tests.shapes import draw_shapes
 
@@ -96,6 +98,38 @@ def test_network__takes_images_of_any_size() -> None:
     features, logits = network(torch.zeros(2, 1, 20, 37))
     assert logits.shape == (2, 4, 20, 37)
     assert features.shape[0] == 2
+
+
+def test_network__features_are_means_of_the_last_stage_of_the_image_filled_up() -> None:
+    network = UNet("resnet18", 1, 4).eval()
+    images = torch.rand(2, 1, 20, 37)
+    filled = torch.nn.functional.pad(images, (0, 48 - 37, 0, 32 - 20), mode="replicate")
+    last = network.net.encoder(filled)[-1]
+    features, logits = network(images)
+    torch.testing.assert_close(features, last.flatten(2).mean(dim=2))
+    torch.testing.assert_close(logits, network.net(filled)[:, :, :20, :37])
+
+
+def test_network__an_unknown_encoder_is_refused() -> None:
+    with pytest.raises(EngineInputError, match="there is no encoder 'resnet19'"):
+        UNet("resnet19", 1, 4)
+
+
+@pytest.mark.parametrize("views", [1, 2])
+def test_probabilities__are_means_over_the_image_and_its_mirror_image(views: int) -> None:
+    data = data_of()
+    config = config_of("cross_entropy", views=views)
+    run = Run("cross_entropy", data, config, device="cpu")
+    network = UNet("resnet18", SHAPES.images.shape[1], 3).eval()
+    index = torch.tensor([4, 1])
+    features, found = probabilities(network, run, index, config, (24, 24))
+    images = run.inputs(index)
+    plain = network(images)[1].softmax(dim=1)
+    mirrored = network(images.flip(3))[1].flip(3).softmax(dim=1)
+    expected = plain if views == 1 else (plain + mirrored) / 2
+    torch.testing.assert_close(found, expected.detach())
+    torch.testing.assert_close(features, network(images)[0].detach())
+    assert not torch.allclose(plain, mirrored, atol=1e-4)
 
 
 def test_reduced_masks__takes_the_class_in_the_middle_of_each_area() -> None:

@@ -46,6 +46,18 @@ def test_plain_step__is_the_literal_one_at_every_step() -> None:
         assert_same_state(ours, literal, f"step {number}")
 
 
+def test_plain_step__on_one_pixel_is_its_loss() -> None:
+    torch.manual_seed(0)
+    network = Tiny().double().train()
+    images, masks = batch(0, 3)
+    masks[:] = IGNORED_PIXEL
+    masks[1, 2, 3] = 1
+    (loss,) = literal_losses(network, images, masks)
+    optimizer = torch.optim.SGD(network.parameters(), lr=RATE)
+    said = plain_step(network, optimizer, network(images)[1], masks, CLIP)
+    assert float(said) == pytest.approx(float(loss.detach()))
+
+
 def test_exchanged_step__is_the_literal_one_at_every_step() -> None:
     torch.manual_seed(0)
     ours = nn.ModuleList([Tiny().double().train() for _ in range(2)])

@@ -131,3 +131,9 @@ def test_feature_rows__resident_reads_the_map_once(tmp_path: Path, features: NDA
     streamed, resident = FeatureRows(mapped, "cpu"), FeatureRows(mapped, "cpu", resident="yes")
     assert (streamed.is_resident, resident.is_resident) == (False, True)
     torch.testing.assert_close(streamed.batch(INDEX), resident.batch(INDEX), rtol=0, atol=0)
+
+
+def test_open_rows__features_stay_where_they_are_told_to() -> None:
+    features = np.zeros((6, 2, 3), dtype=np.float16)
+    kept = [open_rows(features, "cpu", resident=resident) for resident in ("yes", "no")]
+    assert [isinstance(one, FeatureRows) and one.is_resident for one in kept] == [True, False]

@@ -7,15 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+import safetensors.torch
+import timm
 import torch
 from torch import nn
 
 from engines.contract import EngineInputError, EpochRecord, EvaluationSet, TrainingCancelled, TrainingData
+from engines.networks.pretrained import PretrainedNetwork
 from engines.shared.checkpoint import CheckpointError
 from engines.shared.config import LoopConfig
-from engines.shared.loader import standardize
+from engines.shared.device import computes_in_bfloat16
+from engines.shared.loader import scoring_batch, standardize
 from engines.shared.run import Run
-from engines.shared.scoring import heldout_accuracy
+from engines.shared.scoring import feature_views, heldout_accuracy
 from tests.engines.helpers import MemoryCheckpoint, digits, digits_data, on_features
 
 CONFIG = LoopConfig(network="mlp", epochs=3, batch_size=16, views=2)
@@ -63,6 +67,60 @@ def test_run__images_are_reduced_on_a_cpu(side: int | None, wanted: int) -> None
     assert run.inputs(torch.tensor([0, 1])).shape == (2, 1, wanted, wanted)
     assert run.evaluation is not None
     assert run.evaluation[0].shape == (1, wanted, wanted)
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A file with random weights of a small network of timm."""
+    path = tmp_path_factory.mktemp("weights") / "weights.safetensors"
+    safetensors.torch.save_file(timm.create_model("resnet10t").state_dict(), path)
+    return str(path)
+
+
+@pytest.mark.parametrize(("side", "network_side"), [(8, 96), (128, 32)])
+def test_run__a_pretrained_network_takes_the_images_as_they_are(
+    weights: str, side: int, network_side: int
+) -> None:
+    """It brings them to its own side; rows scored at once suit the larger of the two."""
+    images, labels = digits(8, side=side)
+    config = dataclasses.replace(CONFIG, network="timm:resnet10t", weights=weights, image_side=network_side)
+    data = TrainingData(images, labels, 10, evaluation=EvaluationSet(images, labels))
+    run = run_of(data, config)
+    assert run.rows.shape == (1, side, side)
+    assert run.mean_std is None
+    largest = max(side, network_side)
+    assert run.scoring_batch == scoring_batch(run.device, (largest, largest))
+    network = run.build_network("network", 0)
+    assert isinstance(network, PretrainedNetwork)
+    assert network.trunk.config.side == network_side
+
+
+def test_run__features_are_standardised_whatever_the_network_of_images(weights: str) -> None:
+    config = dataclasses.replace(CONFIG, network="timm:resnet10t", weights=weights)
+    assert run_of(on_features(digits_data(40)[0]), config).mean_std is not None
+
+
+def test_run__labels_held_out_are_a_copy() -> None:
+    data, _ = digits_data(40, with_evaluation=True)
+    run = run_of(data)
+    assert run.evaluation is not None
+    run.evaluation[1].fill_(-5)
+    assert data.evaluation is not None
+    assert (data.evaluation.labels >= 0).all()
+
+
+def test_features__in_the_precision_of_the_config() -> None:
+    data, _ = digits_data(40)
+    run = run_of(data, dataclasses.replace(CONFIG, precision="bfloat16"))
+    network = run.build_network("network", 0)
+    found = run.features(network, views=3)
+    assert found.shape[:2] == (40, 3)
+    np.testing.assert_array_equal(
+        found, feature_views(network, run.rows, run.mean_std, views=3, precision="bfloat16")
+    )
+    if computes_in_bfloat16(run.device):
+        plain = feature_views(network, run.rows, run.mean_std, views=3, precision="float32")
+        assert not np.array_equal(found, plain)
 
 
 def test_side_on__large_images_stay_on_cuda() -> None:
@@ -182,8 +240,10 @@ def test_result__carries_history_and_provenance() -> None:
     run = run_of(seed=5)
     run.resume()
     run.epoch(0, {"train_loss": 2.0}, {"train_accuracy": 0.5}, SIGNAL, state=dict)
-    result = result_of(run, is_out_of_sample=True)
+    seen = np.zeros((40, 2, 3), dtype=np.float16)
+    result = result_of(run, is_out_of_sample=True, features=seen)
     assert result.is_out_of_sample
+    assert result.features is seen
     assert result.signal_history["loss"].shape == (1, 40)
     assert [record.losses for record in result.history] == [{"train_loss": 2.0}]
     provenance = result.provenance

@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.mixture import GaussianMixture
 
 from benchmarks.metrics import auroc
 from engines.shared.losses import cross_entropy
@@ -82,6 +83,17 @@ def test_gmm_small_loss_probability__separates_two_heaps() -> None:
     assert auroc(np.arange(400) >= 300, 1 - posterior) == 1.0
     assert (posterior[:300] > 0.5).mean() > 0.99
     assert (posterior[300:] < 0.5).all()
+
+
+def test_gmm_small_loss_probability__is_dividemixs_mixture() -> None:
+    """Two components on losses between 0 and 1, a floor of 5e-4 below their variances."""
+    rng = np.random.default_rng(2)
+    losses = np.concatenate([np.full(40, 0.2), rng.normal(0.9, 0.3, 30)])
+    scaled = ((losses - losses.min()) / (losses.max() - losses.min()))[:, None]
+    two = GaussianMixture(2, tol=1e-2, reg_covar=5e-4, random_state=0).fit(scaled)
+    expected = two.predict_proba(scaled)[:, int(np.argmin(two.means_[:, 0]))]
+    np.testing.assert_allclose(gmm_small_loss_probability(losses), expected, atol=1e-9)
+    assert two.covariances_.min() < 0.002  # so that the floor is felt
 
 
 def test_gmm_small_loss_probability__large_sets_fit_on_a_sample() -> None:

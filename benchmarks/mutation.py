@@ -119,6 +119,7 @@ EXPLAINED: dict[str, str] = {
     "engines/meta/directional.py meta_gradient: zip(point, gradients, strict=True)"
     "  ->  zip(point, gradients)": _ZIP,
     "engines/meta/fused_tangents.py backward: zip(found, wanted, strict=True)  ->  zip(found, wanted)": _ZIP,
+    "engines/meta/fused_tangents.py _batch_norm: 0.1  ->  1.1": "torch hands on a momentum in every call",
     "engines/meta/fused_tangents.py backward: True  ->  False (no. 2)": _ZIP,
     "engines/segmentation/loop.py descend: True  ->  False": (
         "set_to_none of zero_grad: gradients of zero instead of none, and every parameter has one in every step"

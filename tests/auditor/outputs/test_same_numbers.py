@@ -20,6 +20,7 @@ from auditor import api
 from auditor.audits import arrays, progress, settle, statements
 from auditor.catalog import audits, scores
 from auditor.catalog.db import session
+from auditor.experiments import planting
 from auditor.fiftyone_bridge import fields
 from auditor.outputs.report import report
 from auditor.review import decisions, head_order
@@ -214,3 +215,42 @@ def test_without_verified_rows_no_surface_claims_more(audited: tuple[Digits, int
         assert not re.search(r"stopping is reasonable|should be wrong|likely wrong|0 % and 0 %", text)
     assert "evidence against it" in texts[0]
     assert "evidence against it" in texts[4]
+
+
+def test_experiments_count_what_the_other_surfaces_count(
+    audited: tuple[Digits, int], told: Callable[..., Any], tmp_path: Path
+) -> None:
+    digits, audit_id = audited
+    draw = verify_truthfully(digits, 80)
+    settle.settle(audit_id)
+    ranked = np.argsort(statements.load(audit_id).trust_score, kind="stable")
+    top = ranked[~np.isin(ranked, draw.sample_ids)][:25]
+    for sample_id in top.tolist():
+        decision = "exclude" if digits.is_wrong[sample_id] else "keep"
+        decisions.decide(1, sample_id, decision, reviewer="ada")
+    fast = ["--set", "cross_entropy.epochs=1", "--set", "cross_entropy.network=mlp"]
+
+    # Before and after cleaning: held out are the judged rows; what differs are the labels that the export changes.
+    short = [word.removeprefix("cross_entropy.") for word in fast]
+    compared = told("compare", "digits", "--seeds", "1", *short)
+    assert compared["num_held_out"] == told("status", "digits")["judged"] == len(draw.sample_ids)
+    told("export", "digits", "--out", str(tmp_path / "cleaned.csv"))
+    with (tmp_path / "cleaned.csv").open(newline="") as file:
+        changed = [int(row["sample_id"]) for row in csv.DictReader(file) if row["action"] != "keep"]
+    assert compared["num_changed"] == len(set(changed) - set(draw.sample_ids)) > 0
+    page = report("digits")
+    assert compared["statement"] in page
+
+    # Planted errors: none on what people settled, and budgets are shares of the labels that are left.
+    played = told("simulate", "digits", *fast)
+    labels, trusted = decisions.labels_to_train_on(1)
+    wrong = {*draw.sample_ids, *top.tolist()} & set(np.flatnonzero(digits.is_wrong).tolist())
+    left = np.count_nonzero((labels >= 0) & ~trusted) - np.count_nonzero(
+        [labels[row] >= 0 and not trusted[row] for row in wrong]
+    )
+    assert told("status", "digits")["found"] == len(wrong)
+    page = report("digits")
+    for kind in played["kinds"]:
+        assert kind["statement"] in page
+        for winner in kind["winners"]:
+            assert winner["num_labels"] == planting.num_looked_at(winner["budget"], left)

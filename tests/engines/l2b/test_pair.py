@@ -16,7 +16,7 @@ from engines.l2b.config import L2BConfig
 from engines.l2b.division import Division
 from engines.l2b.pair import PairTraining
 from engines.l2b.step import MetaForward
-from engines.l2b.weighing import Weigher
+from engines.l2b.weighing import Draws, Weigher
 from engines.meta.directional import MetaGradient
 from engines.shared.run import Run
 from tests.engines.helpers import MemoryCheckpoint, digits_data, on_features
@@ -91,6 +91,18 @@ def test_train_on__where_nobody_is_believed_the_network_warms_up() -> None:
         assert torch.equal(weights_of(training.networks[k]), weights_of(plain.networks[k]))
         assert torch.equal(weights_of(training.networks[1 - k]), other)
         assert training.weigher.counts["fallback_steps"] == 1
+
+
+@pytest.mark.parametrize(("batch_size", "num_labeled", "wanted"), [(2, 40, 2), (12, 40, 9), (12, 10, 36)])
+def test_unlabeled_batches__of_unicon_hold_as_many_as_the_part_is_larger(
+    batch_size: int, num_labeled: int, wanted: int
+) -> None:
+    data, _ = digits_data(60)
+    config = replace(TINY, base="unicon", batch_size=batch_size)
+    training = PairTraining(Run("l2b", data, config, device="cpu"), config)
+    rows = torch.arange(60)
+    division = Division(rows[:num_labeled], rows[num_labeled:], torch.zeros(60), np.zeros(60))
+    assert len(next(training._unlabeled_batches(division, Draws(0, 0, 0)))) == wanted
 
 
 def weights_of(network: nn.Module) -> torch.Tensor:

@@ -365,7 +365,6 @@ CASES: dict[str, dict[str, Any]] = {
     "divide_mix, batch norm": {"network": "conv3", "epochs": 2, "confidence_penalty": True},
     "unicon": {"base": "unicon", "variant": "cross_entropy"},
     "unicon, l2b": {"base": "unicon", "batch_size": 6, "meta_batch_size": 4, "epochs": 2},
-    "unicon, few unlabeled": {"base": "unicon", "variant": "cross_entropy", "batch_size": 2, "epochs": 2},
     "c2d": {"base": "c2d", "variant": "cross_entropy", "meta_threshold": 0.03, "network": "conv3"},
     "c2d, l2b": {"base": "c2d", "sharpen_temperature": 0.7, "mix_strength": 0.75},
 }

@@ -64,9 +64,11 @@ class Literal:
         """The parameters after every step of the epoch."""
         order = torch.randperm(len(self.x), generator=make_generator(SEED, "order", 0, number))
         noise, after = make_generator(SEED, "noise", 0, number), []
+        self.loss = 0.0
         for rows in order.split(self.config.batch_size):
             w = {name: value.clone().requires_grad_() for name, value in self.w.items()}
             costs = self.costs(w, self.x[rows], self.y[rows], noise)
+            self.loss += float(costs.detach()) * len(rows) / len(self.x)
             found = torch.autograd.grad(costs, list(w.values()), allow_unused=True)
             gradients = {
                 name: None if one is None else one.clamp(-1, 1) for name, one in zip(w, found, strict=True)
@@ -124,13 +126,17 @@ def test_train_numbers__steps_are_those_of_the_formulas(engine: str, changed: di
         steps, kept = Steps(), Kept()
         data = NumberData(None, y, features=x[:, None, :])
         with steps.watched():
-            ENGINES[engine].train_numbers(data, config, seed=SEED, device="cpu", checkpoint=kept)
+            result = ENGINES[engine].train_numbers(data, config, seed=SEED, device="cpu", checkpoint=kept)
         assert kept.state is not None
         literal = Literal(engine, config, x, y, named_start(kept.state["network"], steps.start[0]))
         assert literal.w["head.pi_head.weight"].shape[0] == 3
         if engine == "choicenet":
             assert 0.07 < float(literal.w["head.pi_head.weight"].std()) < 0.13
-        wanted = [after for number in range(2) for after in literal.epoch(number)]
+        wanted = []
+        for number in range(2):
+            wanted += literal.epoch(number)
+            (loss,) = result.history[number].losses.values()
+            assert loss == pytest.approx(literal.loss, rel=1e-4)
         assert len(wanted) == len(steps.after[0]) == 4
         for number, (found, after) in enumerate(zip(steps.after[0], wanted, strict=True)):
             assert_same(dict(zip(after, found, strict=True)), after, f"step {number}")

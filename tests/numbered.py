@@ -1,4 +1,4 @@
-"""A home with grey squares that have a number each, some of them wrong: imported, and audited on a feature."""
+"""A home with dials that have a number each, some of them wrong: imported, and audited on a feature."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageDraw
 
 from auditor.audits import worker
 from auditor.backbones import own_features
@@ -19,11 +19,15 @@ WRONG = (4, 17, 23)
 
 
 def write_table(folder: Path, numbers: Sequence[str]) -> Path:
-    """Grey squares with a number each."""
+    """Dials with a number each: the pointer of the ``place``-th has gone ``place`` fortieths of the way round."""
     (folder / "images").mkdir(parents=True, exist_ok=True)
     rows = ["path,age,note"]
     for place, number in enumerate(numbers):
-        Image.new("L", (8, 8), 3 * place).save(folder / "images" / f"{place}.png")
+        dial = Image.new("L", (64, 64), 235)
+        draw = ImageDraw.Draw(dial)
+        draw.ellipse((3, 3, 60, 60), outline=90, width=2)
+        draw.pieslice((6, 6, 57, 57), -90, -90 + 9 * place, fill=60)
+        dial.save(folder / "images" / f"{place}.png")
         rows.append(f'images/{place}.png,"{number}",n{place}')
     path = folder / "ages.csv"
     path.write_text("\n".join(rows) + "\n")
@@ -31,7 +35,7 @@ def write_table(folder: Path, numbers: Sequence[str]) -> Path:
 
 
 def import_ages(folder: Path) -> None:
-    """``NUM`` squares whose number is twice a feature; those of ``WRONG`` are not."""
+    """``NUM`` dials whose number is twice a feature; those of ``WRONG`` are not."""
     given = 2.0 * np.arange(NUM)
     given[list(WRONG)] += (60, 40, -40)
     table = write_table(folder / "source", [f"{one:.1f}" for one in given])

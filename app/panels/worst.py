@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pandas as pd
 import streamlit as st
 
-from app.server import bench, pictures
+from app.server import bench, masks, pictures
 from app.session import words
 from app.session.words import plain
 from auditor.catalog.records import Audit, Dataset
+from auditor.ground.numbers import figure, number_text
+from auditor.ground.vocabulary import REGRESSION, SEGMENTATION
+from auditor.masks import listing as mask_listing
+from auditor.numbers import listing as number_listing
 
 SIDE = 320
 """Pixels that are sent; the page shows as many as fit six times into its width (``frame.py``)."""
@@ -20,14 +25,37 @@ def draw(dataset: Dataset, audit: Audit, count: int, *, width: int | None = None
     page = bench.queue_page(audit, {"undecided": True, "issues": True}, limit=count)
     if page.empty:
         page = bench.queue_page(audit, {"issues": True}, limit=count)
-    names = dataset.class_names
-    rows = page[["sample_id", "given_label", "suggested_label"]].astype(int).to_numpy().tolist()
-    seen = [
-        (sample, words.class_name(names, given), words.class_name(names, suggested))
-        for sample, given, suggested in rows
-    ]
-    row(dataset, seen, key=f"worst_{dataset.id}", width=width)
-    return len(seen)
+    if dataset.task == SEGMENTATION:
+        _draw_masks(dataset, audit, page)
+    elif dataset.task == REGRESSION:
+        rows = number_listing.with_numbers(dataset, audit, page)[["sample_id", "given", "suggested"]]
+        numbers = [
+            (int(sample), number_text(given), figure(suggested))
+            for sample, given, suggested in rows.itertuples(index=False)
+        ]
+        row(dataset, numbers, key=f"worst_{dataset.id}", width=width)
+    else:
+        names = dataset.class_names
+        labels = page[["sample_id", "given_label", "suggested_label"]].astype(int).to_numpy().tolist()
+        seen = [
+            (sample, words.class_name(names, given), words.class_name(names, suggested))
+            for sample, given, suggested in labels
+        ]
+        row(dataset, seen, key=f"worst_{dataset.id}", width=width)
+    return len(page)
+
+
+def _draw_masks(dataset: Dataset, audit: Audit, page: pd.DataFrame) -> None:
+    """Each with the outlines of the given mask and, where it differs, of the suggested one."""
+    weakest = mask_listing.with_masks(dataset, audit, page)[["sample_id", "weakest_class"]]
+    with st.container(horizontal=True, gap="small", key=f"pictures_worst_{dataset.id}"):
+        for sample, name in weakest.itertuples(index=False):
+            st.image(
+                masks.outlined(dataset, int(sample), SIDE, suggested_by=audit.id),
+                caption=plain(f"weakest: {name}"),
+                alt=f"Sample {sample}: the outlines of its given and its suggested mask, weakest at {name}",
+                width="stretch",
+            )
 
 
 def row(

@@ -13,7 +13,7 @@ from app.session.words import plain
 from auditor import api
 from auditor.audits.progress import left_in_words
 from auditor.catalog.records import Dataset
-from auditor.ground.vocabulary import CLASSIFICATION, LABELS, REGRESSION, SEGMENTATION
+from auditor.ground.vocabulary import LABELS, REGRESSION, SEGMENTATION
 from auditor.review import random_sample
 
 WORST = 6
@@ -71,7 +71,7 @@ def draw_card(seen: Status) -> None:
                 "", icon=":material/more_horiz:", key=f"home_more_{row.id}", help="Rename or delete"
             ):
                 draw_changes(row)
-        if seen.finished is not None and row.task == CLASSIFICATION:
+        if seen.finished is not None:
             with shown():
                 worst.draw(row, seen.finished, WORST)
         st.caption(" · ".join(facts(seen)), help=seen.left.sentence if seen.left else None)

@@ -25,6 +25,9 @@ LAYOUTS = {
     "A folder for each class, or a zip of them": "photos/\n  cat/001.jpg\n  dog/002.jpg",
     "A table with a path and a label": "filepath,label\nimages/001.jpg,cat\nimages/002.jpg,dog",
     "Parquet with the pictures inside": "image: {bytes, path}\nlabel: cat",
+    "Masks, a class for each pixel": "street/\n  images/001.jpg\n  masks/001.png",
+    "Numbers, one per image": "filepath,age\nimages/001.jpg,34\nimages/002.jpg,61",
+    "What other tools wrote": "COCO  CVAT  Label Studio  Labelbox\nHugging Face  WebDataset  TFDS\nfiftyone:NAME  torchvision:NAME",
 }
 IMAGE_SIZES = [None, 16, 28, 32, 64, 96, 128, 224]
 TASK_WORDS = {
@@ -75,11 +78,16 @@ def _take_pick() -> None:
 def show_layouts() -> None:
     """What a source may look like, for who has none ready."""
     st.caption("What it reads")
-    for column, (title, example) in zip(st.columns(3), LAYOUTS.items(), strict=True):
-        with column.container(border=True, height="stretch"):
-            st.markdown(f"**{title}**")
-            # Not st.code: it loads half a megabyte to colour these lines.
-            st.html(f'<pre class="layout">{html.escape(example)}</pre>')
+    layouts = list(LAYOUTS.items())
+    for beside in (layouts[:3], layouts[3:]):
+        for column, (title, example) in zip(st.columns(3), beside, strict=True):
+            with column.container(border=True, height="stretch"):
+                st.markdown(f"**{title}**")
+                # Not st.code: it loads half a megabyte to colour these lines.
+                st.html(f'<pre class="layout">{html.escape(example)}</pre>')
+    st.caption(
+        "After the import an audit trains on the images and ranks every label; your files are not changed."
+    )
 
 
 def keep_upload(file: UploadedFile | None) -> tuple[str, str | None]:

@@ -59,8 +59,10 @@ def layer(audit_id: int, sample_id: int, name: str) -> bytes:
     return stream.getvalue()
 
 
-def outlined(dataset: Dataset, sample_id: int, side: int) -> bytes:
+def outlined(dataset: Dataset, sample_id: int, side: int, *, suggested_by: int | None = None) -> bytes:
     """A PNG of the picture with the outline of its given mask and nothing else, for who judges it blind.
+
+    ``suggested_by``: an audit whose suggested outline is drawn too, where it is another one.
 
     Raises:
         NotFoundError: no such sample.
@@ -69,13 +71,22 @@ def outlined(dataset: Dataset, sample_id: int, side: int) -> bytes:
         sample = datasets.sample(open_session, dataset.id, sample_id)
     picture = Image.open(io.BytesIO(pictures.png(dataset.id, sample_id, side))).convert("RGB")
     picture = picture.resize([round(side * one / max(picture.size)) for one in picture.size])
-    given = _inner(np.asarray(results.given_masks(dataset)[sample_id]), sample)
-    scaled = Image.fromarray(given).resize(picture.size, Image.Resampling.NEAREST)
-    lines = Image.fromarray((_outline(np.asarray(scaled)) * 255).astype(np.uint8))
-    picture.paste(COLOURS[GIVEN], (0, 0), lines)
+    given = _at(_inner(np.asarray(results.given_masks(dataset)[sample_id]), sample), picture.size)
+    drawn = {GIVEN: _outline(given)}
+    if suggested_by is not None:
+        suggested = _inner(np.asarray(results.verdicts(suggested_by).suggested[sample_id]), sample)
+        suggested = _at(suggested, picture.size)
+        drawn[SUGGESTED] = _near(_outline(suggested) & _near(given != suggested, 1), 1)
+    for name, lines in drawn.items():
+        picture.paste(COLOURS[name], (0, 0), Image.fromarray((lines * 255).astype(np.uint8)))
     stream = io.BytesIO()
     picture.save(stream, "PNG", compress_level=1)
     return stream.getvalue()
+
+
+def _at(mask: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
+    """A mask at (width, height)."""
+    return np.asarray(Image.fromarray(mask).resize(size, Image.Resampling.NEAREST))
 
 
 def card(payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,3 +1,15 @@
+// Moving between screens. Back leads to the screen before: Streamlit adds a step to the browser's history with every
+// filter that is written into the address, and a step back within a screen would change nothing that one sees.
+(() => {
+  if (history.pushState.isOncePerScreen) return;
+  const push = history.pushState.bind(history);
+  history.pushState = (state, unused, url) => {
+    const isHere = url != null && new URL(url, location.href).pathname === location.pathname;
+    return isHere ? history.replaceState(state, unused, url) : push(state, unused, url);
+  };
+  history.pushState.isOncePerScreen = true;
+})();
+
 // What was on a screen stays in view until the next one stands there: Streamlit clears the page first, which shows
 // as a blank flash. The browser keeps a picture of the page meanwhile; one that cannot shows the flash.
 (() => {
@@ -7,8 +19,11 @@
   const LONGEST_MS = 1500;
   const title = () => document.querySelector('[data-testid="stMain"] [data-testid="stHeading"]')?.textContent;
   const CONTENT = '[data-testid="stMain"] :is([data-testid^="stBidiComponent"], img, canvas, svg.marks, [data-testid="stFileUploader"])';
-  const isThere = () =>
-    document.querySelector(CONTENT) || document.querySelector('[data-testid="stApp"]')?.dataset.testScriptState === "notRunning";
+  // What leads to another screen, beside links: buttons of these keys, and the browser's Back and Forward.
+  const GOES = ["home_next_", "home_demo", "import_audit_", "audit_review", "audit_verify", "verify_audit", "verify_review",
+    "verify_settle", "map_review", "classes_pair_", "engines_disagree"].map((key) => `[class*="st-key-${key}"] button`).join();
+  const isStill = () => document.querySelector('[data-testid="stApp"]')?.dataset.testScriptState === "notRunning";
+  const isThere = () => document.querySelector(CONTENT) || isStill();
 
   function nextScreen(before) {
     return new Promise((resolve) => {
@@ -19,10 +34,18 @@
     });
   }
 
-  document.addEventListener("click", (event) => {
-    const link = event.target.closest?.('[data-testid="stPageLink-NavLink"]');
-    if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey || link.pathname === location.pathname) return;
+  function turn() {
     const before = title();
     document.startViewTransition(() => nextScreen(before));
+  }
+
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest?.('[data-testid="stPageLink-NavLink"]');
+    if (event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    if (link ? link.pathname !== location.pathname : event.target.closest?.(GOES)) turn();
   }, true);
+  // Fires while the address is still the old one; a browser without the Navigation API goes back unadorned.
+  window.navigation?.addEventListener("navigate", ({ navigationType, destination }) => {
+    if (navigationType === "traverse" && new URL(destination.url).pathname !== location.pathname) turn();
+  });
 })();

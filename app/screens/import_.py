@@ -27,7 +27,9 @@ LAYOUTS = {
     "Parquet with the pictures inside": "image: {bytes, path}\nlabel: cat",
     "Masks, a class for each pixel": "street/\n  images/001.jpg\n  masks/001.png",
     "Numbers, one per image": "filepath,age\nimages/001.jpg,34\nimages/002.jpg,61",
-    "What other tools wrote": "COCO  CVAT  Label Studio  Labelbox\nHugging Face  WebDataset  TFDS\nfiftyone:NAME  torchvision:NAME",
+    "What other tools wrote": (
+        "COCO  CVAT  Label Studio  Labelbox\nHugging Face  WebDataset  TFDS\nfiftyone:NAME  torchvision:NAME"
+    ),
 }
 IMAGE_SIZES = [None, 16, 28, 32, 64, 96, 128, 224]
 TASK_WORDS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -37,25 +38,39 @@ def total(page: Any) -> int:
     return int(whole.replace(",", "")) - int(checked.replace(",", ""))
 
 
-@pytest.mark.parametrize("door", ["engines", "verify"])
+DOORS: dict[str, Callable[[Any], None]] = {
+    "engines": lambda page: page.get_by_role("button", name="Review where the engines disagree").click(),
+    "verify": lambda page: page.get_by_role("link", name="Skip to Suspects").click(),
+    "classes": lambda page: page.locator("[class*=st-key-classes_pair_] button").first.click(),
+}
+"""What leads from a screen to Suspects."""
+FILTERS = {
+    "engines": ("suspects_agreement", "Engines disagree strongly"),
+    "verify": ("suspects_agreement", "Engines against it: any"),
+    "classes": ("suspects_given", "Given: two"),
+}
+"""Which filter it leaves there, and a part of what the filter shows."""
+
+
+@pytest.mark.parametrize("door", DOORS)
 def test_links__stay_with_the_older_dataset_its_audit_and_the_filters(
     browser: Any, running: Server, door: str
 ) -> None:
     page = open_as_ada(browser, running, f"{door}?{OLDER}")
-    if door == "engines":
-        page.get_by_role("button", name="Review where the engines disagree").click()
-    else:
-        page.get_by_role("link", name="Skip to Suspects").click()
+    DOORS[door](page)
     page.wait_for_url(re.compile("/suspects"), timeout=WAIT_MS)
     wait_until(lambda: dataset_of(page.url) == DATASET, "the dataset in the address")
     page.locator(".st-key-top_bar", has_text=DATASET).wait_for(timeout=WAIT_MS)
-    engines = page.locator(".st-key-suspects_agreement input")
-    engines.wait_for(state="attached", timeout=WAIT_MS)  # without a filter they are folded away
+    key, shows = FILTERS[door]
+    box = page.locator(f".st-key-{key} input")
+    box.wait_for(state="attached", timeout=WAIT_MS)  # without a filter they are folded away
     settled(page)
-    chosen = engines.input_value()
-    assert chosen == ("Engines disagree strongly" if door == "engines" else "Engines against it: any")
+    assert shows in box.input_value()
     address = page.get_by_role("link", name="Classes").get_attribute("href")
     assert dataset_of(address) == DATASET, "a link that is opened in another tab stays with the dataset"
+    page.go_back(wait_until="commit", timeout=WAIT_MS)
+    page.wait_for_url(re.compile(f"/{door}"), timeout=WAIT_MS)
+    wait_until(lambda: dataset_of(page.url) == DATASET, "Back is one step, to the screen before")
 
 
 def test_digits__mean_the_same_class_on_suspects_as_on_verify(browser: Any, running: Server) -> None:

@@ -50,10 +50,10 @@ LEAST_SHARE = 0.1
 """Of an equal share, what skill leaves to anybody before all shares are scaled to sum to 1 (by 1.1 at most)."""
 SMOOTH_SCALE = 0.02
 """Nats by which a witness must lead to count e times as much."""
-MOST_BEYOND = 0.1
-"""``Alike.beyond`` of a witness above which the features do not serve: between the .06 of witnesses on good
-features and the .13 and more of those on weak ones, on photos unlike what the backbone saw, and of stronger
-networks."""
+MOST_BEYOND = 0.05
+"""``Alike.beyond`` of the middle witness above which the features do not serve: between the .03 of witnesses on good
+features and the .07 and more of those on weak ones, on photos unlike what the backbone saw, and of stronger networks.
+Of the middle one, because a single engine that memorised says nothing of the features."""
 LEAST_FIT = 0.25
 """Of the share of given labels that the best witness predicts beyond chance, what another must reach to count by
 its smoothness: one whose classes have lost their meaning is smooth too."""
@@ -198,7 +198,8 @@ def _by_smoothness(
     chance = 1.0 / max(2, voters[0].pred_probs.shape[1] if voters[0].pred_probs is not None else 2)
     fit = np.clip(seen.with_given[:, 0] / np.maximum(seen.with_given.sum(axis=1), 1) - chance, 0.0, None)
     means_classes = (fit >= LEAST_FIT * fit.max()) & np.isfinite(nats)
-    they_serve = bool(means_classes.any()) and max(one.beyond for one in found) <= MOST_BEYOND
+    middle = sorted(one.beyond for one in found)[len(found) // 2]
+    they_serve = bool(means_classes.any()) and middle <= MOST_BEYOND
     if not means_classes.any():
         means_classes[:] = True
         nats[:] = 0.0

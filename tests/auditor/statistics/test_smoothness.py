@@ -122,6 +122,23 @@ def test_weightings__one_that_knows_more_labels_than_the_neighbours_leaves_the_l
     assert candidates[1].weights["learned"] > 0.95
 
 
+@pytest.mark.parametrize(("memorised", "leader"), [(1, "smoothness"), (2, "agreement")])
+def test_weightings__a_single_memoriser_of_three_says_nothing_of_the_features(memorised: int, leader: str) -> None:
+    labels, near = blobs()
+    rng = np.random.default_rng(0)
+    given = np.where(rng.random(900) < 0.3, (labels + 1) % 3, labels)
+    learned = [np.where(rng.random(900) < 0.05, (labels + 1) % 3, labels) for _ in range(3 - memorised)]
+    probs = [sure(one) for one in [*learned, *[given] * memorised]]
+    candidates = weightings(
+        [witness(one, str(number)) for number, one in enumerate(probs)],
+        given,
+        parted=True,
+        noise_rate=0.3,
+        neighbours=near,
+    )
+    assert candidates[0].name == leader
+
+
 def test_weightings__a_witness_whose_classes_lost_their_names_counts_nothing_by_smoothness() -> None:
     labels, near = blobs()
     rng = np.random.default_rng(0)

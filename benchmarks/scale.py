@@ -14,9 +14,10 @@
   all, and with its warm-ups and trials as tasks of one thread; at 8 px also the five engines with and without
   parts. On 4 and on 2 cores.
 - imports: 20,000 images of 28 px out of one Parquet file by 1, 2 and 4 workers.
-- memory (``--rows``): the consensus of five engines, copies, the map and neighbours of so many rows, each in a
-  process of its own on memory maps: seconds, and the most memory that it held (``mapped_mb`` counts the pages of
-  files too, which the system takes back when it needs them). After ten minutes one is stopped; said is
+- memory (``--rows``): the consensus of five engines, copies, the map and neighbours of so many rows, and one epoch of
+  the plain engine with its scores on their features of a backbone (384 in float16), each in a process of its own on
+  memory maps: seconds, and the most memory that it held (``mapped_mb`` counts the pages of
+  files too, which the system takes back when it needs them). After half an hour one is stopped; said is
   then how many indexes of how many the search for neighbours had built and asked.
 
 "Machines" are Ray's nodes on this one. One result a name in ``benchmarks/results/scale.json``.
@@ -52,6 +53,7 @@ from auditor.bridges import engine_bridge
 from auditor.bridges.engine_bridge import DEFAULT_ENGINES
 from benchmarks import app_million
 from benchmarks.import_speed import device
+from engines.contract import TrainingData
 from engines.registry import ENGINES
 from engines.shared.device import versions
 
@@ -61,7 +63,8 @@ EMPTY_TASKS, KILLS, EMBEDDING_KILLS = 1000, 20, 5
 BACKBONE = "timm:mobilenetv3_small_050"
 NUM_CLASSES, WRONG = 10, 0.1
 WIDTH, CLUSTERS, ROWS_AT_ONCE = 16, 20, 100_000
-MOST_SECONDS = 600
+BACKBONE_WIDTH = 384
+MOST_SECONDS = 1_800
 DONE: dict[str, int] = {}
 """How far the work of ``held`` is."""
 
@@ -384,7 +387,10 @@ def imports(place: Path) -> dict[str, Any]:
 
 def memory(place: Path, num_rows: int, only: str | None) -> dict[str, Any]:
     """Seconds and most megabytes of what an audit does with all rows at once."""
-    _make_rows(place, num_rows)
+    if only != "training":
+        _make_rows(place, num_rows)
+    if only in (None, "training"):
+        _make_features(place, num_rows)
     found: dict[str, Any] = {}
     for name in [only] if only else OF_ALL_ROWS:
         lines = f"from benchmarks import scale; scale.held({name!r}, {str(place)!r})"
@@ -425,6 +431,21 @@ def _make_rows(place: Path, num_rows: int) -> None:
             part = draw.random((len(given), NUM_CLASSES), dtype=np.float32)
             part[np.arange(len(given)), given] += 3 * (draw.random(len(given)) > WRONG)
             one[at] = part / part.sum(axis=1, keepdims=True)
+
+
+def _make_features(place: Path, num_rows: int) -> None:
+    """Features as a backbone leaves them, one view, and labels of which a tenth is drawn anew."""
+    draw = np.random.default_rng(0)
+    labels = draw.integers(0, NUM_CLASSES, num_rows)
+    centres = draw.normal(0, 0.3, size=(NUM_CLASSES, BACKBONE_WIDTH)).astype(np.float32)
+    shape = (num_rows, 1, BACKBONE_WIDTH)
+    features = np.lib.format.open_memmap(place / "backbone.npy", "w+", np.float16, shape)
+    for start in range(0, num_rows, ROWS_AT_ONCE):
+        part = labels[start : start + ROWS_AT_ONCE]
+        noise = draw.standard_normal((len(part), BACKBONE_WIDTH), dtype=np.float32)
+        features[start : start + ROWS_AT_ONCE, 0] = centres[part] + noise
+    is_wrong = draw.random(num_rows) < WRONG
+    np.save(place / "given.npy", np.where(is_wrong, draw.integers(0, NUM_CLASSES, num_rows), labels))
 
 
 def held(name: str, place: str) -> None:
@@ -503,11 +524,19 @@ def _neighbours(place: Path) -> None:
     embedding.neighbor_table(rows, num_neighbors=audit_tasks.NEIGHBOURS)
 
 
+def _training(place: Path) -> None:
+    spec = ENGINES["cross_entropy"]
+    config = dataclasses.replace(spec.config_type.preset("quick").for_features(), epochs=1)
+    given, features = np.load(place / "given.npy"), _load(place, "backbone")
+    spec.train(TrainingData(None, given, NUM_CLASSES, features=features), config, seed=0, device="cpu")
+
+
 OF_ALL_ROWS: dict[str, Callable[[Path], None]] = {
     "consensus": _consensus,
     "copies": _copies,
     "map": _map,
     "neighbours": _neighbours,
+    "training": _training,
 }
 PARTS: dict[str, Callable[..., dict[str, Any]]] = {
     "workers": workers,

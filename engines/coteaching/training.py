@@ -70,6 +70,7 @@ from engines.shared.device import (
     memory_errors_explained,
     seeded_init,
 )
+from engines.shared.large import side_by_side
 from engines.shared.loader import epoch_batches
 from engines.shared.losses import cross_entropy
 from engines.shared.run import Run
@@ -414,7 +415,7 @@ def train(
             for name, values in tally.signals().items()
         },
         # The two networks share no axes, so their features lie side by side.
-        embeddings=np.concatenate([one.embeddings for one in scores], axis=1),
+        embeddings=side_by_side([one.embeddings for one in scores]),
         notes=_notes(run, config, schedule, learners) | {"warnings": warnings},
     )
 

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from engines.contract import EngineInputError
+from engines.shared.large import large_array
 
 EXACT_UP_TO = 20_000
 """Rows up to which every pair is compared; above, the index finds about 99 of 100 neighbours in far less time."""
@@ -22,16 +23,31 @@ up in those nearest to it: the work then grows as the rows do, and only a few in
 SAMPLE_A_CELL = 256
 """Rows that each of those cells is placed by."""
 BLOCK = 2_048
+ROWS_AT_ONCE = 65_536
 EXPANSION = 64
 """How far the index looks around while it is built and searched."""
 
 
 def unit_rows(features: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Centred rows of length 1: (N, D) -> (N, D) float32. A row without any length stays zero."""
-    rows = features.astype(np.float32)
-    rows -= rows.mean(axis=0)
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.divide(rows, lengths, out=rows, where=lengths > 0)
+    """Rows of a view, or the mean over the views, centred and of length 1. A row without any length stays zero.
+
+    Args:
+        features: (N, D) or (N, V, D), N at least 1; read in pieces, so that it may be a memory map.
+
+    Returns:
+        (N, D) float32; above half a GB in a file (``large_array``).
+    """
+    found = large_array((len(features), features.shape[-1]), np.float32)
+    total = np.zeros(features.shape[-1])
+    pieces = [slice(start, start + ROWS_AT_ONCE) for start in range(0, len(features), ROWS_AT_ONCE)]
+    for rows in pieces:
+        part = features[rows]
+        found[rows] = part.mean(axis=1, dtype=np.float32) if part.ndim == 3 else part
+        total += found[rows].sum(axis=0, dtype=np.float64)
+    mean = (total / len(found)).astype(np.float32)
+    for rows in pieces:
+        found[rows] = _of_length_one(found[rows] - mean)
+    return found
 
 
 def nearest(

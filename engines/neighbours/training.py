@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from engines.contract import (
     Checkpoint,
@@ -35,9 +34,6 @@ from engines.shared.device import (
 )
 from engines.shared.scoring import test_time_margin, trust_from_evidence
 from engines.shared.work import Work
-
-ROWS_AT_ONCE = 65_536
-
 
 SEARCH_PASSES = 20
 """Passes of a row through a head that a row's search takes as long as (25,000 rows: a second)."""
@@ -101,7 +97,7 @@ def train(
     place = resolve_device(device)
 
     # 1. One row a sample: the mean over its views, of length 1.
-    rows = unit_rows(_mean_over_views(data.features))
+    rows = unit_rows(data.features)
 
     # 2. The nearest others, and their votes.
     near, similar = nearest(rows, min(config.neighbours, data.num_samples - 1), device=place)
@@ -139,12 +135,3 @@ def train(
         ),
         is_out_of_sample=True,
     )
-
-
-def _mean_over_views(features: NDArray[np.floating]) -> NDArray[np.float32]:
-    """(N, V, D) -> (N, D) float32, read in pieces: the features may be a memory map."""
-    found = np.empty((len(features), features.shape[2]), dtype=np.float32)
-    for start in range(0, len(features), ROWS_AT_ONCE):
-        part = features[start : start + ROWS_AT_ONCE]
-        found[start : start + ROWS_AT_ONCE] = part.mean(axis=1, dtype=np.float32)
-    return found

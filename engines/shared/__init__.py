@@ -6,6 +6,7 @@ __all__ = [
     "device",
     "ema",
     "folds",
+    "large",
     "loader",
     "losses",
     "recording",

@@ -19,6 +19,7 @@ from torch.nn import functional as F
 
 from engines.contract import UNLABELED
 from engines.shared.device import autocast
+from engines.shared.large import large_array
 from engines.shared.loader import MeanStd
 from engines.shared.losses import log_margin, require_finite
 from engines.shared.rows import Rows
@@ -52,7 +53,8 @@ def score_pass(
 
     ``mean_std`` None feeds rows as they are (images in [0, 1]); ``batch_size`` None is ``store.scoring_batch``.
     ``index`` (M,) int64 scores those rows only, in that order. Deterministic; the network's mode is restored.
-    Memory: one batch on the device, and the three results, N * (2K + D) * 4 bytes, on the CPU.
+    Memory: one batch on the device, and the three results, N * (2K + D) * 4 bytes, on the CPU; embeddings above
+    half a GB are in a file (``large_array``).
 
     Raises:
         EngineError: a log-probability is not finite, because the training has diverged.
@@ -68,7 +70,7 @@ def score_pass(
         features, total = _batch_log_probs(network, store.views(order[rows], views, mean_std), precision)
         if log_probs is None or embeddings is None:
             log_probs = np.empty((len(order), total.shape[1]), dtype=np.float32)
-            embeddings = np.empty((len(order), features.shape[1]), dtype=np.float32)
+            embeddings = large_array((len(order), features.shape[1]), np.float32)
         log_probs[rows] = total.cpu().numpy()
         embeddings[rows] = features.float().cpu().numpy()
     network.train(was_training)
@@ -102,7 +104,7 @@ def feature_views(
                 seen.append(network(view)[0].float().clamp(-largest, largest).cpu())
         batch = torch.stack(seen, dim=1).numpy().astype(np.float16)
         if found is None:
-            found = np.empty((store.num_samples, *batch.shape[1:]), dtype=np.float16)
+            found = large_array((store.num_samples, *batch.shape[1:]), np.float16)
         found[rows.numpy()] = batch
     network.train(was_training)
     assert found is not None

@@ -42,3 +42,15 @@ def test_nearest__the_index_finds_what_all_pairs_find_and_the_same_each_time(
 def test_unit_rows__a_row_without_length_stays_finite() -> None:
     rows = np.zeros((4, 3), dtype=np.float16)
     assert np.array_equal(unit_rows(rows), np.zeros((4, 3), dtype=np.float32))
+
+
+def test_unit_rows__are_the_centred_means_over_views_whatever_the_pieces(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    features = np.random.default_rng(0).normal(3, 2, size=(50, 3, 6)).astype(np.float16)
+    centred = features.astype(np.float64).mean(axis=1)
+    centred -= centred.mean(axis=0)
+    wanted = centred / np.linalg.norm(centred, axis=1, keepdims=True)
+    monkeypatch.setattr(search, "ROWS_AT_ONCE", 16)
+    assert np.allclose(unit_rows(features), wanted, atol=1e-5)
+    assert np.allclose(unit_rows(features[:, :1]), unit_rows(features[:, 0]), atol=1e-6)

@@ -14,11 +14,11 @@
   all, and with its warm-ups and trials as tasks of one thread; at 8 px also the five engines with and without
   parts. On 4 and on 2 cores.
 - imports: 20,000 images of 28 px out of one Parquet file by 1, 2 and 4 workers.
-- memory (``--rows``): the consensus of five engines, copies, the map and neighbours of so many rows, and one epoch of
-  the plain engine with its scores on their features of a backbone (384 in float16), each in a process of its own on
-  memory maps: seconds, and the most memory that it held (``mapped_mb`` counts the pages of
-  files too, which the system takes back when it needs them). After half an hour one is stopped; said is
-  then how many indexes of how many the search for neighbours had built and asked.
+- memory (``--rows``): the consensus of five engines, copies, the map and neighbours of so many rows, and one epoch
+  of the plain engine with its scores on their features of a backbone (384 in float16), each in a process of its own
+  on memory maps: seconds, and the most memory that it held (``mapped_mb`` counts the pages of files too, which the
+  system takes back when it needs them). After half an hour one is stopped; said is then how many indexes of how
+  many the search for neighbours had built and asked.
 
 "Machines" are Ray's nodes on this one. One result a name in ``benchmarks/results/scale.json``.
 """

@@ -25,7 +25,13 @@ KEYS_RATHER_THAN_RANKS, RANKS_A_STEP = 300_000, 100_000
 """Up to so many samples are looked up one by one; of more the ranking is read, so much at a time."""
 PART = ("sample_id", "given_label", "suggested_label", "trust_score", "is_label_issue")
 """Columns of ``part_of_table``: what a point of the map is coloured by."""
-NARROW = {"given_label": np.int32, "suggested_label": np.int32, "agreement": np.int16}
+NARROW = {
+    "given_label": np.int32,
+    "suggested_label": np.int32,
+    "agreement": np.int16,
+    "trust_score": np.float32,
+    "error_probability": np.float32,
+}
 STRONG_DISAGREEMENT = 0.5
 """Spread of the engines' trust ranks from which they disagree strongly."""
 

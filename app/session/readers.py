@@ -32,7 +32,7 @@ LEASED_AHEAD = 8
 
 
 TRUST_BINS = 12
-ROWS_AT_ONCE = 1_000_000
+ROWS_AT_ONCE = 250_000
 MOST_SCORES = 200_000
 """Rows of scores that charts are drawn from."""
 

@@ -122,6 +122,11 @@ def check_exchangeable(
         treated: (N,) bool, samples whose trust the audit moved by what it knew about them. What it would be
             without that is unknown, so they count as lying wherever they fit the draw best.
     """
+    too_few = Exchangeability(
+        1.0, "ok", "Too few rows to test whether the verified ones were drawn at random."
+    )
+    if len(sample_ids) < 2:
+        return too_few
     drawable = given_labels != UNLABELED if pool is None else (given_labels != UNLABELED) & pool
     moved = np.zeros(len(trust_score), dtype=bool) if treated is None else treated
     known = np.flatnonzero(drawable & (np.isfinite(trust_score) | moved))
@@ -129,9 +134,7 @@ def check_exchangeable(
     rest = np.setdiff1d(known, ids, assume_unique=True)
     compared = rest[~moved[rest]]
     if min(len(ids), len(compared)) < 2:
-        return Exchangeability(
-            1.0, "ok", "Too few rows to test whether the verified ones were drawn at random."
-        )
+        return too_few
     places = (np.searchsorted(known, ids) + 0.5) / len(known)
     tests = {
         "their trust scores differ from those of the rest": _trust_p_value(

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from auditor.ground.wording import plural
 from auditor.statistics.intervals import Interval
 from auditor.statistics.rates import part_intervals
-from auditor.statistics.witnesses import Verified
+from auditor.statistics.witnesses import Verified, row_chunks
 
+ROWS_AT_ONCE = 200_000
 MOST_SPLITS = 20
 """Splits that are listed, the largest first; a column with more values divides nothing that people name."""
 
@@ -65,20 +66,22 @@ def split_reports(
         shared: of ``shared_pictures``.
         verified: rows judged at random; None where they do not count.
     """
-    codes, names = pd.factorize(splits, use_na_sentinel=True)
-    labeled, num_splits = given_labels >= 0, len(names)
+    codes, names = _coded(splits)
+    num_splits = len(names)
     if not num_splits or (num_splits == 1 and (codes >= 0).all()):
         return []
 
-    def counted(rows: NDArray[np.bool_], weights: NDArray[np.float64] | None = None) -> NDArray[Any]:
-        rows = rows & (codes >= 0)
-        return np.bincount(
-            codes[rows], weights=None if weights is None else weights[rows], minlength=num_splits
-        )
-
-    sizes, doubtful = counted(labeled), counted(labeled & is_doubtful)
-    wrong = counted(labeled, np.nan_to_num(error_probability))
-    found = counted(np.isin(np.arange(len(codes)), list(found_wrong)))
+    sizes, doubtful = np.zeros(num_splits, np.int64), np.zeros(num_splits, np.int64)
+    wrong = np.zeros(num_splits)
+    for rows in row_chunks(len(codes), 1):
+        counts = (given_labels[rows] >= 0) & (codes[rows] >= 0)
+        part = codes[rows][counts]
+        sizes += np.bincount(part, minlength=num_splits)
+        doubtful += np.bincount(part[is_doubtful[rows][counts]], minlength=num_splits)
+        share = np.nan_to_num(error_probability[rows][counts])
+        wrong += np.bincount(part, weights=share, minlength=num_splits)
+    of_found = codes[np.array(sorted(found_wrong), dtype=np.int64)]
+    found = np.bincount(of_found[of_found >= 0], minlength=num_splits)
     copied = alike = np.zeros(num_splits, dtype=np.int64)
     if shared is not None and len(shared):
         at = codes[shared.sample_id.to_numpy(dtype=np.int64)]
@@ -99,6 +102,18 @@ def split_reports(
         for k in range(num_splits)
     ]
     return sorted(reports, key=lambda one: (-one.num_labeled, one.name))[:MOST_SPLITS]
+
+
+def _coded(splits: NDArray[Any]) -> tuple[NDArray[np.int32], list[Any]]:
+    """(N,) numbers of the names, -1 where there is none, and the names; never a copy of all of them."""
+    numbers: dict[Any, int] = {}
+    codes = np.empty(len(splits), np.int32)
+    for start in range(0, len(splits), ROWS_AT_ONCE):
+        rows = slice(start, start + ROWS_AT_ONCE)
+        part, names = pd.factorize(splits[rows], use_na_sentinel=True)
+        known = [numbers.setdefault(name, len(numbers)) for name in names]
+        codes[rows] = np.array([*known, -1], np.int32)[part]
+    return codes, list(numbers)
 
 
 def _intervals(

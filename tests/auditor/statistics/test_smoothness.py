@@ -123,7 +123,9 @@ def test_weightings__one_that_knows_more_labels_than_the_neighbours_leaves_the_l
 
 
 @pytest.mark.parametrize(("memorised", "leader"), [(1, "smoothness"), (2, "agreement")])
-def test_weightings__a_single_memoriser_of_three_says_nothing_of_the_features(memorised: int, leader: str) -> None:
+def test_weightings__a_single_memoriser_of_three_says_nothing_of_the_features(
+    memorised: int, leader: str
+) -> None:
     labels, near = blobs()
     rng = np.random.default_rng(0)
     given = np.where(rng.random(900) < 0.3, (labels + 1) % 3, labels)

@@ -20,6 +20,7 @@ from auditor.ground.errors import ExportRefusedError, NotFoundError
 from auditor.importing import imports
 from auditor.outputs import export, report
 from auditor.review import decisions, random_sample
+from auditor.statistics import splits as module
 from auditor.statistics.splits import shared_pictures, shared_sentence, split_reports
 from auditor.statistics.witnesses import UNSURE, Verified
 from tests.auditor.conftest import Run
@@ -33,7 +34,9 @@ def as_objects(names: list[str | None]) -> np.ndarray:
     return np.array(names, dtype=object)
 
 
-def test_split_reports__count_each_part() -> None:
+@pytest.mark.parametrize("rows_at_once", [2, 100])
+def test_split_reports__count_each_part(rows_at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ROWS_AT_ONCE", rows_at_once)
     splits = as_objects(["train", "train", "train", "train", "test", "test", None])
     given = np.array([0, 1, -1, 1, 0, 1, 1])
     doubtful = np.array([True, False, True, False, True, True, True])

@@ -51,9 +51,9 @@ LEAST_SHARE = 0.1
 SMOOTH_SCALE = 0.02
 """Nats by which a witness must lead to count e times as much."""
 MOST_BEYOND = 0.05
-"""``Alike.beyond`` of the middle witness above which the features do not serve: between the .03 of witnesses on good
-features and the .07 and more of those on weak ones, on photos unlike what the backbone saw, and of stronger networks.
-Of the middle one, because a single engine that memorised says nothing of the features."""
+"""``Alike.beyond`` of the middle witness above which the features do not serve: between the .03 of witnesses on
+good features and the .07 and more of those on weak ones, on photos unlike what the backbone saw, and of stronger
+networks. Of the middle one, because a single engine that memorised says nothing of the features."""
 LEAST_FIT = 0.25
 """Of the share of given labels that the best witness predicts beyond chance, what another must reach to count by
 its smoothness: one whose classes have lost their meaning is smooth too."""

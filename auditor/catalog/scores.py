@@ -30,7 +30,6 @@ NARROW = {
     "suggested_label": np.int32,
     "agreement": np.int16,
     "trust_score": np.float32,
-    "error_probability": np.float32,
 }
 STRONG_DISAGREEMENT = 0.5
 """Spread of the engines' trust ranks from which they disagree strongly."""

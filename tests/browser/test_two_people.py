@@ -45,11 +45,11 @@ DOORS: dict[str, Callable[[Any], None]] = {
 }
 """What leads from a screen to Suspects."""
 FILTERS = {
-    "engines": ("suspects_agreement", "Engines disagree strongly"),
-    "verify": ("suspects_agreement", "Engines against it: any"),
-    "classes": ("suspects_given", "Given: two"),
+    "engines": ("suspects_agreement", r"^Engines disagree strongly$"),
+    "verify": ("suspects_agreement", r"^Engines against it: any$"),
+    "classes": ("suspects_given", r"^Given: (?!any)"),
 }
-"""Which filter it leaves there, and a part of what the filter shows."""
+"""Which filter it leaves there, and what the filter shows."""
 
 
 @pytest.mark.parametrize("door", DOORS)
@@ -65,7 +65,7 @@ def test_links__stay_with_the_older_dataset_its_audit_and_the_filters(
     box = page.locator(f".st-key-{key} input")
     box.wait_for(state="attached", timeout=WAIT_MS)  # without a filter they are folded away
     settled(page)
-    assert shows in box.input_value()
+    assert re.search(shows, box.input_value())
     address = page.get_by_role("link", name="Classes").get_attribute("href")
     assert dataset_of(address) == DATASET, "a link that is opened in another tab stays with the dataset"
     page.go_back(wait_until="commit", timeout=WAIT_MS)

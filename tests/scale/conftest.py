@@ -54,8 +54,9 @@ def bucket() -> Iterator[str]:
         patch.setenv("AWS_ACCESS_KEY_ID", "testing")
         patch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
         s3fs.S3FileSystem.clear_instance_cache()
-        s3fs.S3FileSystem().mkdir("bucket")
-        yield "s3://bucket/tasks"
+        # All servers of a process share what they hold: another test file's bucket may be there.
+        s3fs.S3FileSystem().mkdir("cluster")
+        yield "s3://cluster/tasks"
         s3fs.S3FileSystem.clear_instance_cache()
     server.stop()
 

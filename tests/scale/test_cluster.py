@@ -64,7 +64,7 @@ def test_ray__files_go_by_an_object_store_where_no_folder_is_shared(
     assert len(heard.begun) == len(away) == 4
     import s3fs
 
-    assert not s3fs.S3FileSystem().find("bucket/tasks")  # nothing of it is left behind
+    assert not s3fs.S3FileSystem().find("cluster/tasks")  # nothing of it is left behind
 
 
 def test_ray__features_are_computed_away(

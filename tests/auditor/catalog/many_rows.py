@@ -98,7 +98,7 @@ def check_ranking(monkeypatch: pytest.MonkeyPatch) -> None:
         assert table.trust_score.isna().tolist() == [i == 5 for i in range(NUM)]
         assert scores.spread(open_session, audit.id, NUM, most=8).equals(table[::3].reset_index(drop=True))
         trust = scores.columns(open_session, audit.id, ["trust_score"])["trust_score"]
-        np.testing.assert_array_equal(trust, table.trust_score)
+        np.testing.assert_array_equal(trust, table.trust_score.astype(np.float32))
         by_rank = table[table.sample_id.isin(ids)].sort_values("rank")[["sample_id", "rank"]].head(4)
         for keys in (300_000, 0):
             monkeypatch.setattr(scores, "KEYS_RATHER_THAN_RANKS", keys)

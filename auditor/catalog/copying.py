@@ -12,7 +12,7 @@ from sqlalchemy import Connection, create_engine, delete, func, insert, select
 from sqlmodel import SQLModel
 
 from auditor.catalog import schema
-from auditor.catalog.bulk import insert_rows
+from auditor.catalog.bulk import count_for_plans, insert_rows
 from auditor.catalog.ids import NUMBERED
 from auditor.catalog.models import LastIdTable
 
@@ -64,6 +64,7 @@ def _copy(source: Connection, target: Connection) -> None:
         rows = source.execution_options(yield_per=ROWS).execute(select(table).order_by(*table.primary_key))
         for part in rows.mappings().partitions(ROWS):
             insert_rows(target, table, part)
+        count_for_plans(target, table)
 
 
 def _last_numbers(source: Connection) -> dict[str, int]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sqlalchemy import and_, case, delete, func, update
 from sqlmodel import Session, col, select
 
-from auditor.catalog.bulk import among, insert_rows, read_columns
+from auditor.catalog.bulk import among, count_for_plans, insert_rows, read_columns
 from auditor.catalog.models import (
     AuditTable,
     ClaimTable,
@@ -65,6 +65,7 @@ def create(session: Session, dataset: NewDataset, samples: Iterable[Mapping[str,
         insert_rows(
             session.connection(), SampleTable.__table__, [{**one, "dataset_id": dataset_id} for one in rows]
         )
+    count_for_plans(session.connection(), SampleTable.__table__)
     return dataset_id
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import delete, func
 from sqlmodel import Session, select
 
 from auditor.catalog import claims, reviews
-from auditor.catalog.bulk import among, insert_rows, read_columns
+from auditor.catalog.bulk import among, count_for_plans, insert_rows, read_columns
 from auditor.catalog.models import DecisionTable, ReviewTable, SampleTable, ScoreTable
 from auditor.catalog.records import Audit, Review, Score, read
 from auditor.catalog.reviews import AT_ONCE
@@ -84,6 +84,7 @@ def store(session: Session, audit_id: int, columns: dict[str, NDArray[Any]]) -> 
             for i, row in enumerate(zip(*part.values(), strict=True))
         ]
         insert_rows(session.connection(), ScoreTable.__table__, rows)
+    count_for_plans(session.connection(), ScoreTable.__table__)
 
 
 def page(session: Session, audit: Audit, where: SuspectFilter, *, limit: int = 60) -> pd.DataFrame:

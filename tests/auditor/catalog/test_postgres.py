@@ -151,6 +151,16 @@ def test_scores__parts_of_a_ranking_are_the_same_on_postgresql(
     many_rows.check_ranking(monkeypatch)
 
 
+def test_samples_and_scores__are_counted_at_once_for_the_plans_of_queries(empty: str) -> None:
+    many_rows.rank_them(many_rows.fill())
+    with db.session() as open_session:
+        known = "SELECT relname, reltuples FROM pg_class WHERE relname IN ('sample', 'score')"
+        assert dict(open_session.connection().exec_driver_sql(known).all()) == {
+            "sample": many_rows.NUM + 2,
+            "score": many_rows.NUM,
+        }
+
+
 def test_duplicates__that_differ_are_the_same_on_postgresql(empty: str) -> None:
     many_rows.check_copies()
 

@@ -318,8 +318,9 @@ def _l2b_family() -> str:
         bases = [name for name in names if name.endswith(("divide_mix", "unicon", "c2d"))]
         first = max(bases, key=lambda name: methods[name]["auroc"])
         titles = l2b_family.METHODS
+        problem, rows, *_ = setting.split("|")
         parts.append(
-            f"{setting.split('|')[0]} {titles[first]} {methods[first]['auroc']:.3f}"
+            f"{problem} ({int(rows):,} images) {titles[first]} {methods[first]['auroc']:.3f}"
             + ("" if first == best else f" ({titles[best]} {methods[best]['auroc']:.3f})")
         )
     return f"best AUROC of the six for wrong labels (in brackets who is better): {', '.join(parts)}"

@@ -82,6 +82,7 @@ def import_dataset(
     image_size: int | None = None,
     skip_bad: bool = False,
     workers: int | None = None,
+    on: str | None = None,
     progress: bool | OnProgress = True,
 ) -> Dataset:
     """Import any source of ``docs/formats.md`` and return its handle; see ``importing.imports.import_dataset``.
@@ -108,6 +109,7 @@ def import_dataset(
         image_size=image_size,
         skip_bad=skip_bad,
         workers=workers,
+        on=on,
         progress=progress,
     )
 

@@ -53,8 +53,8 @@ class RayExecutor:
 
     def run(self, specs: Sequence[TaskSpec], listener: Listener) -> None:
         """See ``Executor``."""
-        ray = _ray()
-        self._connect(ray)
+        ray = the_library()
+        connect(ray, self._address)
         try:
             _refuse_cards(ray, specs)
             sent = {spec.name: _Sent(spec, self._storage) for spec in specs}
@@ -63,27 +63,38 @@ class RayExecutor:
         finally:
             ray.shutdown()
 
-    def _connect(self, ray: Any) -> None:
-        how: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-        if self._address is None:
-            how |= {"address": "local", "num_cpus": usable_cores(), "include_dashboard": False}
-        else:
-            how["address"] = self._address
-        try:
-            if self._address is not None and self._address.rpartition(":")[2].isdecimal():
-                host, _, port = self._address.removeprefix("ray://").rpartition(":")
-                # Ray itself waits minutes.
-                socket.create_connection((host, int(port)), ANSWERS_WITHIN_S).close()
-            ray.init(**how)
-        except Exception as error:  # ConnectionError, ValueError, gRPC's: each has its own words
-            first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise AuditFailedError(
-                f"Ray at {self._address or 'this machine'} cannot be reached ({first}); check the address "
-                "(ray://HOST:10001) and that its version is the same."
-            ) from error
+
+def connect(ray: Any, address: str | None) -> None:
+    """Join the cluster at that address; None = a Ray of this machine.
+
+    Raises:
+        AuditFailedError: nobody answers there.
+    """
+    how: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if address is None:
+        how |= {"address": "local", "num_cpus": usable_cores(), "include_dashboard": False}
+    else:
+        how["address"] = address
+    try:
+        if address is not None and address.rpartition(":")[2].isdecimal():
+            host, _, port = address.removeprefix("ray://").rpartition(":")
+            # Ray itself waits minutes.
+            socket.create_connection((host, int(port)), ANSWERS_WITHIN_S).close()
+        ray.init(**how)
+    except Exception as error:  # ConnectionError, ValueError, gRPC's: each has its own words
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise AuditFailedError(
+            f"Ray at {address or 'this machine'} cannot be reached ({first}); check the address "
+            "(ray://HOST:10001) and that its version is the same."
+        ) from error
 
 
-def _ray() -> Any:
+def the_library() -> Any:
+    """Ray, as it is used here.
+
+    Raises:
+        AuditFailedError: it is not installed.
+    """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is told to anybody
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
@@ -102,6 +113,18 @@ def _refuse_cards(ray: Any, specs: Sequence[TaskSpec]) -> None:
         )
 
 
+def passed_on() -> dict[str, str]:
+    """Variables of this process that the machines of the cluster get."""
+    return {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+
+
+def other_version(asked: str) -> str | None:
+    """On a machine of the cluster: why it cannot work for who has that version of this program."""
+    if asked == auditor.__version__:
+        return None
+    return f"A machine of the cluster has label-auditor {auditor.__version__}, this one {asked}. Install the same."
+
+
 class _Sent:
     """A task as another machine is told of it: its files as they are, or as objects of the storage."""
 
@@ -116,8 +139,7 @@ class _Sent:
 
     def message(self) -> dict[str, Any]:
         """What ``_work`` takes. The inputs are copied into the storage first."""
-        passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-        message = {"task": self.spec.as_json(), "version": auditor.__version__, "env": passed_on}
+        message = {"task": self.spec.as_json(), "version": auditor.__version__, "env": passed_on()}
         if self._storage is None:
             return message
         files = {name: getattr(self.spec, name) for name in INPUTS}
@@ -262,9 +284,8 @@ def _work(message: dict[str, Any], mailbox: Any) -> dict[str, Any]:
     import ray
 
     spec = TaskSpec.of_json(message["task"])
-    if message["version"] != auditor.__version__:
-        text = f"A machine of the cluster has label-auditor {auditor.__version__}, this one {message['version']}."
-        return dataclasses.asdict(Outcome(spec.name, error=f"{text} Install the same.", is_explained=True))
+    if (text := other_version(message["version"])) is not None:
+        return dataclasses.asdict(Outcome(spec.name, error=text, is_explained=True))
     os.environ.update(message["env"])
     yield_to_others()
     if spec.device != "cpu":  # Ray shows this process its own card alone

@@ -101,6 +101,11 @@ def cli(verbose: bool) -> None:
 @click.option("--boxes", is_flag=True, help="Of COCO: each box is a sample, not each image.")
 @click.option("--skip-bad", is_flag=True, help="Skip unreadable files instead of refusing the import.")
 @click.option("--workers", type=click.IntRange(1, 1_000), help="Processes; default: one per core.")
+@click.option(
+    "--on",
+    metavar="processes|ray[://HOST:PORT]",
+    help="Where 1,000 images or more are decoded: here, or on a Ray cluster. Default: AUDITOR_EXECUTOR, else here.",
+)
 @AS_JSON
 def import_command(source: str, name: str, as_json: bool, **options: Any) -> None:
     """Import labelled images: a folder, a table, an archive, another tool's annotations, or the address of one.

@@ -30,12 +30,14 @@ OnProgress = Callable[[Progress], None]
 class Ticker:
     """Calls back a few times a second at most, and estimates the time left from the rate so far."""
 
-    def __init__(self, on_progress: OnProgress | None, stage: str, total: int | None) -> None:
-        """Start the clock of a stage."""
-        self._call, self._stage, self._total = on_progress, stage, total
+    def __init__(
+        self, on_progress: OnProgress | None, stage: str, total: int | None, *, already: int = 0
+    ) -> None:
+        """Start the clock of a stage, of which ``already`` were done before."""
+        self._call, self._stage, self._total, self._already = on_progress, stage, total, already
         self._start = time.monotonic()
         self._last = 0.0
-        self.at(0)
+        self.at(already)
 
     def at(self, done: int) -> None:
         """Report that ``done`` of the total are done."""
@@ -44,6 +46,6 @@ class Ticker:
             return
         self._last = now
         left = None
-        if self._total is not None and done:
-            left = (now - self._start) / done * (self._total - done)
+        if self._total is not None and done > self._already:
+            left = (now - self._start) / (done - self._already) * (self._total - done)
         self._call(Progress(self._stage, done, self._total, left))

@@ -19,18 +19,25 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from auditor.audits.ray_pool import RayPool
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.files import reserve
 from auditor.ground.progress import OnProgress, Ticker
+from auditor.importing import journal
+from auditor.importing.journal import Journal
 from auditor.importing.pool import (
+    CHUNK,
     CacheFile,
     Hashed,
     Probed,
     chunks,
+    decode_away,
     decode_chunk,
     merged,
     probe_chunk,
     run_in_order,
+    with_bytes,
+    write_pixels,
 )
 from auditor.importing.staging import RowFile
 from auditor.pictures.cache import cache_name
@@ -41,6 +48,7 @@ from auditor.pictures.sources import (
     SourceInfo,
     SourceRow,
     classes_named,
+    is_remote,
     ordered_class_names,
     printable,
 )
@@ -49,6 +57,8 @@ LARGEST_DEFAULT_SIZE = 224
 SMALLEST_SIZE = 8
 MASK, LOCATION, FILEPATH, ROW = 7, 2, 1, 0
 """Places in a line of the row file."""
+CHUNK_AWAY, BYTES_AWAY = 2_048, 2**26
+"""Images that a machine of a cluster reads and decodes at once, and of how many bytes when they are decoded."""
 MAX_LISTED = 1_000
 """Problems that are kept word for word; all are counted."""
 
@@ -119,6 +129,8 @@ class Built:
     """(N, 32)"""
     perceptual_hash: NDArray[np.uint64]
     num_animated: int
+    num_continued: int = 0
+    """Images that were decoded already, by an import that was killed."""
 
 
 def read_rows(source: Source, file: Path, on_progress: OnProgress | None) -> Parsed:
@@ -163,7 +175,7 @@ def _line(row: SourceRow) -> list[Any]:
 
 @dataclass
 class Builder:
-    """Probes and decodes the staged rows of one source into one work folder."""
+    """Probes and decodes the staged rows of one source into one work folder, or what a kill left of that."""
 
     source: Source
     parsed: Parsed
@@ -171,21 +183,36 @@ class Builder:
     executor: Executor | None
     workers: int
     on_progress: OnProgress | None
+    away: RayPool | None = None
+    """The machines of a cluster, which need not see a file of this one."""
+    _checked: Journal | None = field(default=None, init=False)
 
     def check(self) -> tuple[NDArray[np.bool_], Probed]:
         """Read all headers: (M,) which rows can be used, and what the headers say."""
         total = len(self.parsed.labels)
         kept = np.ones(total, np.bool_)
-        parts: list[Probed] = []
-        ticker, done, report = Ticker(self.on_progress, "checking", total), 0, self._report_in_order()
-        tasks = ((self.source.info.root, chunk) for chunk in chunks(self._payloads(kept)))
-        for found in run_in_order(self.executor, probe_chunk, tasks, self._in_flight):
+        written = Journal(self.folder, journal.CHECKED, journal.HEADER)
+        records, problems = written.before()
+        parts, done, report = [_headers(records)], written.done, self._report_in_order()
+        bad = [(row, text) for _, row, text in problems]
+        report(bad)
+        kept[[row for row, _ in bad]] = False
+        ticker = Ticker(self.on_progress, "checking", total, already=done)
+        on_cluster = self.away is not None and self._is_read_anywhere
+        payloads = self._payloads(kept, after=done)
+        tasks = (
+            (self.source.info.root, chunk)
+            for chunk in chunks(payloads, most=CHUNK_AWAY if on_cluster else CHUNK)
+        )
+        for found in self._run(probe_chunk, tasks, on_cluster=on_cluster):
             parts.append(found)
             bad = [(done + place, text) for place, text in found.problems]
             report(bad)
             kept[[row for row, _ in bad]] = False
+            written.add(_records_of_headers(found), [(row, row, text) for row, text in bad])
             done += len(found.heights)
             ticker.at(done)
+        self._checked = written
         return kept, merged(parts)
 
     def decode(self, kept: NDArray[np.bool_], probed: Probed, image_size: int | None) -> Built:
@@ -194,21 +221,30 @@ class Builder:
         channels = 3 if probed.has_colour[kept].any() else 1
         total = int(kept.sum())
         cache, shape = self._allocate(total, channels, size)
+        name = f"{journal.DECODED}-{channels}-{size}-{total}"
+        written = Journal(self.folder, name, journal.PICTURE, after=self._checked)
         content, perceptual = np.zeros((total, 32), np.uint8), np.zeros(total, np.uint64)
         rows = np.flatnonzero(kept)
         good = np.ones(total, np.bool_)
-        ticker, done, report = Ticker(self.on_progress, "decoding", total), 0, self._report_in_order()
-        for found in run_in_order(
-            self.executor, decode_chunk, self._decode_tasks(cache, kept), self._in_flight
-        ):
+        records, problems = written.before()
+        done, report = written.done, self._report_in_order()
+        content[:done], perceptual[:done] = records["content"], records["perceptual"]
+        good[:done] = records["good"]
+        report([(row, text) for _, row, text in problems])
+        ticker = Ticker(self.on_progress, "decoding", total, already=done)
+        for found in self._decoded(cache, kept, rows, done):
             count = len(found.perceptual)
-            self._take(found, content[done : done + count], perceptual[done : done + count])
-            bad = [done + place for place, _ in found.problems]
-            good[bad] = False
-            report([(int(rows[done + place]), text) for place, text in found.problems])
+            if found.pixels is not None:
+                write_pixels(cache, done, found)
+            content[done : done + count], perceptual[done : done + count] = found.content, found.perceptual
+            bad = [(done + place, int(rows[done + place]), text) for place, text in found.problems]
+            good[[place for place, _, _ in bad]] = False
+            report([(row, text) for _, row, text in bad])
+            written.add(_records_of_pictures(found), bad, Path(cache.path))
             done += count
             ticker.at(done)
         if not good.all():
+            journal.forget_decoded(self.folder)  # it speaks of rows that move now
             _compact(cache, good, shape)
             kept = kept.copy()
             kept[rows[~good]] = False
@@ -221,26 +257,50 @@ class Builder:
             content_hash=content[good],
             perceptual_hash=perceptual[good],
             num_animated=int(probed.is_animated[kept].sum()),
+            num_continued=written.done,
         )
 
+    def _run(
+        self, work: Callable[..., Any], tasks: Iterator[tuple[Any, ...]], *, on_cluster: bool
+    ) -> Iterator[Any]:
+        if on_cluster and self.away is not None:
+            return run_in_order(self.away, work, tasks, 2 * self.away.num_cores)
+        return run_in_order(self.executor, work, tasks, 3 * self.workers)
+
     @property
-    def _in_flight(self) -> int:
-        return 3 * self.workers
+    def _is_read_anywhere(self) -> bool:
+        """Whether machines that see no file of this one can read the images."""
+        return is_remote(self.source.info.root)
 
-    def _payloads(self, kept: NDArray[np.bool_]) -> Iterator[Payload]:
-        lines = itertools.compress(self.parsed.rows, kept)
-        return self.source.payloads(line[LOCATION] for line in lines)
+    def _payloads(self, kept: NDArray[np.bool_], *, after: int) -> Iterator[Payload]:
+        """Of the kept rows from that one on; to other machines go places that they can read, and no bytes."""
+        wanted = kept.copy()
+        wanted[:after] = False
+        locations = (line[LOCATION] for line in itertools.compress(self.parsed.rows, wanted))
+        is_told = self.away is not None and self._is_read_anywhere
+        return locations if is_told else self.source.payloads(locations)
 
-    def _decode_tasks(self, cache: CacheFile, kept: NDArray[np.bool_]) -> Iterator[tuple[Any, ...]]:
-        first = 0
-        for chunk in chunks(self._payloads(kept)):
+    def _decoded(
+        self, cache: CacheFile, kept: NDArray[np.bool_], rows: NDArray[np.int64], done: int
+    ) -> Iterator[Hashed]:
+        """Chunks in their order, from the kept row ``done`` on."""
+        payloads = self._payloads(kept, after=int(rows[done]) if done < len(rows) else len(kept))
+        root = self.source.info.root
+        if self.away is None:
+            tasks = self._tasks(cache, chunks(payloads), done)
+            return self._run(decode_chunk, tasks, on_cluster=False)
+        most = max(1, min(CHUNK_AWAY, BYTES_AWAY // cache.image_bytes))
+        packed = chunks(payloads, most)
+        if not self._is_read_anywhere:
+            packed = (with_bytes(root, chunk) for chunk in packed)
+        return self._run(decode_away, self._tasks(cache, packed, done), on_cluster=True)
+
+    def _tasks(
+        self, cache: CacheFile, packed: Iterator[list[Payload]], first: int
+    ) -> Iterator[tuple[Any, ...]]:
+        for chunk in packed:
             yield self.source.info.root, cache, first, chunk
             first += len(chunk)
-
-    @staticmethod
-    def _take(found: Hashed, content: NDArray[np.uint8], perceptual: NDArray[np.uint64]) -> None:
-        content[:] = found.content
-        perceptual[:] = found.perceptual
 
     def _report_in_order(self) -> Callable[[list[tuple[int, str]]], None]:
         """What names the file and row of staged rows that failed: for one pass, which meets them in their order.
@@ -266,6 +326,11 @@ class Builder:
         header = _header(shape)
         path = self.folder / cache_name(channels=channels, height=size, width=size)
         needed = len(header) + int(np.prod(shape))
+        if path.exists() and path.stat().st_size == needed:  # a kill left it
+            return CacheFile(str(path), len(header), channels, size), shape
+        for other in self.folder.glob("*.npy"):  # of another size or colour: what it was made of has changed
+            other.unlink()
+        journal.forget_decoded(self.folder)
         free = shutil.disk_usage(self.folder).free
         if needed > free:
             raise ImportRefusedError(
@@ -282,6 +347,28 @@ def default_size(heights: NDArray[np.int32], widths: NDArray[np.int32]) -> int:
     """The median of the images' longer sides, between 8 and 224."""
     median = float(np.median(np.maximum(heights, widths)))
     return int(min(LARGEST_DEFAULT_SIZE, max(SMALLEST_SIZE, round(median))))
+
+
+def _headers(records: NDArray[Any]) -> Probed:
+    return Probed(
+        records["height"], records["width"], records["has_colour"], records["is_animated"], problems=[]
+    )
+
+
+def _records_of_headers(found: Probed) -> NDArray[Any]:
+    records = np.empty(len(found.heights), journal.HEADER)
+    records["height"], records["width"] = found.heights, found.widths
+    records["has_colour"], records["is_animated"] = found.has_colour, found.is_animated
+    records["good"] = True
+    records["good"][[place for place, _ in found.problems]] = False
+    return records
+
+
+def _records_of_pictures(found: Hashed) -> NDArray[Any]:
+    records = np.empty(len(found.perceptual), journal.PICTURE)
+    records["content"], records["perceptual"], records["good"] = found.content, found.perceptual, True
+    records["good"][[place for place, _ in found.problems]] = False
+    return records
 
 
 def _header(shape: tuple[int, ...]) -> bytes:

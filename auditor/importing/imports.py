@@ -8,23 +8,29 @@ asks for files, the images that lie in no file of their own: ``images.extracted_
 
 from __future__ import annotations
 
+import shutil
+import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from auditor.audits import executors, ray_pool
 from auditor.catalog import datasets, db
-from auditor.ground.errors import ImportRefusedError
+from auditor.ground.errors import AuditFailedError, ImportRefusedError
 from auditor.ground.processes import usable_cores
 from auditor.ground.progress import OnProgress, Progress
 from auditor.ground.vocabulary import TASKS
 from auditor.ground.wording import plural
 from auditor.importing import class_names as names_of_classes
-from auditor.importing import mask_cache, staging
+from auditor.importing import journal, mask_cache, staging
 from auditor.importing.building import (
+    LOCATION,
     Builder,
     Built,
     Parsed,
@@ -32,7 +38,7 @@ from auditor.importing.building import (
     default_size,
     read_rows,
 )
-from auditor.importing.pool import FULL_DISK, pool
+from auditor.importing.pool import FEW_IMAGES, FULL_DISK, pool
 from auditor.importing.registering import ImportReport, Registration, name_taken
 from auditor.pictures.decoding import ImageError, probe
 from auditor.pictures.sources import (
@@ -42,6 +48,8 @@ from auditor.pictures.sources import (
     SourceOptions,
     SourceRow,
     UnreadableError,
+    is_remote,
+    local_file,
     open_source,
     ordered_class_names,
     printable,
@@ -164,6 +172,7 @@ def import_dataset(
     ignore_index: int | None = None,
     skip_bad: bool = False,
     workers: int | None = None,
+    on: str | None = None,
     progress: OnProgress | None = None,
 ) -> ImportReport:
     """Import ``source`` under ``name``; see ``sources`` for the kinds of sources.
@@ -177,6 +186,11 @@ def import_dataset(
     ``task`` ``regression`` takes labels as numbers.
     ``true_label_column`` is known truth for benchmarks: stored beside the cache, never trained on.
     ``workers`` defaults to the number of processors.
+    ``on`` is where a large set is decoded: ``processes``, or a Ray cluster as for an audit
+    (``audits.executors.Choice``); default: ``AUDITOR_EXECUTOR``.
+
+    An import that was killed leaves what it had done for a day; the same call goes on from there, with images whose
+    files were written since decoded anew (images at an address are taken for unchanged).
 
     Raises:
         ImportRefusedError: nothing was registered, nothing is left behind; ``BadRowsError`` lists the rows.
@@ -197,12 +211,16 @@ def import_dataset(
     if task is not None and task not in TASKS:
         raise ImportRefusedError(f"There is no task {task!r}; use one of {', '.join(TASKS)}.", field="task")
     workers = workers or usable_cores()
+    cluster = _cluster(on)
+    request = journal.fingerprint(_absolute(str(source)), name, image_size, asdict(options))
     try:
-        with staging.workplace(name) as place:
+        with staging.workplace(name, request) as place:
             folder = place.folder
+            shutil.rmtree(folder / "files", ignore_errors=True)  # of an attempt before
             opened = open_source(source, options, folder / "files")
             parsed = read_rows(opened, folder / "rows.jsonl", progress)
             _refuse_labels(opened.info, parsed)
+            _go_on(opened, parsed, place, Path(source))
             built = _build(
                 opened,
                 parsed,
@@ -210,6 +228,7 @@ def import_dataset(
                 image_size=image_size,
                 skip_bad=skip_bad,
                 workers=workers,
+                cluster=cluster,
                 progress=progress,
             )
             if opened.info.masks is not None:
@@ -225,6 +244,35 @@ def import_dataset(
             "Try again with fewer workers.",
             field="workers",
         ) from error
+
+
+def _absolute(source: str) -> str:
+    return source if is_remote(source) or ":" in source else str(Path(source).expanduser().absolute())
+
+
+def _go_on(source: Source, parsed: Parsed, place: staging.Workplace, named: Path) -> None:
+    """Note which rows these are, and forget what a killed import had done with others."""
+
+    def written(line: list[Any]) -> int:
+        file = local_file(source.info.root, line[LOCATION])
+        if file is None:  # at an address, or in memory
+            return 0
+        # What was unpacked here is as old as what it came out of.
+        file = named if file.is_relative_to(place.folder) else file
+        try:
+            return file.stat().st_mtime_ns
+        except OSError:
+            return sys.maxsize
+
+    journal.forget_what_changed(place.folder, parsed.rows.path, iter(parsed.rows), written)
+
+
+def _cluster(on: str | None) -> executors.Choice | None:
+    try:
+        choice = executors.chosen() if on is None else executors.Choice.of(on)
+    except AuditFailedError as error:
+        raise ImportRefusedError(str(error), field="on") from error
+    return choice if choice.is_ray else None
 
 
 def _disk_full() -> ImportRefusedError:
@@ -281,15 +329,30 @@ def _build(
     image_size: int | None,
     skip_bad: bool,
     workers: int,
+    cluster: executors.Choice | None,
     progress: OnProgress | None,
 ) -> Built:
-    with pool(workers, len(parsed.labels)) as executor:
-        builder = Builder(source, parsed, folder, executor, workers, progress)
+    num = len(parsed.labels)
+    with ExitStack() as stack:
+        # The cluster first: it brings threads, with which this process may not be forked any more.
+        away = None if cluster is None or num < FEW_IMAGES else stack.enter_context(_away(cluster))
+        executor = stack.enter_context(pool(workers, num))
+        builder = Builder(source, parsed, folder, executor, workers, progress, away)
         kept, probed = builder.check()
         _refuse_problems(parsed, skip_bad=skip_bad, num_kept=int(kept.sum()))
         built = builder.decode(kept, probed, image_size)
     _refuse_problems(parsed, skip_bad=skip_bad, num_kept=int(built.kept.sum()))
     return built
+
+
+@contextmanager
+def _away(cluster: executors.Choice) -> Iterator[ray_pool.RayPool]:
+    """The cluster; its own errors are the import's."""
+    try:
+        with ray_pool.open_pool(cluster.address) as away:
+            yield away
+    except AuditFailedError as error:
+        raise ImportRefusedError(f"{error} Nothing was imported.", field="on") from error
 
 
 def _refuse_problems(parsed: Parsed, *, skip_bad: bool, num_kept: int) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -48,12 +48,14 @@ class Probed:
 
 @dataclass(frozen=True)
 class Hashed:
-    """Fingerprints of one decoded chunk; the pixels went straight into the cache file."""
+    """Fingerprints of one decoded chunk."""
 
     content: NDArray[np.uint8]
     """(n, 32)"""
     perceptual: NDArray[np.uint64]
     problems: list[tuple[int, str]]
+    pixels: NDArray[np.uint8] | None = None
+    """(n, C, S, S) of a machine that does not see the cache file; else they went straight into it."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,29 @@ def _read(root: str, items: list[Payload], *, heads: bool = False) -> Iterator[b
 
 def decode_chunk(root: str, cache: CacheFile, first_row: int, items: list[Payload]) -> Hashed:
     """Decode a chunk and write it at its rows of the cache file."""
+    found = decode_away(root, cache, first_row, items)
+    write_pixels(cache, first_row, found)
+    return replace(found, pixels=None)
+
+
+def write_pixels(cache: CacheFile, first_row: int, found: Hashed) -> None:
+    """Write a decoded chunk at its rows of the cache file."""
+    assert found.pixels is not None
+    with open(cache.path, "r+b") as stream:
+        stream.seek(cache.offset + first_row * cache.image_bytes)
+        stream.write(np.ascontiguousarray(found.pixels).data)
+
+
+def with_bytes(root: str, items: list[Payload]) -> list[Payload]:
+    """The encoded images, for a machine that does not see ``root``; one that cannot be read stays a location."""
+    return [
+        data if isinstance(data, bytes) else item
+        for item, data in zip(items, _read(root, items), strict=True)
+    ]
+
+
+def decode_away(root: str, cache: CacheFile, first_row: int, items: list[Payload]) -> Hashed:  # noqa: ARG001
+    """Decode a chunk for whoever writes it."""
     content = np.zeros((len(items), 32), np.uint8)
     perceptual = np.zeros(len(items), np.uint64)
     block = np.zeros((len(items), cache.channels, cache.size, cache.size), np.uint8)
@@ -134,10 +159,7 @@ def decode_chunk(root: str, cache: CacheFile, first_row: int, items: list[Payloa
         block[place] = decoded.pixels
         content[place] = np.frombuffer(decoded.content_hash, np.uint8)
         perceptual[place] = decoded.perceptual_hash
-    with open(cache.path, "r+b") as stream:
-        stream.seek(cache.offset + first_row * cache.image_bytes)
-        stream.write(block.data)
-    return Hashed(content, perceptual, problems)
+    return Hashed(content, perceptual, problems, block)
 
 
 @contextmanager
@@ -193,14 +215,14 @@ def _die_with(parent: int) -> None:
     os._exit(1)
 
 
-def chunks(payloads: Iterator[Payload]) -> Iterator[list[Payload]]:
-    """Lists of up to ``CHUNK`` items, fewer where they are heavy."""
+def chunks(payloads: Iterator[Payload], most: int = CHUNK) -> Iterator[list[Payload]]:
+    """Lists of up to ``most`` items, fewer where they are heavy."""
     chunk: list[Payload] = []
     weight = 0
     for item in payloads:
         chunk.append(item)
         weight += len(item) if isinstance(item, bytes) else 0
-        if len(chunk) == CHUNK or weight >= CHUNK_BYTES:
+        if len(chunk) == most or weight >= CHUNK_BYTES:
             yield chunk
             chunk, weight = [], 0
     if chunk:

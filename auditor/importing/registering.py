@@ -19,7 +19,7 @@ from auditor.ground.progress import OnProgress, Ticker
 from auditor.ground.settings import settings
 from auditor.ground.vocabulary import CLASSIFICATION, RELABEL, UNSEEN
 from auditor.ground.wording import plural
-from auditor.importing import class_names, staging
+from auditor.importing import class_names, journal, staging
 from auditor.importing.building import Built, Parsed
 from auditor.importing.duplicates import Duplicates, find_duplicates
 from auditor.pictures.cache import TRUE_LABELS, cache_name
@@ -131,6 +131,9 @@ class Registration:
 
     def _notes(self) -> list[str]:
         notes = [taken] if (taken := columns_taken(self.source.info)) else []
+        if self.built.num_continued:
+            images = plural(self.built.num_continued, "image")
+            notes.append(f"{images} had been decoded by the same import before, which was stopped.")
         if self.built.num_animated:
             notes.append(f"{plural(self.built.num_animated, 'animated image')}: the first frame is used.")
         if self.source.ignored:
@@ -159,6 +162,7 @@ class Registration:
                     final = settings().dataset_folder(dataset_id)
                     datasets.change(session, dataset_id, root=str(final / root.relative_to(work)))
                 self.parsed.rows.path.unlink()
+                journal.forget(self.place.folder)
                 published = self.place.publish(session, dataset_id)
         except IntegrityError as error:
             raise name_taken(self.name) from error

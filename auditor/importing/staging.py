@@ -1,7 +1,8 @@
 """All or nothing: an import works in a folder of its own and leaves either a whole dataset or nothing.
 
 A lease in the catalog says who works there (``leases``). Whoever starts the next import removes the folders of
-those who are gone, so that even SIGKILL and a power cut leave no stray file for long.
+those who are gone, so that even SIGKILL and a power cut leave no stray file for long: a day, where the same import
+can go on from there (``journal``), else none at all.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from auditor.catalog import datasets, db, folders, leases, records
 from auditor.ground.errors import AuditorError, ImportRefusedError
 from auditor.ground.processes import BETWEEN_FORKS, between_forks
 from auditor.ground.settings import settings
+from auditor.importing import journal
 
 PREFIX = ".importing-"
 PREVIEW_PREFIX = ".previewing-"
@@ -41,6 +43,8 @@ class Workplace:
 
     folder: Path
     uuid: str
+    is_continued: bool = False
+    """Whether it holds what an import like this had done when it was killed."""
 
     def publish(self, session: Session, dataset_id: int) -> Path:
         """Move the folder to its final name and end the lease, just before the caller commits.
@@ -70,21 +74,27 @@ class Workplace:
 
 
 @contextmanager
-def workplace(name: str) -> Iterator[Workplace]:
-    """A fresh folder for the import of ``name``; removed on leaving unless it was moved to its final place.
+def workplace(name: str, request: str) -> Iterator[Workplace]:
+    """A folder for the import of ``name``; removed on leaving unless it was moved to its final place.
+
+    It is the one that an import with the same ``request`` left when it was killed, or a fresh one.
 
     Raises:
         ImportRefusedError: another process took this one for dead meanwhile.
     """
     sweep()
-    own = records.new_uuid()
-    place = Workplace(settings().datasets / f"{PREFIX}{own[:16]}", own)
-    with db.session() as session:
-        leases.take(session, place.folder.name, own)
+    place = _left(request)
+    if place is None:
+        own = records.new_uuid()
+        place = Workplace(settings().datasets / f"{PREFIX}{own[:16]}", own)
+        with db.session() as session:
+            leases.take(session, place.folder.name, own)
     heart = _Heart(place.folder.name)
     try:
-        _make(place.folder)
-        folders.write_manifest(place.folder, own, title=f"dataset {name}")
+        if not place.is_continued:
+            _make(place.folder)
+            journal.begin(place.folder, request)
+        folders.write_manifest(place.folder, place.uuid, title=f"dataset {name}")
         heart.start()
         yield place
     except Exception as error:
@@ -96,6 +106,23 @@ def workplace(name: str) -> Iterator[Workplace]:
         shutil.rmtree(place.folder, ignore_errors=True)
         with suppress(AuditorError), db.session() as session:
             leases.end(session, place.folder.name)
+
+
+def _left(request: str) -> Workplace | None:
+    """Take over what an import with the same request left when it was killed."""
+    with db.session() as session:
+        names = [
+            name for name in leases.names(session) if journal.is_left(settings().datasets / name, request)
+        ]
+    for name in names:
+        with db.session() as session:
+            own = leases.take_over(session, name)
+            if own is None:
+                continue
+            leases.end(session, name)
+            leases.take(session, name, own)
+        return Workplace(settings().datasets / name, own, is_continued=True)
+    return None
 
 
 @contextmanager
@@ -110,9 +137,10 @@ def preview_folder() -> Iterator[Path]:
 
 
 def sweep() -> None:
-    """Remove what imports left behind whose process is gone."""
+    """Remove what imports left behind whose process is gone, but not yet what the same import can go on with."""
     with db.session() as session:
         gone = [name for name in leases.names(session) if leases.is_gone(session, name)]
+        gone = [name for name in gone if not journal.is_left(settings().datasets / name)]
         held = set(leases.names(session))
     for name in gone:
         with db.session() as session:

@@ -1,7 +1,7 @@
 """Imports a source in a process of its own, so that a test can kill it or take its disk away.
 
-Usage: importer.py SOURCE WORKERS STOP, where at the stage STOP it writes "here" and waits for a line or the end of
-its standard input, once.
+Usage: importer.py SOURCE WORKERS STOP SAVES, where at the stage STOP it writes "here" and waits for a line or the
+end of its standard input, once. SAVES are the seconds after which it saves how far it is.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import signal
 import sys
 
 from auditor.ground.errors import AuditorError
+from auditor.importing import journal
 from auditor.importing.imports import Progress, import_dataset
 
 
 def main() -> int:
-    source, workers, stop = sys.argv[1:]
+    source, workers, stop, journal.SAVE_EVERY_S = *sys.argv[1:4], float(sys.argv[4])
     # Whoever starts the tests in the background lets them ignore Ctrl-C; a person at a terminal does not.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -28,7 +29,7 @@ def main() -> int:
             sys.stdin.readline()
 
     try:
-        report = import_dataset(source, name="digits", workers=int(workers), progress=watch)
+        report = import_dataset(source, name="digits", workers=int(workers), skip_bad=True, progress=watch)
     except AuditorError as error:
         print(f"refused: {error}", flush=True)
         return 1

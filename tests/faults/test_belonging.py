@@ -156,7 +156,7 @@ def test_sweep__leaves_an_import_in_another_container_alone(tmp_path: Path) -> N
 
 def test_workplace__whatever_fails_once_another_took_it_for_dead_is_that_line() -> None:
     def work(*, is_taken: bool) -> None:
-        with staging.workplace("set") as place:
+        with staging.workplace("set", "") as place:
             if is_taken:
                 shutil.rmtree(place.folder)
                 with db.session() as session:
@@ -170,7 +170,7 @@ def test_workplace__whatever_fails_once_another_took_it_for_dead_is_that_line() 
 
 
 def test_publish__of_an_import_that_was_taken_for_dead_registers_nothing() -> None:
-    with staging.workplace("set") as place, db.session() as session:
+    with staging.workplace("set", "") as place, db.session() as session:
         leases.end(session, place.folder.name)
         with pytest.raises(ImportRefusedError, match="took this import for dead"):
             place.publish(session, 5)
@@ -180,7 +180,7 @@ def test_publish__of_an_import_that_was_taken_for_dead_registers_nothing() -> No
 def test_sweep__killed_between_the_renaming_and_the_commit_leaves_no_folder() -> None:
     code = (
         "import os\nfrom auditor.importing import staging\nfrom auditor.catalog import db\n"
-        "with staging.workplace('x') as place, db.session() as session:\n"
+        "with staging.workplace('x', '') as place, db.session() as session:\n"
         "    place.publish(session, 5)\n    os.kill(os.getpid(), 9)\n"
     )
     assert subprocess.run([sys.executable, "-c", code], env=os.environ.copy(), check=False).returncode == -9

@@ -10,14 +10,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 
 from auditor.catalog import backups, datasets, db
 from auditor.ground.errors import AuditorError
 from auditor.ground.settings import settings
-from auditor.importing import staging
-from auditor.importing.imports import import_dataset
+from auditor.importing import journal, staging
+from auditor.importing.imports import Progress, import_dataset
+from auditor.pictures.cache import image_cache
 from tests.auditor.sample_pictures import write_folder, write_parquet
 from tests.helpers import WAIT_S
 
@@ -25,8 +27,10 @@ ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.usefixtures("home")
 
 
-def start(source: Path, *, workers: int = 1, stop: str = "", **options: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.faults.importer", str(source), str(workers), stop]
+def start(
+    source: Path, *, workers: int = 1, stop: str = "", saves: float = journal.SAVE_EVERY_S, **options: object
+) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.faults.importer", str(source), str(workers), stop, str(saves)]
     return subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
@@ -82,6 +86,113 @@ def test_import_dataset__killed_with_workers_leaves_no_process_behind(tmp_path: 
     assert len(gone) == 2
     staging.sweep()
     assert left_behind() == []
+
+
+def killed_at(stop: str, source: Path, *, workers: int = 1) -> None:
+    """An import that saved how far it is after every chunk."""
+    process = start(source, workers=workers, stop=stop, saves=0)
+    wait_until_here(process)
+    process.kill()
+    process.wait()
+    assert len(left_behind()) == 1
+
+
+def what_is_known(name: str) -> tuple[object, ...]:
+    """All that an import leaves but its name, time and notes."""
+    with db.session() as session:
+        dataset = datasets.get(session, name)
+        rows = [
+            (one.filepath, one.given_label, one.content_hash, one.perceptual_hash, one.duplicate_group)
+            for one in datasets.iterate_samples(session, dataset.id)
+        ]
+    report = {key: value for key, value in dataset.import_report.items() if key not in ("seconds", "notes")}
+    return image_cache(dataset).tobytes(), rows, report
+
+
+NUM = 1_700
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Path:
+    """A folder of images of which two have a good header and no more, and one has no header."""
+    source = write_folder(tmp_path / "set", NUM)
+    files = sorted(source.rglob("*.png"))
+    for number in (3, 900):
+        files[number].write_bytes(files[number].read_bytes()[:60])
+    files[1_400].write_bytes(b"no image")
+    return source
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("stop", ["checking:600", "decoding:10", "decoding:1200", "registering"])
+def test_import_dataset__goes_on_where_one_was_killed(damaged: Path, stop: str, workers: int) -> None:
+    killed_at(stop, damaged, workers=workers)
+    import_dataset(write_folder(damaged.parent / "other", 10), name="other")  # clears nothing of it away
+    told: list[Progress] = []
+    found = import_dataset(damaged, name="digits", skip_bad=True, workers=1, progress=told.append)
+    assert found.num_skipped == 3
+    first = {
+        stage: next(one.done for one in told if one.stage == stage) for stage in ("checking", "decoding")
+    }
+    at, _, least = stop.partition(":")
+    assert first["checking"] == NUM if at != "checking" else 600 <= first["checking"] < NUM
+    if at == "decoding":
+        assert int(least) <= first["decoding"] < NUM
+        assert f"{first['decoding']:,} images had been decoded" in " ".join(found.notes)
+    went_on = what_is_known("digits")
+    import_dataset(damaged, name="whole", skip_bad=True)
+    assert went_on == what_is_known("whole")
+    assert sorted(left_behind()) == ["1", "2", "3"]
+
+
+def test_import_dataset__decodes_what_was_written_since_the_kill(damaged: Path) -> None:
+    killed_at("decoding:1200", damaged)
+    files = sorted(damaged.rglob("*.png"))
+    other = files[500].read_bytes()
+    files[700].write_bytes(other)
+    found = import_dataset(damaged, name="digits", skip_bad=True)
+    assert "700 images had been decoded" in " ".join(found.notes)
+    went_on = what_is_known("digits")
+    import_dataset(damaged, name="whole", skip_bad=True)
+    assert went_on == what_is_known("whole")
+
+
+@pytest.mark.parametrize("change", ["rows", "request", "day"])
+def test_import_dataset__begins_anew_where_a_killed_one_was_about_something_else(
+    damaged: Path, change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed_at("decoding:1200", damaged)
+    options = {"skip_bad": True}
+    if change == "rows":
+        min(damaged.rglob("*.png")).unlink()
+    if change == "request":
+        options["image_size"] = 16
+    if change == "day":
+        monkeypatch.setattr(journal, "KEPT_S", 0)
+    found = import_dataset(damaged, name="digits", **options)
+    assert "decoded" not in " ".join(found.notes)
+    kept = [name for name in left_behind() if name.startswith(staging.PREFIX)]
+    assert len(kept) == (change == "request")  # it can still be gone on with, for a day
+    went_on = what_is_known("digits")
+    import_dataset(damaged, name="whole", **options)
+    assert went_on == what_is_known("whole")
+
+
+def test_journal__half_a_record_and_half_a_line_are_not_counted(tmp_path: Path) -> None:
+    journal.begin(tmp_path, "")
+    written = journal.Journal(tmp_path, "checked", journal.HEADER)
+    written.add(np.zeros(4, journal.HEADER), [(1, 1, "bad"), (3, 3, "worse")])
+    written.save()
+    (records,) = tmp_path.glob("*/checked.records")
+    (lines,) = tmp_path.glob("*/checked.problems")
+    records.write_bytes(records.read_bytes()[:-5])
+    lines.write_bytes(lines.read_bytes() + b'[4, 4, "cut o')
+    again = journal.Journal(tmp_path, "checked", journal.HEADER)
+    assert again.done == 3
+    assert again.before()[1] == [(1, 1, "bad")]
+    again.add(np.zeros(2, journal.HEADER), [(4, 4, "late")])
+    again.save()
+    assert journal.Journal(tmp_path, "checked", journal.HEADER).before()[1] == [(1, 1, "bad"), (4, 4, "late")]
 
 
 @pytest.mark.parametrize("workers", [1, 2])

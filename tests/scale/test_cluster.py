@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import io
+import tarfile
 import threading
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,12 @@ from auditor.audits import executors, shards
 from auditor.audits.ray_executor import RayExecutor
 from auditor.audits.tasks import Event
 from auditor.backbones import features
-from auditor.ground.errors import AuditFailedError
+from auditor.ground.errors import AuditFailedError, ImportRefusedError
+from auditor.importing import building, imports
 from tests.auditor.audits.test_executors import Heard, results, searched, specs
 from tests.auditor.backbones.test_features import NAME, make_weights
+from tests.auditor.sample_pictures import digits, encoded, write_folder, write_parquet
+from tests.faults.test_import_faults import what_is_known
 from tests.scale.conftest import Line, add_machine
 
 EPOCHS = 40
@@ -133,3 +138,69 @@ def test_ray__an_address_that_answers_nothing_is_said_in_one_line(tmp_path: Path
     with pytest.raises(AuditFailedError, match="Ray at ray://127.0.0.1:1 cannot be reached") as refused:
         RayExecutor("ray://127.0.0.1:1").run(specs(tmp_path, "a"), Heard())
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", ["folder here", "folder", "parquet", "webdataset"])
+def test_ray__an_import_on_the_cluster_is_the_one_of_this_machine(
+    cluster: Any, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Also where a machine is lost in it; no machine is asked for a file of this one."""
+    monkeypatch.setenv("AUDITOR_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("RAY_ADDRESS", cluster.address)
+    monkeypatch.setattr(building, "CHUNK_AWAY", 100)
+    monkeypatch.setattr(imports, "FEW_IMAGES", 100)
+    source = tmp_path / "set"
+    if kind == "parquet":
+        source = write_parquet(tmp_path / "set.parquet", 600)
+    elif kind == "webdataset":
+        write_shards(source, 600)
+    else:
+        write_folder(source, 600)
+        image = min(source.rglob("*.png"))
+        image.write_bytes(image.read_bytes()[:60])  # its header is good
+    address = str(source)
+    if kind != "folder here":
+        import s3fs
+
+        address = f"s3://cluster/imports/{source.name}-{kind}{source.suffix}"
+        s3fs.S3FileSystem().put(str(source), address, recursive=source.is_dir())
+    expected = imports.import_dataset(source, name="here", skip_bad=True)
+    lost: list[Any] = []
+
+    def lose_one(progress: imports.Progress) -> None:
+        if progress.stage == "decoding" and progress.done and not lost:
+            lost.append(next(iter(cluster.worker_nodes)))
+            cluster.remove_node(lost[0], allow_graceful=False)
+            add_machine(cluster)
+
+    found = imports.import_dataset(address, name="away", skip_bad=True, on="ray", progress=lose_one)
+    assert lost
+    assert found.num_skipped == expected.num_skipped == kind.startswith("folder")
+    assert what_is_known("away")[:2] == what_is_known("here")[:2]
+
+
+def write_shards(folder: Path, count: int) -> None:
+    """Two tar archives in the form of WebDataset."""
+    folder.mkdir()
+    images, labels = digits(count)
+    for shard in range(2):
+        with tarfile.open(folder / f"train-{shard:03d}.tar", "w") as tar:
+            for number in range(shard * count // 2, (shard + 1) * count // 2):
+                for end, data in (("png", encoded(images[number])), ("cls", labels[number].encode())):
+                    member = tarfile.TarInfo(f"{number:05d}.{end}")
+                    member.size = len(data)
+                    tar.addfile(member, io.BytesIO(data))
+
+
+def test_ray__an_import_says_in_one_line_that_nobody_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AUDITOR_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(imports, "FEW_IMAGES", 10)
+    source = write_folder(tmp_path / "set", 20)
+    with pytest.raises(
+        ImportRefusedError, match="Ray at ray://127.0.0.1:1 cannot be reached.* Nothing was imported"
+    ):
+        imports.import_dataset(source, name="x", on="ray://127.0.0.1:1")
+    with pytest.raises(ImportRefusedError, match="There is no executor 'rya'"):
+        imports.import_dataset(source, name="x", on="rya")

@@ -26,7 +26,13 @@ from auditor.pictures.sources.folder import SPLITS, FolderSource, is_image_name
 from auditor.pictures.sources.formats import annotation_format
 from auditor.pictures.sources.parquet import ParquetSource
 from auditor.pictures.sources.published import open_published
-from auditor.pictures.sources.reading import UnreadableError, is_beginning, read_bytes, read_each
+from auditor.pictures.sources.reading import (
+    UnreadableError,
+    is_beginning,
+    local_file,
+    read_bytes,
+    read_each,
+)
 from auditor.pictures.sources.records import TfdsSource, is_tfds
 from auditor.pictures.sources.remote import RemoteTree
 from auditor.pictures.sources.roots import images_at
@@ -62,6 +68,8 @@ __all__ = [
     "columns_taken",
     "fiftyone_sets",
     "is_beginning",
+    "is_remote",
+    "local_file",
     "open_source",
     "ordered_class_names",
     "printable",

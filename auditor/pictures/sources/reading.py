@@ -60,7 +60,7 @@ def read_each(root: str, locations: Sequence[str], *, heads: bool = False) -> It
     ``heads`` is for whoever wants to know an image's size: what comes over a network may be its beginning alone.
     """
     places = [split_region(location) for location in locations]
-    if not is_remote(root) or _is_archive(root) or any("#" in whole for whole, _ in places):
+    if not is_remote(root) or _is_archive(root) or any(PACKED.match(whole) for whole, _ in places):
         for location in locations:
             try:
                 yield read_bytes(root, location)
@@ -76,6 +76,18 @@ def read_each(root: str, locations: Sequence[str], *, heads: bool = False) -> It
             yield data if region is None or isinstance(data, str) else cropped(data, region)
         except UnreadableError as error:
             yield str(error)
+
+
+def local_file(root: str, location: str) -> Path | None:
+    """The file of this machine that holds the image; None where there is none."""
+    if is_remote(root) or root.startswith("torchvision:"):
+        return None
+    if not os.path.isdir(root):
+        return Path(root)
+    whole, _ = split_region(location)
+    path = Path(root, whole)
+    packed = PACKED.match(whole)
+    return Path(root, packed[1]) if packed is not None and not path.is_file() else path
 
 
 def is_beginning(root: str, data: bytes) -> bool:

@@ -13,7 +13,8 @@
 - parts: Co-teaching with the search of S2E on the digits at 8 and at 24 px in one task, with one thread and with
   all, and with its warm-ups and trials as tasks of one thread; at 8 px also the five engines with and without
   parts. On 4 and on 2 cores.
-- imports: 20,000 images of 28 px out of one Parquet file by 1, 2 and 4 workers.
+- imports: 20,000 images of 28 px out of one Parquet file, and 2,000 of 1,000 px out of a folder, by 1, 2 and 4
+  processes and machines of Ray.
 - memory (``--rows``): the consensus of five engines, copies, the map and neighbours of so many rows, and one epoch
   of the plain engine with its scores on their features of a backbone (384 in float16), each in a process of its own
   on memory maps: seconds, and the most memory that it held (``mapped_mb`` counts the pages of files too, which the
@@ -44,6 +45,7 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_digits
 
+import auditor
 from auditor.audits import executors, shards
 from auditor.audits import tasks as audit_tasks
 from auditor.audits.ray_executor import RayExecutor
@@ -51,6 +53,7 @@ from auditor.audits.tasks import Event, Outcome, TaskSpec
 from auditor.backbones import features
 from auditor.bridges import engine_bridge
 from auditor.bridges.engine_bridge import DEFAULT_ENGINES
+from auditor.pictures.cache import image_cache
 from benchmarks import app_million
 from benchmarks.import_speed import device
 from engines.contract import TrainingData
@@ -359,12 +362,10 @@ def in_parts(spec: TaskSpec) -> list[TaskSpec]:
 
 
 def imports(place: Path) -> dict[str, Any]:
-    """Images a second of one import by number of workers."""
+    """Images a second of one import by number of workers, and of machines of a cluster."""
     import pyarrow as pa
     import pyarrow.parquet as pq
     from PIL import Image
-
-    import auditor
 
     draw, packed = np.random.default_rng(0), []
     for pixels in draw.integers(0, 256, (20_000, 28, 28), dtype=np.uint8):
@@ -376,13 +377,35 @@ def imports(place: Path) -> dict[str, Any]:
     pq.write_table(
         pa.table({"image": packed, "label": [str(number % 10) for number in range(len(packed))]}), source
     )
-    rate = {}
+    folder = place / "photos"
+    for number in range(2_000):
+        file = folder / str(number % 10) / f"{number}.jpg"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        coarse = Image.fromarray(draw.integers(0, 256, (40, 40, 3), dtype=np.uint8))
+        coarse.resize((1_000, 1_000), Image.Resampling.BICUBIC).save(file, quality=90)
     os.environ["AUDITOR_HOME"] = str(place / "home")
-    for num in WORKERS:
+    return {"small": _rates("small", source), "photos": _rates("photos", folder)}
+
+
+def _rates(kind: str, source: Path) -> dict[str, Any]:
+    """Images a second, and whether all ways decode to the same bits."""
+    rate: dict[str, dict[str, float]] = {"processes": {}, "ray": {}}
+    pictures = set()
+
+    def timed_import(how: str, num: int, **options: Any) -> None:
         began = time.monotonic()
-        auditor.import_dataset(source, name=f"by {num}", workers=num)
-        rate[str(num)] = len(packed) / (time.monotonic() - began)
-    return {"images": len(packed), "images_a_second": rate}
+        found = auditor.import_dataset(source, name=f"{kind} {how} {num}", progress=False, **options)
+        rate[how][str(num)] = len(found) / (time.monotonic() - began)
+        pictures.add(hashlib.sha256(image_cache(found.table).tobytes()).hexdigest())
+
+    for num in WORKERS:
+        timed_import("processes", num, workers=num)
+    for num in WORKERS:
+        with cluster(num) as machines:
+            os.environ["RAY_ADDRESS"] = machines.address
+            timed_import("ray", num, on="ray")
+            del os.environ["RAY_ADDRESS"]
+    return {"images_a_second": rate, "same_bits": len(pictures) == 1}
 
 
 def memory(place: Path, num_rows: int, only: str | None) -> dict[str, Any]:

@@ -26,12 +26,14 @@ class Kind:
 
     title: str
     goes_on: bool
-    """An attempt after a kill goes on where the work was; otherwise it starts over."""
+    """An attempt after a kill or a cancel goes on where the work was; otherwise it starts over."""
+    survives_kill: bool = False
+    """One that was killed goes on where it was, though one that was cancelled or failed does not."""
 
 
 KINDS = {
     "audit": Kind("Audit", goes_on=True),
-    "import": Kind("Import", goes_on=False),
+    "import": Kind("Import", goes_on=False, survives_kill=True),
     "compare": Kind("Comparison", goes_on=True),
     "export": Kind("Export", goes_on=False),
     "push": Kind("Push to FiftyOne", goes_on=False),
@@ -67,7 +69,10 @@ class Overview:
         """Why it ended without a result, in one line with the remedy."""
         if self.state != "dead":
             return self.job.error
-        return f"Its process is gone; {'resume it' if self.goes_on else 'start it again'}, or forget it."
+        if self.goes_on:
+            return "Its process is gone; resume it, or forget it."
+        how = ", it goes on where it was" if KINDS[self.job.kind].survives_kill else ""
+        return f"Its process is gone; start it again{how}, or forget it."
 
 
 def start(

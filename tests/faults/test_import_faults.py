@@ -17,7 +17,7 @@ import pytest
 from auditor.catalog import backups, datasets, db
 from auditor.ground.errors import AuditorError
 from auditor.ground.settings import settings
-from auditor.importing import journal, staging
+from auditor.importing import building, journal, staging
 from auditor.importing.imports import Progress, import_dataset
 from auditor.pictures.cache import image_cache
 from tests.auditor.sample_pictures import write_folder, write_parquet
@@ -193,6 +193,33 @@ def test_journal__half_a_record_and_half_a_line_are_not_counted(tmp_path: Path) 
     again.add(np.zeros(2, journal.HEADER), [(4, 4, "late")])
     again.save()
     assert journal.Journal(tmp_path, "checked", journal.HEADER).before()[1] == [(1, 1, "bad"), (4, 4, "late")]
+
+
+def test_journal__the_pass_before_is_saved_first(tmp_path: Path) -> None:
+    journal.begin(tmp_path, "")
+    checked = journal.Journal(tmp_path, "checked", journal.HEADER)
+    checked.add(np.zeros(4, journal.HEADER), [])
+    decoded = journal.Journal(tmp_path, "decoded", journal.PICTURE, after=checked)
+    decoded.add(np.zeros(2, journal.PICTURE), [])
+    assert not journal.is_left(tmp_path)
+    decoded.save()
+    assert journal.Journal(tmp_path, "checked", journal.HEADER).done == 4
+    assert journal.Journal(tmp_path, "decoded", journal.PICTURE).done == 2
+
+
+def test_import_dataset__nothing_counts_as_decoded_while_images_move(
+    damaged: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved: list[list[Path]] = []
+
+    def compact(cache: building.CacheFile, good: np.ndarray, shape: tuple[int, ...]) -> None:
+        moved.append(list(Path(cache.path).parent.glob(f"{journal.FOLDER}/{journal.DECODED}*")))
+        close_gaps(cache, good, shape)
+
+    close_gaps = building._compact
+    monkeypatch.setattr(building, "_compact", compact)
+    import_dataset(damaged, name="digits", skip_bad=True)
+    assert moved == [[]]
 
 
 @pytest.mark.parametrize("workers", [1, 2])

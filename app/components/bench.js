@@ -350,7 +350,7 @@ class Bench {
 
   place() {
     const at = `${Math.min(this.cursor + 1, this.items.length)} of ${this.items.length}`;
-    if (this.mode === "grid") return `page ${this.pages.length}`;
+    if (this.mode === "grid") return String(this.pages.length);
     return this.pages.length > 1 ? `${at} · page ${this.pages.length}` : at;
   }
 

@@ -122,7 +122,7 @@ function barButtons(bench) {
 function pageTurner(bench) {
   return el("span", { class: "turn" }, [
     el("button", { class: "plain", text: "‹", onclick: () => bench.turn(-1), "aria-label": "Previous page" }),
-    el("span", { text: bench.place() }),
+    el("span", { text: bench.place(), title: "Page", "data-testid": "place" }),
     el("button", { class: "plain", text: "›", onclick: () => bench.turn(1), "aria-label": "Next page" }),
   ]);
 }

@@ -8,11 +8,11 @@ import pandas as pd
 import streamlit as st
 
 from app.server import bench, masks, pictures
-from app.session import words
+from app.session import readers, words
 from app.session.words import plain
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.numbers import figure, number_text
-from auditor.ground.vocabulary import REGRESSION, SEGMENTATION
+from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION
 from auditor.masks import listing as mask_listing
 from auditor.numbers import listing as number_listing
 
@@ -43,6 +43,20 @@ def draw(dataset: Dataset, audit: Audit, count: int, *, width: int | None = None
         ]
         row(dataset, seen, key=f"worst_{dataset.id}", width=width)
     return len(page)
+
+
+def draw_some(dataset: Dataset, count: int) -> None:
+    """Draw a few samples of a set that has no audit yet, from its first to its last; their given classes below."""
+    spread = dict.fromkeys(round(i * (dataset.num_samples - 1) / max(1, count - 1)) for i in range(count))
+    with st.container(horizontal=True, gap="small", key=f"pictures_some_{dataset.id}"):
+        for sample, given in readers.given_classes(dataset.id, list(spread)).items():
+            label = words.class_name(dataset.class_names, given) if dataset.task == CLASSIFICATION else ""
+            st.image(
+                pictures.png(dataset.id, sample, SIDE),
+                caption=f":orange[{plain(label)}]" if label else None,
+                alt=f"Sample {sample}{f': {label}' if label else ''}",
+                width="stretch",
+            )
 
 
 def _draw_masks(dataset: Dataset, audit: Audit, page: pd.DataFrame) -> None:

@@ -71,8 +71,10 @@ def draw_card(seen: Status) -> None:
                 "", icon=":material/more_horiz:", key=f"home_more_{row.id}", help="Rename or delete"
             ):
                 draw_changes(row)
-        if seen.finished is not None:
-            with shown():
+        with shown():
+            if seen.finished is None:
+                worst.draw_some(row, WORST)
+            else:
                 worst.draw(row, seen.finished, WORST)
         st.caption(" · ".join(facts(seen)), help=seen.left.sentence if seen.left else None)
 

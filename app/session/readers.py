@@ -104,6 +104,12 @@ def speaking_runs(audit_id: int) -> dict[str, EngineRun]:
         }
 
 
+def given_classes(dataset_id: int, samples: list[int]) -> dict[int, int]:
+    """By sample, the number of its given class; -1 where it has none."""
+    with session() as open_session:
+        return {row.sample_id: row.given_label for row in datasets.samples(open_session, dataset_id, samples)}
+
+
 def blind_items(dataset_id: int, pending: list[tuple[int, int]]) -> list[dict[str, Any]]:
     """(draw_id, sample_id) pairs with what a blind judge may see: the given label and the path."""
     with session() as open_session:

@@ -5,7 +5,7 @@
 CIFAR-10 with the human labels of one annotator (``label_random1``, 17 % wrong). Both ways get the same CPU time on
 one thread: from scratch all of it goes to plain cross-entropy on the images; else SimCLR gets it, less a tenth for
 what then looks at its features (plain cross-entropy and neighbours). Finished cells are kept in
-``results/self_supervised.json``; the command ends by writing ``results/self_supervised.md``.
+``results/self_supervised.json``; the command ends by writing ``results/self_supervised.md`` with its plot.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+import matplotlib
 import numpy as np
 import torch
+from matplotlib import pyplot
 from numpy.typing import NDArray
 
 from benchmarks import images
@@ -29,6 +31,8 @@ from engines.backbones import learn_features
 from engines.contract import TrainingData
 from engines.registry import ENGINES
 from engines.shared.device import versions
+
+matplotlib.use("Agg")
 
 RESULTS = Path(__file__).resolve().parent / "results" / "self_supervised.json"
 SHARE = 0.9
@@ -81,6 +85,7 @@ def main() -> None:
                 options.out.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
                 print(key, stored["cells"][key], flush=True)
     options.out.with_suffix(".md").write_text(page(stored["cells"]), encoding="utf-8")
+    draw(gathered(stored["cells"]), options.out.with_suffix(".png"))
 
 
 def from_scratch(
@@ -128,46 +133,79 @@ def self_supervised(
 
 
 def page(cells: Mapping[str, Mapping[str, Any]]) -> str:
-    """One table; the means over the seeds."""
-    found: dict[tuple[str, str, str, str], list[tuple[float, float, float]]] = {}
-    for key, cell in cells.items():
-        rows, minutes, way, _ = key.split(" | ")
-        for name, one in cell["scores"].items():
-            at = (rows, minutes, way, name)
-            used = cell["seconds"] - cell.get("of that to measure", 0.0)
-            found.setdefault(at, []).append((one["auroc"], one["ap"], used))
-    text = HEAD + "| images | budget | way | engine | AUROC | average precision | seconds | n |\n"
+    """The plot and one table; the means over the seeds."""
+    found = gathered(cells)
+    text = HEAD + "![AUROC by minutes of one thread](self_supervised.png)\n\n"
+    text += "| images | budget | way | engine | AUROC | average precision | seconds | n |\n"
     text += f"| ---: | ---: | --- | --- |{' ---: |' * 4}\n"
-    for (rows, minutes, way, name), values in sorted(found.items(), key=lambda one: (one[0][:2], one[0][2:])):
+    for (rows, minutes, way, name), values in sorted(found.items()):
         first, second, used = (mean(one[at] for one in values) for at in range(3))
         shown = f"{first:.3f} | {second:.3f} | {used:.0f} | {len(values)}"
-        text += f"| {int(rows):,} | {minutes} | {way} | {name} | {shown} |\n"
+        text += f"| {rows:,} | {minutes:g} min | {way} | {name} | {shown} |\n"
     return text + f"\n{verdict(found)}\n"
 
 
-def verdict(found: Mapping[tuple[str, str, str, str], list[tuple[float, float, float]]]) -> str:
-    """Whether it earns a place as a default: it must find more at every budget."""
-    lines, always = [], True
-    for rows, minutes in sorted({(rows, minutes) for rows, minutes, _, _ in found}):
-        best = {
-            way: max(
-                (mean(one[0] for one in values), name)
-                for (at, time_, of, name), values in found.items()
-                if (at, time_, of) == (rows, minutes, way)
-            )
-            for way in (SCRATCH, LEARNED)
-            if any(key[:3] == (rows, minutes, way) for key in found)
-        }
-        if len(best) < 2:
+Found = dict[tuple[int, float, str, str], list[tuple[float, float, float]]]
+
+
+def gathered(cells: Mapping[str, Mapping[str, Any]]) -> Found:
+    """By images, minutes, way and engine: AUROC, average precision and seconds of each seed."""
+    found: Found = {}
+    for key, cell in cells.items():
+        rows, minutes, way, _ = key.split(" | ")
+        used = cell["seconds"] - cell.get("of that to measure", 0.0)
+        for name, one in cell["scores"].items():
+            at = (int(rows), float(minutes.removesuffix(" min")), way, name)
+            found.setdefault(at, []).append((one["auroc"], one["ap"], used))
+    return found
+
+
+def best(found: Found, rows: int, minutes: float, way: str) -> tuple[float, str] | None:
+    """The highest mean AUROC of a way, and its engine."""
+    means = [
+        (mean(one[0] for one in values), name)
+        for (at, time_, of, name), values in found.items()
+        if (at, time_, of) == (rows, minutes, way)
+    ]
+    return max(means, default=None)
+
+
+def verdict(found: Found) -> str:
+    """Whether it earns a place as a default: it must find more at every size and budget."""
+    lines, is_ahead = [], []
+    for rows, minutes in sorted({at[:2] for at in found}):
+        learned, scratch = (best(found, rows, minutes, way) for way in (LEARNED, SCRATCH))
+        if learned is None or scratch is None:
             continue
-        always &= best[LEARNED][0] > best[SCRATCH][0]
-        lines.append(f"{minutes}: {best[LEARNED][0]:.3f} ({best[LEARNED][1]}) against {best[SCRATCH][0]:.3f}")
-    says = (
-        "It finds more at every budget."
-        if always
-        else "So it is no default: it does not find more everywhere."
-    )
+        is_ahead.append(learned[0] > scratch[0])
+        lines.append(
+            f"{rows:,} images, {minutes:g} min: {learned[0]:.3f} ({learned[1]}) against {scratch[0]:.3f}"
+        )
+    if all(is_ahead):
+        says = "It finds more at every size and budget."
+    else:
+        says = f"It finds more at {sum(is_ahead)} of {len(is_ahead)} sizes and budgets, so it is no default."
     return f"Self-supervised against from scratch, AUROC: {'; '.join(lines)}. {says}"
+
+
+def draw(found: Found, path: Path) -> None:
+    """One panel a number of images: AUROC of each way's better engine against minutes."""
+    sizes = sorted({rows for rows, *_ in found})
+    figure, axes = pyplot.subplots(1, len(sizes), figsize=(3.2 * len(sizes), 3), sharey=True, squeeze=False)
+    for panel, rows in zip(axes[0], sizes, strict=True):
+        for way, mark in ((SCRATCH, "o-"), (LEARNED, "s--")):
+            budgets = sorted({minutes for at, minutes, of, _ in found if (at, of) == (rows, way)})
+            values = [best(found, rows, minutes, way) for minutes in budgets]
+            panel.plot(budgets, [one[0] for one in values if one is not None], mark, label=way)
+        panel.set(title=f"{rows:,} images", xlabel="minutes of one thread", xscale="log")
+        panel.set_xticks(budgets, [f"{minutes:g}" for minutes in budgets])
+        panel.minorticks_off()
+        panel.grid(alpha=0.3)
+    axes[0][0].set_ylabel("AUROC for wrong labels")
+    axes[0][-1].legend()
+    figure.tight_layout()
+    figure.savefig(path, dpi=100, metadata={"Software": None})
+    pyplot.close(figure)
 
 
 if __name__ == "__main__":

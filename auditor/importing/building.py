@@ -87,6 +87,12 @@ class Problems:
             f"none of its {self.count:,} images exists below {printable(info.root)}; set the folder that their "
             "paths start from, the root"
         )
+        path, outside, _ = self.listed[0].text.partition(" is outside ")
+        if outside:
+            text = (
+                f"none of its {self.count:,} images lies below {printable(info.root)}: its paths are whole ones "
+                f"({path}); set the root to a folder that holds all of them"
+            )
         return Problems([Problem(info.table_file, None, text, is_missing=True)], 1, 1)
 
 

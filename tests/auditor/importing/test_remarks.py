@@ -16,9 +16,12 @@ pytestmark = pytest.mark.usefixtures("home")
 def test_import_dataset__a_wrong_root_is_one_problem(tmp_path: Path, prefix: str) -> None:
     rows = [(f"{prefix}{path}", label) for path, label in write_images(tmp_path / "pictures", 24)]
     source = write_csv(tmp_path / "l.csv", ("path", "label"), rows)
-    text = (
-        f"none of its 24 images exists below {tmp_path}; set the folder that their paths start from, the root"
-    )
+    text = {
+        "": f"exists below {tmp_path}; set the folder that their paths start from, the root",
+        "/elsewhere/": f"lies below {tmp_path}: its paths are whole ones (/elsewhere/images/0000.png); set the root to "
+        "a folder that holds all of them",
+    }[prefix]
+    text = f"none of its 24 images {text}"
     with pytest.raises(BadRowsError, match="No image is left") as caught:
         import_dataset(source, name="lost", skip_bad=True)
     assert str(caught.value).startswith(f"l.csv: {text}. ")

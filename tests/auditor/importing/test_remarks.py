@@ -18,8 +18,8 @@ def test_import_dataset__a_wrong_root_is_one_problem(tmp_path: Path, prefix: str
     source = write_csv(tmp_path / "l.csv", ("path", "label"), rows)
     text = {
         "": f"exists below {tmp_path}; set the folder that their paths start from, the root",
-        "/elsewhere/": f"lies below {tmp_path}: its paths are whole ones (/elsewhere/images/0000.png); set the root "
-        "to a folder that holds all of them",
+        "/elsewhere/": f"lies below {tmp_path}: its paths are whole ones (/elsewhere/images/0000.png); set the "
+        "root to a folder that holds all of them",
     }[prefix]
     text = f"none of its 24 images {text}"
     with pytest.raises(BadRowsError, match="No image is left") as caught:

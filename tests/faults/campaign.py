@@ -91,6 +91,52 @@ def kill_import(luck: random.Random, place: Path) -> None:
     check_home()
 
 
+def go_on_importing(luck: random.Random, place: Path) -> None:
+    """An import that saves after each chunk is killed up to three times: the next one ends as if never killed."""
+    from auditor.catalog import datasets, db
+    from auditor.ground.settings import settings
+    from auditor.importing import building, imports, journal, pool
+    from auditor.pictures.cache import image_cache
+
+    source = pictures(place / "second", 30, shade=99)
+    files = sorted(file for file in source.rglob("*") if file.is_file())
+    for file in luck.sample(files, 3):
+        file.write_bytes(file.read_bytes()[: luck.choice([0, 40, 60])])
+    journal.SAVE_EVERY_S, building.CHUNK, pool.chunks.__defaults__ = 0.0, 4, (4,)
+
+    def work(name: str) -> None:
+        imports.import_dataset(source, name=name, image_size=8, workers=1, skip_bad=True)
+
+    for _ in range(luck.randrange(1, 4)):
+        if not killed(lambda: work("second"), luck.randrange(1, 1_400)):
+            break
+        check_home()
+        if luck.random() < 0.3:
+            changed = luck.choice(files)
+            changed.write_bytes(luck.choice(files).read_bytes())
+    with db.session() as session:
+        is_done = datasets.exists(session, "second")
+    if not is_done:
+        work("second")
+        work("whole")
+        with db.session() as session:
+            found = [datasets.get(session, name) for name in ("second", "whole")]
+            rows = [
+                [
+                    (one.filepath, one.content_hash, one.perceptual_hash, one.duplicate_group)
+                    for one in datasets.iterate_samples(session, dataset.id)
+                ]
+                for dataset in found
+            ]
+        pixels = [image_cache(one).tobytes() for one in found]
+        if rows[0] != rows[1] or pixels[0] != pixels[1]:
+            raise FaultError("wrong", "an import that went on is not the one that was never killed")
+        if found[0].import_report["skipped"] != found[1].import_report["skipped"]:
+            raise FaultError("wrong", "an import that went on names other bad rows")
+    no_litter(settings().datasets)
+    check_home()
+
+
 def kill_export(luck: random.Random, place: Path) -> None:
     """An export that is killed: the earlier file or the new one, whole; the next export leaves nothing beside."""
     from auditor.outputs import export
@@ -523,6 +569,7 @@ BATCHES = {
 """Trials that spoil nothing for the next one share a process and a home."""
 FAMILIES: dict[str, tuple[Trial, int]] = {
     "import killed at a call": (kill_import, 1_500),
+    "import killed again and again": (go_on_importing, 600),
     "export killed at a call": (kill_export, 600),
     "review killed at a call": (kill_review, 600),
     "backup, restore killed at a call": (kill_backup, 400),

@@ -51,7 +51,7 @@ class Standing:
 
     audit: Audit
     dataset: Dataset
-    given_labels: NDArray[np.int64]
+    given_labels: NDArray[np.integer]
     trust_score: NDArray[np.float64]
     error_probability: NDArray[np.float64]
     suggested_label: NDArray[np.integer]
@@ -121,7 +121,7 @@ def load(audit_id: int) -> Standing:
     # First, for it reads columns that it does not keep.
     verified = settle.verified_rows(audit_id)
     with session() as open_session:
-        given = datasets.given_labels(open_session, audit.dataset_id)
+        given = datasets.given_labels(open_session, audit.dataset_id).astype(np.int32)
         known = scores.columns(open_session, audit_id, STANDING)
     trust_score = known["trust_score"]
     verified.check(given, len(dataset.class_names))

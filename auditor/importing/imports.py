@@ -8,6 +8,7 @@ asks for files, the images that lie in no file of their own: ``images.extracted_
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import time
@@ -247,7 +248,7 @@ def import_dataset(
 
 
 def _absolute(source: str) -> str:
-    return source if is_remote(source) or ":" in source else str(Path(source).expanduser().absolute())
+    return source if is_remote(source) or ":" in source else os.path.abspath(os.path.expanduser(source))
 
 
 def _go_on(source: Source, parsed: Parsed, place: staging.Workplace, named: Path) -> None:

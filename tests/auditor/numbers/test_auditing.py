@@ -206,6 +206,13 @@ def test_judge__scales_by_the_usual_residual_and_ignores_missing_numbers() -> No
     assert (found.noise_rate.kind, found.noise_rate.point) == ("guess", pytest.approx(1 / 5))
 
 
+def test_judge__interval_holds_its_share_of_what_is_not_doubted() -> None:
+    away = np.append(np.arange(1, 101), 1_000)
+    found = judge(np.zeros(len(away)), [away.astype(float)])
+    assert found.is_doubtful.tolist() == [False] * 100 + [True]
+    assert 100 * LEVEL <= found.half_width <= 100 * LEVEL + 1
+
+
 @pytest.mark.parametrize(
     ("given", "away", "predicted", "half_width"),
     [

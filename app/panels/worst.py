@@ -73,17 +73,24 @@ def _draw_masks(dataset: Dataset, audit: Audit, page: pd.DataFrame) -> None:
 
 
 def row(
-    dataset: Dataset, seen: Sequence[tuple[int, str, str]], *, key: str, width: int | None = None
+    dataset: Dataset,
+    seen: Sequence[tuple[int, str, str]],
+    *,
+    key: str,
+    width: int | None = None,
+    notes: Sequence[str] | None = None,
 ) -> None:
     """(sample, label before, label after) each as a square picture with both labels below it, six in a row.
 
     An empty label after means that the sample is excluded. ``width`` fixes the side in pixels instead.
+    ``notes`` are words of ours below each.
     """
     with st.container(horizontal=True, gap="small", key=f"{'strip' if width else 'pictures'}_{key}"):
-        for sample, before, after in seen:
+        for (sample, before, after), note in zip(seen, notes or [""] * len(seen), strict=True):
+            labels = f":orange[{plain(before)}] → " + (f":blue[{plain(after)}]" if after else "excluded")
             st.image(
                 pictures.png(dataset.id, sample, SIDE),
-                caption=f":orange[{plain(before)}] → " + (f":blue[{plain(after)}]" if after else "excluded"),
+                caption=f"{labels}  \n{note}" if note else labels,
                 alt=f"Sample {sample}: {before}, then {after or 'excluded'}",
                 width=width or "stretch",
             )

@@ -116,15 +116,13 @@ def draw_parting(dataset: Dataset, view: View) -> None:
         f"Given → suggested label, and how many of the {engines} predict another label than the given one."
     )
     names, columns = dataset.class_names, ["sample_id", "given_label", "suggested_label", "agreement"]
+    rows = parted[columns].astype(int).to_numpy().tolist()
     seen = [
-        (
-            sample,
-            words.class_name(names, given),
-            f"{words.class_name(names, suggested)} · {number} of {engines}",
-        )
-        for sample, given, suggested, number in parted[columns].astype(int).to_numpy().tolist()
+        (sample, words.class_name(names, given), words.class_name(names, suggested))
+        for sample, given, suggested, _ in rows
     ]
-    worst.row(dataset, seen, key="engines_parted", width=104)
+    notes = [f"{number} of {engines}" for *_, number in rows]
+    worst.row(dataset, seen, key="engines_parted", width=104, notes=notes)
     if st.button("Review where the engines disagree", key="engines_disagree", icon=":material/rule:"):
         state.open_suspects(agreement=-1)
 

@@ -52,7 +52,7 @@ def offer_masks(dataset: Dataset, audit: Audit) -> None:
         lambda: cleaned_zip(dataset.name, audit.id),
         f"{downloads.file_stem(dataset.name)}-masks.zip",
         "application/zip",
-        key="masks_download",
+        key="cleaned_download",
         on_click="ignore",
         icon=":material/download:",
         help="Only what a person decided changes a mask. For large sets: `auditor export NAME --out FOLDER`.",

@@ -177,6 +177,17 @@ def cleaned_table(name: str, audit_id: int) -> bytes:
 
 dataset, bar = state.screen("Numbers")
 audit = state.require_audit(dataset)
+with bar:
+    if sign_in.may(OWNER):
+        st.download_button(
+            "Download the cleaned numbers",
+            partial(cleaned_table, dataset.name, audit.id),
+            f"{downloads.file_stem(dataset.name)}-cleaned.csv",
+            "text/csv",
+            key="cleaned_download",
+            on_click="ignore",
+            icon=":material/download:",
+        )
 reviewer = state.require_reviewer("Every decision is kept with your name, and you can undo each one.")
 view = st.radio(
     "View", [SUSPECTS, SAMPLE, DONE], key="numbers_view", horizontal=True, label_visibility="collapsed"
@@ -190,13 +201,5 @@ with shown():
         review(dataset, audit, reviewer)
         st.caption(plain(statements.noise_rate_now(audit).sentence))
 if sign_in.may(OWNER):
-    st.download_button(
-        "Download the cleaned numbers",
-        partial(cleaned_table, dataset.name, audit.id),
-        f"{downloads.file_stem(dataset.name)}-cleaned.csv",
-        "text/csv",
-        on_click="ignore",
-        icon=":material/download:",
-    )
     with shown(), st.expander("FiftyOne", icon=":material/open_in_new:"):
         fiftyone.draw(dataset)

@@ -16,15 +16,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.ground.wording import percent
+from auditor.ground.wording import percent, plural
 from auditor.statistics import NoiseRate
 
 MAD_TO_DEVIATION = 1.4826
 SMALLEST = 1e-100
 FAR = 3.0
 """Usual residuals from which on a number is doubted; its trust is 1/2 there."""
-FARTHER, NEARER = 5.0, 2.5
-"""The same for the range of the guess of how many numbers are wrong."""
+NEARER = 2.5
+"""The same for the upper end of the guess of how many numbers are wrong."""
 MOST_PLACES = 9
 LEVEL = 0.9
 """Share of the numbers that are not doubted which lie inside the interval around what is predicted for them."""
@@ -91,9 +91,11 @@ def _usual(residual: NDArray[np.float64]) -> float:
 
 
 def _guess(away: NDArray[np.float64]) -> NoiseRate:
-    low, point, high = (float((away > cut).mean()) for cut in (FARTHER, FAR, NEARER))
+    """From none, because what is predicted may be wrong where the number is right."""
+    point, high = (float((away > cut).mean()) for cut in (FAR, NEARER))
     sentence = (
-        f"Guess: {percent(low)} to {percent(high)} of the numbers are wrong, as so many lie far from what is "
-        "predicted. Wrong numbers that lie near are not among them; judge a random sample to know."
+        f"A guess: between {percent(0)} and {percent(high)} of {plural(len(away), 'number')} may be wrong. So many "
+        "lie far from what is predicted, which may be wrong itself; wrong numbers that lie near are not among "
+        "them. Judge a random sample to know."
     )
-    return NoiseRate(low, point, high, "guess", sentence, {"far from the prediction": point})
+    return NoiseRate(0.0, point, high, "guess", sentence, {"far from the prediction": point})

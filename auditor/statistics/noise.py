@@ -513,7 +513,10 @@ def _why_not_judged(
     if size < MIN_CLASS_SIZE:
         return f"only {plural(size, 'sample', 'carry')} this label; at least {MIN_CLASS_SIZE} are needed"
     if num_doubtful > MAX_DOUBTFUL * size:
-        return f"{percent(num_doubtful / size)} of its labels are doubtful; they do not define the class any more"
+        return (
+            f"the engines doubt {percent(num_doubtful / size)} of its labels: either they do not know the class, "
+            "or its labels do not define it"
+        )
     if seen is not None and seen.low > MAX_DOUBTFUL:
         labels = plural(seen.num_rows, "verified label")
         return f"{seen.num_hits} of its {labels} are wrong; most name another class"

@@ -203,7 +203,15 @@ def test_judge__scales_by_the_usual_residual_and_ignores_missing_numbers() -> No
     usual = 1.4826 * 0.1
     assert found.trust[5] == pytest.approx(1 / (1 + (23 / usual / 3) ** 2))
     assert found.half_width == 1
-    assert (found.noise_rate.kind, found.noise_rate.point) == ("guess", pytest.approx(1 / 5))
+    rate = found.noise_rate
+    # What is predicted may be wrong in place of the number, so nothing says that any number is wrong.
+    assert (rate.kind, rate.low, rate.point, rate.high) == (
+        "guess",
+        0,
+        pytest.approx(1 / 5),
+        pytest.approx(1 / 5),
+    )
+    assert "between 0 % and 20 % of 5 numbers may be wrong" in rate.sentence
 
 
 def test_judge__interval_holds_its_share_of_what_is_not_doubted() -> None:

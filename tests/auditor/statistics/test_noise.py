@@ -280,7 +280,7 @@ def test_class_reports__a_doubtful_class_and_a_sound_one():
     first, second, third = class_reports(
         given, np.full(100, np.nan), doubtful, [], NAMES, intervals=intervals
     )
-    assert "60 % of its labels are doubtful" in first.why
+    assert "the engines doubt 60 % of its labels" in first.why
     assert (second.cannot_be_judged, second.why) == (False, "")
     assert (first.interval.num_hits, second.interval.num_hits) == (3, 0)
     assert third.interval is None

@@ -239,7 +239,7 @@ def audit(
 ) -> None:
     """Train the engines on dataset NAME and score every label. Ctrl-C keeps what is done so far.
 
-    Of a dataset of masks it scores every pixel, with the engines cross_entropy and l2b; of numbers it trains
+    Of a dataset of masks it scores every pixel, with the engine cross_entropy; of numbers it trains
     choicenet and, as cross_entropy, a plain mixture density network.
     """
     from auditor.audits import executors, own_models, plan

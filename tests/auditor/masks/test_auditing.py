@@ -143,8 +143,8 @@ def test_plan_audit__refuses_engines_of_class_labels(audited_masks: Audited) -> 
         auditing.plan_audit("shapes", ["umn"])
 
 
-def test_default_engines_on__leaves_coteaching_to_who_names_it() -> None:
-    assert engine_bridge.default_engines_on("masks") == ["cross_entropy", "l2b"]
+def test_default_engines_on__leaves_what_finds_no_more_to_who_names_it() -> None:
+    assert engine_bridge.default_engines_on("masks") == ["cross_entropy"]
     assert engine_bridge.engines_on("masks") == ["cross_entropy", "coteaching", "l2b"]
 
 

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from engines.contract import EngineResult, EngineSpec, EpochRecord, MaskResult, NumberResult, SignalSpec
 
 ASKED_FOR = {"masks": frozenset({"coteaching", "l2b"})}
-"""By labels that are no classes: engines that train only where they are named, because beside the others they find
-no more (benchmarks/results/masks.md)."""
+"""By labels that are no classes: engines that train only where they are named, because they find no more than the
+others (benchmarks/results/masks.md)."""
 DEFAULT_ENGINES = ("cross_entropy", "coteaching", "umn", "l2b", "choicenet")
 PRESETS = ("quick", "standard", "paper")
 KINDS: dict[Any, tuple[type, str]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import pickle
 import shutil
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 ROOT = Path(__file__).resolve().parent.parent
+END_S = 300
+"""Longest that what tests share may take to end."""
 LONGEST_FIRST = (
     *(
         "test_contract.py",
@@ -84,6 +87,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return next((at for at, name in enumerate(LONGEST_FIRST) if name in parts), len(LONGEST_FIRST))
 
     items.sort(key=place)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """No test's timeout is in force any more: what stands still at the end says where it is, and ends."""
+    faulthandler.dump_traceback_later(END_S, exit=True, file=sys.__stderr__)
+
+
+def pytest_unconfigure() -> None:
+    """It ended."""
+    faulthandler.cancel_dump_traceback_later()
 
 
 def pytest_runtest_setup() -> None:

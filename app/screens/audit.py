@@ -12,7 +12,6 @@ from app.session.words import plain
 from auditor.audits import budgets, durations, plan
 from auditor.backbones import features, weights
 from auditor.backbones.features import NO_BACKBONE
-from auditor.backbones.shelf import PREFERRED
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION
 from auditor.masks import auditing
@@ -67,7 +66,7 @@ def durations_of(
 
 def backbones_here() -> list[str]:
     """The backbones whose weights are on this machine."""
-    return [name for name in PREFERRED if weights.present(name) is not None]
+    return [found.name for found in weights.here()]
 
 
 def choose_view(dataset: Dataset, here: list[str], place: DeltaGenerator) -> str | None:
@@ -115,7 +114,8 @@ def start_form(dataset: Dataset) -> None:
     elif not here:
         st.caption(
             "With a pretrained backbone they take far less time and may find more wrong labels. No weights are "
-            "on this machine; `auditor weights list` in a terminal lists weights to download."
+            "on this machine; in a terminal `auditor weights list` lists some to download, and `auditor weights "
+            "add NAME FILE` keeps a file that you have."
         )
     known = {choice.name: choice for choice in engines if has_backbone or not choice.needs_features}
     start, more = st.container(), st.expander("Engines, preset and device", icon=":material/model_training:")

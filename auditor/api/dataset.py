@@ -156,7 +156,8 @@ class Dataset:
         ``finetune``: every engine trains the backbone too, on the images. ``features``: your own in its place, see
         ``own_features``. ``alone``: hear only these engines, not the latest runs of others in earlier audits.
         ``budget``: ``"10m"``, ``"overnight"`` or seconds; the audit does what finds most in that time, instead of
-        ``preset``. ``options``: engine -> the fields of its preset that change, such as ``{"l2b": {"epochs": 5}}``.
+        ``preset``; default none, so that a program does the same on every machine. ``options``: engine -> the
+        fields of its preset that change, such as ``{"l2b": {"epochs": 5}}``.
         ``progress``: a bar in a terminal or notebook, ``False`` for silence, or a function that is told.
 
         ``budget``, ``finetune`` and ``alone`` are of classes only, ``backbone`` and ``features`` of numbers too.

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.backbones import weights
-from auditor.backbones.shelf import PREFERRED
 from auditor.bridges import backbone_bridge
 from auditor.catalog import folders
 from auditor.ground.errors import AuditFailedError, ImportRefusedError, NotFoundError
@@ -81,7 +80,7 @@ def of_backbone(
 def choose(
     name: str | None, file: Path | None = None, *, side: int | None = None, views: int = DEFAULT_VIEWS
 ) -> FeatureSource | None:
-    """What an audit looks through: the backbone that is named, else the first of the shelf whose weights are here.
+    """What an audit looks through: the backbone that is named, else the first whose weights are here.
 
     ``name`` may be ``NO_BACKBONE``. None where the engines train on the images from scratch.
 
@@ -94,7 +93,7 @@ def choose(
     if name == NO_BACKBONE:
         return None
     if name is None:
-        found = next((each for each in map(weights.present, PREFERRED) if each is not None), None)
+        found = next(iter(weights.here()), None)
     else:
         found = weights.find(name, file)
         backbone_bridge.size(found.name, found.path, side=side)  # damaged or of another network: said now

@@ -10,13 +10,14 @@ import hashlib
 import importlib.util
 import json
 import os
+import shutil
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from auditor.backbones.shelf import on_shelf
+from auditor.backbones.shelf import PREFERRED, on_shelf
 from auditor.bridges import backbone_bridge
 from auditor.ground.errors import NotFoundError, WeightsError
 from auditor.ground.files import written_whole
@@ -29,6 +30,8 @@ HUB = "https://huggingface.co"
 """Where a person finds a file of the hub in a browser."""
 TORCHVISIONS = "see torchvision"
 """Where no licence is known: torchvision names none for single files."""
+NOT_SAID = "not said"
+"""Where nobody names a licence."""
 TIMEOUT_S = 20.0
 ABOUT = "about.json"
 
@@ -93,6 +96,38 @@ def present(name: str) -> Weights | None:
         return None
 
 
+def here() -> list[Weights]:
+    """All weights on this machine, in the order in which audits take them: the short list's, then others kept."""
+    shelved = [found for name in PREFERRED if (found := present(name)) is not None]
+    known = {found.name for found in shelved}
+    names = sorted(name for name in map(_name_in, (settings().home / FOLDER).glob(f"*/{ABOUT}")) if name)
+    others = [_in_home(name) for name in names if name not in known]
+    return shelved + [found for found in others if found is not None]
+
+
+def add(name: str, file: Path) -> Weights:
+    """Keep a copy of a file of weights in the home, as those of ``name``: audits find it there from now on.
+
+    Raises:
+        AuditFailedError: there is no such backbone, or the file holds no weights of it.
+        NotFoundError: the file is not there.
+        WeightsError: weights of ``name`` are kept already.
+    """
+    given = find(name, file)
+    if (kept := _in_home(name)) is not None:
+        raise WeightsError(
+            f"Weights of {name} are kept already, in {kept.path}; delete that folder to replace them."
+        )
+    backbone_bridge.size(name, given.path, side=None)  # damaged or of another network: said now
+    target = _home(name)
+    target.mkdir(parents=True, exist_ok=True)
+    path = target / given.path.name
+    with written_whole(path) as beside:
+        shutil.copyfile(given.path, beside)
+    _keep(target, name=name, file=path.name, sha256=_sha256(path), source=str(given.path), licence=NOT_SAID)
+    return Weights(name, path, "home")
+
+
 def get(name: str, *, on_offer: Callable[[Offer], bool] | None = None, progress: bool = True) -> Weights:
     """Download the weights of ``name`` through the library's own client, check them and keep them in the home.
 
@@ -121,15 +156,7 @@ def get(name: str, *, on_offer: Callable[[Offer], bool] | None = None, progress:
         raise WeightsError(
             f"{offered.source} was damaged on the way (its SHA-256 is not the hub's); nothing was saved, try again."
         )
-    about = {
-        "name": name,
-        "file": path.name,
-        "sha256": digest,
-        "source": offered.source,
-        "licence": offered.licence,
-    }
-    with written_whole(target / ABOUT) as beside:
-        beside.write_text(json.dumps(about, indent=1), encoding="utf-8")
+    _keep(target, name=name, file=path.name, sha256=digest, source=offered.source, licence=offered.licence)
     return Weights(name, path, "home")
 
 
@@ -168,7 +195,7 @@ def offer(name: str) -> Offer:
         name,
         f"{source.repository}/{wanted}",
         files[wanted].size,
-        str(card.get("license") or source.licence or "not said"),
+        str(card.get("license") or source.licence or NOT_SAID),
         getattr(lfs, "sha256", None) if lfs is not None else None,
     )
 
@@ -189,6 +216,20 @@ def size_at(url: str) -> int | None:
 
 def _home(name: str) -> Path:
     return settings().home / FOLDER / name.replace(":", "-").replace("/", "-")
+
+
+def _keep(folder: Path, **about: str) -> None:
+    """Describe weights that lie whole in their folder: they count from now on."""
+    with written_whole(folder / ABOUT) as beside:
+        beside.write_text(json.dumps(about, indent=1), encoding="utf-8")
+
+
+def _name_in(about: Path) -> str | None:
+    """The name of the network that a folder describes; None where the description is damaged."""
+    try:
+        return str(json.loads(about.read_text(encoding="utf-8"))["name"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _in_home(name: str) -> Weights | None:

@@ -408,14 +408,31 @@ def weights() -> None:
 @weights.command("list")
 @AS_JSON
 def list_weights(as_json: bool) -> None:
-    """Show a short list of backbones, what each is good for, and where its weights are. Needs no internet."""
+    """Show a short list of backbones, what each is good for, and where its weights are; then all others that are
+    kept here. Needs no internet.
+    """
     from auditor.backbones import weights as files
     from auditor.backbones.shelf import SHELF
     from auditor.cli import output
 
+    good_for = {each.name: each.good_for for each in SHELF}
+    others = {found.name: "kept here" for found in files.here() if found.name not in good_for}
     output.weights_table(
-        [files.listed(each.name) | {"good_for": each.good_for} for each in SHELF], as_json=as_json
+        [files.listed(name) | {"good_for": text} for name, text in (good_for | others).items()],
+        as_json=as_json,
     )
+
+
+@weights.command("add")
+@click.argument("name")
+@click.argument("file", type=click.Path(path_type=Path))
+@AS_JSON
+def add_weights(name: str, file: Path, as_json: bool) -> None:
+    """Keep a copy of FILE in AUDITOR_HOME as the weights of NAME: audits and the app find it from now on."""
+    from auditor.backbones import weights as files
+    from auditor.cli import output
+
+    output.weights_kept(files.add(name, file), as_json=as_json)
 
 
 @weights.command("get")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,9 +13,11 @@ import safetensors.torch
 import timm
 import torch
 import torchvision
+from click.testing import CliRunner
 
-from auditor.backbones import shelf, weights
+from auditor.backbones import features, shelf, weights
 from auditor.bridges import backbone_bridge
+from auditor.cli.commands import cli
 from auditor.ground.errors import AuditFailedError, NotFoundError, WeightsError
 from tests.auditor.backbones.hub import COMMIT, Hub, served
 
@@ -191,3 +194,47 @@ def test_find__a_download_that_was_cut_off_does_not_count(home: Path) -> None:
     assert weights.present(NAME) is None
     (folder / "about.json").write_text("{")
     assert weights.present(NAME) is None
+
+
+def test_add__keeps_a_copy_that_audits_find_by_themselves(home: Path, tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "mine.safetensors"
+    file.write_bytes(content)
+    kept = weights.add(NAME, file)
+    assert kept.path.read_bytes() == content
+    assert kept.path.is_relative_to(home / "weights")
+    file.unlink()
+    listed = json.loads(CliRunner().invoke(cli, ["weights", "list", "--json"]).stdout)
+    assert [each["name"] for each in listed if each["place"] == "home"] == [NAME]
+    chosen = features.choose(None)
+    assert chosen is not None
+    assert (chosen.name, chosen.weights) == (NAME, str(kept.path))
+    with pytest.raises(WeightsError, match="kept already"):
+        weights.add(NAME, kept.path)
+
+
+def test_add__a_file_of_another_network_leaves_nothing(home: Path, tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "mine.safetensors"
+    file.write_bytes(content)
+    with pytest.raises(AuditFailedError, match="mobilenetv3_small_075"):
+        weights.add("timm:mobilenetv3_small_075", file)
+    assert not list(home.rglob("*.safetensors"))
+    assert weights.here() == []
+
+
+def test_here__the_short_list_first_and_then_what_is_kept_besides(
+    home: Path, tmp_path: Path, content: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "mine.safetensors"
+    file.write_bytes(content)
+    weights.add(NAME, file)
+    damaged = home / "weights" / "timm-other"
+    damaged.mkdir()
+    (damaged / "about.json").write_text("{")
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
+    place = tmp_path / "torch" / "hub" / "checkpoints" / "resnet18-f37072fd.pth"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(b"x")
+    assert [(found.name, found.place) for found in weights.here()] == [
+        ("torchvision:resnet18", "cache"),
+        (NAME, "home"),
+    ]

@@ -75,7 +75,7 @@ def main() -> None:
                     key = f"{table} | {rate:g} | {method} | {options.steps} steps | seed {seed}"
                     if key in stored["cells"]:
                         continue
-                    stored["cells"][key] = CELLS[table](rate, method, options.steps, seed)
+                    stored["cells"][key] = CELLS[table](rate, method, options.steps, seed, options.device)
                     stored["versions"] = versions()
                     options.out.write_text(json.dumps(stored, indent=1) + "\n")
                     print(key, stored["cells"][key], flush=True)
@@ -97,7 +97,7 @@ def diabetes() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     return inputs.astype(np.float32), targets[:, None].astype(np.float32)
 
 
-def housing_cell(rate: float, method: str, steps: int, seed: int) -> dict[str, float]:
+def housing_cell(rate: float, method: str, steps: int, seed: int, device: str) -> dict[str, float]:
     """Error of held-out rows (a fifth, with right targets) after training on targets of which some are outliers."""
     inputs, targets = diabetes()
     random = np.random.default_rng(seed)
@@ -106,20 +106,20 @@ def housing_cell(rate: float, method: str, steps: int, seed: int) -> dict[str, f
     given = targets[train].copy()
     outliers = random.permutation(len(train))[: round(rate * len(train))]
     given[outliers] = random.uniform(targets.min(), targets.max(), (len(outliers), 1))
-    network = fit_regression(inputs[train], given, regressor(method, steps), seed=seed, device="cpu")
+    network = fit_regression(inputs[train], given, regressor(method, steps), seed=seed, device=device)
     return {"rmse": _rmse(predict_targets(network, inputs[test]), targets[test])}
 
 
-def flipped_cell(rate: float, method: str, steps: int, seed: int) -> dict[str, float]:
+def flipped_cell(rate: float, method: str, steps: int, seed: int, device: str) -> dict[str, float]:
     """Error against the true function where a share of the targets follows its mirror image."""
     data = make_regression_data("cosexp", outlier_rate=0.0, seed=seed)
     flip = np.random.default_rng([seed, 4]).random(len(data.inputs)) < rate
     given = np.where(flip[:, None], -data.true_targets, data.true_targets).astype(np.float32)
-    network = fit_regression(data.inputs, given, regressor(method, steps), seed=seed, device="cpu")
+    network = fit_regression(data.inputs, given, regressor(method, steps), seed=seed, device=device)
     return {"rmse": _rmse(predict_targets(network, data.inputs), data.true_targets)}
 
 
-def detection_cell(rate: float, method: str, steps: int, seed: int) -> dict[str, float]:
+def detection_cell(rate: float, method: str, steps: int, seed: int, device: str) -> dict[str, float]:
     """AUROC for targets that were swapped with others at least half a deviation away."""
     from cleanlab.regression.rank import get_label_quality_scores
 
@@ -134,7 +134,7 @@ def detection_cell(rate: float, method: str, steps: int, seed: int) -> dict[str,
     for fold in range(FOLDS):
         held = fold_of == fold
         network: RegressionNetwork = fit_regression(
-            inputs[~held], given[~held], regressor(method, steps), seed=seed, device="cpu"
+            inputs[~held], given[~held], regressor(method, steps), seed=seed, device=device
         )
         tail[held] = mixture_tail(network, inputs[held], given[held])
         predicted[held] = predict_targets(network, inputs[held])[:, 0]

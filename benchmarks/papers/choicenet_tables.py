@@ -1,7 +1,7 @@
 """ChoiceNet's MNIST and CIFAR-10 tables, its ablations and variants, and its 1-D regression, beside ours.
 
-    python -m benchmarks.papers.choicenet_tables                      the small budget (one CPU core)
-    python -m benchmarks.papers.choicenet_tables --preset paper --device cuda     the paper's own budget
+    python -m benchmarks.papers.choicenet_tables --scale cpu     the small budget (one CPU core)
+    python -m benchmarks.papers.choicenet_tables --scale gpu     the paper's own budget
 
 Needs MNIST, or CIFAR-10 for `--tables cifar10`, as Parquet in the folder of AUDITOR_SHARED_DATA (default
 ../shared/data): `mnist-train.parquet` and so on, column `image` {bytes, path} and `label`. Every finished cell
@@ -47,7 +47,7 @@ from benchmarks.papers.scale import parse_scaled
 from engines.choicenet.config import ChoiceNetConfig
 from engines.choicenet.training import train
 from engines.contract import EvaluationSet, TrainingData
-from engines.shared.device import describe_device, resolve_device, versions
+from engines.shared.device import describe_device, versions
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "choicenet_tables.json"
@@ -406,15 +406,14 @@ def main() -> None:
     parser.add_argument("--preset", choices=("small", "paper"), default="small")
     parser.add_argument(
         "--tables",
-        default="main",
-        help="comma-separated: main, cifar10, binary, variants, ablation, regression",
+        default="main,cifar10,binary,variants,ablation,regression",
+        help="comma-separated",
     )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--device", default="auto")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="start no cell after this long")
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parse_scaled(parser, SCALES)
-    device = resolve_device(args.device)
+    device = torch.device(args.device)
     if device.type == "cpu":
         torch.set_num_threads(1)
     results = json.loads(args.out.read_text()) if args.out.exists() else {}

@@ -47,7 +47,7 @@ SCALES: dict[str, dict[str, Any]] = {
 
 
 def main() -> None:
-    """Run every missing cell and draw the picture."""
+    """Run every missing cell, and draw the picture where one was missing or it is not there."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rows", type=int, default=5_000)
     parser.add_argument("--epochs", type=int, default=20)
@@ -55,11 +55,11 @@ def main() -> None:
     parser.add_argument("--preset", default="quick", choices=("quick", "paper"))
     parser.add_argument("--network", default="mlp")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parse_scaled(parser, SCALES)
     torch.set_num_threads(1)
     stored = json.loads(options.out.read_text()) if options.out.exists() else {}
+    kept = len(stored)
     for noise in NOISES:
         for method in ("plain", *SCHEDULED, *BY_LABEL):
             key = f"{noise} | {method} | {options.rows} rows, {options.epochs} epochs | seed {options.seed}"
@@ -67,7 +67,9 @@ def main() -> None:
                 stored[key] = run_cell(noise, method, options)
                 options.out.write_text(json.dumps(stored, indent=1) + "\n")
                 print(key, {name: values[-1] for name, values in stored[key]["curves"].items()}, flush=True)
-    draw(stored, PICTURE if options.out == RESULTS else options.out.with_suffix(".png"))
+    picture: Path = PICTURE if options.out == RESULTS else options.out.with_suffix(".png")
+    if len(stored) > kept or not picture.exists():
+        draw(stored, picture)
 
 
 def run_cell(noise: str, method: str, options: argparse.Namespace) -> dict[str, Any]:

@@ -3,9 +3,8 @@
     python -m benchmarks.papers.index        (``make papers``)
 
 What was measured is read from the result files, never written here; ``results/papers.json`` keeps the list and
-``results/papers.md`` is its page. Status of a row: ``in small`` (run by the command beside it, at a smaller scale
-than the paper's) or ``not here`` (with why). No row was run at the paper's own scale; ``--scale gpu`` of a command
-is that scale.
+``results/papers.md`` is its page. Status of a row: ``in small`` (run by the commands beside it, at a smaller scale
+than the paper's) or ``not here`` (with why). No row was run at the paper's own scale.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from benchmarks.papers import l2b_family
+from benchmarks.papers import l2b_family, masks
 from benchmarks.papers.choicenet_tables import PAPER as CHOICENET_PAPER
 from benchmarks.papers.choicenet_tables import PAPER_CIFAR as CHOICENET_CIFAR
 from benchmarks.papers.choicenet_tables import PAPER_COMPONENTS
@@ -31,8 +30,9 @@ RESULTS = Path(__file__).resolve().parent.parent / "results"
 PAGE_HEAD = """# The four papers, table by table
 
 Written by `make papers` from the result files. *In small*: run here on a smaller budget than the paper's, with our
-figure minus the paper's where the two can be compared. *Not here*: why. Nothing was run at a paper's own scale;
-command by command, `--scale smoke` shows that it runs, `cpu` made what is shown, `gpu` is the paper's scale.
+figure minus the paper's where the two can be compared. *Not here*: why. Nothing was run at a paper's own scale.
+The commands made what is shown, and go on where they were stopped. With `--scale smoke` each shows that it runs,
+with `--scale gpu` it has the paper's budget; L2B's ablation and S2E's tables stay on MNIST and a small network.
 
 """
 
@@ -46,7 +46,7 @@ class Item:
         name: what the paper calls it, or what it shows where the number is not known to us.
         shows: what it reports.
         needs: what keeps it from the paper's scale, or from being run at all.
-        command: the module of this package that runs it again; empty if none does.
+        commands: the modules of this package that run it again, with their options; empty if none does.
         measured: reads our figures from the result files; None if nothing was run.
     """
 
@@ -54,7 +54,7 @@ class Item:
     name: str
     shows: str
     needs: str
-    command: str = ""
+    commands: tuple[str, ...] = ()
     measured: Callable[[], str] | None = None
 
 
@@ -73,13 +73,17 @@ def _umn_cells(method: str, label_loss: str = "linear") -> list[Mapping[str, Any
 def _l2b_masks() -> str:
     rows = _cells("masks")["rows"]
     parts = []
-    for name in dict.fromkeys(row["set"] for row in rows):
+    for name, _, here in masks.levels(rows):
         plain, ours = (
-            mean(row["dice"] for row in rows if (row["set"], row["run"]) == (name, run))
+            mean(row["dice"] for row in here if row["run"] == run)
             for run in ("cross-entropy", "L2B, 6 trusted masks")
         )
-        parts.append(f"{name}: Dice {ours - plain:+.3f} by L2B with trusted masks (paper: +.02 to +.18)")
-    return "; ".join(parts)
+        noisy = mean(row["label_dice"] for row in here)
+        parts.append(f"{name} whose noisy masks have Dice {noisy:.2f} {ours - plain:+.3f}")
+    return (
+        f"Dice of L2B with trusted masks over plain: {', '.join(parts)} "
+        "(paper: +.18, +.07 and +.02 at .41, .62 and .80)"
+    )
 
 
 def _between(values: Sequence[float], form: str) -> str:
@@ -333,8 +337,12 @@ ITEMS: tuple[Item, ...] = (
         "UMN",
         "Table 1",
         "test error with 100 noisy labels",
-        "350 epochs on a GPU; SVHN cannot be had here; CIFAR-10 and the ResNet-101 column need a GPU",
-        "umn_tables",
+        "350 epochs on a GPU; SVHN cannot be had here; CIFAR-10 and the ResNet-101 column need a GPU; "
+        "MentorNet beyond its self-paced form, which is not built; Reweight, which is not run on these labels",
+        (
+            "umn_tables --methods supervised umn self_paced",
+            "umn_tables --methods m_vae mean_teacher --seeds 0 1 2",
+        ),
         _umn_error,
     ),
     Item(
@@ -343,7 +351,10 @@ ITEMS: tuple[Item, ...] = (
         "corrupt labels found",
         "350 epochs on a GPU, and a logarithmic label term: no scale of the printed one finds wrong labels "
         "(umn_tables.md says why); which rule the paper used is not printed",
-        "umn_tables",
+        (
+            "umn_tables --methods umn",
+            """umn_tables --methods umn --seeds 0 1 2 --set 'label_loss="log"' lambda_y=3""",
+        ),
         _umn_detection,
     ),
     Item(
@@ -351,7 +362,7 @@ ITEMS: tuple[Item, ...] = (
         "Figures 3 to 5",
         "ε over training, its histogram, error over epochs",
         "350 epochs on a GPU",
-        "curves",
+        ("curves",),
         _umn_curves,
     ),
     Item(
@@ -359,7 +370,7 @@ ITEMS: tuple[Item, ...] = (
         "Table 1 and the ISIC columns",
         "CIFAR-10, CIFAR-100 and ISIC 2019 under symmetric noise",
         f"{_GPU}; ISIC 2019's images",
-        "l2b_family",
+        ("l2b_family --problems cifar10-sym20 cifar10-sym40 --methods plain l2b",),
         _l2b_plain,
     ),
     Item(
@@ -367,7 +378,7 @@ ITEMS: tuple[Item, ...] = (
         "Tables 2, 3 and 7",
         "with DivideMix, UniCon and C2D",
         f"PreActResNet-18 on CIFAR, 300 epochs: {_GPU}",
-        "l2b_family",
+        ("l2b_family",),
         _l2b_family,
     ),
     Item(
@@ -381,16 +392,18 @@ ITEMS: tuple[Item, ...] = (
         "Tables 5 and 6",
         "segmentation under mask noise",
         "PROMISE12, which cannot be had here; UNet++ at its size, five repetitions",
-        "masks",
+        ("masks",),
         _l2b_masks,
     ),
-    Item("L2B", "the ablation of α and β", "CIFAR-100 at 20 and 40 %", _GPU, "l2b_ablation", _l2b_ablation),
+    Item(
+        "L2B", "the ablation of α and β", "CIFAR-100 at 20 and 40 %", _GPU, ("l2b_ablation",), _l2b_ablation
+    ),
     Item(
         "L2B",
         "Table 8 and Figures 1 to 5",
         "comparisons and curves over training",
         f"{_GPU}; M-correction, PENCIL, MLNT, MW-Net and others, which are not built",
-        "curves",
+        ("curves",),
         _l2b_curves,
     ),
     Item("Co-teaching + S2E", "Table 2", "face recognition", _FACES),
@@ -399,7 +412,7 @@ ITEMS: tuple[Item, ...] = (
         "Table 3, MNIST",
         "spaces of R(t), searched at random",
         f"200 epochs, 60,000 images, 50 draws: {_GPU}",
-        "s2e_spaces",
+        ("s2e_spaces",),
         _s2e_off,
     ),
     Item("Co-teaching + S2E", "Table 3, CIFAR-10 and CIFAR-100", "the same spaces", _GPU),
@@ -407,8 +420,8 @@ ITEMS: tuple[Item, ...] = (
         "Co-teaching + S2E",
         "Table 7 and Figure 10",
         "search rules and weight sharing, on CIFAR-10 there",
-        _GPU,
-        "s2e_spaces",
+        f"{_GPU}; RMSProp, which is not built",
+        ("s2e_spaces",),
         _s2e_rules,
     ),
     Item(
@@ -416,7 +429,7 @@ ITEMS: tuple[Item, ...] = (
         "Figures 1, 3, 5, 6 and 9",
         "accuracy, label precision and searched R(t) over epochs",
         _GPU,
-        "curves",
+        ("curves",),
         _s2e_curves,
     ),
     Item(
@@ -424,7 +437,7 @@ ITEMS: tuple[Item, ...] = (
         "MNIST",
         "nine cells of permuted, shuffled and biased labels",
         "the paper's residual network and 41 epochs: a GPU (--preset paper)",
-        "choicenet_tables",
+        ("choicenet_tables",),
         _choicenet_mnist,
     ),
     Item(
@@ -432,7 +445,7 @@ ITEMS: tuple[Item, ...] = (
         "zeros against ones",
         "40 % of the zeros called one",
         "as above",
-        "choicenet_tables",
+        ("choicenet_tables",),
         _choicenet_binary,
     ),
     Item(
@@ -440,7 +453,7 @@ ITEMS: tuple[Item, ...] = (
         "ablation",
         "K and τ, shuffle of 90 %",
         "as above",
-        "choicenet_tables",
+        ("choicenet_tables",),
         _choicenet_ablation,
     ),
     Item(
@@ -448,7 +461,7 @@ ITEMS: tuple[Item, ...] = (
         "regression with outliers",
         "three functions, up to 60 % outliers",
         "longer training and more seeds",
-        "choicenet_tables",
+        ("choicenet_tables",),
         _choicenet_regression,
     ),
     Item(
@@ -456,7 +469,7 @@ ITEMS: tuple[Item, ...] = (
         "Table 1",
         "Boston housing",
         "the set itself, which scikit-learn withdrew",
-        "choicenet_numbers",
+        ("choicenet_numbers",),
         _choicenet_housing,
     ),
     Item(
@@ -464,7 +477,7 @@ ITEMS: tuple[Item, ...] = (
         "Table 2",
         "CIFAR-10 with CNN-9; 70.3, 85.2 and 91.0 % under pair flips of 45 %, symmetric noise of 50 and 20 %",
         f"CNN-9 of 128 channels for 200 epochs of 50,000 images: {_GPU}",
-        "choicenet_tables",
+        ("choicenet_tables",),
         _choicenet_cifar,
     ),
     Item(
@@ -478,7 +491,7 @@ ITEMS: tuple[Item, ...] = (
         "Figures 4 and 5",
         "flipped functions; correlations over training",
         "30,001 steps and more seeds",
-        "choicenet_numbers",
+        ("choicenet_numbers", "curves"),
         _choicenet_figures,
     ),
     Item(
@@ -499,7 +512,7 @@ def main() -> None:
             "shows": item.shows,
             "status": "in small" if measured else "not here",
             "measured": measured or f"needs {item.needs}",
-            "command": f"python -m benchmarks.papers.{item.command}" if item.command else "",
+            "commands": [f"python -m benchmarks.papers.{command}" for command in item.commands],
             "needs": item.needs,
         }
         for item in ITEMS
@@ -513,16 +526,16 @@ def main() -> None:
         print(f"{row['paper']:<18} {row['item']:<32} {row['status']:<9} {row['measured']}")
 
 
-def page(rows: Sequence[Mapping[str, str]]) -> str:
+def page(rows: Sequence[Mapping[str, Any]]) -> str:
     """``rows`` as one table a paper."""
     text = PAGE_HEAD
     for paper in dict.fromkeys(row["paper"] for row in rows):
-        text += f"## {paper}\n\n| what | shows | status | ours | the rest needs | command |\n"
+        text += f"## {paper}\n\n| what | shows | status | ours | the rest needs | commands |\n"
         text += "| --- | --- | --- | --- | --- | --- |\n"
         for row in rows:
             if row["paper"] == paper:
-                command = f"`{row['command']}`" if row["command"] else ""
-                cells = (row["item"], row["shows"], row["status"], row["measured"], row["needs"], command)
+                commands = "; ".join(f"`{command}`" for command in row["commands"])
+                cells = (row["item"], row["shows"], row["status"], row["measured"], row["needs"], commands)
                 text += f"| {' | '.join(cells)} |\n"
         text += "\n"
     return text.rstrip() + "\n"

@@ -1,9 +1,10 @@
 """L2B's variants, meta sets and derivatives side by side: which part of the method finds wrong labels?
 
-    python -m benchmarks.papers.l2b_ablation [--scale cpu] [--rows 3000] [--network mlp] [--seeds 1] [--out ...]
+    python -m benchmarks.papers.l2b_ablation --scale cpu
 
 MNIST with planted errors (pair flips at 45 %, symmetric at 50 %), 200 trusted samples where a run has any.
-AUROC of trust and of the signals for the wrong labels among the untrusted samples, and held-out accuracy.
+AUROC of trust and of the signals for the wrong labels among the untrusted samples, and held-out accuracy. Finished
+runs are kept in ``results/l2b_ablation.json``, so that the command goes on where it was stopped.
 """
 
 from __future__ import annotations
@@ -24,9 +25,14 @@ from benchmarks.papers.scale import parse_scaled
 from engines.contract import EvaluationSet, TrainingData
 from engines.l2b.training import L2BConfig, train
 
+RESULTS = Path(__file__).resolve().parents[1] / "results" / "l2b_ablation.json"
 NOISES = (("pair", 0.45), ("sym_excl", 0.5))
 TRUSTED_PER_CLASS = 20
-SCALES: dict[str, dict[str, Any]] = {"smoke": {"rows": 300}, "cpu": {}, "gpu": {"rows": 60_000, "seeds": 3}}
+SCALES: dict[str, dict[str, Any]] = {
+    "smoke": {"rows": 300},
+    "cpu": {},
+    "gpu": {"rows": 60_000, "seeds": [0, 1, 2]},
+}
 SIGNALS = ("alpha", "share", "alpha_signed", "visit_trust", "alpha_residual")
 
 RUNS: dict[str, dict[str, Any]] = {
@@ -49,7 +55,7 @@ RUNS: dict[str, dict[str, Any]] = {
 
 def measure(
     images: np.ndarray, true: np.ndarray, heldout: EvaluationSet, noise: tuple[str, float], name: str,
-    *, config: L2BConfig, seed: int,
+    *, config: L2BConfig, seed: int, device: str,
 ) -> dict[str, Any]:  # fmt: skip
     """One run, scored against the truth."""
     kind, rate = noise
@@ -60,7 +66,7 @@ def measure(
             trusted[np.flatnonzero(true == label)[:TRUSTED_PER_CLASS]] = True
     given = np.where(trusted, true, given)
     data = TrainingData(images, given, 10, trusted=trusted, evaluation=heldout)
-    result = train(data, replace(config, **RUNS[name]), seed=seed, device="cpu")
+    result = train(data, replace(config, **RUNS[name]), seed=seed, device=device)
     rest = ~trusted
     wrong = (given != true)[rest]
     found = {
@@ -77,29 +83,39 @@ def measure(
 
 
 def main() -> None:
-    """Run everything and write the JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    """Run what is missing and write the JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rows", type=int, default=3000)
     parser.add_argument("--network", default="mlp")
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument(
-        "--out", type=Path, default=Path(__file__).parents[1] / "results" / "l2b_ablation.json"
-    )
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--runs", nargs="+", choices=list(RUNS), default=list(RUNS))
+    parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parse_scaled(parser, SCALES)
     torch.set_num_threads(1)
+    out: Path = arguments.out
+    budget = {"rows": arguments.rows, "network": arguments.network}
+    report: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {**budget, "runs": []}
+    if any(report[name] != value for name, value in budget.items()):
+        parser.error(f"{out} holds another budget; give --out or the same budget.")
+    done = {(run["noise"], run["run"], run["seed"]) for run in report["runs"]}
+    missing = [
+        (noise, name, seed)
+        for noise in NOISES
+        for name in arguments.runs
+        for seed in arguments.seeds
+        if (noise[0], name, seed) not in done
+    ]
+    if not missing:
+        return
     images, table = load("mnist-train", rows=arguments.rows)
     test_images, test_table = load("mnist-test", rows=2000)
     heldout = EvaluationSet(test_images, test_table["label"].to_numpy())
     config = replace(L2BConfig.preset("quick"), network=arguments.network, precision="float32")
-    report: dict[str, Any] = {"rows": arguments.rows, "network": arguments.network, "runs": []}
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    for noise in NOISES:
-        for name in RUNS:
-            for seed in range(arguments.seeds):
-                true = table["label"].to_numpy()
-                found = measure(images, true, heldout, noise, name, config=config, seed=seed)
-                report["runs"].append(found)
-                arguments.out.write_text(json.dumps(report, indent=1) + "\n")
+    true = table["label"].to_numpy()
+    for noise, name, seed in missing:
+        found = measure(images, true, heldout, noise, name, config=config, seed=seed, device=arguments.device)
+        report["runs"].append(found)
+        out.write_text(json.dumps(report, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ import torch
 
 from benchmarks import detection
 from benchmarks.papers.scale import parse_scaled
-from engines.shared.device import resolve_device
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "l2b_family.json"
 METHODS = {
@@ -48,7 +47,6 @@ SCALES: dict[str, dict[str, Any]] = {
         "epochs": 300,
         "problems": ["cifar10-sym20", "cifar10-sym40", "cifar10-asym40"],
         "network": "preact_resnet18",
-        "device": "auto",
     },
 }
 HEAD = """# L2B on DivideMix, UniCon and C2D
@@ -67,29 +65,28 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument(
-        "--problems", nargs="+", default=MNIST, choices=[one.name for one in detection.PROBLEMS]
+        "--problems", nargs="+", default=[*MNIST, *CIFAR], choices=[one.name for one in detection.PROBLEMS]
     )
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--network", help="instead of the small ones")
-    parser.add_argument("--device", default="cpu")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="start no cell after this long")
     parser.add_argument("--work", type=Path, default=detection.WORK)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parse_scaled(parser, SCALES)
     torch.set_num_threads(1)
     began = time.monotonic()
-    device = str(resolve_device(options.device))
+    done = set(cells(options.out))
     for seed in options.seeds:
         for problem in (one for one in detection.PROBLEMS if one.name in options.problems):
-            network = options.network or detection.small_network(problem, device)
+            network = options.network or detection.small_network(problem, options.device)
             task = None
             for method in options.methods:
                 begins = detection.setting(problem.name, options.rows, options.epochs, network)
                 key = f"{begins}|{seed}|{method}"
-                if key in cells(options.out) or time.monotonic() - began > 60 * options.minutes:
+                if key in done or time.monotonic() - began > 60 * options.minutes:
                     continue
                 task = task or detection.make_task(
-                    problem, options.rows, seed, options.epochs, network, device
+                    problem, options.rows, seed, options.epochs, network, options.device
                 )
                 detection.run_cell(key, problem, task, method, options)
     options.out.with_suffix(".md").write_text(page(cells(options.out)), encoding="utf-8")

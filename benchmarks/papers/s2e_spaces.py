@@ -1,6 +1,6 @@
 """S2E's two comparisons on MNIST at a smaller budget: spaces of R(t), and rules that search them.
 
-    python -m benchmarks.papers.s2e_spaces --subset 5000 --epochs 40 --iterations 2 --samples 4 --seeds 0
+    python -m benchmarks.papers.s2e_spaces --scale cpu
 
 1. Spaces (the paper's ablation): random search in Co, Single, RBF, MLP and S2E's space under symmetric 20 %,
    symmetric 50 % and pair 45 % noise, beside the paper's numbers (60,000 images, 200 epochs, 50 draws).
@@ -69,7 +69,7 @@ SCALES: dict[str, dict[str, Any]] = {
 class Bench:
     """MNIST with one kind of noise, and trainings under any schedule on it."""
 
-    def __init__(self, noise: str, subset: int, epochs: int, seed: int) -> None:
+    def __init__(self, noise: str, subset: int, epochs: int, seed: int, device: str = "cpu") -> None:
         kind, rate = NOISES[noise]
         train_images, train_table = images.load("mnist-train", rows=subset, seed=seed)
         test_images, test_table = images.load("mnist-test")
@@ -90,7 +90,7 @@ class Bench:
         )
         # Trainings name their rows: the test images are measured, never trained on.
         data = TrainingData(np.concatenate([train_images, test_images]), both, 10)
-        self.run = Run("coteaching", data, self.config, seed=seed, device="cpu", standardized=False)
+        self.run = Run("coteaching", data, self.config, seed=seed, device=device, standardized=False)
 
     def begin(self, curve: FloatArray, stream: str) -> Learners:
         """A fresh pair under ``curve`` (E,)."""
@@ -285,8 +285,8 @@ def page(document: dict[str, Any]) -> str:
 def main() -> None:
     """Run the cells that the results do not hold yet."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--subset", type=int, default=5000)
-    parser.add_argument("--epochs", type=int, default=40)
+    parser.add_argument("--subset", type=int, default=2000)
+    parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--iterations", type=int, default=2)
     parser.add_argument("--samples", type=int, default=4)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
@@ -299,7 +299,7 @@ def main() -> None:
         "epochs": arguments.epochs,
         "trainings_a_cell": arguments.iterations * arguments.samples,
         "network": "mlp",
-        "device": "cpu, one thread",
+        "device": f"{arguments.device}, one thread",
         "versions": versions(),
         "paper": {"images": 60_000, "epochs": 200, "draws": 50, "best_test_accuracy": PAPER},
     }
@@ -313,7 +313,7 @@ def main() -> None:
         key = f"{noise} | {space} | {rule} | {seed}"
         if key in cells:
             continue
-        bench = Bench(noise, arguments.subset, arguments.epochs, seed)
+        bench = Bench(noise, arguments.subset, arguments.epochs, seed, arguments.device)
         cells[key] = run_cell(bench, space, rule, arguments.iterations, arguments.samples, seed)
         print(
             key,

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import importlib
+import json
 from pathlib import Path
 
 import pytest
 
-from benchmarks.papers import scale
+from benchmarks.papers import index, l2b_ablation, masks, scale
 from benchmarks.papers.curves import curves_of
 from engines.registry import ENGINES
+from engines.shared.device import resolve_device
 from tests.engines.helpers import digits_data
 
+MODULES = sorted({command.split()[0] for item in index.ITEMS for command in item.commands})
 RESULTS = {"smoke": {"rows": 10}, "cpu": {}, "gpu": {"rows": 60_000}}
 
 
@@ -34,6 +38,87 @@ def _parser() -> argparse.ArgumentParser:
 def test_parse_scaled__gives_defaults_and_keeps_what_is_given(line: list[str], rows: int, out: Path) -> None:
     found = scale.parse_scaled(_parser(), RESULTS, line)
     assert (found.rows, found.out) == (rows, out)
+
+
+def test_parse_scaled__a_smoke_run_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scale, "SMOKE", tmp_path)
+    earlier = tmp_path / "table.json"
+    earlier.touch()
+    assert scale.parse_scaled(_parser(), RESULTS, ["--scale", "smoke"]).out == earlier
+    assert not earlier.exists()
+
+
+def test_parse_scaled__says_which_device_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert scale.parse_scaled(_parser(), RESULTS, []).device == "cpu"
+    assert scale.parse_scaled(_parser(), RESULTS, ["--scale", "gpu"]).device == str(resolve_device("auto"))
+    with pytest.raises(SystemExit):
+        scale.parse_scaled(_parser(), RESULTS, ["--device", "cuda:99"])
+    assert "device 'cuda:99' is not there" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_scales__only_change_options_that_the_module_has(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = importlib.import_module(f"benchmarks.papers.{name}")
+    assert tuple(module.SCALES) == scale.SCALES
+    monkeypatch.setattr("sys.argv", [name, "--help"])
+    with pytest.raises(SystemExit):
+        module.main()
+    options = capsys.readouterr().out
+    for change in {change for changes in module.SCALES.values() for change in changes}:
+        assert f"--{change}" in options
+
+
+def test_l2b_ablation__goes_on_where_it_was_stopped_and_refuses_another_budget(
+    shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AUDITOR_SHARED_DATA", str(shared_data))
+    out = tmp_path / "ablation.json"
+
+    def run(*more: str, rows: int = 60) -> list[dict[str, object]]:
+        line = ["l2b_ablation", "--scale", "smoke", "--rows", str(rows), "--out", str(out), "--runs"]
+        monkeypatch.setattr("sys.argv", [*line, "cross-entropy", *more])
+        l2b_ablation.main()
+        return list(json.loads(out.read_text())["runs"])
+
+    first = run()
+    both = run("bootstrap")
+    assert [one["run"] for one in first] == ["cross-entropy"] * 2
+    assert [one["run"] for one in both] == ["cross-entropy"] * 2 + ["bootstrap"] * 2
+    assert both[:2] == first
+    with pytest.raises(SystemExit):
+        run(rows=61)
+    assert "holds another budget" in capsys.readouterr().err
+    assert json.loads(out.read_text())["runs"] == both
+
+
+def test_masks__a_smoke_run_keeps_out_of_the_kept_results_and_goes_on(
+    shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AUDITOR_SHARED_DATA", str(shared_data))
+    monkeypatch.setattr(scale, "SMOKE", tmp_path)
+    before = masks.RESULTS.read_bytes(), masks.RESULTS.with_suffix(".md").read_bytes()
+    out = tmp_path / "masks.json"
+
+    def run(*more: str) -> list[dict[str, object]]:
+        line = ["masks", "--scale", "smoke", "--sets", "membranes", "--runs", "cross-entropy"]
+        monkeypatch.setattr("sys.argv", [*line, *more])
+        masks.main()
+        return list(json.loads(out.read_text())["rows"])
+
+    first = run("--side", "32", "--epochs", '{"membranes": 1}')
+    assert [(one["rate"], one["kinds"]) for one in first] == [(0.5, "turned eroded dilated swapped")]
+    again = ("--side", "32", "--epochs", '{"membranes": 1}', "--out", str(out))
+    assert run(*again) == first
+    both = run(*again, "--kinds", "turned")
+    assert both[:1] == first
+    assert both[1]["kinds"] == "turned"
+    with pytest.raises(SystemExit):
+        run("--out", str(out))
+    assert "holds another budget" in capsys.readouterr().err
+    assert "| membranes | 50%, turned only |" in out.with_suffix(".md").read_text()
+    assert (masks.RESULTS.read_bytes(), masks.RESULTS.with_suffix(".md").read_bytes()) == before
 
 
 def test_parse_scaled__refuses_another_scale(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ import shutil
 import socket
 import tempfile
 import time
+import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -178,22 +179,43 @@ class _Sent:
 
 
 class _Mailbox:
-    """An actor: tasks tell it of their epochs, and hear from it whether they shall stop."""
+    """An actor: tasks tell it of their epochs, and hear from it whether they shall stop.
+
+    Where its machine is lost it begins anew elsewhere, with another name, and knows nothing.
+    """
 
     def __init__(self) -> None:
+        self._name = uuid.uuid4().hex
         self._events: list[dict[str, Any]] = []
+        self._num_heard = 0
+        self._begun: set[str] = set()
         self._should_stop = False
 
+    def begin(self, task: str) -> bool:
+        """A task begins; returns whether it shall not."""
+        self._begun.add(task)
+        return self._should_stop
+
     def say(self, event: dict[str, Any]) -> bool:
+        """A task tells of an epoch; returns whether it shall stop."""
+        self._begun.add(event["task"])
         self._events.append(event)
         return self._should_stop
 
-    def drain(self) -> list[dict[str, Any]]:
-        events, self._events = self._events, []
-        return events
+    def news(self, name: str, num_heard: int) -> tuple[str, int, list[dict[str, Any]]]:
+        """Its name, how many events it ever got, and those after the first ``num_heard`` of the box ``name``.
 
-    def stop(self) -> None:
+        Whoever asks again with the same number, because the answer never came, hears them again.
+        """
+        if name == self._name:
+            del self._events[: num_heard - self._num_heard]
+            self._num_heard = num_heard
+        return self._name, self._num_heard + len(self._events), list(self._events)
+
+    def stop(self) -> set[str]:
+        """From now on all tasks shall stop; returns those that have begun."""
         self._should_stop = True
+        return self._begun
 
 
 class _Cluster:
@@ -202,7 +224,11 @@ class _Cluster:
     def __init__(self, ray: Any, sent: dict[str, _Sent], listener: Listener) -> None:
         self._ray, self._sent, self._listener = ray, sent, listener
         self._mailbox = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(_Mailbox).remote()
+        self._heard = ("", 0)
+        """Name of the mailbox, and how many of its events are known."""
         self._running: dict[Any, TaskSpec] = {}
+        self._cores: dict[Any, int] = {}
+        """That each running task asked for."""
 
     def __enter__(self) -> _Cluster:
         return self
@@ -222,32 +248,56 @@ class _Cluster:
             self._hear()
             for reference in done:
                 spec = self._running.pop(reference)
+                del self._cores[reference]
                 graph.ended(spec, self._outcome(spec, reference))
             if not done:
+                self._take_back()
                 self._listener.tick()
         if not graph.failed:
             for sent in self._sent.values():
                 sent.forget_inputs()
 
     def _begin(self, spec: TaskSpec) -> Any:
-        cores = max(
-            (node["Resources"].get("CPU", 1) for node in self._ray.nodes() if node["Alive"]), default=1
-        )
-        needs = {"num_cpus": min(spec.threads or cores, cores), "num_gpus": _share_of_a_card(spec)}
-        work = self._ray.remote(max_retries=0, **needs)(_work)
-        return work.remote(self._sent[spec.name].message(), self._mailbox)
+        most = self._most_cores()
+        cores = min(spec.threads or most, most)
+        work = self._ray.remote(max_retries=0, num_cpus=cores, num_gpus=_share_of_a_card(spec))(_work)
+        reference = work.remote(self._sent[spec.name].message(), self._mailbox)
+        self._cores[reference] = cores
+        return reference
+
+    def _most_cores(self) -> int:
+        """Of one machine that is there."""
+        found = [node["Resources"].get("CPU", 1) for node in self._ray.nodes() if node["Alive"]]
+        return int(max(found, default=1))
+
+    def _take_back(self) -> None:
+        """Begin anew what asked for more cores than any machine has now: it would wait for ever."""
+        most = self._most_cores()
+        for reference, spec in list(self._running.items()):
+            if self._cores[reference] > most:
+                self._end(reference)
+                del self._running[reference], self._cores[reference]
+                self._running[self._begin(spec)] = spec
+
+    def _end(self, reference: Any) -> None:
+        with suppress(self._ray.exceptions.RayError, TypeError):
+            self._ray.cancel(reference, force=True)
 
     def _hear(self) -> None:
         try:
-            events = self._ray.get(self._mailbox.drain.remote(), timeout=STOP_S)
-        except self._ray.exceptions.RayError:  # its machine is lost; it begins anew elsewhere
+            *heard, events = self._ray.get(self._mailbox.news.remote(*self._heard), timeout=STOP_S)
+        except self._ray.exceptions.RayError:  # it begins anew elsewhere, or is slow: it is asked again
             return
+        self._heard = tuple(heard)
+        at_work = {spec.name for spec in self._running.values()}
         for event in events:
-            self._listener.heard(Event(**event))
+            if event["task"] in at_work:  # else an answer came so late that the task has ended since
+                self._listener.heard(Event(**event))
 
     def _outcome(self, spec: TaskSpec, reference: Any) -> Outcome:
         try:
-            outcome = Outcome(**self._ray.get(reference))
+            # Never without a limit: whatever a signal's handler raises reaches nobody until Ray comes back.
+            outcome = Outcome(**self._ray.get(reference, timeout=STOP_S))
         except self._ray.exceptions.RayTaskError as error:
             return Outcome(spec.name, error=f"{spec.name}: {error.cause or error}".splitlines()[0])
         except self._ray.exceptions.RayError:
@@ -258,13 +308,26 @@ class _Cluster:
         return outcome
 
     def _stop(self) -> None:
-        """Ask every task to stop at its next epoch, so that its checkpoint is the newest there can be."""
-        with suppress(self._ray.exceptions.RayError):
-            self._ray.get(self._mailbox.stop.remote(), timeout=STOP_S)
-        self._ray.wait(list(self._running), num_returns=max(1, len(self._running)), timeout=STOP_S)
+        """Ask every task to stop at its next epoch, so that its checkpoint is the newest there can be.
+
+        Those that have not begun are taken back at once, and the others are ended where that takes too long.
+        """
+        deadline = time.monotonic() + STOP_S
+        while self._running and time.monotonic() < deadline:
+            with suppress(self._ray.exceptions.RayError):
+                # Each time: a mailbox that began anew meanwhile has not heard it.
+                begun = self._ray.get(self._mailbox.stop.remote(), timeout=STOP_S)
+                for reference, spec in list(self._running.items()):
+                    if spec.name not in begun:
+                        self._end(reference)
+                        del self._running[reference]
+            if self._running:
+                running = list(self._running)
+                done, _ = self._ray.wait(running, num_returns=len(running), timeout=TICK_S)
+                for reference in done:
+                    del self._running[reference]
         for reference in self._running:
-            with suppress(self._ray.exceptions.RayError, TypeError):
-                self._ray.cancel(reference, force=True)
+            self._end(reference)
 
 
 def _share_of_a_card(spec: TaskSpec) -> float:
@@ -284,6 +347,8 @@ def _work(message: dict[str, Any], mailbox: Any) -> dict[str, Any]:
     import ray
 
     spec = TaskSpec.of_json(message["task"])
+    if _answer(ray, mailbox.begin.remote(spec.name)):
+        return dataclasses.asdict(Outcome(spec.name, error="Cancelled.", is_cancelled=True))
     if (text := other_version(message["version"])) is not None:
         return dataclasses.asdict(Outcome(spec.name, error=text, is_explained=True))
     os.environ.update(message["env"])
@@ -295,13 +360,21 @@ def _work(message: dict[str, Any], mailbox: Any) -> dict[str, Any]:
     def say(event: Event) -> None:
         if away is not None:
             away.keep_checkpoint()
-        if ray.get(mailbox.say.remote(dataclasses.asdict(event))):
+        if _answer(ray, mailbox.say.remote(dataclasses.asdict(event))):
             raise KeyboardInterrupt
 
     if away is None:
         return dataclasses.asdict(tasks.attempt(spec, say))
     with away:
         return dataclasses.asdict(away.attempt(say))
+
+
+def _answer(ray: Any, reference: Any) -> bool:
+    """Whether the mailbox says stop; one that cannot be reached says nothing, and the work goes on."""
+    try:
+        return bool(ray.get(reference, timeout=STOP_S))
+    except ray.exceptions.RayError:
+        return False
 
 
 class _Away:

@@ -22,7 +22,7 @@ def cluster(bucket: str) -> Iterator[Any]:
     """
     assert bucket
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    pytest.importorskip("ray")
+    ray = pytest.importorskip("ray")
     from ray.cluster_utils import Cluster
 
     found = Cluster(
@@ -32,6 +32,7 @@ def cluster(bucket: str) -> Iterator[Any]:
     for _ in range(2):
         add_machine(found)
     yield found
+    ray.shutdown()  # of a test that was cut off
     found.shutdown()
 
 
@@ -86,7 +87,11 @@ class Line:
                     self.refused += 1
                     here.close()
                     continue
-                there = socket.create_connection(self._there)
+                try:
+                    there = socket.create_connection(self._there)
+                except OSError:  # who asks hears so, and asks again
+                    here.close()
+                    continue
                 for source, target in ((here, there), (there, here)):
                     threading.Thread(target=self._pass_on, args=(source, target), daemon=True).start()
 

@@ -262,10 +262,10 @@ def _set_up(
         source=features,
         threads=threads,
     )
-    of_parts = executors.part_threads()
     parts = {}
-    for name in names if of_parts is not None else []:
-        if estimate[name] < PARTS_FROM_S:
+    for name in names:
+        of_parts = executors.part_threads(threads.get(name))
+        if of_parts is None or estimate[name] < PARTS_FROM_S:
             continue
         found = engine_bridge.parts(
             name, labels, len(dataset.class_names), config=configs[name], trusted=trusted, seed=seed

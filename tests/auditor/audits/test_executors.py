@@ -210,6 +210,24 @@ def test_spec__survives_json(tmp_path: Path) -> None:
     assert os.path.exists(spec.inputs)
 
 
+def test_plan__parts_compute_with_the_threads_of_their_engine(
+    audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or else the sums of a search in parts would be others than those in one go."""
+    assert audited
+    monkeypatch.setattr(executors, "MEMORY_OF_ONE", 1.0)
+    monkeypatch.setattr(executors, "usable_cores", lambda: 4)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(plan, "PARTS_FROM_S", 0.0)
+    monkeypatch.setenv(executors.VARIABLE, "ray")
+    for engines, threads in ((["coteaching"], 4), (["cross_entropy", "coteaching"], 2)):
+        audit_id = plan.plan("digits", engines, device="cpu")
+        with session() as open_session:
+            options = audits.get(open_session, audit_id).options
+        assert options["threads"]["coteaching"] == threads
+        assert {part["threads"] for part in options["parts"]["coteaching"]} == {threads}
+
+
 def test_audit__side_by_side_with_a_search_in_parts_ends_with_the_bits_of_one_after_another(
     audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -111,11 +111,12 @@ def _clear(dataset: str, *filters: str) -> None:
 def _promise_while_reviewing(audit: Audit) -> dict[str, Any]:
     """Nothing narrows the head in random order; a person chooses whether looks at suggestions back a promise."""
     head_order.start(audit.id)
+    key = f"count_shown_{audit.id}"
+    says = "how clean the rest is" if st.session_state.get(key) else "how many are looked at"
     st.caption(
-        "The most suspicious labels in random order: after every look a line below says how clean the rest is. "
-        + head_order.SHOWN
+        f"The most suspicious labels in random order: after every look a line below says {says}. {head_order.SHOWN}"
     )
-    return {"count_shown": st.checkbox("Promise anyway", key=f"count_shown_{audit.id}")}
+    return {"count_shown": st.checkbox("Promise anyway", key=key)}
 
 
 def _search(dataset: Dataset, bar: DeltaGenerator) -> str:

@@ -43,6 +43,7 @@ def so_far(dataset: Dataset, audit: Audit | None, *, judged: int) -> None:
         st.caption(
             "No promise about the list yet.", help=plain(_first(statements.promises(standing)).sentence)
         )
+    _at_any_moment(audit)
 
 
 def before_draw(*, size: int, labeled: int) -> None:
@@ -102,15 +103,21 @@ def _rate(dataset: Dataset, standing: Standing | None, rate: NoiseRate) -> None:
 def _promises(audit: Audit | None, standing: Standing) -> None:
     found = statements.promises(standing, levels=CURVE)
     kept = {q: one for q, one in found.items() if one.is_kept}
+    _at_any_moment(audit)
     if not kept:
         st.subheader("No promise about the list yet", anchor=False)
         st.caption("The samples so far are too few for one.", help=plain(found[LEVELS[1]].sentence))
         return
     st.subheader("How many suspects at which share of false ones", anchor=False)
-    running = head_order.blind(audit.id) if audit is not None else None
-    why = _first(kept).sentence + (f" At any moment: {running.sentence}" if running is not None else "")
-    st.caption("Each point is a promise, kept on average.", help=plain(why))
+    st.caption("Each point is a promise, kept on average.", help=plain(_first(kept).sentence))
     st.altair_chart(_promise_chart(kept), key="verify_promises")
+
+
+def _at_any_moment(audit: Audit | None) -> None:
+    """What the blind looks promise whenever people stop; nothing without a draw for promises of this audit."""
+    running = head_order.blind(audit.id) if audit is not None else None
+    if running is not None:
+        st.caption(f"At any moment: {plain(running.sentence)}")
 
 
 def _standing(dataset: Dataset, audit: Audit | None) -> tuple[Standing | None, NoiseRate]:

@@ -31,6 +31,7 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Audit, EngineRun, Sample
 from auditor.ground.errors import NotFoundError
 from auditor.ground.files import load_array, load_arrays, load_json, written_whole
+from auditor.ground.wording import plural
 from auditor.statistics import LEAST_WEIGHT, engine_sentence, headline
 
 RANKS = "ranks.npz"
@@ -189,9 +190,17 @@ def _is_complete(audit_id: int, engine: str) -> bool:
 
 
 def heard_in_words(audit: Audit) -> str:
-    """Which runs spoke when the audit was settled, and of which audits; empty where only its own did."""
-    runs = audit.summary.get("runs", {})
-    borrowed = [f"{name} (audit {one})" for name, one in runs.items() if one != audit.id]
+    """Which runs spoke when the audit was settled, and of which audits; empty where only its own did.
+
+    With each, on how many labels it was not heard, because it had learned what people found wrong since.
+    """
+    runs, outdated = audit.summary.get("runs", {}), audit.summary.get("outdated", {})
+    borrowed = [
+        f"{name} (audit {one}"
+        + (f", not on {plural(outdated[name], 'label')} corrected since)" if name in outdated else ")")
+        for name, one in runs.items()
+        if one != audit.id
+    ]
     return f"Also used, from earlier audits: {', '.join(borrowed)}." if borrowed else ""
 
 

@@ -6,6 +6,7 @@ Needs no training, so it also runs when verdicts were added: the same engines, t
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, now
 from auditor.ground.errors import AuditFailedError, NotFoundError
 from auditor.pictures import cache
-from auditor.review import random_sample
+from auditor.review import decisions, random_sample
 from auditor.statistics import (
     Consensus,
     NoiseRate,
@@ -43,8 +44,9 @@ def settle(audit_id: int) -> Consensus:
         dataset = datasets.by_id(open_session, audit.dataset_id)
         given = datasets.given_labels(open_session, audit.dataset_id)
     out_of_fold = _out_of_fold(audit, dataset, given)
+    outdated = outdated_rows(audit_id)
     found = combine(
-        witnesses(audit_id, dataset),
+        witnesses(audit_id, dataset, outdated),
         given,
         len(dataset.class_names),
         verified=verified_rows(audit_id),
@@ -55,6 +57,7 @@ def settle(audit_id: int) -> Consensus:
     with session() as open_session:
         scores.store(open_session, audit_id, columns)
         summary = _summary(found) | _kept(out_of_fold) | {"runs": arrays.runs_that_speak(audit_id)}
+        summary["outdated"] = {name: int(rows.sum()) for name, rows in outdated.items()}
         audits.change(open_session, audit_id, summary=summary)
     arrays.keep_ranks(audit_id, columns["rank"], summary["settled_at"])
     return found
@@ -74,26 +77,62 @@ def _out_of_fold(audit: Audit, dataset: Dataset, given: NDArray[np.int64]) -> Ou
         return None
 
 
-def witnesses(audit_id: int, dataset: Dataset) -> list[Witness]:
+def outdated_rows(audit_id: int) -> dict[str, NDArray[np.bool_]]:
+    """By name of the witness, the (N,) rows on which it is not heard, where there are any.
+
+    These are rows whose label a person corrected or excluded after the run had learned it as it was, while another
+    run that speaks learned what the person said. An opinion that rests on a label known to be wrong says nothing
+    there. Where all learned the wrong label, all are heard.
+    """
+    runs = arrays.runs_that_speak(audit_id)
+    with session() as open_session:
+        dataset_id = audits.get(open_session, audit_id).dataset_id
+        given = datasets.given_labels(open_session, dataset_id)
+    settled, _ = decisions.labels_to_train_on(dataset_id)
+    changed = np.flatnonzero(settled != given)
+    # Runs of one audit learned the same labels.
+    knows = {one: arrays.trained_labels(one)[0][changed] == settled[changed] for one in set(runs.values())}
+    somebody = np.any(list(knows.values()), axis=0) if knows else np.zeros(len(changed), dtype=bool)
+    found = {}
+    for name, one in runs.items():
+        rows = np.zeros(len(given), dtype=bool)
+        rows[changed] = somebody & ~knows[one]
+        if rows.any():
+            found[name] = rows
+    return found
+
+
+def witnesses(
+    audit_id: int, dataset: Dataset, outdated: Mapping[str, NDArray[np.bool_]] | None = None
+) -> list[Witness]:
     """The engines that finished and the user's own predictions, as witnesses.
+
+    ``outdated``: rows on which a run is not heard, of ``outdated_rows``; None = asked here.
 
     Raises:
         AuditFailedError: there is none.
     """
     with session() as open_session:
         given = datasets.given_labels(open_session, dataset.id)
-    found = [
-        Witness(
-            name=engine,
-            trust_score=arrays.trust(audit_id, engine),
-            pred_probs=arrays.pred_probs(audit_id, engine),
-        )
-        for engine in arrays.engines_of(audit_id)
-    ]
+    outdated = outdated_rows(audit_id) if outdated is None else outdated
+    found = []
+    for engine in arrays.engines_of(audit_id):
+        trust, probs = arrays.trust(audit_id, engine), arrays.pred_probs(audit_id, engine)
+        if (rows := outdated.get(engine)) is not None:
+            trust, probs = np.where(rows, np.float32(np.nan), trust), _silenced(probs, rows)
+        found.append(Witness(name=engine, trust_score=trust, pred_probs=probs))
     own = own_models.load(dataset.id)
     found += [witness_from_probabilities(probs, given, name=name) for name, probs in own.items()]
     if not found:
         raise AuditFailedError(f"No engine of audit {audit_id} has finished; resume it first.")
+    return found
+
+
+def _silenced(probs: NDArray[np.float32], rows: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """A memory map (N, K) with NaN in some rows; only the pages of these are copied, none is written."""
+    assert isinstance(probs, np.memmap)
+    found = np.memmap(probs.filename, probs.dtype, "c", probs.offset, probs.shape)
+    found[rows] = np.nan
     return found
 
 

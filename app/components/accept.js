@@ -20,7 +20,6 @@ class Acceptance {
       const answer = await bench.server.post("acceptable", { audit: bench.data.audit, where, top, reviewer: bench.data.reviewer });
       if (top !== this.top) return; // another number was asked for meanwhile
       this.items = answer.items;
-      this.isGuess = answer.isGuess;
       this.left.clear();
       this.draw();
     } catch (error) {
@@ -63,12 +62,15 @@ class Acceptance {
 
   count() {
     const changes = this.chosen;
-    const wrong = changes.reduce((sum, item) => sum + 1 - (item.error ?? 0) * item.suggestedProbability, 0);
+    const isKnown = changes.every((item) => item.changeIsWrong !== null);
+    const wrong = changes.reduce((sum, item) => sum + item.changeIsWrong, 0);
     this.confirm.textContent = `Accept ${changes.length}`;
     this.confirm.disabled = !changes.length;
-    const basis = this.isGuess ? "a guess" : "calibrated on verified samples";
+    const expected = isKnown
+      ? `About ${wrong.toFixed(1)} of these changes are expected to be wrong (calibrated on verified samples).`
+      : "How many of these changes are wrong is not known: too few samples are verified.";
     this.said.textContent = changes.length
-      ? `About ${wrong.toFixed(1)} of these changes are expected to be wrong (${basis}). Click a picture to leave it out. They count as accepted unseen, not as checked.`
+      ? `${expected} Click a picture to leave it out. They count as accepted unseen, not as checked.`
       : "Nothing is ticked.";
   }
 

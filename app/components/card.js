@@ -86,7 +86,7 @@ class Card {
       ]);
     return el("div", { class: "sides" }, [
       side("given", "Q", item.given, item.odds),
-      side("suggested", "W", item.suggested, `${percent(item.suggestedProbability)} if it is wrong`),
+      side("suggested", "W", item.suggested, item.suggestedOdds),
     ]);
   }
 

@@ -24,6 +24,8 @@ KINDS_OF_COPIES = (
 SHARE_BAR = st.column_config.ProgressColumn(
     format="%.1f %%", min_value=0.0, max_value=100.0, width=130, color=charts.MARKED
 )
+OF_PROBABILITY = ("expected wrong", "share wrong")
+"""Columns that sum the chance that a label is wrong: hidden while nothing verified calibrates it."""
 
 
 def draw_figures(dataset: Dataset, said: statements.Statements) -> None:
@@ -87,8 +89,13 @@ def draw_pairs(dataset: Dataset, cells: pd.DataFrame) -> None:
                 state.open_suspects(given=int(row["given_label"]), suggested=int(row["true_label"]))
 
 
-def draw_classes(dataset: Dataset, said: statements.Statements, trust: list[list[float]]) -> None:
-    """One row a class, and a door to its suspects."""
+def draw_classes(
+    dataset: Dataset, said: statements.Statements, trust: list[list[float]], *, is_guess: bool
+) -> None:
+    """One row a class, and a door to its suspects.
+
+    ``is_guess``: nothing verified says how likely a label is wrong, so no sum of that is shown.
+    """
     st.subheader("Each class", anchor=False)
     table = pd.DataFrame(
         {
@@ -102,6 +109,7 @@ def draw_classes(dataset: Dataset, said: statements.Statements, trust: list[list
             "note": [row.why if row.cannot_be_judged else "" for row in said.classes],
         }
     )
+    table = table.drop(columns=list(OF_PROBABILITY)) if is_guess else table
     note = st.column_config.TextColumn("cannot be judged because", width="large")
     chosen = st.dataframe(
         table,
@@ -135,8 +143,8 @@ def draw_classes(dataset: Dataset, said: statements.Statements, trust: list[list
     st.caption("A chosen row leads to the suspects of that class.")
 
 
-def draw_splits(said: statements.Statements) -> None:
-    """One row a split, and a door to its suspects."""
+def draw_splits(said: statements.Statements, *, is_guess: bool) -> None:
+    """One row a split, and a door to its suspects; ``is_guess`` as for classes."""
     if not said.splits:
         return
     st.subheader("Each split", anchor=False)
@@ -153,6 +161,7 @@ def draw_splits(said: statements.Statements) -> None:
             "near copy there": [row.num_alike for row in said.splits],
         }
     )
+    table = table.drop(columns=list(OF_PROBABILITY)) if is_guess else table
     chosen = st.dataframe(
         table,
         hide_index=True,
@@ -203,6 +212,7 @@ with shown():
     said = found.said
     draw_figures(dataset, said)
     draw_matrix(dataset, found.transition)
-    draw_classes(dataset, said, found.trust_by_class.tolist())
-    draw_splits(said)
+    is_guess = bool(audit.summary["error_probability_is_guess"])
+    draw_classes(dataset, said, found.trust_by_class.tolist(), is_guess=is_guess)
+    draw_splits(said, is_guess=is_guess)
     draw_conflicts(dataset, said)

@@ -24,7 +24,7 @@ from auditor.catalog.records import Audit
 from auditor.ground.errors import AuditorError, CatalogError, NotFoundError, ReviewError
 from auditor.ground.settings import Settings, settings
 from auditor.ground.vocabulary import CLASSIFICATION, RULING
-from auditor.ground.wording import evidence, odds_of_wrong, percent
+from auditor.ground.wording import evidence, odds_of_suggestion, odds_of_wrong, percent
 from auditor.review import decisions, head_order, schema
 from auditor.review import log as decision_log
 
@@ -236,14 +236,22 @@ def undo(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def acceptable(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The most suspicious undecided samples of a queue whose suggestion can be accepted without a look at each."""
+    """The most suspicious undecided samples of a queue whose suggestion can be accepted without a look at each.
+
+    ``changeIsWrong`` of each: how likely the change is wrong; None unless verified rows calibrate both that the
+    label is wrong and that the suggestion is right.
+    """
     body = schema.read(bodies.Acceptable, payload)
     audit = _audit_of_classes(body.audit)
     where = {**body.filters, "undecided": True, "free_for": body.reviewer, "sort": None}
     page = queue_page(audit, where, limit=min(MOST_ACCEPTED, max(1, body.top)))
     page = page[(page.suggested_label >= 0) & (page.suggested_label != page.given_label)]
-    is_guess = audit.summary.get("error_probability_is_guess", True)
-    return {"items": [_item(row, {}, audit) for row in page.to_dict("records")], "isGuess": bool(is_guess)}
+    is_known = not (_is_guess(audit) or _suggestion_is_guess(audit))
+    items = []
+    for row in page.to_dict("records"):
+        right = row["error_probability"] * row["suggested_probability"] if is_known else math.nan
+        items.append(_item(row, {}, audit) | {"changeIsWrong": None if math.isnan(right) else 1 - right})
+    return {"items": items}
 
 
 def accept(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -558,14 +566,32 @@ def _review_ids(open_session: Any, dataset_id: int, page: pd.DataFrame) -> dict[
     return {row.sample_id: row.id for row in standing if row is not None}
 
 
+def _is_guess(audit: Audit) -> bool:
+    """Nothing verified says how likely a label is wrong."""
+    return bool(audit.summary.get("error_probability_is_guess", True))
+
+
+def _suggestion_is_guess(audit: Audit) -> bool:
+    """Nothing verified says how likely a suggestion is right."""
+    return not audit.summary.get("suggestion_is_calibrated", False)
+
+
 def _odds(row: Mapping[Any, Any], audit: Audit) -> dict[str, str]:
-    """How likely the label is wrong: a share where verified rows calibrate it, else words, long and short."""
-    share = row["error_probability"]
+    """How likely the label is wrong, long and short, and its suggestion right.
+
+    Shares where verified rows calibrate them, else words.
+    """
+    share, suggested = row["error_probability"], row["suggested_probability"]
+    found = {
+        "odds": "",
+        "oddsShort": "",
+        "suggestedOdds": odds_of_suggestion(suggested, is_guess=_suggestion_is_guess(audit)),
+    }
     if share is None or math.isnan(share):
-        return {"odds": "", "oddsShort": ""}
-    is_guess = bool(audit.summary.get("error_probability_is_guess", True))
+        return found
+    is_guess = _is_guess(audit)
     short = evidence(share).removesuffix(" evidence") if is_guess else percent(share)
-    return {"odds": odds_of_wrong(share, is_guess=is_guess), "oddsShort": short}
+    return found | {"odds": odds_of_wrong(share, is_guess=is_guess), "oddsShort": short}
 
 
 def _item(row: Mapping[Any, Any], review_ids: Mapping[int, int], audit: Audit) -> dict[str, Any]:
@@ -578,9 +604,7 @@ def _item(row: Mapping[Any, Any], review_ids: Mapping[int, int], audit: Audit) -
         "rank": int(row["rank"]),
         "given": int(row["given_label"]),
         "suggested": int(row["suggested_label"]),
-        "error": known(row["error_probability"]),
         **_odds(row, audit),
-        "suggestedProbability": known(row["suggested_probability"]),
         "agreement": int(row["agreement"]),
         "decision": known(row["decision"]),
         "label": None if label is None else int(label),

@@ -48,7 +48,7 @@ DESCRIPTIONS = {
     "given_label": "The label as it was imported",
     "split": "The split of the data set that it is in",
     "trust_score": "All engines together: 1 = the given label looks right, 0 = it looks wrong",
-    "error_probability": "How likely the given label is wrong",
+    "error_probability": "How likely the given label is wrong; empty until verified labels say so",
     "suspicion_rank": "1 = the most suspicious sample of the dataset",
     "is_label_issue": "The audit flags this label",
     "engines_against": "How many engines predict another label than the given one",
@@ -62,7 +62,7 @@ DESCRIPTIONS = {
     "suggested_low": "Lower end of the interval around the suggested number",
     "suggested_high": "Upper end of the interval around the suggested number",
     "cleaned": "The label that the export would write; edit it to correct, then pull",
-    "suggested": "The label to use instead",
+    "suggested": "The label to use instead, with a confidence once verified labels say one",
     "review": "What a person decided",
     "review.decision": "What a person decided",
     "review.label": "The corrected label",
@@ -135,9 +135,18 @@ def load(name: str, audit_id: int | None = None) -> Columns:
     if not is_masks:
         kind = "float" if labels.is_numeric else "str"
         columns["given_label"] = (kind, [labels.stored(one) for one in given_names])
+    # Numbers that nothing verified backs are no probabilities: FiftyOne would print them as such.
+    unknown = [None] * len(given)
+    is_known = not audit.summary.get("error_probability_is_guess", True)
+    wrong = _floats(table.error_probability.to_numpy(dtype=float)) if is_known else unknown
+    of_suggestion = (
+        _floats(table.suggested_probability.to_numpy(dtype=float))
+        if audit.summary.get("suggestion_is_calibrated", False)
+        else unknown
+    )
     columns |= {
         "trust_score": ("float", _floats(table.trust_score.to_numpy(dtype=float))),
-        "error_probability": ("float", _floats(table.error_probability.to_numpy(dtype=float))),
+        "error_probability": ("float", wrong),
         "suspicion_rank": ("int", (table["rank"] + 1).tolist()),
         "is_label_issue": ("bool", table.is_label_issue.astype(bool).tolist()),
         "engines_against": ("int", table.agreement.tolist()),
@@ -190,9 +199,7 @@ def load(name: str, audit_id: int | None = None) -> Columns:
         engines=engines,
         given=given_names,
         suggested=suggested,
-        confidence=[None] * num
-        if labels.is_numeric or is_masks
-        else _floats(table.suggested_probability.to_numpy(dtype=float)),
+        confidence=of_suggestion,
         decisions=decisions,
         reviews=[
             review_document(counting.get(i), verdicts.get(i), given_names[i], labels) for i in range(num)

@@ -56,6 +56,11 @@ def odds_of_wrong(share: float, *, is_guess: bool) -> str:
     return f"{evidence(share)} against it" if is_guess else f"{percent(share)} likely wrong"
 
 
+def odds_of_suggestion(share: float, *, is_guess: bool) -> str:
+    """``85 % if it is wrong`` where verified rows say so, else ``strong evidence if it is wrong``."""
+    return f"{evidence(share) if is_guess else percent(share)} if it is wrong"
+
+
 def duration(seconds: float | None) -> str:
     """90 as ``1 min 30 s``; None as ``unknown``."""
     if seconds is None:

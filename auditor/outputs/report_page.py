@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from auditor.audits.experiment_results import Experiment
-from auditor.ground.wording import odds_of_wrong, percent
+from auditor.ground.wording import odds_of_suggestion, odds_of_wrong, percent
 from auditor.statistics import ClassPair, ClassReport, ErrorsLeft, NoiseRate, Promise, SplitReport, Transition
 
 MAX_SUSPECTS = 60
@@ -131,6 +131,9 @@ def report_html(report: ReportInput) -> str:
         lstrip_blocks=True,
     )
     environment.filters["percent"] = lambda share: percent(float(share))
+    environment.filters["odds_of_suggestion"] = lambda share, is_guess: odds_of_suggestion(
+        float(share), is_guess=is_guess
+    )
     environment.filters["odds"] = lambda share, is_guess: odds_of_wrong(float(share), is_guess=is_guess)
     return environment.get_template("report.html.j2").render(
         report=report,

@@ -271,7 +271,9 @@ def test_progress__what_comes_next_is_that_of_the_queue() -> None:
     with session() as open_session:
         audit = audits.get(open_session, AUDIT_ID)
         points = np.asarray(arrays.map_points(AUDIT_ID, "cross_entropy"))
-    rare = min(items, key=lambda item: item["error"])
+    with session() as open_session:
+        error = scores.columns(open_session, AUDIT_ID, ["error_probability"])["error_probability"]
+    rare = min(items, key=lambda item: error[item["sample"]])
     near = [
         [float(x) for x in points[rare["sample"]] + step] for step in ((-1, -1), (1, -1), (1, 1), (-1, 1))
     ]
@@ -283,7 +285,7 @@ def test_progress__what_comes_next_is_that_of_the_queue() -> None:
     assert "of the next 50 should be wrong" in whole
     assert "left in the whole dataset (" in part
     left = [item for item in inside if not item["decision"]]
-    share = percent(float(np.mean([item["error"] for item in left[:50]])))
+    share = percent(float(error[[item["sample"] for item in left[:50]]].mean()))
     assert "in this queue, " in part
     assert f"{share} of the next {min(50, len(left))} should be wrong" in part
     assert told(given=None, issues=False) == whole

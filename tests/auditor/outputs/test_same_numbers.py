@@ -22,6 +22,7 @@ from auditor.catalog import audits, scores
 from auditor.catalog.db import session
 from auditor.experiments import planting
 from auditor.fiftyone_bridge import fields
+from auditor.ground.wording import percent
 from auditor.outputs.report import report
 from auditor.review import decisions, head_order
 from tests.auditor.conftest import Run
@@ -125,7 +126,8 @@ def test_every_command_python_and_fiftyone_count_the_same(
         assert row["rank"] == columns["suspicion_rank"][at]
         said_of_it = [row["trust_score"], table.trust_score[at], float(standing.trust_score[at])]
         assert said_of_it == pytest.approx([columns["trust_score"][at]] * 3, abs=1e-6)
-        assert row["error_probability"] == pytest.approx(columns["error_probability"][at], abs=1e-6)
+        if not audit.summary["error_probability_is_guess"]:
+            assert row["error_probability"] == pytest.approx(columns["error_probability"][at], abs=1e-6)
         assert row["agreement"] == columns["engines_against"][at]
 
     # What was found wrong: the log, the export, FiftyOne's labels.
@@ -193,13 +195,19 @@ def test_every_screen_shows_the_same(worked_on: tuple[Digits, int]) -> None:
 
 def screen(name: str) -> str:
     """What a screen says, read by a person called ada."""
+    page = opened(name)
+    return "\n".join(str(one.value) for one in [*page.subheader, *page.markdown, *page.caption])
+
+
+def opened(name: str) -> AppTest:
+    """A screen that a person called ada has open."""
     page = AppTest.from_file(str(ROOT / "app" / "frame.py"), default_timeout=240)
     page.session_state["reviewer"] = "ada"
     if name != "home":
         page.switch_page(f"screens/{name}.py")
     page.run()
     assert not page.exception
-    return "\n".join(str(one.value) for one in [*page.subheader, *page.markdown, *page.caption])
+    return page
 
 
 def test_without_verified_rows_no_surface_claims_more(audited: tuple[Digits, int], run: Run) -> None:
@@ -210,11 +218,47 @@ def test_without_verified_rows_no_surface_claims_more(audited: tuple[Digits, int
         run("suspects", "digits")[1],
         progress.progress(1, audit_id).advice,
         json.dumps(bench.queue({"audit": audit_id, "limit": 60})["items"]),
+        *(screen(name) for name in ("home", "suspects", "classes", "verify", "export")),
     ]
+    claims = r"stopping is reasonable|should be wrong|expected (to be )?wrong|0 % and 0 %|likely wrong"
     for text in texts:
-        assert not re.search(r"stopping is reasonable|should be wrong|likely wrong|0 % and 0 %", text)
-    assert "evidence against it" in texts[0]
-    assert "evidence against it" in texts[4]
+        assert not re.search(rf"{claims}|% if (it is )?wrong|changeIsWrong|\b(error|suggested)Prob", text)
+    for words_of_it in ("evidence against it", "evidence if it is wrong"):
+        assert words_of_it in texts[0]
+        assert words_of_it in texts[4]
+
+    # Nor does a number that nothing backs reach a sheet, a table or FiftyOne: it would pass for a probability.
+    asked = {"audit": audit_id, "where": {"undecided": True}, "reviewer": "ada", "top": 5}
+    assert {one["changeIsWrong"] for one in bench.acceptable(asked)["items"]} == {None}
+    assert not shares_in_tables() & {"expected wrong", "share wrong"}
+    loaded = fields.load("digits")
+    assert set(loaded.values["error_probability"]) == set(loaded.confidence) == {None}
+
+
+def test_with_verified_rows_the_shares_are_shown(audited: tuple[Digits, int]) -> None:
+    digits, audit_id = audited
+    verify_truthfully(digits, 200)
+    settle.settle(audit_id)
+    page = report("digits")
+    assert "% likely wrong" in page
+    assert "% if it is wrong" in page
+    assert "expected wrong" in page
+    item = bench.acceptable({"audit": audit_id, "where": {}, "reviewer": "ada", "top": 5})["items"][0]
+    with session() as open_session:
+        row = scores.table(open_session, audit_id).iloc[item["sample"]]
+    assert item["changeIsWrong"] == pytest.approx(1 - row.error_probability * row.suggested_probability)
+    assert item["suggestedOdds"] == f"{percent(row.suggested_probability)} if it is wrong"
+    assert shares_in_tables() >= {"expected wrong", "share wrong"}
+    loaded = fields.load("digits")
+    assert loaded.values["error_probability"][item["sample"]] == pytest.approx(
+        row.error_probability, abs=1e-6
+    )
+    assert loaded.confidence[item["sample"]] == pytest.approx(row.suggested_probability, abs=1e-6)
+
+
+def shares_in_tables() -> set[str]:
+    """The columns of the tables on Classes."""
+    return {str(name) for one in opened("classes").dataframe for name in one.value.columns}
 
 
 def test_experiments_count_what_the_other_surfaces_count(

@@ -131,7 +131,7 @@ def witnesses(
 def _silenced(probs: NDArray[np.float32], rows: NDArray[np.bool_]) -> NDArray[np.float32]:
     """A memory map (N, K) with NaN in some rows; only the pages of these are copied, none is written."""
     assert isinstance(probs, np.memmap)
-    found = np.memmap(probs.filename, probs.dtype, "c", probs.offset, probs.shape)
+    found: NDArray[np.float32] = np.memmap(str(probs.filename), np.float32, "c", probs.offset, probs.shape)
     found[rows] = np.nan
     return found
 

@@ -136,7 +136,7 @@ def load(name: str, audit_id: int | None = None) -> Columns:
         kind = "float" if labels.is_numeric else "str"
         columns["given_label"] = (kind, [labels.stored(one) for one in given_names])
     # Numbers that nothing verified backs are no probabilities: FiftyOne would print them as such.
-    unknown = [None] * len(given)
+    unknown: list[float | None] = [None] * len(given)
     is_known = not audit.summary.get("error_probability_is_guess", True)
     wrong = _floats(table.error_probability.to_numpy(dtype=float)) if is_known else unknown
     of_suggestion = (

@@ -161,7 +161,7 @@ def _make_rows(num_samples: int, side: int) -> None:
             name="million", source="made by a script", source_kind="folder", root=str(settings().home),
             num_samples=num_samples, channels=1, height=side, width=side, class_names=CLASSES,
         )  # fmt: skip
-        dataset_id = datasets.create(open_session, dataset, _sample_rows(_given(num_samples)))
+        dataset_id = datasets.create(open_session, dataset, _sample_rows(_given(num_samples), side))
         audit = NewAudit(
             dataset_id=dataset_id, status="finished", preset="standard", device="cuda", seed=0,
             engines=list(ENGINES), started_at=now(), finished_at=now(),
@@ -208,7 +208,7 @@ def peak_mb() -> int:
     return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) // 2**10
 
 
-def _sample_rows(given: Any) -> Iterator[dict[str, Any]]:
+def _sample_rows(given: Any, side: int) -> Iterator[dict[str, Any]]:
     for i, label in enumerate(given.tolist()):
         path = f"{i // 1000:04d}/{i:07d}.png"
         group = i // COPIES if i % (5 * COPIES) < COPIES else None
@@ -217,6 +217,8 @@ def _sample_rows(given: Any) -> Iterator[dict[str, Any]]:
             "filepath": path,
             "location": path,
             "given_label": label,
+            "original_height": side,
+            "original_width": side,
             "duplicate_group": group,
             "duplicate_kind": None if group is None else "exact",
         }
@@ -328,9 +330,7 @@ class App:
             return json.load(answer)
 
     def image(self, sample: int) -> None:
-        with urllib.request.urlopen(
-            f"{self.url}/bench/image/1/{sample}.png?size=128&t={self.token}"
-        ) as answer:
+        with urllib.request.urlopen(f"{self.url}/bench/image/1/{sample}?size=128&t={self.token}") as answer:
             answer.read()
 
     def map(self) -> None:

@@ -36,10 +36,12 @@ class Acceptance {
     this.confirm = el("button", { class: "action primary", onclick: () => this.accept(), "data-testid": "accept-confirm" });
     this.said = el("p", { class: "said" });
     const tiles = this.items.map((item) => {
-      const pair = `${bench.className(item.given)} → ${bench.className(item.suggested)}`;
+      const [given, suggested] = [bench.className(item.given), bench.className(item.suggested)];
+      const pair = `${given} → ${suggested}`;
       const tile = el("button", { class: "pick", "data-sample": item.sample, title: pair, "aria-pressed": "true", "aria-label": `Sample ${item.sample}: ${pair}` }, [
-        el("img", { src: bench.server.image(item.sample, 128), alt: "", loading: "lazy" }),
-        el("span", { class: "tick", text: "✓" }), el("span", { class: "pair", text: pair }),
+        el("img", { src: bench.server.image(item.sample, 112), alt: "", loading: "lazy" }),
+        el("span", { class: "tick", text: "✓" }),
+        el("span", { class: "labels" }, [el("span", { class: "given", text: given }), el("span", { text: "→" }), el("span", { class: "suggested", text: suggested })]),
       ]);
       tile.addEventListener("click", () => {
         if (!this.left.delete(item.sample)) this.left.add(item.sample);

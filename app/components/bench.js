@@ -64,7 +64,7 @@ class Bench {
     this.tools = el("div", { class: "bar-tools" });
     this.actions = el("div", { class: "actions", role: "toolbar", "aria-label": "Verdict" });
     this.layer = el("div", { class: "layer", hidden: true });
-    this.viewer = new Viewer(() => this.server);
+    this.viewer = new Viewer(() => this.server, () => this.look);
     const skip = el("button", {
       class: "plain skip", text: "To the verdicts", onclick: () => this.actions.querySelector("button:not(:disabled)")?.focus(),
     });
@@ -257,8 +257,9 @@ class Bench {
   }
 
   drawGrid() {
+    const side = 1.2 * TILES[tileSize()]; // tiles grow by what the last column leaves
     this.tiles = this.items.map((item, i) => {
-      const image = el("img", { src: this.server.image(item.sample, 128), alt: "", loading: "lazy", draggable: "false" });
+      const image = el("img", { src: this.server.image(item.sample, side), alt: "", loading: "lazy", draggable: "false" });
       const tile = el("button", { class: "tile", "data-testid": "tile", "data-sample": item.sample, tabindex: "-1" }, [
         image, el("span", { class: "badge" }),
         el("span", { class: "labels" }, [
@@ -322,7 +323,7 @@ class Bench {
     }
     for (const next of this.items.slice(this.cursor + 1, this.cursor + 4)) {
       this.card(next.sample).catch(() => {});
-      new Image().src = this.server.image(next.sample, 640);
+      new Image().src = this.server.image(next.sample, paneSide());
     }
   }
 
@@ -411,6 +412,17 @@ class Bench {
   enlarge(at = 0) {
     if (this.mode === "card") this.viewer.show(this.frame ? this.frame.pictures : [], at);
     else this.viewer.show(this.items.map((item) => ({ sample: item.sample, text: this.caption(item.sample, item.given) })), this.cursor);
+  }
+
+  // Brightness, contrast and interpolation: of the window, not of one sample.
+  setLook(look) {
+    this.look = look;
+    if (this.frame) this.frame.look();
+    this.viewer.dress();
+  }
+
+  toggleSmooth() {
+    this.setLook({ ...this.look, pixels: !(this.look || {}).pixels });
   }
 
   caption(sample, given) {
@@ -687,7 +699,8 @@ class Bench {
     if (!this.data || !this.bench.isConnected || this.bench.offsetParent === null) return;
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     if (this.viewer.isOpen) {
-      this.viewer.onKey(event);
+      if (this.keymap.idOf(key) === "smooth") this.toggleSmooth();
+      else this.viewer.onKey(event);
       return;
     }
     if (keyOfLayer(this.layer, event)) return;
@@ -711,7 +724,7 @@ class Bench {
   act(id) {
     const actions = {
       class: () => this.pickClass(), undo: () => this.undo(), accept: () => this.acceptMany(), page: () => this.acceptPage(), large: () => this.enlarge(),
-      smooth: () => this.frame && this.mode === "card" && this.frame.toggleSmooth(),
+      smooth: () => this.toggleSmooth(),
       engines: () => this.frame && this.mode === "card" && this.frame.toggleEngines(),
       grid: () => this.items.length && this.toggleMode(),
     };

@@ -1,5 +1,7 @@
 // The evidence card of one sample. Everything on it is text or an image of ours; nothing is parsed as HTML.
 
+const THUMB_PX = 96;
+const MOST_CHOICES = 5; // a line or two, so that examples keep their size
 const MOST_COPIES = 60; // as many as the server names (results.MOST_DUPLICATES)
 
 class Card {
@@ -7,7 +9,7 @@ class Card {
     this.bench = bench;
     this.item = item;
     this.picture = el("img", {
-      class: "picture", src: bench.server.image(item.sample, 640), alt: `Sample ${item.sample}`, "data-testid": "picture",
+      class: "picture", src: bench.server.image(item.sample, paneSide()), alt: `Sample ${item.sample}`, "data-testid": "picture",
     });
     this.pictures = [{ sample: item.sample, text: bench.caption(item.sample, item.given) }];
     this.path = el("div", { class: "path", text: `Sample ${item.sample}` });
@@ -23,12 +25,13 @@ class Card {
     this.standing.textContent = verdict ? `Decided: ${verdict}` : "";
     this.node = el("div", { class: "card", "data-testid": "card", "data-sample": item.sample }, [
       el("div", { class: "left" }, [
-        el("div", { class: "pane" }, [zoomable(this.picture, "Enlarge the picture (V)", () => bench.enlarge()), el("kbd", { text: bench.keymap.shown("large") })]),
+        el("div", { class: "pane" }, [zoomable(this.picture, "Enlarge the picture (V); Ctrl and the wheel magnify it here", () => bench.enlarge()), el("kbd", { text: bench.keymap.shown("large") })]),
         el("div", { class: "about" }, [this.path, this.tools()]), this.standing, this.note,
       ]),
       el("div", { class: "right" }, [this.labels(), this.choices, this.right]),
     ]);
     this.look();
+    new Sight(this.picture.parentElement, this.picture, { needsCtrl: true });
     bench.shownClasses = [];
   }
 
@@ -47,16 +50,8 @@ class Card {
     ].filter(Boolean));
   }
 
-  // Brightness, contrast and interpolation: of the window, not of one sample.
   look() {
-    const { light = 100, contrast = 100, pixels = false } = this.bench.look || {};
-    this.picture.style.filter = light === 100 && contrast === 100 ? "" : `brightness(${light}%) contrast(${contrast}%)`;
-    this.picture.style.imageRendering = pixels ? "pixelated" : "auto";
-  }
-
-  toggleSmooth() {
-    this.bench.look = { ...this.bench.look, pixels: !(this.bench.look || {}).pixels };
-    this.look();
+    dress(this.picture, this.bench.look || {});
   }
 
   toggleLook() {
@@ -67,11 +62,11 @@ class Card {
     }
     const slider = (name, text) => {
       const input = el("input", { type: "range", min: "40", max: "260", value: String((this.bench.look || {})[name] ?? 100), "aria-label": text });
-      input.addEventListener("input", () => { this.bench.look = { ...this.bench.look, [name]: Number(input.value) }; this.look(); });
+      input.addEventListener("input", () => this.bench.setLook({ ...this.bench.look, [name]: Number(input.value) }));
       return el("label", {}, [el("span", { text }), input]);
     };
-    const reset = el("button", { class: "plain small", text: "As it is", onclick: () => { this.bench.look = null; this.look(); this.toggleLook(); } });
-    const smooth = el("button", { class: "plain small", text: `Smooth / pixels ${this.bench.keymap.shown("smooth")}`, onclick: () => this.toggleSmooth() });
+    const reset = el("button", { class: "plain small", text: "As it is", onclick: () => { this.bench.setLook(null); this.toggleLook(); } });
+    const smooth = el("button", { class: "plain small", text: `Smooth / pixels ${this.bench.keymap.shown("smooth")}`, onclick: () => this.bench.toggleSmooth() });
     this.sliders = el("div", { class: "sliders" }, [slider("light", "Brightness"), slider("contrast", "Contrast"), smooth, reset]);
     this.note.before(this.sliders);
   }
@@ -82,7 +77,7 @@ class Card {
       el("div", { class: `side ${kind}` }, [
         el("span", { class: "kind", text: kind === "given" ? "Given label" : "Suggested label" }),
         el("b", { text: bench.className(label), title: bench.className(label) }),
-        el("span", { class: "odds", text: odds }),
+        el("span", { class: "odds", text: odds, title: odds }),
       ]);
     return el("div", { class: "sides" }, [
       side("given", "Q", item.given, item.odds),
@@ -96,16 +91,7 @@ class Card {
     this.filepath = story.filepath;
     this.path.textContent = `Sample ${story.sample} · ${story.filepath}`;
     this.path.title = story.filepath;
-    this.choices.replaceChildren(
-      ...story.classes.map((entry) =>
-        el("button", { class: "choice", onclick: () => bench.label(entry.label), title: bench.className(entry.label) }, [
-          bench.keymap.digit(bench.data.classNames, entry.label) ? el("kbd", { text: bench.keymap.digit(bench.data.classNames, entry.label) }) : el("i"),
-          el("span", { class: "name", text: bench.className(entry.label) }),
-          el("span", { class: "bar" }, [el("i", { style: `width:${Math.round(100 * entry.probability)}%` })]),
-          el("span", { class: "odds", text: percent(entry.probability) }),
-        ]),
-      ),
-    );
+    this.offer(story.classes);
     const same = story.duplicates;
     this.opinions(story);
     const sections = [
@@ -114,6 +100,31 @@ class Card {
       same.length ? this.strip(`The same picture${same.length < MOST_COPIES ? "" : ` (the first ${same.length})`}`, same, "duplicates") : null,
     ];
     this.right.replaceChildren(...sections.filter(Boolean));
+  }
+
+  // The likeliest classes; the others unfold and stay so for the samples that follow.
+  offer(classes) {
+    const { bench } = this;
+    const shown = bench.choicesOpen ? classes : classes.slice(0, MOST_CHOICES);
+    const chip = ({ label, probability }) => {
+      const [name, digit] = [bench.className(label), bench.keymap.digit(bench.data.classNames, label)];
+      return el("button", { class: `choice ${this.tone(label)}`, style: `--odds:${Math.round(100 * probability)}%`, onclick: () => bench.label(label), title: name }, [
+        digit ? el("kbd", { text: digit }) : null, el("span", { class: "name", text: name }), el("span", { class: "odds", text: percent(probability) }),
+      ]);
+    };
+    const others = el("button", {
+      class: "choice others", text: bench.choicesOpen ? "fewer" : `${classes.length - MOST_CHOICES} more`, "aria-expanded": String(Boolean(bench.choicesOpen)),
+      onclick: () => {
+        bench.choicesOpen = !bench.choicesOpen;
+        this.offer(classes);
+        this.choices.lastChild.focus();
+      },
+    });
+    this.choices.replaceChildren(...shown.map(chip), ...(classes.length > MOST_CHOICES ? [others] : []));
+  }
+
+  tone(label) {
+    return label === this.item.given ? "given" : label === this.item.suggested ? "suggested" : "";
   }
 
   // Who said what, where more than one person looked.
@@ -125,15 +136,14 @@ class Card {
     this.standing.setAttribute("data-opinions", said.length);
   }
 
-  thumbs(samples, size = 320) {
+  thumbs(samples) {
     return samples.map((sample) => {
       const image = el("img", {
-        src: this.bench.server.image(sample.sample, size), alt: `Sample ${sample.sample}`, title: sample.filepath || "",
+        src: this.bench.server.image(sample.sample, THUMB_PX), alt: `Sample ${sample.sample}`, title: sample.filepath || "", loading: "lazy",
       });
       const label = this.bench.className(sample.given);
       const place = this.pictures.push({ sample: sample.sample, text: this.bench.caption(sample.sample, sample.given) }) - 1;
-      const tone = sample.given === this.item.given ? "given" : sample.given === this.item.suggested ? "suggested" : "";
-      return el("figure", {}, [zoomable(image, `Sample ${sample.sample}, large`, () => this.bench.enlarge(place)), el("figcaption", { class: tone, text: label, title: label })]);
+      return el("figure", {}, [zoomable(image, `Sample ${sample.sample}, large`, () => this.bench.enlarge(place)), el("figcaption", { class: this.tone(sample.given), text: label, title: label })]);
     });
   }
 

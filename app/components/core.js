@@ -22,6 +22,13 @@ const percent = (value) => {
   return `${Math.round(hundredths)} %`;
 };
 
+// Few, so that a picture that was sent to one screen is known on the next.
+const SIDES = [96, 128, 192, 256, 384, 640, 768, 1024, 1536, 2048];
+const LARGEST = SIDES[SIDES.length - 1];
+
+// The longer side of the picture on a card: three fifths of what the sidebar leaves, or what the bars leave of the height.
+const paneSide = () => Math.min(window.innerWidth, Math.max(0.6 * window.innerWidth - 150, window.innerHeight - 248));
+
 class Server {
   constructor(connection) {
     this.connection = connection;
@@ -49,9 +56,12 @@ class Server {
     return response.arrayBuffer();
   }
 
-  image(sample, size) {
+  // ``shown``: pixels of the page that the longer side takes; a screen with two pixels for one gets twice as many.
+  image(sample, shown) {
     const { base, token, dataset, version } = this.connection;
-    return `${base}/bench/image/${dataset}/${sample}.png?size=${size}&v=${version}&t=${token}`;
+    const wanted = shown * Math.min(2, window.devicePixelRatio || 1);
+    const size = SIDES.find((side) => side >= wanted) || LARGEST;
+    return `${base}/bench/image/${dataset}/${sample}?size=${size}&v=${version}&t=${token}`;
   }
 }
 

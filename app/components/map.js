@@ -469,7 +469,7 @@ class EmbeddingMap {
       const sample = this.points.sample[i];
       const { given, suggested, trust, decision, issue } = this.points;
       const name = (label) => (label === 65535 ? "none" : this.data.classNames[label]);
-      const image = el("img", { src: this.server.image(sample, 128), alt: "" });
+      const image = el("img", { src: this.server.image(sample, 84), alt: "" });
       this.tip.replaceChildren(image, el("div", {}, [
         el("b", { text: `Sample ${sample}` }), el("div", { text: `given ${name(given[i])}` }),
         el("div", { text: `suggested ${name(suggested[i])}` }),

@@ -25,8 +25,8 @@ def draw_look(seen: Look) -> None:
     if preview.problems:
         panel.draw_problems([(one.file, one.row, one.text) for one in preview.problems])
     with st.container(horizontal=True, key="pictures_small_import"):
-        for label, png in seen.pictures:
-            st.image(png, caption=f":orange[{plain(label)}]", width="stretch", alt=label)
+        for label, picture in seen.pictures:
+            st.image(picture, caption=f":orange[{plain(label)}]", width="stretch", alt=label)
     for note in preview.notes:
         st.caption(f":material/info: {plain(note)}")
     if preview.ignored:

@@ -52,7 +52,7 @@ def draw_some(dataset: Dataset, count: int) -> None:
         for sample, given in readers.given_classes(dataset.id, list(spread)).items():
             label = words.class_name(dataset.class_names, given) if dataset.task == CLASSIFICATION else ""
             st.image(
-                pictures.png(dataset.id, sample, SIDE),
+                pictures.encoded(dataset.id, sample, SIDE),
                 caption=f":orange[{plain(label)}]" if label else None,
                 alt=f"Sample {sample}{f': {label}' if label else ''}",
                 width="stretch",
@@ -89,7 +89,7 @@ def row(
         for (sample, before, after), note in zip(seen, notes or [""] * len(seen), strict=True):
             labels = f":orange[{plain(before)}] → " + (f":blue[{plain(after)}]" if after else "excluded")
             st.image(
-                pictures.png(dataset.id, sample, SIDE),
+                pictures.encoded(dataset.id, sample, SIDE),
                 caption=f"{labels}  \n{note}" if note else labels,
                 alt=f"Sample {sample}: {before}, then {after or 'excluded'}",
                 width=width or "stretch",

@@ -33,7 +33,7 @@ SUSPECTS, SAMPLE, DONE = "Suspects", "Random sample", "Checked"
 
 def picture(dataset: Dataset, sample_id: int) -> None:
     """The sample as large as there is room."""
-    st.image(pictures.png(dataset.id, sample_id, SIDE), alt=f"Sample {sample_id}", width=SIDE)
+    st.image(pictures.encoded(dataset.id, sample_id, SIDE), alt=f"Sample {sample_id}", width=SIDE)
 
 
 def answers(
@@ -67,7 +67,7 @@ def alike(dataset: Dataset, audit: Audit, sample_id: int, number: float, tone: s
     with st.container(horizontal=True, key=f"alike_{tone}"):
         for one, given in found:
             st.image(
-                pictures.png(dataset.id, one, ALIKE_SIDE),
+                pictures.encoded(dataset.id, one, ALIKE_SIDE),
                 caption=number_text(given),
                 alt=f"Sample {one}: {number_text(given)}",
                 width="stretch",

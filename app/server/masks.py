@@ -17,6 +17,7 @@ from auditor.catalog.records import Dataset, Sample
 from auditor.ground.errors import NotFoundError
 from auditor.ground.vocabulary import SEGMENTATION
 from auditor.masks import deciding, results
+from auditor.pictures import cache
 from auditor.pictures.decoding import placed
 from auditor.pictures.masks import IGNORED
 from auditor.review import decisions, schema
@@ -60,7 +61,7 @@ def layer(audit_id: int, sample_id: int, name: str) -> bytes:
 
 
 def outlined(dataset: Dataset, sample_id: int, side: int, *, suggested_by: int | None = None) -> bytes:
-    """A PNG of the picture with the outline of its given mask and nothing else, for who judges it blind.
+    """The picture, ``side`` pixels large, with the outline of its given mask alone, for who judges it blind.
 
     ``suggested_by``: an audit whose suggested outline is drawn too, where it is another one.
 
@@ -69,7 +70,7 @@ def outlined(dataset: Dataset, sample_id: int, side: int, *, suggested_by: int |
     """
     with session() as open_session:
         sample = datasets.sample(open_session, dataset.id, sample_id)
-    picture = Image.open(io.BytesIO(pictures.png(dataset.id, sample_id, side))).convert("RGB")
+    picture = Image.open(io.BytesIO(pictures.encoded(dataset.id, sample_id, side))).convert("RGB")
     picture = picture.resize([round(side * one / max(picture.size)) for one in picture.size])
     given = _at(_inner(np.asarray(results.given_masks(dataset)[sample_id]), sample), picture.size)
     drawn = {GIVEN: _outline(given)}
@@ -79,9 +80,7 @@ def outlined(dataset: Dataset, sample_id: int, side: int, *, suggested_by: int |
         drawn[SUGGESTED] = _near(_outline(suggested) & _near(given != suggested, 1), 1)
     for name, lines in drawn.items():
         picture.paste(COLOURS[name], (0, 0), Image.fromarray((lines * 255).astype(np.uint8)))
-    stream = io.BytesIO()
-    picture.save(stream, "PNG", compress_level=1)
-    return stream.getvalue()
+    return cache.encoded(picture, cache.CLOSE)  # thin lines need the better quality
 
 
 def _at(mask: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:

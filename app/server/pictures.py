@@ -1,4 +1,7 @@
-"""Pictures of samples as PNG, small ones from the cache and large ones from the original."""
+"""Pictures of samples as small files: from the cache where it holds enough pixels, else from the original.
+
+What the cache had to enlarge is read from the original too.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +9,23 @@ from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.ground.errors import NotFoundError
 from auditor.pictures import cache
-from auditor.pictures.decoding import ImageError, channels_first, upright
-
-LARGE = 320
-"""From this size on the original is read: the cache may be smaller than what a person wants to see."""
+from auditor.pictures.decoding import ImageError, upright
 
 
-def png(dataset_id: int, sample_id: int, size: int) -> bytes:
-    """The picture of a sample, at most ``size`` pixels a side.
+def encoded(dataset_id: int, sample_id: int, size: int) -> bytes:
+    """The picture of a sample, at most ``size`` pixels a side, as PNG or JPEG.
 
     Raises:
         NotFoundError: no such dataset or sample.
     """
     with session() as open_session:
         dataset = datasets.by_id(open_session, dataset_id)
-        sample = datasets.sample(open_session, dataset_id, sample_id) if size >= LARGE else None
-    if sample is None:
-        return cache.thumbnail_png(dataset, sample_id, size)
+        sample = datasets.sample(open_session, dataset_id, sample_id)
+    longer = max(sample.original_height, sample.original_width)
+    if longer == dataset.height or size <= dataset.height < longer:
+        return cache.thumbnail(dataset, sample, size)
     try:
         image = upright(cache.original_bytes(dataset, sample), at_least=size)
     except (NotFoundError, ImageError):
-        return cache.thumbnail_png(dataset, sample_id, size)
-    return cache.png_of(channels_first(image), size)
+        return cache.thumbnail(dataset, sample, size)
+    return cache.encoded(image, size)

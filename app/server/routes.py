@@ -22,6 +22,7 @@ from app.server import bench, files, masks, pictures, verify
 from app.session import failures, sign_in
 from app.session.access import OWNER, READER, REVIEWER, Person
 from auditor.ground.errors import AuditorError, CatalogError
+from auditor.pictures import cache
 from auditor.review import schema
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -120,7 +121,8 @@ def _mask_layer(request: Request) -> tuple[bytes, str]:
 def _image(request: Request) -> tuple[bytes, str]:
     asked = schema.read(_Picture, {**request.query_params, **request.path_params})
     size = min(MAX_PICTURE, max(16, asked.size))
-    return pictures.png(asked.dataset, asked.sample, size), "image/png"
+    picture = pictures.encoded(asked.dataset, asked.sample, size)
+    return picture, cache.media_type(picture)
 
 
 def _map(request: Request) -> tuple[bytes, str]:
@@ -155,7 +157,7 @@ def _finite(value: Any) -> Any:
 
 
 ROUTES = [
-    Route("/bench/image/{dataset:int}/{sample:int}.png", _binary(_image)),
+    Route("/bench/image/{dataset:int}/{sample:int}", _binary(_image)),
     Route("/bench/map/{audit:int}/{engine:str}", _binary(_map)),
     Route("/bench/mask/{audit:int}/{sample:int}/{layer:str}.png", _binary(_mask_layer)),
     Route("/bench/mask-card", _json(masks.card), methods=["POST"]),

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from auditor.importing import imports, staging
-from auditor.pictures.cache import png_of
-from auditor.pictures.decoding import ImageError, channels_first, upright
+from auditor.pictures.cache import encoded
+from auditor.pictures.decoding import ImageError, upright
 from auditor.pictures.sources import (
     Problem,
     SourceOptions,
@@ -30,7 +30,7 @@ class Look:
 
     preview: imports.Preview
     pictures: list[tuple[str, bytes]]
-    """(given label, PNG) of the first images that can be read."""
+    """(given label, PNG or JPEG) of the first images that can be read."""
 
 
 def look(source: str, options: Mapping[str, Any]) -> Look:
@@ -51,10 +51,10 @@ def _pictures(source: str, options: Mapping[str, Any]) -> list[tuple[str, bytes]
         for row, payload in zip(rows, opened.payloads(row.location for row in rows), strict=False):
             try:
                 data = payload if isinstance(payload, bytes) else read_bytes(opened.info.root, payload)
-                pixels = channels_first(upright(data, at_least=PICTURE_SIZE))
+                picture = encoded(upright(data, at_least=PICTURE_SIZE), PICTURE_SIZE)
             except (ImageError, UnreadableError):
                 continue  # the preview lists it among the problems
-            found.append((row.label or "unlabeled", png_of(pixels, PICTURE_SIZE)))
+            found.append((row.label or "unlabeled", picture))
     return found
 
 

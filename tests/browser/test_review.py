@@ -88,6 +88,60 @@ def test_card__picture_choices_and_toolbar_fit_and_the_picture_opens_large(
     page.screenshot(path=str(artifacts / "viewer-1280x800.png"))
 
 
+@pytest.mark.parametrize("size", [DESKTOP, (1024, 768)])
+def test_card__examples_are_96_pixels_above_the_toolbar(
+    browser: Any, running: Server, size: tuple[int, int]
+) -> None:
+    page = bench_of(browser, running, size=size)
+    toolbar = steady_box(page.locator(".actions"))
+    shown = [
+        steady_box(page.get_by_test_id(kind).locator("img").first) for kind in ("exemplars", "neighbours")
+    ]
+    assert [(one["width"], one["height"]) for one in shown] == [(96, 96), (96, 96)]
+    assert shown[0]["y"] + 96 < toolbar["y"]
+    assert page.get_by_test_id("exemplars").locator("img:visible").count() >= 4
+    others = page.locator(".choice.others")
+    assert page.locator(".choice:not(.others)").count() == 5
+    others.click()
+    assert page.locator(".choice:not(.others)").count() > 5
+
+
+def test_viewer__magnifies_around_the_pointer_shifts_and_fits_again(browser: Any, running: Server) -> None:
+    page = bench_of(browser, running)
+    page.keyboard.press("v")
+    large = page.get_by_test_id("large")
+    zoomed = page.get_by_test_id("zoomed")
+    wait_until(lambda: large.bounding_box()["height"] > 650, "a high picture")
+    fitted = steady_box(large)
+    middle = fitted["x"] + fitted["width"] / 2, fitted["y"] + fitted["height"] / 2
+    page.mouse.move(*middle)
+    for _ in range(2):
+        page.mouse.wheel(0, -150)
+    wait_until(lambda: zoomed.inner_text() == "2.7 ×", "the wheel's zoom")
+    wheeled = large.bounding_box()
+    assert wheeled["width"] > 2.6 * fitted["width"]
+    page.mouse.down()
+    page.mouse.move(middle[0] + 30, middle[1] + 20, steps=3)
+    page.mouse.up()
+    dragged = large.bounding_box()
+    assert (dragged["x"] - wheeled["x"], dragged["y"] - wheeled["y"]) == pytest.approx((30, 20), abs=1)
+    page.keyboard.press("ArrowUp")
+    assert large.bounding_box()["y"] > dragged["y"]
+    page.keyboard.press("s")
+    assert large.evaluate("one => one.style.imageRendering") == "pixelated"
+    page.keyboard.press("+")
+    assert zoomed.inner_text() == "3.8 ×"
+    page.keyboard.press("0")
+    assert large.bounding_box() == fitted
+    page.mouse.dblclick(*middle)
+    assert zoomed.inner_text() != "fits"
+    page.keyboard.press("f")
+    assert zoomed.inner_text() == "fits"
+    page.keyboard.press("Escape")
+    page.locator(".viewer[open]").wait_for(state="detached", timeout=WAIT_MS)
+    assert decisions() == {}
+
+
 FOCUSED = """() => {
     let one = document.activeElement;
     while (one && one.shadowRoot && one.shadowRoot.activeElement) one = one.shadowRoot.activeElement;
@@ -145,6 +199,7 @@ def test_phone__the_card_is_the_first_thing_and_nothing_scrolls_sideways(
     page = bench_of(browser, running, size=PHONE)
     page.screenshot(path=str(artifacts / "card-390x844.png"))
     assert steady_box(page.get_by_test_id("card"))["y"] < 300
+    assert page.locator(".st-key-top_bar").bounding_box()["height"] < 60, "a long name does not break the bar"
     main = page.get_by_test_id("stMain")
     assert main.evaluate("one => one.scrollWidth <= one.clientWidth")
     row = page.locator(".st-key-suspects_filters")

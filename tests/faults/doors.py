@@ -104,8 +104,8 @@ PATHS = [
     *(
         "/bench/queue",
         "/bench/verdicts",
-        "/bench/image/1/0.png",
-        "/bench/image/1/0.png?t=",
+        "/bench/image/1/0",
+        "/bench/image/1/0?t=",
         "/bench/map/1/umn",
     ),
     *(

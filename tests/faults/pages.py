@@ -131,7 +131,7 @@ def visits(luck: random.Random, place: Path) -> None:
             page.goto(other_site(os.getpid()))
         base = luck.choice([ours, f"http://{host}:{port}"])
         paths = luck.sample(
-            ["/", "/_stcore/host-config", "/bench/queue", "/bench/verdicts", "/bench/image/1/0.png"], 3
+            ["/", "/_stcore/host-config", "/bench/queue", "/bench/verdicts", "/bench/image/1/0"], 3
         )
         read = page.evaluate(ASK, [base + path for path in paths])
         if read:

@@ -124,7 +124,7 @@ def test_image__of_a_size_that_is_no_number_is_not_found(query: str) -> None:
     async def answer() -> httpx.Response:
         transport = httpx.ASGITransport(app=Starlette(routes=ROUTES))
         async with httpx.AsyncClient(transport=transport, base_url="http://app") as client:
-            return await client.get(f"/bench/image/{10**30}/0.png?t={access.token()}&{query}")
+            return await client.get(f"/bench/image/{10**30}/0?t={access.token()}&{query}")
 
     assert asyncio.run(answer()).status_code == 404
 

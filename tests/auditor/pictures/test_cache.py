@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from sklearn.datasets import load_sample_image
 
 from auditor.catalog import datasets, db
 from auditor.catalog.records import Dataset, Sample
@@ -58,14 +59,24 @@ def test_image_cache__never_unpickles(tmp_path: Path) -> None:
         images.image_cache(dataset)
 
 
-def test_thumbnail_png__enlarges_nothing(tmp_path: Path) -> None:
+def test_thumbnail__enlarges_nothing_and_small_ones_keep_every_pixel(tmp_path: Path) -> None:
     dataset, samples = imported(write_folder(tmp_path / "set", 10))
     cache = images.image_cache(dataset)
-    found = pixels_of(images.thumbnail_png(dataset, 4, 70))
+    found = pixels_of(images.thumbnail(dataset, samples[4], 70))
     assert np.array_equal(found, cache[4, 0])
-    assert pixels_of(images.thumbnail_png(dataset, 4, 8)).shape == (8, 8)
-    with pytest.raises(NotFoundError, match="has no sample 10; it has 10"):
-        images.thumbnail_png(dataset, len(samples), 32)
+    assert pixels_of(images.thumbnail(dataset, samples[4], 8)).shape == (8, 8)
+
+
+@pytest.mark.parametrize(("size", "kind"), [(64, "image/png"), (65, "image/jpeg"), (1024, "image/jpeg")])
+def test_encoded__a_photograph_is_small_and_looks_the_same(size: int, kind: str) -> None:
+    photo = Image.fromarray(load_sample_image("china.jpg"))
+    shown = photo.copy()
+    shown.thumbnail((size, size))
+    found = images.encoded(photo.copy(), size)
+    assert images.media_type(found) == kind
+    error = np.abs(pixels_of(found).astype(int) - np.asarray(shown).astype(int))
+    assert error.mean() < 5
+    assert size <= 64 or len(found) < np.asarray(shown).nbytes / 4
 
 
 @pytest.mark.parametrize("kind", ["folder", "zip", "parquet"])

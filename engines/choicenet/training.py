@@ -179,7 +179,8 @@ def _train_epoch(training: _Training, epoch: int) -> tuple[dict[str, float], dic
     ]
     shares = np.random.default_rng(derive_seed(run.seed, "mixup", epoch))
     totals = torch.zeros(4, dtype=torch.float64, device=run.device)
-    batches = epoch_batches(run.labeled, config.batch_size, make_generator(run.seed, "order", epoch))
+    size = config.batch_size_for(len(run.labeled))
+    batches = epoch_batches(run.labeled, size, make_generator(run.seed, "order", epoch))
     for rows in batches:
         place = rows.to(run.device)
         images, labels = run.inputs(rows, training.augment, moves), training.labels[place]

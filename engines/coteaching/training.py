@@ -140,7 +140,8 @@ class Learners:
         self._set_rates(epoch)
         order = make_generator(run.seed, *self._stream, "order", epoch)
         moves = make_generator(run.seed, *self._stream, "augment", epoch)
-        batches = epoch_batches(self._rows, config.batch_size, order, drop_last=config.drop_last)
+        size = config.batch_size_for(len(self._rows))
+        batches = epoch_batches(self._rows, size, order, drop_last=config.drop_last)
         log = EpochLog(run.data.num_samples, run.device)
         with seeded_init(run.seed, *self._stream, "dropout", epoch):
             for rows in itertools.islice(batches, config.max_batches):

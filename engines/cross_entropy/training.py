@@ -287,7 +287,7 @@ class _Training:
         loss = torch.full((data.num_samples,), float("nan"), device=device)
         margin = loss.clone()
         with seeded_init(run.seed, "dropout", number, epoch):
-            for index in epoch_batches(torch.from_numpy(rows), config.batch_size, order):
+            for index in epoch_batches(torch.from_numpy(rows), config.batch_size_for(len(rows)), order):
                 labels = run.labels[index].to(device)
                 inputs = run.inputs(index, self.augment, moves)
                 with autocast(config.precision, device):

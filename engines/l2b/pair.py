@@ -222,7 +222,7 @@ class PairTraining:
         rows = torch.from_numpy(np.flatnonzero(self.data.labeled & self.trains))
         total = torch.zeros((), device=self.device)
         with seeded_init(run.seed, "dropout", epoch, k):
-            for index in epoch_batches(rows, config.batch_size, draws.order):
+            for index in epoch_batches(rows, config.batch_size_for(len(rows)), draws.order):
                 labels = self.labels[index].to(self.device)
                 logits = self._logits(network, run.inputs(index, self.augment, draws.moves))
                 loss = cross_entropy(logits, labels).mean()
@@ -292,7 +292,8 @@ class PairTraining:
         self.networks[k].train()
         self.networks[1 - k].eval()
         late = epoch >= max(config.epochs - config.late_epochs, config.first_meta_epoch)
-        batches = list(epoch_batches(division.labeled, config.batch_size, draws.order))
+        size = config.batch_size_for(len(division.labeled))
+        batches = list(epoch_batches(division.labeled, size, draws.order))
         others = self._unlabeled_batches(division, draws)
         total, seen = torch.zeros((), device=self.device), 0
         with seeded_init(run.seed, "dropout", epoch, k):
@@ -310,7 +311,7 @@ class PairTraining:
 
     def _unlabeled_batches(self, division: Division, draws: Draws) -> Iterator[Tensor]:
         """Batches of the unlabeled part, shuffled anew whenever it is through; empty ones where it is empty."""
-        rows, size = division.unlabeled, self.config.batch_size
+        rows, size = division.unlabeled, self.config.batch_size_for(len(division.labeled))
         if self.config.base == "unicon":
             share = len(division.labeled) / max(len(division.labeled) + len(rows), 1)
             size = max(2, int(size / (2 * share)))

@@ -203,7 +203,7 @@ class _Training:
         late = epoch >= max(self.config.epochs - self.config.late_epochs, self.config.first_meta_epoch)
         loss, hits, labeled = (torch.zeros((), device=self.device) for _ in range(3))
         with seeded_init(self.run.seed, "dropout", epoch):
-            for index in epoch_batches(rows, self.config.batch_size, draws.order):
+            for index in epoch_batches(rows, self.config.batch_size_for(len(rows)), draws.order):
                 step = self._step(index, meta_set, draws, late=late)
                 labels = self.labels[index].to(self.device)
                 loss += step.loss * len(index)

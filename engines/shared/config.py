@@ -23,6 +23,8 @@ OPTIMIZERS = ("adam", "sgd")
 SCHEDULES = ("cosine", "constant", "linear_tail")
 AUGMENTS = ("auto", "none", "shift", "shift_flip", "crop_flip")
 MAX_VIEWS = 6
+SMALLEST_BATCH = 32
+"""What ``least_steps`` does not go below."""
 
 CPU_SIDE = 112
 """Longest side on a CPU unless a config says otherwise: on 3,440 photos of 224 px the plain engine ranked as well
@@ -59,6 +61,8 @@ class LoopConfig:
     """Passes over the labeled samples, at least 1."""
     batch_size: int = 128
     """Samples per step, at least 2 (batch norm needs two)."""
+    least_steps: int = 1
+    """Steps of an epoch, at least 1: on few samples batches are smaller than ``batch_size``, but not below 32."""
     learning_rate: float = 1e-3
     """First learning rate, above 0."""
     optimizer: str = "adam"
@@ -90,7 +94,7 @@ class LoopConfig:
     def problems(self) -> list[str]:
         """Every field that is out of range, one line each. Subclasses extend the list with their own."""
         found = [
-            *at_least(self, 1, "epochs"),
+            *at_least(self, 1, "epochs", "least_steps"),
             *at_least(self, 2, "batch_size"),
             *at_least(self, 0, "weight_decay"),
             *([] if self.side is None else at_least(self, SMALLEST_SIDE, "side")),
@@ -139,6 +143,12 @@ class LoopConfig:
     def side_on(self, device: torch.device) -> int | None:
         """Longest side of images on this device; None: as they are."""
         return CPU_SIDE if self.side is None and device.type == "cpu" else self.side
+
+    def batch_size_for(self, num_rows: int) -> int:
+        """Samples per step of an epoch on ``num_rows``: see ``least_steps``."""
+        if self.least_steps == 1:
+            return self.batch_size
+        return min(self.batch_size, max(SMALLEST_BATCH, num_rows // self.least_steps))
 
     def work(self, num_rows: int, num_classes: int, *, on_features: bool) -> Work:
         """Rows that a run on ``num_rows`` passes through its network, in plain steps; engines override it."""

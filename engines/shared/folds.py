@@ -151,7 +151,8 @@ def _train_epoch(
         before(fold)
     fold.network.train()
     loss = torch.zeros((), device=fold.run.device)
-    for index in epoch_batches(fold.rows, fold.config.batch_size, fold.draws["order"]):
+    size = fold.config.batch_size_for(len(fold.rows))
+    for index in epoch_batches(fold.rows, size, fold.draws["order"]):
         loss += step(fold, index) * len(index)
     mean = float(loss) / len(fold.rows)
     require_finite(mean)

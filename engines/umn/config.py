@@ -23,8 +23,6 @@ BATCH_ON_FEATURES = 512
 """What ``UMN_STEP`` was measured with on features."""
 STEP_IN_ROWS = 120
 """Rows that a step on features takes as long as beside its own: calls of small kernels (measured)."""
-SMALLEST_BATCH = 32
-"""What ``least_steps`` does not go below."""
 PUBLISHED_NETWORK = "published"
 """``network``: the paper's own choice, the flat net for grey images and the 13-layer net for colour."""
 
@@ -102,14 +100,11 @@ class UMNConfig(LoopConfig):
     ``umn_mlp``, as every engine for other networks."""
     adam_beta2: float = 0.99
     """β2 of Adam (paper: 0.99)."""
-    least_steps: int = 1
-    """Steps that an epoch has at least: on fewer than ``batch_size`` times as many samples a batch is smaller, but
-    not below 32; 1: ``batch_size`` as it is (paper)."""
 
     def problems(self) -> list[str]:
         found = [
             *super().problems(),
-            *at_least(self, 1, "rotations", "latent_b", "upper_hidden", "width", "y_chunk", "least_steps"),
+            *at_least(self, 1, "rotations", "latent_b", "upper_hidden", "width", "y_chunk"),
             *at_least(self, 0, "lambda_y"),
             *within(self, 1e-6, 0.5, "epsilon_floor"),
             *within(self, 0, 1, "ramp_share", "adam_beta2"),
@@ -152,12 +147,6 @@ class UMNConfig(LoopConfig):
             trained *= (size + STEP_IN_ROWS) / size * BATCH_ON_FEATURES / (BATCH_ON_FEATURES + STEP_IN_ROWS)
         # Guider and learner judge every label after the audited epochs, and look at all views in the end.
         return Work(trained, 2 * one.scored + (2 * len(self.audited_epochs) + 1) * num_rows)
-
-    def batch_size_for(self, num_rows: int) -> int:
-        """Samples per step of a run on ``num_rows``: see ``least_steps``."""
-        if self.least_steps == 1:
-            return self.batch_size
-        return min(self.batch_size, max(SMALLEST_BATCH, num_rows // self.least_steps))
 
     @property
     def audited_epochs(self) -> frozenset[int]:

@@ -30,6 +30,15 @@ def test_loop_config__lists_every_problem_at_once() -> None:
         assert part in text
 
 
+def test_batch_size_for__few_samples_have_as_many_steps_and_batches_not_below_32() -> None:
+    config = LoopConfig(batch_size=128, least_steps=24)
+    assert [config.batch_size_for(rows) for rows in (100, 1_000, 3_000, 5_000)] == [32, 41, 125, 128]
+    assert LoopConfig(batch_size=128).batch_size_for(20) == 128
+    assert LoopConfig(batch_size=16, least_steps=24).batch_size_for(20) == 16
+    with pytest.raises(EngineInputError, match="least_steps is 0"):
+        LoopConfig(least_steps=0)
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 0.0])
 def test_loop_config__learning_rate_is_a_positive_number(value: float) -> None:
     with pytest.raises(EngineInputError, match="learning_rate is"):

@@ -29,6 +29,15 @@ clock = time.perf_counter
 """What seconds are counted by; benchmarks on a machine in use by others count those of the process."""
 
 
+STEP_IN_ROWS = 120
+"""Rows that a step on features takes as long as beside its own: calls of small kernels (measured with UMN)."""
+
+
+def cost_of_steps(size: int, measured_with: int) -> float:
+    """How much longer a row of features takes in steps of ``size`` rows than in those of ``measured_with``."""
+    return (1 + STEP_IN_ROWS / size) / (1 + STEP_IN_ROWS / measured_with)
+
+
 class Work(NamedTuple):
     """Rows that a run passes through its network."""
 

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, replace
 
 from engines.shared.config import LoopConfig, at_least, check_preset, one_of, within
-from engines.shared.work import Work
+from engines.shared.work import Work, cost_of_steps
 
 METHODS = ("umn", "m_vae", "constant_weight", "supervised", "mean_teacher", "self_paced")
 GENERATIVE = ("umn", "m_vae", "constant_weight")
@@ -21,8 +21,6 @@ UMN_STEP = {False: (1.55, 0.03), True: (0.65, 0.26)}
 """Plain steps that a step takes as long as, on images and on features: at least, and for each class (measured)."""
 BATCH_ON_FEATURES = 512
 """What ``UMN_STEP`` was measured with on features."""
-STEP_IN_ROWS = 120
-"""Rows that a step on features takes as long as beside its own: calls of small kernels (measured)."""
 PUBLISHED_NETWORK = "published"
 """``network``: the paper's own choice, the flat net for grey images and the 13-layer net for colour."""
 
@@ -143,8 +141,7 @@ class UMNConfig(LoopConfig):
         base, per_class = UMN_STEP[on_features]
         trained = self.rotations * one.trained * (base + per_class * num_classes)
         if on_features:
-            size = self.batch_size_for(num_rows)
-            trained *= (size + STEP_IN_ROWS) / size * BATCH_ON_FEATURES / (BATCH_ON_FEATURES + STEP_IN_ROWS)
+            trained *= cost_of_steps(self.batch_size_for(num_rows), BATCH_ON_FEATURES)
         # Guider and learner judge every label after the audited epochs, and look at all views in the end.
         return Work(trained, 2 * one.scored + (2 * len(self.audited_epochs) + 1) * num_rows)
 

@@ -40,3 +40,9 @@ def test_train__least_steps_are_those_of_the_smaller_batch(name: str, settings: 
     )
     np.testing.assert_array_equal(found, expected)
     assert not np.array_equal(found, whole)
+
+
+def test_for_features__l2b_and_umn_take_smaller_batches_on_few_samples() -> None:
+    configs = {name: spec.config_type.preset("quick").for_features() for name, spec in ENGINES.items()}
+    sizes = {name: config.batch_size_for(341) for name, config in configs.items() if name != "neighbours"}
+    assert sizes == {"umn": 32, "l2b": 32, "coteaching": 128, "choicenet": 64, "cross_entropy": 128}

@@ -189,12 +189,17 @@ class _Mailbox:
         self._events: list[dict[str, Any]] = []
         self._num_heard = 0
         self._begun: set[str] = set()
+        self._dropped: set[str] = set()
         self._should_stop = False
 
-    def begin(self, task: str) -> bool:
-        """A task begins; returns whether it shall not."""
+    def begin(self, task: str, attempt: str) -> bool:
+        """An attempt at a task begins; returns whether it shall not."""
         self._begun.add(task)
-        return self._should_stop
+        return self._should_stop or attempt in self._dropped
+
+    def drop(self, attempt: str) -> None:
+        """Another attempt takes its place, should it ever begin."""
+        self._dropped.add(attempt)
 
     def say(self, event: dict[str, Any]) -> bool:
         """A task tells of an epoch; returns whether it shall stop."""
@@ -218,17 +223,29 @@ class _Mailbox:
         return self._begun
 
 
+@dataclasses.dataclass(frozen=True)
+class _Attempt:
+    """A task that was given to the cluster."""
+
+    spec: TaskSpec
+    name: str
+    cores: int
+    """That it asked for."""
+
+
 class _Cluster:
-    """The tasks that run on the cluster; all have stopped when the block ends."""
+    """The tasks that run on the cluster; those that have begun have stopped when the block ends.
+
+    What has not ends with the connection. Ray's own ``cancel`` is never called: where a task ends at the same
+    moment, Ray 2.60 ends this process ("Tried to complete task that was not pending").
+    """
 
     def __init__(self, ray: Any, sent: dict[str, _Sent], listener: Listener) -> None:
         self._ray, self._sent, self._listener = ray, sent, listener
         self._mailbox = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(_Mailbox).remote()
         self._heard = ("", 0)
         """Name of the mailbox, and how many of its events are known."""
-        self._running: dict[Any, TaskSpec] = {}
-        self._cores: dict[Any, int] = {}
-        """That each running task asked for."""
+        self._running: dict[Any, _Attempt] = {}
 
     def __enter__(self) -> _Cluster:
         return self
@@ -241,14 +258,13 @@ class _Cluster:
         """Do all tasks of the graph."""
         while True:
             while (spec := graph.next()) is not None:
-                self._running[self._begin(spec)] = spec
+                self._begin(spec)
             if not self._running:
                 break
             done, _ = self._ray.wait(list(self._running), timeout=TICK_S)
             self._hear()
             for reference in done:
-                spec = self._running.pop(reference)
-                del self._cores[reference]
+                spec = self._running.pop(reference).spec
                 graph.ended(spec, self._outcome(spec, reference))
             if not done:
                 self._take_back()
@@ -257,13 +273,13 @@ class _Cluster:
             for sent in self._sent.values():
                 sent.forget_inputs()
 
-    def _begin(self, spec: TaskSpec) -> Any:
+    def _begin(self, spec: TaskSpec) -> None:
         most = self._most_cores()
-        cores = min(spec.threads or most, most)
-        work = self._ray.remote(max_retries=0, num_cpus=cores, num_gpus=_share_of_a_card(spec))(_work)
-        reference = work.remote(self._sent[spec.name].message(), self._mailbox)
-        self._cores[reference] = cores
-        return reference
+        attempt = _Attempt(spec, uuid.uuid4().hex, min(spec.threads or most, most))
+        needs = {"num_cpus": attempt.cores, "num_gpus": _share_of_a_card(spec)}
+        work = self._ray.remote(max_retries=0, **needs)(_work)
+        reference = work.remote(self._sent[spec.name].message(), attempt.name, self._mailbox)
+        self._running[reference] = attempt
 
     def _most_cores(self) -> int:
         """Of one machine that is there."""
@@ -273,15 +289,11 @@ class _Cluster:
     def _take_back(self) -> None:
         """Begin anew what asked for more cores than any machine has now: it would wait for ever."""
         most = self._most_cores()
-        for reference, spec in list(self._running.items()):
-            if self._cores[reference] > most:
-                self._end(reference)
-                del self._running[reference], self._cores[reference]
-                self._running[self._begin(spec)] = spec
-
-    def _end(self, reference: Any) -> None:
-        with suppress(self._ray.exceptions.RayError, TypeError):
-            self._ray.cancel(reference, force=True)
+        for reference, attempt in list(self._running.items()):
+            if attempt.cores > most:
+                self._mailbox.drop.remote(attempt.name)
+                del self._running[reference]
+                self._begin(attempt.spec)
 
     def _hear(self) -> None:
         try:
@@ -289,7 +301,7 @@ class _Cluster:
         except self._ray.exceptions.RayError:  # it begins anew elsewhere, or is slow: it is asked again
             return
         self._heard = tuple(heard)
-        at_work = {spec.name for spec in self._running.values()}
+        at_work = {attempt.spec.name for attempt in self._running.values()}
         for event in events:
             if event["task"] in at_work:  # else an answer came so late that the task has ended since
                 self._listener.heard(Event(**event))
@@ -310,24 +322,21 @@ class _Cluster:
     def _stop(self) -> None:
         """Ask every task to stop at its next epoch, so that its checkpoint is the newest there can be.
 
-        Those that have not begun are taken back at once, and the others are ended where that takes too long.
+        Nobody waits for those that have not begun: they do not begin any more.
         """
         deadline = time.monotonic() + STOP_S
         while self._running and time.monotonic() < deadline:
             with suppress(self._ray.exceptions.RayError):
                 # Each time: a mailbox that began anew meanwhile has not heard it.
                 begun = self._ray.get(self._mailbox.stop.remote(), timeout=STOP_S)
-                for reference, spec in list(self._running.items()):
-                    if spec.name not in begun:
-                        self._end(reference)
+                for reference, attempt in list(self._running.items()):
+                    if attempt.spec.name not in begun:
                         del self._running[reference]
             if self._running:
                 running = list(self._running)
                 done, _ = self._ray.wait(running, num_returns=len(running), timeout=TICK_S)
                 for reference in done:
                     del self._running[reference]
-        for reference in self._running:
-            self._end(reference)
 
 
 def _share_of_a_card(spec: TaskSpec) -> float:
@@ -342,12 +351,12 @@ def _share_of_a_card(spec: TaskSpec) -> float:
 # --- On the machine that does the task --------------------------------------------------------------------
 
 
-def _work(message: dict[str, Any], mailbox: Any) -> dict[str, Any]:
+def _work(message: dict[str, Any], attempt: str, mailbox: Any) -> dict[str, Any]:
     """One attempt at a task; returns its outcome as plain values."""
     import ray
 
     spec = TaskSpec.of_json(message["task"])
-    if _answer(ray, mailbox.begin.remote(spec.name)):
+    if _answer(ray, mailbox.begin.remote(spec.name, attempt)):
         return dataclasses.asdict(Outcome(spec.name, error="Cancelled.", is_cancelled=True))
     if (text := other_version(message["version"])) is not None:
         return dataclasses.asdict(Outcome(spec.name, error=text, is_explained=True))

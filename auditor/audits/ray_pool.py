@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
-from contextlib import contextmanager, suppress
+from concurrent.futures import wait as wait_for
+from contextlib import contextmanager
 from typing import Any
 
 import auditor
@@ -26,27 +27,22 @@ class RayPool(Executor):
 
     def __init__(self, ray: Any) -> None:
         """``ray`` is connected."""
-        self._ray = ray
         self._work = ray.remote(num_cpus=1, max_retries=LIVES)(_work)
         self.num_cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
-        self._running: dict[Future[Any], Any] = {}
+        self._running: set[Future[Any]] = set()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """See ``concurrent.futures.Executor``."""
         reference = self._work.remote(auditor.__version__, passed_on(), fn, args, kwargs)
         future: Future[Any] = reference.future()
-        self._running[future] = reference
-        future.add_done_callback(lambda done: self._running.pop(done, None))
+        self._running.add(future)
+        future.add_done_callback(self._running.discard)
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """See ``concurrent.futures.Executor``."""
-        for future, reference in list(self._running.items()):
-            if cancel_futures:
-                with suppress(self._ray.exceptions.RayError, TypeError):
-                    self._ray.cancel(reference, force=True)
-            elif wait:
-                future.exception()
+        """See ``concurrent.futures.Executor``; what is cancelled ends with the connection (see ``_Cluster``)."""
+        if wait and not cancel_futures:
+            wait_for(list(self._running))
 
 
 @contextmanager

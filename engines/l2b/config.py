@@ -45,6 +45,8 @@ class L2BConfig(LoopConfig):
     """Epochs of plain cross-entropy at the start, at least 0; never more than half of ``epochs``."""
     meta_batch_size: int = 64
     """Samples of a meta batch, at least 2; fewer make a step faster."""
+    augment_meta: bool = True
+    """Meta batches are moved like the batches that they judge; False: as they are (the paper on Clothing1M)."""
     meta_source: str = "auto"
     """``trusted``, ``mixture`` (small losses) or ``auto``: trusted where every class has at least 5."""
     meta_per_class: int = 50
@@ -247,9 +249,9 @@ class L2BConfig(LoopConfig):
     def paper(cls, dataset: str) -> L2BConfig:
         """The publication's settings for one of ``PUBLISHED``: ``--set l2b.paper=cifar100`` from the command line.
 
-        ISIC 2019 and Clothing1M begin with ImageNet's weights, a file that ``weights`` names. Departures: crops
-        have a mirrored border where the paper pads with zeros; means and deviations are those of the images at
-        hand; ISIC 2019's rotations and resized crops are crops and mirrors.
+        ISIC 2019 and Clothing1M begin with ImageNet's weights, a file that ``weights`` names. Departures: the
+        crops of CIFAR have a mirrored border where the paper pads with zeros; means and deviations are those of
+        the images at hand; images are judged whole where Clothing1M's are judged by their middle.
 
         Raises:
             EngineInputError: the paper has no such data set.
@@ -272,12 +274,12 @@ PUBLISHED: dict[str, dict[str, Any]] = {
     "isic2019": {
         "network": "torchvision:resnet50", "trunk_rate": 1.0, "batch_size": 64, "meta_batch_size": 64,
         "learning_rate": 0.01, "epochs": 30, "warmup_epochs": 1, "clip_norm": 0.8, "meta_per_class": 80,
-        "normalization": "softmax", "softmax_temperature": 10.0,
+        "normalization": "softmax", "softmax_temperature": 10.0, "augment": "turn_crop_flip",
     },
     "clothing1m": {
         "network": "torchvision:resnet18", "trunk_rate": 1.0, "batch_size": 256, "meta_batch_size": 256,
         "learning_rate": 0.005, "epochs": 300, "warmup_epochs": 0, "clip_norm": 0.0, "meta_per_class": 1022,
-        "balanced_batches": 250,
+        "balanced_batches": 250, "augment": "zoom_flip", "augment_meta": False,
     },
 }  # fmt: skip
 """What each data set of the paper changes in the preset ``paper``."""

@@ -27,7 +27,8 @@ class Weigher:
     """Weighs batches, and counts how that went."""
 
     def __init__(self, run: Run, config: L2BConfig, augment: str) -> None:
-        self._run, self._config, self._augment = run, config, augment
+        self._run, self._config = run, config
+        self._augment = augment if config.augment_meta else "none"
         self.source: str
         """``trusted`` or ``mixture``; variants without a meta step have none."""
         if config.variant in META_VARIANTS:

@@ -6,7 +6,9 @@ in their memory map and a batch is read when it is asked for. Both give the same
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -34,6 +36,23 @@ SCORING_BATCH = {"cpu": 128, "cuda": 512}
 """Images of up to 64 px scored at once, by device: on a CPU their maps should stay in its cache (512 take a third
 longer)."""
 FEWEST_SCORED = 16
+
+
+class Window(NamedTuple):
+    """How an image is turned and which part of it is shown at the size of the whole."""
+
+    degrees: float
+    """Turned by up to so much, either way; what comes in from outside is black."""
+    areas: tuple[float, float]
+    """Least and largest share of the image that is shown."""
+    stretch: float
+    """Largest ratio of the part's sides, either way; 1 keeps the image's shape."""
+
+
+WINDOWS = {
+    "zoom_flip": Window(0.0, ((224 / 256) ** 2,) * 2, 1.0),
+    "turn_crop_flip": Window(180.0, (0.3, 1.0), 4 / 3),
+}
 
 
 class ImageStore:
@@ -210,16 +229,21 @@ def augment(images: Tensor, kind: str, generator: torch.Generator) -> Tensor:
 
     ``shift``: up to ``shift_size`` pixels on both axes, the border pixel repeated. ``shift_flip``: and
     mirrored left-right with probability 1/2. ``crop_flip``: up to 1/8 of the side (4 px at 32), the border
-    mirrored, and flipped. ``strong``: :func:`strong_views`. ``none``: unchanged. The draws come from
+    mirrored, and flipped. ``zoom_flip``: a part of 7/8 of the sides (224 of 256 px) at the size of the whole, and
+    flipped. ``turn_crop_flip``: flipped, turned by any angle, and a part of .3 to 1 of the area with sides of up
+    to 4:3 at the size of the whole. ``strong``: :func:`strong_views`. ``none``: unchanged. The draws come from
     ``generator`` (CPU), in the same number for the same batch size and kind.
     """
     if kind == "none":
         return images
     if kind == "strong":
         return strong_views(images, generator)
+    if kind in WINDOWS:
+        return _through_window(images, WINDOWS[kind], generator)
     if kind not in ("shift", "shift_flip", "crop_flip"):
         raise EngineInputError(
-            f"there is no augmentation {kind!r}; use none, shift, shift_flip or crop_flip."
+            f"there is no augmentation {kind!r}; use none, shift, shift_flip, crop_flip, zoom_flip or "
+            "turn_crop_flip."
         )
     num, (height, width) = len(images), images.shape[2:]
     crop = kind == "crop_flip"
@@ -238,6 +262,32 @@ def augment(images: Tensor, kind: str, generator: torch.Generator) -> Tensor:
     source = (rows[:, :, None] * width + columns[:, None, :]).reshape(num, 1, -1)
     flat = images.reshape(num, images.shape[1], -1)
     return flat.gather(2, source.expand(-1, images.shape[1], -1)).reshape(images.shape)
+
+
+def _through_window(images: Tensor, window: Window, generator: torch.Generator) -> Tensor:
+    """Each image flipped with probability 1/2, turned, and a part of it at the size of the whole, by one reading.
+
+    The part lies inside the turned image; a side that its shape would make longer than the image's is the image's.
+    """
+    height, width = images.shape[2:]
+    flip, turn, share, shape, across, down = torch.rand((6, len(images)), generator=generator)
+    angle = math.radians(window.degrees) * (2 * turn - 1)
+    least, most = window.areas
+    area = least + (most - least) * share
+    stretch = torch.exp(math.log(window.stretch) * (2 * shape - 1))
+    wide = (area * stretch).sqrt().clamp(max=1)  # of the image's width
+    high = (area / stretch).sqrt().clamp(max=1)
+    x, y = (2 * across - 1) * (1 - wide), (2 * down - 1) * (1 - high)  # the part's middle, of half the sides
+    sign = torch.where(flip < 0.5, -1.0, 1.0)
+    cos, sin, ratio = angle.cos(), angle.sin(), height / width
+    matrix = torch.stack(
+        [
+            sign * torch.stack([cos * wide, -sin * ratio * high, cos * x - sin * ratio * y]),
+            torch.stack([sin / ratio * wide, cos * high, sin / ratio * x + cos * y]),
+        ]
+    ).movedim(2, 0)
+    places = F.affine_grid(matrix.to(images.device), list(images.shape), align_corners=False)
+    return F.grid_sample(images, places, align_corners=False)
 
 
 def _inside(position: Tensor, size: int, *, mirror: bool) -> Tensor:

@@ -15,9 +15,9 @@ K, SIZE = 3, 6
 class Tiny(nn.Module):
     """Two convolutions with batch norm between them."""
 
-    def __init__(self) -> None:
+    def __init__(self, channels: int = 2) -> None:
         super().__init__()
-        self.first = nn.Conv2d(2, 4, 3, padding=1)
+        self.first = nn.Conv2d(channels, 4, 3, padding=1)
         self.norm = nn.BatchNorm2d(4)
         self.last = nn.Conv2d(4, K, 3, padding=1)
 

@@ -225,7 +225,7 @@ class Literal:
             rows = draw_meta_batch(meta, self.data_labels(), batch, config.meta_batch_size, draw)
             if len(rows) >= 2:
                 self.counts["meta_steps"] += 1
-                meta_images = self.prepared(rows, moves)
+                meta_images = self.prepared(rows, moves) if config.augment_meta else self.images[rows]
                 meta_labels = [self.labels[i] for i in rows.tolist()]
                 raw_a, raw_b, norm = self.raw_weights(images, targets, meta_images, meta_labels)
                 signed = [value / norm for value in raw_a]
@@ -388,6 +388,7 @@ CASES: dict[str, dict[str, Any]] = {
         "meta_source": "mixture", "meta_losses": "training", "meta_per_class": 3, "warmup_epochs": 0,
     },
     "moved images": {"augment": "shift"},
+    "moved images, meta batch as it is": {"augment": "shift", "augment_meta": False},
     "batch norm": {"network": "conv3", "learning_rate": 0.03, "epochs": 2},
     "weak direction": {"min_direction_norm": 1e9},
 }  # fmt: skip

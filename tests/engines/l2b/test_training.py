@@ -307,6 +307,8 @@ def test_l2b_config__paper_preset_is_the_published_one() -> None:
     assert l2b_learning_rate(config, 300) == pytest.approx(0)
     clothing = L2BConfig.paper("clothing1m")
     assert (clothing.network, clothing.balanced_batches) == ("torchvision:resnet18", 250)
+    assert (clothing.augment, clothing.augment_meta) == ("zoom_flip", False)
+    assert L2BConfig.paper("isic2019").augment == "turn_crop_flip"
 
 
 def test_residual_alpha__measures_the_direction_of_the_meta_gradient_and_not_its_length() -> None:

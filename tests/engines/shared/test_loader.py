@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from engines.contract import EngineInputError
 from engines.shared.device import make_generator
@@ -131,7 +133,50 @@ def test_augment__channels_move_together() -> None:
     assert torch.equal(moved[:, 0], moved[:, 2])
 
 
-@pytest.mark.parametrize("kind", ["shift", "shift_flip", "crop_flip"])
+def _literal_pixel(image: NDArray[np.float64], x: float, y: float) -> float:
+    """Bilinear between the four pixel middles around a place in pixels; black outside."""
+    height, width = image.shape
+    left, top = math.floor(x - 0.5), math.floor(y - 0.5)
+    found = 0.0
+    for row in (top, top + 1):
+        for column in (left, left + 1):
+            if 0 <= row < height and 0 <= column < width:
+                found += image[row, column] * (1 - abs(x - 0.5 - column)) * (1 - abs(y - 0.5 - row))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "degrees", "least", "most", "stretch"),
+    [("turn_crop_flip", 180, 0.3, 1.0, 4 / 3), ("zoom_flip", 0, 0.875**2, 0.875**2, 1.0)],
+)
+def test_augment__a_turned_crop_is_read_pixel_by_pixel(
+    kind: str, degrees: float, least: float, most: float, stretch: float
+) -> None:
+    num, height, width = 12, 9, 12
+    images = torch.rand(num, 2, height, width, generator=make_generator(5))
+    draws = torch.rand((6, num), generator=make_generator(1)).double().tolist()
+    moved = augment(images, kind, make_generator(1))
+    for at, (flip, turn, share, shape, across, down) in enumerate(zip(*draws, strict=True)):
+        angle = math.radians(degrees * (2 * turn - 1))
+        area, ratio = least + (most - least) * share, stretch ** (2 * shape - 1)
+        # The part in pixels of the turned image.
+        wide, high = (min(1, math.sqrt(area * ratio)) * width, min(1, math.sqrt(area / ratio)) * height)
+        left, top = across * (width - wide), down * (height - high)
+        for row in range(height):
+            for column in range(width):
+                x = left + (column + 0.5) / width * wide - width / 2
+                y = top + (row + 0.5) / height * high - height / 2
+                x, y = math.cos(angle) * x - math.sin(angle) * y, math.sin(angle) * x + math.cos(angle) * y
+                if flip < 0.5:
+                    x = -x
+                for channel in range(2):
+                    wanted = _literal_pixel(
+                        images[at, channel].double().numpy(), x + width / 2, y + height / 2
+                    )
+                    assert float(moved[at, channel, row, column]) == pytest.approx(wanted, abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["shift", "shift_flip", "crop_flip", "zoom_flip", "turn_crop_flip"])
 def test_augment__same_generator_same_result(kind: str) -> None:
     images = torch.rand(8, 1, 9, 9)
     assert torch.equal(augment(images, kind, make_generator(3)), augment(images, kind, make_generator(3)))
@@ -139,10 +184,12 @@ def test_augment__same_generator_same_result(kind: str) -> None:
 
 
 @pytest.mark.parametrize("size", [(1, 1), (1, 5), (2, 3)])
-def test_augment__tiny_images(size: tuple[int, int]) -> None:
+@pytest.mark.parametrize("kind", ["crop_flip", "turn_crop_flip"])
+def test_augment__tiny_images(size: tuple[int, int], kind: str) -> None:
     images = torch.rand(10, 1, *size)
-    moved = augment(images, "crop_flip", make_generator(0))
+    moved = augment(images, kind, make_generator(0))
     assert moved.shape == images.shape
+    assert moved.isfinite().all()
 
 
 def test_augment__none_and_unknown() -> None:

@@ -39,7 +39,7 @@ from auditor.statistics.probabilities import (
     guess_error_probability,
 )
 from auditor.statistics.promises import Exchangeability, check_draws
-from auditor.statistics.weights import Weighting, weightings
+from auditor.statistics.weights import Weighting, say_nothing, weightings, with_unheard
 from auditor.statistics.witnesses import (
     UNLABELED,
     Pooled,
@@ -159,23 +159,31 @@ def combine(
     ranks = np.stack([rank_percentiles(w.trust_score, labeled) for w in witnesses], axis=1)  # (N, W)
     names = [witness.name for witness in witnesses]
     correlations = _rank_correlations(ranks)
-    structured, structured_sentence = _judge_structure(correlations, names)
+    unheard = say_nothing(witnesses, given_labels)
+    heard = [witness for witness in witnesses if witness.name not in unheard]
+    at = [number for number, name in enumerate(names) if name not in unheard]
+    structured, structured_sentence = _judge_structure(
+        correlations[np.ix_(at, at)], [witness.name for witness in heard]
+    )
     pooled = pool_predictions(witnesses, given_labels, num_classes)
+    of_heard = pool_predictions(heard, given_labels, num_classes) if unheard else pooled
     alike = None
     if neighbours is not None:
-        predicted = None if pooled is None else pooled.predicted_label
+        predicted = None if of_heard is None else of_heard.predicted_label
         alike = noise_share(given_labels, neighbours, num_classes, predicted=predicted)
-    guessed_rate = guess_noise_rate(pooled, int(labeled.sum()), out_of_fold=out_of_fold, alike=alike)
+    guessed_rate = guess_noise_rate(of_heard, int(labeled.sum()), out_of_fold=out_of_fold, alike=alike)
     candidates = weightings(
-        witnesses, given_labels, parted=structured, noise_rate=guessed_rate.point, neighbours=neighbours
+        heard, given_labels, parted=structured, noise_rate=guessed_rate.point, neighbours=neighbours
     )
+    if unheard:
+        candidates = tuple(with_unheard(one, unheard, names) for one in candidates)
     weighting = _weigh(ranks, candidates, given_labels, verified, parted=structured)
     if weighting.other is not None:
         structured, structured_sentence = True, _with_other(structured, structured_sentence, weighting.other)
     trust = weighting.trust_score
 
     # 2. How many, and from which class to which.
-    noise = _estimate_noise(pooled, guessed_rate, given_labels, num_classes, verified, weighting)
+    noise = _estimate_noise(of_heard, guessed_rate, given_labels, num_classes, verified, weighting)
 
     # 3. Probabilities and the suggested cut.
     error_probability, is_guess = _error_probability(weighting, noise.rate, given_labels, noise.rests_on)
@@ -299,11 +307,17 @@ def _weigh(
 
 
 def weighted_trust(ranks: NDArray[np.float32], weighting: Weighting) -> NDArray[np.float32]:
-    """(N,) weighted mean of the (N, W) ranks; a witness without an opinion on a sample does not count there."""
+    """(N,) weighted mean of the (N, W) ranks; a witness without an opinion on a sample does not count there.
+
+    Where only witnesses of weight 0 have one, they count the same: some place in the list is better than none.
+    """
     shares = np.array(list(weighting.weights.values()), dtype=np.float32)
     spoken = np.isfinite(ranks)
+    total = spoken @ shares
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(spoken, ranks, 0) @ shares / (spoken @ shares)
+        mean = np.where(spoken, ranks, 0) @ shares / total
+    nobody = (total == 0) & spoken.any(axis=1)
+    mean[nobody] = np.nanmean(ranks[nobody], axis=1)
     return mean.astype(np.float32)
 
 

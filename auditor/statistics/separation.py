@@ -19,6 +19,9 @@ ONE_GROUP = 0.75
 """What a witness may reach that sees one group only. Cut in the middle, a symmetric distribution with one peak is a
 mixture of uniform ones around it, U(-a, a), so its separation is 3/4 E[a]^2 / E[a^2]: at most a uniform's 3/4."""
 SMALLEST_PROBABILITY = 1e-7
+FEWEST_MARGINS = 50
+"""Different margins below which nothing is said: one that gives each class a fixed probability, such as a person's
+guesses written as numbers, always has groups of them."""
 
 
 def separation(witness: Witness, given_labels: NDArray[np.integer]) -> float:
@@ -32,7 +35,8 @@ def separation(witness: Witness, given_labels: NDArray[np.integer]) -> float:
     if witness.pred_probs.shape[1] < 2:
         return 0.0
     margins = given_margins(witness.pred_probs, given_labels, least=SMALLEST_PROBABILITY)
-    return otsu_share(margins[np.isfinite(margins)])
+    margins = margins[np.isfinite(margins)]
+    return otsu_share(margins) if len(np.unique(margins.round(4))) >= FEWEST_MARGINS else 0.0
 
 
 def otsu_share(values: NDArray[np.floating]) -> float:

@@ -187,7 +187,7 @@ def test_combine__learns_weights_where_a_witness_misleads():
 
 def test_combine__where_witnesses_part_those_count_more_that_see_two_groups():
     world = make_world(3_000, rate=0.3)
-    sharp, dull = make_witness(world, "a", skill=4.0), make_witness(world, "b", skill=0.0)
+    sharp, dull = make_witness(world, "a", skill=4.0), make_witness(world, "b", skill=0.7)
     silent = Witness("silent", dull.trust_score)
     apart = combine([sharp, dull], world.given_labels, 4)
     assert apart.weights["a"] > 10 * apart.weights["b"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from auditor.statistics.consensus import combine
 from auditor.statistics.separation import ONE_GROUP, separation
 from auditor.statistics.weights import Votes, Weighting, votes, weightings
 from auditor.statistics.witnesses import UNLABELED, Witness, pool_suggestions
-from tests.auditor.statistics.worlds import detection, make_witness, make_world
+from tests.auditor.statistics.worlds import World, detection, make_witness, make_world
 
 
 def sure_of(name: str, classes: list[int], *, num_classes: int = 3) -> Witness:
@@ -65,11 +66,17 @@ def test_surely_memorized__what_nobody_could_know() -> None:
     wrong, right = rng.random(200_000) < 0.2, rng.random(200_000) < 0.75  # the label; the others
     agree = ~wrong & right
     knows = (~wrong)[~agree].mean()  # one that never errs obeys the doubted labels that are right
+    counts, none = np.array([[1, 1]] * 2), np.zeros(2)
     seen = Votes(
-        np.array([[1, 1]] * 2), np.array([[1, 1]] * 2), np.array([knows, 1.0]), np.full(2, agree.mean())
+        counts,
+        counts,
+        np.zeros((2, 2)),
+        none,
+        obeys=np.array([knows, 1.0]),
+        others_agree=np.full(2, agree.mean()),
     )
     assert seen.surely_memorized(0.2) == pytest.approx([0.0, 1.0], abs=0.01)
-    halfway = Votes(seen.with_others, seen.with_given, (seen.obeys + knows) / 2, seen.others_agree)
+    halfway = replace(seen, obeys=(seen.obeys + knows) / 2)
     assert halfway.surely_memorized(0.2) == pytest.approx([0.0, 0.5], abs=0.01)
 
 
@@ -91,26 +98,34 @@ def test_votes__chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_skill__by_hand() -> None:
-    seen = Votes(np.array([[6, 2]]), np.array([[5, 3]]), np.zeros(1), np.ones(1))
-    beyond_memory = (5 / 8 - 0.2) / 0.8 * 8  # rows
+    seen = Votes(
+        np.array([[6, 2]]), np.array([[5, 3]]), np.array([[0.5, 0.2]]), np.zeros(1), np.zeros(1), np.ones(1)
+    )
+    of_others = (6 / 8 - 0.5) / 0.5 * 8  # rows beyond chance
+    beyond_memory = ((5 / 8 - 0.2) / 0.8 - 0.2) / 0.8 * 8
     odds = (beyond_memory + 1) / (8 - beyond_memory + 1)
-    np.testing.assert_allclose(seen.skill(np.array([0.2])), 7 / 3 * odds**4 * 0.8**2)
+    expected = (of_others + 1) / (8 - of_others + 1) * odds**4 * 0.8**2
+    np.testing.assert_allclose(seen.skill(np.array([0.2])), expected)
 
 
 def test_skill__of_a_parrot_and_of_nobody_is_finite() -> None:
-    seen = Votes(np.array([[0, 8], [0, 0]]), np.array([[8, 0], [0, 0]]), np.zeros(2), np.ones(2))
+    none = np.zeros(2)
+    seen = Votes(
+        np.array([[0, 8], [0, 0]]), np.array([[8, 0], [0, 0]]), np.zeros((2, 2)), none, none, np.ones(2)
+    )
     found = seen.skill(np.array([1.0, 0.0]))
     assert np.isfinite(found).all()
     assert found[0] == 0.0
 
 
-def test_weightings__cubed_skills_and_their_floor() -> None:
-    # a and b agree with all others and all labels, c in 6 of 8 rows.
-    a, b = sure_of("a", [0] * 8), sure_of("b", [0] * 8)
-    c = sure_of("c", [0] * 6 + [1] * 2)
-    found = leading([a, b, c], np.zeros(8, int), parted=False, noise_rate=0.2)
-    cubed: NDArray[np.float64] = np.array([9.0 * 9.0**4, 9.0 * 9.0**4, 7 / 3 * (7 / 3) ** 4]) ** 3
-    shares = np.maximum(cubed / cubed.sum(), 0.1 / 3)
+def test_weightings__powers_of_skill_and_their_floor() -> None:
+    # a and b agree with all others and all labels, c in 6 of 8 rows: 4 of 8 beyond chance.
+    given = np.array([0] * 4 + [1] * 4)
+    a, b = sure_of("a", given.tolist()), sure_of("b", given.tolist())
+    c = sure_of("c", [0] * 3 + [1] * 4 + [0])
+    found = leading([a, b, c], given, parted=False, noise_rate=0.2)
+    powers: NDArray[np.float64] = np.array([9.0 * 9.0**4, 9.0 * 9.0**4, 1.0]) ** 2.5
+    shares = np.maximum(powers / powers.sum(), 0.1 / 3)
     np.testing.assert_allclose(list(found.weights.values()), shares / shares.sum())
     assert "Weights by agreement" in found.title
     assert "a most, with 48%" in found.why
@@ -232,3 +247,99 @@ def test_combine__suggestions_follow_the_weights() -> None:
     equal[np.arange(3_000), world.given_labels] = -1
     by_equal = equal.argmax(axis=1) == world.true_labels
     assert is_right[world.is_wrong].mean() > by_equal[world.is_wrong].mean() + 0.02
+
+
+def skewed_world(num_classes: int, *, is_long: bool, num_samples: int = 3_000) -> World:
+    """A tenth of the labels wrong; with a long tail, class k holds a share of 1 / (k + 1)."""
+    rng = np.random.default_rng(0)
+    share = 1.0 / np.arange(1, num_classes + 1) if is_long else np.ones(num_classes)
+    true = rng.choice(num_classes, num_samples, p=share / share.sum())
+    given = true.copy()
+    wrong = rng.permutation(num_samples)[: num_samples // 10]
+    given[wrong] = (true[wrong] + 1 + rng.integers(num_classes - 1, size=len(wrong))) % num_classes
+    return World(true, given, num_classes)
+
+
+def saying(world: World, name: str, classes: NDArray[np.integer], *, seed: int) -> Witness:
+    """One as sure of these classes as a good network is of the true ones, judged by the given labels."""
+    told = make_witness(
+        World(classes, classes, world.num_classes), name, skill=4 + np.log(world.num_classes), seed=seed
+    )
+    assert told.pred_probs is not None
+    return Witness(name, told.pred_probs[np.arange(len(classes)), world.given_labels], told.pred_probs)
+
+
+RULES = {"agreement": (1.0, 1.0, 1.0), "separation": (4.0, 0.7, 0.7), "smoothness": (2.5, 2.5, 1.0)}
+"""What leads -> skills of three witnesses, beyond that with two classes, among which it leads."""
+
+
+@pytest.mark.parametrize(
+    ("rule", "num_classes", "is_long"),
+    [(rule, num, is_long) for rule in RULES for num in (2, 10) for is_long in (False, True)]
+    + [("separation", 1_000, True)],
+)
+def test_combine__who_says_nothing_costs_nothing_and_who_merges_classes_little(
+    rule: str, num_classes: int, is_long: bool
+) -> None:
+    """Whatever leads: constant, permuted, random and merged classes, few and many classes, a long tail."""
+    world = skewed_world(num_classes, is_long=is_long, num_samples=1_200 if num_classes > 100 else 3_000)
+    rng = np.random.default_rng(1)
+    near = None
+    if rule == "smoothness":
+        near = np.stack(
+            [rng.choice(np.flatnonzero(world.true_labels == one), 4) for one in world.true_labels]
+        )
+    skills = [one + np.log(num_classes / 2) for one in RULES[rule]]
+    known = [make_witness(world, name, skill=one) for name, one in zip("abc", skills, strict=True)]
+    empty, true = np.zeros(len(world.true_labels), dtype=np.int64), world.true_labels
+    says = {"none": empty, "one": empty + 1, "turned": (true + 1) % num_classes}
+    says["random"] = rng.integers(num_classes, size=len(true))
+    useless = [saying(world, name, classes, seed=7) for name, classes in says.items()]
+
+    def together(*more: Witness) -> tuple[str, float, dict[str, float]]:
+        found = combine([*known, *more], world.given_labels, num_classes, neighbours=near)
+        return found.weighting, detection(world, found.trust_score), dict(found.weights)
+
+    leads, alone, weights_alone = together()
+    # With two classes nobody agrees so little that he separates and yet says something: agreement leads there.
+    assert leads == (rule if rule != "separation" or num_classes > 2 else "agreement")
+    leads_still, with_useless, found = together(*useless)
+    assert leads_still == leads
+    assert with_useless == pytest.approx(alone, abs=1e-9)
+    assert [found[name] for name in says] == [0.0] * 4
+    assert [found[name] for name in "abc"] == pytest.approx([weights_alone[name] for name in "abc"])
+    _, with_merged, found = together(saying(world, "merged", true // 2 * 2, seed=8))
+    assert with_merged > alone - 0.001
+    assert found["merged"] < 0.05
+
+
+def test_combine__what_a_useless_witness_alone_speaks_of_is_ranked_all_the_same() -> None:
+    world = make_world(1_000, rate=0.1)
+    good = make_witness(world, "good", skill=3.0)
+    assert good.pred_probs is not None
+    good.trust_score[:100] = np.nan
+    good.pred_probs[:100] = np.nan
+    constant = saying(world, "constant", np.zeros(1_000, dtype=np.int64), seed=3)
+    found = combine([good, constant], world.given_labels, 4)
+    assert found.weights["constant"] == 0.0
+    assert (
+        "Not heard, because what it predicts says nothing about the labels: constant."
+        in found.weights_sentence
+    )
+    assert not found.structured_noise, "who says nothing shows no pattern"
+    assert np.isfinite(found.trust_score).all()
+
+
+def test_separation__probabilities_written_by_hand_show_no_groups() -> None:
+    world = make_world(500, rate=0.2)
+    by_hand = sure_of("hand", world.true_labels.tolist(), num_classes=4)
+    assert separation(by_hand, world.given_labels) == 0.0
+
+
+def test_votes__chance_and_shares_of_classes_by_hand() -> None:
+    # a: 3 of 4 say class 0; b: half; the labels: half.
+    a, b = sure_of("a", [0, 0, 0, 1]), sure_of("b", [0, 1, 0, 1])
+    found = votes([a, b], np.array([0, 0, 1, 1]))
+    assert found.chance.tolist() == [[0.5, 0.5], [0.5, 0.5]]
+    assert found.fit == pytest.approx([0.5, 0.0])  # 3 of 4 and 2 of 4 right
+    assert found.moved == pytest.approx([0.25, 0.0])

@@ -38,12 +38,17 @@ class Audited:
             return datasets.get(open_session, "shapes")
 
 
-def make_home(folder: Path) -> Audited:
-    """Import and audit into the AUDITOR_HOME of this moment; the source lies in ``folder``."""
+def write_source(folder: Path) -> Path:
+    """The shapes with their masks, some of them wrong, as ``folder``."""
     given = SHAPES.masks.copy()
     for number in WRONG:
         given[number][given[number] == 1] = 0
-    source = write_pairs(folder / "source", SHAPES, given)
+    return write_pairs(folder, SHAPES, given)
+
+
+def make_home(folder: Path) -> Audited:
+    """Import and audit into the AUDITOR_HOME of this moment; the source lies in ``folder``."""
+    source = write_source(folder / "source")
     names = source / "classes.txt"
     import_dataset(source, name="shapes", task=SEGMENTATION, class_names=names, workers=1)
     audit_id = auditing.plan_audit("shapes", ["cross_entropy"], options=OPTIONS, device="cpu")

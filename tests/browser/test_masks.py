@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from auditor.catalog import datasets
+from auditor.catalog import audits, datasets
 from auditor.catalog.db import session
 from auditor.masks import deciding
 from auditor.review import decisions
@@ -28,17 +29,21 @@ from tests.browser.conftest import (
 )
 from tests.browser.test_axe import serious_findings
 from tests.forker import Forker
-from tests.masked import WRONG, Audited
+from tests.masked import WRONG, write_source
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 
 @pytest.fixture
-def server(
-    audited_masks: Audited, home: Path, monkeypatch: pytest.MonkeyPatch, forker: Forker
-) -> Iterator[Server]:
-    """The app on the home with audited masks; it may read their source."""
-    monkeypatch.setenv("AUDITOR_IMPORT_ROOTS", str(audited_masks.source))
+def source(tmp_path: Path) -> Path:
+    """A folder of images with masks, some of them wrong."""
+    return write_source(tmp_path / "shapes")
+
+
+@pytest.fixture
+def server(source: Path, home: Path, monkeypatch: pytest.MonkeyPatch, forker: Forker) -> Iterator[Server]:
+    """The app on an empty home; it may read the folder."""
+    monkeypatch.setenv("AUDITOR_IMPORT_ROOTS", str(source))
     running = Server(home, forker)
     running.start()
     yield running
@@ -50,10 +55,44 @@ def in_view(page: Any) -> int:
     return int(page.locator("[data-testid=mask]").get_attribute("data-sample", timeout=WAIT_MS))
 
 
+def import_the_folder(page: Any, server: Server, source: Path) -> None:
+    open_page(page, server, "import")
+    page.get_by_role("tab", name="Path on this server").click()
+    page.get_by_text("How to read it").click()
+    folder = page.locator(".st-key-import_masks input")
+    click_until(page.get_by_text("masks: a class for each pixel"), folder.is_enabled, "the choice of masks")
+    settled(page)
+    page.get_by_label("A folder with one sub-folder per class").fill(str(source))
+    page.get_by_role("button", name="Preview the path").click(timeout=WAIT_MS)
+    page.get_by_test_id("stMetric").filter(has_text="Kind").filter(has_text="masks").wait_for(timeout=WAIT_MS)
+    settled(page)
+    page.locator(".st-key-import_start button:enabled").click(timeout=WAIT_MS)
+
+
+def audit(page: Any) -> int:
+    """As the page offers it: the plain engine on the quick preset. Returns the audit's number."""
+    page.get_by_role("button", name="Start an audit").click(timeout=WAIT_MS)
+    page.locator(".st-key-audit_mask_start button:enabled").click(timeout=WAIT_MS)
+    page.get_by_text(re.compile("Audit 1")).first.wait_for(timeout=WAIT_MS)
+
+    def is_over() -> bool:
+        with session() as open_session:
+            return audits.get(open_session, 1).status not in ("queued", "running")
+
+    wait_until(is_over, "the audit's end")
+    return 1
+
+
 def test_masks__from_the_import_to_cleaned_pngs(
-    audited_masks: Audited, server: Server, browser: Any, artifacts: Path
+    source: Path, server: Server, browser: Any, artifacts: Path
 ) -> None:
     page = browser.new_page(viewport={"width": 1280, "height": 800})
+    import_the_folder(page, server, source)
+    audit_id = audit(page)
+    with session() as open_session:
+        dataset = datasets.get(open_session, "shapes")
+    assert dataset.task == "segmentation"
+
     open_page(page, server, "masks?dataset=shapes")
     page.get_by_label("Your name").fill("ada")
     page.get_by_label("Your name").press("Enter")
@@ -66,7 +105,7 @@ def test_masks__from_the_import_to_cleaned_pngs(
         assert serious_findings(page) == [], scheme
     page.keyboard.press("d")
     page.locator("[data-layer=doubt]").wait_for(state="hidden", timeout=WAIT_MS)
-    regions = deciding.regions_of(audited_masks.dataset, audited_masks.audit_id, first)
+    regions = deciding.regions_of(dataset, audit_id, first)
     for region in regions[1:9]:  # only the largest is taken
         page.keyboard.press(str(region.number))
     page.keyboard.press("w")
@@ -76,33 +115,12 @@ def test_masks__from_the_import_to_cleaned_pngs(
     page.locator(f"[data-testid=mask]:not([data-sample='{second}'])").wait_for(timeout=WAIT_MS)
     page.keyboard.press("z")
     page.locator(f"[data-testid=mask][data-sample='{second}']").wait_for(timeout=WAIT_MS)
-    assert set(decisions.outcomes(audited_masks.dataset.id)) == {first}
+    assert set(decisions.outcomes(dataset.id)) == {first}
     cleaned = downloaded(page, page.get_by_role("button", name="Download the cleaned masks"))
     with zipfile.ZipFile(cleaned) as packed:
         after = np.asarray(Image.open(io.BytesIO(packed.read(f"masks/{first:03d}.png"))))
         other = packed.read(f"masks/{second:03d}.png")
-    before = np.asarray(Image.open(audited_masks.source / f"masks/{first:03d}.png"))
-    taken = regions[0].pixels | np.any([one.pixels for one in regions[9:]], axis=0)
+    before = np.asarray(Image.open(source / f"masks/{first:03d}.png"))
+    taken = np.any([regions[0].pixels, *(one.pixels for one in regions[9:])], axis=0)
     assert ((before != after) == taken).all()
-    assert other == (audited_masks.source / f"masks/{second:03d}.png").read_bytes()
-
-    open_page(page, server, "import?dataset=shapes")
-    page.get_by_role("tab", name="Path on this server").click()
-    page.get_by_text("How to read it").click()
-    folder = page.locator(".st-key-import_masks input")
-    click_until(page.get_by_text("masks: a class for each pixel"), folder.is_enabled, "the choice of masks")
-    settled(page)
-    page.get_by_label("A folder with one sub-folder per class").fill(str(audited_masks.source))
-    page.get_by_role("button", name="Preview the path").click(timeout=WAIT_MS)
-    page.get_by_test_id("stMetric").filter(has_text="Kind").filter(has_text="masks").wait_for(timeout=WAIT_MS)
-    settled(page)
-    page.locator(".st-key-import_start button:enabled").click(timeout=WAIT_MS)
-
-    def task() -> str | None:
-        with session() as open_session:
-            return (
-                datasets.get(open_session, "source").task if datasets.exists(open_session, "source") else None
-            )
-
-    wait_until(task, "the imported masks")
-    assert task() == "segmentation"
+    assert other == (source / f"masks/{second:03d}.png").read_bytes()

@@ -109,7 +109,7 @@ def _look_at_features(
     if (folder / "neighbours.npy").exists():
         return
     tell(Progress(plan.LAYING_OUT, 0, len(audit.engines), None))
-    points = np.asarray(found[:, 0], dtype=np.float32)
+    points = found[:, 0]  # of a file on disk: both read it in pieces where it is large
     near = embedding.neighbor_table(points, num_neighbors=tasks.NEIGHBOURS)
     pairs = copies.find(cache.image_cache(dataset), near)
     jobs.patiently(lambda: copies.add(dataset, pairs))

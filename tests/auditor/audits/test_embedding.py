@@ -118,6 +118,23 @@ def test_neighbor_table__a_large_set_of_the_same_picture(monkeypatch):
     assert all(i not in row and len(set(row)) == 8 for i, row in enumerate(table.tolist()))
 
 
+@pytest.mark.parametrize("limit", [1_000, 100])
+def test_map_and_neighbours__of_a_file_in_float16_are_those_of_its_numbers(limit, monkeypatch, tmp_path):
+    points, _ = blobs(400)
+    for module, name in (
+        *((embedding, name) for name in ("MAX_EXACT", "MAX_PCA", "MAX_FIT")),
+        (search, "EXACT_UP_TO"),
+    ):
+        monkeypatch.setattr(module, name, limit)
+    np.save(tmp_path / "points.npy", points.astype(np.float16)[:, None])
+    on_disk = np.load(tmp_path / "points.npy", mmap_mode="r")[:, 0]
+    numbers = np.array(on_disk, dtype=np.float32)
+    np.testing.assert_array_equal(map_2d(on_disk), map_2d(numbers))
+    np.testing.assert_array_equal(
+        neighbor_table(on_disk, num_neighbors=8), neighbor_table(numbers, num_neighbors=8)
+    )
+
+
 def test_neighbor_table__refuses_what_is_no_table():
     with pytest.raises(AuditFailedError, match=r"\(3,\); neighbours need"):
         neighbor_table(np.zeros(3))

@@ -67,12 +67,24 @@ def test_audit__own_features_find_the_wrong_labels(imported: Digits, tmp_path: P
     assert arrays.evidence(audit_id, 3).headline
 
 
-def test_audit__map_and_neighbours_are_those_of_the_features(imported: Digits) -> None:
+def test_audit__map_and_neighbours_are_those_of_the_features(
+    imported: Digits, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dataset = api.open_dataset("digits")
+    lie_on_disk = []
+    for name in ("map_2d", "neighbor_table"):
+        real = getattr(embedding, name)
+
+        def heard(points: Any, real: Any = real, **options: Any) -> Any:
+            lie_on_disk.append(isinstance(points, np.memmap))
+            return real(points, **options)
+
+        monkeypatch.setattr(embedding, name, heard)
     audit_id = dataset.audit(
         ["neighbours", "choicenet"], options=QUICK, features=pixels(), map_method="pca", alone=True
     )
     assert arrays.maps_of(audit_id) == ["features"]
+    assert lie_on_disk == [True, True]  # ten million rows of 384 numbers would be 15 GB in memory
     expected = embedding.map_2d(pixels(), quick=True)
     np.testing.assert_allclose(arrays.map_points(audit_id, "features"), expected, rtol=1e-3, atol=1e-2)
     np.testing.assert_array_equal(arrays.embeddings(audit_id, "features"), pixels())

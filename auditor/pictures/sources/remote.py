@@ -44,17 +44,32 @@ class RemoteTree:
         return checked_relative(unquote(inner) if self.root.startswith("http") else inner)
 
     def walk(self) -> Iterator[tuple[str, str | None]]:
-        """See ``Tree``. A web server is asked for its pages of links."""
-        with explained(self.root):
-            if not self._is_web:
-                self._system.invalidate_cache()
-            found = self._system.find(self._base)
-        base = self._base.rstrip("/") + "/"
-        names = [unquote(name[len(base) :]) if self._is_web else name[len(base) :] for name in found]
-        for name in sorted(filter(None, names), key=lambda name: name.split("/")):
-            parts = PurePosixPath(name).parts
-            if not any(part in NOISE or part.startswith(".") for part in parts):
+        """See ``Tree``. A store is asked for one folder at a time; a web server for its pages of links, which need
+        be no tree, all at once."""
+        base = self._base.rstrip("/")
+        for path in self._linked() if self._is_web else self._below(base):
+            name = unquote(path[len(base) + 1 :]) if self._is_web else path[len(base) + 1 :]
+            if name and not any(_is_noise(part) for part in PurePosixPath(name).parts):
                 yield name, None
+
+    def _linked(self) -> list[str]:
+        with explained(self.root):
+            found = self._system.find(self._base)
+        return sorted(found, key=lambda path: unquote(path).split("/"))
+
+    def _below(self, folder: str) -> Iterator[str]:
+        """The paths of the files below a folder, in the order of their parts."""
+        with explained(self.root):
+            listed = self._system.ls(folder, detail=True, refresh=True)
+            self._system.invalidate_cache(folder)  # fsspec would keep what it listed for good
+        entries = sorted((entry["name"].rstrip("/"), entry["type"] == "directory") for entry in listed)
+        del listed
+        for path, is_folder in entries:
+            part = path[len(folder) + 1 :]
+            if not is_folder:
+                yield path
+            elif part and not _is_noise(part):  # a store may name the folder itself among what is in it
+                yield from self._below(path)
 
     def open(self, location: str) -> IO[bytes]:
         """See ``Tree``."""
@@ -95,3 +110,8 @@ class RemoteTree:
     @property
     def _is_web(self) -> bool:
         return self.root.lower().startswith("http")
+
+
+def _is_noise(part: str) -> bool:
+    """Whether files of that name, or below a folder of that name, are none of the user's."""
+    return part in NOISE or part.startswith(".")

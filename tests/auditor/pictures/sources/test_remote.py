@@ -9,6 +9,7 @@ import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import numpy as np
@@ -21,6 +22,8 @@ from auditor.ground.errors import ImportRefusedError
 from auditor.importing.imports import BadRowsError, import_dataset, preview
 from auditor.outputs import export
 from auditor.pictures import cache
+from auditor.pictures.sources import addresses
+from auditor.pictures.sources.remote import RemoteTree
 from auditor.review import decisions
 from tests.auditor.pictures.sources.test_containers import hugging_face, picture, write_shard
 from tests.helpers import free_port
@@ -112,6 +115,31 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(params=["store", "google", "web"])
 def place(request: pytest.FixtureRequest) -> str:
     return str(request.getfixturevalue(request.param))
+
+
+@pytest.mark.parametrize("place", ["store", "google"])
+def test_walk__lists_a_folder_when_it_comes_to_it(place: str, request: pytest.FixtureRequest) -> None:
+    root = f"{request.getfixturevalue(place)}-deep"
+    system, base = addresses.file_system(root)
+    names = ["a.png", "a/1.png", "a/b/2.png", "a/b.png", ".x/3.png", "c/[4].png", "c d/5.png"]
+    for name in names:
+        system.pipe(f"{base}/{name}", b"1")
+    tree, listed = RemoteTree(root), []
+    real = tree._system.ls
+
+    def heard(folder: str, **options: Any) -> Any:
+        listed.append(folder.removeprefix(base))
+        return real(folder, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tree._system, "ls", heard)
+        walk = tree.walk()
+        assert next(walk) == ("a/1.png", None)
+        assert listed == ["", "/a"]
+        rest = [name for name, _ in walk]
+    assert rest == sorted(set(names) - {"a/1.png", ".x/3.png"}, key=lambda name: name.split("/"))
+    assert listed == ["", "/a", "/a/b", "/c", "/c d"]
+    assert not [folder for folder in tree._system.dircache if "-deep" in folder]
 
 
 @pytest.mark.parametrize("source", ["photos/", "photos/labels.csv", "photos/metadata.jsonl"])

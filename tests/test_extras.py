@@ -110,6 +110,11 @@ def extras() -> dict[str, list[str]]:
     return {"": project["dependencies"], **project["optional-dependencies"]}
 
 
+def test_scale__brings_a_cluster_a_catalog_for_a_team_and_object_stores() -> None:
+    (same,) = [need for need in map(Requirement, extras()["scale"]) if need.name == "label-auditor"]
+    assert same.extras == {"cluster", "team", "remote"}
+
+
 def test_lock__pins_every_requirement_within_its_range() -> None:
     lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
     pins: dict[str, list[str]] = {}

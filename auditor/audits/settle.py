@@ -54,13 +54,28 @@ def settle(audit_id: int) -> Consensus:
         neighbours=neighbours_in_features(audit),
     )
     columns = _columns(found, given)
-    with session() as open_session:
-        scores.store(open_session, audit_id, columns)
-        summary = _summary(found) | _kept(out_of_fold) | {"runs": arrays.runs_that_speak(audit_id)}
-        summary["outdated"] = {name: int(rows.sum()) for name, rows in outdated.items()}
-        audits.change(open_session, audit_id, summary=summary)
+    summary = _summary(found) | _kept(out_of_fold) | {"runs": arrays.runs_that_speak(audit_id)}
+    summary["outdated"] = {name: int(rows.sum()) for name, rows in outdated.items()}
+    _store(audit, columns, summary)
     arrays.keep_ranks(audit_id, columns["rank"], summary["settled_at"])
     return found
+
+
+def _store(audit: Audit, columns: dict[str, NDArray[Any]], summary: dict[str, Any]) -> None:
+    """Write scores and statements: in parts, between which others write, while nobody looks at them yet.
+
+    Of a finished audit people see the earlier ones until the later ones are all there.
+    """
+    if audit.status != "finished":
+        start, more = 0, True
+        while more:
+            with session() as open_session:
+                more = scores.add_part(open_session, audit.id, columns, start)
+            start += scores.ROWS_A_STATEMENT
+    with session() as open_session:
+        if audit.status == "finished":
+            scores.store(open_session, audit.id, columns)
+        audits.change(open_session, audit.id, summary=summary)
 
 
 def _out_of_fold(audit: Audit, dataset: Dataset, given: NDArray[np.int64]) -> OutOfFold | None:

@@ -24,9 +24,9 @@ from typing import IO, Any
 from sqlalchemy import create_engine, inspect, select, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
-from sqlmodel import col
+from sqlmodel import Session, col
 
-from auditor.catalog import copying, db, folders, migrations
+from auditor.catalog import copying, datasets, db, folders, migrations
 from auditor.catalog.models import AuditTable, DatasetTable, ReviewTable, SampleTable
 from auditor.ground.errors import AuditorError, DamagedError
 from auditor.ground.files import TEMPORARY, written_whole
@@ -124,16 +124,17 @@ def _home() -> Path:
 def _known() -> dict[str, dict[str, str]]:
     """UUIDs of datasets and audits by number."""
     with db.session() as session:
-        datasets = session.execute(select(DatasetTable.id, DatasetTable.uuid)).all()
+        every = select(DatasetTable.id, DatasetTable.uuid).where(datasets.IS_FINISHED)
+        imported = session.execute(every).all()
         audits = session.execute(select(AuditTable.id, AuditTable.uuid)).all()
     return {
-        "datasets": {str(row.id): row.uuid for row in datasets},
+        "datasets": {str(row.id): row.uuid for row in imported},
         "audits": {str(row.id): row.uuid for row in audits},
     }
 
 
 def _copied_catalog(scratch: Path) -> Path:
-    """A copy of the catalog as it is at one moment."""
+    """A copy of the catalog as it is at one moment, without what imports under way have written so far."""
     with db.session() as session:  # brings an older one along, and says what is wrong with a damaged one
         session.execute(text("SELECT 1"))
     url, target = make_url(settings().database_url), scratch / CATALOG
@@ -149,6 +150,11 @@ def _copied_catalog(scratch: Path) -> Path:
                 copying.to_file(
                     session.connection(execution_options={"isolation_level": "REPEATABLE READ"}), target
                 )
+        copied = create_engine(f"sqlite:///{target}")
+        with Session(copied) as of_copy:
+            datasets.forget_unfinished(of_copy)
+            of_copy.commit()
+        copied.dispose()
     except (sqlite3.Error, SQLAlchemyError) as error:
         raise AuditorError(
             f"The catalog cannot be copied to {scratch.parent} ({error}); free some space there."

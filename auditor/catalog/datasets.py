@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,9 @@ from auditor.ground.vocabulary import CLASSIFICATION, LABELS
 from auditor.ground.wording import did_you_mean
 
 ROWS_A_STATEMENT = 5_000
+UNFINISHED = "/"
+"""What the name of a dataset begins with while its rows are being written; then comes its UUID. No other one may
+be called so."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ class Owned:
 
 NAMES = names_of(Sample)
 COLUMNS = tuple(getattr(SampleTable, name) for name in NAMES)
+IS_FINISHED = col(DatasetTable.name).not_like(f"{UNFINISHED}%")
 
 
 def create(session: Session, dataset: NewDataset, samples: Iterable[Mapping[str, Any]]) -> int:
@@ -60,13 +64,68 @@ def create(session: Session, dataset: NewDataset, samples: Iterable[Mapping[str,
     session.add(row)
     session.flush()
     dataset_id = int(row.id)
-    # Into the table, not the class: the mapper's work on each row would keep the catalog locked longer.
-    for rows in _batched(samples):
-        insert_rows(
-            session.connection(), SampleTable.__table__, [{**one, "dataset_id": dataset_id} for one in rows]
-        )
+    for rows in batched(samples):
+        add_samples(session, dataset_id, rows)
     count_for_plans(session.connection(), SampleTable.__table__)
     return dataset_id
+
+
+def begin(session: Session, dataset: NewDataset) -> int:
+    """Register a dataset that nobody sees, without samples; returns its id.
+
+    Then come ``add_samples`` and ``finish``, each in a transaction of its own: SQLite lets nobody else write during
+    one, and a million samples take it most of a minute. What is given up goes by ``forget_part``.
+    """
+    return create(session, replace(dataset, name=f"{UNFINISHED}{dataset.uuid}"), ())
+
+
+def add_samples(session: Session, dataset_id: int, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert some samples: mappings of the fields of ``Sample`` without ``dataset_id``."""
+    # Into the table, not the class: the mapper's work on each row would keep the catalog locked longer.
+    insert_rows(
+        session.connection(), SampleTable.__table__, [{**one, "dataset_id": dataset_id} for one in rows]
+    )
+
+
+def finish(session: Session, dataset_id: int, name: str) -> None:
+    """All samples are there: show the dataset under its name.
+
+    Raises:
+        IntegrityError: the name is taken.
+    """
+    change(session, dataset_id, name=name)
+    count_for_plans(session.connection(), SampleTable.__table__)
+
+
+def forget_part(session: Session, uuid: str) -> bool:
+    """Remove some samples of the unfinished dataset of that UUID, with the last of them the dataset itself.
+
+    Returns whether any of it is left; False also where there is none, or it is finished.
+    """
+    this = select(DatasetTable.id).where(DatasetTable.uuid == uuid, ~IS_FINISHED)
+    dataset_id = session.exec(this).first()
+    if dataset_id is None:
+        return False
+    of_dataset = SampleTable.dataset_id == dataset_id
+    last = session.exec(select(func.max(SampleTable.sample_id)).where(of_dataset)).one()
+    if last is None or last < ROWS_A_STATEMENT:
+        remove(session, dataset_id)
+        return False
+    session.execute(delete(SampleTable).where(of_dataset, SampleTable.sample_id > last - ROWS_A_STATEMENT))
+    return True
+
+
+def forget_unfinished(session: Session) -> None:
+    """Remove every unfinished dataset, in the caller's transaction."""
+    for dataset_id in session.exec(select(DatasetTable.id).where(~IS_FINISHED)).all():
+        remove(session, int(dataset_id or 0))
+
+
+def batched(rows: Iterable[Any], size: int | None = None) -> Iterable[Sequence[Any]]:
+    """The rows in lists of ``size``; by default of as many as go into one statement."""
+    iterator = iter(rows)
+    while batch := list(itertools.islice(iterator, size or ROWS_A_STATEMENT)):
+        yield batch
 
 
 def get(session: Session, name: str) -> Dataset:
@@ -75,7 +134,7 @@ def get(session: Session, name: str) -> Dataset:
     Raises:
         NotFoundError: there is none; the text names the nearest spelling.
     """
-    found = session.exec(select(DatasetTable).where(DatasetTable.name == name)).first()
+    found = session.exec(select(DatasetTable).where(DatasetTable.name == name, IS_FINISHED)).first()
     if found is None:
         raise _unknown(session, name)
     return read(Dataset, found)
@@ -119,7 +178,8 @@ def has(session: Session, dataset_id: int) -> bool:
 
 def has_uuid(session: Session, uuid: str) -> bool:
     """Whether a dataset of that UUID is registered."""
-    return session.exec(select(DatasetTable.id).where(DatasetTable.uuid == uuid)).first() is not None
+    this = select(DatasetTable.id).where(DatasetTable.uuid == uuid, IS_FINISHED)
+    return session.exec(this).first() is not None
 
 
 def change(session: Session, dataset_id: int, **values: Any) -> None:
@@ -149,13 +209,15 @@ def exists(session: Session, name: str) -> bool:
 
 def list_all(session: Session) -> list[Dataset]:
     """Every dataset, the newest first."""
-    rows = session.exec(select(DatasetTable).order_by(DatasetTable.created_at.desc()))
+    every = select(DatasetTable).where(IS_FINISHED)
+    rows = session.exec(every.order_by(DatasetTable.created_at.desc()))
     return [read(Dataset, row) for row in rows]
 
 
 def names(session: Session) -> list[str]:
     """The name of every dataset, the newest first; nothing else of their rows is read."""
-    return list(session.exec(select(DatasetTable.name).order_by(DatasetTable.id.desc())))
+    every = select(DatasetTable.name).where(IS_FINISHED)
+    return list(session.exec(every.order_by(DatasetTable.id.desc())))
 
 
 def owned(session: Session, name: str) -> Owned:
@@ -165,7 +227,7 @@ def owned(session: Session, name: str) -> Owned:
         NotFoundError: there is none; the text names the nearest spelling.
     """
     columns: Any = (DatasetTable.id, DatasetTable.uuid, DatasetTable.source)
-    row = session.execute(select(*columns).where(DatasetTable.name == name)).first()
+    row = session.execute(select(*columns).where(DatasetTable.name == name, IS_FINISHED)).first()
     if row is None:
         raise _unknown(session, name)
     audits = session.execute(select(AuditTable.id, AuditTable.uuid).where(AuditTable.dataset_id == row.id))
@@ -175,7 +237,7 @@ def owned(session: Session, name: str) -> Owned:
 
 
 def sources(session: Session) -> list[str]:
-    """What each dataset was imported from."""
+    """What each dataset was imported from, or is being."""
     return list(session.exec(select(DatasetTable.source)))
 
 
@@ -258,7 +320,7 @@ def sample(session: Session, dataset_id: int, sample_id: int) -> Sample:
 def samples(session: Session, dataset_id: int, sample_ids: Sequence[int]) -> list[Sample]:
     """The named samples, in the order asked for; unknown ids are left out."""
     found: dict[int, Sample] = {}
-    for ids in _batched(sample_ids, 900):
+    for ids in batched(sample_ids, 900):
         rows = session.execute(
             select(*COLUMNS).where(
                 SampleTable.dataset_id == dataset_id,
@@ -358,12 +420,6 @@ def _sample(row: Any) -> Sample:
 def _numbers(session: Session, dataset_id: int, column: Any) -> Any:
     key, of_dataset = SampleTable.__table__.c.sample_id, SampleTable.__table__.c.dataset_id == dataset_id
     return read_columns(session.connection(), key, of_dataset, {"": column})[""]
-
-
-def _batched(rows: Iterable[Any], size: int = ROWS_A_STATEMENT) -> Iterable[Sequence[Any]]:
-    iterator = iter(rows)
-    while batch := list(itertools.islice(iterator, size)):
-        yield batch
 
 
 def set_duplicate_groups(

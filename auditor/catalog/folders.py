@@ -20,6 +20,7 @@ from typing import Any
 from sqlmodel import Session, select
 
 from auditor.catalog import db
+from auditor.catalog.datasets import IS_FINISHED
 from auditor.catalog.models import AuditTable, DatasetTable
 from auditor.ground.errors import MisplacedError
 from auditor.ground.files import written_whole
@@ -119,7 +120,10 @@ def strays(session: Session) -> list[Stray]:
         (DatasetTable, settings().datasets, "import it again under another name"),
         (AuditTable, settings().audits, "audit again"),
     ):
-        known = {str(row.id): row.uuid for row in session.execute(select(table.id, table.uuid))}
+        every = select(table.id, table.uuid)
+        if table is DatasetTable:
+            every = every.where(IS_FINISHED)
+        known = {str(row.id): row.uuid for row in session.execute(every)}
         there = sorted(place.iterdir(), key=lambda path: path.name.zfill(20)) if place.is_dir() else []
         there = [path for path in there if path.is_dir() and path.name.isdecimal()]
         kind = table.__tablename__

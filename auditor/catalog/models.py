@@ -45,7 +45,7 @@ def _utc() -> Any:
 
 
 class DatasetTable(SQLModel, table=True):
-    """One imported image set; the row appears only when the import is complete."""
+    """One imported image set; while it is imported, under a name that nobody sees (``datasets.UNFINISHED``)."""
 
     __tablename__ = "dataset"
 

@@ -70,21 +70,34 @@ class SuspectFilter:
 
 
 def store(session: Session, audit_id: int, columns: dict[str, NDArray[Any]]) -> None:
-    """Replace the scores of an audit; ``columns`` are (N,) arrays named like ``ScoreTable``'s columns.
+    """Replace the scores of an audit in the caller's transaction.
 
-    NaN becomes NULL.
+    ``columns`` are (N,) arrays named like ``ScoreTable``'s columns; NaN becomes NULL.
     """
     session.execute(delete(ScoreTable).where(ScoreTable.audit_id == audit_id))
-    total = len(next(iter(columns.values())))
-    for start in range(0, total, ROWS_A_STATEMENT):
-        stop = min(total, start + ROWS_A_STATEMENT)
-        part = {name: _plain(values[start:stop]) for name, values in columns.items()}
-        rows = [
-            {"audit_id": audit_id, "sample_id": start + i, **dict(zip(part, row, strict=True))}
-            for i, row in enumerate(zip(*part.values(), strict=True))
-        ]
-        insert_rows(session.connection(), ScoreTable.__table__, rows)
-    count_for_plans(session.connection(), ScoreTable.__table__)
+    for start in range(0, len(columns["rank"]), ROWS_A_STATEMENT):
+        add_part(session, audit_id, columns, start)
+
+
+def add_part(session: Session, audit_id: int, columns: dict[str, NDArray[Any]], start: int) -> bool:
+    """Insert the scores of ``ROWS_A_STATEMENT`` samples from ``start`` on, in place of any that are there.
+
+    For an audit at whose scores nobody looks yet: of all samples in one transaction SQLite would let nobody else
+    write for half a minute a million. Returns whether more samples follow.
+    """
+    stop = min(len(columns["rank"]), start + ROWS_A_STATEMENT)
+    these = ScoreTable.sample_id.between(start, stop - 1)
+    session.execute(delete(ScoreTable).where(ScoreTable.audit_id == audit_id, these))
+    part = {name: _plain(values[start:stop]) for name, values in columns.items()}
+    rows = [
+        {"audit_id": audit_id, "sample_id": start + i, **dict(zip(part, row, strict=True))}
+        for i, row in enumerate(zip(*part.values(), strict=True))
+    ]
+    insert_rows(session.connection(), ScoreTable.__table__, rows)
+    is_last = stop == len(columns["rank"])
+    if is_last:
+        count_for_plans(session.connection(), ScoreTable.__table__)
+    return not is_last
 
 
 def page(session: Session, audit: Audit, where: SuspectFilter, *, limit: int = 60) -> pd.DataFrame:

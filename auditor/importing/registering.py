@@ -1,4 +1,4 @@
-"""The last step of an import: compare the pictures, then make the dataset visible in one transaction."""
+"""The last step of an import: compare the pictures, write the rows, then show the dataset in one transaction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy.exc import IntegrityError
 
-from auditor.catalog import datasets, db
+from auditor.catalog import datasets, db, records
 from auditor.catalog.records import NewDataset
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.progress import OnProgress, Ticker
@@ -29,6 +29,8 @@ from auditor.review import decisions
 UNLABELED = -1
 MOST_LISTED = 1_000
 """Conflicts and problems that a report spells out; all are counted."""
+DECISIONS_AT_ONCE = 500
+"""Written in one transaction: each takes some ten statements."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class ImportReport:
 
 @dataclass
 class Registration:
-    """Everything is ready; one transaction makes it visible."""
+    """Everything is ready but the rows; one transaction makes them visible."""
 
     source_name: str
     name: str
@@ -84,7 +86,7 @@ class Registration:
     on_progress: OnProgress | None
 
     def run(self, start: float) -> ImportReport:
-        """Compare, move the folder to its place, insert the rows, commit."""
+        """Compare, insert the rows in parts, then move the folder to its place and commit the name."""
         kept = self.built.kept
         labels = self.parsed.labels[kept]
         Ticker(self.on_progress, "comparing", len(labels))
@@ -93,7 +95,6 @@ class Registration:
             parsed = self.parsed
             truth = parsed.true_numbers if self.source.info.is_numeric else parsed.true_labels
             np.save(self.place.folder / TRUE_LABELS, truth[kept])
-        registering = Ticker(self.on_progress, "registering", len(labels))
         report = ImportReport(
             dataset_id=0,
             name=self.name,
@@ -113,7 +114,6 @@ class Registration:
         )
         rows = Rows(self.parsed, self.built, found, is_numeric=self.source.info.is_numeric)
         dataset_id = self._insert(report, rows)
-        registering.at(len(labels))
         seconds = round(time.monotonic() - start, 3)
         return replace(report, dataset_id=dataset_id, num_reviews=len(rows.reviews), seconds=seconds)
 
@@ -149,13 +149,36 @@ class Registration:
         return notes
 
     def _insert(self, report: ImportReport, rows: Rows) -> int:
-        """One transaction: the dataset, its samples and, just before the commit, the folder's final name."""
+        """The dataset, its samples and their decisions where nobody sees them, then everything at once.
+
+        In many transactions: others can write in between, however many rows there are.
+        """
+        ticker, num = Ticker(self.on_progress, "registering", report.num_samples), 0
+        table, batch = self._table(report), records.new_uuid()
+        try:
+            with db.session() as session:
+                if datasets.exists(session, self.name):
+                    raise name_taken(self.name)
+                dataset_id = datasets.begin(session, table)
+            for part in datasets.batched(rows):
+                with db.session() as session:
+                    datasets.add_samples(session, dataset_id, part)
+                num += len(part)
+                ticker.at(num)
+            for some in datasets.batched(rows.reviews, DECISIONS_AT_ONCE):
+                with db.session() as session:
+                    decisions.apply_rows(session, dataset_id, some, source="import", batch=batch)
+        except IntegrityError as error:
+            raise ImportRefusedError(staging.TAKEN) from error
+        self._publish(dataset_id, table)
+        return dataset_id
+
+    def _publish(self, dataset_id: int, table: NewDataset) -> None:
+        """One transaction: the dataset's name and, just before the commit, its folder's final one."""
         published: Path | None = None
         try:
             with db.session() as session:
-                table = self._table(report)
-                dataset_id = datasets.create(session, table, rows)
-                decisions.apply_rows(session, dataset_id, rows.reviews, source="import")
+                datasets.finish(session, dataset_id, self.name)
                 root = Path(table.root)
                 work = self.place.folder
                 if root.is_relative_to(work):
@@ -169,7 +192,6 @@ class Registration:
         finally:
             if published is not None:
                 self.place.withdraw(published)
-        return dataset_id
 
     def _table(self, report: ImportReport) -> NewDataset:
         info = self.source.info

@@ -1,8 +1,8 @@
 """All or nothing: an import works in a folder of its own and leaves either a whole dataset or nothing.
 
-A lease in the catalog says who works there (``leases``). Whoever starts the next import removes the folders of
-those who are gone, so that even SIGKILL and a power cut leave no stray file for long: a day, where the same import
-can go on from there (``journal``), else none at all.
+A lease in the catalog says who works there (``leases``). Whoever starts the next import removes the rows that those
+who are gone wrote and nobody saw (``datasets.begin``), and their folders, so that even SIGKILL and a power cut
+leave no stray file for long: a day, where the same import can go on from there (``journal``), else none at all.
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ def workplace(name: str, request: str) -> Iterator[Workplace]:
     """
     sweep()
     place = _left(request)
-    if place is None:
+    if place is not None:
+        _forget_rows(place.uuid)
+    else:
         own = records.new_uuid()
         place = Workplace(settings().datasets / f"{PREFIX}{own[:16]}", own)
         with db.session() as session:
@@ -104,8 +106,18 @@ def workplace(name: str, request: str) -> Iterator[Workplace]:
     finally:
         heart.stop()
         shutil.rmtree(place.folder, ignore_errors=True)
-        with suppress(AuditorError), db.session() as session:
-            leases.end(session, place.folder.name)
+        with suppress(AuditorError):
+            _forget_rows(place.uuid)
+            with db.session() as session:
+                leases.end(session, place.folder.name)
+
+
+def _forget_rows(own: str) -> None:
+    """Remove what this process, or one whose work it goes on with, wrote and nobody saw."""
+    is_left = True
+    while is_left:
+        with db.session() as session:
+            is_left = datasets.forget_part(session, own)
 
 
 def _left(request: str) -> Workplace | None:
@@ -140,9 +152,15 @@ def sweep() -> None:
     """Remove what imports left behind whose process is gone, but not yet what the same import can go on with."""
     with db.session() as session:
         gone = [name for name in leases.names(session) if leases.is_gone(session, name)]
-        gone = [name for name in gone if not journal.is_left(settings().datasets / name)]
         held = set(leases.names(session))
     for name in gone:
+        is_left = True
+        while is_left:  # in parts, each only while nobody goes on with that import
+            with db.session() as session:
+                left = leases.take_over(session, name)
+                is_left = left is not None and datasets.forget_part(session, left)
+        if journal.is_left(settings().datasets / name):
+            continue
         with db.session() as session:
             left = leases.take_over(session, name)
             if left is None:

@@ -284,15 +284,22 @@ def numbers_to_train_on(dataset_id: int) -> tuple[NDArray[np.float64], NDArray[n
 
 
 def apply_rows(
-    open_session: Session, dataset_id: int, rows: Sequence[dict[str, Any]], *, source: str
+    open_session: Session,
+    dataset_id: int,
+    rows: Sequence[dict[str, Any]],
+    *,
+    source: str,
+    batch: str | None = None,
 ) -> dict[str, int]:
     """Record decisions in the caller's transaction; rows equal to the latest decision are left alone.
+
+    ``batch`` is what they can be undone by in one step; by default these alone.
 
     ``rows``: mappings with sample_id, decision, label, labels, reviewer, created_at and, where nobody looked, kind;
     of numbers also number.
     """
     datasets.lock(open_session, dataset_id)
-    batch, counts = uuid.uuid4().hex, {"unchanged": 0}
+    batch, counts = batch or uuid.uuid4().hex, {"unchanged": 0}
     for row in rows:
         before = reviews.standing(open_session, dataset_id, row["sample_id"])
         was_unseen, is_unseen = _is_unseen(before), row.get("kind") == UNSEEN

@@ -1,7 +1,8 @@
 """Imports a source in a process of its own, so that a test can kill it or take its disk away.
 
 Usage: importer.py SOURCE WORKERS STOP SAVES, where at the stage STOP it writes "here" and waits for a line or the
-end of its standard input, once. SAVES are the seconds after which it saves how far it is.
+end of its standard input, once. SAVES are the seconds after which it saves how far it is. It writes rows into the
+catalog 16 at a time.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import signal
 import sys
 
+from auditor.catalog import datasets
 from auditor.ground import progress as ticking
 from auditor.ground.errors import AuditorError
 from auditor.importing import journal
@@ -17,6 +19,7 @@ from auditor.importing.imports import Progress, import_dataset
 
 def main() -> int:
     source, workers, stop, journal.SAVE_EVERY_S = *sys.argv[1:4], float(sys.argv[4])
+    datasets.ROWS_A_STATEMENT = 16
     ticking.EVERY_S = 0.0  # every step is told, so that STOP is met where it is and not a tick later
     # Whoever starts the tests in the background lets them ignore Ctrl-C; a person at a terminal does not.
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -6,16 +6,22 @@ import os
 import resource
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
+import tarfile
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
+from sqlalchemy import func
+from sqlmodel import select
 
-from auditor.catalog import backups, datasets, db
-from auditor.ground.errors import AuditorError
+from auditor.catalog import backups, datasets, db, folders
+from auditor.catalog.models import DatasetTable, SampleTable
+from auditor.ground.errors import AuditorError, NotFoundError
 from auditor.ground.settings import settings
 from auditor.importing import building, journal, staging
 from auditor.importing.imports import Progress, import_dataset
@@ -59,7 +65,9 @@ def is_registered() -> bool:
         return datasets.exists(session, "digits")
 
 
-@pytest.mark.parametrize("stop", ["reading", "checking", "decoding", "comparing", "registering"])
+@pytest.mark.parametrize(
+    "stop", ["reading", "checking", "decoding", "comparing", "registering", "registering:16"]
+)
 def test_import_dataset__killed_at_any_stage_leaves_no_trace(tmp_path: Path, stop: str) -> None:
     source = write_folder(tmp_path / "set", 40)
     process = start(source, stop=stop)
@@ -71,6 +79,64 @@ def test_import_dataset__killed_at_any_stage_leaves_no_trace(tmp_path: Path, sto
     report = import_dataset(source, name="digits")
     assert report.num_samples == 40
     assert left_behind() == [str(report.dataset_id)]
+
+
+def num_rows() -> int:
+    with db.session() as session:
+        return int(session.exec(select(func.count()).select_from(SampleTable)).one())
+
+
+def test_import_dataset__others_write_between_its_rows_and_see_none(tmp_path: Path) -> None:
+    source = write_folder(tmp_path / "set", 40)
+    process = start(source, stop="registering:32")
+    wait_until_here(process)
+    assert num_rows() == 32
+    assert not is_registered()
+    with db.session() as session:
+        assert (datasets.list_all(session), datasets.names(session), folders.strays(session)) == ([], [], [])
+        unfinished = session.exec(select(DatasetTable)).one()
+        with pytest.raises(NotFoundError):
+            datasets.get(session, unfinished.name)
+    backup = backups.backup(tmp_path / "all.tar")
+    assert (backup.num_datasets, backup.left_out) == (0, [])
+    with tarfile.open(tmp_path / "all.tar") as tar:
+        tar.extract("catalog.db", tmp_path, filter="data")
+    with closing(sqlite3.connect(tmp_path / "catalog.db")) as copy:
+        assert copy.execute(
+            "SELECT (SELECT count(*) FROM dataset), (SELECT count(*) FROM sample)"
+        ).fetchone() == (
+            0,
+            0,
+        )
+    import_dataset(write_folder(tmp_path / "other", 10), name="other")
+    assert num_rows() == 42, "the first import is under way: its rows are its own"
+    assert process.communicate("\n")[0] == "imported 40\n"
+    assert is_registered()
+    assert num_rows() == 50
+
+
+def test_import_dataset__killed_between_its_rows_leaves_none(tmp_path: Path) -> None:
+    source = write_folder(tmp_path / "set", 40)
+    process = start(source, stop="registering:32", saves=0)
+    wait_until_here(process)
+    process.kill()
+    process.wait()
+    assert num_rows() == 32
+    import_dataset(write_folder(tmp_path / "other", 10), name="other")
+    assert num_rows() == 10
+    assert len(left_behind()) == 2, "what was decoded is kept for a day"
+    assert import_dataset(source, name="digits").num_samples == 40
+    assert num_rows() == 50
+
+
+def test_import_dataset__a_name_that_was_taken_meanwhile(tmp_path: Path) -> None:
+    source = write_folder(tmp_path / "set", 40)
+    process = start(source, stop="registering:32")
+    wait_until_here(process)
+    taken = import_dataset(write_folder(tmp_path / "other", 10), name="digits")
+    assert "'digits' exists already" in process.communicate("\n")[0]
+    assert num_rows() == 10
+    assert left_behind() == [str(taken.dataset_id)]
 
 
 def test_import_dataset__killed_with_workers_leaves_no_process_behind(tmp_path: Path) -> None:

@@ -130,6 +130,27 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forker: Forker) -> Pat
 
 
 @pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """A PostgreSQL of the tests' own: the URL of its first database; skips where it is not installed."""
+    from tests.on_postgres import running
+
+    with running() as url:
+        yield url
+
+
+@pytest.fixture
+def empty_postgres(postgres: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The URL of an empty database of its own in PostgreSQL, set as the catalog's."""
+    from auditor.catalog.db import close_all
+    from tests.on_postgres import new_database
+
+    url = new_database(postgres)
+    monkeypatch.setenv("AUDITOR_DATABASE_URL", url)
+    yield url
+    close_all()
+
+
+@pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Folder with the real MNIST and CIFAR-10 Parquet files; skips where it is absent."""
     folder = Path(os.environ.get("AUDITOR_SHARED_DATA", ROOT.parent / "shared" / "data"))

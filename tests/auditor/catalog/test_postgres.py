@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
-import shutil
-import subprocess
 import tarfile
-import tempfile
-import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from sqlalchemy import create_engine, select, text
+from sqlalchemy import select, text
 
 from auditor import api
 from auditor.audits import plan, worker
@@ -28,51 +22,13 @@ from auditor.review import decision_files, decisions, random_sample
 from tests.auditor.catalog import many_rows
 from tests.auditor.catalogs import add_dataset, at_once, first_epoch, forget_version, queued_audit
 from tests.helpers import write_digits
-
-PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-# PostgreSQL refuses to run as root; Debian's package brings this user.
-AS_POSTGRES = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    """A cluster of its own, reached by a socket in its folder; the URL of its database."""
-    if not PROGRAMS:
-        pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
-    folder = Path(tempfile.mkdtemp(prefix="pg"))
-    if AS_POSTGRES:
-        shutil.chown(folder, "postgres")
-    data, control = folder / "data", [*AS_POSTGRES, str(PROGRAMS[-1] / "pg_ctl"), "-D", str(folder / "data")]
-    quiet = {"check": True, "stdout": subprocess.DEVNULL}
-    make = [*AS_POSTGRES, str(PROGRAMS[-1] / "initdb"), "-D", str(data), "-U", "postgres", "-A", "trust"]
-    subprocess.run(make, **quiet)  # type: ignore[call-overload]
-    options = f"-c listen_addresses='' -k {folder}"
-    start = [*control, "-w", "-o", options, "-l", str(folder / "log"), "start"]
-    subprocess.run(start, **quiet)  # type: ignore[call-overload]
-    yield f"postgresql+psycopg://postgres:secret@/postgres?host={folder}"
-    db.close_all()
-    subprocess.run([*control, "-m", "immediate", "stop"], **quiet)  # type: ignore[call-overload]
-    shutil.rmtree(folder)
-
-
-@pytest.fixture
-def empty(server: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The URL of a database of its own in the cluster, empty and set as the catalog's."""
-    name = f"empty_{uuid.uuid4().hex}"
-    administration = create_engine(server, isolation_level="AUTOCOMMIT")
-    with administration.connect() as connection:
-        connection.exec_driver_sql(f"CREATE DATABASE {name}")
-    administration.dispose()
-    url = server.replace("/postgres?", f"/{name}?")
-    monkeypatch.setenv("AUDITOR_DATABASE_URL", url)
-    yield url
-    db.close_all()
+from tests.on_postgres import new_database
 
 
 def test_postgres__import_to_export(
-    server: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    postgres: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("AUDITOR_DATABASE_URL", server)
+    monkeypatch.setenv("AUDITOR_DATABASE_URL", postgres)
     source = write_digits(tmp_path / "source", num=120, num_wrong=12)
     dataset_id = import_dataset(source.table, name="digits", workers=1).dataset_id
     options = {"cross_entropy": {"epochs": 2, "views": 1}}
@@ -105,14 +61,14 @@ def test_postgres__import_to_export(
         assert not datasets.exists(session, "digits")
 
 
-def test_doctor__never_shows_the_password(server: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AUDITOR_DATABASE_URL", server)
+def test_doctor__never_shows_the_password(postgres: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AUDITOR_DATABASE_URL", postgres)
     texts = [check.text for check in doctor.checks() if check.name == "catalog"]
     assert "postgresql+psycopg://postgres:***@/postgres" in texts[0]
     assert "secret" not in texts[0]
 
 
-def test_session__an_empty_database_may_be_opened_by_several_at_once(empty: str) -> None:
+def test_session__an_empty_database_may_be_opened_by_several_at_once(empty_postgres: str) -> None:
     def look() -> int:
         with db.session() as open_session:
             return len(datasets.list_all(open_session))
@@ -120,7 +76,7 @@ def test_session__an_empty_database_may_be_opened_by_several_at_once(empty: str)
     assert at_once(*[look] * 6) == [0] * 6
 
 
-def test_decide__both_first_decisions_of_the_same_moment_are_kept(empty: str) -> None:
+def test_decide__both_first_decisions_of_the_same_moment_are_kept(empty_postgres: str) -> None:
     dataset_id = add_dataset()
     for sample_id in range(10):
         both = at_once(
@@ -133,7 +89,7 @@ def test_decide__both_first_decisions_of_the_same_moment_are_kept(empty: str) ->
             assert reviews.standing(open_session, dataset_id, sample_id).id == later.review_id
 
 
-def test_draw__draws_of_the_same_moment_share_no_sample(empty: str) -> None:
+def test_draw__draws_of_the_same_moment_share_no_sample(empty_postgres: str) -> None:
     dataset_id = add_dataset()
     at_once(*[lambda: random_sample.draw("few", 5)] * 6)
     with db.session() as open_session:
@@ -141,17 +97,19 @@ def test_draw__draws_of_the_same_moment_share_no_sample(empty: str) -> None:
     assert len({sample for row in rows for sample in row.sample_ids}) == 30
 
 
-def test_read_columns__is_the_same_on_postgresql(empty: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_columns__is_the_same_on_postgresql(
+    empty_postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     many_rows.check_columns(monkeypatch)
 
 
 def test_scores__parts_of_a_ranking_are_the_same_on_postgresql(
-    empty: str, monkeypatch: pytest.MonkeyPatch
+    empty_postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     many_rows.check_ranking(monkeypatch)
 
 
-def test_samples_and_scores__are_counted_at_once_for_the_plans_of_queries(empty: str) -> None:
+def test_samples_and_scores__are_counted_at_once_for_the_plans_of_queries(empty_postgres: str) -> None:
     many_rows.rank_them(many_rows.fill())
     with db.session() as open_session:
         known = "SELECT relname, reltuples FROM pg_class WHERE relname IN ('sample', 'score')"
@@ -161,11 +119,11 @@ def test_samples_and_scores__are_counted_at_once_for_the_plans_of_queries(empty:
         }
 
 
-def test_duplicates__that_differ_are_the_same_on_postgresql(empty: str) -> None:
+def test_duplicates__that_differ_are_the_same_on_postgresql(empty_postgres: str) -> None:
     many_rows.check_copies()
 
 
-def test_record_epoch__what_is_no_number_is_none(empty: str) -> None:
+def test_record_epoch__what_is_no_number_is_none(empty_postgres: str) -> None:
     add_dataset()
     with db.session() as open_session:
         audits.create(open_session, queued_audit(), [])
@@ -175,7 +133,7 @@ def test_record_epoch__what_is_no_number_is_none(empty: str) -> None:
     assert stored.metrics == {"kept": None, "train_accuracy": 0.5}
 
 
-def test_session__several_may_open_a_catalog_without_a_version_at_once(empty: str) -> None:
+def test_session__several_may_open_a_catalog_without_a_version_at_once(empty_postgres: str) -> None:
     add_dataset()
     forget_version()
 
@@ -187,14 +145,14 @@ def test_session__several_may_open_a_catalog_without_a_version_at_once(empty: st
 
 
 def test_session__a_user_who_may_not_extend_the_tables_is_told_why(
-    empty: str, monkeypatch: pytest.MonkeyPatch
+    empty_postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_dataset()
     with db.session() as open_session:
         open_session.execute(text("CREATE ROLE guest LOGIN"))
         open_session.execute(text("GRANT SELECT ON ALL TABLES IN SCHEMA public TO guest"))
     forget_version()
-    monkeypatch.setenv("AUDITOR_DATABASE_URL", empty.replace("postgres:secret", "guest:secret"))
+    monkeypatch.setenv("AUDITOR_DATABASE_URL", empty_postgres.replace("postgres:secret", "guest:secret"))
     with (
         pytest.raises(
             AuditorError,
@@ -234,7 +192,7 @@ def everything() -> dict[str, list[tuple[object, ...]]]:
 
 
 def test_backup__goes_from_sqlite_to_postgresql_and_back(
-    server: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    postgres: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     digits = write_digits(tmp_path / "source")
     import_dataset(digits.table, name="digits", image_size=8, workers=1)
@@ -251,12 +209,7 @@ def test_backup__goes_from_sqlite_to_postgresql_and_back(
     assert words["label"].tolist() == ["", "3", ""]
     assert words["filepath"].tolist()[0] == before["sample"][4][2]
 
-    name = f"team_{uuid.uuid4().hex}"
-    administration = create_engine(server, isolation_level="AUTOCOMMIT")
-    with administration.connect() as connection:
-        connection.exec_driver_sql(f"CREATE DATABASE {name}")
-    administration.dispose()
-    monkeypatch.setenv("AUDITOR_DATABASE_URL", server.replace("/postgres?", f"/{name}?"))
+    monkeypatch.setenv("AUDITOR_DATABASE_URL", new_database(postgres))
     monkeypatch.setenv("AUDITOR_HOME", str(tmp_path / "team"))
     assert backups.restore(tmp_path / "sqlite.tar").left_out == []
     assert everything() == before
@@ -279,6 +232,8 @@ def test_backup__goes_from_sqlite_to_postgresql_and_back(
     assert add_dataset() == 4
 
 
-def test_create__after_a_restored_catalog_passes_over_numbers_with_folders(empty: str, home: Path) -> None:
+def test_create__after_a_restored_catalog_passes_over_numbers_with_folders(
+    empty_postgres: str, home: Path
+) -> None:
     (home / "datasets" / "1").mkdir(parents=True)
     assert add_dataset() == 2

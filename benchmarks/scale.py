@@ -1,6 +1,6 @@
 """An audit's tasks on several machines: seconds by workers, what a task costs, machines that are lost.
 
-    python -m benchmarks.scale workers      # or tasks, kills, parts, imports, memory
+    python -m benchmarks.scale workers      # or tasks, kills, parts, imports, many, memory
 
 - workers: five engines of ``quick`` in full on the 1,797 digits, by 1, 2 and 4 processes and by a Ray cluster of
   1, 2 and 4 machines with one core each. One after another in one run, so the ratios are of the same hour; a task
@@ -15,6 +15,9 @@
   parts. On 4 and on 2 cores.
 - imports: 20,000 images of 28 px out of one Parquet file, and 2,000 of 1,000 px out of a folder, by 1, 2 and 4
   processes and machines of Ray.
+- many (``--rows``): one import of so many images of 28 px out of Parquet files, decoded by one process: images a
+  second, CPU seconds of all processes, the most memory that it held, and how long another process that wrote a row
+  every tenth of a second waited for it while the catalog (SQLite) was filled.
 - memory (``--rows``): the consensus of five engines, copies, the map and neighbours of so many rows, and one epoch
   of the plain engine with its scores on their features of a backbone (384 in float16), each in a process of its own
   on memory maps: seconds, and the most memory that it held (``mapped_mb`` counts the pages of files too, which the
@@ -29,8 +32,11 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import hashlib
+import io
 import json
 import os
+import resource
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -38,7 +44,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +59,7 @@ from auditor.audits.tasks import Event, Outcome, TaskSpec
 from auditor.backbones import features
 from auditor.bridges import engine_bridge
 from auditor.bridges.engine_bridge import DEFAULT_ENGINES
+from auditor.catalog import datasets, db
 from auditor.pictures.cache import image_cache
 from benchmarks import app_million
 from benchmarks.import_speed import device
@@ -103,15 +110,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("name", choices=list(PARTS))
     parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--rows", type=int, default=10_000_000, help="of memory")
-    parser.add_argument("--only", choices=list(OF_ALL_ROWS), help="of memory; the other figures stay")
+    parser.add_argument("--rows", type=int, default=10_000_000, help="of memory and many")
+    parser.add_argument(
+        "--only", choices=sorted(set(OF_ALL_ROWS) - {"import"}), help="of memory; the other figures stay"
+    )
     arguments = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="scale-") as place:
         part = PARTS[arguments.name]
-        of_memory = (arguments.rows, arguments.only) if part is memory else ()
-        found = part(Path(place), *of_memory)
+        more = (arguments.rows, arguments.only) if part is memory else ()
+        more = (arguments.rows,) if part is many else more
+        found = part(Path(place), *more)
     stored = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
     if part is memory and arguments.only and stored.get("memory", {}).get("rows") == arguments.rows:
         found = {**stored["memory"], **found}
@@ -408,6 +418,58 @@ def _rates(kind: str, source: Path) -> dict[str, Any]:
     return {"images_a_second": rate, "same_bits": len(pictures) == 1}
 
 
+def many(place: Path, num_rows: int) -> dict[str, Any]:
+    """Seconds and memory of one large import, and how long others waited to write."""
+    os.environ["AUDITOR_HOME"] = str(place / "home")
+    source = place / "images"
+    source.mkdir()
+    _write_pictures(source, num_rows)
+    with db.session() as session:
+        datasets.names(session)  # makes the catalog, so that nobody waits for that
+    lines = f"from benchmarks import scale; scale.held('import', {str(place)!r})"
+    working = subprocess.Popen([sys.executable, "-c", lines], stdout=subprocess.PIPE)
+    waits = [0.0]
+    while working.poll() is None:
+        time.sleep(0.1)
+        with closing(sqlite3.connect(place / "home" / "catalog.db", timeout=600)) as other:
+            began = time.monotonic()
+            other.execute("UPDATE last_id SET last_id = last_id")
+            other.commit()
+            waits.append(time.monotonic() - began)
+    assert working.stdout is not None
+    said = json.loads(working.stdout.read().splitlines()[-1])
+    return {
+        "rows": num_rows,
+        **said,
+        "images_a_second": round(num_rows / said["seconds"]),
+        "another_wrote": len(waits) - 1,
+        "longest_wait_s": round(max(waits), 2),
+    }
+
+
+def _write_pictures(folder: Path, num_rows: int) -> None:
+    """Parquet files of 100,000 grey pictures of 28 px, each another one."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from PIL import Image
+
+    draw = np.random.default_rng(0)
+    for start in range(0, num_rows, ROWS_AT_ONCE):
+        packed = []
+        for coarse in draw.integers(0, 256, (min(ROWS_AT_ONCE, num_rows - start), 7, 7), dtype=np.uint8):
+            stream = io.BytesIO()
+            Image.fromarray(coarse.repeat(4, axis=0).repeat(4, axis=1)).save(stream, "png", compress_level=1)
+            packed.append(stream.getvalue())
+        labels = [str(number % 10) for number in range(len(packed))]
+        pq.write_table(pa.table({"image": packed, "label": labels}), folder / f"{start:010d}.parquet")
+
+
+def _import(place: Path) -> None:
+    auditor.import_dataset(place / "images", name="many", workers=1, progress=False)
+    spent = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    DONE["cpu_seconds"] = round(sum(one.ru_utime + one.ru_stime for one in spent))
+
+
 def memory(place: Path, num_rows: int, only: str | None) -> dict[str, Any]:
     """Seconds and most megabytes of what an audit does with all rows at once."""
     if only != "training":
@@ -415,7 +477,7 @@ def memory(place: Path, num_rows: int, only: str | None) -> dict[str, Any]:
     if only in (None, "training"):
         _make_features(place, num_rows)
     found: dict[str, Any] = {}
-    for name in [only] if only else OF_ALL_ROWS:
+    for name in [only] if only else [name for name in OF_ALL_ROWS if name != "import"]:
         lines = f"from benchmarks import scale; scale.held({name!r}, {str(place)!r})"
         said = subprocess.run([sys.executable, "-c", lines], check=True, stdout=subprocess.PIPE)
         found[name] = json.loads(said.stdout.splitlines()[-1])
@@ -557,6 +619,7 @@ def _training(place: Path) -> None:
 OF_ALL_ROWS: dict[str, Callable[[Path], None]] = {
     "consensus": _consensus,
     "copies": _copies,
+    "import": _import,
     "map": _map,
     "neighbours": _neighbours,
     "training": _training,
@@ -567,6 +630,7 @@ PARTS: dict[str, Callable[..., dict[str, Any]]] = {
     "kills": kills,
     "parts": parts,
     "imports": imports,
+    "many": many,
     "memory": memory,
 }
 

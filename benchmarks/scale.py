@@ -119,7 +119,7 @@ def main() -> None:
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="scale-") as place:
         part = PARTS[arguments.name]
-        more = (arguments.rows, arguments.only) if part is memory else ()
+        more: tuple[Any, ...] = (arguments.rows, arguments.only) if part is memory else ()
         more = (arguments.rows,) if part is many else more
         found = part(Path(place), *more)
     stored = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}

@@ -110,8 +110,8 @@ class Source:
     """``label`` is the truth; others are human labels."""
     num_classes: int
     classes: tuple[str, ...]
-    features: NDArray[np.float16]
-    """(N, V, D)."""
+    features: NDArray[np.float16] | None
+    """(N, V, D); None where no method that is asked for needs them."""
     pretrained: engine_bridge.Pretrained
     """What the features come from, to train it further."""
 
@@ -138,6 +138,7 @@ class Task:
     @property
     def flat(self) -> NDArray[np.float32]:
         """(N, D) mean over the views, each value standardised: what peers are given."""
+        assert self.source.features is not None
         mean = self.source.features.mean(axis=1, dtype=np.float32)
         found: NDArray[np.float32] = (mean - mean.mean(0)) / np.maximum(mean.std(0), 1e-6)
         return found
@@ -152,6 +153,8 @@ class Finding:
     pred_probs: NDArray[np.floating] | None
     config: Mapping[str, Any]
     extra: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    witness_probs: Mapping[str, NDArray[np.floating]] = dataclasses.field(default_factory=dict)
+    """By engine, (N, K): what a consensus of several is computed from anew."""
 
 
 def on_features(name: str) -> Callable[[Task], Finding]:
@@ -235,12 +238,14 @@ def within_budget(minutes: int) -> Callable[[Task], Finding]:
             config = ENGINES[name].config_type(**configs[name])
             result = ENGINES[name].train(data, config, seed=task.seed, device="cpu")
             seen = result.features if name == plan.TRUNK else seen
-            witnesses.append(Witness(name, result.trust_score, result.pred_probs))
+            trunk = plan.TRUNK if name in heads else None
+            witnesses.append(Witness(name, result.trust_score, result.pred_probs, trunk))
         together = combine(witnesses, task.given, num_classes)
         trust = {f"from scratch, budget of {minutes} min": together.trust_score}
         trust |= {f"of it, {one.name} ({minutes} min)": one.trust_score for one in witnesses}
         extra = {"estimated seconds": sum(estimate.values())}
-        return Finding(trust, None, {"does": rung.sentence, "engines": rung.engines}, extra)
+        probs = {one.name: one.pred_probs for one in witnesses if one.pred_probs is not None}
+        return Finding(trust, None, {"does": rung.sentence, "engines": rung.engines}, extra, probs)
 
     return run
 
@@ -346,12 +351,13 @@ def main() -> None:
                     print("out of time; the same command goes on", flush=True)
                     return
                 if problem.source not in sources:
-                    sources[problem.source] = open_source(problem.source, arguments)
+                    sees_features = any(name not in SLOW for name in methods)
+                    sources[problem.source] = open_source(problem.source, arguments, sees_features)
                 task = make_task(problem, sources[problem.source], seed)
                 _run_cell(key, problem, task, method, arguments)
 
 
-def open_source(name: str, arguments: argparse.Namespace) -> Source:
+def open_source(name: str, arguments: argparse.Namespace, sees_features: bool) -> Source:
     """The images of ``cifar`` (the half that the stand-in never saw) or ``clothing``, and their features."""
     if name in ("cifar", PART, EARLY):
         pixels, table = images.load("cifar10-train")
@@ -360,14 +366,14 @@ def open_source(name: str, arguments: argparse.Namespace) -> Source:
         columns = {column: table[column].to_numpy(dtype=np.int64) for column in table.columns}
         classes = tuple(str(number) for number in range(10))
     else:
-        pixels, labels, classes = _photos()
+        pixels, labels, classes = photos()
         columns = {"label": labels}
-    found = _features(name, pixels, arguments)
+    found = _features(name, pixels, arguments) if sees_features else None
     pretrained = engine_bridge.Pretrained(arguments.backbone, str(arguments.weights), arguments.side)
     return Source(pixels, columns, len(classes), classes, found, pretrained)
 
 
-def _photos() -> tuple[NDArray[np.uint8], NDArray[np.int64], tuple[str, ...]]:
+def photos() -> tuple[NDArray[np.uint8], NDArray[np.int64], tuple[str, ...]]:
     place = images.folder() / "clothing"
     classes = tuple(sorted(folder.name for folder in place.iterdir() if folder.is_dir()))
     seen, labels = [], []
@@ -477,6 +483,9 @@ def save_arrays(work: Path, problem: str, task: Task, method: str, finding: Find
     folder.mkdir(parents=True, exist_ok=True)
     np.savez(folder / "labels.npz", given=task.given, true=task.truth)
     arrays = {f"trust {name}": np.asarray(values, np.float32) for name, values in finding.trust.items()}
+    arrays |= {
+        f"probs {name}": np.asarray(probs, np.float32) for name, probs in finding.witness_probs.items()
+    }
     if finding.pred_probs is not None:
         arrays["pred_probs"] = np.asarray(finding.pred_probs, np.float32)
     np.savez(folder / f"{method}.npz", **arrays)

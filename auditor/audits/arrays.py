@@ -135,6 +135,8 @@ class Run:
     model: str
     """What it looked at: ``images``, a backbone's or own features, or a backbone that it trained further."""
     audit_id: int
+    trunk: str | None
+    """Name of the witness on what whose network saw it was trained (``plan.heads_of``); None: there is none."""
 
 
 def speaking_runs(audit_id: int) -> list[Run]:
@@ -162,7 +164,11 @@ def speaking_runs(audit_id: int) -> list[Run]:
                     continue
                 is_named = run.engine in {other.engine for other in found}
                 name = f"{run.engine}{ON}{re.sub(r'[^0-9A-Za-z]+', '_', model)}" if is_named else run.engine
-                found.append(Run(name, run.engine, model, one.id))
+                trunk = None
+                if run.engine in one.options.get("heads", []):  # the first engine is their trunk
+                    of_images = (each for each in found if each.model == IMAGES)
+                    trunk = next((each.name for each in of_images if each.engine == one.engines[0]), None)
+                found.append(Run(name, run.engine, model, one.id, trunk))
     return found
 
 

@@ -131,11 +131,11 @@ def witnesses(
         given = datasets.given_labels(open_session, dataset.id)
     outdated = outdated_rows(audit_id) if outdated is None else outdated
     found = []
-    for engine in arrays.engines_of(audit_id):
-        trust, probs = arrays.trust(audit_id, engine), arrays.pred_probs(audit_id, engine)
-        if (rows := outdated.get(engine)) is not None:
+    for run in arrays.speaking_runs(audit_id):
+        trust, probs = arrays.trust(audit_id, run.name), arrays.pred_probs(audit_id, run.name)
+        if (rows := outdated.get(run.name)) is not None:
             trust, probs = np.where(rows, np.float32(np.nan), trust), _silenced(probs, rows)
-        found.append(Witness(name=engine, trust_score=trust, pred_probs=probs))
+        found.append(Witness(run.name, trust, probs, run.trunk))
     own = own_models.load(dataset.id)
     found += [witness_from_probabilities(probs, given, name=name) for name, probs in own.items()]
     if not found:

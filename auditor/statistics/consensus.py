@@ -173,7 +173,12 @@ def combine(
         alike = noise_share(given_labels, neighbours, num_classes, predicted=predicted)
     guessed_rate = guess_noise_rate(of_heard, int(labeled.sum()), out_of_fold=out_of_fold, alike=alike)
     candidates = weightings(
-        heard, given_labels, parted=structured, noise_rate=guessed_rate.point, neighbours=neighbours
+        heard,
+        given_labels,
+        parted=structured,
+        noise_rate=guessed_rate.point,
+        neighbours=neighbours,
+        correlations=correlations[np.ix_(at, at)],
     )
     if unheard:
         candidates = tuple(with_unheard(one, unheard, names) for one in candidates)

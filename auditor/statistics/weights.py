@@ -31,6 +31,16 @@ agreement does not. Where the features do not serve it is a second opinion.
 groups of labels (``separation``). One that merges classes sees two groups too, so only those separate that predict
 the classes about as often as the labels name them, and each counts by the square of its agreement with the labels.
 
+**The trunk** leads where engines are heads, trained on what one network on the images saw of noisy labels
+(``Witness.trunk``). They have its eyes, so that they agree with each other says nothing, and on human errors they
+find less than it does (``benchmarks/results/heads.md``). What shows that a head knows more is that it parts from
+its trunk: with the same eyes, another order of the labels comes from how it treats labels that do not fit, and that
+is what finds structured errors. Its weight, as a multiple of its trunk's, follows from their rank correlation:
+
+    LEAST_HEAD + ((1 - correlation) / PARTED) ^ PARTING
+
+Beside other witnesses a trunk and its heads are one.
+
 The others: **equal** weights, and the witness **alone** that each of the former counts most (all of them alone are
 too many for a few rows to choose among: where all rank alike that cost .002 AUROC, by luck).
 """
@@ -73,6 +83,14 @@ LEAST_HEARD = 0.1
 eighth of one that memorised the labels."""
 MOST_ASKED = 100_000
 """Rows that show whether a witness says anything about the labels."""
+LEAST_HEAD = 0.05
+"""What a head counts at least, as a multiple of its trunk."""
+PARTED = 0.25
+"""One less the rank correlation with its trunk at which a head counts as much as it. On 5,000 images of CIFAR-10 it
+was .15 at most under human errors, and of L2B's head .20, .32 and .41 under pair flips of 30 %, asymmetric errors
+of 40 % and pair flips of 45 % (``benchmarks/results/heads.md``)."""
+PARTING = 4
+"""Power with which a head counts more the more it parts from its trunk."""
 SUREST = 0.05
 """Share of the rows, those on which the others are surest of another class, that show what a witness memorized."""
 
@@ -82,16 +100,16 @@ class Weighting:
     """One way to weigh the witnesses; needs no verified rows."""
 
     name: str
-    """``agreement``, ``separation``, ``equal``, ``smoothness`` or ``NAME alone``."""
+    """``agreement``, ``separation``, ``trunk``, ``equal``, ``smoothness`` or ``NAME alone``."""
     weights: Mapping[str, float]
-    """By witness, not negative, summing to 1."""
+    """By witness, in their order, not negative, summing to 1."""
     why: str
 
     @property
     def title(self) -> str:
         """As a heading: what leads."""
-        if self.name == "equal":
-            return "Equal weights"
+        if self.name in ("equal", "trunk"):
+            return "Equal weights" if self.name == "equal" else "The network on the images leads"
         return (
             f"Only {self.name.removesuffix(' alone')}"
             if self.name.endswith(" alone")
@@ -147,6 +165,7 @@ def weightings(
     parted: bool,
     noise_rate: float,
     neighbours: NDArray[np.integer] | None = None,
+    correlations: NDArray[np.floating] | None = None,
 ) -> tuple[Weighting, ...]:
     """The candidates, the safe one first; at least one.
 
@@ -157,22 +176,31 @@ def weightings(
         noise_rate: guessed share of wrong labels, in [0, 1].
         neighbours: (N, k) int, each sample's nearest others in features of a backbone, -1 where there is none;
             None without a backbone.
+        correlations: (W, W) rank correlations of the witnesses, NaN where unknown; heads part from their trunk by
+            them. None: none parts.
     """
-    voters = [witness for witness in witnesses if witness.pred_probs is not None]
-    seen = votes(voters, given_labels) if len(voters) >= FEWEST_VOTERS else None
     names = [witness.name for witness in witnesses]
-    equal = Weighting("equal", dict.fromkeys(names, 1.0 / len(names)), "every witness counts the same.")
+    family = _family_of(witnesses, correlations)
+    outer = [witness for witness in witnesses if witness.name not in family.heads]
+    outer_names = [witness.name for witness in outer]
+    voters = [witness for witness in outer if witness.pred_probs is not None]
+    seen = votes(voters, given_labels) if len(voters) >= FEWEST_VOTERS else None
     found: list[Weighting] = []
-    if parted and neighbours is None and seen is not None:
-        found += _by_separation(names, voters, seen, given_labels)
+    speakers = [witness for witness in witnesses if witness.pred_probs is not None]
+    if parted and neighbours is None and len(speakers) >= FEWEST_VOTERS:
+        all_seen = votes(speakers, given_labels) if family.heads or seen is None else seen
+        found += _by_separation(names, speakers, all_seen, given_labels)
     if seen is not None:
-        found.append(_by_agreement(names, voters, seen, noise_rate))
+        found.append(family.joins(_by_agreement(outer_names, voters, seen, noise_rate)))
         if neighbours is not None:
-            smooth, they_serve = _by_smoothness(names, voters, seen, given_labels, neighbours)
-            found.insert(0 if they_serve else 1, smooth)
-    found.append(equal)
+            smooth, they_serve = _by_smoothness(outer_names, voters, seen, given_labels, neighbours)
+            found.insert(0 if they_serve else 1, family.joins(smooth))
+    elif family.heads:
+        same = dict.fromkeys(outer_names, 1.0 / len(outer_names))
+        found.append(family.joins(Weighting("trunk", same, "")))
+    found.append(Weighting("equal", dict.fromkeys(names, 1.0 / len(names)), "every witness counts the same."))
     heaviest = [max(one.weights, key=one.weights.__getitem__) for one in found[:-1]]
-    for name in dict.fromkeys(heaviest):
+    for name in dict.fromkeys([*heaviest, *family.parted]):
         alone = {other: float(other == name) for other in names}
         found.append(Weighting(f"{name} alone", alone, f"{name} alone ranks."))
     return tuple(found)
@@ -209,6 +237,56 @@ def with_unheard(weighting: Weighting, unheard: Sequence[str], names: Sequence[s
     return Weighting(
         weighting.name, weights, f"{weighting.why.replace('every witness counts', 'all others count')} {why}"
     )
+
+
+@dataclass(frozen=True)
+class _Family:
+    """A network and the heads that were trained on what it saw; no heads where there are none."""
+
+    names: tuple[str, ...]
+    """Of all witnesses, in their order."""
+    trunk: str
+    heads: Mapping[str, float]
+    """What each counts, as a multiple of the trunk."""
+    parted: tuple[str, ...]
+    """Heads that rank the labels so differently that they count as much as the trunk."""
+
+    def joins(self, weighting: Weighting) -> Weighting:
+        """The same weighting with the trunk's weight shared out among the family."""
+        if not self.heads:
+            return weighting
+        one = weighting.weights[self.trunk] / (1.0 + sum(self.heads.values()))
+        weights = (
+            dict(weighting.weights) | {self.trunk: one} | {name: one * by for name, by in self.heads.items()}
+        )
+        together = sum(self.heads.values()) / (1.0 + sum(self.heads.values()))
+        why = (
+            f"engines that were trained on what {self.trunk} sees count by how differently they rank, "
+            f"which shows structured errors; {together:.0%} of its weight is theirs"
+        )
+        if self.parted:
+            why += (
+                f", for {' and '.join(self.parted)} {'rank' if self.parted[1:] else 'ranks'} very differently"
+            )
+        in_order = {name: weights[name] for name in self.names}
+        return Weighting(weighting.name, in_order, f"{weighting.why} {why}.".strip())
+
+
+def _family_of(witnesses: Sequence[Witness], correlations: NDArray[np.floating] | None) -> _Family:
+    """The trunk with most heads, where it is a witness too: engines of an audit have one."""
+    names = tuple(witness.name for witness in witnesses)
+    trunks = [witness.trunk for witness in witnesses if witness.trunk in names]
+    if not trunks:
+        return _Family(names, "", {}, ())
+    trunk = max(dict.fromkeys(trunks), key=trunks.count)
+    own = np.ones(len(names)) if correlations is None else correlations[names.index(trunk)]
+    beyond = np.clip(1.0 - np.nan_to_num(own, nan=1.0), 0.0, None) / PARTED
+    heads = {
+        witness.name: LEAST_HEAD + float(beyond[number]) ** PARTING
+        for number, witness in enumerate(witnesses)
+        if witness.trunk == trunk
+    }
+    return _Family(names, trunk, heads, tuple(name for name, by in heads.items() if by > 1.0))
 
 
 def _by_separation(

@@ -43,6 +43,8 @@ class Witness:
     """(N,) float, high = the given label looks right, NaN where it has no opinion. Only its order counts."""
     pred_probs: NDArray[np.floating] | None = None
     """(N, K) rows sum to 1, or a row of NaN where it has no opinion; array or memory map."""
+    trunk: str | None = None
+    """Name of the witness whose network's features it was trained on; None = on the images, or a backbone's."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,21 +40,34 @@ def test_parse__no_time_is_an_error(text: str) -> None:
 
 
 def _settings(**changes: Any) -> list[tuple[int, int | None]]:
-    """Epochs and side of every way but the first, which trains each engine on the images."""
-    whole, *found = budgets.rungs(NAMES, {}, **ASKED | changes)
-    assert whole.options == {}
-    short = [rung.options["cross_entropy"] for rung in found]
-    assert all(one["keeps_features"] for one in short)
-    return [(one["epochs"], one.get("side")) for one in short]
+    """Epochs and side of every way that trains the others on what one network sees."""
+    found = [
+        rung.options["cross_entropy"] for rung in budgets.rungs(NAMES, {}, **ASKED | changes) if rung.options
+    ]
+    assert all(one["keeps_features"] for one in found)
+    return [(one["epochs"], one.get("side")) for one in found]
 
 
 def test_rungs__pixels_go_before_epochs_and_engines_last() -> None:
-    assert _settings()[:3] == [(30, None), (30, 64), (20, 64)]
+    assert _settings(may_leave_out=False)[:3] == [(30, None), (30, 64), (20, 64)]
     assert [rung.engines for rung in budgets.rungs(NAMES, {}, **ASKED)][-2:] == [NAMES, ["cross_entropy"]]
 
 
-def test_rungs__many_rows_are_trained_longer() -> None:
-    assert _settings(num_rows=budgets.MANY_ROWS)[:2] == [(45, None), (30, None)]
+def test_rungs__engines_that_add_nothing_to_two_go_before_pixels_and_epochs() -> None:
+    names = ["cross_entropy", "coteaching", "umn", "l2b", "choicenet"]
+    found = [rung for rung in budgets.rungs(names, {}, **ASKED) if rung.options]
+    assert [rung.engines for rung in found[:3]] == [names, ["cross_entropy", "l2b"], names]
+    assert [rung.options["cross_entropy"].get("side") for rung in found[:3]] == [None, None, 64]
+    assert found[1].sentence == "30 epochs of cross_entropy, and of the other engines l2b"
+    assert found[1].options.keys() == {"cross_entropy"}
+    assert found[-1].engines == ["cross_entropy"]
+    assert all(rung.engines == names for rung in budgets.rungs(names, {}, **ASKED | {"may_leave_out": False}))
+
+
+def test_rungs__many_rows_are_trained_longer_and_by_one_network() -> None:
+    assert next(budgets.rungs(NAMES, {}, **ASKED)).options == {}, "each engine on the images"
+    first, second, *_ = budgets.rungs(NAMES, {}, **ASKED | {"num_rows": budgets.MANY_ROWS})
+    assert [one.options["cross_entropy"]["epochs"] for one in (first, second)] == [45, 30]
 
 
 def test_rungs__small_images_are_not_enlarged() -> None:

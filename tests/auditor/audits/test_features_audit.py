@@ -315,6 +315,10 @@ def test_audit__other_engines_train_on_features_of_the_plain_one(imported: Digit
     audit_id = plan.plan("digits", ["choicenet", "cross_entropy"], options=options, map_method="pca")
     worker.run(audit_id)
     assert arrays.engines_of(audit_id) == ["cross_entropy", "choicenet"]
+    with session() as open_session:
+        summary = audits.get(open_session, audit_id).summary
+    assert summary["weighting"] == "trunk"
+    assert summary["weights"]["cross_entropy"] >= 0.5
     kept = arrays.array(audit_id, "cross_entropy", "features")
     assert kept.shape[:2] == (300, 2)
     with session() as open_session:

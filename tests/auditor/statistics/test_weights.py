@@ -188,6 +188,81 @@ def test_weightings__parted_witnesses_of_which_none_separates_weigh_by_agreement
     assert found.title == "Weights by agreement"
 
 
+def test_combine__heads_that_know_less_than_their_trunk_do_not_lead() -> None:
+    world = make_world(3_000, rate=0.2)
+    trunk = make_witness(world, "trunk", skill=2.0)
+    assert trunk.pred_probs is not None
+    heads = []
+    for k in range(3):  # they agree with each other, as those do that share an eye
+        noise = np.random.default_rng([7, k]).normal(scale=0.1, size=trunk.pred_probs.shape)
+        noise += np.random.default_rng([8, 8]).normal(scale=0.6, size=trunk.pred_probs.shape)
+        probs = trunk.pred_probs * np.exp(noise)
+        probs = (probs / probs.sum(axis=1, keepdims=True)).astype(np.float32)
+        trust = probs[np.arange(len(probs)), world.given_labels]
+        heads.append(Witness(f"head {k}", trust, probs, trunk="trunk"))
+    found = combine([*heads, trunk], world.given_labels, 4)
+    assert found.weighting == "trunk"
+    assert found.weights["trunk"] > 0.8
+    assert "of its weight is theirs." in found.weights_sentence
+    alone = [Witness(one.name, one.trust_score, one.pred_probs) for one in heads]
+    fooled = combine([*alone, trunk], world.given_labels, 4)
+    assert detection(world, found.trust_score) > detection(world, fooled.trust_score) + 0.01
+
+
+def test_weightings__a_head_counts_by_how_far_it_parts_from_its_trunk() -> None:
+    trunk = make_witness(make_world(50), "t")
+    like, parts, silent = (Witness(name, trunk.trust_score, trunk.pred_probs, trunk="t") for name in "lps")
+    correlations = np.eye(4)
+    correlations[1] = [0.9, 1.0, 0.5, np.nan]
+    found = weightings(
+        [like, trunk, parts, silent],
+        make_world(50).given_labels,
+        parted=False,
+        noise_rate=0.2,
+        correlations=correlations,
+    )
+    beside = [0.05 + 0.4**4, 1.0, 0.05 + 2.0**4, 0.05]
+    assert list(found[0].weights) == ["l", "t", "p", "s"], "in the order of the witnesses"
+    np.testing.assert_allclose(list(found[0].weights.values()), np.array(beside) / sum(beside))
+    assert found[0].title == "The network on the images leads"
+    assert "for p ranks very differently" in found[0].why
+
+
+def test_combine__a_head_that_knows_more_than_its_trunk_is_heard() -> None:
+    """As L2B's does under pair flips, which its trunk cannot see."""
+    world = make_world(3_000, rate=0.3)
+    good, blind = make_witness(world, "good", skill=2.0), make_witness(world, "blind", skill=0.3)
+    like = Witness("like", blind.trust_score, blind.pred_probs, trunk="blind")
+    parts = Witness("good", good.trust_score, good.pred_probs, trunk="blind")
+    found = combine([blind, like, parts], world.given_labels, 4)
+    assert "good ranks very differently" in found.weights_sentence
+    assert detection(world, found.trust_score) > detection(world, blind.trust_score) + 0.1
+    candidates = _with_ranks([blind, like, parts], world)
+    assert [one.name for one in candidates] == ["trunk", "equal", "good alone"], "verified rows may choose it"
+
+
+def _with_ranks(witnesses: list[Witness], world: World) -> tuple[Weighting, ...]:
+    correlations = np.corrcoef([one.trust_score.argsort().argsort() for one in witnesses])
+    return weightings(witnesses, world.given_labels, parted=False, noise_rate=0.2, correlations=correlations)
+
+
+def test_weightings__beside_others_a_trunk_and_its_heads_are_one_witness() -> None:
+    world = make_world(2_000, rate=0.2)
+    trunk, other = make_witness(world, "trunk", skill=2.0), make_witness(world, "other", skill=2.0, seed=5)
+    heads = [Witness(name, trunk.trust_score, trunk.pred_probs, trunk="trunk") for name in ("h", "i")]
+    two = leading([trunk, other], world.given_labels, parted=False, noise_rate=0.2)
+    found = leading([trunk, *heads, other], world.given_labels, parted=False, noise_rate=0.2)
+    assert found.name == two.name == "agreement"
+    assert found.weights["other"] == pytest.approx(two.weights["other"])
+    assert found.weights["h"] == found.weights["i"] == pytest.approx(0.05 * found.weights["trunk"])
+    # Without its trunk a head is a witness as any other.
+    assert leading([*heads, other], world.given_labels, parted=False, noise_rate=0.2).weights.keys() == {
+        "h",
+        "i",
+        "other",
+    }
+
+
 def test_weightings__silent_witness_weighs_as_the_others_on_average() -> None:
     voters = [sure_of(name, [0] * 8) for name in "abc"]
     silent = Witness("silent", np.arange(8, dtype=np.float32))

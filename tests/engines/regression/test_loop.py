@@ -18,7 +18,16 @@ from engines.shared.device import make_generator
 from tests.benchmarks.papers.test_choicenet_regression_steps import LiteralRegression
 from tests.engines.helpers import Kept
 from tests.engines.literal_choicenet import Weights, correlation_kl, drawn, head, softmax
-from tests.engines.literal_double import Optimizer, Steps, assert_same, in_double, linear, named_start, relu
+from tests.engines.literal_double import (
+    Optimizer,
+    Steps,
+    assert_same,
+    in_double,
+    learning_rate,
+    linear,
+    named_start,
+    relu,
+)
 
 ENGINES_ON_NUMBERS = [name for name, spec in ENGINES.items() if "numbers" in spec.other_configs]
 SEED = 5
@@ -57,7 +66,7 @@ class Literal:
         spread = 1.4826 * apart[len(y) // 2 - 1 : len(y) // 2 + 1].mean()
         self.y = torch.from_numpy(np.clip((y - middle) / spread, -6, 6)[:, None])
         self.optimizer = Optimizer(
-            "sgd", decay=config.weight_decay, betas=(0.9, 0.999), eps=1e-8, momentum=0.9
+            config.optimizer, decay=config.weight_decay, betas=(0.9, 0.999), eps=1e-8, momentum=0.9
         )
 
     def epoch(self, number: int) -> list[dict[str, Tensor]]:
@@ -73,14 +82,11 @@ class Literal:
             gradients = {
                 name: None if one is None else one.clamp(-1, 1) for name, one in zip(w, found, strict=True)
             }
-            self.optimizer.step(self.w, gradients, self.rate_at(number))
+            c = self.config
+            rate = learning_rate(c.schedule, c.learning_rate, number, c.epochs)
+            self.optimizer.step(self.w, gradients, rate)
             after.append(dict(self.w))
         return after
-
-    def rate_at(self, number: int) -> float:
-        """``cosine`` of two epochs is the first rate and then 5 % of it."""
-        rate: float = self.config.learning_rate
-        return rate * 0.05 if number == 1 and self.config.schedule == "cosine" else rate
 
     def costs(self, w: Weights, x: Tensor, y: Tensor, noise: torch.Generator) -> Tensor:
         c, h = self.config, relu(linear(w, "trunk.0", x))
@@ -108,7 +114,9 @@ class Literal:
     [
         ("cross_entropy", {}),
         ("cross_entropy", {"schedule": "cosine"}),
+        ("cross_entropy", {"optimizer": "adam", "schedule": "linear_tail"}),
         ("choicenet", {}),
+        ("choicenet", {"optimizer": "adam", "schedule": "cosine", "epochs": 3}),
         ("choicenet", {"lambda_fit": 0.6, "lambda_nll": 0.5, "lambda_kl": 0.4, "kl_form": "paper"}),
         ("choicenet", {"sharing": "independent", "inverse_precision": 0.3}),
     ],
@@ -133,11 +141,11 @@ def test_train_numbers__steps_are_those_of_the_formulas(engine: str, changed: di
         if engine == "choicenet":
             assert 0.07 < float(literal.w["head.pi_head.weight"].std()) < 0.13
         wanted = []
-        for number in range(2):
+        for number in range(config.epochs):
             wanted += literal.epoch(number)
             (loss,) = result.history[number].losses.values()
             assert loss == pytest.approx(literal.loss, rel=1e-4)
-        assert len(wanted) == len(steps.after[0]) == 4
+        assert len(wanted) == len(steps.after[0]) == 2 * config.epochs
         for number, (found, after) in enumerate(zip(steps.after[0], wanted, strict=True)):
             assert_same(dict(zip(after, found, strict=True)), after, f"step {number}")
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import psutil
 import pytest
 from numpy.typing import NDArray
@@ -118,3 +119,9 @@ def empty_site() -> http.server.ThreadingHTTPServer:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server
+
+
+def suggestions(page: pd.DataFrame) -> list[tuple[int, int]]:
+    """The (sample_id, suggested label) of a page of ``scores.page`` that would change a label."""
+    page = page[(page.suggested_label >= 0) & (page.suggested_label != page.given_label)]
+    return list(zip(page.sample_id.tolist(), page.suggested_label.tolist(), strict=True))

@@ -89,7 +89,7 @@ def _at(mask: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
 
 
 def card(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The doubtful regions of one mask, with their boxes as shares of the picture, and what stands."""
+    """The doubtful regions of one mask, with their boxes as shares of the picture, and the decision that counts."""
     body = schema.read(bodies.Card, payload)
     dataset, sample = _sample(body.audit, body.sample)
     regions = deciding.regions_of(dataset, body.audit, body.sample)

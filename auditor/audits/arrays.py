@@ -313,12 +313,6 @@ def trained_labels(audit_id: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]
     return labels, trusted
 
 
-def trusted_weight(audit_id: int) -> NDArray[np.float32] | None:
-    """(N,) how many samples each trusted one stands for in the audit's training; None = all the same."""
-    with np.load(folders.of_audit(audit_id) / "inputs.npz", allow_pickle=False) as stored:
-        return stored.get("trusted_weight", None)
-
-
 @folders.checked_once()
 def evidence(audit_id: int, sample_id: int) -> Evidence:
     """Put together what the audit knows about one sample.

@@ -16,7 +16,6 @@ from auditor.audits import arrays, experiment_results
 from auditor.bridges import engine_bridge
 from auditor.catalog import reading, reviews
 from auditor.catalog.db import session
-from auditor.experiments import simulation
 from auditor.experiments.kept_trainings import Trainings
 from auditor.experiments.simulation import Judge, Tournament, plant_trials, play, tournament
 from auditor.ground import vocabulary
@@ -116,6 +115,3 @@ def _judge(trainings: Trainings, name: str, config: Mapping[str, Any], trusted: 
         return trained.trust, trained.seconds
 
     return judge
-
-
-WARNING = simulation.WARNING

@@ -148,17 +148,6 @@ def decide_many(
     return batch
 
 
-def suggestions(page: pd.DataFrame) -> tuple[list[tuple[int, int]], float]:
-    """The (sample_id, suggested label) of a page of ``scores.page``, and how many of them are expected to be wrong.
-
-    A change is right where the given label is wrong and the suggestion is the true class.
-    """
-    page = page[(page.suggested_label >= 0) & (page.suggested_label != page.given_label)]
-    right = page.error_probability.astype(float) * page.suggested_probability.astype(float)
-    pairs = zip(page.sample_id.tolist(), page.suggested_label.tolist(), strict=True)
-    return list(pairs), float((1 - right).sum())
-
-
 def accept(dataset_id: int, audit_id: int, changes: Sequence[tuple[int, int]], *, reviewer: str) -> str:
     """Take suggestions without looking at each; returns their batch, undone in one step.
 

@@ -115,14 +115,10 @@ class ClassPair:
 
     first: int
     second: int
-    first_given_second: int
-    """Doubtful labels that say ``second`` where ``first`` is suggested."""
-    second_given_first: int
-    """Doubtful labels that say ``first`` where ``second`` is suggested."""
     first_share: float
-    """``second_given_first`` as a share of the labels that say ``first``."""
+    """Of the labels that say ``first``, the share that is doubtful and for which ``second`` is suggested."""
     second_share: float
-    """``first_given_second`` as a share of the labels that say ``second``."""
+    """The same the other way round."""
     trades_places: bool
     """Both shares above TRADING_SHARE, or verified rows show it: labels alone cannot tell which class is which."""
 
@@ -447,14 +443,11 @@ def trading_pairs(
         seen = np.minimum(transition.low, transition.low.T) >= TRADING_SHARE
     pairs = []
     for first, second in np.argwhere(np.triu((np.minimum(flow, flow.T) >= MIN_FLOW) | seen, k=1)):
-        outward, back = int(flow[first, second]), int(flow[second, first])
-        shares = (outward / sizes[first], back / sizes[second])
+        shares = (flow[first, second] / sizes[first], flow[second, first] / sizes[second])
         pairs.append(
             ClassPair(
                 first=int(first),
                 second=int(second),
-                first_given_second=back,
-                second_given_first=outward,
                 first_share=float(shares[0]),
                 second_share=float(shares[1]),
                 trades_places=bool(min(shares) >= TRADING_SHARE or seen[first, second]),

@@ -95,8 +95,6 @@ class MoreRows:
     rate_low: float
     rate_high: float
     """Expected interval of the noise rate."""
-    chance_of_any: float
-    """Share of simulated draws after which anything could be flagged."""
     sentence: str
 
 
@@ -431,20 +429,20 @@ def what_more_buys(
     interval = _interval_of_more(given_labels, verified, total, labeled, is_watched=is_watched)
     if not num_more:
         why = "Every label that can be drawn is verified; the noise rate is known."
-        return MoreRows(0, interval.low, interval.high, 0.0, why)
+        return MoreRows(0, interval.low, interval.high, why)
     if not verified.size:
         half = percent((interval.high - interval.low) / 2)
         why = f"{plural(num_more, 'row')}: the noise rate to within {half} either way or better."
-        return MoreRows(num_more, interval.low, interval.high, 0.0, why)
+        return MoreRows(num_more, interval.low, interval.high, why)
     rate = f"{plural(num_more, 'more row')}: noise rate within {percent(interval.low)} to {percent(interval.high)}"
     if verified.size < MIN_ROWS_TO_FORECAST:
         sentence = f"{rate}, estimated from the few that are judged."
-        return MoreRows(num_more, interval.low, interval.high, 0.0, sentence)
+        return MoreRows(num_more, interval.low, interval.high, sentence)
     size_backing = int(verified.backing_mask.sum())
     num_rows = (verified.largest_draw or total) if verified.num_waiting else num_more
     if verified.backing is not None and num_rows <= size_backing:
         sentence = f"{rate}. Promises are still based on the {size_backing:,} rows of the larger draw."
-        return MoreRows(num_more, interval.low, interval.high, 0.0, sentence)
+        return MoreRows(num_more, interval.low, interval.high, sentence)
     to_judge = _backing_pool(given_labels, verified)
     if verified.backing_words:
         num_rows = round(num_rows * size_backing / max(1, verified.largest_draw))
@@ -469,7 +467,7 @@ def what_more_buys(
         f"flagged at {percent(q)} "
         f"({percent(chance)} chance of any).{fewer}"
     )
-    return MoreRows(num_more, interval.low, interval.high, chance, sentence)
+    return MoreRows(num_more, interval.low, interval.high, sentence)
 
 
 def _interval_of_more(

@@ -38,9 +38,8 @@ class RunningPromise:
     """The list is the first so many labels of the head; 0 where none is clean enough yet."""
     num_left: int
     """Those of them that nobody has looked at: the promise is about these."""
-    most_false: int
-    """At most so many of them are labeled right, with ``intervals.LEVEL`` certainty at every moment."""
     sentence: str
+    """How many of them are labeled right at most, with ``intervals.LEVEL`` certainty at every moment."""
 
     @property
     def is_kept(self) -> bool:
@@ -101,7 +100,7 @@ def _longest(q: float, bounds: Sequence[tuple[int, int, int]], num_rows: int) ->
     clean = [one for one in bounds if one[1] and one[2] <= q * one[1]]
     if not clean:
         return RunningPromise(
-            q, 0, 0, 0, f"{plural(num_rows, 'look', 'are')} too few for a list at {percent(q)} yet."
+            q, 0, 0, f"{plural(num_rows, 'look', 'are')} too few for a list at {percent(q)} yet."
         )
     length, left, most = clean[-1]
     sentence = (
@@ -109,4 +108,4 @@ def _longest(q: float, bounds: Sequence[tuple[int, int, int]], num_rows: int) ->
         f"({most:,}) are "
         f"labeled right, with {percent(LEVEL)} certainty, at whichever look you stop ({num_rows:,} so far)."
     )
-    return RunningPromise(q, length, left, most, sentence)
+    return RunningPromise(q, length, left, sentence)

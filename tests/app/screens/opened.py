@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from streamlit.testing.v1 import AppTest
+
+from auditor import jobs
+from auditor.ground.settings import settings
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -25,3 +29,22 @@ def press(app: AppTest, label: str) -> None:
     next(one for one in app.button if one.label == label).click()
     app.run()
     assert not app.exception
+
+
+def wait_until_over(job_id: int) -> None:
+    """Wait for the process of that job."""
+    deadline = time.monotonic() + 240
+    while not jobs.overview(job_id).is_over:
+        assert time.monotonic() < deadline, jobs.overview(job_id)
+        time.sleep(0.05)
+
+
+def made_by(screen: str, dataset: str, label: str) -> Path:
+    """Press the button of an export, wait for its job, and return the file that the page then offers."""
+    app = open_page(screen, dataset)
+    press(app, label)
+    (seen,) = jobs.listed("export")
+    wait_until_over(seen.job.id)
+    (link,) = [one.proto.body for one in app.run().get("html") if "/bench/file/" in one.proto.body]
+    assert f"/{seen.job.id}?" in link
+    return settings().job_folder(seen.job.id) / seen.job.arguments["file"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import time
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +26,8 @@ from auditor.ground.settings import settings
 from auditor.review import decisions as reviewing
 from auditor.review import log, people, random_sample
 from tests.app.conftest import NUM_SAMPLES, NUM_TEST, verify_sixty
+from tests.app.screens.opened import wait_until_over
+from tests.helpers import suggestions
 
 ROOT = Path(__file__).resolve().parents[3]
 DATASET = "tiny [digits](x)"
@@ -259,7 +260,7 @@ def accept_three() -> str:
     with session() as open_session:
         audit = audits.get(open_session, 1)
         page = scores.page(open_session, audit, scores.SuspectFilter(only_undecided=True), limit=3)
-    return reviewing.accept(1, 1, reviewing.suggestions(page)[0], reviewer="Ada")
+    return reviewing.accept(1, 1, suggestions(page), reviewer="Ada")
 
 
 @pytest.mark.usefixtures("copied_home")
@@ -288,13 +289,6 @@ def test_export__a_job_makes_the_file_and_the_next_one_takes_its_place() -> None
     with session() as open_session:  # nobody works on it yet, so it cannot end while the page is drawn
         catalog_jobs.create(open_session, "export", DATASET, dataset_id=1, arguments=dict(seen.job.arguments))
     assert open_page("export").button(key="export_csv").disabled
-
-
-def wait_until_over(job_id: int) -> None:
-    deadline = time.monotonic() + 240
-    while not jobs.overview(job_id).is_over:
-        assert time.monotonic() < deadline, jobs.overview(job_id)
-        time.sleep(0.05)
 
 
 @pytest.mark.usefixtures("copied_home")

@@ -21,7 +21,7 @@ from auditor.pictures import cache
 from auditor.review import decision_files, decisions, random_sample
 from tests.auditor.catalog import many_rows
 from tests.auditor.catalogs import add_dataset, at_once, first_epoch, forget_version, queued_audit
-from tests.helpers import write_digits
+from tests.helpers import suggestions, write_digits
 from tests.on_postgres import new_database
 
 
@@ -44,7 +44,7 @@ def test_postgres__import_to_export(
             scores.SuspectFilter(only_undecided=True),
             limit=5,
         )
-    batch = decisions.accept(dataset_id, audit_id, decisions.suggestions(page)[0], reviewer="ada")
+    batch = decisions.accept(dataset_id, audit_id, suggestions(page), reviewer="ada")
     decisions.undo_batch(dataset_id, batch, "ada")
     export.export("digits", tmp_path / "out.csv", policy="reviewed")
     written = pd.read_csv(tmp_path / "out.csv", dtype=str)

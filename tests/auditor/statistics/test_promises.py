@@ -315,6 +315,11 @@ def curve(trust, rate=0.15):
     return guess_error_probability(doubt, rate)
 
 
+def chance_of_any(sentence):
+    """The share of simulated draws after which anything could be flagged."""
+    return float(re.search(r"([\d.]+) % chance of any\)", sentence)[1]) / 100
+
+
 def test_what_more_buys__tightens():
     trust, given_labels, true = score_world(2)
     ids = np.random.default_rng(0).permutation(N)[:100]
@@ -322,7 +327,7 @@ def test_what_more_buys__tightens():
     few, many = (what_more_buys(trust, curve(trust), given_labels, verified, n, q=0.2) for n in (50, 1000))
     assert many.rate_high - many.rate_low < few.rate_high - few.rate_low
     assert "based on the 100 rows of the larger draw" in few.sentence
-    assert many.chance_of_any > 0.5
+    assert chance_of_any(many.sentence) > 0.5
     assert "1,000 more rows" in many.sentence
     assert "promises are then based on 1,000 rows" in many.sentence
 
@@ -394,12 +399,11 @@ def test_what_more_buys__the_chance_of_flags_is_about_what_comes(rate, gap):
         ids = np.random.default_rng([seed, 1]).permutation(N)[:240]
         few = Verified(ids[:10], true[ids[:10]])
         told = what_more_buys(trust, curve(trust), given_labels, few, 200)
-        assert told.chance_of_any == 0.0
         assert "estimated from the few that are judged" in told.sentence
         some = Verified(ids[:40], true[ids[:40]], num_waiting=200)
         doubt = 1 - (rankdata(trust) - 0.5) / N
         fitted = calibrate_error_probability(doubt, ids[:40], some.is_wrong(given_labels))
-        forecast.append(what_more_buys(trust, fitted, given_labels, some, 0).chance_of_any)
+        forecast.append(chance_of_any(what_more_buys(trust, fitted, given_labels, some, 0).sentence))
         came_true.append(promise(trust, given_labels, Verified(ids, true[ids]), 0.1).is_kept)
     assert abs(np.mean(forecast) - np.mean(came_true)) < 0.25
 

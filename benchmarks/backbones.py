@@ -209,7 +209,7 @@ def within_budget(minutes: int) -> Callable[[Task], Finding]:
 
     def run(task: Task) -> Finding:
         pixels, num_classes = task.source.pixels, task.source.num_classes
-        names = list(engine_bridge.DEFAULT_ENGINES)
+        names = list(engine_bridge.ENGINE_ORDER)
         estimate: dict[str, float] = {}
         for rung in budgets.rungs(
             names,

@@ -48,7 +48,7 @@ def main() -> None:
     """Measure every missing case."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--cases", nargs="+", choices=list(CASES), default=list(CASES))
-    parser.add_argument("--engines", nargs="+", default=list(engine_bridge.DEFAULT_ENGINES))
+    parser.add_argument("--engines", nargs="+", default=list(engine_bridge.ENGINE_ORDER))
     parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     torch.set_num_threads(1)

@@ -1,6 +1,7 @@
 """What one L2B step costs against a plain step and against double backward, and what the approximations miss.
 
     python -m benchmarks.meta_step [--widths 16 64] [--repetitions 5] [--errors] [--device cpu]
+                                   [--precision float32 bfloat16]
 
 PreActResNet-18 on 32-px RGB, batch 128, meta batches of 128 and 32, one thread on the CPU. All methods run
 side by side in one process, one repetition of each in turn; the figure is the ratio of medians. Time on the
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import itertools
 import json
 import os
 import platform
@@ -21,6 +23,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +46,13 @@ from engines.meta.directional import (
     trainable,
 )
 from engines.networks.small import build_network
-from engines.shared.device import describe_device, peak_memory_bytes, versions
+from engines.shared.device import (
+    autocast,
+    computes_in_bfloat16,
+    describe_device,
+    peak_memory_bytes,
+    versions,
+)
 from engines.shared.losses import soft_cross_entropy
 
 BATCH, CLASSES, LEARNING_RATE = 128, 10, 0.02
@@ -52,8 +62,9 @@ RESULT = Path(__file__).parent / "results" / "meta_step.json"
 class Bench:
     """A network, an optimizer, a batch and a meta batch."""
 
-    def __init__(self, width: int, meta_size: int, device: str) -> None:
+    def __init__(self, width: int, meta_size: int, device: str, precision: str) -> None:
         torch.manual_seed(0)
+        self.precision = precision
         self.network = build_network(
             "preact_resnet18", channels=3, image_size=(32, 32), num_classes=CLASSES, width=width
         )
@@ -65,6 +76,10 @@ class Bench:
     def _batch(self, size: int, device: str) -> tuple[Tensor, Tensor]:
         images = torch.randn(size, 3, 32, 32).contiguous(memory_format=torch.channels_last).to(device)
         return images, one_hot(torch.randint(CLASSES, (size,)), CLASSES).to(device)
+
+    def mixed(self) -> AbstractContextManager[object]:
+        """Around what an audit computes in its config's precision: every forward pass."""
+        return autocast(self.precision, self.images.device)
 
     def step(self, loss: Tensor) -> None:
         self.optimizer.zero_grad(set_to_none=True)
@@ -81,14 +96,16 @@ class Bench:
 
 def plain(b: Bench) -> None:
     """Mean cross-entropy."""
-    b.step(soft_cross_entropy(b.network(b.images)[1], b.targets).mean())
+    with b.mixed():
+        logits = b.network(b.images)[1]
+    b.step(soft_cross_entropy(logits, b.targets).mean())
 
 
 def double_backward(b: Bench) -> Tensor:
     """The definition: gradient of the meta loss through an explicit virtual step."""
     own = trainable(b.network)
     eps = torch.zeros(2, BATCH, device=b.images.device, requires_grad=True)
-    with batch_statistics(b.network):
+    with batch_statistics(b.network), b.mixed():
         logits = functional_call(b.network, own, (b.images,))[1]
         pseudo = one_hot(logits.detach().argmax(1), CLASSES)
         losses = torch.stack([soft_cross_entropy(logits, b.targets), soft_cross_entropy(logits, pseudo)])
@@ -98,25 +115,31 @@ def double_backward(b: Bench) -> Tensor:
             functional_call(b.network, moved, (b.meta_images,))[1], b.meta_targets
         ).mean()
     alpha, beta = -torch.autograd.grad(outer, eps)[0] / LEARNING_RATE
-    return b.weighted_step(b.network(b.images)[1], alpha, beta)
+    with b.mixed():
+        logits = b.network(b.images)[1]
+    return b.weighted_step(logits, alpha, beta)
 
 
 def separate_jvp(b: Bench) -> Tensor:
     """``torch.func.jvp`` first, then a second forward to train on."""
-    meta = meta_gradient(b.network, b.meta_images, b.meta_targets)
-    logits, tangent = logits_jvp(b.network, b.images, meta.direction)
+    with b.mixed():
+        meta = meta_gradient(b.network, b.meta_images, b.meta_targets)
+        logits, tangent = logits_jvp(b.network, b.images, meta.direction)
     alpha = directional_derivative(logits, tangent, b.targets)
     beta = directional_derivative(logits, tangent, one_hot(logits.argmax(1), CLASSES))
-    return b.weighted_step(b.network(b.images)[1], alpha, beta)
+    with b.mixed():
+        logits = b.network(b.images)[1]
+    return b.weighted_step(logits, alpha, beta)
 
 
 def engine_step(derivative: str) -> Callable[[Bench], Tensor]:
     """What ``engines.l2b.training`` does."""
 
     def run(b: Bench) -> Tensor:
-        found = meta_forward(
-            b.network, b.images, b.targets, b.meta_images, b.meta_targets, derivative=derivative
-        )
+        with b.mixed():
+            found = meta_forward(
+                b.network, b.images, b.targets, b.meta_images, b.meta_targets, derivative=derivative
+            )
         return b.weighted_step(found.logits, found.alpha, found.beta)
 
     return run
@@ -132,6 +155,12 @@ METHODS: dict[str, Callable[[Bench], Tensor | None]] = {
 }
 
 
+def methods_in(precision: str) -> dict[str, Callable[[Bench], Tensor | None]]:
+    """Those that work in this precision: bfloat16 rounds the steps of finite differences away."""
+    refused = ("finite_difference",) if precision == "bfloat16" else ()
+    return {name: method for name, method in METHODS.items() if name not in refused}
+
+
 def clock(device: str) -> float:
     """Seconds: finished work on CUDA, this thread's CPU time on the CPU."""
     if device.startswith("cuda"):
@@ -140,14 +169,15 @@ def clock(device: str) -> float:
     return time.thread_time()
 
 
-def measure_time(width: int, meta_size: int, repetitions: int, device: str) -> dict[str, Any]:
+def measure_time(width: int, meta_size: int, repetitions: int, device: str, precision: str) -> dict[str, Any]:
     """Median and raw seconds a step of every method, interleaved, and the ratio to the plain step."""
-    bench = Bench(width, meta_size, device)
-    raw: dict[str, list[float]] = {name: [] for name in METHODS}
+    bench = Bench(width, meta_size, device, precision)
+    methods = methods_in(precision)
+    raw: dict[str, list[float]] = {name: [] for name in methods}
     alphas: dict[str, Tensor] = {}
     start = copy.deepcopy(bench.network.state_dict())
     for repetition in range(repetitions + 1):
-        for name, method in METHODS.items():
+        for name, method in methods.items():
             bench.network.load_state_dict(start)
             before = clock(device)
             alpha = method(bench)
@@ -158,7 +188,8 @@ def measure_time(width: int, meta_size: int, repetitions: int, device: str) -> d
                 alphas[name] = alpha.detach()
     median = {name: statistics.median(values) for name, values in raw.items()}
     return {
-        "width": width, "batch": BATCH, "meta_batch": meta_size, "repetitions": repetitions,
+        "width": width, "batch": BATCH, "meta_batch": meta_size, "precision": precision,
+        "repetitions": repetitions,
         "load_average": os.getloadavg()[0],
         "milliseconds": {name: 1e3 * value for name, value in median.items()},
         "ratio_to_plain": {name: value / median["plain"] for name, value in median.items()},
@@ -170,20 +201,20 @@ def measure_time(width: int, meta_size: int, repetitions: int, device: str) -> d
     }  # fmt: skip
 
 
-def measure_memory(width: int, meta_size: int, device: str) -> dict[str, float]:
+def measure_memory(width: int, meta_size: int, device: str, precision: str) -> dict[str, float]:
     """MB that two steps need beyond the network and its batches, each method in a process of its own."""
     found = {}
-    for name in METHODS:
+    for name in methods_in(precision):
         command = [sys.executable, "-m", "benchmarks.meta_step", "--device", device]
-        command += ["--memory-of", name, str(width), str(meta_size)]
+        command += ["--precision", precision, "--memory-of", name, str(width), str(meta_size)]
         run = subprocess.run(command, capture_output=True, text=True, check=True)
         found[name] = float(run.stdout.strip().splitlines()[-1])
     return found
 
 
-def memory_of(name: str, width: int, meta_size: int, device: str) -> float:
+def memory_of(name: str, width: int, meta_size: int, device: str, precision: str) -> float:
     """Peak MB of two steps of one method in this process."""
-    bench = Bench(width, meta_size, device)
+    bench = Bench(width, meta_size, device, precision)
     if device.startswith("cuda"):
         torch.cuda.reset_peak_memory_stats(device)
         before = torch.cuda.memory_allocated(device)
@@ -262,6 +293,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--precision", nargs="+", choices=("float32", "bfloat16"), default=["float32"])
     parser.add_argument("--errors", action="store_true", help="needs CIFAR-10, see benchmarks/images.py")
     parser.add_argument("--out", type=Path, help="default: one file a kind of device")
     parser.add_argument("--memory-of", nargs=3, help=argparse.SUPPRESS)
@@ -272,8 +304,10 @@ def main() -> None:
         del METHODS[name]
     if arguments.memory_of:
         name, width, meta_size = arguments.memory_of
-        print(memory_of(name, int(width), int(meta_size), arguments.device))
+        print(memory_of(name, int(width), int(meta_size), arguments.device, *arguments.precision))
         return
+    if "bfloat16" in arguments.precision and not computes_in_bfloat16(torch.device(arguments.device)):
+        raise SystemExit("This device does not compute in bfloat16; leave --precision bfloat16 out.")
     out: Path = arguments.out or result_file(RESULT, arguments.device)
     report: dict[str, Any] = {
         "what": "seconds of one L2B step by method, PreActResNet-18, 32 px RGB",
@@ -290,24 +324,25 @@ def main() -> None:
     if out.exists():  # parts that are there are kept: a long run goes on where it was stopped
         stored = json.loads(out.read_text())
         report |= {part: stored[part] for part in ("times", "peak_megabytes", "errors")}
-    timed = {(one["width"], one["meta_batch"]) for one in report["times"]}
-    weighed = {one["width"] for one in report["peak_megabytes"]}
+    # Rows without a precision are older than the choice: float32.
+    timed = {(one["width"], one["meta_batch"], one.get("precision", "float32")) for one in report["times"]}
+    weighed = {(one["width"], one.get("precision", "float32")) for one in report["peak_megabytes"]}
     compared = {one["network"] for one in report["errors"]}
     jobs: list[Callable[[], None]] = []
-    for width in arguments.widths:
+
+    def time_steps(width: int, meta: int, precision: str) -> None:
+        report["times"].append(measure_time(width, meta, arguments.repetitions, arguments.device, precision))
+
+    def weigh_steps(width: int, precision: str) -> None:
+        about = {"width": width, "meta_batch": BATCH, "precision": precision}
+        report["peak_megabytes"].append(about | measure_memory(width, BATCH, arguments.device, precision))
+
+    for width, precision in itertools.product(arguments.widths, arguments.precision):
         for meta in arguments.meta:
-            if (width, meta) not in timed:
-                jobs.append(
-                    lambda w=width, m=meta: report["times"].append(
-                        measure_time(w, m, arguments.repetitions, arguments.device)
-                    )
-                )
-        if width not in weighed:
-            jobs.append(
-                lambda w=width: report["peak_megabytes"].append(
-                    {"width": w, "meta_batch": BATCH, **measure_memory(w, BATCH, arguments.device)}
-                )
-            )
+            if (width, meta, precision) not in timed:
+                jobs.append(partial(time_steps, width, meta, precision))
+        if (width, precision) not in weighed:
+            jobs.append(partial(weigh_steps, width, precision))
     if arguments.errors:
         for network, steps in (("conv3", (0, 100, 300)), ("preact_resnet18", (0, 60))):
             if network not in compared:

@@ -58,7 +58,7 @@ from auditor.audits.ray_executor import RayExecutor
 from auditor.audits.tasks import Event, Outcome, TaskSpec
 from auditor.backbones import features
 from auditor.bridges import engine_bridge
-from auditor.bridges.engine_bridge import DEFAULT_ENGINES
+from auditor.bridges.engine_bridge import ENGINE_ORDER
 from auditor.catalog import datasets, db
 from auditor.pictures.cache import image_cache
 from benchmarks import app_million
@@ -158,7 +158,7 @@ def digits(place: Path, *, side: int = 8) -> list[TaskSpec]:
     pixels, labels = load_digits(return_X_y=True)
     draw = np.random.default_rng(0)
     given = np.where(draw.random(len(labels)) < WRONG, draw.integers(0, NUM_CLASSES, len(labels)), labels)
-    made = _specs(place, np.zeros((len(labels), 1, 1)), given, *DEFAULT_ENGINES)
+    made = _specs(place, np.zeros((len(labels), 1, 1)), given, *ENGINE_ORDER)
     images = (pixels * 15.9).astype(np.uint8).reshape(-1, 1, 8, 8)
     np.save(place / "images.npy", images.repeat(side // 8, axis=2).repeat(side // 8, axis=3))
     return [
@@ -486,7 +486,7 @@ def memory(place: Path, num_rows: int, only: str | None) -> dict[str, Any]:
         "rows": num_rows,
         "features": WIDTH,
         "classes": NUM_CLASSES,
-        "engines": len(DEFAULT_ENGINES),
+        "engines": len(ENGINE_ORDER),
         **found,
     }
 
@@ -502,7 +502,7 @@ def _make_rows(place: Path, num_rows: int) -> None:
         return np.lib.format.open_memmap(place / f"{name}.npy", "w+", dtype, (num_rows, *shape))
 
     features, images = new("features", np.float16, WIDTH), new("images", np.uint8, 1, 8, 8)
-    probs = [new(f"probs_{engine}", np.float32, NUM_CLASSES) for engine in DEFAULT_ENGINES]
+    probs = [new(f"probs_{engine}", np.float32, NUM_CLASSES) for engine in ENGINE_ORDER]
     for start in range(0, num_rows, ROWS_AT_ONCE):
         given = labels[start : start + ROWS_AT_ONCE]
         at = slice(start, start + len(given))
@@ -568,10 +568,10 @@ def _consensus(place: Path) -> None:
 
     labels = np.load(place / "labels.npy")
     rows = np.arange(len(labels))
-    probs = [_load(place, f"probs_{engine}") for engine in DEFAULT_ENGINES]
+    probs = [_load(place, f"probs_{engine}") for engine in ENGINE_ORDER]
     witnesses = [
         Witness(engine, np.asarray(one[rows, labels]), one)
-        for engine, one in zip(DEFAULT_ENGINES, probs, strict=True)
+        for engine, one in zip(ENGINE_ORDER, probs, strict=True)
     ]
     del rows
     combine(witnesses, labels, NUM_CLASSES)

@@ -40,7 +40,7 @@ from safetensors.torch import save_file
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 import auditor
-from auditor.bridges.engine_bridge import DEFAULT_ENGINES
+from auditor.bridges.engine_bridge import ENGINE_ORDER
 from benchmarks import images
 from benchmarks.backbones import CONFUSED
 from benchmarks.import_speed import device
@@ -163,7 +163,7 @@ def _audit(
 
     def work() -> dict[str, Any]:
         audit_id = dataset.audit(
-            list(DEFAULT_ENGINES),
+            list(ENGINE_ORDER),
             device="cpu",
             backbone=f"timm:{NETWORK}",
             weights=weights,

@@ -101,3 +101,14 @@ def test_settings_of__a_meaning_is_the_text_below_the_field() -> None:
     assert found["meta_batch_size"].meaning.startswith("Samples of a meta batch")
     assert found["batch_size"].meaning.startswith("Samples per step")
     assert (found["epochs"].kind, found["weights"].kind) == ("a whole number", "text or null")
+
+
+def test_engines_on__an_engine_without_a_place_in_the_order_comes_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engine_bridge, "ENGINE_ORDER", ("l2b", "gone"))
+    assert engine_bridge.engines_on("masks") == ["l2b", "coteaching", "cross_entropy"]
+    assert [choice.name for choice in engine_bridge.engine_choices()] == [
+        "l2b",
+        *(name for name in ENGINES if name != "l2b"),
+    ]

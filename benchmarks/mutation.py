@@ -244,6 +244,10 @@ EXPLAINED: dict[str, str] = {
     "engines/l2b/weights.py fixed_weights: 1.0  ->  2.0": (
         "every share that is not below 1 means the given labels alone"
     ),
+    "engines/neighbours/search.py nearest: False  ->  True": "rows have length 1 already where nobody asks",
+    "engines/neighbours/search.py _asked: 1  ->  2 (no. 2)": "NumPy takes every negative number for the rest",
+    "engines/shared/loader.py __init__: self.is_resident and self.device.type == 'cuda'"
+    "  ->  self.is_resident or self.device.type == 'cuda'": "a copy in memory of the same images",
 }
 """Survivors that change nothing anyone could see: ``file: change`` -> the reason."""
 

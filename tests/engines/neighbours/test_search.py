@@ -33,6 +33,8 @@ def test_nearest__the_index_finds_what_all_pairs_find_and_the_same_each_time(
     found, similar = nearest(rows, 15)
     recall = np.mean([len(set(a) & set(b)) / 15 for a, b in zip(found, exact, strict=True)])
     assert recall > 0.97
+    in_cells = shard * probed < len(rows)
+    assert (found.dtype, similar.dtype) == (np.int32 if in_cells else np.int64, np.float32)
     assert not (found == np.arange(len(rows))[:, None]).any()
     assert (np.diff(similar, axis=1) <= 0).all()
     again, _ = nearest(3 * rows.astype(np.float64), 15, scale=True)

@@ -15,6 +15,7 @@ from engines.shared.device import seeded_init
 from engines.shared.loader import ImageStore, scoring_batch, standardize, view_moves
 from engines.shared.scoring import (
     MarginTracker,
+    feature_views,
     heldout_accuracy,
     normalized_probs,
     rank_percentile,
@@ -64,6 +65,18 @@ def test_score_pass__restores_the_mode_and_changes_nothing(store: ImageStore, ne
     assert network.training
     np.testing.assert_array_equal(first.log_probs, second.log_probs)
     assert all(torch.equal(before[key], value) for key, value in network.state_dict().items())
+
+
+def test_feature_views__are_those_of_evaluation_and_restore_the_mode(
+    store: ImageStore, network: nn.Module
+) -> None:
+    network.train()
+    found = feature_views(network, store, None, views=2)
+    assert network.training
+    network.eval()
+    with torch.no_grad():
+        seen = [network(view)[0].half() for view in store.views(torch.arange(37), 2, None)]
+    np.testing.assert_allclose(found, torch.stack(seen, dim=1), atol=2e-3)
 
 
 def test_score_pass__index_scores_those_rows(store: ImageStore, network: nn.Module) -> None:

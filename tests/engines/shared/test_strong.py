@@ -38,6 +38,12 @@ def test_strong_views__mirror_photographs_and_never_grey_images() -> None:
     assert 15 < int(rises.sum()) < 45
 
 
+def test_strong_views__one_photograph_in_five_is_grey() -> None:
+    images = torch.rand((400, 3, 4, 4), generator=make_generator(0))
+    spread = strong_views(images, make_generator(1)).std(dim=1).amax(dim=(1, 2))
+    assert 50 < int((spread < 1e-6).sum()) < 110
+
+
 def test_moved__strong_views_come_by_their_name() -> None:
     store = ImageStore(digits(10)[0], "cpu")
     rows = torch.arange(10)

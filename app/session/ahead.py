@@ -27,7 +27,7 @@ KINDS = (
     "DownloadButton",
     "ArrowVegaLiteChart",
 )
-"""What stands in view on our screens. Tables stand below, and with theirs a first visit would take over 1 MB."""
+"""What stands in view on our screens. Tables stand below; theirs are 0.3 MB more."""
 IMPORTED = re.compile(r'(?:from|import)"\./([\w.-]+\.js)"')
 
 

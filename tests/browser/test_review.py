@@ -104,10 +104,24 @@ def test_card__examples_are_96_pixels_above_the_toolbar(
     assert page.locator(".choice:not(.others)").count() == 5
     others.click()
     assert page.locator(".choice:not(.others)").count() > 5
+    page.keyboard.press("a")
+    picks, sheet = steady_box(page.locator(".picks")), steady_box(page.locator(".sheet"))
+    assert sheet["x"] < picks["x"]
+    assert picks["x"] + picks["width"] < sheet["x"] + sheet["width"]
+    labels = [page.locator(f".pick .{kind}").first for kind in ("given", "suggested")]
+    assert len({one.evaluate("one => getComputedStyle(one).color") for one in labels}) == 2
 
 
 def test_viewer__magnifies_around_the_pointer_shifts_and_fits_again(browser: Any, running: Server) -> None:
     page = bench_of(browser, running)
+    picture = page.get_by_test_id("picture")
+    picture.hover()
+    page.keyboard.down("Control")  # without it the wheel is the page's
+    page.mouse.wheel(0, -150)
+    page.keyboard.up("Control")
+    wait_until(
+        lambda: "scale(1.6" in picture.evaluate("one => one.style.transform"), "a larger picture in its pane"
+    )
     page.keyboard.press("v")
     large = page.get_by_test_id("large")
     zoomed = page.get_by_test_id("zoomed")

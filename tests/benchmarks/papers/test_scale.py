@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.papers import index, l2b_ablation, masks, scale
+from benchmarks.papers import index, l2b_ablation, masks, s2e_spaces, scale
 from benchmarks.papers.curves import curves_of
 from engines.registry import ENGINES
 from engines.shared.device import resolve_device
@@ -91,6 +91,29 @@ def test_l2b_ablation__goes_on_where_it_was_stopped_and_refuses_another_budget(
         run(rows=61)
     assert "holds another budget" in capsys.readouterr().err
     assert json.loads(out.read_text())["runs"] == both
+
+
+def test_s2e_spaces__problems_stand_side_by_side_each_with_its_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    documents = json.loads(s2e_spaces.RESULTS.read_text())
+    cell = {"test_best_over_epochs": 41.0, "test_last_epochs": 40.0}
+    documents["cifar10"] = {
+        "budget": documents["mnist"]["budget"] | {"network": "cnn_small", "epochs": 3},
+        "cells": {"pair 45 % | paper | random | 0": cell},
+    }
+    mnist, cifar = s2e_spaces.page(documents).split("## CIFAR-10")
+    assert s2e_spaces.page({"mnist": documents["mnist"]}) == mnist.rstrip() + "\n"
+    assert "| pair 45 % | - / 44.87 | - / 45.19 | - / 42.61 | - / 44.26 | 41.0 / 47.58 (-6.6) |" in cifar
+    assert "Rules" not in cifar
+
+    out = tmp_path / "s2e.json"
+    out.write_text(json.dumps(documents))
+    for line in (["--subset", "100"], ["--problem", "cifar10"]):
+        monkeypatch.setattr("sys.argv", ["s2e_spaces", *line, "--out", str(out)])
+        with pytest.raises(SystemExit):
+            s2e_spaces.main()
+        assert "holds another budget" in capsys.readouterr().err
 
 
 def test_masks__a_smoke_run_keeps_out_of_the_kept_results_and_goes_on(

@@ -151,7 +151,9 @@ def guess_noise_rate(
     Networks that trained long on few images repeat their labels, right or wrong, and then every estimator that
     reads them says that all is well. A simple model that never saw the label it judges cannot: what it says
     otherwise, its own mistakes among it, is an upper reading. Where the two are far apart the networks' opinion is
-    worth nothing, and no number of the range is better than another.
+    worth nothing, and no number of the range is better than another. On small sets (``SMALL_SET``) it counts as
+    little wherever it lies below what that model surely contradicts: nobody can tell there whether the networks know
+    more than the model or have learned the labels by heart.
 
     ``alike`` is what samples say that look alike in features of a backbone (``clusterability.noise_share``). It
     reads high where the networks' predictions read low, so the point lies in the middle between the two.
@@ -167,7 +169,7 @@ def guess_noise_rate(
         )
     estimators = _noise_rate_estimators(pooled)
     point = next(iter(estimators.values()))
-    memorised = ""
+    memorised = by_heart = ""
     if out_of_fold is not None:
         seen = rate_interval(out_of_fold.num_differ, out_of_fold.num_rows)
         differ = estimators.get("predictions differ", 1.0)
@@ -175,6 +177,9 @@ def guess_noise_rate(
         if is_memorised:
             point = float(np.clip(BLIND_POINT, min(estimators.values()), seen.high))
             memorised = " The networks repeat nearly all labels, so their opinion says little here."
+        elif num_labeled < SMALL_SET and point < seen.low:
+            point = point if alike is not None else float(np.clip(BLIND_POINT, point, seen.high))
+            by_heart = " So few labels can be learned by heart, so the networks' opinion says little here."
         if is_memorised or out_of_fold.is_on_features or num_labeled < SMALL_SET:
             estimators["out of fold, at most"] = seen.high
     if alike is not None:
@@ -183,7 +188,8 @@ def guess_noise_rate(
     low, high = min(estimators.values()), max(*estimators.values(), 1.0 / max(1, num_labeled))
     sentence = (
         f"A guess: between {percent(low)} and {percent(high)} of {plural(num_labeled, 'label')} may be wrong "
-        f"({plural(len(estimators), 'estimator')}, none verified).{memorised} Verify a random sample to know."
+        f"({plural(len(estimators), 'estimator')}, none verified).{memorised}{by_heart} "
+        "Verify a random sample to know."
     )
     return NoiseRate(low, point, high, "guess", sentence, estimators)
 

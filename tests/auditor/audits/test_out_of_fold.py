@@ -62,6 +62,24 @@ def test_guess_noise_rate__a_network_that_repeats_every_label_is_not_believed() 
         assert "between 0 % and 0 %" not in found.sentence
 
 
+def test_guess_noise_rate__on_a_small_set_less_than_a_model_out_of_fold_contradicts_is_not_believed() -> None:
+    """The networks contradict three of the labels; nothing tells whether they know more than the model does."""
+    _, given, _ = digits(0.12, 60)
+    says = np.where(np.arange(60) % 20 == 0, (given + 1) % 10, given)
+    pooled = network_that_says(says, given, 0.999)
+    alone = guess_noise_rate(pooled, 60)
+    found = guess_noise_rate(pooled, 60, out_of_fold=OutOfFold(50, 60))
+    assert found.point == max(alone.point, 0.1)
+    assert "learned by heart" in found.sentence
+    assert "learned by heart" not in guess_noise_rate(pooled, 60, out_of_fold=OutOfFold(6, 60)).sentence
+    assert (
+        "learned by heart"
+        not in guess_noise_rate(pooled, 3_000, out_of_fold=OutOfFold(2_500, 3_000)).sentence
+    )
+    beside = guess_noise_rate(pooled, 60, out_of_fold=OutOfFold(50, 60), alike=0.3)
+    assert beside.point == (alone.point + 0.3) / 2  # a second reading is there
+
+
 def test_guess_noise_rate__a_network_that_contradicts_as_much_is_believed() -> None:
     _, given, true = digits(0.12, 1700)
     pooled = network_that_says(true, given, 0.955)

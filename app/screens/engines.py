@@ -15,7 +15,7 @@ from app.panels import charts, curves, worst
 from app.session import readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
-from auditor.audits import arrays
+from auditor.audits import arrays, settle
 from auditor.catalog.records import Audit, Dataset, EngineRun
 from auditor.pictures import cache
 
@@ -90,10 +90,10 @@ def draw_agreement(view: View) -> None:
     )
     if not correlations or len(names) < 2:
         st.write("Agreement needs two engines.")
+        choose_runs(view)
         return
     st.caption(plain(noise.partition(":")[0].rstrip(".") + "."))
-    if heard := arrays.heard_in_words(view.audit):
-        st.caption(plain(titled(heard, view)))
+    choose_runs(view)
     st.altair_chart(
         charts.agreement_chart(
             correlations,
@@ -102,6 +102,31 @@ def draw_agreement(view: View) -> None:
             charts.tones(),
         )
     )
+
+
+def choose_runs(view: View) -> None:
+    """Which runs speak, and where earlier audits have some that may, whether they do."""
+    audit = view.audit
+    if heard := arrays.heard_in_words(audit):
+        st.caption(plain(titled(heard, view)))
+    alone = bool(audit.options.get("alone"))
+    earlier = [one for one in arrays.speaking_runs(audit.id, alone=False) if one.audit_id != audit.id]
+    if not earlier:
+        return
+    said = ", ".join(f"{one.engine} on {one.model} (audit {one.audit_id})" for one in earlier)
+    wanted = st.toggle(
+        "Use the latest runs of earlier audits too",
+        value=not alone,
+        key=f"engines_hear_{audit.id}_{alone}",
+        help=plain(
+            f"There are: {said}. The audit is ranked anew at once. Choose before you read a promise: whoever takes "
+            "of two rankings the one with the better promise makes it too good."
+        ),
+    )
+    if wanted == alone:
+        with st.spinner("Ranking anew …"), shown():
+            settle.hear(audit.id, alone=not wanted)
+        st.rerun()
 
 
 def draw_parting(dataset: Dataset, view: View) -> None:

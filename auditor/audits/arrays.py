@@ -139,18 +139,20 @@ class Run:
     """Name of the witness on what whose network saw it was trained (``plan.heads_of``); None: there is none."""
 
 
-def speaking_runs(audit_id: int) -> list[Run]:
+def speaking_runs(audit_id: int, *, alone: bool | None = None) -> list[Run]:
     """The runs that speak in this audit's consensus: its own, then the latest before it of every engine and model.
 
     Only runs whose arrays are complete. An engine on images and the same engine on features are two runs, and both
-    speak. A person who wants an audit to speak for itself says so when it is planned (``alone``). This is the one
-    place where it is chosen who speaks.
+    speak. A person who wants an audit to speak for itself says so when it is planned or later (``settle.hear``).
+    This is the one place where it is chosen who speaks.
+
+    ``alone``: whether only its own are heard; None = as a person chose.
     """
     found: list[Run] = []
     with session() as open_session:
         audit = audits.get(open_session, audit_id)
         of_audits = [audit]
-        if not audit.options.get("alone"):
+        if not (audit.options.get("alone") if alone is None else alone):
             of_audits += [
                 one
                 for one in audits.of_dataset(open_session, audit.dataset_id)

@@ -78,6 +78,24 @@ def _store(audit: Audit, columns: dict[str, NDArray[Any]], summary: dict[str, An
         audits.change(open_session, audit.id, summary=summary)
 
 
+def hear(audit_id: int, *, alone: bool) -> Consensus:
+    """Let only the audit's own runs speak from now on, or the latest earlier ones of other engines too, and settle.
+
+    Raises:
+        AuditFailedError: no engine of the audit has finished.
+    """
+    with session() as open_session:
+        before = audits.get(open_session, audit_id).options
+        audits.change(open_session, audit_id, options=before | {"alone": alone})
+    try:
+        return settle(audit_id)
+    except Exception:
+        # The scores are still those of before: what is said to speak must be what spoke.
+        with session() as open_session:
+            audits.change(open_session, audit_id, options=before)
+        raise
+
+
 def _out_of_fold(audit: Audit, dataset: Dataset, given: NDArray[np.int64]) -> OutOfFold | None:
     """Of this audit, computed once; the labels that it is about never change."""
     stored = audit.summary.get("out_of_fold")

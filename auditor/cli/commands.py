@@ -593,6 +593,28 @@ def _draw_facts(drawn: Draw, out: Path) -> dict[str, Any]:
 @cli.command()
 @click.argument("name")
 @click.option(
+    "--alone/--with-earlier",
+    default=None,
+    help="From now on only the audit's own runs, or also the latest of other engines and models in earlier audits.",
+)
+@AUDIT_ID
+@AS_JSON
+def runs(name: str, alone: bool | None, audit_id: int | None, as_json: bool) -> None:
+    """Show which runs speak in the ranking of NAME, or choose whether runs of earlier audits are heard.
+
+    The audit is ranked anew at once; nothing is trained. Choose before you read a promise: whoever takes of two
+    rankings the one with the better promise makes it too good.
+    """
+    from auditor.cli import output
+
+    if alone is not None:
+        refuse(name, "runs --alone and --with-earlier")
+    output.runs_that_speak(name, alone=alone, audit_id=audit_id, as_json=as_json)
+
+
+@cli.command()
+@click.argument("name")
+@click.option(
     "--controls",
     type=float,
     metavar="SHARE",

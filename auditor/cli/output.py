@@ -27,7 +27,7 @@ from auditor.experiments.before_after import BeforeAfter
 from auditor.experiments.simulation import Round, Tournament
 from auditor.ground.errors import AuditFailedError, AuditorError, CatalogBusyError, VerificationError
 from auditor.ground.progress import OnProgress, Progress
-from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION
+from auditor.ground.vocabulary import CLASSIFICATION, LABELS, REGRESSION, SEGMENTATION
 from auditor.ground.wording import duration, kind_of_labels, percent, plural
 from auditor.masks import listing as masks
 from auditor.outputs.report import conflict_sentence
@@ -205,6 +205,30 @@ def audit_summary(audit_id: int, *, as_json: bool) -> None:
     echo(f"{plural(audit.summary['num_label_issues'], 'label', 'are')} above the suggested cut.")
     steps = [random_sample.next_command(dataset.name), "auditor app"]
     echo(f"Next: {', or '.join(step for step in steps if step)}")
+
+
+def runs_that_speak(name: str, *, alone: bool | None, audit_id: int | None, as_json: bool) -> None:
+    """Which runs speak in the ranking of the newest finished audit or of ``audit_id``; chosen anew unless None."""
+    dataset, audit = reading.audited(name, audit_id)
+    if dataset.task != CLASSIFICATION:
+        raise AuditFailedError(
+            f"{name} has {LABELS[dataset.task]}: only the audit's own engines are heard there."
+        )
+    if alone is not None and alone != bool(audit.options.get("alone")):
+        settle.hear(audit.id, alone=alone)
+        audit = reading.audit(audit.id)
+    found = arrays.speaking_runs(audit.id)
+    if as_json:
+        rows = [dataclasses.asdict(one) for one in found]
+        print_json({"audit_id": audit.id, "alone": bool(audit.options.get("alone")), "runs": rows})
+        return
+    for one in found:
+        weight = audit.summary["weights"].get(one.name)
+        counts = "" if weight is None else f", weight {percent(weight)}"
+        echo(f"{one.name}: {one.engine} on {one.model}, audit {one.audit_id}{counts}")
+    others = [one for one in arrays.speaking_runs(audit.id, alone=False) if one.audit_id != audit.id]
+    if others and audit.options.get("alone"):
+        echo(f"Not heard: {plural(len(others), 'run')} of earlier audits; --with-earlier hears them too.")
 
 
 def people_of(name: str, *, controls: float | None, as_json: bool) -> None:

@@ -152,8 +152,8 @@ def guess_noise_rate(
     reads them says that all is well. A simple model that never saw the label it judges cannot: what it says
     otherwise, its own mistakes among it, is an upper reading. Where the two are far apart the networks' opinion is
     worth nothing, and no number of the range is better than another. On small sets (``SMALL_SET``) it counts as
-    little wherever it lies below what that model surely contradicts: nobody can tell there whether the networks know
-    more than the model or have learned the labels by heart.
+    little wherever it lies below what that model surely contradicts: nobody can tell there whether the networks
+    know more than the model or have learned the labels by heart.
 
     ``alike`` is what samples say that look alike in features of a backbone (``clusterability.noise_share``). It
     reads high where the networks' predictions read low, so the point lies in the middle between the two.

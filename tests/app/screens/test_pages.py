@@ -17,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 from app.panels import downloads
 from app.session import readers, state
 from auditor import jobs
-from auditor.audits import plan, settle
+from auditor.audits import plan, settle, worker
 from auditor.bridges import engine_bridge
 from auditor.catalog import audits, datasets, reviews, scores
 from auditor.catalog import jobs as catalog_jobs
@@ -226,6 +226,26 @@ def test_engines__show_the_scores_of_the_last_settling() -> None:
         stored = scores.table(open_session, 1)
     assert not stored.error_probability.equals(before.error_probability)
     assert readers.score_table(readers.audits_of(1)[0]).equals(stored)
+
+
+@pytest.mark.usefixtures("copied_home")
+def test_engines__a_switch_says_whether_earlier_runs_are_heard() -> None:
+    assert not open_page("engines").toggle  # there is no earlier audit
+    fast = {"choicenet": {"epochs": 1, "network": "mlp", "views": 1}}
+    second = plan.plan(DATASET, ["choicenet"], options=fast, map_method="pca", device="cpu")
+    worker.run(second)
+    app = open_page("engines")
+    (switch,) = app.toggle
+    assert switch.value
+    assert "Also used, from earlier audits" in texts(app)
+    switch.set_value(False).run()
+    assert not app.exception
+    with session() as open_session:
+        found = audits.get(open_session, second)
+    assert found.options["alone"]
+    assert list(found.summary["weights"]) == ["choicenet"]
+    assert not app.toggle[0].value
+    assert "Also used, from earlier audits" not in texts(app)
 
 
 @pytest.mark.usefixtures("copied_home")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import shutil
 import sqlite3
 import threading
@@ -21,6 +22,7 @@ from auditor.catalog.records import Epoch
 from auditor.ground.errors import AuditFailedError, NotFoundError
 from auditor.ground.settings import settings
 from auditor.review import decisions
+from tests.auditor.conftest import Run
 from tests.helpers import QUICK_OPTIONS, Digits
 
 
@@ -340,13 +342,41 @@ def test_settle__a_run_is_not_heard_on_labels_that_were_corrected_after_it_learn
     assert "cross_entropy (audit 1, not on 2 labels corrected since)" in arrays.heard_in_words(audit)
 
 
-def test_settle__an_audit_may_speak_for_itself(audited: tuple[Digits, int]) -> None:
+def test_settle__an_audit_may_speak_for_itself(audited: tuple[Digits, int], run: Run) -> None:
     fast = {"choicenet": {"epochs": 1, "network": "mlp", "views": 1}}
     second = plan.plan("digits", ["choicenet"], options=fast, map_method="pca", alone=True)
     worker.run(second)
     assert arrays.engines_of(second) == ["choicenet"]
     with session() as open_session:
         assert arrays.heard_in_words(audits.get(open_session, second)) == ""
+        alone = scores.table(open_session, second)
+    # A finished audit can be widened, from the command line too, and restricted again.
+    code, out, err = run("runs", "digits", "--with-earlier")
+    assert code == 0, err
+    assert "cross_entropy: cross_entropy on images, audit 1" in out
+    with session() as open_session:
+        assert set(audits.get(open_session, second).summary["weights"]) == {"choicenet", "cross_entropy"}
+        assert not scores.table(open_session, second).trust_score.equals(alone.trust_score)
+    told = json.loads(run("runs", "digits", "--alone", "--json")[1])
+    assert (told["audit_id"], told["alone"], [one["name"] for one in told["runs"]]) == (
+        second,
+        True,
+        ["choicenet"],
+    )
+    with session() as open_session:
+        assert scores.table(open_session, second).equals(alone)
+    assert "Not heard: 1 run of earlier audits" in run("runs", "digits")[1]
+
+
+def test_hear__what_speaks_is_what_spoke_where_settling_fails(
+    audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, audit_id = audited
+    monkeypatch.setattr(settle, "combine", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        settle.hear(audit_id, alone=True)
+    with session() as open_session:
+        assert "alone" not in audits.get(open_session, audit_id).options
 
 
 def test_verified_rows__what_an_earlier_run_that_speaks_was_told_counts_as_treated(

@@ -567,7 +567,7 @@ class Dataset:
         options: Mapping[str, Mapping[str, Any]] | None = None,
         progress: bool | OnProgress = True,
     ) -> simulation.Tournament:
-        """Plant known errors (in memory only) and rank the engines; see ``tournament.simulate``.
+        """Plant known errors (never in the catalog) and rank the engines; see ``tournament.simulate``.
 
         Raises:
             NotFoundError: no audit of this dataset has finished; its predictions say where errors are likely.

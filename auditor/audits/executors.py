@@ -97,14 +97,15 @@ def side_by_side() -> int:
     return chosen().num or max(1, min(MOST_OF_ITSELF, cores(), free))
 
 
-def choose(text: str) -> None:
-    """Let this process, and the jobs that it starts, use that executor.
+def choose(text: str | None) -> None:
+    """Let this process, and the jobs that it starts, use that executor; None = as it is.
 
     Raises:
         AuditFailedError: there is no such executor.
     """
-    Choice.of(text)
-    os.environ[VARIABLE] = text
+    if text is not None:
+        Choice.of(text)
+        os.environ[VARIABLE] = text
 
 
 def cores() -> int:

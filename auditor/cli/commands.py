@@ -25,6 +25,7 @@ from auditor.cli.options import (
     FORCE,
     LARGEST,
     MAX_FDR,
+    ON,
     POLICY,
     PRESET,
     REVIEWER,
@@ -203,13 +204,7 @@ def import_command(source: str, name: str, as_json: bool, **options: Any) -> Non
     is_flag=True,
     help="Use only this audit's engines, not the latest runs of others in earlier audits.",
 )
-@click.option(
-    "--on",
-    "executor",
-    metavar="processes[:N]|ray[://HOST:PORT]",
-    help="How many engines train side by side, in processes that share the cores: N (1: one after another), or as "
-    "many as there are cores and memory for. Or on a Ray cluster. Default: AUDITOR_EXECUTOR, else processes.",
-)
+@ON
 @click.option("--resume", is_flag=True, help="Continue the newest audit that did not finish.")
 @click.option("--detach", is_flag=True, help="Start and return; `auditor status NAME` shows progress.")
 @AS_JSON
@@ -246,8 +241,7 @@ def audit(
     from auditor.bridges import engine_bridge
     from auditor.cli import masks, numbers, output
 
-    if executor is not None:
-        executors.choose(executor)
+    executors.choose(executor)
     engine_bridge.checkpoint_interval_s()  # what is wrong there is said before anything is trained
     task = task_of(name)
     if forget_pred_probs is not None:
@@ -725,6 +719,7 @@ def export(
 )
 @PRESET
 @DEVICE
+@ON
 @SETTINGS
 @AS_JSON
 def simulate(
@@ -734,15 +729,18 @@ def simulate(
     seeds: int,
     preset: str,
     device: str,
+    executor: str | None,
     settings: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Put known errors into NAME's labels (in memory only) and show which engine finds most of them."""
+    """Put known errors into NAME's labels (never in the catalog) and show which engine finds most of them."""
+    from auditor.audits import executors
     from auditor.bridges import engine_bridge
     from auditor.cli import output
     from auditor.experiments import tournament
 
     refuse(name, "simulate")
+    executors.choose(executor)
     with output.step_progress() as progress:
         result = tournament.simulate(
             name,
@@ -768,6 +766,7 @@ def simulate(
 )
 @PRESET
 @DEVICE
+@ON
 @click.option(
     "--set", "settings", multiple=True, metavar="FIELD=VALUE", help="Change a field of the network."
 )
@@ -775,16 +774,20 @@ def simulate(
 @MAX_FDR
 @AUDIT_ID
 @AS_JSON
-def compare(name: str, seeds: int, settings: tuple[str, ...], as_json: bool, **options: Any) -> None:
+def compare(
+    name: str, seeds: int, executor: str | None, settings: tuple[str, ...], as_json: bool, **options: Any
+) -> None:
     """Train the plain baseline on given and on cleaned labels of NAME and compare on verified rows.
 
     The cleaned labels are those that `export` writes with the same --policy, --max-fdr and --audit.
     """
+    from auditor.audits import executors
     from auditor.bridges import engine_bridge
     from auditor.cli import output
     from auditor.experiments import before_after
 
     refuse(name, "compare")
+    executors.choose(executor)
     fields = engine_bridge.options_of([f"cross_entropy.{text}" for text in settings])
     with output.step_progress() as progress:
         result = before_after.before_after(

@@ -83,6 +83,13 @@ PRESET = click.option(
     help="How long to train: minutes on a laptop, the recommended length on a GPU, or as published.",
 )
 DEVICE = click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda[:N].")
+ON = click.option(
+    "--on",
+    "executor",
+    metavar="processes[:N]|ray[://HOST:PORT]",
+    help="How many networks train side by side, in processes that share the cores: N (1: one after another), or as "
+    "many as there are cores and memory for. Or on a Ray cluster. Default: AUDITOR_EXECUTOR, else processes.",
+)
 SETTINGS = click.option(
     "--set", "settings", multiple=True, metavar="ENGINE.FIELD=VALUE", help="Change a preset's field."
 )

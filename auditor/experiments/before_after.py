@@ -21,7 +21,7 @@ from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.catalog.records import Dataset
 from auditor.experiments import paired
-from auditor.experiments.kept_trainings import Trainings
+from auditor.experiments.kept_trainings import Training, Trainings
 from auditor.experiments.paired import Difference
 from auditor.ground.errors import AuditFailedError
 from auditor.ground.progress import OnProgress
@@ -99,17 +99,12 @@ def before_after(
     config = engine_bridge.configs([NETWORK], preset, {NETWORK: SHORTER.get(preset, {}) | (options or {})})[
         NETWORK
     ]
-    trainings = Trainings(dataset, "compare", 2 * len(seeds), device=device, on_progress=on_progress)
-    votes_before: list[NDArray[np.int64]] = []
-    votes_after: list[NDArray[np.int64]] = []
-    by_seed: list[tuple[int, float, float]] = []
-    for seed in seeds:
-        for labels, votes in ((before, votes_before), (after, votes_after)):
-            votes.append(trainings.train(NETWORK, labels, config=config, seed=seed).predicted[held])
-        accuracy = [
-            float(np.average(votes[-1] == truth, weights=weights)) for votes in (votes_before, votes_after)
-        ]
-        by_seed.append((seed, accuracy[0], accuracy[1]))
+    trainings = Trainings(dataset, "compare", device=device, on_progress=on_progress)
+    asked = [Training(NETWORK, labels, config, seed) for seed in seeds for labels in (before, after)]
+    votes = [trained.predicted[held] for trained in trainings.train(asked)]
+    votes_before, votes_after = votes[::2], votes[1::2]
+    accuracy = [float(np.average(one == truth, weights=weights)) for one in votes]
+    by_seed = list(zip(seeds, accuracy[::2], accuracy[1::2], strict=True))
     right_before, right_after = (_majority(votes) == truth for votes in (votes_before, votes_after))
     names = ("cleaned labels", "given labels")
     difference = paired.compare_accuracy(right_after, right_before, names=names, weights=weights)

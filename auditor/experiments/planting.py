@@ -2,7 +2,7 @@
 
 Planted errors do not calibrate human ones: a false-discovery rate of 10 % set with them was 27 to 51 % on
 human noise, because random flips are far easier to find and likely ones partly hit the truth. Every result
-carries that warning. The planted labels live in memory only.
+carries that warning. The planted labels are never in the catalog.
 """
 
 from __future__ import annotations

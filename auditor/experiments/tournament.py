@@ -1,6 +1,7 @@
 """Which engine finds most errors on *these* images? Errors are planted, engines are run, recovery is measured.
 
-The planted labels live in this process's memory only. They flatter: human errors are harder to find.
+The planted labels are never in the catalog: a training gets them in a file that is gone when it is done. They
+flatter: human errors are harder to find.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from auditor.audits import arrays, experiment_results
 from auditor.bridges import engine_bridge
 from auditor.catalog import reading, reviews
 from auditor.catalog.db import session
-from auditor.experiments.kept_trainings import Trainings
+from auditor.experiments.kept_trainings import Trained, Training, Trainings
 from auditor.experiments.simulation import Judge, Tournament, plant_trials, play, tournament
 from auditor.ground import vocabulary
 from auditor.ground.errors import AuditFailedError
@@ -62,10 +63,14 @@ def simulate(
         seeds=list(seeds),
         keep=settled,
     )
-    total = len(planted) * len(set(names))
-    trainings = Trainings(dataset, "simulate", total, device=device, on_progress=on_progress)
-    judges = {name: _judge(trainings, name, configs[name], trusted) for name in names}
-    played = tournament(play(planted, judges))
+    trainings = Trainings(dataset, "simulate", device=device, on_progress=on_progress)
+    asked = [
+        Training(name, errors.labels, configs[name], seed, trusted)
+        for seed, errors in planted
+        for name in dict.fromkeys(names)
+    ]
+    trained = dict(zip(((one.engine, id(one.labels)) for one in asked), trainings.train(asked), strict=True))
+    played = tournament(play(planted, {name: _judge(name, trained) for name in names}))
     if len(finished) == 1 and finished[0] in names and len(names) > 1:
         alone = f" The likely classes are those of {finished[0]} alone, which takes part itself."
         played = dataclasses.replace(played, warning=played.warning + alone)
@@ -109,9 +114,9 @@ def _ground(dataset_id: int) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDAr
     return labels, trusted, settled
 
 
-def _judge(trainings: Trainings, name: str, config: Mapping[str, Any], trusted: NDArray[np.bool_]) -> Judge:
-    def judge(labels: NDArray[np.int64], seed: int) -> tuple[NDArray[np.floating], float]:
-        trained = trainings.train(name, labels, config=config, seed=seed, trusted=trusted)
-        return trained.trust, trained.seconds
+def _judge(name: str, trained: Mapping[tuple[str, int], Trained]) -> Judge:
+    def judge(labels: NDArray[np.int64], _: int) -> tuple[NDArray[np.floating], float]:
+        one = trained[name, id(labels)]
+        return one.trust, one.seconds
 
     return judge

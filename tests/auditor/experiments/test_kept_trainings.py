@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from auditor.audits import executors
 from auditor.bridges import engine_bridge
 from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.cli.commands import cli
 from auditor.experiments import before_after, tournament
-from auditor.experiments.kept_trainings import FORGET_AFTER_S, Trainings
+from auditor.experiments.kept_trainings import FORGET_AFTER_S, Training, Trainings
 from auditor.ground.errors import AuditFailedError
 from auditor.ground.progress import Progress
 from auditor.ground.settings import settings
@@ -29,6 +30,7 @@ FAST = QUICK_OPTIONS["cross_entropy"]
 @pytest.fixture(autouse=True)
 def _every_epoch_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AUDITOR_CHECKPOINT_INTERVAL_S", "0")
+    monkeypatch.setenv(executors.VARIABLE, "processes:1")  # in this process, where epochs are counted
 
 
 @pytest.fixture
@@ -85,14 +87,14 @@ def test_before_after__stopped_goes_on_where_it_was(epochs_trained: list[int]) -
     with pytest.raises(AuditFailedError, match="Stopped after 2 of 4 trainings; start the same again"):
         before_after.before_after("digits", seeds=(0, 1), options=FAST, on_progress=stop_at(2.4))
     assert epochs_trained == [6, 6, 3]
-    assert kept("compare") == [".checkpoint", ".npz", ".npz"]
+    assert kept("compare") == [".checkpoint", ".inputs", ".inputs", ".npz", ".npz"]
     epochs_trained.clear()
     seen: list[Progress] = []
     again = before_after.before_after("digits", seeds=(0, 1), options=FAST, on_progress=seen.append)
     assert sum(epochs_trained) <= 4 + 6  # the third epoch's checkpoint may not have been written
     assert len(epochs_trained) == 2
     assert again == whole
-    assert [one.done for one in seen[:2]] == [1, 2]
+    assert seen[0].done == 2
     assert kept("compare") == []
 
 
@@ -134,28 +136,34 @@ def test_forget__leaves_what_others_may_come_back_to(audited: tuple[Digits, int]
         dataset = datasets.get(open_session, "digits")
     labels = np.asarray(digits.given_labels)
     config = engine_bridge.configs(["cross_entropy"], "quick", {"cross_entropy": FAST})["cross_entropy"]
-    first, second = (Trainings(dataset, "compare", 1, device="cpu") for _ in range(2))
-    first.train("cross_entropy", labels, config=config, seed=0)
-    second.train("cross_entropy", labels, config=config, seed=1)
+    first, second = (Trainings(dataset, "compare", device="cpu") for _ in range(2))
+    first.train([Training("cross_entropy", labels, config, 0)])
+    second.train([Training("cross_entropy", labels, config, 1)])
     second.forget()
     assert kept("compare") == [".npz"]
     (left,) = (settings().dataset_folder(1) / "compare-unfinished").glob("*.npz")
     week_ago = time.time() - FORGET_AFTER_S - 1
     os.utime(left, (week_ago, week_ago))
-    Trainings(dataset, "compare", 1, device="cpu")
+    Trainings(dataset, "compare", device="cpu")
     assert kept("compare") == []
 
 
 @pytest.mark.usefixtures("decided")
-def test_compare__killed_goes_on_where_it_was(forker: Forker, epochs_trained: list[int]) -> None:
+def test_compare__killed_goes_on_where_it_was(
+    forker: Forker, epochs_trained: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     command = ["compare", "digits", "--seeds", "2", "--preset", "quick"]
     command += ["--set", "epochs=5", "--set", "network=mlp", "--device", "cpu"]
     died = forker.call(KILLED, ["auditor", *command])
     assert died.returncode == -signal.SIGKILL, died.stderr
-    assert kept("compare") == [".checkpoint", ".npz", ".npz"]
+    # The second died between being kept and being cleared up.
+    assert kept("compare") == ["", ".inputs", ".inputs", ".inputs", ".npz", ".npz"]
     again = CliRunner().invoke(cli, command, catch_exceptions=False)
     assert epochs_trained == [5, 5]  # two of four were kept
     assert kept("compare") == []
-    whole = CliRunner().invoke(cli, command, catch_exceptions=False)
-    assert again.stdout == whole.stdout
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(executors, "usable_cores", lambda: 2)
+    whole = CliRunner().invoke(cli, [*command, "--on", "processes:2"], catch_exceptions=False)
+    assert again.stdout == whole.stdout  # also with all of them side by side, in processes
+    assert epochs_trained == [5, 5]
     assert "accuracy" in whole.stdout

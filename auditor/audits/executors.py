@@ -11,6 +11,7 @@ engines, side by side takes .63 of the time on four cores and .73 on two (benchm
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import queue
@@ -29,6 +30,7 @@ from auditor.audits import tasks
 from auditor.audits.graph import LOST, STOP_S, TICK_S, Graph
 from auditor.audits.ray_executor import RayExecutor
 from auditor.audits.tasks import Event, Listener, Outcome, TaskSpec
+from auditor.bridges import engine_bridge
 from auditor.ground.errors import AuditFailedError
 from auditor.ground.processes import usable_cores
 
@@ -36,6 +38,8 @@ VARIABLE = "AUDITOR_EXECUTOR"
 MOST_SIDE_BY_SIDE = 8
 MOST_OF_ITSELF = 4
 """Tasks side by side where nobody named a number: a fifth of five engines saves nothing."""
+ANY_CARD = "cuda"
+"""A device that is whichever card is free; ``cuda:1`` is that one."""
 MEMORY_OF_ONE = 1.5e9
 """Bytes that one more process may take: the training library, its buffers, a small network and its batches."""
 
@@ -152,7 +156,8 @@ def executor() -> Executor:
 class Processes:
     """Tasks on this machine, up to ``num`` side by side, each in a process; with 1, in this process.
 
-    A task that names no number of threads, or trains on a card, has the machine for itself.
+    Tasks on the device ``cuda`` take a card each. One that names its card, or no number of threads on the CPU, has
+    the machine for itself.
     """
 
     def __init__(self, num: int = 1) -> None:
@@ -161,13 +166,29 @@ class Processes:
     def run(self, specs: Sequence[TaskSpec], listener: Listener) -> None:
         """See ``Executor``."""
         graph = Graph(list(specs), listener)
-        num = min(self._num, sum(_shares(spec) for spec in specs))
+        on_any_card = sum(spec.device == ANY_CARD for spec in specs)
+        cards = engine_bridge.usable_cards() if on_any_card > 1 and self._num > 1 else []
+        num = min(self._num, max(sum(_shares(spec) for spec in specs), min(on_any_card, len(cards))))
         if num > 1:
-            with _Team(num) as team:
+            with _Team(num, cards) as team:
                 team.run(graph)
             return
         while (spec := graph.next()) is not None:
             graph.ended(spec, _here(spec, listener))
+
+
+def placed(spec: TaskSpec, beside: Sequence[TaskSpec], cards: Sequence[int]) -> TaskSpec | None:
+    """The task as it can be done beside those that run now, on a card of its own; None = it has to wait.
+
+    ``cards``: indices of those that may be used.
+    """
+    if spec.device == ANY_CARD and len(cards) > 1:
+        taken = {one.device for one in beside}
+        free = [name for name in (f"{ANY_CARD}:{card}" for card in cards) if name not in taken]
+        if not free or not all(device.startswith(f"{ANY_CARD}:") for device in taken):
+            return None
+        return dataclasses.replace(spec, device=free[0])
+    return spec if not beside or all(map(_shares, (*beside, spec))) else None
 
 
 def _shares(spec: TaskSpec) -> bool:
@@ -200,6 +221,8 @@ class _Member:
 
     def __init__(self, answers: Answers) -> None:
         self.spec: TaskSpec | None = None
+        self.placed: TaskSpec | None = None
+        """The task, with its card."""
         self._process: subprocess.Popen[str] | None = None
         self._answers = answers
 
@@ -207,11 +230,11 @@ class _Member:
     def lives(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
-    def begin(self, spec: TaskSpec) -> None:
-        self.spec = spec
+    def begin(self, spec: TaskSpec, placed: TaskSpec) -> None:
+        self.spec, self.placed = spec, placed
         if not self.lives:
             self._start(spec.threads)
-        self._send({"task": json.loads(spec.as_json())})
+        self._send({"task": json.loads(placed.as_json())})
 
     def ask_to_stop(self) -> None:
         self._send({"stop": True})
@@ -263,7 +286,8 @@ class _Member:
 class _Team:
     """Processes side by side; all are gone when the block ends."""
 
-    def __init__(self, num: int) -> None:
+    def __init__(self, num: int, cards: Sequence[int]) -> None:
+        self._cards = cards
         self._answers: Answers = queue.SimpleQueue()
         self._members = [_Member(self._answers) for _ in range(num)]
 
@@ -276,16 +300,19 @@ class _Team:
         for member in self._members:
             member.end()
 
-    def _fits(self, spec: TaskSpec) -> bool:
-        running = [member.spec for member in self._members if member.spec is not None]
-        return not running or all(_shares(one) for one in (*running, spec))
+    def _placed(self, spec: TaskSpec) -> TaskSpec | None:
+        running = [one.placed for one in self._members if one.spec is not None and one.placed is not None]
+        return placed(spec, running, self._cards)
 
     def run(self, graph: Graph) -> None:
         """Do all tasks of the graph."""
         while True:
             for member in self._members:
-                if member.spec is None and (spec := graph.next(self._fits)) is not None:
-                    member.begin(spec)
+                if member.spec is not None:
+                    continue
+                spec = graph.next(lambda spec: self._placed(spec) is not None)
+                if spec is not None and (there := self._placed(spec)) is not None:
+                    member.begin(spec, there)
             if all(member.spec is None for member in self._members):
                 return
             try:

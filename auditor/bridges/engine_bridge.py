@@ -686,6 +686,13 @@ def resolve_device(device: str) -> str:
         raise AuditFailedError(str(error)) from error
 
 
+def usable_cards() -> list[int]:
+    """Indices of the CUDA devices that trainings can use."""
+    from engines.shared import device
+
+    return device.usable_cards()
+
+
 def nearest(rows: NDArray[np.floating], k: int) -> NDArray[np.integer]:
     """The ``k`` nearest other rows of every row by cosine, nearest first: (N, D), may be a memory map -> (N, k).
 

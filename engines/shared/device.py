@@ -29,6 +29,12 @@ OUT_OF_MEMORY = ("DefaultCPUAllocator", "CUDA error: out of memory", "_ALLOC_FAI
 """In the text of errors that have no class of their own: torch's CPU allocator, a card that others fill, cuBLAS."""
 
 
+def usable_cards() -> list[int]:
+    """Indices of the CUDA devices that this torch computes on."""
+    cards = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    return [card for card in range(cards) if refused_card(card) is None]
+
+
 def resolve_device(name: str) -> torch.device:
     """The device called ``name``; ``"auto"`` is the first CUDA device that this torch computes on, else the CPU.
 
@@ -37,7 +43,7 @@ def resolve_device(name: str) -> torch.device:
     """
     cards = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if name == "auto":
-        able = next((card for card in range(cards) if refused_card(card) is None), None)
+        able = next(iter(usable_cards()), None)
         return torch.device("cpu" if able is None else f"cuda:{able}" if able else "cuda")
     try:
         device = torch.device(name)

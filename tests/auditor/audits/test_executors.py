@@ -193,6 +193,29 @@ def test_threads__where_nobody_named_a_number_memory_and_cores_say_it(
     assert executors.threads(list("abcde"), [], "cpu") == {}
 
 
+def test_placed__tasks_on_any_card_take_one_each(tmp_path: Path) -> None:
+    """With a pretended number of cards."""
+    plain = specs(tmp_path, "a")[0]
+    any_card, third = (
+        dataclasses.replace(plain, device=device, threads=None) for device in ("cuda", "cuda:3")
+    )
+    first = executors.placed(any_card, [], [0, 2])
+    assert first == dataclasses.replace(any_card, device="cuda:0")
+    second = executors.placed(any_card, [first], [0, 2])
+    assert second == dataclasses.replace(any_card, device="cuda:2")
+    assert executors.placed(any_card, [first, second], [0, 2]) is None
+    assert executors.placed(any_card, [second], [0, 2]) == first
+    assert executors.placed(any_card, [plain], [0, 2]) is None
+    # One that names its card, and one of a machine that has one, is alone.
+    assert executors.placed(third, [], [0, 2]) == third
+    assert executors.placed(third, [first], [0, 2]) is None
+    assert executors.placed(any_card, [], [0]) == any_card
+    assert executors.placed(any_card, [any_card], [0]) is None
+    # On the CPU those that share the cores are side by side.
+    assert executors.placed(plain, [plain], []) == plain
+    assert executors.placed(dataclasses.replace(plain, threads=None), [plain], []) is None
+
+
 @pytest.mark.parametrize(
     "text", ["processes:0", "processes:x", "processes:9", "processes:", "", "threads", "ray:", "ray://"]
 )

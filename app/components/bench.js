@@ -6,7 +6,7 @@ const MODE_KEPT = "auditor-mode";
 const AHEAD = 8; // samples that are leased before they are in view
 const LEASE_MS = 120000; // renewed a minute before the server lets go
 const BEAT_MS = 30000;
-const NEWS_MS = 2000; // how soon a window knows what others decided
+const NEWS_MS = 1500; // between one look at what others decided and the next: with the answer's way, two seconds
 
 class Bench {
   constructor(root) {

@@ -3,15 +3,39 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+
+from auditor.catalog.db import close_all
+from benchmarks import private_postgres
+from tests.helpers import free_port
+
+CLIENTS = free_port()
+"""Where the head listens for ``ray://``."""
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    """The URL of a database of our own."""
+    folder = Path(tempfile.mkdtemp(prefix="pg"))
+    try:
+        with private_postgres.running(folder) as url:
+            yield url
+            close_all()
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +51,12 @@ def cluster(bucket: str) -> Iterator[Any]:
 
     found = Cluster(
         initialize_head=True,
-        head_node_args={"num_cpus": 0, "include_dashboard": False, "object_store_memory": 10**8},
+        head_node_args={
+            "num_cpus": 0,
+            "include_dashboard": False,
+            "object_store_memory": 10**8,
+            "ray_client_server_port": CLIENTS,
+        },
     )
     for _ in range(2):
         add_machine(found)

@@ -4,27 +4,39 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import subprocess
+import sys
 import tarfile
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from auditor.audits import executors, ray_executor, shards
+from auditor.audits import arrays, executors, plan, ray_executor, shards, worker
 from auditor.audits.ray_executor import RayExecutor
 from auditor.audits.tasks import Event
 from auditor.backbones import features
+from auditor.catalog import audits
+from auditor.catalog.db import session
 from auditor.ground.errors import AuditFailedError, ImportRefusedError
 from auditor.importing import building, imports
-from tests.auditor.audits.test_executors import Heard, results, searched, specs
+from tests.auditor.audits.test_executors import Heard, results, specs
 from tests.auditor.backbones.test_features import NAME, make_weights
 from tests.auditor.sample_pictures import digits, encoded, write_folder, write_parquet
 from tests.faults.test_import_faults import what_is_known
-from tests.scale.conftest import Line, add_machine
+from tests.helpers import write_digits
+from tests.scale.conftest import CLIENTS, Line, add_machine
 
 EPOCHS = 40
+TINY: dict[str, dict[str, Any]] = {
+    name: {"epochs": 2, "views": 1, "batch_size": 64, "network": "mlp"}
+    for name in ("cross_entropy", "coteaching", "l2b", "umn", "choicenet")
+}
+TINY["coteaching"] |= {"search_epochs": 2, "search_iterations": 1, "search_samples": 2, "anchors": ()}
+ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.timeout(600)  # machines of a cluster start slowly where many do
 
 
@@ -59,19 +71,51 @@ def test_ray__a_lost_machine_changes_no_bit(
     assert all(epochs.count(0) == 1 for epochs in again.values())
 
 
-def test_ray__files_go_by_an_object_store_where_no_folder_is_shared(
-    cluster: Any, bucket: str, tmp_path: Path, every_epoch: None, monkeypatch: pytest.MonkeyPatch
+def test_audit__on_a_cluster_whose_driver_is_killed_is_the_one_of_this_machine(
+    cluster: Any,
+    bucket: str,
+    postgres: str,
+    tmp_path: Path,
+    every_epoch: None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """All engines with a search in parts, the catalog in PostgreSQL, files by an object store."""
+    monkeypatch.setenv("AUDITOR_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("AUDITOR_DATABASE_URL", postgres)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setattr(plan, "PARTS_FROM_S", 0.0)
+    imports.import_dataset(write_digits(tmp_path, num=120).table, name="digits", workers=1)
+    planned = []
+    for on in ("processes:1", f"ray://127.0.0.1:{CLIENTS}"):
+        monkeypatch.setenv(executors.VARIABLE, on)
+        planned.append(
+            plan.plan("digits", list(TINY), options=TINY, map_method="pca", device="cpu", alone=True)
+        )
+    here, away = planned
+    monkeypatch.setenv(executors.VARIABLE, "processes:1")
+    worker.run(here)
+    monkeypatch.setenv(executors.VARIABLE, on)
     monkeypatch.setenv("AUDITOR_STORAGE", bucket)
-    alone, away = (searched(tmp_path / place, in_parts=place == "away") for place in ("alone", "away"))
-    executors.Processes(1).run(alone, Heard())
-    heard = Heard()
-    RayExecutor(cluster.address).run(away, heard)
-    assert results(away) == results(alone)
-    assert len(heard.begun) == len(away) == 4
-    import s3fs
-
-    assert not s3fs.S3FileSystem().find("cluster/tasks")  # nothing of it is left behind
+    driver = subprocess.Popen(
+        [sys.executable, "-c", f"from auditor.audits import worker; worker.run({away})"], cwd=ROOT
+    )
+    while not any(one.progress for one in plan.overview(away).engines):
+        assert driver.poll() is None
+        time.sleep(0.1)
+    driver.kill()
+    driver.wait()
+    assert plan.overview(away).state == "dead"
+    worker.run(away)
+    for name in TINY:
+        found, expected = (arrays.pred_probs(one, name) for one in (away, here))
+        np.testing.assert_array_equal(found, expected, err_msg=name)
+    with session() as open_session:
+        found, expected = (audits.get(open_session, one) for one in (away, here))
+    assert found.options["parts"]
+    for summary in (found.summary, expected.summary):
+        assert summary.pop("settled_at")
+        assert summary.pop("runs")  # by the audit's number
+    assert found.summary == expected.summary
 
 
 def test_ray__features_are_computed_away(
@@ -116,6 +160,9 @@ def test_ray__a_store_that_is_slow_and_refuses_for_seconds_changes_no_bit(
     assert results(away) == results(alone)
     assert line.refused
     assert heard.begun == ["a", "b"]  # they waited, and did not begin anew
+    import s3fs
+
+    assert not s3fs.S3FileSystem().find("cluster/tasks")  # nothing of it is left behind
 
 
 def test_ray__what_the_listener_raises_stops_the_tasks_and_they_go_on_later(

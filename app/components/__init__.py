@@ -35,6 +35,9 @@ _VERIFY = st.components.v2.component(
 _MASKS = st.components.v2.component(
     "auditor_masks", css=_source("bench.css"), js=_source("core.js", "layer.js", "keys.js", "masks.js")
 )
+_JUDGE = st.components.v2.component(
+    "auditor_judge", css=_source("bench.css"), js=_source(*SHARED, "judge.js")
+)
 _MAP = st.components.v2.component(
     "auditor_map", css=_source("bench.css", "map.css"), js=_source("core.js", "points.js", "map.js")
 )
@@ -147,6 +150,53 @@ def mask_bench(
             "items": items,
             "decisions": {name: words[name] for name in decisions},
         },
+    )
+
+
+def judge(
+    *,
+    key: str,
+    connection: dict[str, Any],
+    item: dict[str, Any] | None,
+    actions: list[dict[str, Any]],
+    typed: str,
+    finished: str,
+    can_undo: bool,
+    turn: int,
+    on_answer: Callable[[], None],
+) -> None:
+    """One label to answer on, with buttons and keys as on the bench.
+
+    An answer (sample, draw, name, number) arrives as ``session_state[key]["answer"]`` before ``on_answer`` runs;
+    ``undo`` is the name of taking one back.
+
+    Args:
+        key: unique on the page.
+        connection: how to reach our routes.
+        item: what is asked, None when nothing is left: ``sample``, ``draw`` or none, ``progress``, ``path``,
+            ``question``, ``layers`` (paths of transparent pictures over it) with its ``shape`` (width, height) in
+            pixels, ``sides`` (kind, title, note, value), ``number`` to begin with where one can be typed, ``alike``
+            (kind, title, samples with texts).
+        actions: what can be answered: ``id`` of its key, ``name`` and ``number`` of the answer, ``key``,
+            ``button``, ``text`` in the list of keys, ``tone``.
+        typed: name of an answer that is a typed number.
+        finished: what stands there when nothing is left.
+        can_undo: there is an answer to take back.
+        turn: another number after every answer.
+        on_answer: called for every answer.
+    """
+    _JUDGE(
+        key=key,
+        data={
+            "connection": connection,
+            "item": item,
+            "actions": actions,
+            "typed": typed,
+            "finished": finished,
+            "canUndo": can_undo,
+            "turn": turn,
+        },
+        on_answer_change=on_answer,
     )
 
 

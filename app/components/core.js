@@ -193,6 +193,8 @@ function waitsForUndo(view, event) {
 const isTyping = (event) => {
   const target = event.composedPath()[0];
   if (!target || !target.tagName) return false;
+  // Space and arrows are all that a box to tick takes for itself.
+  if (["radio", "checkbox"].includes(target.type)) return event.key === " " || event.key.startsWith("Arrow");
   return target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName);
 };
 

@@ -104,7 +104,7 @@ function showKeys(layer, keymap, classNames, fixed, redraw) {
     });
     return el("div", { class: "key" }, [key, el("span", { text })]);
   });
-  const digits = classNames.length <= MOST_DIGITS
+  const digits = classNames.length && classNames.length <= MOST_DIGITS
     ? [["0 – 9", "the class with this key, always the same one"]] : [];
   const plain = [...digits, ...fixed].map(([key, text]) =>
     el("div", { class: "key" }, [el("span", { class: "fixed" }, [el("kbd", { text: key })]), el("span", { text })]));

@@ -11,6 +11,8 @@ const MASK_ACTIONS = [
 ];
 const MASK_FIXED = [["1 – 9", "take or leave the region with that number"], ["?", "this list"]];
 const MASK_LAYERS = ["doubt", "given", "suggested"];
+const CLOSE = 1.5; // sides of a region's box that its close-up shows
+const LEAST_CLOSE = 24; // and pixels, at least
 
 class MaskBench {
   constructor(root) {
@@ -19,7 +21,8 @@ class MaskBench {
     this.stage = el("div", { class: "stage" });
     this.layer = el("div", { class: "layer", hidden: true });
     this.live = el("div", { class: "sr-only", "aria-live": "polite" });
-    this.box = el("div", { class: "bench masks", "data-testid": "masks" }, [this.stage, this.notice.node, this.layer, this.live]);
+    this.actions = el("div", { class: "actions", role: "toolbar", "aria-label": "Verdict" });
+    this.box = el("div", { class: "bench masks", "data-testid": "masks" }, [this.stage, this.actions, this.notice.node, this.layer, this.live]);
     root.append(this.box);
   }
 
@@ -51,6 +54,7 @@ class MaskBench {
     this.card = null;
     if (!item) {
       this.stage.replaceChildren(el("div", { class: "empty", text: "There is no mask to review." }));
+      this.actions.replaceChildren();
       return;
     }
     try {
@@ -82,8 +86,12 @@ class MaskBench {
     const rows = card.regions.map((one) =>
       el("label", { class: "region-row", "data-region": one.number }, [
         el("input", { type: "checkbox", checked: this.taken.has(one.number), onchange: () => this.toggle(one.number) }),
-        el("b", { text: String(one.number) }), el("span", { class: "given", text: names[one.given] }), el("span", { text: "→" }),
-        el("span", { class: "suggested", text: names[one.suggested] }), el("small", { text: `${percent(one.share)} of the image` }),
+        el("b", { text: String(one.number) }),
+        el("span", { class: "pair" }, [
+          el("span", { class: "given", text: names[one.given] }), el("span", { text: " → " }),
+          el("span", { class: "suggested", text: names[one.suggested] }), el("small", { text: `${percent(one.share)} of the image` }),
+        ]),
+        el("span", { class: "close-ups" }, [this.closeUp(one.box, "given"), this.closeUp(one.box, "suggested")]),
       ]));
     const button = (id, text, action, tone = "") => actionButton(this.keymap.shown(id), text, action, tone, { title: text });
     const decided = Object.entries(this.data.decisions).map(([name, { button: text }]) =>
@@ -92,22 +100,38 @@ class MaskBench {
     const count = this.data.items.filter(({ decision }) => decision).length;
     const found = rows.length === 1 ? "1 doubtful region" : `${rows.length} doubtful regions`;
     const standing = item.decision ? `${this.data.decisions[item.decision]?.words || item.decision} by ${card.reviewer || this.data.reviewer}` : "";
+    const over = el("div", { class: "layers", style: `--shape:${card.width} / ${card.height}` }, [picture, ...layers, ...boxes]);
     this.stage.replaceChildren(el("div", { class: "judge", "data-testid": "mask", "data-sample": item.sample, "data-decision": item.decision || "" }, [
-      el("div", { class: "pane" }, [el("div", { class: "layers" }, [picture, ...layers, ...boxes])]),
+      el("div", { class: "pane" }, [over]),
       el("div", { class: "question" }, [
         el("small", { text: `${this.at + 1} of ${this.data.items.length} · ${count} checked · ${item.filepath}`, title: item.filepath }),
         el("div", { class: "mask-head", text: rows.length ? found : "No doubtful region" }),
         el("small", { text: `Trust ${item.trust.toFixed(2)} · least sure of ${item.weakest}` }),
         standing ? el("div", { class: "standing", text: standing }) : null,
-        el("div", { class: "row" }, decided),
-        el("div", { class: "region-list" }, rows),
         el("div", { class: "row" }, toggles),
-        el("div", { class: "row" }, [button("back", "Back", () => this.go(-1)), button("next", "Next", () => this.go(1)), button("undo", "Undo", () => this.undo()), actionButton("?", "Keys", () => this.help(), "", { "aria-label": "Keys" })]),
+        el("div", { class: "region-list" }, rows),
       ]),
     ]));
+    this.actions.replaceChildren(
+      ...decided, el("span", { class: "gap" }),
+      button("back", "Back", () => this.go(-1)), button("next", "Next", () => this.go(1)), button("undo", "Undo", () => this.undo()),
+      actionButton("?", "Keys", () => this.help(), "", { "aria-label": "Keys" }),
+    );
     this.live.textContent = `${item.filepath}, ${rows.length} doubtful regions`;
     const next = this.data.items[this.at + 1];
     if (next) for (const name of MASK_LAYERS) new Image().src = this.layerOf(next.sample, name);
+  }
+
+  // A region close up with one outline: what was given, or what is suggested.
+  closeUp([x1, y1, x2, y2], name) {
+    const { width, height, sample } = this.card;
+    const side = Math.min(Math.max(CLOSE * Math.max((x2 - x1) * width, (y2 - y1) * height), LEAST_CLOSE), Math.max(width, height));
+    const start = (from, to, length) => Math.max(0, Math.min(length - side, ((from + to) * length - side) / 2));
+    const [left, top] = [start(x1, x2, width), start(y1, y2, height)];
+    const share = (pixels) => `${(100 * pixels) / side}%`;
+    const style = `width:${share(width)};height:${share(height)};left:${share(-left)};top:${share(-top)}`;
+    const sources = [this.server.image(sample, 1024), this.layerOf(sample, name)];
+    return el("span", { class: `close-up ${name}` }, sources.map((src) => el("img", { src, alt: "", style })));
   }
 
   toggle(number) {

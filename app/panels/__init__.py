@@ -11,6 +11,7 @@ __all__ = [
     "filters",
     "importing",
     "jobs",
+    "judging",
     "own_features",
     "random_looks",
     "regions",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.session import readers
 from app.session.failures import shown
 from app.session.words import plain
 from auditor.audits import statements
@@ -20,7 +19,7 @@ def offer(dataset: Dataset) -> None:
     if not most:
         return
     with st.form("random_draw"):
-        size = st.number_input("Samples to judge", 1, value=most)
+        size = st.number_input("Samples to check", 1, value=most)
         tolerance = None
         if dataset.task == REGRESSION:
             tolerance = st.number_input(
@@ -36,14 +35,6 @@ def offer(dataset: Dataset) -> None:
                 purpose = random_sample.usual_purpose(dataset.name)
                 random_sample.draw(dataset.name, int(size), purpose=purpose, tolerance=tolerance)
                 st.rerun()
-
-
-def take_back(dataset: Dataset, reviewer: str) -> None:
-    """Take the reviewer's newest verdict back."""
-    last = readers.last_blind_item(dataset.id, reviewer)
-    if last is not None and st.button("Undo my last verdict", icon=":material/undo:", shortcut="z"):
-        random_sample.undo(last["draw"], last["sample"], reviewer=reviewer)
-        st.rerun()
 
 
 def known(dataset: Dataset, audit: Audit) -> None:

@@ -5,31 +5,27 @@ from __future__ import annotations
 import io
 import tempfile
 import zipfile
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
 from app import components
-from app.panels import downloads, random_looks
+from app.panels import downloads, judging, random_looks
 from app.server import masks
-from app.session import readers, sign_in, state, words
+from app.session import readers, sign_in, state
 from app.session.access import OWNER
 from app.session.failures import shown
+from auditor.catalog import datasets
+from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset
-from auditor.ground.vocabulary import EXCLUDE, KEEP, RELABEL, UNSURE, VERDICTS
+from auditor.ground.vocabulary import RELABEL
 from auditor.masks import deciding, exporting, listing
 from auditor.review import random_sample
 
 MOST_LISTED = 2_000
-SIDE = 720
 SUSPECTS, SAMPLE = "Suspects", "Random sample"
-BLIND = {
-    KEEP: ("It is right", "q"),
-    RELABEL: ("It is wrong", "w"),
-    EXCLUDE: ("Leave the image out", "e"),
-    UNSURE: (VERDICTS[UNSURE].button, VERDICTS[UNSURE].keys[0]),
-}
-"""Words and key of every verdict on a mask that was drawn at random."""
 
 
 def cleaned_zip(name: str, audit_id: int) -> bytes:
@@ -88,35 +84,34 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
         st.dataframe(listing.class_table(dataset, audit).round(3), hide_index=True)
 
 
+def asked(dataset: Dataset, audit: Audit, sample_id: int) -> dict[str, Any]:
+    """A random sample as the screen shows it: its given outline alone."""
+    with session() as open_session:
+        sample = datasets.sample(open_session, dataset.id, sample_id)
+    return {
+        "question": "Is the orange outline right?",
+        "layers": [f"mask/{audit.id}/{sample_id}/{masks.GIVEN}.png"],
+        "shape": (sample.original_width, sample.original_height),
+    }
+
+
 def verify(dataset: Dataset, audit: Audit, reviewer: str) -> None:
     """Judge randomly drawn masks as they were given, without a look at what is suggested."""
-    waiting = random_sample.pending(dataset.id)
-    if not waiting:
+    if not random_sample.pending(dataset.id):
         random_looks.offer(dataset)
-    else:
-        draw_id, sample_id = waiting[0]
-
-        def act(verdict: str) -> None:
-            with shown():
-                random_sample.record(draw_id, sample_id, verdict, reviewer=reviewer)
-
-        left, right = st.columns([3, 2])
-        left.image(masks.outlined(dataset, sample_id, SIDE), alt=f"Sample {sample_id}", width="stretch")
-        with right:
-            st.caption(f"{words.plural(len(waiting), 'mask')} to judge. Is the orange outline right?")
-            for verdict, (text, key) in BLIND.items():
-                st.button(text, shortcut=key, on_click=act, args=(verdict,), key=f"blind_{verdict}")
-    random_looks.take_back(dataset, reviewer)
+    judging.blind(dataset, reviewer, judging.BLIND_MASK, partial(asked, dataset, audit))
     random_looks.known(dataset, audit)
 
 
 dataset, bar = state.screen("Masks")
 audit = state.require_audit(dataset)
 with bar, shown():
+    view = st.radio(
+        "View", [SUSPECTS, SAMPLE], key="masks_view", horizontal=True, label_visibility="collapsed"
+    )
     if sign_in.may(OWNER):
         offer_masks(dataset, audit)
 reviewer = state.require_reviewer("Every decision is kept with your name, and you can undo each one.")
-view = st.radio("View", [SUSPECTS, SAMPLE], key="masks_view", horizontal=True, label_visibility="collapsed")
 if view == SAMPLE:
     with shown():
         verify(dataset, audit, reviewer)

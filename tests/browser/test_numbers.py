@@ -44,24 +44,38 @@ def test_numbers__from_the_suspects_to_the_cleaned_table(
     for scheme in ("dark", "light"):
         in_colours(page, scheme)
         assert serious_findings(page) == [], scheme
-    page.get_by_role("button", name="Take suggestion").click()
+    # The person's own keys, as the bench keeps them: another one for the suggestion. A choice keeps no key.
+    page.get_by_text("Suspects", exact=True).last.click()
+    page.keyboard.press("?")
+    page.locator("[data-testid=help] [data-action=relabel]").click()
+    page.keyboard.press("j")
+    page.get_by_role("button", name="J Take suggestion").wait_for(timeout=WAIT_MS)
+    page.keyboard.press("Escape")
+    page.keyboard.press("w")  # means nothing now
+    page.keyboard.press("j")
     page.get_by_role("img", name=f"Sample {second}", exact=True).wait_for(timeout=WAIT_MS)
+    assert set(decisions.outcomes(dataset.id)) == {first}
     settled(page)
+    page.keyboard.press("l")
     page.get_by_label("Another number").fill("33.5")
     page.get_by_label("Another number").press("Enter")
     wait_until(lambda: second in decisions.outcomes(dataset.id), "the typed number")
     assert decisions.outcomes(dataset.id)[second].number == 33.5
 
     page.get_by_text("Random sample", exact=True).click()
-    page.get_by_label("Samples to judge").wait_for(timeout=WAIT_MS)
+    page.get_by_label("Samples to check").wait_for(timeout=WAIT_MS)
     settled(page)
-    page.get_by_role("spinbutton", name="Samples to judge").fill("2")
+    page.get_by_role("spinbutton", name="Samples to check").fill("2")
     page.get_by_role("spinbutton", name="Tolerance").fill("0.5")
     page.get_by_role("button", name="Draw").click()
-    page.get_by_text("2 samples to judge").wait_for(timeout=WAIT_MS)
+    page.get_by_text("2 samples to check").wait_for(timeout=WAIT_MS)
     settled(page)
-    page.get_by_role("button", name="Not sure").click()
-    page.get_by_text("1 sample to judge").wait_for(timeout=WAIT_MS)
+    page.keyboard.press("?")
+    page.get_by_test_id("keys-off").click()
+    page.keyboard.press("Escape")
+    page.keyboard.press("n")  # switched off
+    page.get_by_role("button", name="Not sure", exact=True).click()
+    page.get_by_text("1 sample to check").wait_for(timeout=WAIT_MS)
     assert random_sample.num_judged(dataset.id) == 1
     assert random_sample.tolerance_of(dataset.id) == 0.5
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+import json
 from pathlib import Path
+from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
@@ -48,3 +50,9 @@ def made_by(screen: str, dataset: str, label: str) -> Path:
     (link,) = [one.proto.body for one in app.run().get("html") if "/bench/file/" in one.proto.body]
     assert f"/{seen.job.id}?" in link
     return settings().job_folder(seen.job.id) / seen.job.arguments["file"]
+
+
+def asked_of(app: AppTest) -> dict[str, Any]:
+    """What the page gives ``components.judge``."""
+    (shown,) = (one.proto for one in app.get("bidi_component") if one.proto.component_name == "auditor_judge")
+    return json.loads(shown.json)

@@ -7,10 +7,12 @@ import io
 import numpy as np
 from PIL import Image
 
+from app.panels import judging
 from app.server import masks
+from auditor.ground.vocabulary import UNDO
 from auditor.masks import results
 from auditor.review import decisions, random_sample
-from tests.app.screens.opened import open_page, press
+from tests.app.screens.opened import asked_of, open_page, press
 from tests.masked import WRONG, Audited
 
 NEAR = 40
@@ -23,15 +25,22 @@ def test_masks__a_random_sample_is_judged_without_a_suggestion(audited_masks: Au
     app.radio[0].set_value("Random sample").run()
     app.number_input[0].set_value(2)
     press(app, "Draw")
-    (_, first), (_, second) = random_sample.pending(dataset.id)
-    press(app, "It is wrong")
-    press(app, "It is right")
+    (draw, first), (_, second) = random_sample.pending(dataset.id)
+    asked = asked_of(app)
+    assert (asked["item"]["sample"], asked["item"]["draw"]) == (first, draw)
+    assert [layer.split("/")[-1] for layer in asked["item"]["layers"]] == ["given.png"]
+    answers = {one["button"]: one["name"] for one in asked["actions"]}
+    for sample, button in ((first, "It is wrong"), (second, "It is right")):
+        said = {"draw": draw, "sample": sample, "name": answers[button], "number": None}
+        judging.judge_blind(dataset, "ada", said)
     found = {i: (row.decision, row.kind, row.labels) for i, row in decisions.outcomes(dataset.id).items()}
     assert found == {first: ("relabel", "blind", None), second: ("keep", "blind", None)}
     assert random_sample.standing(dataset.id).true_labels.tolist() == [-1, 0]
     assert masks.card({"audit": audited_masks.audit_id, "sample": first})["decision"] is None
-    press(app, "Undo my last verdict")
-    assert random_sample.pending(dataset.id) == [(1, second)]
+    app.run()
+    assert asked_of(app)["item"] is None
+    judging.judge_blind(dataset, "ada", {"name": UNDO})
+    assert random_sample.pending(dataset.id) == [(draw, second)]
 
 
 def test_outlined__shows_the_given_mask_alone(audited_masks: Audited) -> None:

@@ -7,12 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from app.panels import judging
 from app.session import readers
 from auditor.audits import plan
 from auditor.backbones import features
+from auditor.ground.vocabulary import UNDO
 from auditor.numbers import listing
 from auditor.review import decisions, random_sample
-from tests.app.screens.opened import open_page, press
+from tests.app.screens.opened import asked_of, open_page, press
 from tests.numbered import NUM, WRONG, make_home
 
 
@@ -27,15 +29,22 @@ def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance
     app = open_page("numbers", "ages")
     dataset, audit = listing.newest("ages")
     worst = listing.suspects(dataset, audit, top=3).page
-    press(app, "Take suggestion")
+
+    def answer(button: str, number: float | None = None) -> None:
+        asked = asked_of(app)
+        named = {one["button"]: one for one in asked["actions"]}.get(button, {"name": button})
+        said = {"sample": asked["item"]["sample"], "draw": None, "number": number, **named}
+        judging.decide_number(dataset, audit, "ada", said)
+        app.run()
+
+    answer("Take suggestion")
     taken = decisions.outcomes(dataset.id)[int(worst.sample_id[0])]
     assert (taken.decision, taken.number) == ("relabel", worst.suggested[0])
-    app.number_input[0].set_value(12.5)
-    press(app, "Save this number")
+    answer(asked_of(app)["typed"], 12.5)
     assert decisions.outcomes(dataset.id)[int(worst.sample_id[1])].number == 12.5
-    press(app, "Exclude")
+    answer("Exclude")
     assert set(decisions.outcomes(dataset.id)) == set(WRONG)
-    press(app, "Undo")
+    answer(UNDO)
     assert set(decisions.outcomes(dataset.id)) == set(worst.sample_id[:2].tolist())
 
     app.radio[0].set_value("Random sample").run()
@@ -43,8 +52,12 @@ def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance
     app.number_input[1].set_value(0.5)
     press(app, "Draw")
     (draw_id, first), *_ = random_sample.pending(dataset.id)
-    app.number_input[0].set_value(2.0 * first)
-    press(app, "Save this number")
+    asked = asked_of(app)
+    assert (asked["item"]["sample"], asked["item"]["draw"]) == (first, draw_id)
+    assert set(asked["item"]) == {"sample", "draw", "progress", "question", "number"}, "nothing is told"
+    assert asked["item"]["number"] is None
+    said = {"sample": first, "draw": draw_id, "name": asked["typed"], "number": 2.0 * first}
+    judging.judge_blind(dataset, "ada", said)
     verdict = decisions.outcomes(dataset.id)[first]
     assert (verdict.draw_id, verdict.number) == (draw_id, 2.0 * first)
     assert random_sample.num_judged(dataset.id) == 1

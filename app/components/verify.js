@@ -55,7 +55,7 @@ class Verify {
       this.outbox = new Outbox(this.server, "blind", (count, error) => this.showWaiting(count, error));
       this.outbox.restore(
         (verdict) => verdict.dataset === data.connection.dataset,
-        (verdict, error) => this.tell(`Sample ${verdict.sample} is not judged: ${error.message}`, "bad"),
+        (verdict, error) => this.tell(`Sample ${verdict.sample} is not checked: ${error.message}`, "bad"),
       );
     }
     this.outbox.flush();
@@ -127,7 +127,7 @@ class Verify {
         .map(([name, { button: text }]) => button(keyId(this.data.verdicts, name), text, () => this.give(name), takesClass ? "keep" : ""));
     const many = this.data.classNames.length > 24;
     const [done, total] = [this.judged, this.data.total];
-    const progress = el("div", { class: "progress", title: `${done} of ${total} judged` }, [el("i", { style: `width:${(100 * done) / total}%` })]);
+    const progress = el("div", { class: "progress", title: `${done} of ${total} checked` }, [el("i", { style: `width:${(100 * done) / total}%` })]);
     this.stage.replaceChildren(
       el("div", { class: "judge", "data-testid": "judge", "data-sample": item.sample }, [
         el("div", { class: "pane" }, [zoomable(picture, "Show the picture large (V)", () => this.enlarge()), el("kbd", { text: this.keymap.shown("large") })]),
@@ -199,7 +199,7 @@ class Verify {
       this.refusals += 1;
       this.refusedAt = performance.now();
       if (dataset === this.data.connection.dataset) this.comeBack(item);
-      this.tell(`Sample ${item.sample} is not judged: ${error.message}`, "bad");
+      this.tell(`Sample ${item.sample} is not checked: ${error.message}`, "bad");
     }
   }
 
@@ -208,7 +208,7 @@ class Verify {
     for (const name of answer.judged || []) if (!this.item || name !== this.nameOf(this.item)) this.done.add(name);
     this.items = this.items.filter((other) => !this.done.has(this.nameOf(other)));
     const who = answer.judged_before_by;
-    if (who) this.tell(`${who} had judged sample ${item.sample} already; the later verdict counts, and that is yours.`, "warn");
+    if (who) this.tell(`${who} had checked sample ${item.sample} already; the later verdict counts, and that is yours.`, "warn");
   }
 
   // The sample waits to be judged again, before those that follow it in the draw.
@@ -247,7 +247,7 @@ class Verify {
       return;
     }
     this.comeBack(item);
-    this.tell(`Undone: judge sample ${item.sample} again.`);
+    this.tell(`Undone: check sample ${item.sample} again.`);
     this.component.setTriggerValue("milestone", this.judged);
   }
 

@@ -19,8 +19,13 @@ from auditor.outputs import export
 from auditor.review import log as decision_log
 
 
-def offer(dataset: Dataset, policy: str, max_fdr: float | None, *, audit_id: int | None) -> None:
-    """Buttons for the cleaned table as CSV and Parquet, and for the report where there is an audit."""
+def offer(
+    dataset: Dataset, policy: str, max_fdr: float | None, *, audit_id: int | None, is_next: bool
+) -> None:
+    """Buttons for the cleaned table as CSV and Parquet, and for the report where there is an audit.
+
+    ``is_next``: the table is what one came for, and its button the one that stands out.
+    """
     stem = file_stem(dataset.name)
     arguments = {"policy": policy, "max_fdr": max_fdr, "audit_id": audit_id}
     wanted = [("Cleaned CSV", f"{stem}-cleaned.csv"), ("Parquet", f"{stem}-cleaned.parquet")]
@@ -34,7 +39,7 @@ def offer(dataset: Dataset, policy: str, max_fdr: float | None, *, audit_id: int
                 dataset,
                 arguments=arguments | {"file": file},
                 key=f"export_{file.rpartition('.')[2]}",
-                type="primary" if file.endswith(".csv") else "secondary",
+                type="primary" if is_next and file.endswith(".csv") else "secondary",
                 icon=":material/description:",
             )
     panel.watch(lambda: jobs.listed("export", dataset_id=dataset.id), _hand_over)

@@ -16,12 +16,16 @@ def draw_look(seen: Look) -> None:
     """What the source holds: figures, problems, pictures."""
     preview = seen.preview
     st.subheader("Preview", anchor=False)
-    figures = st.columns(5)
-    figures[0].metric("Kind", preview.kind)
-    figures[1].metric("Samples", words.count(preview.num_rows))
-    figures[2].metric("Classes", words.count(len(preview.class_names)))
-    figures[3].metric("Unlabeled", words.count(preview.counts.get("", 0)))
-    figures[4].metric("Problems", words.count(preview.num_problems))
+    figures = {
+        "Kind": preview.kind,
+        "Samples": words.count(preview.num_rows),
+        "Classes": words.count(len(preview.class_names)),
+        "Unlabeled": words.count(preview.counts.get("", 0)),
+        "Problems": words.count(preview.num_problems),
+    }
+    with st.container(horizontal=True, gap="large"):
+        for name, value in figures.items():
+            st.metric(name, value, width="content")
     if preview.problems:
         panel.draw_problems([(one.file, one.row, one.text) for one in preview.problems])
     with st.container(horizontal=True, key="pictures_small_import"):

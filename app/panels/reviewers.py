@@ -20,12 +20,12 @@ def draw(dataset: Dataset) -> None:
     choose_rate(dataset)
     found = people.people(dataset.id)
     if not found.persons:
-        st.caption("Nobody has judged a label yet.")
+        st.caption("Nobody has checked a label yet.")
         return
     persons = [
         {
             "person": plain(one.name),
-            "labels judged": one.num_verdicts,
+            "labels checked": one.num_verdicts,
             "controls right": _share(one.right),
             "as most others": _share(one.agrees),
         }
@@ -36,7 +36,7 @@ def draw(dataset: Dataset) -> None:
         pairs = [
             {
                 "people": plain(f"{one.first} and {one.second}"),
-                "judged alike": f"{words.count(one.num_same)} of {words.count(one.num_shared)}",
+                "same answer": f"{words.count(one.num_same)} of {words.count(one.num_shared)}",
                 "Cohen's kappa": "" if one.kappa is None else f"{one.kappa:.2f}",
             }
             for one in found.pairs

@@ -29,7 +29,7 @@ LOOKS, USUAL_SHARE = 20, 0.1
 def so_far(dataset: Dataset, audit: Audit | None, *, judged: int) -> None:
     """The noise rate and what is promised, in lines that fit beside the bench."""
     if judged == 0:
-        st.write("Nothing yet: judge the first samples.")
+        st.write("Nothing yet: check the first samples.")
         return
     standing, rate = _standing(dataset, audit)
     st.metric("Wrong labels", words.interval(rate.low, rate.high), help=plain(rate.sentence))

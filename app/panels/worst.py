@@ -20,7 +20,7 @@ SIDE = 320
 """Pixels that are sent; the page shows as many as fit six times into its width (``frame.py``)."""
 
 
-def draw(dataset: Dataset, audit: Audit, count: int, *, width: int | None = None) -> int:
+def draw(dataset: Dataset, audit: Audit, count: int) -> int:
     """Draw the worst unchecked suspects, or of those checked where all are; returns how many are shown."""
     page = bench.queue_page(audit, {"undecided": True, "issues": True}, limit=count)
     if page.empty:
@@ -33,7 +33,7 @@ def draw(dataset: Dataset, audit: Audit, count: int, *, width: int | None = None
             (int(sample), number_text(given), figure(suggested))
             for sample, given, suggested in rows.itertuples(index=False)
         ]
-        row(dataset, numbers, key=f"worst_{dataset.id}", width=width)
+        row(dataset, numbers, key=f"worst_{dataset.id}")
     else:
         names = dataset.class_names
         labels = page[["sample_id", "given_label", "suggested_label"]].astype(int).to_numpy().tolist()
@@ -41,7 +41,7 @@ def draw(dataset: Dataset, audit: Audit, count: int, *, width: int | None = None
             (sample, words.class_name(names, given), words.class_name(names, suggested))
             for sample, given, suggested in labels
         ]
-        row(dataset, seen, key=f"worst_{dataset.id}", width=width)
+        row(dataset, seen, key=f"worst_{dataset.id}")
     return len(page)
 
 
@@ -77,20 +77,19 @@ def row(
     seen: Sequence[tuple[int, str, str]],
     *,
     key: str,
-    width: int | None = None,
     notes: Sequence[str] | None = None,
 ) -> None:
     """(sample, label before, label after) each as a square picture with both labels below it, six in a row.
 
-    An empty label after means that the sample is excluded. ``width`` fixes the side in pixels instead.
+    An empty label after means that the sample is excluded.
     ``notes`` are words of ours below each.
     """
-    with st.container(horizontal=True, gap="small", key=f"{'strip' if width else 'pictures'}_{key}"):
+    with st.container(horizontal=True, gap="small", key=f"pictures_{key}"):
         for (sample, before, after), note in zip(seen, notes or [""] * len(seen), strict=True):
             labels = f":orange[{plain(before)}] → " + (f":blue[{plain(after)}]" if after else "excluded")
             st.image(
                 pictures.encoded(dataset.id, sample, SIDE),
                 caption=f"{labels}  \n{note}" if note else labels,
                 alt=f"Sample {sample}: {before}, then {after or 'excluded'}",
-                width=width or "stretch",
+                width="stretch",
             )

@@ -6,11 +6,12 @@ import pandas as pd
 import streamlit as st
 
 from app.panels import charts
+from app.server import bench
 from app.session import readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
 from auditor.audits import statements
-from auditor.catalog.records import Dataset
+from auditor.catalog.records import Audit, Dataset
 from auditor.outputs.report import conflict_sentence
 from auditor.statistics import Interval, Transition, shared_sentence
 
@@ -24,7 +25,7 @@ KINDS_OF_COPIES = (
 SHARE_BAR = st.column_config.ProgressColumn(
     format="%.1f %%", min_value=0.0, max_value=100.0, width=130, color=charts.MARKED
 )
-OF_PROBABILITY = ("expected wrong", "share wrong")
+OF_PROBABILITY = ("may be wrong", "share")
 """Columns that sum the chance that a label is wrong: hidden while nothing verified calibrates it."""
 
 
@@ -32,11 +33,14 @@ def draw_figures(dataset: Dataset, said: statements.Statements) -> None:
     """What is known of the whole dataset, in one line."""
     left = said.errors_left
     kind = "verified" if said.noise_rate.kind == "interval" else "a guess"
+    remaining = f"about {words.count(left.point)}"
+    if left.kind != "interval":
+        remaining = f"{words.count(left.low)} – {words.count(left.high)}"
     figures = (
         (words.count(len(dataset.class_names)), "classes"),
         (words.interval(said.noise_rate.low, said.noise_rate.high), f"wrong ({kind})"),
-        (words.count(left.found), "found by people"),
-        (f"{words.count(left.low)} – {words.count(left.high)}", "left"),
+        (words.count(left.found), "found wrong by people"),
+        (remaining, f"left ({kind})"),
     )
     st.markdown(
         " &ensp;·&ensp; ".join(f"**{plain(number)}** {text}" for number, text in figures),
@@ -89,22 +93,34 @@ def draw_pairs(dataset: Dataset, cells: pd.DataFrame) -> None:
                 state.open_suspects(given=int(row["given_label"]), suggested=int(row["true_label"]))
 
 
+def suspects_by_class(audit: Audit, **narrowed: object) -> pd.Series:
+    """Suspects by given label, as the queue that a row leads to counts them."""
+    pairs = readers.pair_counts(audit, bench.suspect_filter({"issues": True, **narrowed}, audit))
+    return pairs.groupby("given_label")["count"].sum()
+
+
 def draw_classes(
-    dataset: Dataset, said: statements.Statements, trust: list[list[float]], *, is_guess: bool
+    dataset: Dataset,
+    audit: Audit,
+    said: statements.Statements,
+    trust: list[list[float]],
+    *,
+    is_guess: bool,
 ) -> None:
     """One row a class, and a door to its suspects.
 
     ``is_guess``: nothing verified says how likely a label is wrong, so no sum of that is shown.
     """
     st.subheader("Each class", anchor=False)
+    suspects = suspects_by_class(audit)
     table = pd.DataFrame(
         {
             "class": [dataset.class_names[row.label] for row in said.classes],
             "samples": [row.num_samples for row in said.classes],
             "trust": [trust[row.label] for row in said.classes],
-            "doubtful": [row.num_doubtful for row in said.classes],
-            "expected wrong": [row.expected_wrong for row in said.classes],
-            "share wrong": [100 * row.expected_wrong / max(1, row.num_samples) for row in said.classes],
+            "suspects": [suspects.get(row.label, 0) for row in said.classes],
+            "may be wrong": [row.expected_wrong for row in said.classes],
+            "share": [100 * row.expected_wrong / max(1, row.num_samples) for row in said.classes],
             "verified share": [_verified(row.interval) for row in said.classes],
             "note": [row.why if row.cannot_be_judged else "" for row in said.classes],
         }
@@ -129,9 +145,9 @@ def draw_classes(
                 y_max=max((max(row) for row in trust), default=1.0),
                 color=charts.MARKED,
             ),
-            "doubtful": st.column_config.NumberColumn(width=80),
-            "expected wrong": st.column_config.NumberColumn(format="%.1f", width=115),
-            "share wrong": SHARE_BAR,
+            "suspects": st.column_config.NumberColumn(width=80),
+            "may be wrong": st.column_config.NumberColumn(format="%.1f", width=115),
+            "share": SHARE_BAR,
             "verified share": st.column_config.TextColumn(width=115)
             if table["verified share"].any()
             else None,
@@ -143,7 +159,7 @@ def draw_classes(
     st.caption("A chosen row leads to the suspects of that class.")
 
 
-def draw_splits(said: statements.Statements, *, is_guess: bool) -> None:
+def draw_splits(audit: Audit, said: statements.Statements, *, is_guess: bool) -> None:
     """One row a split, and a door to its suspects; ``is_guess`` as for classes."""
     if not said.splits:
         return
@@ -152,10 +168,10 @@ def draw_splits(said: statements.Statements, *, is_guess: bool) -> None:
         {
             "split": [row.name for row in said.splits],
             "labels": [row.num_labeled for row in said.splits],
-            "doubtful": [row.num_doubtful for row in said.splits],
-            "expected wrong": [round(row.expected_wrong, 1) for row in said.splits],
-            "share wrong": [100 * row.expected_wrong / max(1, row.num_labeled) for row in said.splits],
-            "found": [row.num_found for row in said.splits],
+            "suspects": [int(suspects_by_class(audit, split=row.name).sum()) for row in said.splits],
+            "may be wrong": [round(row.expected_wrong, 1) for row in said.splits],
+            "share": [100 * row.expected_wrong / max(1, row.num_labeled) for row in said.splits],
+            "wrong": [row.num_found for row in said.splits],
             "verified share": [_verified(row.interval) for row in said.splits],
             "also in another split": [row.num_copied for row in said.splits],
             "near copy there": [row.num_alike for row in said.splits],
@@ -168,7 +184,7 @@ def draw_splits(said: statements.Statements, *, is_guess: bool) -> None:
         on_select="rerun",
         selection_mode="single-row",
         key="classes_splits",
-        column_config={"share wrong": SHARE_BAR},
+        column_config={"share": SHARE_BAR},
     )
     if chosen["selection"]["rows"]:
         state.open_suspects(split=said.splits[chosen["selection"]["rows"][0]].name)
@@ -213,6 +229,6 @@ with shown():
     draw_figures(dataset, said)
     draw_matrix(dataset, found.transition)
     is_guess = bool(audit.summary["error_probability_is_guess"])
-    draw_classes(dataset, said, found.trust_by_class.tolist(), is_guess=is_guess)
-    draw_splits(said, is_guess=is_guess)
+    draw_classes(dataset, audit, said, found.trust_by_class.tolist(), is_guess=is_guess)
+    draw_splits(audit, said, is_guess=is_guess)
     draw_conflicts(dataset, said)

@@ -35,6 +35,8 @@ ADDRESSES = {
 }
 """Addresses of the papers that engines name by their title."""
 MOST_ROWS = 10_000  # a distribution over epochs is drawn from so many rows
+FEW_ENGINES, MATRIX_FEW = 3, 340
+"""Up to so many engines the matrix is that wide, in pixels: as wide as its column it would be blown up."""
 PARTED = 8
 """Samples shown on which the engines are furthest apart."""
 
@@ -92,15 +94,18 @@ def draw_agreement(view: View) -> None:
         st.write("Agreement needs two engines.")
         choose_runs(view)
         return
-    st.caption(plain(noise.partition(":")[0].rstrip(".") + "."))
-    choose_runs(view)
-    st.altair_chart(
+    words_of_it, matrix = st.columns([2, 3], vertical_alignment="center", gap="large")
+    with words_of_it:
+        st.markdown(plain(noise.partition(":")[0].rstrip(".") + "."))
+        choose_runs(view)
+    matrix.altair_chart(
         charts.agreement_chart(
             correlations,
             [view.titles.get(name, name) for name in names],
             [weights.get(name) for name in names],
             charts.tones(),
-        )
+        ),
+        width=MATRIX_FEW if len(names) <= FEW_ENGINES else "stretch",
     )
 
 
@@ -137,17 +142,19 @@ def draw_parting(dataset: Dataset, view: View) -> None:
     if parted.empty:
         st.write("All engines agree on every label.")
         return
-    st.caption(
-        f"Given → suggested label, and how many of the {engines} predict another label than the given one."
+    # Of two engines that part it is always one.
+    counted = (
+        f", and how many of the {engines} predict another label than the given one" if engines > 2 else ""
     )
+    st.caption(f"Given → suggested label{counted}.")
     names, columns = dataset.class_names, ["sample_id", "given_label", "suggested_label", "agreement"]
     rows = parted[columns].astype(int).to_numpy().tolist()
     seen = [
         (sample, words.class_name(names, given), words.class_name(names, suggested))
         for sample, given, suggested, _ in rows
     ]
-    notes = [f"{number} of {engines}" for *_, number in rows]
-    worst.row(dataset, seen, key="engines_parted", width=104, notes=notes)
+    notes = [f"{number} of {engines}" for *_, number in rows] if engines > 2 else None
+    worst.row(dataset, seen, key="engines_parted", notes=notes)
     if st.button("Review where the engines disagree", key="engines_disagree", icon=":material/rule:"):
         state.open_suspects(agreement=-1)
 
@@ -301,10 +308,8 @@ with shown():
         knows_truth=truth is not None,
         num_samples=dataset.num_samples,
     )
-    left, right = st.columns(2, gap="large")
-    with left:
-        draw_agreement(view)
-    with right, st.container(key="engines_part"):
+    draw_agreement(view)
+    with st.container(key="engines_part"):
         draw_parting(dataset, view)
     draw_engines(view)
     draw_published(view)

@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from app.panels import before_after, downloads, fiftyone, worst
-from app.session import state, words
+from app.session import sign_in, state, words
 from app.session.failures import shown
 from app.session.words import plain
 from auditor.catalog.records import Dataset
@@ -85,11 +85,14 @@ def show_changes(dataset: Dataset, policy: str, max_fdr: float | None, *, audit_
         policy, max_fdr = "reviewed", None
         summary, rows = export.preview(dataset.name, policy=policy, max_fdr=None, audit_id=audit_id, rows=50)
     st.markdown(told(summary))
-    downloads.offer(dataset, policy, max_fdr, audit_id=audit_id)
     if rows.empty:
         st.caption("Changes come from what people decide on suspects, or with the second choice above.")
-        state.link("suspects", "Review suspects", ":material/rule:")
+        page, says = ("suspects", "Review suspects") if audit_id else ("audit", "Start an audit")
+        if sign_in.opens(page) and st.button(says, key="export_next", type="primary", icon=":material/rule:"):
+            state.go_to(page)
+        downloads.offer(dataset, policy, max_fdr, audit_id=audit_id, is_next=False)
         return
+    downloads.offer(dataset, policy, max_fdr, audit_id=audit_id, is_next=True)
     changes = list(zip(rows.sample_id, rows.given_label, rows.cleaned_label, strict=True))[:PICTURES]
     worst.row(dataset, [(int(one), str(given), str(after)) for one, given, after in changes], key="export")
     st.caption("The first of them: :orange[label before] → :blue[label after].")

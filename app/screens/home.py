@@ -33,15 +33,15 @@ def next_step(seen: Status) -> tuple[str, str, str]:
         return text, "masks", "Review masks"
     if seen.dataset.task == REGRESSION:
         far = words.plural(seen.finished.summary["num_label_issues"], "number", "lie")
-        text = f"{far} far from what is predicted."
+        text = f"{far} far from what is predicted: suspects to check."
         return text, "numbers", "Review numbers"
     if seen.drawn == 0:
-        text = "Judge a small random sample first: it says how many labels are wrong, and promises need it."
+        text = "Check a small random sample first: it says how many labels are wrong, and promises need it."
         size = random_sample.next_size(seen.dataset.id)
         return text, "verify", f"Verify {words.plural(size, 'sample')}"
     if seen.verified < seen.drawn:
         return (
-            f"{seen.verified} of {words.plural(seen.drawn, 'random sample')} judged; finish the rest.",
+            f"{seen.verified} of {words.plural(seen.drawn, 'random sample')} checked; finish the rest.",
             "verify",
             "Continue verifying",
         )
@@ -83,15 +83,15 @@ def facts(seen: Status) -> list[str]:
     """What is known of a dataset, in few words; nothing that is zero."""
     row = seen.dataset
     kinds = LABELS[row.task] if row.task == REGRESSION else words.plural(len(row.class_names), "class")
-    known = [words.plural(row.num_samples, "sample"), kinds]
+    samples = words.plural(row.num_samples, "sample")
     if seen.decided:
-        known.append(f"{words.count(seen.decided)} checked")
+        at_random = f", {words.count(seen.verified)} of them at random" if seen.verified else ""
+        samples = f"{words.count(seen.decided)} of {samples} checked{at_random}"
+    known = [samples, kinds]
     if seen.found:
-        known.append(f"{words.count(seen.found)} found wrong")
+        known.append(f"{words.count(seen.found)} wrong")
     if seen.left is not None and seen.left.kind == "interval":
-        known.append(f"expected left {seen.left.low:,} – {seen.left.high:,}")
-    if seen.drawn:
-        known.append(f"{seen.verified:,} of {seen.drawn:,} verified at random")
+        known.append(f"about {words.count(seen.left.point)} left")
     if seen.audits:
         known.append(words.plural(seen.audits, "audit") + (" (1 running)" if seen.running else ""))
     return [*known, f"imported {words.ago(row.created_at)}"]

@@ -17,10 +17,13 @@ from app.session import allowed, apart, previews, readers, state, words
 from app.session.failures import shown
 from app.session.words import plain
 from auditor import jobs
-from auditor.ground.errors import ImportRefusedError
 from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION, TASKS
 
 FOUND = "import_found"
+CHOSEN, UPLOAD, PATH = "import_chosen", "upload", "path"
+LOOKED_AT = "import_looked_at"
+"""The choice and options that the preview was made of, or that were imported."""
+Find = Callable[[], tuple[str, str | None]]
 LAYOUTS = {
     "A folder for each class, or a zip of them": "photos/\n  cat/001.jpg\n  dog/002.jpg",
     "A table with a path and a label": "filepath,label\nimages/001.jpg,cat\nimages/002.jpg,dog",
@@ -39,42 +42,54 @@ TASK_WORDS = {
 }
 
 
-def choose_source() -> Callable[[], tuple[str, str | None]] | None:
-    """What finds (path to import, the upload it is), once a person asked for a preview."""
-    wanted: Callable[[], tuple[str, str | None]] | None = None
+def choose_source() -> tuple[object, Find] | None:
+    """What was chosen last, apart from everything else, and what finds (path to import, the upload it is)."""
     upload_tab, path_tab = st.tabs(["Upload", "Path on this server"])
-    with upload_tab, st.form("import_upload", border=False):
+    with upload_tab:
         file = st.file_uploader(
             "Drag a file here: a zip of class folders, or a CSV, TSV or Parquet",
             type=list(allowed.UPLOAD_KINDS),
             max_upload_size=allowed.max_upload_mb(),
             key="import_file",
+            on_change=_choose,
+            args=(UPLOAD,),
         )
-        if st.form_submit_button("Preview the upload", type="primary"):
-            wanted = partial(keep_upload, file)
     with path_tab:
-        st.selectbox(
+        left, right = st.columns(2)
+        left.selectbox(
             "Pick a folder or file below the allowed folders",
-            allowed.offered(),
+            allowed.offered(st.session_state.get("import_path", "")),
             index=None,
             placeholder="type a part of its name",
             key="import_pick",
             on_change=_take_pick,
+            help="What lies inside a folder can be picked once the folder is.",
         )
-    with path_tab, st.form("import_path_form", border=False):
-        typed = st.text_input(
-            "A folder with one sub-folder per class, a table, Parquet, a zip, torchvision:NAME or fiftyone:NAME",
+        typed = right.text_input(
+            "Or type it",
             placeholder="/data/photos",
             key="import_path",
-        )
+            on_change=_choose,
+            args=(PATH,),
+            help="A folder with one sub-folder per class, a table, Parquet, a zip, torchvision:NAME or "
+            "fiftyone:NAME",
+        ).strip()
         st.caption("Paths must be inside " + ", ".join(plain(str(root)) for root in allowed.roots()))
-        if st.form_submit_button("Preview the path", type="primary"):
-            wanted = partial(allowed_path, typed)
-    return wanted
+    chosen = st.session_state.get(CHOSEN)
+    if chosen == UPLOAD and file is not None:
+        return file.file_id, partial(keep_upload, file)
+    return (typed, partial(allowed_path, typed)) if chosen == PATH and typed else None
+
+
+def _choose(kind: str) -> None:
+    """The newer choice counts: the upload or the path."""
+    st.session_state[CHOSEN] = kind
+    st.session_state.pop(LOOKED_AT, None)
 
 
 def _take_pick() -> None:
     st.session_state["import_path"] = st.session_state["import_pick"] or ""
+    _choose(PATH)
 
 
 def show_layouts() -> None:
@@ -92,10 +107,8 @@ def show_layouts() -> None:
     )
 
 
-def keep_upload(file: UploadedFile | None) -> tuple[str, str | None]:
+def keep_upload(file: UploadedFile) -> tuple[str, str | None]:
     """(path, the same path) of an upload, written below the home."""
-    if file is None:
-        raise ImportRefusedError("Choose a file to upload first.")
     path = str(allowed.keep_upload(file.name, file, file.size))
     return path, path
 
@@ -108,7 +121,7 @@ def allowed_path(typed: str) -> tuple[str, str | None]:
 def choose_options() -> dict[str, str | None]:
     """How the source is read; empty means found out from the file."""
     with st.expander("How to read it", icon=":material/tune:"):
-        st.caption("Where a field is empty, the source decides. Preview again after a change.")
+        st.caption("Where a field is empty, the source decides.")
         columns = st.columns(3)
         label = columns[0].text_input(words.FIELDS["label_column"], key="import_label_column")
         path = columns[1].text_input(words.FIELDS["path_column"], key="import_path_column")
@@ -141,7 +154,7 @@ def choose_options() -> dict[str, str | None]:
     }
 
 
-def preview(find: Callable[[], tuple[str, str | None]], options: dict[str, str | None]) -> None:
+def preview(find: Find, options: dict[str, str | None]) -> None:
     """Look at what was asked for, and offer nothing else from now on, also when it cannot be read."""
     forget_preview()
     source, upload = find()
@@ -222,10 +235,19 @@ def offer_import(found: dict[str, Any]) -> None:
 state.head("Import")
 importing.draw_jobs()
 with shown():
-    find = choose_source()
+    chosen = choose_source()
     options = choose_options()
-    if find is not None:
-        preview(find, options)
+    if chosen is None:
+        if (
+            LOOKED_AT not in st.session_state
+        ):  # taken away here; who comes back to the page finds it as it was
+            forget_preview()
+    else:
+        source, find = chosen
+        # What cannot be read is looked at again with every run, so that the page keeps saying why.
+        if (asked := (source, options)) != st.session_state.get(LOOKED_AT):
+            preview(find, options)
+            st.session_state[LOOKED_AT] = asked
 if FOUND not in st.session_state:
     show_layouts()
 else:

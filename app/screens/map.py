@@ -75,12 +75,15 @@ with plot:
 with side.container(key="map_region"):
     is_reviewer = sign_in.opens("suspects")
     if region is None or not is_reviewer:
-        st.subheader("The worst suspects", anchor=False, help=HELP)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.subheader("The worst suspects", anchor=False, help=HELP, width="stretch")
+            if is_reviewer and st.button(
+                "Review the suspects", key="map_review", icon=":material/rule:", type="primary"
+            ):
+                state.open_suspects()
         if is_reviewer:
             st.caption("Draw around points on the map to see their pictures here instead.")
-        worst.draw(dataset, audit, WORST, width=128)
-        if is_reviewer and st.button("Review the suspects", key="map_review", icon=":material/rule:"):
-            state.open_suspects()
+        worst.draw(dataset, audit, WORST)
     else:
         reviewer = state.require_reviewer("Every decision is kept with your name, and you can undo each one.")
         queue = {"region": {"engine": engine, "polygon": region["polygon"]}}

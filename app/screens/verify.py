@@ -8,7 +8,7 @@ import streamlit as st
 
 from app import components
 from app.panels import reviewers, statements
-from app.session import readers, state, words
+from app.session import readers, state
 from app.session.failures import shown
 from auditor.audits import settle
 from auditor.catalog.records import Audit, Dataset
@@ -37,7 +37,7 @@ def offer_draw(dataset: Dataset) -> None:
     with form.container(border=True, key="verify_offer"):
         st.subheader("How many labels are wrong?", anchor=False)
         st.write(
-            "Labels drawn at random, judged without seeing the suggestion, tell it: with an interval, and with a "
+            "Labels drawn at random, checked without seeing the suggestion, tell it: with an interval, and with a "
             "promise how many suspects are false."
         )
         labeled = dataset.num_samples - readers.class_counts(dataset).get(-1, 0)
@@ -101,29 +101,26 @@ reviewer = state.require_reviewer("Every verdict is kept with your name, and you
 pending = random_sample.pending(dataset.id)
 items = readers.dealt_items(dataset.id, pending, reviewer)
 judged = drawn - len(pending)
-with st.container(key="verify_work"):
-    bench, known = st.columns([3.4, 1], gap="large") if pending else (st.container(), st.container())
-with bench:
-    # Also when all is judged: the last verdict can be taken back.
-    components.verify_bench(
-        key="verify_bench",
-        connection=readers.connection(dataset),
-        class_names=dataset.class_names,
-        reviewer=reviewer,
-        items=items,
-        total=drawn + len(items) - len(pending),  # planted controls are told apart nowhere
-        last=readers.last_blind_item(dataset.id, reviewer),
-        on_milestone=lambda: None,
-    )
-with known, shown():
+# Also when all is judged: the last verdict can be taken back.
+components.verify_bench(
+    key="verify_bench",
+    connection=readers.connection(dataset),
+    class_names=dataset.class_names,
+    reviewer=reviewer,
+    items=items,
+    total=drawn + len(items) - len(pending),  # planted controls are told apart nowhere
+    last=readers.last_blind_item(dataset.id, reviewer),
+    on_milestone=lambda: None,
+)
+with shown():
     if pending:
-        st.subheader("Known so far", anchor=False)
-        statements.so_far(dataset, audit, judged=judged)
-        st.caption(
-            f"{words.count(judged)} of {words.count(drawn)} checked.",
-            help="New numbers appear after every ten, promises at the end. Half of the rows are used for "
-            "them, half may be trusted by the next audit.",
-        )
+        with st.container(key="verify_known", horizontal=True, vertical_alignment="center", gap="large"):
+            st.markdown(
+                "**Known so far**",
+                help="New numbers appear after every ten, promises at the end. Half of the rows are used for "
+                "them, half may be trusted by the next audit.",
+            )
+            statements.so_far(dataset, audit, judged=judged)
     else:
         statements.picture(dataset, audit, partial(next_step, dataset, audit), judged=judged)
 with st.expander("How well people judge"), shown():

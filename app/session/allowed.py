@@ -77,9 +77,15 @@ def _checked(text: str, named: tuple[str, ...]) -> str:
     return str(path)
 
 
-def offered() -> list[str]:
-    """Folders, tables and zips at most two folders below the allowed roots, hidden ones apart, in their order."""
+def offered(inside: str = "") -> list[str]:
+    """Folders, tables and zips at most two folders below the allowed roots, hidden ones apart, in their order.
+
+    ``inside``: a path that was chosen; what lies directly in it is offered too, so that one gets to any depth.
+    """
     found: list[str] = []
+    chosen = Path(inside).expanduser().resolve() if inside.startswith(("/", "~")) else None
+    if chosen is not None and any(chosen.is_relative_to(root) for root in roots()):
+        found += [str(one) for one in (chosen, *_folders(chosen), *_tables(chosen)) if one.exists()]
     for root in roots():
         found.append(str(root))
         for folder in _folders(root):

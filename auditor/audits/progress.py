@@ -131,7 +131,7 @@ def what_a_few_looks_tell() -> str:
     """The next step where nothing is verified, and what it would say."""
     most = rate_interval(0, FEW_LOOKS).high
     said = f"if none of them is wrong, at most {percent(most)} of all are"
-    return f"{FEW_LOOKS} labels judged at random tell more: {said}"
+    return f"{FEW_LOOKS} labels checked at random tell more: {said}"
 
 
 def _advice_without_verified(left: ErrorsLeft, hit_rate: float | None) -> str:

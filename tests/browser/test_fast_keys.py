@@ -234,7 +234,7 @@ def test_verify__quick_keys_to_the_end_of_a_draw_and_a_refused_one_comes_back(
     page.get_by_test_id("judge").wait_for(timeout=WAIT_MS)
     seventh, last = draw.sample_ids[6:]
     press_and_refuse(page, "1en2e3nn", "blind", seventh)
-    page.get_by_text(f"Sample {seventh} is not judged").wait_for(timeout=WAIT_MS)
+    page.get_by_text(f"Sample {seventh} is not checked").wait_for(timeout=WAIT_MS)
     page.locator(f"[data-testid=judge][data-sample='{seventh}'] >> visible=true").wait_for(timeout=WAIT_MS)
     wait_until(lambda: len(blind()) >= 7, "all verdicts but the refused one")
     said = [("label", 0), ("exclude", None), ("unsure", None), ("label", 1), ("exclude", None), ("label", 2)]

@@ -62,8 +62,6 @@ def import_the_zip(page: Any, server: Server) -> None:
     upload = {"name": "digits.zip", "mimeType": "application/zip", "buffer": digits_zip()}
     page.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(upload)
     page.get_by_text("digits.zip").wait_for(timeout=WAIT_MS)
-    settled(page)
-    button(page, "Preview the upload").click(timeout=WAIT_MS)
     page.get_by_text("Name of the dataset").wait_for(timeout=WAIT_MS)
     figures = page.get_by_test_id("stMetricValue")
     figures.nth(3).wait_for(timeout=WAIT_MS)

@@ -94,7 +94,7 @@ def test_page__on_an_audited_dataset(page: str) -> None:
 @pytest.mark.usefixtures("copied_home")
 def test_home__a_dataset_says_what_comes_next_and_leads_there() -> None:
     app = open_page("home")
-    assert "Judge a small random sample first" in texts(app)
+    assert "Check a small random sample first" in texts(app)
     app.button(key="home_next_1").click().run()
     assert [title.value for title in app.title] == ["Verify"]
 
@@ -104,15 +104,16 @@ def test_home__found_and_left_are_those_of_classes() -> None:
     verify_sixty()
     home = texts(open_page("home"))
     classes = texts(open_page("classes"))
-    found, left = (re.search(rf"\*\*([\d –]+)\*\* {name}", classes)[1] for name in ("found", "left"))
+    found, left = (re.search(rf"\*\*([\w, ]+)\*\* {name}", classes)[1] for name in ("found", "left"))
     assert found != "0"
-    assert f"{found} found wrong" in home
-    assert f"expected left {left}" in home
+    assert f"{found} wrong" in home
+    assert f"{left} left" in home
+    assert "60 of 240 samples checked, 60 of them at random" in home
 
 
 @pytest.mark.usefixtures("copied_home")
 def test_home__what_is_left_is_not_counted_until_rows_are_verified() -> None:
-    assert "expected left" not in texts(open_page("home"))
+    assert " left" not in texts(open_page("home"))
 
 
 @pytest.mark.usefixtures("copied_home")
@@ -262,7 +263,7 @@ def test_verify__says_how_well_people_judge() -> None:
     assert people.control_rate(1) == 0.1
     persons, pairs = (table.value for table in app.dataframe[-2:])
     assert persons.person.tolist() == ["Ada", "Bob"]
-    assert persons["labels judged"].tolist() == [len(seen)] * 2
+    assert persons["labels checked"].tolist() == [len(seen)] * 2
     assert pairs.to_numpy().tolist() == [["Ada and Bob", f"{len(seen)} of {len(seen)}", "1.00"]]
 
 
@@ -385,14 +386,24 @@ def test_export__a_promise_that_nobody_can_keep_is_one_friendly_line() -> None:
 
 
 @pytest.mark.usefixtures("copied_home")
+def test_export__where_nothing_changes_the_next_step_stands_out() -> None:
+    app = open_page("export", reviewer="Ada")
+    assert app.button(key="export_csv").proto.type == "secondary"
+    assert app.button(key="export_next").proto.type == "primary"
+    reviewing.decide(1, 0, "exclude", reviewer="Ada")
+    app.run()
+    assert app.button(key="export_csv").proto.type == "primary"
+    assert not [button for button in app.button if button.key == "export_next"]
+
+
+@pytest.mark.usefixtures("copied_home")
 def test_import__a_path_outside_the_roots_is_one_friendly_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "allowed").mkdir()
     monkeypatch.setenv("AUDITOR_IMPORT_ROOTS", str(tmp_path / "allowed"))
     app = open_page("import_")
-    app.text_input(key="import_path").input("/etc")
-    next(button for button in app.button if button.label == "Preview the path").click().run()
+    app.text_input(key="import_path").input("/etc").run()
     assert "is outside the folders that this server may import from" in app.error[0].value.replace("\\", "")
 
 
@@ -409,8 +420,7 @@ def test_import__preview_shows_rows_classes_and_problems(
     table.write_text("\n".join(lines))
     monkeypatch.setenv("AUDITOR_IMPORT_ROOTS", str(tmp_path))
     app = open_page("import_")
-    app.text_input(key="import_path").input(str(table))
-    next(button for button in app.button if button.label == "Preview the path").click().run()
+    app.text_input(key="import_path").input(str(table)).run()
     figures = {metric.label: metric.value for metric in app.metric}
     assert (figures["Samples"], figures["Classes"], figures["Problems"]) == ("30", "11", "1")
     assert "nan' is taken for a class; leave the cell empty" in texts(app)
@@ -510,6 +520,11 @@ def test_classes__lists_every_class_by_its_own_name() -> None:
     table = open_page("classes").dataframe[0].value
     assert {"<b>three</b>", "*four*"} < set(table["class"])
     assert table["samples"].sum() == 240
+    with session() as open_session:
+        scored = scores.table(open_session, 1)
+    suspects = scored[scored.is_label_issue].given_label.value_counts()
+    assert table.suspects.tolist() == [suspects.get(label, 0) for label in range(len(table))]
+    assert table.suspects.sum() > 0
 
 
 @pytest.mark.usefixtures("copied_home")
@@ -517,6 +532,13 @@ def test_classes__a_split_leads_to_its_suspects() -> None:
     app = open_page("classes", reviewer="Ada")
     table = next(frame.value for frame in app.dataframe if "split" in frame.value.columns)
     assert table.set_index("split").labels.to_dict() == {"train": NUM_SAMPLES - NUM_TEST, "test": NUM_TEST}
+    with session() as open_session:
+        is_suspect = scores.table(open_session, 1).is_label_issue.to_numpy(dtype=bool)
+    of_test = int(is_suspect[NUM_SAMPLES - NUM_TEST :].sum())
+    assert table.set_index("split").suspects.to_dict() == {
+        "train": is_suspect.sum() - of_test,
+        "test": of_test,
+    }
     place = table["split"].tolist().index("test")
     app.session_state["classes_splits"] = {"selection": {"rows": [place], "columns": [], "cells": []}}
     app.run()

@@ -36,7 +36,7 @@ def test_progress__counts_found_errors(audited: tuple[Digits, int]) -> None:
     after = progress.progress(DATASET, audit_id)
     assert (after.decided, after.found, after.hit_rate) == (5, 4, 0.8)
     assert (before.left.kind, after.left.point) == ("guess", before.left.point - 4)
-    assert after.advice.startswith("How many wrong labels are left is not known. 20 labels judged at random")
+    assert after.advice.startswith("How many wrong labels are left is not known. 20 labels checked at random")
 
 
 def test_progress__says_what_classes_and_the_report_say(audited: tuple[Digits, int], run: Run) -> None:
@@ -136,7 +136,7 @@ def test_progress__without_verified_rows_nothing_is_said_of_what_comes_or_is_lef
     _, audit_id = audited
     seen = progress.progress(DATASET, audit_id)
     assert seen.advice == (
-        "How many wrong labels are left is not known. 20 labels judged at random tell more: if none of them is "
+        "How many wrong labels are left is not known. 20 labels checked at random tell more: if none of them is "
         "wrong, at most 17 % of all are."
     )
     assert "about" not in seen.left.sentence

@@ -79,7 +79,7 @@ class Judge {
   }
 
   picture({ sample, layers, shape }) {
-    const attributes = { src: this.server.image(sample, 1024), alt: `Sample ${sample}`, "data-testid": "picture" };
+    const attributes = { src: this.server.image(sample, paneSide()), alt: `Sample ${sample}`, "data-testid": "picture" };
     if (layers) {
       const under = el("img", { class: "under-layers", ...attributes });
       return [el("div", { class: "layers", style: `--shape:${shape[0]} / ${shape[1]}` }, [under, ...layers.map((path) => this.over(path))])];
@@ -101,7 +101,7 @@ class Judge {
 
   alike({ kind, title, samples }) {
     const figures = samples.map(([sample, text]) => el("figure", {}, [
-      el("img", { src: this.server.image(sample, 320), alt: `Sample ${sample}: ${text}`, loading: "lazy" }), el("figcaption", { text }),
+      el("img", { src: this.server.image(sample, 96), alt: `Sample ${sample}: ${text}`, loading: "lazy" }), el("figcaption", { text }),
     ]));
     return el("div", { class: `exemplars named ${kind}` }, [el("h4", { text: title }), el("div", { class: "thumbs" }, figures)]);
   }

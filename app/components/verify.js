@@ -115,7 +115,7 @@ class Verify {
       return;
     }
     const name = this.data.classNames[item.given];
-    const picture = el("img", { class: "picture", src: this.server.image(item.sample, 640), alt: `Sample ${item.sample}`, "data-testid": "picture" });
+    const picture = el("img", { class: "picture", src: this.server.image(item.sample, paneSide()), alt: `Sample ${item.sample}`, "data-testid": "picture" });
     const button = (id, text, action, tone = "") => actionButton(this.keymap.shown(id), text, action, tone, { title: text });
     const digit = (label) => this.keymap.digit(this.data.classNames, label);
     const others = this.data.classNames
@@ -148,7 +148,7 @@ class Verify {
     );
     this.lease();
     this.live.textContent = `Given label ${name}`;
-    for (const next of this.items.slice(1, 4)) new Image().src = this.server.image(next.sample, 640);
+    for (const next of this.items.slice(1, 4)) new Image().src = this.server.image(next.sample, paneSide());
   }
 
   tell(text, tone = "info") {

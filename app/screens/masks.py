@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import streamlit as st
 
 from app import components
@@ -55,6 +56,13 @@ def offer_masks(dataset: Dataset, audit: Audit) -> None:
     )
 
 
+def standing(row: dict[str, Any]) -> str | None:
+    """What was decided on a mask; one that is only known to be wrong still waits for its right regions."""
+    if pd.isna(row["decision"]) or (row["decision"] == RELABEL and not row["regions_taken"]):
+        return None
+    return str(row["decision"])
+
+
 def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
     """The masks of least trust, on the bench."""
     listed = listing.suspects(dataset, audit, top=MOST_LISTED)
@@ -70,10 +78,7 @@ def review(dataset: Dataset, audit: Audit, reviewer: str) -> None:
                 "filepath": row["filepath"],
                 "trust": float(row["trust_score"]),
                 "weakest": row["weakest_class"],
-                # A mask that is only known to be wrong still waits for its right regions.
-                "decision": None
-                if row["decision"] == RELABEL and not row["regions_taken"]
-                else row["decision"],
+                "decision": standing(row),
             }
             for row in listed.page.to_dict("records")
         ],

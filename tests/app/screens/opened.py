@@ -52,7 +52,11 @@ def made_by(screen: str, dataset: str, label: str) -> Path:
     return settings().job_folder(seen.job.id) / seen.job.arguments["file"]
 
 
-def asked_of(app: AppTest) -> dict[str, Any]:
-    """What the page gives ``components.judge``."""
-    (shown,) = (one.proto for one in app.get("bidi_component") if one.proto.component_name == "auditor_judge")
-    return json.loads(shown.json)
+def asked_of(app: AppTest, component: str = "auditor_judge") -> dict[str, Any]:
+    """What the page gives that component, read as strictly as a browser reads it."""
+    (shown,) = (one.proto for one in app.get("bidi_component") if one.proto.component_name == component)
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not valid JSON")
+
+    return json.loads(shown.json, parse_constant=refuse)

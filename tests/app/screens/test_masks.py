@@ -39,6 +39,11 @@ def test_masks__a_random_sample_is_judged_without_a_suggestion(audited_masks: Au
     assert masks.card({"audit": audited_masks.audit_id, "sample": first})["decision"] is None
     app.run()
     assert asked_of(app)["item"] is None
+    app.radio[0].set_value("Suspects").run()
+    shown = {one["sample"]: one["decision"] for one in asked_of(app, "auditor_masks")["items"]}
+    assert {i for i, decision in shown.items() if decision} == {second}, (
+        "the first waits for its right regions"
+    )
     judging.judge_blind(dataset, "ada", {"name": UNDO})
     assert random_sample.pending(dataset.id) == [(draw, second)]
 

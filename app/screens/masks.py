@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import tempfile
 import zipfile
+from collections.abc import Hashable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,7 @@ def offer_masks(dataset: Dataset, audit: Audit) -> None:
     )
 
 
-def standing(row: dict[str, Any]) -> str | None:
+def standing(row: Mapping[Hashable, Any]) -> str | None:
     """What was decided on a mask; one that is only known to be wrong still waits for its right regions."""
     if pd.isna(row["decision"]) or (row["decision"] == RELABEL and not row["regions_taken"]):
         return None

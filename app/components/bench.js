@@ -243,7 +243,7 @@ class Bench {
     if (others) text = `${others} ${this.elsewhere.length > 1 ? "are" : "is"} looking at what is left of this queue.`;
     const isSuspects = this.data.queue.issues && this.data.queue.undecided;
     let hint = "Change the filters above to see other samples.";
-    if (!first && isSuspects) hint = "Every suspect here is checked. Next: export the cleaned labels, or verify how many are left.";
+    if (isSuspects && !others) hint = "Every suspect here is checked. Next: export the cleaned labels, or verify how many are left.";
     const page = (name, says) => el("a", { class: "action", href: `${this.data.connection.base}/${name}${location.search}`, target: "_self", text: says });
     this.stage.replaceChildren(
       el("div", { class: "empty", "data-testid": "empty" }, [

@@ -1,13 +1,18 @@
-"""Every screen, light and dark: no serious and no critical finding of axe, and it fits the window at four sizes."""
+"""Every screen and what it becomes: no serious finding of axe, light and dark; it fits the window at four sizes."""
 
 from __future__ import annotations
 
+import io
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
-from auditor.review import random_sample
+from auditor.catalog import scores
+from auditor.catalog.db import session
+from auditor.review import decisions, random_sample
 from tests.app.conftest import DATASET
 from tests.browser.conftest import WAIT_MS, Server, in_colours, open_page, still
 from tests.browser.test_review import OLDER
@@ -51,6 +56,76 @@ CHECKED = {"light": VIOLATIONS, "dark": VIOLATIONS | {"runOnly": ["color-contras
 """By colour scheme, axe's options: in the dark only colours are others."""
 
 
+def open_grid(page: Any, server: Server) -> None:
+    open_page(page, server, f"suspects?{OLDER}")
+    page.locator("[data-testid=bench][data-state=ready]").wait_for(timeout=WAIT_MS)
+    if page.get_by_test_id("tile").count() == 0:  # it comes back to what this tab showed
+        page.keyboard.press("g")
+    page.get_by_test_id("tile").first.wait_for(timeout=WAIT_MS)
+
+
+def open_sheet(page: Any, server: Server) -> None:
+    open_grid(page, server)
+    page.keyboard.press("a")
+    page.get_by_test_id("accept-confirm").wait_for(timeout=WAIT_MS)
+
+
+def open_keys(page: Any, server: Server) -> None:
+    open_grid(page, server)
+    page.keyboard.press("?")
+    page.get_by_test_id("help").wait_for(timeout=WAIT_MS)
+
+
+def open_audit_form(page: Any, server: Server) -> None:
+    open_page(page, server, f"audit?{OLDER}")
+    page.get_by_text("Start a new audit").click(timeout=WAIT_MS)
+    page.locator(".st-key-audit_start button").wait_for(timeout=WAIT_MS)
+    page.get_by_text("Engines, preset and device").click(timeout=WAIT_MS)
+    page.get_by_label("Seed").wait_for(timeout=WAIT_MS)
+
+
+def open_import_preview(page: Any, server: Server) -> None:
+    open_page(page, server, f"import?{OLDER}")
+    picture = io.BytesIO()
+    Image.new("L", (16, 16), 90).save(picture, "PNG")
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as members:
+        for name in ("cat/1.png", "dog/2.png"):
+            members.writestr(name, picture.getvalue())
+    upload = {"name": "pets.zip", "mimeType": "application/zip", "buffer": packed.getvalue()}
+    page.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(upload)
+    page.locator(".st-key-import_start button:enabled").wait_for(timeout=WAIT_MS)
+
+
+def open_verified(page: Any, server: Server) -> None:
+    for draw, sample in random_sample.pending(1):
+        random_sample.record(draw, sample, "unsure", reviewer="Ada")
+    open_page(page, server, f"verify?{OLDER}")
+    page.get_by_test_id("verified").wait_for(timeout=WAIT_MS)
+
+
+def open_finished(page: Any, server: Server) -> None:
+    """Whoever comes when every suspect is checked reads what comes next."""
+    with session() as open_session:
+        scored = scores.table(open_session, 1)
+    suspects = scored.sample_id[scored.is_label_issue].tolist()
+    decisions.decide_many(1, [(one, "keep", None) for one in suspects], reviewer="Ada", audit_id=1)
+    open_page(page, server, f"suspects?{OLDER}")
+    page.get_by_text("Every suspect here is checked. Next: export").wait_for(timeout=WAIT_MS)
+
+
+STATES = {
+    "grid": open_grid,
+    "accept sheet": open_sheet,
+    "key sheet": open_keys,
+    "audit form": open_audit_form,
+    "import preview": open_import_preview,
+    "Verify done": open_verified,
+    "finished queue": open_finished,
+}
+"""What a screen becomes after some clicks, and how one gets there."""
+
+
 def serious_findings(page: Any, scheme: str = "light") -> list[tuple[str, str]]:
     """(rule, element) of what axe finds serious or critical on the page as it is."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
@@ -81,5 +156,10 @@ def test_screens__have_no_serious_finding_and_fit_the_window(
                 still(page)
                 page.screenshot(path=str(artifacts / f"{path or 'home'}-{scheme}-{width}x{height}.png"))
             found += [(path, scheme, *one) for one in serious_findings(page, scheme)]
+    for state, reach in STATES.items():
+        reach(page, running)
+        for scheme in CHECKED:
+            in_colours(page, scheme)
+            found += [(state, scheme, *one) for one in serious_findings(page, scheme)]
     assert found == []
     assert not {path: sizes for path, sizes in odd.items() if sizes}

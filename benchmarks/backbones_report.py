@@ -107,6 +107,11 @@ Cost is CPU time of one thread; the machine ({device}) was in use by others, so 
 features of {rows} images cost {embedding:.0f} CPU seconds once ({rate:.0f} views a second); rows on features are
 given without it, and the plot adds it.
 
+The rows of budgets, the engines of which they consist and all below "of it" were measured before heads ceased to
+lead the network whose features they were trained on, and before a budget trained that network long rather than five
+([one network and heads](heads.md)). The ways that were chosen then: 6 epochs and four heads in 2 minutes, 45 epochs
+and four heads in 10, five trainings on images in 30; on the photos five trainings in all three.
+
 `python -m benchmarks.backbones` fills the tables (resumable), `backbones_consensus` combines, `backbones_report`
 writes this page.
 

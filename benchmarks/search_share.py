@@ -30,9 +30,9 @@ from engines.shared.device import versions
 
 RESULTS = Path(__file__).resolve().parent / "results" / "search_share.json"
 CASES = {
-    "images_1000": (1_000, False),
     "features_1000": (1_000, True),
-    "features_4000": (4_000, True),
+    "features_2000": (2_000, True),
+    "images_500": (500, False),
     "features_25000": (25_000, True),
 }
 """Rows, and whether they are features (512 values, four views) or images of 32 px."""

@@ -74,7 +74,7 @@ def main() -> None:
         if options.home is None:
             demo = [sys.executable, "-m", "auditor", "demo", "--no-app"]
             others = [sys.executable, "-c", MAKE_OTHERS, temporary]
-            for command in (demo, others):
+            for command in (others, demo):  # the newest dataset stands first on Home
                 subprocess.run(command, check=True, env=environment, cwd=ROOT)
             vars(options).update(OTHERS)
         datasets = {

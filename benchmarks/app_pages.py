@@ -1,10 +1,15 @@
 """What a person waits for in the app, by a real browser: first useful paint, bytes a page, key to picture.
 
-    python -m benchmarks.app_pages [--samples 1800,1000000] [--home FOLDER] [--out FILE]
+    python -m benchmarks.app_pages [--catalogs 1800,1000000,photos,masks,numbers] [--home FOLDER] [--out FILE]
 
-The catalogs are those of ``app_million``, made anew or taken from ``FOLDER/SAMPLES``. Each screen is opened three
-times in a window of its own on a warm server; "useful" is when what the screen is for stands there: a card, a map.
-``load_before`` says how much other work shared the machine.
+Catalogs with a number are those of ``app_million``: pictures of 28 pixels that were never on a disk. ``photos`` are
+real ones, the folder ``clothing`` of ``images.folder()`` or of ``--photos``, after a short audit; ``masks`` and
+``numbers`` are those of the tests. They are made anew or taken from ``FOLDER/CATALOG``; the JSON keeps what it says
+of other catalogs. Each screen is opened three times in a window of its own on a warm server, from another screen,
+so Streamlit's scripts and fonts are there (``screens``); and once as the first page that a browser ever shows
+(``first_visit``), with the bytes by kind. "Useful" is when what the screen is for stands there: a card, a map.
+Bytes are all that come until the page is quiet, what is fetched ahead for other screens too. ``load_before`` says
+how much other work shared the machine.
 """
 
 from __future__ import annotations
@@ -16,14 +21,18 @@ import shutil
 import statistics
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from benchmarks import app_million
-from tools.pictures import FLAGS
+from benchmarks import app_million, images
+from tests import masked, numbered
+from tools.pictures import FLAGS, MASKS, NUMBERS, OTHERS
 
 USEFUL = {
-    "": ".st-key-top_bar",
+    "": "[class*=st-key-pictures_] img",
     "import": "[data-testid=stFileUploader]",
     "audit": "[data-testid=stHeading] >> nth=1",
     "verify": ".st-key-verify_draw",
@@ -34,43 +43,79 @@ USEFUL = {
     "export": ".st-key-export_csv",
 }
 """By screen, what has to stand there."""
+OF_OTHERS = {MASKS: "[data-testid=mask]", NUMBERS: "[data-testid=stMain] [data-testid=stImage] img"}
+"""The same of screens for another kind of label."""
+PHOTOS = "photos"
+EPOCHS = 2
 KEYS = 12
+QUIET_MS, QUIET_BYTES, MOST_WAITS = 2_000, 4_000, 15
+"""Pictures and what is fetched ahead come after the page is useful: until so few bytes come in that time."""
 PAINT_LIMIT_S, BYTES_LIMIT = 1.0, 1_000_000
 
 
 def main() -> None:
     """Make or take the catalogs, measure, write the JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--samples", default="1800,1000000")
+    parser.add_argument("--catalogs", default=f"1800,1000000,{PHOTOS},{MASKS},{NUMBERS}")
+    parser.add_argument("--photos", type=Path, help="a folder with a sub-folder a class")
     parser.add_argument("--home", type=Path)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "app_pages.json")
     options = parser.parse_args()
-    figures: dict[str, Any] = {"machine": app_million.machine(), "by_samples": {}}
+    figures: dict[str, Any] = json.loads(options.out.read_text()) if options.out.exists() else {}
     with tempfile.TemporaryDirectory() as temporary:
-        for number in map(int, options.samples.split(",")):
-            home = (options.home or Path(temporary)) / str(number)
+        for name in options.catalogs.split(","):
+            home = (options.home or Path(temporary)) / name
             os.environ["AUDITOR_HOME"] = str(home)
-            app_million.make(number)
+            dataset, useful = catalog(name, home, options.photos)
+            machine = app_million.machine()
             with app_million.serving() as (url, _):
-                figures["by_samples"][str(number)] = measure(url)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(figures, indent=2) + "\n")
+                figures[name] = {"machine": machine, **measure(url, dataset, useful)}
+            options.out.parent.mkdir(parents=True, exist_ok=True)
+            options.out.write_text(json.dumps(figures, indent=2) + "\n")
     print(json.dumps(figures, indent=2))
 
 
-def measure(url: str) -> dict[str, Any]:
+def catalog(name: str, home: Path, photos: Path | None) -> tuple[str, dict[str, str]]:
+    """Make it where it is not there yet; its dataset, and the screens to look at with what has to stand there."""
+    if name.isdigit():
+        app_million.make(int(name))
+        return "million", USEFUL
+    makers: dict[str, Callable[[], object]] = {
+        PHOTOS: lambda: _audit_photos(photos or images.folder() / "clothing"),
+        MASKS: lambda: masked.make_home(home / "made"),
+        NUMBERS: lambda: numbered.make_home(home / "made"),
+    }
+    if not (home / "catalog.db").exists():
+        (home / "made").mkdir(parents=True)
+        makers[name]()
+    return (name, USEFUL) if name == PHOTOS else (OTHERS[name], {name: OF_OTHERS[name]})
+
+
+def _audit_photos(folder: Path) -> None:
+    from auditor.audits import plan, worker
+    from auditor.importing import imports
+
+    imports.import_dataset(folder, name=PHOTOS)
+    short = {name: {"epochs": EPOCHS} for name in app_million.ENGINES}
+    worker.run(plan.plan(PHOTOS, list(short), preset="quick", options=short, map_method="pca"))
+
+
+def measure(url: str, dataset: str, useful: dict[str, str]) -> dict[str, Any]:
     """Seconds and bytes by screen, and the milliseconds from a key to the next picture."""
     from playwright.sync_api import sync_playwright
 
     chromium = os.environ.get("AUDITOR_CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, args=FLAGS)
-        look(browser, url, "", USEFUL[""])  # warms the server
-        screens = {name or "home": screen(browser, url, name) for name in USEFUL}
-        keys = key_to_picture(browser, url)
+        for name in useful:  # warms the server
+            first_visit(browser, url, dataset, name, useful[name])
+        screens = {name or "home": screen(browser, url, dataset, name, useful[name]) for name in useful}
+        cold = {name or "home": first_visit(browser, url, dataset, name, useful[name]) for name in useful}
+        keys = key_to_picture(browser, url, dataset) if "suspects" in useful else None
         browser.close()
     return {
         "screens": screens,
+        "first_visit": cold,
         "key_to_next_picture_ms": keys,
         "holds": {
             f"first useful paint under {PAINT_LIMIT_S} s": all(
@@ -79,51 +124,94 @@ def measure(url: str) -> dict[str, Any]:
             f"at most {BYTES_LIMIT:,} bytes of ours a page": all(
                 one["bytes"] <= BYTES_LIMIT for one in screens.values()
             ),
+            f"at most {BYTES_LIMIT:,} bytes at a first visit": all(
+                sum(one["bytes"].values()) <= BYTES_LIMIT for one in cold.values()
+            ),
         },
     }
 
 
-def screen(browser: Any, url: str, name: str) -> dict[str, float]:
+class Received:
+    """Bytes that a page receives from now on, by kind: Script, Font, Image, Page (Streamlit's socket), others."""
+
+    def __init__(self, page: Any) -> None:
+        self.page = page
+        self.kinds: dict[str, str] = {}
+        self.bytes: Counter[str] = Counter()
+        network = page.context.new_cdp_session(page)
+        network.send("Network.enable")
+        network.on(
+            "Network.responseReceived", lambda seen: self.kinds.update({seen["requestId"]: seen["type"]})
+        )
+        network.on("Network.loadingFinished", self._finished)
+        network.on("Network.webSocketFrameReceived", self._frame)
+
+    def wait(self) -> None:
+        """Until hardly anything comes any more."""
+        for _ in range(MOST_WAITS):
+            before = self.bytes.total()
+            self.page.wait_for_timeout(QUIET_MS)
+            if self.bytes.total() - before < QUIET_BYTES:
+                return
+
+    def _finished(self, seen: Any) -> None:
+        self.bytes[self.kinds.get(seen["requestId"], "Other")] += int(seen["encodedDataLength"])
+
+    def _frame(self, seen: Any) -> None:
+        self.bytes["Page"] += len(seen["response"]["payloadData"])
+
+
+def new_page(browser: Any, url: str) -> Any:
+    """A page of a browser that was never here, of a reviewer who has a name."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    context.add_cookies([{"name": "auditor_reviewer", "value": "bench", "url": url}])
+    return context.new_page()
+
+
+def first_visit(browser: Any, url: str, dataset: str, name: str, useful: str) -> dict[str, Any]:
+    """Seconds until a screen is useful that a browser shows first, and the bytes that come for it by kind."""
+    page = new_page(browser, url)
+    received = Received(page)
+    began = time.perf_counter()
+    page.goto(f"{url}/{name}?dataset={quote(dataset)}")
+    page.locator(useful).first.wait_for(timeout=120_000)
+    seconds = time.perf_counter() - began
+    received.wait()
+    page.context.close()
+    return {"seconds": round(seconds, 3), "bytes": dict(received.bytes)}
+
+
+def screen(browser: Any, url: str, dataset: str, name: str, useful: str) -> dict[str, float]:
     """Medians of three looks."""
-    looks = [look(browser, url, name, USEFUL[name]) for _ in range(3)]
+    looks = [look(browser, url, dataset, name, useful) for _ in range(3)]
     return {
         "seconds": round(statistics.median(one[0] for one in looks), 3),
         "bytes": statistics.median(one[1] for one in looks),
     }
 
 
-def look(browser: Any, url: str, name: str, useful: str) -> tuple[float, int]:
-    """Go to a screen from Home as a person does; seconds until it is useful, and bytes that came for it."""
-    context = browser.new_context(viewport={"width": 1280, "height": 800})
-    context.add_cookies([{"name": "auditor_reviewer", "value": "bench", "url": url}])
-    page = context.new_page()
-    page.goto(f"{url}/import" if name != "import" else url)
+def look(browser: Any, url: str, dataset: str, name: str, useful: str) -> tuple[float, int]:
+    """Go to a screen from another as a person does; seconds until it is useful, and bytes that came for it."""
+    page = new_page(browser, url)
+    page.goto(f"{url}/{'import' if name != 'import' else ''}?dataset={quote(dataset)}")
     page.get_by_test_id("stHeading").first.wait_for(timeout=120_000)
     page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(timeout=120_000)
     page.wait_for_timeout(1500)  # what the first page itself still loads is not counted
-    received: list[int] = []
-    network = context.new_cdp_session(page)
-    network.send("Network.enable")
-    network.on("Network.loadingFinished", lambda seen: received.append(int(seen["encodedDataLength"])))
-    network.on(
-        "Network.webSocketFrameReceived", lambda seen: received.append(len(seen["response"]["payloadData"]))
-    )
+    received = Received(page)
     title = {"": "Home"}.get(name, name.title())
     began = time.perf_counter()
     page.locator(".st-key-screens").get_by_role("link", name=title).click()
     page.locator(useful).first.wait_for(timeout=120_000)
     seconds = time.perf_counter() - began
-    page.wait_for_timeout(700)
-    context.close()
-    return seconds, sum(received)
+    received.wait()
+    page.context.close()
+    return seconds, received.bytes.total()
 
 
-def key_to_picture(browser: Any, url: str) -> dict[str, float]:
+def key_to_picture(browser: Any, url: str, dataset: str) -> dict[str, float]:
     """Milliseconds from a verdict's key until the next sample's picture is painted."""
-    context = browser.new_context(viewport={"width": 1280, "height": 800})
-    context.add_cookies([{"name": "auditor_reviewer", "value": "bench", "url": url}])
-    page = context.new_page()
-    page.goto(f"{url}/suspects?suspects_show=undecided")
+    page = new_page(browser, url)
+    page.goto(f"{url}/suspects?suspects_show=undecided&dataset={quote(dataset)}")
     page.get_by_test_id("exemplars").wait_for(timeout=120_000)
     page.wait_for_timeout(1500)
     measure_one = """() => new Promise((resolve) => {
@@ -149,7 +237,7 @@ def key_to_picture(browser: Any, url: str) -> dict[str, float]:
     for _ in range(KEYS):
         taken.append(page.evaluate(measure_one))
         page.wait_for_timeout(250)
-    context.close()
+    page.context.close()
     return {"median": round(statistics.median(taken), 1), "worst": round(max(taken), 1)}
 
 

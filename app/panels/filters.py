@@ -113,8 +113,11 @@ def _promise_while_reviewing(audit: Audit) -> dict[str, Any]:
     head_order.start(audit.id)
     key = f"count_shown_{audit.id}"
     says = "how clean the rest is" if st.session_state.get(key) else "how many are looked at"
+    found = head_order.influenced(audit.id)
+    measured = "" if found is None else f" {plain(found.sentence)}"
     st.caption(
         f"The most suspicious labels in random order: after every look a line below says {says}. {head_order.SHOWN}"
+        f"{measured}"
     )
     return {"count_shown": st.checkbox("Promise anyway", key=key)}
 

@@ -1,6 +1,7 @@
 """What can be said about labels from arrays alone: trust, suggestions, rates, promises. Pure functions."""
 
 from auditor.statistics.consensus import Consensus, combine
+from auditor.statistics.influence import Influence, influence
 from auditor.statistics.intervals import Interval, rate_interval
 from auditor.statistics.noise import (
     ClassPair,
@@ -54,6 +55,7 @@ __all__ = [
     "Consensus",
     "ErrorsLeft",
     "Exchangeability",
+    "Influence",
     "Interval",
     "Looks",
     "MoreRows",
@@ -71,6 +73,7 @@ __all__ = [
     "engine_sentence",
     "guess_error_probability",
     "headline",
+    "influence",
     "noise",
     "part_intervals",
     "probabilities_from_array",

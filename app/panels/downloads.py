@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -26,22 +27,24 @@ def offer(
 
     ``is_next``: the table is what one came for, and its button the one that stands out.
     """
-    stem = file_stem(dataset.name)
     arguments = {"policy": policy, "max_fdr": max_fdr, "audit_id": audit_id}
-    wanted = [("Cleaned CSV", f"{stem}-cleaned.csv"), ("Parquet", f"{stem}-cleaned.parquet")]
-    if audit_id is not None:
-        wanted.append(("HTML report", f"{stem}-report.html"))
     with st.container(horizontal=True):
-        for label, file in wanted:
-            panel.start_button(
-                label,
-                "export",
-                dataset,
-                arguments=arguments | {"file": file},
-                key=f"export_{file.rpartition('.')[2]}",
-                type="primary" if is_next and file.endswith(".csv") else "secondary",
-                icon=":material/description:",
-            )
+        button(dataset, "Cleaned CSV", "cleaned.csv", arguments, type="primary" if is_next else "secondary")
+        button(dataset, "Parquet", "cleaned.parquet", arguments)
+        if audit_id is not None:
+            button(dataset, "HTML report", "report.html", arguments)
+    made(dataset)
+
+
+def button(dataset: Dataset, label: str, end: str, arguments: dict[str, Any], **look: Any) -> None:
+    """A button whose job makes the file that is named after the dataset and ``end``, with ``arguments``."""
+    file = {"file": f"{file_stem(dataset.name)}-{end}"}
+    look = {"icon": ":material/description:", "key": f"export_{end.rpartition('.')[2]}"} | look
+    panel.start_button(label, "export", dataset, arguments=arguments | file, **look)
+
+
+def made(dataset: Dataset) -> None:
+    """The files of this dataset that are made now or wait to be taken home."""
     panel.watch(lambda: jobs.listed("export", dataset_id=dataset.id), _hand_over)
 
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import io
-import tempfile
-import zipfile
 from collections.abc import Hashable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -23,38 +19,11 @@ from auditor.catalog import datasets
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.vocabulary import RELABEL
-from auditor.masks import deciding, exporting, listing
+from auditor.masks import deciding, listing
 from auditor.review import random_sample
 
 MOST_LISTED = 2_000
 SUSPECTS, SAMPLE = "Suspects", "Random sample"
-
-
-def cleaned_zip(name: str, audit_id: int) -> bytes:
-    """The cleaned masks in the layout that they came in, and their table, in one file."""
-    stream = io.BytesIO()
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place) / "cleaned"
-        exporting.export(name, folder, audit_id=audit_id)
-        with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as packed:
-            for file in sorted(folder.rglob("*")):
-                if file.is_file():
-                    packed.write(file, file.relative_to(folder))
-    return stream.getvalue()
-
-
-def offer_masks(dataset: Dataset, audit: Audit) -> None:
-    """The cleaned masks to take home."""
-    st.download_button(
-        "Download the cleaned masks",
-        lambda: cleaned_zip(dataset.name, audit.id),
-        f"{downloads.file_stem(dataset.name)}-masks.zip",
-        "application/zip",
-        key="cleaned_download",
-        on_click="ignore",
-        icon=":material/download:",
-        help="Only what a person decided changes a mask. For large sets: `auditor export NAME --out FOLDER`.",
-    )
 
 
 def standing(row: Mapping[Hashable, Any]) -> str | None:
@@ -116,7 +85,17 @@ with bar, shown():
         "View", [SUSPECTS, SAMPLE], key="masks_view", horizontal=True, label_visibility="collapsed"
     )
     if sign_in.may(OWNER):
-        offer_masks(dataset, audit)
+        downloads.button(
+            dataset,
+            "Export the cleaned masks",
+            "masks.zip",
+            {"audit_id": audit.id},
+            key="cleaned_download",
+            icon=":material/download:",
+            help="One ZIP in the layout of the source. Only what a person decided changes a mask.",
+        )
+if sign_in.may(OWNER):
+    downloads.made(dataset)
 reviewer = state.require_reviewer("Every decision is kept with your name, and you can undo each one.")
 if view == SAMPLE:
     with shown():

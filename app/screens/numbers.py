@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
@@ -18,7 +16,7 @@ from app.session.words import plain
 from auditor.audits import statements
 from auditor.catalog.records import Audit, Dataset
 from auditor.ground.numbers import figure, number_text
-from auditor.numbers import exporting, listing
+from auditor.numbers import listing
 from auditor.review import random_sample
 
 MOST_LISTED = 2_000
@@ -93,14 +91,6 @@ def decided(dataset: Dataset, audit: Audit) -> None:
     st.dataframe(found, hide_index=True)
 
 
-def cleaned_table(name: str, audit_id: int) -> bytes:
-    """The cleaned numbers as a CSV."""
-    with TemporaryDirectory() as place:
-        out = Path(place) / "cleaned.csv"
-        exporting.export(name, out, audit_id=audit_id)
-        return out.read_bytes()
-
-
 dataset, bar = state.screen("Numbers")
 audit = state.require_audit(dataset)
 with bar:
@@ -108,15 +98,16 @@ with bar:
         "View", [SUSPECTS, SAMPLE, DONE], key="numbers_view", horizontal=True, label_visibility="collapsed"
     )
     if sign_in.may(OWNER):
-        st.download_button(
-            "Download the cleaned numbers",
-            partial(cleaned_table, dataset.name, audit.id),
-            f"{downloads.file_stem(dataset.name)}-cleaned.csv",
-            "text/csv",
+        downloads.button(
+            dataset,
+            "Export the cleaned numbers",
+            "cleaned.csv",
+            {"audit_id": audit.id},
             key="cleaned_download",
-            on_click="ignore",
             icon=":material/download:",
         )
+if sign_in.may(OWNER):
+    downloads.made(dataset)
 reviewer = state.require_reviewer("Every decision is kept with your name, and you can undo each one.")
 with shown():
     if view == SAMPLE:

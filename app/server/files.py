@@ -9,7 +9,12 @@ from auditor.catalog.db import session
 from auditor.ground.errors import NotFoundError
 from auditor.ground.settings import settings
 
-MIME = {".csv": "text/csv", ".parquet": "application/vnd.apache.parquet", ".html": "text/html"}
+MIME = {
+    ".csv": "text/csv",
+    ".parquet": "application/vnd.apache.parquet",
+    ".html": "text/html",
+    ".zip": "application/zip",
+}
 """What an export's file is, by its ending."""
 
 
@@ -24,5 +29,5 @@ def of_job(job_id: int) -> Path:
     name = Path(str(job.arguments.get("file", ""))).name
     path = settings().job_folder(job_id) / name
     if job.kind != "export" or job.status != "finished" or path.suffix not in MIME or not path.is_file():
-        raise NotFoundError(f"Job {job_id} has no file to download; make it again on the Export screen.")
+        raise NotFoundError(f"Job {job_id} has no file to download; make it again.")
     return path

@@ -638,7 +638,7 @@ class Dataset:
             if self._row.task == REGRESSION:
                 from auditor.numbers import exporting as of_numbers
 
-                return of_numbers.export(self.name, out, audit_id=audit_id, force=force)
+                return of_numbers.export(self.name, out, audit_id=audit_id, force=force, progress=heard)
             if not out.suffix and not as_source:
                 return exporting.export_tree(self.name, out, links=links, progress=heard, **choice)
             return exporting.export(

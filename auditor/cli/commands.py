@@ -669,7 +669,8 @@ def export(
     """Write the cleaned labels of NAME.
 
     --policy auto also takes suggestions where nobody has decided: on average at most --max-fdr of them are wrong.
-    Of a dataset of masks --out is a new folder: the cleaned masks in the layout that they came in, and masks.csv.
+    Of a dataset of masks --out is a new folder or .zip file: the cleaned masks in the layout that they came in, and
+    masks.csv.
     """
     from auditor.cli import masks, numbers, output
     from auditor.outputs import export as exporting
@@ -812,8 +813,8 @@ def report(name: str, out: Path, audit_id: int | None, force: bool, as_json: boo
     from auditor.cli import output
     from auditor.outputs import report as reports
 
-    with writing(out):
-        reports.write_report(name, out, audit_id=audit_id, force=force)
+    with writing(out), output.step_progress() as progress:
+        reports.write_report(name, out, audit_id=audit_id, force=force, progress=progress)
     output.done(f"{out}: written.", {"out": str(out)}, as_json=as_json)
 
 

@@ -16,6 +16,7 @@ from auditor.catalog.db import session
 from auditor.ground import processes
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.settings import settings
+from auditor.ground.vocabulary import REGRESSION, SEGMENTATION
 from auditor.jobs import KINDS, Job, Reporter
 
 Work = Callable[[Job, Reporter], dict[str, Any] | None]
@@ -80,15 +81,28 @@ def _compare(job: Job, tell: Reporter) -> dict[str, Any]:
 
 
 def _export(job: Job, tell: Reporter) -> dict[str, Any]:
-    """``file``: a name whose ending says what is wanted; ``audit_id``, ``policy``, ``max_fdr`` as ``export``."""
-    from auditor.outputs import export, report
-
+    """``file``: a name whose ending says what is wanted; ``audit_id``; of classes also ``policy``, ``max_fdr``."""
     out = settings().job_folder(job.id) / job.arguments["file"]
+    chosen = {"audit_id": job.arguments["audit_id"], "progress": tell}
     if out.suffix == ".html":
-        report.write_report(job.name, out, audit_id=job.arguments["audit_id"], force=True)
+        from auditor.outputs import report
+
+        report.write_report(job.name, out, force=True, **chosen)
         return {"sentence": "The report is written."}
-    chosen = {key: job.arguments[key] for key in ("policy", "max_fdr", "audit_id")}
-    return {"sentence": export.export(job.name, out, force=True, progress=tell, **chosen).sentence}
+    task = reading.dataset(job.name).task
+    if task == SEGMENTATION:
+        from auditor.masks import exporting as of_masks
+
+        out.unlink(missing_ok=True)  # of an attempt that was killed between its last two steps
+        return {"sentence": of_masks.export(job.name, out, **chosen).sentence}
+    if task == REGRESSION:
+        from auditor.numbers import exporting as of_numbers
+
+        return {"sentence": of_numbers.export(job.name, out, force=True, **chosen).sentence}
+    from auditor.outputs import export
+
+    chosen |= {key: job.arguments[key] for key in ("policy", "max_fdr")}
+    return {"sentence": export.export(job.name, out, force=True, **chosen).sentence}
 
 
 def _push(job: Job, tell: Reporter) -> dict[str, Any]:

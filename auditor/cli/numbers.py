@@ -65,6 +65,6 @@ def export(name: str, out: Path, *, policy: str, audit_id: int | None, force: bo
         refuse_beside("a dataset of numbers", ("policy",), "only what people decided changes a number")
     unused = ("links", "as_source", "max_fdr")
     refuse_beside("a dataset of numbers", unused, "only what people decided changes a number, in a table")
-    with writing(out):
-        done = exporting.export(name, out, audit_id=audit_id, force=force)
+    with writing(out), output.step_progress() as progress:
+        done = exporting.export(name, out, audit_id=audit_id, force=force, progress=progress)
     output.done(f"{out}: {done.sentence}", {"out": str(out), **dataclasses.asdict(done)}, as_json=as_json)

@@ -8,6 +8,7 @@ out, of VOC's lists too.
 from __future__ import annotations
 
 import csv
+import zipfile
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from auditor.catalog import audits, datasets, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, Review, Sample
 from auditor.ground.errors import ExportRefusedError, ImportRefusedError, NotFoundError
-from auditor.ground.files import folder_written_whole
+from auditor.ground.files import folder_written_whole, new_folder_beside, written_whole
 from auditor.ground.progress import OnProgress, Ticker
 from auditor.ground.tables import quoted
 from auditor.ground.vocabulary import EXCLUDE, KEEP, RELABEL
@@ -53,6 +54,7 @@ def export(
 ) -> Exported:
     """Write the folder ``out``: every mask that stays at its path below the root, and ``masks.csv``.
 
+    Where ``out`` ends in ``.zip``, it is one file with all of these in it.
     Only what a person decided changes a mask. Trust and the doubtful share are those of the newest finished audit,
     or of ``audit_id``.
 
@@ -61,7 +63,7 @@ def export(
         NotFoundError: no such dataset or audit, or a mask that cannot be read any more.
     """
     if out.exists():
-        raise ExportRefusedError(f"{out} exists; name a new folder.")
+        raise ExportRefusedError(f"{out} exists; name a new folder or .zip file.")
     with session() as open_session:
         dataset = datasets.get(open_session, name)
         has_audit = audits.latest_finished(open_session, dataset.id) is not None
@@ -69,18 +71,38 @@ def export(
         samples = list(datasets.iterate_samples(open_session, dataset.id))
     if dataset.masks is None:
         raise ExportRefusedError(f"The labels of {name} are no masks.")
+    if out.suffix.lower() != ".zip":
+        with folder_written_whole(out) as folder:
+            return _write_all(dataset, audit, samples, folder, progress)
+    with new_folder_beside(out) as folder, written_whole(out) as beside:
+        done = _write_all(dataset, audit, samples, folder, progress)
+        _pack(folder, beside, progress)
+    return done
+
+
+def _write_all(
+    dataset: Dataset, audit: Audit | None, samples: list[Sample], folder: Path, progress: OnProgress | None
+) -> Exported:
     standing = decisions.outcomes(dataset.id)
     ticker = Ticker(progress, "writing masks", len(samples))
-    with folder_written_whole(out) as folder:
-        rows = []
-        for sample in samples:
-            rows.append(_write(dataset, sample, standing.get(sample.sample_id), folder))
-            ticker.at(len(rows))
-        if (dataset.masks or {}).get("layout") == "coco":
-            _write_coco(dataset, samples, standing, rows, folder)
-        _write_lists(dataset, samples, standing, folder)
-        _write_table(dataset, audit, samples, rows, folder / TABLE)
+    rows = []
+    for sample in samples:
+        rows.append(_write(dataset, sample, standing.get(sample.sample_id), folder))
+        ticker.at(len(rows))
+    if (dataset.masks or {}).get("layout") == "coco":
+        _write_coco(dataset, samples, standing, rows, folder)
+    _write_lists(dataset, samples, standing, folder)
+    _write_table(dataset, audit, samples, rows, folder / TABLE)
     return _summed(rows)
+
+
+def _pack(folder: Path, out: Path, progress: OnProgress | None) -> None:
+    files = sorted(file for file in folder.rglob("*") if file.is_file())
+    ticker = Ticker(progress, "packing files", len(files))
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as packed:
+        for done, file in enumerate(files, start=1):
+            packed.write(file, file.relative_to(folder))
+            ticker.at(done)
 
 
 def _write(dataset: Dataset, sample: Sample, row: Review | None, folder: Path) -> dict[str, Any]:

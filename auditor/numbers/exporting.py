@@ -18,6 +18,7 @@ from auditor.catalog.records import Audit, Dataset, Review, Sample
 from auditor.ground.errors import ExportRefusedError
 from auditor.ground.files import written_whole
 from auditor.ground.numbers import figure, number_text
+from auditor.ground.progress import OnProgress, Ticker
 from auditor.ground.tables import SEPARATORS, quoted
 from auditor.ground.vocabulary import DECISIONS, EXCLUDE, KEEP, REGRESSION, RELABEL
 from auditor.ground.wording import plural
@@ -42,7 +43,14 @@ class Exported:
     sentence: str
 
 
-def export(name: str, out: Path, *, audit_id: int | None = None, force: bool = False) -> Exported:
+def export(
+    name: str,
+    out: Path,
+    *,
+    audit_id: int | None = None,
+    force: bool = False,
+    progress: OnProgress | None = None,
+) -> Exported:
     """Write ``out`` (``.csv`` or ``.tsv``): only what a person decided changes a number.
 
     Trust and suggestions are those of the newest finished audit, or of ``audit_id``; empty before the first.
@@ -70,12 +78,14 @@ def export(name: str, out: Path, *, audit_id: int | None = None, force: bool = F
         said = _said(audit)
         names = [*own.values(), *OURS, *said.extra]
         writer.writerow([quoted(column) for column in names])
-        for sample, scored in zip(samples, said.rows(len(samples)), strict=True):
+        ticker = Ticker(progress, "writing rows", len(samples))
+        for done, (sample, scored) in enumerate(zip(samples, said.rows(len(samples)), strict=True), start=1):
             decided = _decided(sample, standing.get(sample.sample_id))
             cells = {shown: (sample.extra or {}).get(column, "") for column, shown in own.items()}
             cells |= {"sample_id": str(sample.sample_id), "filepath": sample.filepath} | scored | decided
             writer.writerow([quoted(cells.get(column, "")) for column in names])
             actions[decided["action"]] += 1
+            ticker.at(done)
     return _summed(dataset, actions)
 
 

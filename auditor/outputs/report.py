@@ -17,6 +17,7 @@ from auditor.catalog.records import Audit, Review
 from auditor.ground.errors import ExportRefusedError
 from auditor.ground.files import written_whole
 from auditor.ground.numbers import figure, number_text
+from auditor.ground.progress import OnProgress, Ticker
 from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION
 from auditor.ground.wording import kind_of_labels, plural
 from auditor.outputs.report_page import Conflict, EngineLine, ReportInput, Suspect, report_html
@@ -26,20 +27,26 @@ from auditor.review.decisions import outcomes
 from auditor.statistics import ErrorsLeft, NoiseRate, noise, shared_sentence
 
 NUM_SUSPECTS = 60
+READING = "reading the suspects' pictures"
 
 
-def report(dataset_name: str, *, audit_id: int | None = None) -> str:
+def report(dataset_name: str, *, audit_id: int | None = None, progress: OnProgress | None = None) -> str:
     """The report of the newest finished audit, or of ``audit_id``, as one HTML page without any outside address.
+
+    ``progress`` hears of what is computed, and of every suspect whose picture is read.
 
     Raises:
         NotFoundError: no audit of this dataset has finished, or not that one.
     """
     dataset, audit = reading.audited(dataset_name, audit_id)
+    Ticker(progress, "computing statements", None)
     standing = statements.load(audit.id)
-    return report_html((_of_classes if dataset.task == CLASSIFICATION else _of_others)(standing))
+    found = (_of_classes if dataset.task == CLASSIFICATION else _of_others)(standing, progress)
+    Ticker(progress, "drawing the page", None)
+    return report_html(found)
 
 
-def _of_classes(standing: statements.Standing) -> ReportInput:
+def _of_classes(standing: statements.Standing, progress: OnProgress | None) -> ReportInput:
     dataset, audit = standing.dataset, standing.audit
     said = statements.statements(standing)
     return ReportInput(
@@ -52,12 +59,12 @@ def _of_classes(standing: statements.Standing) -> ReportInput:
         conflicts=_conflicts(said.conflicts, dataset.class_names),
         error_probability_is_guess=audit.summary["error_probability_is_guess"],
         suggestion_is_calibrated=audit.summary["suggestion_is_calibrated"],
-        suspects=_suspects(audit, standing),
+        suspects=_suspects(audit, standing, progress),
         notes=_notes(audit, said),
     )
 
 
-def _of_others(standing: statements.Standing) -> ReportInput:
+def _of_others(standing: statements.Standing, progress: OnProgress | None) -> ReportInput:
     """Of masks and numbers: what is known of all, and the worst, without anything about pairs of classes."""
     rate = statements.noise_rate(standing)
     known = standing.findings()
@@ -70,7 +77,7 @@ def _of_others(standing: statements.Standing) -> ReportInput:
     said = random_sample.tolerance_sentence(standing.dataset.id)
     return ReportInput(
         **_of_all(standing, rate, left),
-        suspects=_other_suspects(standing),
+        suspects=_other_suspects(standing, progress),
         notes=[*([said] if said else []), *_warnings(standing.audit)],
     )
 
@@ -95,7 +102,7 @@ def _of_all(standing: statements.Standing, rate: NoiseRate, left: ErrorsLeft) ->
     }
 
 
-def _other_suspects(standing: statements.Standing) -> list[Suspect]:
+def _other_suspects(standing: statements.Standing, progress: OnProgress | None) -> list[Suspect]:
     """Of a number what is predicted, with its interval; of a mask the class of least trust, and what it may be."""
     dataset, audit = standing.dataset, standing.audit
     with session() as open_session:
@@ -105,7 +112,9 @@ def _other_suspects(standing: statements.Standing) -> list[Suspect]:
     decided, cache, names = outcomes(dataset.id), images.image_cache(dataset), dataset.class_names
     predicted = arrays.array(audit.id, "numbers", "predicted") if dataset.task == REGRESSION else None
     found = []
-    for row in page.to_dict("records"):
+    ticker = Ticker(progress, READING, len(page))
+    for done, row in enumerate(page.to_dict("records")):
+        ticker.at(done)
         i = int(row["sample_id"])
         if math.isnan(row["error_probability"]):  # it has no number
             continue
@@ -136,7 +145,14 @@ def _other_suspects(standing: statements.Standing) -> list[Suspect]:
     return found
 
 
-def write_report(dataset_name: str, out: Path, *, audit_id: int | None = None, force: bool = False) -> None:
+def write_report(
+    dataset_name: str,
+    out: Path,
+    *,
+    audit_id: int | None = None,
+    force: bool = False,
+    progress: OnProgress | None = None,
+) -> None:
     """Write the report; the file is whole or absent.
 
     Raises:
@@ -147,12 +163,12 @@ def write_report(dataset_name: str, out: Path, *, audit_id: int | None = None, f
         raise ExportRefusedError(f"{out}: a report is an HTML page; call it {out.stem or 'report'}.html.")
     if out.exists() and not force:
         raise ExportRefusedError(f"{out} exists; choose another name, or overwrite it.", field="force")
-    text = report(dataset_name, audit_id=audit_id)
+    text = report(dataset_name, audit_id=audit_id, progress=progress)
     with written_whole(out) as beside:
         beside.write_text(text, encoding="utf-8")
 
 
-def _suspects(audit: Audit, standing: statements.Standing) -> list[Suspect]:
+def _suspects(audit: Audit, standing: statements.Standing, progress: OnProgress | None) -> list[Suspect]:
     names = standing.dataset.class_names
     with session() as open_session:
         rows = scores.page(open_session, audit, scores.SuspectFilter(), limit=NUM_SUSPECTS).to_dict("records")
@@ -160,7 +176,9 @@ def _suspects(audit: Audit, standing: statements.Standing) -> list[Suspect]:
     cache = images.image_cache(standing.dataset)
     said = arrays.headlines(audit, {int(row["sample_id"]): int(row["given_label"]) for row in rows}, names)
     suspects = []
-    for row in rows:
+    ticker = Ticker(progress, READING, len(rows))
+    for done, row in enumerate(rows):
+        ticker.at(done)
         i = int(row["sample_id"])
         suspects.append(
             Suspect(

@@ -116,7 +116,11 @@ def test_masks__from_the_import_to_cleaned_pngs(
     page.keyboard.press("z")
     page.locator(f"[data-testid=mask][data-sample='{second}']").wait_for(timeout=WAIT_MS)
     assert set(decisions.outcomes(dataset.id)) == {first}
-    cleaned = downloaded(page, page.get_by_role("button", name="Download the cleaned masks"))
+    settled(page)
+    page.get_by_role("button", name="Export the cleaned masks").click(timeout=WAIT_MS)
+    made = page.get_by_role("link", name="Download shapes-masks.zip")
+    made.wait_for(timeout=WAIT_MS)
+    cleaned = downloaded(page, made)
     with zipfile.ZipFile(cleaned) as packed:
         after = np.asarray(Image.open(io.BytesIO(packed.read(f"masks/{first:03d}.png"))))
         other = packed.read(f"masks/{second:03d}.png")

@@ -79,7 +79,11 @@ def test_numbers__from_the_suspects_to_the_cleaned_table(
     assert random_sample.num_judged(dataset.id) == 1
     assert random_sample.tolerance_of(dataset.id) == 0.5
 
-    cleaned = downloaded(page, page.get_by_role("button", name="Download the cleaned numbers"))
+    settled(page)
+    page.get_by_role("button", name="Export the cleaned numbers").click(timeout=WAIT_MS)
+    made = page.get_by_role("link", name="Download ages-cleaned.csv")
+    made.wait_for(timeout=WAIT_MS)
+    cleaned = downloaded(page, made)
     with cleaned.open(newline="") as stream:
         rows = {int(row["sample_id"]): row for row in csv.DictReader(stream)}
     assert (rows[second]["cleaned_label"], rows[second]["action"]) == ("33.5", "relabel")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zipfile
 
 import numpy as np
 from PIL import Image
@@ -12,7 +13,7 @@ from app.server import masks
 from auditor.ground.vocabulary import UNDO
 from auditor.masks import results
 from auditor.review import decisions, random_sample
-from tests.app.screens.opened import asked_of, open_page, press
+from tests.app.screens.opened import asked_of, made_by, open_page, press
 from tests.masked import WRONG, Audited
 
 NEAR = 40
@@ -46,6 +47,14 @@ def test_masks__a_random_sample_is_judged_without_a_suggestion(audited_masks: Au
     )
     judging.judge_blind(dataset, "ada", {"name": UNDO})
     assert random_sample.pending(dataset.id) == [(draw, second)]
+
+
+def test_masks__a_job_packs_the_cleaned_masks(audited_masks: Audited) -> None:
+    made = made_by("masks", "shapes", "Export the cleaned masks")
+    assert made.name == "shapes-masks.zip"
+    with zipfile.ZipFile(made) as packed:
+        assert sorted(packed.namelist()) == ["masks.csv", *(f"masks/{i:03d}.png" for i in range(12))]
+        assert packed.read("masks/000.png") == (audited_masks.source / "masks/000.png").read_bytes()
 
 
 def test_outlined__shows_the_given_mask_alone(audited_masks: Audited) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from auditor.backbones import features
 from auditor.ground.vocabulary import UNDO
 from auditor.numbers import listing
 from auditor.review import decisions, random_sample
-from tests.app.screens.opened import asked_of, open_page, press
+from tests.app.screens.opened import asked_of, made_by, open_page, press
 from tests.numbered import NUM, WRONG, make_home
 
 
@@ -63,6 +64,14 @@ def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance
     assert random_sample.num_judged(dataset.id) == 1
     assert np.isclose(random_sample.tolerance_of(dataset.id), 0.5)
     assert NUM > len(random_sample.pending(dataset.id)) == 2
+
+
+def test_numbers__a_job_writes_the_cleaned_table(ages: None) -> None:
+    del ages
+    made = made_by("numbers", "ages", "Export the cleaned numbers")
+    assert made.name == "ages-cleaned.csv"
+    with made.open(newline="") as stream:
+        assert [int(row["sample_id"]) for row in csv.DictReader(stream)] == list(range(NUM))
 
 
 def test_audit__numbers_are_audited_on_features_of_ones_own(ages: None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,15 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
+from auditor import jobs
 from auditor.bridges import engine_bridge
+from auditor.catalog import jobs as catalog_jobs
+from auditor.catalog.db import session
+from auditor.cli import kinds
 from auditor.cli.commands import cli
 from auditor.ground.errors import AuditFailedError, AuditorError, ExportRefusedError, ReviewError
+from auditor.ground.progress import Progress
+from auditor.ground.settings import settings
 from auditor.masks import auditing, deciding, exporting, listing, results
 from auditor.review import decisions, random_sample
 from tests.masked import RIGHT, WRONG, Audited, disc_in
@@ -106,6 +113,30 @@ def test_export__writes_the_masks_that_came_in_with_the_taken_regions(
     assert int(rows[first]["changed_pixels"]) == done.changed_pixels > 0
     with pytest.raises(ExportRefusedError, match="exists; name a new folder"):
         exporting.export("shapes", out)
+
+
+def test_export__a_job_packs_the_same_files_and_tells_how_far_it_is(
+    audited_masks: Audited, tmp_path: Path
+) -> None:
+    decide(audited_masks, WRONG[0], "relabel")
+    exporting.export("shapes", tmp_path / "cleaned")
+    with session() as open_session:
+        arguments = {"file": "out.zip", "audit_id": audited_masks.audit_id}
+        job_id = catalog_jobs.create(open_session, "export", "shapes", arguments=arguments)
+    seen: list[Progress] = []
+    for _ in range(2):  # the second starts over one that was killed when its file was whole
+        jobs.run(job_id, kinds.WORK["export"], progress=seen.append)
+    folder = settings().job_folder(job_id)
+    with zipfile.ZipFile(folder / "out.zip") as packed:
+        found = {name: packed.read(name) for name in packed.namelist()}
+    assert found == {
+        str(file.relative_to(tmp_path / "cleaned")): file.read_bytes()
+        for file in (tmp_path / "cleaned").rglob("*")
+        if file.is_file()
+    }
+    assert [file.name for file in folder.iterdir()] == ["out.zip"]
+    ends = [(one.stage, one.done) for one in seen if one.done == one.total]
+    assert ends == [("writing masks", 12), ("packing files", 13)] * 2
 
 
 def test_commands__work_on_masks_or_refuse_in_one_line(audited_masks: Audited, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from auditor.catalog.db import session
 from auditor.cli.commands import cli
 from auditor.ground.errors import AuditorError, ImportRefusedError, ReviewError, VerificationError
 from auditor.ground.numbers import figure, number_text
+from auditor.ground.progress import Progress
 from auditor.numbers import exporting, listing
 from auditor.numbers.judging import LEVEL, judge
 from auditor.review import decisions, random_sample
@@ -110,7 +111,12 @@ def test_review_and_export__change_what_people_decided_and_come_back(audited: Pa
     assert (labels[second], np.isnan(numbers[second])) == (-1, True)
     assert np.flatnonzero(trusted).tolist() == [first, third]
     out = audited / "source" / "cleaned.csv"
-    done = exporting.export("ages", out)
+    seen: list[Progress] = []
+    done = exporting.export("ages", out, progress=seen.append)
+    assert [(seen[place].stage, seen[place].done, seen[place].total) for place in (0, -1)] == [
+        ("writing rows", 0, NUM),
+        ("writing rows", NUM, NUM),
+    ]
     assert (done.num_rows, done.num_relabel, done.num_exclude) == (NUM, 1, 1)
     rows = list(csv.DictReader(out.open()))
     assert [rows[one]["cleaned_label"] for one in WRONG] == ["8.25", "", "6"]

@@ -16,6 +16,7 @@ from auditor.catalog import audits, scores
 from auditor.catalog.db import session
 from auditor.experiments import before_after, tournament
 from auditor.ground.errors import AuditFailedError, ExportRefusedError, NotFoundError
+from auditor.ground.progress import Progress
 from auditor.outputs import export, report
 from auditor.review import decisions, random_sample
 from tests.auditor.conftest import Run
@@ -28,7 +29,15 @@ def test_report__is_one_file_without_outside_addresses(audited: tuple[Digits, in
     digits, audit_id = audited
     verify_truthfully(digits, 100)
     settle.settle(audit_id)
-    report.write_report("digits", tmp_path / "report.html")
+    seen: list[Progress] = []
+    report.write_report("digits", tmp_path / "report.html", progress=seen.append)
+    pictures = [one for one in seen if one.total is not None]
+    assert pictures[0].total == report.NUM_SUSPECTS
+    assert [seen[0].stage, pictures[0].stage, seen[-1].stage] == [
+        "computing statements",
+        report.READING,
+        "drawing the page",
+    ]
     text = (tmp_path / "report.html").read_text()
     loaded = re.findall(r'(?:src|href)="([^"]*)"', text)
     assert all(one.startswith(("data:", "#")) or "arxiv" in one or "doi" in one for one in loaded), loaded

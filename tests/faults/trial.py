@@ -90,8 +90,13 @@ def check_home(acknowledged: set[int] = frozenset({1, 2})) -> None:  # type: ign
 
 
 def no_litter(place: Path) -> None:
-    """Nothing of an import or an export is left in a folder."""
+    """Nothing of an import or an export is left in a folder, nor rows that nobody sees in the catalog."""
+    from auditor.catalog import datasets, db
+
     left = [path.name for path in place.iterdir() if path.name.startswith(".")] if place.is_dir() else []
+    with db.session() as session:
+        rows = session.connection().exec_driver_sql("SELECT DISTINCT dataset_id FROM sample")
+        left += [f"rows of {row[0]}" for row in set(rows) - {(one.id,) for one in datasets.list_all(session)}]
     if left:
         raise FaultError("wrong", f"left behind: {left}")
 

@@ -151,6 +151,7 @@ def open_screen(page: Any, address: str) -> None:
     page.goto(address)
     page.get_by_test_id("stHeading").first.wait_for(timeout=WAIT_MS)
     page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(timeout=WAIT_MS)
+    page.wait_for_function("() => !document.querySelector('[data-testid=stSkeleton]')", timeout=WAIT_MS)
 
 
 if __name__ == "__main__":

@@ -85,7 +85,8 @@ def facts(seen: Status) -> list[str]:
     kinds = LABELS[row.task] if row.task == REGRESSION else words.plural(len(row.class_names), "class")
     samples = words.plural(row.num_samples, "sample")
     if seen.decided:
-        at_random = f", {words.count(seen.verified)} of them at random" if seen.verified else ""
+        part = "all" if seen.verified == seen.decided else f"{words.count(seen.verified)} of them"
+        at_random = f", {part} at random" if seen.verified else ""
         samples = f"{words.count(seen.decided)} of {samples} checked{at_random}"
     known = [samples, kinds]
     if seen.found:

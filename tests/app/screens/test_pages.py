@@ -108,7 +108,7 @@ def test_home__found_and_left_are_those_of_classes() -> None:
     assert found != "0"
     assert f"{found} wrong" in home
     assert f"{left} left" in home
-    assert "60 of 240 samples checked, 60 of them at random" in home
+    assert "60 of 240 samples checked, all at random" in home
 
 
 @pytest.mark.usefixtures("copied_home")

@@ -629,7 +629,8 @@ def estimated_seconds(
         num_classes: K.
         device: a resolved one.
         on_features: engines that train on features.
-        num_features: D, the values of one view; default ``FEATURES_EXPECTED``.
+        num_features: D, the values of one view; default: what the network of the first engine on images makes of
+            an image, where there is one, else ``FEATURES_EXPECTED``.
         num_threads: that each engine computes with; default: those of this process.
     """
     from engines.contract import EngineInputError
@@ -637,14 +638,16 @@ def estimated_seconds(
     from engines.registry import ENGINES
     from engines.shared import device as devices
     from engines.shared.loader import reduced_size
-    from engines.shared.work import speed
+    from engines.shared.work import num_seen, speed
 
     place = devices.resolve_device(device)
-    found = {}
-    for name, values in planned.items():
+    found: dict[str, float] = {}
+    seen: int | None = None
+    # Whose features others train on comes before them.
+    for name, values in sorted(planned.items(), key=lambda each: each[0] in on_features):
         config = ENGINES[name].config_type(**values)
         is_head = name in on_features
-        rows: tuple[int, ...] = (num_features or FEATURES_EXPECTED,)
+        rows: tuple[int, ...] = (num_features or seen or FEATURES_EXPECTED,)
         if not is_head:
             side = None if is_pretrained(config.network, config.weights) else config.side_on(place)
             rows = (shape[0], *reduced_size(shape[1:], side))
@@ -663,12 +666,15 @@ def estimated_seconds(
                     weights=values.get("weights"),
                     image_side=values.get("image_side"),
                 )
+                if on_features and seen is None and not is_head:
+                    from_here = {"weights": values.get("weights"), "image_side": values.get("image_side")}
+                    seen = num_seen(network, rows, num_classes, device=place, **from_here)
             except EngineInputError as error:
                 if network not in OWN_NETWORKS:  # it would say so at its start
                     raise AuditFailedError(f"Engine {name}: {error}") from error
                 rate = speed("auto", rows, num_classes, device=place, precision=precision)
         found[name] = rate.seconds(work)
-    return found
+    return {name: found[name] for name in planned}
 
 
 def resolve_device(device: str) -> str:

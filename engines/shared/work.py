@@ -79,6 +79,28 @@ def speed(
 
 
 @functools.lru_cache(maxsize=64)
+def num_seen(
+    network: str,
+    shape: tuple[int, ...],
+    num_classes: int,
+    *,
+    device: torch.device,
+    weights: str | None = None,
+    image_side: int | None = None,
+) -> int:
+    """How many features a network makes of a row of ``shape``: what heads on it train on.
+
+    Raises:
+        EngineInputError: the network cannot take such rows.
+    """
+    name = resolve_for_shape(network, shape, device=device)
+    with seeded_init(0, "probe"):
+        model = build_for_shape(name, shape, num_classes, weights=weights, image_side=image_side).eval()
+    with torch.no_grad():
+        return int(model(torch.zeros(1, *shape))[0].shape[1])
+
+
+@functools.lru_cache(maxsize=64)
 def _speed(
     network: str,
     shape: tuple[int, ...],

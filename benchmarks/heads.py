@@ -75,7 +75,7 @@ CASES = tuple(
     for name, data, noise, rate in NOISES
 )
 RESULTS = Path(__file__).resolve().parent / "results" / "heads.json"
-NAMES = [plan.TRUNK, *(name for name in engine_bridge.DEFAULT_ENGINES if name != plan.TRUNK)]
+NAMES = [plan.TRUNK, *(name for name in engine_bridge.ENGINE_ORDER if name != plan.TRUNK)]
 
 
 def main() -> None:

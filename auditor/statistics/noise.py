@@ -115,10 +115,14 @@ class ClassPair:
 
     first: int
     second: int
+    first_given_second: int
+    """Doubtful labels that say ``second`` where ``first`` is suggested."""
+    second_given_first: int
+    """Doubtful labels that say ``first`` where ``second`` is suggested."""
     first_share: float
-    """Of the labels that say ``first``, the share that is doubtful and for which ``second`` is suggested."""
+    """``second_given_first`` as a share of the labels that say ``first``."""
     second_share: float
-    """The same the other way round."""
+    """``first_given_second`` as a share of the labels that say ``second``."""
     trades_places: bool
     """Both shares above TRADING_SHARE, or verified rows show it: labels alone cannot tell which class is which."""
 
@@ -449,11 +453,14 @@ def trading_pairs(
         seen = np.minimum(transition.low, transition.low.T) >= TRADING_SHARE
     pairs = []
     for first, second in np.argwhere(np.triu((np.minimum(flow, flow.T) >= MIN_FLOW) | seen, k=1)):
-        shares = (flow[first, second] / sizes[first], flow[second, first] / sizes[second])
+        outward, back = int(flow[first, second]), int(flow[second, first])
+        shares = (outward / sizes[first], back / sizes[second])
         pairs.append(
             ClassPair(
                 first=int(first),
                 second=int(second),
+                first_given_second=back,
+                second_given_first=outward,
                 first_share=float(shares[0]),
                 second_share=float(shares[1]),
                 trades_places=bool(min(shares) >= TRADING_SHARE or seen[first, second]),

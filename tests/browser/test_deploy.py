@@ -21,7 +21,6 @@ from sqlalchemy import create_engine
 from auditor.catalog import backups, datasets, db
 from auditor.review import decisions
 from tests.app.conftest import DATASET
-from tests.auditor.catalog.test_postgres import server as postgres
 from tests.browser.conftest import ROOT, WAIT_MS, Server, wait_until
 from tests.forker import Forker
 from tests.helpers import free_port
@@ -29,8 +28,6 @@ from tests.helpers import free_port
 DEPLOY = ROOT / "deploy"
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 NAMES = [f"person{number}" for number in range(8)]
-
-assert postgres  # a fixture
 
 
 @pytest.fixture

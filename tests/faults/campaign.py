@@ -879,7 +879,7 @@ def main() -> None:
         json.dumps(counted(chosen.log, chosen.seed), indent=1) + "\n"
     )
     print(chosen.table.read_text())
-    sys.exit(any(kind != "ok" for _, kind in counts))
+    sys.exit(int(any(kind != "ok" for _, kind in counts)))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from app.panels import before_after, downloads, fiftyone, worst
 from app.session import sign_in, state, words
 from app.session.failures import shown
 from app.session.words import plain
-from auditor.catalog.records import Dataset
+from auditor.catalog.records import Audit, Dataset
 from auditor.ground.errors import AuditorError
 from auditor.outputs import export
 from auditor.review import decisions
@@ -23,6 +23,7 @@ POLICIES = {
     "auto": "Also suggestions under a promised false-discovery rate",
 }
 PICTURES = 12
+WORST = 6
 FDR_CHOICES = (0.05, 0.10, 0.20)
 
 
@@ -70,8 +71,12 @@ def _told_of(counts: Mapping[str, int], total: int) -> str:
     )
 
 
-def show_changes(dataset: Dataset, policy: str, max_fdr: float | None, *, audit_id: int | None) -> None:
-    """One line on what would change, the files to take home, and the changes as pictures and rows."""
+def show_changes(dataset: Dataset, policy: str, max_fdr: float | None, *, audit: Audit | None) -> None:
+    """One line on what would change, the files to take home, and the changes as pictures and rows.
+
+    Where nothing would change, the worst suspects in place of the changes.
+    """
+    audit_id = audit.id if audit else None
     try:
         summary, rows = export.preview(
             dataset.name, policy=policy, max_fdr=max_fdr, audit_id=audit_id, rows=50
@@ -91,6 +96,8 @@ def show_changes(dataset: Dataset, policy: str, max_fdr: float | None, *, audit_
         if sign_in.opens(page) and st.button(says, key="export_next", type="primary", icon=":material/rule:"):
             state.go_to(page)
         downloads.offer(dataset, policy, max_fdr, audit_id=audit_id, is_next=False)
+        if audit and worst.draw(dataset, audit, WORST):
+            st.caption("The worst suspects.")
         return
     downloads.offer(dataset, policy, max_fdr, audit_id=audit_id, is_next=True)
     changes = list(zip(rows.sample_id, rows.given_label, rows.cleaned_label, strict=True))[:PICTURES]
@@ -149,7 +156,7 @@ dataset, bar = state.screen("Export")
 audit = state.chosen_audit(dataset)
 policy, max_fdr = choose_policy()
 with shown():
-    show_changes(dataset, policy, max_fdr, audit_id=audit.id if audit else None)
+    show_changes(dataset, policy, max_fdr, audit=audit)
 with shown(), st.expander("Log of decisions", icon=":material/history:"):
     show_log(dataset)
 if audit is not None:

@@ -390,10 +390,12 @@ def test_export__where_nothing_changes_the_next_step_stands_out() -> None:
     app = open_page("export", reviewer="Ada")
     assert app.button(key="export_csv").proto.type == "secondary"
     assert app.button(key="export_next").proto.type == "primary"
+    assert "The worst suspects." in texts(app)
     reviewing.decide(1, 0, "exclude", reviewer="Ada")
     app.run()
     assert app.button(key="export_csv").proto.type == "primary"
     assert not [button for button in app.button if button.key == "export_next"]
+    assert "The worst suspects." not in texts(app)
 
 
 @pytest.mark.usefixtures("copied_home")

@@ -257,6 +257,7 @@ class Bench {
   }
 
   drawGrid() {
+    const said = (odds) => (tileSize() === "S" ? odds.replace(" evidence", "") : odds); // what fits one line
     const side = 1.2 * TILES[tileSize()]; // tiles grow by what the last column leaves
     this.tiles = this.items.map((item, i) => {
       const image = el("img", { src: this.server.image(item.sample, side), alt: "", loading: "lazy", draggable: "false" });
@@ -267,7 +268,7 @@ class Bench {
           el("span", { class: "arrow", text: "→" }),
           el("span", { class: "suggested", text: this.className(item.suggested), title: this.className(item.suggested) }),
         ]),
-        el("span", { class: "odds", text: item.oddsShort, title: item.odds }),
+        el("span", { class: "odds", text: said(item.oddsShort), title: item.odds }),
       ]);
       tile.addEventListener("click", (event) => this.clickTile(i, event));
       tile.addEventListener("pointerdown", (event) => this.startDrag(i, event));

@@ -590,7 +590,7 @@ def _odds(row: Mapping[Any, Any], audit: Audit) -> dict[str, str]:
     if share is None or math.isnan(share):
         return found
     is_guess = _is_guess(audit)
-    short = evidence(share).removesuffix(" evidence") if is_guess else percent(share)
+    short = evidence(share) if is_guess else percent(share)
     return found | {"odds": odds_of_wrong(share, is_guess=is_guess), "oddsShort": short}
 
 

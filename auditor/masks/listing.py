@@ -71,10 +71,7 @@ def statement(audit: Audit, dataset: Dataset) -> str:
     if random_sample.num_judged(dataset.id):
         known = statements.noise_rate_now(audit).sentence
     else:
-        known = (
-            "This is a ranking: how many masks are wrong is not known without a random sample that a person "
-            "judged."
-        )
+        known = "This is a ranking: how many masks are wrong is not known without a random sample that was checked."
     total = dataset.num_samples
     share_said = f"{100 * share:.1f} % of all pixels"
     return f"{doubted:,} of {plural(total, 'mask', 'have')} a doubtful region, {share_said}. {known}"

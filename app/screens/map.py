@@ -27,7 +27,7 @@ def title(name: str) -> str:
     """What a map was made from."""
     if name == arrays.FEATURES:
         return arrays.features_title(audit)
-    return f"what was learned by {arrays.describe(audit.id, name)['title']}"
+    return f"{arrays.describe(audit.id, name)['title']}: what it learned"
 
 
 maps = arrays.maps_of(audit.id)

@@ -34,7 +34,7 @@ docs: $(VENV)/.ready-dev ## Build the documentation as a site in build/site
 	$(RUN)/python -m tools.house
 	PYTHONPATH=. $(RUN)/python -m mkdocs build --strict --quiet
 
-pictures: $(VENV)/.ready-dev ## Take the pictures of all screens anew (build/pictures; the best of them: docs/images)
+pictures: $(VENV)/.ready-dev ## Take the pictures of all screens again (build/pictures; the best of them: docs/images)
 	PYTHONPATH=. OMP_NUM_THREADS=1 $(RUN)/python -m tools.pictures $(PICTURES_ARGS)
 
 mutate: $(VENV)/.ready-dev ## Change the engines' code one line at a time and list what no test notices (hours; MUTATE_ARGS="--sample 50")
@@ -46,7 +46,7 @@ weaknesses: $(VENV)/.ready-dev ## Ask pip-audit for known weaknesses of the inst
 papers: $(VENV)/.ready-dev ## List every table and figure of the four papers with what was run again
 	$(RUN)/python -m benchmarks.papers.index
 
-lock: $(VENV)/.ready-dev ## Choose anew, within the ranges of pyproject.toml, the versions that CI and the container install
+lock: $(VENV)/.ready-dev ## Choose new versions for CI and the container, within the ranges of pyproject.toml
 	$(RUN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --quiet --upgrade \
 		--no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file requirements.lock
 

@@ -1,4 +1,4 @@
-"""Take the pictures of every screen anew: four sizes, light and dark; the best go into the documentation.
+"""Take the pictures of every screen again: four sizes, light and dark; the best go into the documentation.
 
     python -m tools.pictures [--home FOLDER] [--dataset digits] [--masks NAME] [--numbers NAME]
         [--out build/pictures] [--sizes ...]

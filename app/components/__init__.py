@@ -180,7 +180,7 @@ def judge(
         actions: what can be answered: ``id`` of its key, ``name`` and ``number`` of the answer, ``key``,
             ``button``, ``text`` in the list of keys, ``tone``.
         typed: name of an answer that is a typed number.
-        finished: what stands there when nothing is left.
+        finished: what is shown there when nothing is left.
         can_undo: there is an answer to take back.
         turn: another number after every answer.
         on_answer: called for every answer.

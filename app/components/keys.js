@@ -45,7 +45,7 @@ class Keymap {
     return this.isOff ? null : digitOf(classNames, label);
   }
 
-  // What stands on a button.
+  // What is written on a button.
   shown(id) {
     return this.isOff ? "" : (this.keyOf(id) || "").toUpperCase();
   }

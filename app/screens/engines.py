@@ -131,12 +131,12 @@ def choose_runs(view: View) -> None:
         value=not alone,
         key=f"engines_hear_{audit.id}_{alone}",
         help=plain(
-            f"There are: {said}. The audit is ranked anew at once. Choose before you read a promise: whoever takes "
-            "of two rankings the one with the better promise makes it too good."
+            f"There are: {said}. The audit is ranked again at once. Choose before you read a promise: whoever "
+            "takes of two rankings the one with the better promise makes it too good."
         ),
     )
     if wanted == alone:
-        with st.spinner("Ranking anew …"), shown():
+        with st.spinner("Ranking again …"), shown():
             settle.hear(audit.id, alone=not wanted)
         st.rerun()
 

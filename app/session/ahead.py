@@ -27,7 +27,7 @@ KINDS = (
     "DownloadButton",
     "ArrowVegaLiteChart",
 )
-"""What stands in view on our screens. Tables stand below; theirs are 0.3 MB more."""
+"""What is in view on our screens. Tables are further down; theirs are 0.3 MB more."""
 IMPORTED = re.compile(r'(?:from|import)"\./([\w.-]+\.js)"')
 
 
@@ -53,7 +53,7 @@ def fetching(base: str) -> str:
     """HTML that has the browser fetch them once, when it has nothing else to do.
 
     Args:
-        base: what stands before every address, ``""`` or ``/PATH``.
+        base: what comes before every address, ``""`` or ``/PATH``.
     """
     addresses = json.dumps([f"{base}/static/js/{name}" for name in scripts()]).replace("<", "\\u003c")
     return (

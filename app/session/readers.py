@@ -185,7 +185,7 @@ def _split_counts(home: Path, dataset_id: int, version: str) -> dict[str, int]: 
 
 
 def pair_counts(audit: Audit, where: scores.SuspectFilter) -> pd.DataFrame:
-    """What a queue holds by (given_label, suggested_label), the most frequent first, after every decision anew."""
+    """What a queue holds by (given_label, suggested_label), most frequent first; read after every decision."""
     with session() as open_session:
         newest = reviews.newest(open_session, audit.dataset_id)
     return _pair_counts(settings().home, audit.id, _version(audit), newest, where)
@@ -326,7 +326,7 @@ def _trust_by_class(seen: statements.Standing) -> NDArray[np.float64]:
 
 
 def base_path() -> str:
-    """What stands before every address of ours, where the app is served below a path: ``""`` or ``/PATH``."""
+    """What comes before every address of ours, where the app is served below a path: ``""`` or ``/PATH``."""
     base = (st.get_option("server.baseUrlPath") or "").strip("/")
     return f"/{base}" if base else ""
 

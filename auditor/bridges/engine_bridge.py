@@ -41,7 +41,7 @@ others (benchmarks/results/masks.md)."""
 ENGINE_ORDER = ("cross_entropy", "coteaching", "umn", "l2b", "choicenet")
 """The order in which engines are offered and train: what is quick or finds most comes first. No list of what there
 is: an engine of the registry that is not named here comes after these. (The registry's own order is that of an
-export's columns, which files written earlier hold fast.)"""
+export's columns, which must stay as in files written earlier.)"""
 PRESETS = ("quick", "standard", "paper")
 KINDS: dict[Any, tuple[type, str]] = {
     bool: (bool, "true or false"),
@@ -441,7 +441,7 @@ def _ready_to_train(
     if gone:
         raise AuditFailedError(
             f"This work was planned by another version, whose engine {engine} had the setting {min(gone)!r}; "
-            "start it anew."
+            "start it again."
         )
     try:
         yield config_type(**config)

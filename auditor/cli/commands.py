@@ -596,7 +596,7 @@ def _draw_facts(drawn: Draw, out: Path) -> dict[str, Any]:
 def runs(name: str, alone: bool | None, audit_id: int | None, as_json: bool) -> None:
     """Show which runs speak in the ranking of NAME, or choose whether runs of earlier audits are heard.
 
-    The audit is ranked anew at once; nothing is trained. Choose before you read a promise: whoever takes of two
+    The audit is ranked again at once; nothing is trained. Choose before you read a promise: whoever takes of two
     rankings the one with the better promise makes it too good.
     """
     from auditor.cli import output

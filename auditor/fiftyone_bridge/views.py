@@ -283,7 +283,7 @@ def _brain(target: Any, columns: Columns, here: Here) -> list[str]:
 
 
 def _runs(target: Any, columns: Columns) -> None:
-    """Register what stands in the fields, so that the App and ``list_brain_runs`` name it."""
+    """Register what is in the fields, so that the App and ``list_brain_runs`` name it."""
     from fiftyone.brain.internal.core.hardness import HardnessConfig
     from fiftyone.brain.internal.core.mistakenness import ClassificationMistakennessConfig
 

@@ -31,7 +31,7 @@ class MaskCode:
     layout: str
     """``pair``, ``voc``, ``cityscapes`` or ``coco``."""
     values: tuple[int, ...]
-    """By class, what stands for it: a grey value, an index into the palette, or 0xRRGGBB; any other value is
+    """By class, its value in a file: a grey value, an index into the palette, or 0xRRGGBB; any other value is
     ignored."""
     colours: tuple[str, ...]
     """By class, #rrggbb for screens."""

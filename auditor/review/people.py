@@ -82,7 +82,7 @@ class People:
     num_shared: int = 0
     """Samples that two people or more judged."""
     lacks: str = ""
-    """What to install where alpha is None for want of a package."""
+    """What to install where alpha is None because a package is missing."""
 
 
 def control_rate(dataset_id: int) -> float:

@@ -157,7 +157,7 @@ def guess_noise_rate(
     otherwise, its own mistakes among it, is an upper reading. Where the two are far apart the networks' opinion is
     worth nothing, and no number of the range is better than another. On small sets (``SMALL_SET``) it counts as
     little wherever it lies below what that model surely contradicts: nobody can tell there whether the networks
-    know more than the model or have learned the labels by heart.
+    know more than the model or have memorised the labels.
 
     ``alike`` is what samples say that look alike in features of a backbone (``clusterability.noise_share``). It
     reads high where the networks' predictions read low, so the point lies in the middle between the two.
@@ -183,7 +183,7 @@ def guess_noise_rate(
             memorised = " The networks repeat nearly all labels, so their opinion says little here."
         elif num_labeled < SMALL_SET and point < seen.low:
             point = point if alike is not None else float(np.clip(BLIND_POINT, point, seen.high))
-            by_heart = " So few labels can be learned by heart, so the networks' opinion says little here."
+            by_heart = " So few labels can be memorised, so the networks' opinion says little here."
         if is_memorised or out_of_fold.is_on_features or num_labeled < SMALL_SET:
             estimators["out of fold, at most"] = seen.high
     if alike is not None:
@@ -203,7 +203,7 @@ def _noise_rate_estimators(pooled: Pooled) -> dict[str, float]:
 
     Strong networks err seldom: nearly all their predictions that differ are wrong labels, and those on the surest
     rows too few, because people err on hard images. Weak networks err often, but seldom where they are surest. So
-    the gap between both shares is taken for mistakes of the networks in so far as it is large itself
+    the gap between both shares is taken for mistakes of the networks as far as it is large itself
     (``GAP_OF_WEAK``). Of weak networks the reading by groups of margins (``_of_weak``) counts where it says less.
     What this gives on every run of the benchmark is in ``benchmarks/results/noise_guess.md``; errors on hard
     images that a network has half memorised are guessed low.

@@ -2,7 +2,7 @@
 
 SimCLR (Chen et al. 2020, https://arxiv.org/abs/2002.05709): two random views of each image must find each other
 among all views of a batch. The network is one of the small ones that train from scratch, so that what it learned
-can be compared with that. Labels are never seen: a wrong one cannot be learned by heart here.
+can be compared with that. Labels are never seen: a wrong one cannot be memorised here.
 """
 
 from __future__ import annotations

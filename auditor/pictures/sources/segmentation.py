@@ -90,7 +90,7 @@ class Legend:
 
     names: tuple[str, ...]
     values: tuple[int, ...] | None = None
-    """What stands for each in a file; None: its place."""
+    """The value of each in a file; None: its place."""
     is_colour: bool = False
 
 
@@ -394,7 +394,7 @@ def _checked_legend(file: Path, legend: Legend) -> Legend:
 def _read_values(
     root: Path, pairs: list[Pair], layout: str, legend: Legend | None, ignore: int | None
 ) -> tuple[MaskCode, tuple[str, ...]]:
-    """What stands for each class in these masks, after a look at every value that occurs."""
+    """The value of each class in these masks, after a look at every value that occurs."""
     found, is_colour, shown = _values(root, pairs, legend)
     if is_colour:
         names, values = _coloured_classes(root, found, legend)
@@ -414,7 +414,7 @@ def _read_values(
 def code_of_targets(
     root: Path, pairs: list[Pair], targets: Mapping[Any, str], ignore: int | None
 ) -> tuple[MaskCode, tuple[str, ...]]:
-    """What stands for each class where a tool says it: value -> name, or ``#rrggbb`` -> name; nothing = a look.
+    """The value of each class where a tool says it: value -> name, or ``#rrggbb`` -> name; nothing = a look.
 
     0 is background where it has no name, as FiftyOne shows it.
 

@@ -70,10 +70,10 @@ def test_guess_noise_rate__on_a_small_set_less_than_a_model_out_of_fold_contradi
     alone = guess_noise_rate(pooled, 60)
     found = guess_noise_rate(pooled, 60, out_of_fold=OutOfFold(50, 60))
     assert found.point == max(alone.point, 0.1)
-    assert "learned by heart" in found.sentence
-    assert "learned by heart" not in guess_noise_rate(pooled, 60, out_of_fold=OutOfFold(6, 60)).sentence
+    assert "can be memorised" in found.sentence
+    assert "can be memorised" not in guess_noise_rate(pooled, 60, out_of_fold=OutOfFold(6, 60)).sentence
     assert (
-        "learned by heart"
+        "can be memorised"
         not in guess_noise_rate(pooled, 3_000, out_of_fold=OutOfFold(2_500, 3_000)).sentence
     )
     beside = guess_noise_rate(pooled, 60, out_of_fold=OutOfFold(50, 60), alike=0.3)

@@ -28,7 +28,7 @@ def parse_scaled(
         parser: with all options of the module but ``--scale`` and ``--device``; the default of ``--out`` is the
             file of the kept results, beside which those of a card, and of the paper's budget, have their own.
         scales: for each of ``SCALES`` the defaults that differ from the parser's own; ``smoke`` ends in about a
-            minute and shows that the module works, ``cpu`` made the kept results, ``gpu`` is the paper's budget.
+            minute and shows that the module works, ``cpu`` made the kept results, ``gpu`` is nearest to the paper's budget.
         arguments: the command line; None: the process's own.
 
     Returns:
@@ -38,7 +38,7 @@ def parse_scaled(
         "--scale",
         choices=SCALES,
         default="cpu",
-        help="smoke: does it run (a minute); cpu: the kept results; gpu: the paper's own budget",
+        help="smoke: does it run (a minute); cpu: the kept results; gpu: nearest to the paper's budget",
     )
     # Errors and --help wait for the second reading, which knows the defaults.
     chosen, _ = argparse.ArgumentParser(add_help=False, parents=[_scale_alone()]).parse_known_args(arguments)

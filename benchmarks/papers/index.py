@@ -33,8 +33,8 @@ PAGE_HEAD = """# The four papers, table by table
 Written by `make papers` from the result files. *In small*: run here on a smaller budget than the paper's, with our
 figure minus the paper's where the two can be compared. *Not here*: why. Nothing was run at a paper's own scale.
 The commands made what is shown, and go on where they were stopped. With `--scale smoke` each shows that it runs,
-with `--scale gpu` it has a budget as near to the paper's as the module has: L2B's ablation, S2E's rules and the curves
-stay on MNIST and a small network, L2B's family on CIFAR-10, masks on a U-Net with our kinds of noise.
+with `--scale gpu` it has a budget as near to the paper's as the module has: L2B's ablation, S2E's rules and the
+curves stay on MNIST and a small network, L2B's family on CIFAR-10, masks on a U-Net with our kinds of noise.
 
 """
 
@@ -147,7 +147,11 @@ def _s2e_off(problem: str = "mnist") -> str:
                 if key.startswith(f"{noise} | {S2E_SPACES[name]} | random |")
             ]
             off.append(mean(found) - paper)
-    noises = "every space and noise" if run == set(S2E_PAPER[problem]) else f"every space, {', '.join(sorted(run))}"
+    noises = (
+        "every space and noise"
+        if run == set(S2E_PAPER[problem])
+        else f"every space, {', '.join(sorted(run))}"
+    )
     return f"best test accuracy on {S2E_TITLES[problem]}, points off the paper's, {noises}: {_between(off, '+.1f')}"
 
 
@@ -421,8 +425,8 @@ ITEMS: tuple[Item, ...] = (
         "Co-teaching + S2E",
         "Table 3, CIFAR-10 and CIFAR-100",
         "the same spaces",
-        "the symmetric noises (each some minutes of a CPU) and more seeds, not run here; for the paper's budget, and for "
-        f"CIFAR-100, {_GPU}",
+        "the symmetric noises (each some minutes of a CPU) and more seeds, not run here; for the paper's budget, and "
+        f"for CIFAR-100, {_GPU}",
         ("s2e_spaces --problem cifar10 --noises 'pair 45 %' --rule-noises",),
         lambda: _s2e_off("cifar10"),
     ),

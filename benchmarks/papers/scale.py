@@ -28,7 +28,8 @@ def parse_scaled(
         parser: with all options of the module but ``--scale`` and ``--device``; the default of ``--out`` is the
             file of the kept results, beside which those of a card, and of the paper's budget, have their own.
         scales: for each of ``SCALES`` the defaults that differ from the parser's own; ``smoke`` ends in about a
-            minute and shows that the module works, ``cpu`` made the kept results, ``gpu`` is nearest to the paper's budget.
+            minute and shows that the module works, ``cpu`` made the kept results, ``gpu`` is nearest to the paper's
+            budget.
         arguments: the command line; None: the process's own.
 
     Returns:

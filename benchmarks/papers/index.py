@@ -425,8 +425,8 @@ ITEMS: tuple[Item, ...] = (
         "Co-teaching + S2E",
         "Table 3, CIFAR-10 and CIFAR-100",
         "the same spaces",
-        "the symmetric noises (each some minutes of a CPU) and more seeds, not run here; for the paper's budget, and "
-        f"for CIFAR-100, {_GPU}",
+        "the symmetric noises (each some minutes of a CPU) and more seeds, not run here; for the paper's budget, "
+        f"and for CIFAR-100, {_GPU}",
         ("s2e_spaces --problem cifar10 --noises 'pair 45 %' --rule-noises",),
         lambda: _s2e_off("cifar10"),
     ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -69,14 +68,8 @@ def cited(paper: str) -> str:
     return plain(title) if address is None else f"[{plain(title)}]({address})"
 
 
-def _engine_for_witness(found: re.Match[str]) -> str:
-    """``an engine`` for ``a witness``, ``engines`` for ``witnesses``."""
-    return f"{'an ' if found[1] else ''}engine{'s' if found[2] else ''}"
-
-
 def titled(sentence: str, view: View) -> str:
-    """A stored sentence with the engines' titles in place of their names, and of witnesses as engines."""
-    sentence = re.sub(r"\b(a )?witness(es)?\b", _engine_for_witness, sentence)
+    """A stored sentence with the engines' titles in place of their names."""
     for name, title in sorted(view.titles.items(), reverse=True):  # a name may begin with another one
         sentence = sentence.replace(name, title)
     return sentence

@@ -83,6 +83,8 @@ def connect(ray: Any, address: str | None) -> None:
             socket.create_connection((host, int(port)), ANSWERS_WITHIN_S).close()
         ray.init(**how)
     except Exception as error:  # ConnectionError, ValueError, gRPC's: each has its own words
+        with suppress(Exception):  # half a connection would refuse the next one
+            ray.shutdown()
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise AuditFailedError(
             f"Ray at {address or 'this machine'} cannot be reached ({first}); check the address "

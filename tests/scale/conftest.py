@@ -18,10 +18,6 @@ import pytest
 
 from auditor.catalog.db import close_all
 from benchmarks import private_postgres
-from tests.helpers import free_port
-
-CLIENTS = free_port()
-"""Where the head listens for ``ray://``."""
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +51,6 @@ def cluster(bucket: str) -> Iterator[Any]:
             "num_cpus": 0,
             "include_dashboard": False,
             "object_store_memory": 10**8,
-            "ray_client_server_port": CLIENTS,
         },
     )
     for _ in range(2):

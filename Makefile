@@ -27,7 +27,7 @@ test: $(VENV)/.ready-dev lint types ## Run every check and test
 	OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(TEST_ARGS)
 
 check: $(VENV)/.ready-dev lint types ## Check style, types and the tests that train nothing
-	OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder -m "not trains" $(TEST_ARGS)
+	OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n logical --dist worksteal -p no:schemathesis -m "not trains" $(TEST_ARGS)
 
 docs: $(VENV)/.ready-dev ## Build the documentation as a site in build/site
 	$(RUN)/python -m tools.reference

@@ -318,7 +318,7 @@ def _of_order(audit: Audit, where: Mapping[str, Any]) -> str:
     if found is None:
         return ""
     if where.get("count_shown"):
-        return f"{found.sentence} {head_order.SHOWN}"
+        return f"{found.sentence} {found.caution}".rstrip()
     return f"{found.num_looks:,} of the {found.num_head:,} labels of the head are looked at."
 
 

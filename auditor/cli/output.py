@@ -284,12 +284,14 @@ def promised_so_far(name: str, *, count_shown: bool, as_json: bool) -> None:
         moved = (
             None if influence is None else dataclasses.asdict(influence) | {"sentence": influence.sentence}
         )
-        print_json({"audit_id": audit.id, "promises": _promises(found.promises), "influence": moved})
+        looks = {"looks": found.num_looks, "blind_looks": found.num_blind}
+        told = {"audit_id": audit.id, "promises": _promises(found.promises), "influence": moved}
+        print_json(told | looks)
         return
     for one in found.promises.values():
         echo(one.sentence)
-    if count_shown:
-        echo(head_order.SHOWN)
+    if count_shown and found.caution:
+        echo(found.caution)
     if influence is not None:
         echo(influence.sentence)
 

@@ -9,6 +9,9 @@ of the others (``statistics.running``), at whichever look people stop. Two kinds
 * *shown* ones, of the review bench: the suggestion is in view and may pull a verdict its way. Then more labels seem
   wrong than are, and a promise would be too good. So they back one only where a person chooses so. Where people
   took both kinds of looks at one head, ``influenced`` says whether their verdicts differ.
+
+A draw that came after the order may take labels of it too. Their blind verdicts hold at their places in the order
+(what makes the beginning random is the order, not who looked), but they are counted apart (``SoFar.num_blind``).
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from sqlmodel import Session
 from auditor.catalog import audits, datasets, draws, reviews
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Draw, NewDraw
-from auditor.ground.vocabulary import FOUND_WRONG, HEAD_ORDER, LEVELS, PROMISES, SUSPECT
+from auditor.ground.vocabulary import BLIND, FOUND_WRONG, HEAD_ORDER, LEVELS, PROMISES, SUSPECT
 from auditor.review import random_sample
 from auditor.statistics import (
     Influence,
@@ -42,6 +45,7 @@ SHOWN = (
     "These looks had the suggestion in view. If it influenced them, more labels seem wrong than are, and the "
     "promise is too good; blind looks (Verify) do not have this."
 )
+"""Beside every promise from shown looks, where all looks were shown ones (``SoFar.caution``)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +55,8 @@ class SoFar:
     num_head: int
     num_looks: int
     promises: dict[float, RunningPromise]
+    num_blind: int
+    """Of the looks, those without the suggestion in view."""
 
     @property
     def sentence(self) -> str:
@@ -58,6 +64,15 @@ class SoFar:
         kept = next((one for one in self.promises.values() if one.is_kept), None)
         last = list(self.promises.values())[-1].sentence if self.promises else ""
         return kept.sentence if kept else last
+
+    @property
+    def caution(self) -> str:
+        """What to keep in mind of looks with the suggestion in view; empty where there are none."""
+        if not self.num_blind:
+            return SHOWN
+        if self.num_blind == self.num_looks:
+            return ""
+        return SHOWN.replace("These", f"{self.num_looks - self.num_blind:,} of these {self.num_looks:,}", 1)
 
 
 def start(audit_id: int) -> Draw:
@@ -75,9 +90,10 @@ def of_audit(audit_id: int) -> Draw | None:
 
 
 def shown(audit_id: int, *, levels: Sequence[float] = LEVELS) -> SoFar | None:
-    """What looks with the suggestion in view say about the head; None without an order.
+    """What looks at the beginning of the order say about the head, with the suggestion in view or not; None
+    without an order.
 
-    Show it only where a person chose to, with ``SHOWN`` beside it.
+    Show its promises only where a person chose to, with ``caution`` beside them.
     """
     order = of_audit(audit_id)
     if order is None:
@@ -92,7 +108,8 @@ def shown(audit_id: int, *, levels: Sequence[float] = LEVELS) -> SoFar | None:
     end = _end(is_seen)
     others = np.flatnonzero(is_seen[end:]) + end
     looks = Looks(places[:end], is_false[:end], places[others], is_false[others])
-    return _so_far(looks, len(order.head), int(is_seen.sum()), levels)
+    is_blind = np.array([one in seen and known[one].kind == BLIND for one in order.sample_ids], dtype=bool)
+    return _so_far(looks, len(order.head), (int(is_seen.sum()), int(is_blind.sum())), levels)
 
 
 def blind(audit_id: int, *, levels: Sequence[float] = LEVELS) -> SoFar | None:
@@ -121,7 +138,7 @@ def blind(audit_id: int, *, levels: Sequence[float] = LEVELS) -> SoFar | None:
         seen += [one for one in row.sample_ids if one in place_of and one in is_false]
     places = np.array([place_of[one] for one in seen], dtype=np.int64)
     looks = Looks(places, np.array([is_false[one] for one in seen], dtype=bool))
-    return _so_far(looks, len(head), len(seen), levels)
+    return _so_far(looks, len(head), (len(seen), len(seen)), levels)
 
 
 def influenced(audit_id: int) -> Influence | None:
@@ -214,5 +231,7 @@ def _end(is_seen: NDArray[np.bool_]) -> int:
     return int(good[-1]) + 1 if len(good) else 0
 
 
-def _so_far(looks: Looks, num_head: int, num_looks: int, levels: Sequence[float]) -> SoFar:
-    return SoFar(num_head, num_looks, running_promises(looks, num_head, levels=levels))
+def _so_far(looks: Looks, num_head: int, num: tuple[int, int], levels: Sequence[float]) -> SoFar:
+    """``num``: all looks, and the blind ones among them."""
+    num_looks, num_blind = num
+    return SoFar(num_head, num_looks, running_promises(looks, num_head, levels=levels), num_blind)

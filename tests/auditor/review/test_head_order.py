@@ -73,6 +73,25 @@ def test_shown__a_sample_that_was_passed_over_counts_as_false(audited: tuple[Dig
     assert "60 looks" in head_order.shown(1, levels=(0.01,)).sentence
 
 
+def test_shown__blind_verdicts_on_the_order_are_told_apart(audited: tuple[Digits, int]) -> None:
+    digits, _ = audited
+    order = head_order.start(1)
+    drawn = random_sample.draw("digits", 60, seed=0, purpose="promises")
+    blind = [one for one in drawn.sample_ids if one in set(order.head)]
+    for sample in drawn.sample_ids:
+        label = int(digits.true_labels[sample])
+        random_sample.record(drawn.id, sample, "label", label=label, reviewer="ada")
+    found = head_order.shown(1)
+    assert found.num_looks == found.num_blind == len(blind) > 0
+    assert found.caution == ""
+    judge(digits, [one for one in order.sample_ids if one not in blind][:30])
+    found = head_order.shown(1)
+    assert (found.num_looks, found.num_blind) == (len(blind) + 30, len(blind))
+    assert found.caution.startswith(f"30 of these {found.num_looks} looks had the suggestion in view. If it")
+    only_blind = head_order.blind(1)
+    assert only_blind.num_looks == only_blind.num_blind
+
+
 def test_blind__a_further_draw_of_the_same_ranking_goes_on(audited: tuple[Digits, int]) -> None:
     digits, _ = audited
     assert head_order.blind(1) is None
@@ -147,4 +166,5 @@ def test_verify__so_far(audited: tuple[Digits, int], run: Run) -> None:
     assert head_order.SHOWN in out.replace("\n", " ")
     found = json.loads(run("verify", "digits", "--so-far", "--count-shown", "--json")[1])
     assert all(promise["sentence"] in out for promise in found["promises"])
+    assert (found["looks"], found["blind_looks"]) == (len(order.head), 0)
     assert run("verify", "digits", "--count-shown")[0] == 2

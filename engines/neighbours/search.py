@@ -15,13 +15,15 @@ from engines.shared.large import large_array
 
 EXACT_UP_TO = 20_000
 """Rows up to which every pair is compared; above, the index finds about 99 of 100 neighbours in far less time."""
-SHARD = 100_000
-"""Rows an index: several are built side by side, each by one thread, so that the result is always the same."""
-PROBED = 10
-"""Indexes that a row is looked up in. Where there are more, each holds rows that lie together, and a row is looked
-up in those nearest to it: the work then grows as the rows do, and only a few indexes are in memory at a time."""
+CELL = 5_000
+"""Rows an index, about. Each index holds rows that lie together; a lookup in a small one is cheap, and so the work
+grows as the rows do and only a few indexes are in memory at a time."""
+PROBED = 6
+"""Nearest cells that a row is looked up in, its own among them."""
 SAMPLE_A_CELL = 256
 """Rows that each of those cells is placed by."""
+MANY = 1_000_000
+"""Rows above which numbers of rows are kept in four bytes."""
 BLOCK = 2_048
 ROWS_AT_ONCE = 65_536
 EXPANSION = 64
@@ -63,8 +65,8 @@ def nearest(
 
     Returns:
         Row numbers (N, k) int64 (int32 above a million rows) and similarities (N, k) float32 in [-1, 1]. Memory
-        beside the result: one block of 2,048 rows against all (exact), about 4 bytes a value of an index in float16
-        with its graph, or above a million rows some such indexes of about 100,000 rows.
+        beside the result: one block of 2,048 rows against all (exact), or 90 bytes a row and as many indexes of
+        about 5,000 rows in float16 with their graphs as there are threads.
     """
 
     def read(at: Any) -> NDArray[np.float32]:
@@ -73,7 +75,7 @@ def nearest(
 
     if len(rows) <= EXACT_UP_TO or torch.device(device).type == "cuda":
         return _exact(read(slice(None)), k, torch.device(device))
-    return (_by_index if len(rows) <= PROBED * SHARD else _by_cells)(read, rows.shape, k)
+    return _by_cells(read, rows.shape, k)
 
 
 def _of_length_one(rows: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -112,52 +114,59 @@ def _index(size: int, read: Read, ids: NDArray[np.int64]) -> Any:
         ) from error
 
     index = Index(ndim=size, metric="cos", dtype="f16", expansion_add=EXPANSION, expansion_search=EXPANSION)
-    index.add(ids.astype(np.uint64), read(ids), threads=1)
+    if len(ids):
+        index.add(ids.astype(np.uint64), read(ids), threads=1)
     return index
 
 
-def _by_index(read: Read, shape: tuple[int, ...], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    num, size = shape
-    shards = [np.arange(start, min(num, start + SHARD)) for start in range(0, num, SHARD)]
-    threads = max(1, torch.get_num_threads())
-    with ThreadPoolExecutor(min(threads, len(shards))) as pool:
-        indexes = list(pool.map(lambda ids: _index(size, read, ids), shards))
-    found = np.empty((num, k), dtype=np.int64)
-    similar = np.empty((num, k), dtype=np.float32)
-    for start in range(0, num, BLOCK):
-        block = read(slice(start, start + BLOCK))
-        own = np.arange(start, start + len(block))
-        answers = [_asked(index, block, own, k, threads) for index in indexes]
-        found[start : start + BLOCK], similar[start : start + BLOCK] = _best(answers, k)
-    return found, similar
-
-
-def _by_cells(read: Read, shape: tuple[int, ...], k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+def _by_cells(read: Read, shape: tuple[int, ...], k: int) -> tuple[NDArray[np.integer], NDArray[np.float32]]:
     num, size = shape
     near = _nearest_cells(read, num)
-    found = np.full((num, k), -1, dtype=np.int32)
+    probed = near.shape[1]
+    found = np.full((num, k), -1, dtype=np.int32 if num > MANY else np.int64)
     similar = np.full((num, k), -np.inf, dtype=np.float32)
+    num_cells = int(near.max()) + 1
+    places = np.argsort(near, axis=None, kind="stable")
+    ends = np.cumsum(np.bincount(near.ravel(), minlength=num_cells))
     threads = max(1, torch.get_num_threads())
     with ThreadPoolExecutor(threads) as pool:
-        every = range(int(near.max()) + 1)
-        for cells in (every[start : start + threads] for start in range(0, len(every), threads)):
-            members = [np.flatnonzero(near[:, 0] == cell) for cell in cells]
+        for first in range(0, num_cells, threads):
+            cells = range(first, min(num_cells, first + threads))
+            asking = [places[ends[cell - 1] if cell else 0 : ends[cell]] for cell in cells]
+            members = [
+                place[place % probed == 0] // probed for place in asking
+            ]  # a row's first cell is its own
             indexes = list(pool.map(lambda ids: _index(size, read, ids), members))
-            for cell, index in zip(cells, indexes, strict=True):
-                asking = np.flatnonzero((near == cell).any(axis=1))
-                for start in range(0, len(asking), BLOCK):
-                    own = asking[start : start + BLOCK]
+            for place, index in zip(asking, indexes, strict=True):
+                for start in range(0, len(place), BLOCK):
+                    own = place[start : start + BLOCK] // probed
                     known = found[own].astype(np.int64), similar[own]
-                    answer = _asked(index, read(own), own, k, threads)
-                    found[own], similar[own] = _best([known, answer], k)
+                    found[own], similar[own] = _best([known, _asked(index, read(own), own, k, threads)], k)
+    lonely = np.flatnonzero(similar[:, -1] == -np.inf)  # their cells have fewer rows than they need
+    for start in range(0, len(lonely), BLOCK):
+        own = lonely[start : start + BLOCK]
+        found[own], similar[own] = _among_all(read, num, own, k)
     return found, similar
+
+
+def _among_all(
+    read: Read, num: int, own: NDArray[np.int64], k: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    asking = read(own)
+    best = np.empty((len(own), 0), dtype=np.int64), np.empty((len(own), 0), dtype=np.float32)
+    for start in range(0, num, ROWS_AT_ONCE):
+        rows = np.arange(start, min(num, start + ROWS_AT_ONCE))
+        values = asking @ read(slice(start, start + ROWS_AT_ONCE)).T
+        values[own[:, None] == rows] = -np.inf
+        best = _best([best, (np.broadcast_to(rows, values.shape), values)], k)
+    return best
 
 
 def _nearest_cells(read: Read, num: int) -> NDArray[np.uint16]:
-    """(N, ``PROBED``) cells of about ``SHARD`` rows each that lie nearest to every row, its own first."""
+    """(N, ``PROBED``) cells of about ``CELL`` rows each that lie nearest to every row, its own first."""
     from sklearn.cluster import MiniBatchKMeans  # takes most of a second to import: only where it is used
 
-    cells = -(-num // SHARD)
+    cells = -(-num // CELL)
     drawn = np.sort(np.random.default_rng(0).choice(num, min(num, cells * SAMPLE_A_CELL), replace=False))
     means = MiniBatchKMeans(cells, n_init=1, random_state=0).fit(read(drawn))
     near = np.empty((num, min(PROBED, cells)), dtype=np.uint16)
@@ -181,6 +190,8 @@ def _asked(
     index: Any, block: NDArray[np.float32], own: NDArray[np.int64], k: int, threads: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """The ``k`` best of one index for each row of the block, the row ``own`` itself never among them."""
+    if not len(index):
+        return np.empty((len(own), 0), dtype=np.int64), np.empty((len(own), 0), dtype=np.float32)
     answer = index.search(block, k + 1, threads=threads)
     keys = np.asarray(answer.keys).reshape(len(block), -1).astype(np.int64)
     # An index of fewer rows leaves the rest of an answer without a distance.

@@ -599,7 +599,7 @@ def _neighbours(place: Path) -> None:
     from engines.neighbours import search
 
     index, rows = search._index, _load(place, "features")
-    DONE.update({"indexes": 0, "of_indexes": -(-len(rows) // search.SHARD)})
+    DONE.update({"indexes": 0, "of_indexes": -(-len(rows) // search.CELL)})
 
     def counted(*arguments: Any) -> Any:
         DONE["indexes"] += 1

@@ -22,12 +22,11 @@ from tests.browser.conftest import (
     Server,
     click_until,
     downloaded,
-    in_colours,
     open_page,
     settled,
     wait_until,
 )
-from tests.browser.test_axe import serious_findings
+from tests.browser.test_axe import findings_at_every_size
 from tests.forker import Forker
 from tests.masked import WRONG, write_source
 
@@ -99,10 +98,7 @@ def test_masks__from_the_import_to_cleaned_pngs(
     first = in_view(page)
     assert first in WRONG
     page.locator("[data-layer=doubt]").wait_for(timeout=WAIT_MS)
-    page.screenshot(path=str(artifacts / "masks.png"))
-    for scheme in ("dark", "light"):
-        in_colours(page, scheme)
-        assert serious_findings(page) == [], scheme
+    assert findings_at_every_size(page, "masks-of-shapes", artifacts) == []
     page.keyboard.press("d")
     page.locator("[data-layer=doubt]").wait_for(state="hidden", timeout=WAIT_MS)
     regions = deciding.regions_of(dataset, audit_id, first)

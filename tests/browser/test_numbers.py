@@ -11,8 +11,8 @@ import pytest
 
 from auditor.numbers import listing
 from auditor.review import decisions, random_sample
-from tests.browser.conftest import WAIT_MS, Server, downloaded, in_colours, open_page, settled, wait_until
-from tests.browser.test_axe import serious_findings
+from tests.browser.conftest import WAIT_MS, Server, downloaded, open_page, settled, wait_until
+from tests.browser.test_axe import findings_at_every_size
 from tests.forker import Forker
 from tests.numbered import make_home
 
@@ -40,10 +40,7 @@ def test_numbers__from_the_suspects_to_the_cleaned_table(
     page.get_by_label("Your name").press("Enter")
     page.get_by_role("img", name=f"Sample {first}", exact=True).wait_for(timeout=WAIT_MS)
     settled(page)
-    page.screenshot(path=str(artifacts / "numbers.png"))
-    for scheme in ("dark", "light"):
-        in_colours(page, scheme)
-        assert serious_findings(page) == [], scheme
+    assert findings_at_every_size(page, "numbers-of-ages", artifacts) == []
     # The person's own keys, as the bench keeps them: another one for the suggestion. A choice keeps no key.
     page.get_by_text("Suspects", exact=True).last.click()
     page.keyboard.press("?")

@@ -106,10 +106,11 @@ class Card {
   offer(classes) {
     const { bench } = this;
     const shown = bench.choicesOpen ? classes : classes.slice(0, MOST_CHOICES);
-    const chip = ({ label, probability }) => {
+    // A bar and words, no number: no verified row calibrates what the engines say of each class.
+    const chip = ({ label, probability, odds }) => {
       const [name, digit] = [bench.className(label), bench.keymap.digit(bench.data.classNames, label)];
-      return el("button", { class: `choice ${this.tone(label)}`, style: `--odds:${Math.round(100 * probability)}%`, onclick: () => bench.label(label), title: name }, [
-        digit ? el("kbd", { text: digit }) : null, el("span", { class: "name", text: name }), el("span", { class: "odds", text: percent(probability) }),
+      return el("button", { class: `choice ${this.tone(label)}`, style: `--odds:${Math.round(100 * probability)}%`, onclick: () => bench.label(label), title: `${name}: ${odds}` }, [
+        digit ? el("kbd", { text: digit }) : null, el("span", { class: "name", text: name }),
       ]);
     };
     const others = el("button", {
@@ -181,10 +182,15 @@ class Card {
     const { suggested, given } = this.item;
     const count = (label) => story.engines.filter((engine) => engine.predicted === label).length;
     const [number, name] = [story.engines.length, this.bench.className(suggested)];
-    const against = given === suggested ? "" : ` · ${count(given)} say “${this.bench.className(given)}”`;
+    const others = given === suggested ? 0 : count(given);
+    const against = others ? ` · ${others} for “${this.bench.className(given)}”` : "";
+    const [only] = story.engines;
+    const says = number === 1
+      ? `${only.title} says “${this.bench.className(only.predicted)}”`
+      : `${count(suggested)} of ${number} engines say “${name}”${against}`;
     this.folded = el("details", { class: "engines", "data-testid": "engines", open: Boolean(this.bench.enginesOpen) }, [
       el("summary", {}, [
-        el("span", { text: `${count(suggested)} of ${number} engines say “${name}”${against}` }),
+        el("span", { text: says }),
         el("kbd", { text: this.bench.keymap.shown("engines") }),
       ]),
       ...rows,

@@ -87,7 +87,7 @@ def transition_cells(transition: Transition, names: Sequence[str]) -> pd.DataFra
 def transition_chart(cells: pd.DataFrame, names: Sequence[str], tones: Tones = LIGHT) -> Any:
     """P(given | true) as a heat map; off-diagonal cells carry the colour, since the diagonal is what should be."""
     pick = alt.selection_point(name="cell", fields=["true", "given"], toggle=False)
-    wrong = cells.assign(shade=np.where(cells.true_label == cells.given_label, np.nan, cells.share))
+    wrong = cells.assign(percent=100 * cells.share, shade=np.where(cells.true_label == cells.given_label, np.nan, cells.share))
     side = max(300, min(620, 80 + 40 * len(names)))
     angle = 0 if max(map(len, names)) <= 3 else -40
     base = alt.Chart(wrong).encode(
@@ -120,7 +120,7 @@ def transition_chart(cells: pd.DataFrame, names: Sequence[str], tones: Tones = L
             fontSize=SMALL_TEXT, cursor="pointer"
         )
         tone = alt.condition(is_tinted, alt.value(tones.ink), alt.value(tones.quiet))
-        layers.append(digits.encode(text=alt.Text("share:Q", format=".0%"), color=tone))
+        layers.append(digits.encode(text=alt.Text("percent:Q", format=".0f"), color=tone))
     return alt.layer(*layers).properties(height=side)
 
 

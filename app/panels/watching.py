@@ -85,9 +85,10 @@ def _land(dataset: Dataset, audit: Audit) -> None:
             st.caption(
                 "Random samples, judged blind, say how many labels are wrong; more of them say it more exactly."
             )
+    says_what = st.container()
     if shows := worst.draw(dataset, audit, WORST):
         what = "worst" if shows == WORST else "suspects to look at"
-        st.caption(f"The {shows} {what}: :orange[given label] → :blue[suggested label].")
+        says_what.caption(f"The {shows} {what}: :orange[given label] → :blue[suggested label].")
 
 
 def _head(seen: AuditOverview) -> None:

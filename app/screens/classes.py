@@ -13,7 +13,7 @@ from app.session.words import plain
 from auditor.audits import statements
 from auditor.catalog.records import Audit, Dataset
 from auditor.outputs.report import conflict_sentence
-from auditor.statistics import Interval, Transition, shared_sentence
+from auditor.statistics import Interval, NoiseRate, Transition, shared_sentence
 
 MOST_IN_MATRIX = 40
 MOST_PAIRS, MOST_PAIRS_ALONE = 10, 50
@@ -29,10 +29,15 @@ OF_PROBABILITY = ("may be wrong", "share")
 """Columns that sum the chance that a label is wrong: hidden while nothing verified calibrates it."""
 
 
+def kind_of(found: NoiseRate | Transition) -> str:
+    """``verified`` or ``a guess``."""
+    return "verified" if found.kind == "interval" else "a guess"
+
+
 def draw_figures(dataset: Dataset, said: statements.Statements) -> None:
     """What is known of the whole dataset, in one line."""
     left = said.errors_left
-    kind = "verified" if said.noise_rate.kind == "interval" else "a guess"
+    kind = kind_of(said.noise_rate)
     remaining = f"about {words.count(left.point)}"
     if left.kind != "interval":
         remaining = f"{words.count(left.low)} – {words.count(left.high)}"
@@ -54,13 +59,14 @@ def draw_matrix(dataset: Dataset, transition: Transition) -> None:
     cells = charts.transition_cells(transition, names)
     matrix, pairs = st.columns([1.9, 1], gap="large")
     with pairs:
-        draw_pairs(dataset, cells)
+        draw_pairs(dataset, transition, cells)
     with matrix:
         st.subheader("How true classes turn into given labels", anchor=False, help=plain(transition.sentence))
         if len(names) > MOST_IN_MATRIX:
             st.caption(f"With {len(names):,} classes, only the most frequent confusions are listed.")
             return
-        st.caption("A row is a true class; a cell leads to its suspects.")
+        kind = kind_of(transition)
+        st.caption(f"A row is a true class, in percent ({kind}); a cell leads to its suspects.")
         seen = st.altair_chart(
             charts.transition_chart(cells, names, charts.tones()),
             on_select="rerun",
@@ -73,7 +79,7 @@ def draw_matrix(dataset: Dataset, transition: Transition) -> None:
         state.open_suspects(given=given, suggested=None if given == true else true)
 
 
-def draw_pairs(dataset: Dataset, cells: pd.DataFrame) -> None:
+def draw_pairs(dataset: Dataset, transition: Transition, cells: pd.DataFrame) -> None:
     """The most frequent confusions as buttons, which a keyboard reaches too."""
     st.subheader("Most frequent confusions", anchor=False)
     wrong = cells[(cells.true_label != cells.given_label) & (cells.share >= charts.LEAST_SHOWN)]
@@ -82,7 +88,7 @@ def draw_pairs(dataset: Dataset, cells: pd.DataFrame) -> None:
     if top.empty:
         st.write("No class is taken for another.")
         return
-    st.caption("True class → given label, and its share of the class.")
+    st.caption(f"True class → given label, and its share of the class ({kind_of(transition)}).")
     with st.container(gap="xxsmall", key="classes_pairs"):
         for row in top.to_dict("records"):
             if st.button(
@@ -178,6 +184,7 @@ def draw_splits(audit: Audit, said: statements.Statements, *, is_guess: bool) ->
         }
     )
     table = table.drop(columns=list(OF_PROBABILITY)) if is_guess else table
+    table = table if table["verified share"].any() else table.drop(columns="verified share")
     chosen = st.dataframe(
         table,
         hide_index=True,

@@ -91,7 +91,7 @@ def draw_agreement(view: View) -> None:
         ),
     )
     if not correlations or len(names) < 2:
-        st.write("Agreement needs two engines.")
+        st.write("One engine speaks. With two or more, this page shows how alike they rank and where they part.")
         choose_runs(view)
         return
     words_of_it, matrix = st.columns([2, 3], vertical_alignment="center", gap="large")
@@ -309,7 +309,8 @@ with shown():
         num_samples=dataset.num_samples,
     )
     draw_agreement(view)
-    with st.container(key="engines_part"):
-        draw_parting(dataset, view)
+    if len(audit.summary.get("witnesses", runs)) > 1:
+        with st.container(key="engines_part"):
+            draw_parting(dataset, view)
     draw_engines(view)
     draw_published(view)

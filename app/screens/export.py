@@ -96,13 +96,14 @@ def show_changes(dataset: Dataset, policy: str, max_fdr: float | None, *, audit:
         if sign_in.opens(page) and st.button(says, key="export_next", type="primary", icon=":material/rule:"):
             state.go_to(page)
         downloads.offer(dataset, policy, max_fdr, audit_id=audit_id, is_next=False)
+        says_what = st.container()
         if audit and worst.draw(dataset, audit, WORST):
-            st.caption("The worst suspects.")
+            says_what.caption("The worst suspects: :orange[given label] → :blue[suggested label].")
         return
     downloads.offer(dataset, policy, max_fdr, audit_id=audit_id, is_next=True)
     changes = list(zip(rows.sample_id, rows.given_label, rows.cleaned_label, strict=True))[:PICTURES]
-    worst.row(dataset, [(int(one), str(given), str(after)) for one, given, after in changes], key="export")
     st.caption("The first of them: :orange[label before] → :blue[label after].")
+    worst.row(dataset, [(int(one), str(given), str(after)) for one, given, after in changes], key="export")
     with st.expander("Changes by pair, and the first rows of the table"):
         left, right = st.columns([1, 2.2])
         pairs = pd.DataFrame(summary.pairs, columns=["given label", "cleaned label", "samples"])

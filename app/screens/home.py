@@ -36,7 +36,7 @@ def next_step(seen: Status) -> tuple[str, str, str]:
         text = f"{far} far from what is predicted: suspects to check."
         return text, "numbers", "Review numbers"
     if seen.drawn == 0:
-        text = "Check a small random sample first: it says how many labels are wrong, and promises need it."
+        text = "Check a random sample first: it says how many labels are wrong, and promises need it."
         size = random_sample.next_size(seen.dataset.id)
         return text, "verify", f"Verify {words.plural(size, 'sample')}"
     if seen.verified < seen.drawn:

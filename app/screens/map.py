@@ -27,7 +27,7 @@ def title(name: str) -> str:
     """What a map was made from."""
     if name == arrays.FEATURES:
         return arrays.features_title(audit)
-    return f"{arrays.describe(audit.id, name)['title']}: what it learned"
+    return str(arrays.describe(audit.id, name)["title"])
 
 
 maps = arrays.maps_of(audit.id)
@@ -35,9 +35,11 @@ if not maps:
     st.info("This audit has no map yet.")
     st.stop()
 with bar:
-    engine = st.selectbox(
-        "Made from", maps, format_func=title, key="map_engine", label_visibility="collapsed", width=300
-    )
+    engine = maps[0]
+    if len(maps) > 1:
+        engine = st.selectbox(
+            "Made from", maps, format_func=title, key="map_engine", label_visibility="collapsed", width=220
+        )
     colour = st.selectbox(
         "Colour by",
         list(COLOURS),

@@ -196,7 +196,9 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
             {"reviewer": one.reviewer, "decision": one.decision, "label": one.label, "labels": one.labels}
             for one in said
         ],
-        "classes": [{"label": label, "probability": odds} for label, odds in story.top_classes],
+        "classes": [
+            {"label": label, "probability": share, "odds": evidence(share)} for label, share in story.top_classes
+        ],
         "engines": [_engine(audit_id, verdict) for verdict in story.verdicts],
         "exemplars": {"given": shown["given"], "suggested": shown["suggested"]},
         "neighbours": shown["neighbours"],

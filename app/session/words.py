@@ -43,8 +43,9 @@ def documented(text: str) -> str:
     )
 
 
-def interval(low: float, high: float, digits: int = 1) -> str:
-    """``3.1 – 6.4 %``."""
+def interval(low: float, high: float) -> str:
+    """``3.1 – 6.4 %``; one wider than ten in a hundred without decimals: ``6 – 19 %``."""
+    digits = 0 if high - low > 0.1 else 1
     return f"{100 * low:.{digits}f} – {100 * high:.{digits}f} %"
 
 

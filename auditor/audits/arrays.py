@@ -391,7 +391,6 @@ def _verdict(audit: Audit, engine: str, sample_id: int, given: int, class_names:
         given=class_names[given] if given >= 0 else None,
         predicted=class_names[predicted],
         probability=float(probs[predicted]),
-        given_probability=float(probs[given]) if given >= 0 else None,
         history=story,
     )
     return EngineVerdict(engine, about["title"], predicted, trust_score, signals, story, sentence)
@@ -403,7 +402,6 @@ def _own_verdict(name: str, probs: NDArray[np.float32], given: int, class_names:
         given=class_names[given] if given >= 0 else None,
         predicted=class_names[predicted],
         probability=float(probs[predicted]),
-        given_probability=float(probs[given]) if given >= 0 else None,
         history={},
     )
     return EngineVerdict(name, name, predicted, float("nan"), {}, {}, sentence)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from auditor.ground.wording import percent, plural
+from auditor.ground.wording import evidence, plural
 from auditor.statistics.witnesses import UNLABELED
 
 
@@ -52,25 +52,22 @@ def engine_sentence(
     given: str | None,
     predicted: str,
     probability: float,
-    given_probability: float | None,
     history: Mapping[str, Sequence[float]],
 ) -> str:
     """One engine's verdict in words, with how often it dropped the sample while it trained.
+
+    Its own probability is told as evidence: no verified row calibrates that of a single engine.
 
     Args:
         given: name of the given label, None where unlabeled.
         predicted: name of the class that the engine finds most likely.
         probability: of ``predicted``.
-        given_probability: of ``given``, None where unlabeled.
         history: signals by recorded epoch; ``selected`` is the share of the sample's visits that were kept.
     """
     if given is None:
-        return f"sees {predicted!r} ({percent(probability)}); there is no label to judge."
-    if given == predicted:
-        sentence = f"agrees with {given!r} ({percent(probability)})"
-    else:
-        sentence = f"prefers {predicted!r} ({percent(probability)}) to {given!r}"
-        sentence += f" ({percent(given_probability)})" if given_probability is not None else ""
+        return f"sees {predicted!r} ({evidence(probability)}); there is no label to judge."
+    says = f"agrees with {given!r}" if given == predicted else f"prefers {predicted!r} to {given!r}"
+    sentence = f"{says} ({evidence(probability)})"
     kept = [value for value in history.get("selected", ()) if np.isfinite(value)]
     if kept:
         dropped = sum(value < 0.5 for value in kept)

@@ -104,6 +104,10 @@ def test_card__examples_are_96_pixels_above_the_toolbar(
     assert page.locator(".choice:not(.others)").count() == 5
     others.click()
     assert page.locator(".choice:not(.others)").count() > 5
+    page.keyboard.press("d")
+    page.locator(".engine p", has_text="evidence").first.wait_for(timeout=WAIT_MS)
+    assert "%" not in page.get_by_test_id("card").inner_text(), "nothing is verified"
+    page.keyboard.press("d")
     page.keyboard.press("a")
     picks, sheet = steady_box(page.locator(".picks")), steady_box(page.locator(".sheet"))
     assert sheet["x"] < picks["x"]

@@ -218,7 +218,8 @@ def test_without_verified_rows_no_surface_claims_more(audited: tuple[Digits, int
         run("suspects", "digits")[1],
         progress.progress(1, audit_id).advice,
         json.dumps(bench.queue({"audit": audit_id, "limit": 60})["items"]),
-        *(screen(name) for name in ("home", "suspects", "classes", "verify", "export")),
+        json.dumps([bench.card({"audit": audit_id, "sample": sample}) for sample in range(5)]),
+        *(screen(name) for name in ("home", "suspects", "classes", "engines", "verify", "export")),
     ]
     claims = r"stopping is reasonable|should be wrong|expected (to be )?wrong|0 % and 0 %|likely wrong"
     for text in texts:
@@ -226,6 +227,9 @@ def test_without_verified_rows_no_surface_claims_more(audited: tuple[Digits, int
     for words_of_it in ("evidence against it", "evidence if it is wrong"):
         assert words_of_it in texts[0]
         assert words_of_it in texts[4]
+    # What the engines say of one sample is in words too, verified rows or not.
+    assert "evidence)" in texts[5]
+    assert "%" not in texts[5]
 
     # Nor does a number that nothing backs reach a sheet, a table or FiftyOne: it would pass for a probability.
     asked = {"audit": audit_id, "where": {"undecided": True}, "reviewer": "ada", "top": 5}

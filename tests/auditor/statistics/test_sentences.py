@@ -34,11 +34,14 @@ def test_engine_sentence__counts_the_epochs_that_dropped_it():
         given="cat",
         predicted="dog",
         probability=0.83,
-        given_probability=0.04,
         history={"selected": [1.0, 0.0, float("nan"), 0.0]},
     )
-    assert sentence == "prefers 'dog' (83 %) to 'cat' (4 %); dropped it in 2 of 3 recorded epochs."
+    assert sentence == "prefers 'dog' to 'cat' (strong evidence); dropped it in 2 of 3 recorded epochs."
     assert (
-        engine_sentence(given=None, predicted="dog", probability=0.5, given_probability=None, history={})
-        == "sees 'dog' (50 %); there is no label to judge."
+        engine_sentence(given=None, predicted="dog", probability=0.5, history={})
+        == "sees 'dog' (some evidence); there is no label to judge."
+    )
+    assert (
+        engine_sentence(given="cat", predicted="cat", probability=0.3, history={})
+        == "agrees with 'cat' (weak evidence)."
     )

@@ -87,7 +87,9 @@ def transition_cells(transition: Transition, names: Sequence[str]) -> pd.DataFra
 def transition_chart(cells: pd.DataFrame, names: Sequence[str], tones: Tones = LIGHT) -> Any:
     """P(given | true) as a heat map; off-diagonal cells carry the colour, since the diagonal is what should be."""
     pick = alt.selection_point(name="cell", fields=["true", "given"], toggle=False)
-    wrong = cells.assign(percent=100 * cells.share, shade=np.where(cells.true_label == cells.given_label, np.nan, cells.share))
+    wrong = cells.assign(
+        percent=100 * cells.share, shade=np.where(cells.true_label == cells.given_label, np.nan, cells.share)
+    )
     side = max(300, min(620, 80 + 40 * len(names)))
     angle = 0 if max(map(len, names)) <= 3 else -40
     base = alt.Chart(wrong).encode(

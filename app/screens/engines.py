@@ -91,7 +91,9 @@ def draw_agreement(view: View) -> None:
         ),
     )
     if not correlations or len(names) < 2:
-        st.write("One engine speaks. With two or more, this page shows how alike they rank and where they part.")
+        st.write(
+            "One engine speaks. With two or more, this page shows how alike they rank and where they part."
+        )
         choose_runs(view)
         return
     words_of_it, matrix = st.columns([2, 3], vertical_alignment="center", gap="large")

@@ -197,7 +197,8 @@ def card(payload: Mapping[str, Any]) -> dict[str, Any]:
             for one in said
         ],
         "classes": [
-            {"label": label, "probability": share, "odds": evidence(share)} for label, share in story.top_classes
+            {"label": label, "probability": share, "odds": evidence(share)}
+            for label, share in story.top_classes
         ],
         "engines": [_engine(audit_id, verdict) for verdict in story.verdicts],
         "exemplars": {"given": shown["given"], "suggested": shown["suggested"]},

@@ -18,7 +18,7 @@ from tests.browser.conftest import WAIT_MS, Server, in_colours, open_page, still
 from tests.browser.test_review import OLDER
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
-# Masks and Numbers say here that they are for other sets; test_masks.py and test_numbers.py look at them with such sets.
+# Masks and Numbers refuse this set: test_masks.py and test_numbers.py look at them with sets of their own.
 PAGES = [
     "",
     "import",

@@ -390,7 +390,11 @@ def test_export__where_nothing_changes_the_next_step_stands_out() -> None:
     app = open_page("export", reviewer="Ada")
     assert app.button(key="export_csv").proto.type == "secondary"
     assert app.button(key="export_next").proto.type == "primary"
-    assert "The worst suspects" in texts(app)
+    drawn = list(app.main)
+    says_what = next(
+        i for i, one in enumerate(drawn) if "The worst suspects" in str(getattr(one, "value", ""))
+    )
+    assert says_what < min(i for i, one in enumerate(drawn) if one.type == "image"), "above its pictures"
     reviewing.decide(1, 0, "exclude", reviewer="Ada")
     app.run()
     assert app.button(key="export_csv").proto.type == "primary"

@@ -113,8 +113,7 @@ def page(rows: Mapping[str, Mapping[str, Any]]) -> str:
         "",
         "Photos of clothes with planted confusions, audited as a newcomer would, nothing verified. What the first "
         "version said of such sets stands beside what is said now, and what is true. "
-        f"{copies}easier: nine of ten copies are labeled right and give the tenth away. The row of 341 photos is "
-        "older than the sentence on memorised labels.",
+        f"{copies}easier: nine of ten copies are labeled right and give the tenth away.",
         "",
         "| set | wrong | range (guess) | first list | wrong labels in it | wrong among the first 50 |",
         "| --- | ---: | --- | ---: | ---: | ---: |",

@@ -340,8 +340,8 @@ class DrawTable(SQLModel, table=True):
     purpose: str = RATE
     """One of ``vocabulary.PURPOSES``, or ``vocabulary.HEAD_ORDER``."""
     audit_id: int | None = None
-    """The audit whose ranking the head is of; None for a uniform draw."""
+    """The audit whose ranking the zones are of; None for a draw before any audit."""
     zones: list[dict[str, Any]] = Field(default_factory=list, sa_column=Column(JSON, nullable=False))
-    """What each zone is and how likely its samples were drawn (``records.NewDraw``); empty for a uniform draw."""
+    """What each zone is and how likely its samples were drawn (``records.NewDraw``)."""
     tolerance: float | None = None
     """Of numbers: a given one is wrong where it is farther than this from what the person says."""

@@ -194,10 +194,11 @@ class NewDraw:
     purpose: str = RATE
     """One of ``vocabulary.PURPOSES``, or ``vocabulary.HEAD_ORDER``."""
     audit_id: int | None = None
-    """The audit whose ranking the head is of; None for a uniform draw."""
+    """The audit whose ranking the zones are of; None for a draw before any audit."""
     zones: list[dict[str, Any]] = field(default_factory=list)
     """The head, then the rest: ``name``, ``size``, ``drawn`` and ``probability`` (of each sample to be drawn); the
-    head also its ``samples``, the most suspicious first. Empty for a uniform draw."""
+    head also its ``samples``, the most suspicious first. Of a uniform draw one zone, ``everything``, with the
+    samples that the ranking of then thought wrong (``likely_wrong``); empty before any audit."""
     tolerance: float | None = None
     """Of numbers: a given one is wrong where it is farther than this from what the person says."""
 
@@ -205,6 +206,11 @@ class NewDraw:
     def head(self) -> list[int]:
         """Samples of the head, the most suspicious first; empty for a uniform draw."""
         return [sample for zone in self.zones for sample in zone.get("samples", ())]
+
+    @property
+    def likely_wrong(self) -> list[int]:
+        """Of a uniform draw: samples that the ranking of then thought wrong; empty before any audit."""
+        return [sample for zone in self.zones for sample in zone.get("likely_wrong", ())]
 
 
 @dataclass(frozen=True, kw_only=True)

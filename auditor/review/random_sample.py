@@ -133,7 +133,7 @@ def usual_purpose(dataset_name: str) -> str:
 
 def zones_in_words(row: Draw) -> str:
     """``, 140 of the 9,000 most suspicious labels and 60 of the rest``; empty for a uniform draw."""
-    if not row.zones:
+    if not row.head:
         return ""
     head, rest = row.zones
     suspicious = plural(head["size"], "most suspicious label")
@@ -264,6 +264,7 @@ def standing(dataset_id: int, *, trusted: NDArray[np.bool_] | None = None) -> Ve
         stages=_stages(rows, draw_of_row, pool),
         backing_pool=backing.pool,
         backing_words=backing.words,
+        strata=_strata(rows[0], pool) if len(rows) == 1 else None,
     )
 
 
@@ -298,6 +299,16 @@ class _Backing:
             if row.id < best.id:
                 inside[row.sample_ids] = False
         return cls(best.id, inside)
+
+
+def _strata(row: Draw, pool: NDArray[np.bool_]) -> NDArray[np.int8] | None:
+    """(N,) 0 = the ranking before a uniform draw thought the label wrong, 1 = not, -1 = outside the pool."""
+    if not row.likely_wrong:
+        return None
+    strata = np.where(pool, 1, -1).astype(np.int8)
+    wrong = np.array(row.likely_wrong, dtype=np.int64)
+    strata[wrong[pool[wrong]]] = 0
+    return strata
 
 
 def _stages(rows: list[Draw], draw_of_row: NDArray[np.int64], pool: NDArray[np.bool_]) -> tuple[Stage, ...]:
@@ -539,6 +550,7 @@ def _draw(
             "nobody drew before."
         )
     generator = np.random.default_rng([seed, len(earlier)])
+    audit = audits.latest_finished(open_session, dataset.id)
     if purpose == RATE:
         chosen = generator.choice(pool, size=size, replace=False)
         row = NewDraw(
@@ -546,10 +558,11 @@ def _draw(
             seed=seed,
             size=size,
             sample_ids=[int(one) for one in chosen],
+            audit_id=None if audit is None else audit.id,
+            zones=[] if audit is None else [_everything(open_session, audit, pool, size)],
             tolerance=tolerance,
         )
         return draws.add(open_session, row)
-    audit = audits.latest_finished(open_session, dataset.id)
     if audit is None:
         raise VerificationError(
             f"No audit has ranked the labels of {dataset_name}, so there is no head to draw from; "
@@ -576,6 +589,19 @@ def _draw(
         tolerance=tolerance,
     )
     return draws.add(open_session, row)
+
+
+def _everything(open_session: Session, audit: Audit, pool: NDArray[np.int64], size: int) -> dict[str, Any]:
+    """The zone of a uniform draw, with the samples that the ranking thinks wrong: as many as are guessed to be."""
+    guessed = share_for_head(NoiseRate(**audit.summary["noise_rate"]))
+    likely_wrong = ranked(open_session, audit, pool)[: round(guessed * len(pool))]
+    return {
+        "name": "everything",
+        "size": len(pool),
+        "drawn": size,
+        "probability": size / len(pool),
+        "likely_wrong": likely_wrong.tolist(),
+    }
 
 
 def _check_tolerance(dataset: Dataset, tolerance: float | None, earlier: list[Draw]) -> None:

@@ -286,13 +286,18 @@ def noise_rate_from_verified(
     interval = part_interval(part, verified, is_wrong)
     leaning = 0.0 if guess is None else GUESS_ROWS
     middle = 0.5 * (interval.low + interval.high) if guess is None else guess.point
-    seen, decided = interval.point, float(verified.size - num_unsure)
-    if not verified.stages:
-        seen = num_wrong / decided if decided else 0.0
+    decided = float(verified.size - num_unsure)
+    seen = 0.0
+    if decided:
+        seen = num_wrong / decided if interval.estimate is None else interval.estimate
     point = (seen * decided + leaning * middle) / (decided + leaning) if decided + leaning else middle
     point = float(np.clip(point, interval.low, interval.high))
     unsure = f", {num_unsure} unsure or skipped" if num_unsure else ""
-    most = " (most drawn from the head of the ranking, and counted as that)" if verified.stages else ""
+    most = ""
+    if verified.stages:
+        most = " (most drawn from the head of the ranking, and counted as that)"
+    elif interval.estimate is not None:
+        most = " (counted apart: what the ranking thought wrong before the draw, and the others)"
     sentence = (
         f"{num_wrong} of {verified.size} randomly drawn labels are wrong{unsure}{most}: {percent(interval.low)} to "
         f"{percent(interval.high)} of {num_labeled:,} ({percent(interval.level)} interval, "

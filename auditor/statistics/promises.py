@@ -44,6 +44,7 @@ from auditor.ground.vocabulary import LEVELS
 from auditor.ground.wording import percent, plural
 from auditor.statistics import strata
 from auditor.statistics.intervals import Interval, rate_interval
+from auditor.statistics.rates import stages_of
 from auditor.statistics.witnesses import UNLABELED, Verified
 
 REFUSE_BELOW = 1e-3
@@ -476,9 +477,10 @@ def _interval_of_more(
     """The interval of the noise rate if ``total`` rows are like those so far."""
     factor = total / verified.size if verified.size else 0.0
     is_wrong = verified.is_wrong(given_labels)
-    if verified.stages and verified.size:
-        part = verified.drawn_from(given_labels)
-        found = strata.counts(verified.stages, part, verified.sample_ids, is_wrong, verified.is_unsure)
+    part = verified.drawn_from(given_labels)
+    stages = stages_of(part, verified, num_rows=total, is_watched=is_watched)
+    if stages and verified.size:
+        found = strata.counts(stages, part, verified.sample_ids, is_wrong, verified.is_unsure)
         return strata.stratified_interval([one.scaled(factor) for one in found], is_watched=is_watched)
     # Before the first verdict the widest interval is the only one that can be announced.
     share = is_wrong.sum() / verified.size if verified.size else 0.5

@@ -82,6 +82,9 @@ class Verified:
     """(N,) bool, samples that the backing rows were drawn from uniformly; None = every drawable one."""
     backing_words: str = ""
     """What ``backing_pool`` is, in words; empty where promises are about every label."""
+    strata: NDArray[np.int8] | None = None
+    """(N,) of a single uniform draw: 0 where a ranking that stood before it thought the label wrong, 1 where not,
+    -1 outside the pool; None where no audit came before. They sharpen intervals (``rates.stages_of``)."""
 
     @property
     def size(self) -> int:
@@ -151,6 +154,7 @@ class Verified:
             stages=tuple(stage.subset(rows) for stage in self.stages),
             backing_pool=self.backing_pool,
             backing_words=self.backing_words,
+            strata=self.strata,
         )
 
     def check(self, given_labels: NDArray[np.integer], num_classes: int) -> None:
@@ -180,6 +184,7 @@ class Verified:
             ("pool", self.pool),
             ("treated", self.treated),
             ("backing_pool", self.backing_pool),
+            ("strata", self.strata),
             *(("zones of a draw", stage.zones) for stage in self.stages),
         ):
             if mask is not None and np.shape(mask) != np.shape(given_labels):

@@ -14,6 +14,7 @@ from auditor.catalog.db import session
 from auditor.catalog.records import NewDraw
 from auditor.ground.errors import VerificationError
 from auditor.review import decisions, random_sample
+from auditor.statistics import NoiseRate, share_for_head
 from auditor.statistics.witnesses import NO_CLASS, UNSURE
 from tests.auditor.catalogs import add_dataset, change_sample
 from tests.helpers import QUICK_OPTIONS, Digits, verify_truthfully
@@ -289,6 +290,25 @@ def test_trusted_weight__drawn_rows_stand_for_their_zone_and_picked_ones_for_the
     assert weight[in_rest].min() > weight[in_head].max() > 1
 
 
+def test_draw__for_the_rate_keeps_what_the_ranking_thought_wrong(audited: tuple[Digits, int]) -> None:
+    """The ranking of the moment of the draw: what a later one learns from the verdicts may not sharpen them."""
+    digits, audit_id = audited
+    drawn = verify_truthfully(digits, 120)
+    assert (drawn.audit_id, drawn.head, random_sample.zones_in_words(drawn)) == (audit_id, [], "")
+    with session() as open_session:
+        share = share_for_head(NoiseRate(**audits.get(open_session, audit_id).summary["noise_rate"]))
+        ranking = random_sample.ranked(open_session, audits.get(open_session, audit_id), np.arange(300))
+    assert drawn.likely_wrong == ranking[: round(share * 300)].tolist()
+    verified = random_sample.standing(1)
+    assert verified.strata is not None
+    assert np.flatnonzero(verified.strata == 0).tolist() == sorted(drawn.likely_wrong)
+    assert np.count_nonzero(verified.strata == 1) == 300 - len(drawn.likely_wrong)
+    rate = statements.noise_rate(statements.load(audit_id))
+    assert "counted apart: what the ranking thought wrong before the draw" in rate.sentence
+    random_sample.draw("digits", 20, seed=1)
+    assert random_sample.standing(1).strata is None  # two draws are a sequence, counted together
+
+
 def test_draw__for_promises_needs_a_ranking(home: Path) -> None:
     add_dataset("few", num=40)
     assert random_sample.usual_purpose("few") == "rate"
@@ -296,6 +316,7 @@ def test_draw__for_promises_needs_a_ranking(home: Path) -> None:
         random_sample.draw("few", 10, purpose="promises")
     with pytest.raises(VerificationError, match="A draw for 'fun' is unknown; use one of rate, promises"):
         random_sample.draw("few", 10, purpose="fun")
+    assert random_sample.draw("few", 10).zones == []
 
 
 def test_statements__of_a_head_draw_are_about_the_whole_set_and_the_promise_about_the_head(

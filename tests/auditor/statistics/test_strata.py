@@ -14,7 +14,7 @@ from auditor.statistics.noise import (
     transition_from_verified,
 )
 from auditor.statistics.probabilities import calibrate_error_probability
-from auditor.statistics.promises import check_draws, promise
+from auditor.statistics.promises import check_draws, promise, what_more_buys
 from auditor.statistics.rates import part_interval
 from auditor.statistics.strata import Counts, Stage, counts, share, stratified_interval
 from auditor.statistics.witnesses import NO_CLASS, UNSURE, Verified
@@ -132,6 +132,79 @@ def test_noise_rate__uniform_and_head_draws_pool():
         alone.append(one.high - one.low)
     assert np.mean(covered) >= 0.95
     assert np.mean(width) < np.mean(alone)
+
+
+def in_strata(trust, true, seed, *, size=200, guessed=0.15, **roles):
+    """A uniform draw, with the strata of a ranking that stood before it."""
+    strata_of = np.ones(N, dtype=np.int8)
+    strata_of[np.argsort(trust)[: round(guessed * N)]] = 0
+    ids = np.random.default_rng([seed, 5]).permutation(N)[:size]
+    return Verified(ids, true[ids], strata=strata_of, **roles)
+
+
+@pytest.mark.parametrize(("gap", "least", "most"), [(3.0, 0.7, 0.9), (0.0, 1.0, 1.15)])
+def test_part_interval__strata_of_an_earlier_ranking_sharpen_a_uniform_draw(gap, least, most):
+    """Even where the ranking knows nothing it costs little, and where people are unsure both ends hold."""
+    covered, unsure_covered, widths, plain = [], [], [], []
+    whole = np.ones(N, dtype=bool)
+    for seed in range(200):  # with few cells, which only widen the intervals
+        trust, given, true = score_world(seed, gap=gap)
+        truth = (given != true).mean()
+        verified = in_strata(trust, true, seed)
+        wrong = verified.is_wrong(given)
+        found = part_interval(whole, verified, wrong, cells=24)
+        covered.append(found.low <= truth <= found.high)
+        widths.append(found.high - found.low)
+        alone = rate_interval(int(wrong.sum()), 200, population=N)
+        plain.append(alone.high - alone.low)
+        is_unsure = np.random.default_rng(seed).random(200) < np.where(wrong, 0.2, 0.02)
+        doubted = replace(verified, true_labels=np.where(is_unsure, UNSURE, verified.true_labels))
+        wide = part_interval(whole, doubted, doubted.is_wrong(given), cells=16)
+        unsure_covered.append(wide.low <= truth <= wide.high)
+    assert np.mean(covered) >= 0.94
+    assert np.mean(unsure_covered) >= 0.95
+    assert least < np.mean(widths) / np.mean(plain) < most
+
+
+def test_part_interval__strata_are_used_by_sizes_alone_and_only_for_a_draw_judged_to_its_end():
+    trust, given, true = score_world(0, gap=3.0)
+    whole = np.ones(N, dtype=bool)
+
+    def is_used(**changes):
+        verified = in_strata(trust, true, 0, **changes)
+        return part_interval(whole, verified, verified.is_wrong(given), cells=16).estimate is not None
+
+    assert is_used()
+    assert not is_used(guessed=0.04)  # 8 of 200 rows are expected there
+    assert is_used(guessed=0.05)
+    assert not is_used(is_watched=True)
+    verified = in_strata(trust, true, 0)
+    of_class = part_interval(given == 3, verified, verified.is_wrong(given))
+    assert of_class.estimate is None
+    rows = given[verified.sample_ids] == 3
+    by_hand = rate_interval(
+        int(verified.is_wrong(given)[rows].sum()), int(rows.sum()), population=int((given == 3).sum())
+    )
+    assert of_class == by_hand
+    assert part_intervals(given, verified, verified.is_wrong(given), 10)[3] == by_hand
+
+
+def test_noise_rate__of_strata_takes_their_estimate_and_says_so():
+    trust, given, true = score_world(1, gap=3.0)
+    verified = in_strata(trust, true, 1)
+    found = noise_rate_from_verified(given, verified)
+    shares = [
+        verified.is_wrong(given)[verified.strata[verified.sample_ids] == stratum].mean() for stratum in (0, 1)
+    ]
+    assert found.point == pytest.approx(0.15 * shares[0] + 0.85 * shares[1])
+    assert found.point != pytest.approx(verified.is_wrong(given).mean(), abs=1e-4)
+    assert "counted apart: what the ranking thought wrong before the draw" in found.sentence
+    nobody = in_strata(trust, np.full(N, UNSURE), 1)
+    assert np.isfinite(noise_rate_from_verified(given, nobody).point)
+    waits = replace(verified.subset(np.arange(200) < 100), is_watched=True, num_waiting=100)
+    told = what_more_buys(trust, np.full(N, 0.1), given, waits, 0)
+    plain = what_more_buys(trust, np.full(N, 0.1), given, replace(waits, strata=None), 0)
+    assert told.rate_high - told.rate_low < plain.rate_high - plain.rate_low
 
 
 def test_part_intervals__of_each_class_cover():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 import html
 import math
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,11 +17,11 @@ from numpy.typing import NDArray
 from sqlmodel import Session
 
 from auditor.api.watching import watching
-from auditor.audits import arrays, budgets, own_models, plan, worker
+from auditor.audits import arrays, budgets, executors, own_models, plan, worker
 from auditor.audits import statements as saying
 from auditor.backbones import features as feature_files
 from auditor.backbones import own_features as tables_of_features
-from auditor.catalog import audits, datasets, folders, jobs, reading, records
+from auditor.catalog import audits, datasets, jobs, reading, records, removal
 from auditor.catalog import scores as scoring
 from auditor.catalog.db import session
 from auditor.experiments import before_after, simulation, tournament
@@ -35,7 +34,6 @@ from auditor.ground.errors import (
     ReviewError,
 )
 from auditor.ground.progress import OnProgress, Progress
-from auditor.ground.settings import settings
 from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION
 from auditor.ground.wording import did_you_mean, plural
 from auditor.importing import imports
@@ -145,9 +143,10 @@ class Dataset:
         features: NDArray[np.floating] | str | Path | None = None,
         features_column: str | None = None,
         budget: str | float | None = None,
+        on: str | None = None,
         progress: bool | OnProgress = True,
     ) -> int:
-        """Train the engines in this process and score every label; returns the audit's id.
+        """Train the engines and score every label; returns the audit's id.
 
         ``engines``: one name or several, default all.
         ``backbone``: a pretrained network such as ``"timm:mobilenetv3_large_100"`` on whose features the engines
@@ -158,6 +157,8 @@ class Dataset:
         ``budget``: ``"10m"``, ``"overnight"`` or seconds; the audit does what finds most in that time, instead of
         ``preset``; default none, so that a program does the same on every machine. ``options``: engine -> the
         fields of its preset that change, such as ``{"l2b": {"epochs": 5}}``.
+        ``on``: where engines train, ``"processes"``, ``"processes:2"``, ``"ray"`` or ``"ray://HOST:10001"``;
+        default ``AUDITOR_EXECUTOR``, else this machine.
         ``progress``: a bar in a terminal or notebook, ``False`` for silence, or a function that is told.
 
         ``budget``, ``finetune`` and ``alone`` are of classes only, ``backbone`` and ``features`` of numbers too.
@@ -166,51 +167,62 @@ class Dataset:
             ImportRefusedError: features that do not fit the dataset; names the row and the remedy.
             AuditFailedError: it could not be finished; ``resume`` goes on with it.
         """
-        chosen = [engines] if isinstance(engines, str) else engines
-        of_classes: dict[str, Any] = {"budget": budget, "finetune": finetune or None, "alone": alone or None}
-        if self._row.task == SEGMENTATION:
-            of_classes |= {"backbone": backbone, "weights": weights, "features": features}
-        self._refuse_others(of_classes)
-        named: dict[str, Any] = {"preset": preset, "device": device, "seed": seed, "options": options or {}}
-        if self._row.task == SEGMENTATION:
-            from auditor.masks import auditing as of_masks
+        with executors.used(on):
+            chosen = [engines] if isinstance(engines, str) else engines
+            of_classes: dict[str, Any] = {
+                "budget": budget,
+                "finetune": finetune or None,
+                "alone": alone or None,
+            }
+            if self._row.task == SEGMENTATION:
+                of_classes |= {"backbone": backbone, "weights": weights, "features": features}
+            self._refuse_others(of_classes)
+            named: dict[str, Any] = {
+                "preset": preset,
+                "device": device,
+                "seed": seed,
+                "options": options or {},
+            }
+            if self._row.task == SEGMENTATION:
+                from auditor.masks import auditing as of_masks
 
-            return self._run(of_masks.plan_audit(self.name, chosen, **named), progress)
-        source: feature_files.FeatureSource | None
-        if features is not None:
-            if backbone is not None:
-                raise AuditFailedError("features replace a backbone; give one of the two.")
-            source = own_features(self.name, features, column=features_column)
-        else:
-            source = feature_files.choose(
-                backbone,
-                None if weights is None else Path(weights),
-                side=backbone_size,
-                views=views or feature_files.DEFAULT_VIEWS,
+                return self._run(of_masks.plan_audit(self.name, chosen, **named), progress)
+            source: feature_files.FeatureSource | None
+            if features is not None:
+                if backbone is not None:
+                    raise AuditFailedError("features replace a backbone; give one of the two.")
+                source = own_features(self.name, features, column=features_column)
+            else:
+                source = feature_files.choose(
+                    backbone,
+                    None if weights is None else Path(weights),
+                    side=backbone_size,
+                    views=views or feature_files.DEFAULT_VIEWS,
+                )
+            if self._row.task == REGRESSION:
+                from auditor.numbers import auditing as of_numbers
+
+                return self._run(of_numbers.plan_audit(self.name, chosen, features=source, **named), progress)
+            audit_id = plan.plan(
+                self.name,
+                chosen,
+                map_method=map_method,
+                features=source,
+                alone=alone,
+                budget=budgets.parse(budget) if isinstance(budget, str) else budget,
+                finetune=finetune,
+                **named,
             )
-        if self._row.task == REGRESSION:
-            from auditor.numbers import auditing as of_numbers
+            return self._run(audit_id, progress)
 
-            return self._run(of_numbers.plan_audit(self.name, chosen, features=source, **named), progress)
-        audit_id = plan.plan(
-            self.name,
-            chosen,
-            map_method=map_method,
-            features=source,
-            alone=alone,
-            budget=budgets.parse(budget) if isinstance(budget, str) else budget,
-            finetune=finetune,
-            **named,
-        )
-        return self._run(audit_id, progress)
-
-    def resume(self, *, progress: bool | OnProgress = True) -> int:
-        """Go on with the newest audit that did not finish; returns its id.
+    def resume(self, *, on: str | None = None, progress: bool | OnProgress = True) -> int:
+        """Go on with the newest audit that did not finish, ``on`` as in ``audit``; returns its id.
 
         Raises:
             AuditFailedError: there is none, or it could not be finished.
         """
-        return self._run(plan.newest_unfinished(self.name), progress)
+        with executors.used(on):
+            return self._run(plan.newest_unfinished(self.name), progress)
 
     def _run(self, audit_id: int, progress: bool | OnProgress) -> int:
         with watching(progress) as heard:
@@ -536,14 +548,17 @@ class Dataset:
         policy: Policy = "reviewed",
         max_fdr: float | None = None,
         audit_id: int | None = None,
+        on: str | None = None,
         progress: bool | OnProgress = True,
     ) -> before_after.BeforeAfter:
-        """Train on given and on cleaned labels and compare on verified rows; see ``before_after``.
+        """Train on given and on cleaned labels and compare on verified rows, ``on`` as in ``audit``.
+
+        See ``before_after``.
 
         Raises:
             AuditFailedError: too few verified rows, or nothing changes any label that is trained on.
         """
-        with watching(progress) as heard:
+        with executors.used(on), watching(progress) as heard:
             return before_after.before_after(
                 self.name,
                 seeds=tuple(range(_whole("seeds", seeds))),
@@ -565,15 +580,18 @@ class Dataset:
         preset: Preset = "quick",
         device: str = "auto",
         options: Mapping[str, Mapping[str, Any]] | None = None,
+        on: str | None = None,
         progress: bool | OnProgress = True,
     ) -> simulation.Tournament:
-        """Plant known errors (never in the catalog) and rank the engines; see ``tournament.simulate``.
+        """Plant known errors (never in the catalog) and rank the engines, ``on`` as in ``audit``.
+
+        See ``tournament.simulate``.
 
         Raises:
             NotFoundError: no audit of this dataset has finished; its predictions say where errors are likely.
             AuditFailedError: an engine is unknown, or the rate is out of range.
         """
-        with watching(progress) as heard:
+        with executors.used(on), watching(progress) as heard:
             return tournament.simulate(
                 self.name,
                 engines=[engines] if isinstance(engines, str) else engines,
@@ -792,22 +810,13 @@ def remove(name: str) -> list[Path]:
         AuditFailedError: an audit of it is running, or about to.
         JobRefusedError: another job of it is.
     """
+    removal.sweep()
     with session() as open_session:
         dataset = datasets.owned(open_session, name)
         datasets.lock(open_session, dataset.id)  # in SQLite nobody starts an audit after this look at them
         _refuse_busy(open_session, dataset.id, name)
-        datasets.remove(open_session, dataset.id)
-        others = datasets.sources(open_session)
-    owned = {settings().dataset_folder(dataset.id): dataset.uuid}
-    owned |= {settings().audit_folder(audit_id): uuid for audit_id, uuid in dataset.audits.items()}
-    left = [folder for folder, uuid in owned.items() if not folders.delete(folder, uuid)]
-    gone = [settings().job_folder(job_id) for job_id in dataset.jobs]
-    upload = _upload_of(dataset.source)
-    if upload is not None and upload not in [_upload_of(other) for other in others]:
-        gone.append(upload)
-    for folder in gone:
-        shutil.rmtree(folder, ignore_errors=True)
-    return left + [folder for folder in gone if folder.exists()]
+        removal.begin(open_session, dataset)
+    return removal.finish(dataset.uuid)
 
 
 def _refuse_busy(open_session: Session, dataset_id: int, name: str) -> None:
@@ -821,9 +830,3 @@ def _refuse_busy(open_session: Session, dataset_id: int, name: str) -> None:
                 raise JobRefusedError(f"{KINDS[job.kind].title} of {name} is {state}; cancel it first.")
     except (ValueError, TypeError):
         return
-
-
-def _upload_of(source: str) -> Path | None:
-    """The folder of the upload that a dataset was imported from; None for a source of the user's own."""
-    folder = Path(source).parent
-    return folder if folder.parent == settings().uploads else None

@@ -19,8 +19,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -110,6 +110,24 @@ def choose(text: str | None) -> None:
     if text is not None:
         Choice.of(text)
         os.environ[VARIABLE] = text
+
+
+@contextmanager
+def used(text: str | None) -> Iterator[None]:
+    """``choose``, for the block alone: what a program says of one call is no setting of the next.
+
+    Raises:
+        AuditFailedError: there is no such executor.
+    """
+    before = os.environ.get(VARIABLE)
+    choose(text)
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(VARIABLE, None)
+        else:
+            os.environ[VARIABLE] = before
 
 
 def cores() -> int:

@@ -12,6 +12,7 @@ __all__ = [
     "leases",
     "reading",
     "records",
+    "removal",
     "reviews",
     "scores",
 ]

@@ -97,10 +97,16 @@ def finish(session: Session, dataset_id: int, name: str) -> None:
     count_for_plans(session.connection(), SampleTable.__table__)
 
 
-def forget_part(session: Session, uuid: str) -> bool:
-    """Remove some samples of the unfinished dataset of that UUID, with the last of them the dataset itself.
+def hide(session: Session, dataset_id: int, uuid: str) -> None:
+    """Show a dataset to nobody any more, as one whose rows are being written; ``forget_part`` removes them."""
+    change(session, dataset_id, name=f"{UNFINISHED}{uuid}")
 
-    Returns whether any of it is left; False also where there is none, or it is finished.
+
+def forget_part(session: Session, uuid: str) -> bool:
+    """Remove the last samples of the dataset of that UUID that nobody sees, with the very last the dataset itself.
+
+    With them goes what audits and people said of them. Returns whether any of it is left; False also where there is
+    none, or it is finished.
     """
     this = select(DatasetTable.id).where(DatasetTable.uuid == uuid, ~IS_FINISHED)
     dataset_id = session.exec(this).first()
@@ -111,7 +117,13 @@ def forget_part(session: Session, uuid: str) -> bool:
     if last is None or last < ROWS_A_STATEMENT:
         remove(session, dataset_id)
         return False
-    session.execute(delete(SampleTable).where(of_dataset, SampleTable.sample_id > last - ROWS_A_STATEMENT))
+    before = last - ROWS_A_STATEMENT
+    for audit_id in session.exec(select(AuditTable.id).where(AuditTable.dataset_id == dataset_id)).all():
+        session.execute(
+            delete(ScoreTable).where(ScoreTable.audit_id == audit_id, ScoreTable.sample_id > before)
+        )
+    for table in (DecisionTable, ReviewTable, SampleTable):
+        session.execute(delete(table).where(table.dataset_id == dataset_id, table.sample_id > before))
     return True
 
 
@@ -226,23 +238,35 @@ def owned(session: Session, name: str) -> Owned:
     Raises:
         NotFoundError: there is none; the text names the nearest spelling.
     """
-    columns: Any = (DatasetTable.id, DatasetTable.uuid, DatasetTable.source)
-    row = session.execute(select(*columns).where(DatasetTable.name == name, IS_FINISHED)).first()
-    if row is None:
+    found = _owned(session, and_(DatasetTable.name == name, IS_FINISHED))
+    if found is None:
         raise _unknown(session, name)
+    return found
+
+
+def owned_unseen(session: Session, uuid: str) -> Owned | None:
+    """What belongs to the dataset of that UUID that nobody sees; None where there is none."""
+    return _owned(session, and_(DatasetTable.uuid == uuid, ~IS_FINISHED))
+
+
+def _owned(session: Session, where: Any) -> Owned | None:
+    columns: Any = (DatasetTable.id, DatasetTable.uuid, DatasetTable.source)
+    row = session.execute(select(*columns).where(where)).first()
+    if row is None:
+        return None
     audits = session.execute(select(AuditTable.id, AuditTable.uuid).where(AuditTable.dataset_id == row.id))
     jobs = session.execute(select(JobTable.id).where(JobTable.dataset_id == row.id))
     own_jobs = [one.id for one in jobs]
     return Owned(row.id, row.uuid, row.source, {one.id: one.uuid for one in audits}, own_jobs)
 
 
-def sources(session: Session) -> list[str]:
-    """What each dataset was imported from, or is being."""
-    return list(session.exec(select(DatasetTable.source)))
+def sources(session: Session, *, but: str) -> list[str]:
+    """What each dataset but that of a UUID was imported from, or is being."""
+    return list(session.exec(select(DatasetTable.source).where(DatasetTable.uuid != but)))
 
 
 def remove(session: Session, dataset_id: int) -> None:
-    """Delete a dataset with its audits, jobs, reviews and verdicts."""
+    """Delete a dataset with its audits, jobs, reviews and verdicts in the caller's transaction; see ``removal``."""
     audits = select(AuditTable.id).where(AuditTable.dataset_id == dataset_id)
     for table in (ScoreTable, EpochTable, EngineRunTable):
         session.execute(delete(table).where(table.audit_id.in_(audits)))

@@ -189,14 +189,14 @@ class JobTable(SQLModel, table=True):
 
 
 class LeaseTable(SQLModel, table=True):
-    """Somebody works in a folder of the home; the row is gone when the work is done (``leases``)."""
+    """Somebody imports into a folder of the home, or removes; the row is gone when that is done (``leases``)."""
 
     __tablename__ = "lease"
 
     name: str = Field(primary_key=True)
-    """Of the folder below ``home/datasets``."""
+    """Of the folder below ``home/datasets``, or of a removal (``removal``)."""
     uuid: str
-    """Of the dataset that it becomes."""
+    """Of the dataset that it becomes, or that goes."""
     pid: int
     host: str
     """Where ``pid`` is a process (``jobs.this_host``)."""

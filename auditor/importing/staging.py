@@ -21,7 +21,7 @@ from typing import IO, Any
 
 from sqlmodel import Session
 
-from auditor.catalog import datasets, db, folders, leases, records
+from auditor.catalog import datasets, db, folders, leases, records, removal
 from auditor.ground.errors import AuditorError, ImportRefusedError
 from auditor.ground.processes import BETWEEN_FORKS, between_forks
 from auditor.ground.settings import settings
@@ -150,9 +150,11 @@ def preview_folder() -> Iterator[Path]:
 
 def sweep() -> None:
     """Remove what imports left behind whose process is gone, but not yet what the same import can go on with."""
+    removal.sweep()
     with db.session() as session:
-        gone = [name for name in leases.names(session) if leases.is_gone(session, name)]
         held = set(leases.names(session))
+        imports = [name for name in held if name.startswith(PREFIX)]
+        gone = [name for name in imports if leases.is_gone(session, name)]
     for name in gone:
         is_left = True
         while is_left:  # in parts, each only while nobody goes on with that import

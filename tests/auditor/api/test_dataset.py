@@ -12,7 +12,7 @@ import pytest
 
 import auditor
 from auditor import api
-from auditor.audits import own_models, plan, settle
+from auditor.audits import executors, own_models, plan, settle
 from auditor.catalog import audits, jobs
 from auditor.catalog.db import session
 from auditor.catalog.records import now
@@ -120,6 +120,10 @@ def test_add_datalab__issues_of_something_else_are_refused(
         (lambda photos: photos.export("out.csv", links=True), "links"),
         (lambda photos: photos.audit("cross_entropy", map_method="tsne"), "map_method"),
         (lambda photos: photos.audit("cross_entropy", budget=-1.0), "budget"),
+        (lambda photos: photos.audit("cross_entropy", on="rya"), "on"),
+        (lambda photos: photos.resume(on="rya"), "on"),
+        (lambda photos: photos.compare(on="rya"), "on"),
+        (lambda photos: photos.simulate(on="rya"), "on"),
         (lambda photos: photos.audit([]), "engines"),
         (lambda photos: photos.audit("cross_entropy", weights="a.pth"), "backbone"),
         (lambda _: auditor.import_dataset("labels.csv", name="other"), "label_column"),
@@ -144,19 +148,24 @@ def test_errors__name_the_argument_of_python_and_no_option(
     assert (tmp_path / "there.csv").read_text() == "mine"
 
 
-def test_audit__can_be_watched_and_gone_on_with(audited: tuple[Digits, int]) -> None:
-    """Stopped by whoever watches; ``resume`` ends it."""
+def test_audit__can_be_watched_and_gone_on_with(
+    audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped by whoever watches; ``resume`` ends it. Where one runs is no setting of the next."""
+    monkeypatch.setenv(executors.VARIABLE, "processes:2")
     photos, stages = auditor.open("digits"), list[str]()
 
     def stop(at: Progress) -> None:
         stages.append(at.stage)
+        assert executors.chosen() == executors.Choice(num=1)
         raise KeyboardInterrupt
 
     quick = {"cross_entropy": {"epochs": 1, "network": "mlp", "views": 1}}
     options: dict[str, Any] = {"options": quick, "map_method": "pca", "backbone": "none"}
     with pytest.raises((AuditFailedError, KeyboardInterrupt)):
-        photos.audit("cross_entropy", progress=stop, **options)
+        photos.audit("cross_entropy", progress=stop, on="processes:1", **options)
     assert stages
+    assert executors.chosen() == executors.Choice(num=2)
     assert photos.resume(progress=False) == 2
     assert photos.audits().status.tolist() == ["finished", "finished"]
     with pytest.raises(AuditFailedError, match="no audit to resume"):

@@ -22,7 +22,7 @@ from auditor.ground.progress import Progress
 from auditor.ground.settings import settings
 from auditor.review import decisions
 from tests.forker import KILLED, Forker
-from tests.helpers import QUICK_OPTIONS, Digits, verify_truthfully
+from tests.helpers import QUICK_OPTIONS, Digits, decide_some
 
 FAST = QUICK_OPTIONS["cross_entropy"]
 
@@ -35,12 +35,9 @@ def _every_epoch_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def decided(audited: tuple[Digits, int]) -> Digits:
-    """Verified rows to judge on, and every third wrong label outside of them corrected."""
+    """What can be compared."""
     digits, _ = audited
-    held = verify_truthfully(digits, 60).sample_ids
-    for sample_id in [int(i) for i in np.flatnonzero(digits.is_wrong) if i not in held][::3]:
-        label = int(digits.true_labels[sample_id])
-        decisions.decide(1, sample_id, "relabel", label=label, reviewer="ada")
+    decide_some(digits)
     return digits
 
 

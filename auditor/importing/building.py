@@ -1,6 +1,6 @@
 """From a source to a finished work folder: read the rows, look at the headers, decode into the cache, hash.
 
-Every step streams. What is held in memory for N samples is a few numbers each (about 200 bytes).
+Every step streams. What is held in memory for N samples is a few numbers each; content hashes lie on disk.
 """
 
 from __future__ import annotations
@@ -55,10 +55,11 @@ from auditor.pictures.sources import (
 
 LARGEST_DEFAULT_SIZE = 224
 SMALLEST_SIZE = 8
-MASK, LOCATION, FILEPATH, ROW = 7, 2, 1, 0
+MASK, REVIEW, LOCATION, FILEPATH, ROW = 7, 6, 2, 1, 0
 """Places in a line of the row file."""
 CHUNK_AWAY, BYTES_AWAY = 2_048, 2**26
 """Images that a machine of a cluster reads and decodes at once, and of how many bytes when they are decoded."""
+CONTENT = "content.npy"
 MAX_LISTED = 1_000
 """Problems that are kept word for word; all are counted."""
 
@@ -102,9 +103,9 @@ class Parsed:
 
     rows: RowFile
     class_names: list[str]
-    labels: NDArray[np.int64]
+    labels: NDArray[np.int32]
     """(M,) -1 = unlabeled"""
-    true_labels: NDArray[np.int64]
+    true_labels: NDArray[np.int32]
     """(M,) -1 = unknown"""
     trusted: NDArray[np.bool_]
     """(M,) the source marks the label as confirmed"""
@@ -132,7 +133,7 @@ class Built:
     heights: NDArray[np.int32]
     widths: NDArray[np.int32]
     content_hash: NDArray[np.uint8]
-    """(N, 32)"""
+    """(N, 32), a map of a file in the work folder"""
     perceptual_hash: NDArray[np.uint64]
     num_animated: int
     num_continued: int = 0
@@ -160,7 +161,7 @@ def read_rows(source: Source, file: Path, on_progress: OnProgress | None) -> Par
     names = list(numbers) if source.info.class_names else ordered_class_names(numbers)
     place = {name: i for i, name in enumerate(names)}
     # The last entry serves index -1: unlabeled stays unlabeled.
-    final = np.array([*(place[name] for name in numbers), -1], np.int64)
+    final = np.array([*(place[name] for name in numbers), -1], np.int32)
     return Parsed(
         rows=rows,
         class_names=names,
@@ -229,7 +230,11 @@ class Builder:
         cache, shape = self._allocate(total, channels, size)
         name = f"{journal.DECODED}-{channels}-{size}-{total}"
         written = Journal(self.folder, name, journal.PICTURE, after=self._checked)
-        content, perceptual = np.zeros((total, 32), np.uint8), np.zeros(total, np.uint64)
+        # With the progress, which goes before the folder is shown.
+        file = self.folder / journal.FOLDER / CONTENT
+        mapped = np.lib.format.open_memmap(file, "w+", np.uint8, (max(1, total), 32))
+        content = np.asarray(mapped)[:total]
+        perceptual = np.zeros(total, np.uint64)
         rows = np.flatnonzero(kept)
         good = np.ones(total, np.bool_)
         records, problems = written.before()
@@ -260,7 +265,7 @@ class Builder:
             size=size,
             heights=probed.heights[kept],
             widths=probed.widths[kept],
-            content_hash=content[good],
+            content_hash=_closed_up(content, good),
             perceptual_hash=perceptual[good],
             num_animated=int(probed.is_animated[kept].sum()),
             num_continued=written.done,
@@ -385,16 +390,23 @@ def _header(shape: tuple[int, ...]) -> bytes:
 
 def _compact(cache: CacheFile, good: NDArray[np.bool_], shape: tuple[int, ...]) -> None:
     """Close the gaps of rows that failed, in place, and shorten the file."""
-    kept = np.flatnonzero(good)
+    num = int(good.sum())
     # NumPy pads its header for growth, so that a smaller N does not move the data.
-    header = _header((len(kept), *shape[1:]))
+    header = _header((num, *shape[1:]))
     assert len(header) == cache.offset
     images = np.memmap(cache.path, np.uint8, "r+", cache.offset, shape)
-    for start in range(0, len(kept), 4096):
-        part = kept[start : start + 4096]
-        images[start : start + len(part)] = images[part]
+    _closed_up(images, good)
     images.flush()
     del images
     with open(cache.path, "r+b") as stream:
         stream.write(header)
-        stream.truncate(cache.offset + len(kept) * cache.image_bytes)
+        stream.truncate(cache.offset + num * cache.image_bytes)
+
+
+def _closed_up(rows: NDArray[Any], good: NDArray[np.bool_]) -> NDArray[Any]:
+    """The good rows, moved to the front of the array itself; what comes after them says nothing any more."""
+    kept = np.flatnonzero(good)
+    for start in range(0, 0 if good.all() else len(kept), 4096):
+        part = kept[start : start + 4096]
+        rows[start : start + len(part)] = rows[part]
+    return rows[: len(kept)]

@@ -32,7 +32,9 @@ MOST_PAIRS = 4_000_000
 """More close hashes than this say nothing: the nearest neighbours in each band go first, the rest is left."""
 BLOCKS = 8
 BYTES_A_STEP = 32 * 2**20
-PAIRS_A_STEP = 50_000
+PAIRS_A_STEP, PAIRS_AT_ONCE = 50_000, 500_000
+"""Pairs that are compared at once, and those whose pictures' means are held: 256 bytes a picture."""
+ROWS_A_STEP = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -69,23 +71,42 @@ def find_duplicates(
     given_labels: NDArray[np.integer],
 ) -> Duplicates:
     """Group by (N, 32) content hashes, (N,) pHashes, (N, C, H, W) cached pixels; labels (N,), -1 = none."""
-    total = len(content_hash)
-    keys = np.ascontiguousarray(content_hash).view(np.dtype((np.void, content_hash.shape[1]))).ravel()
-    _, first, inverse, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-    inverse = inverse.ravel()
-    pairs = near_pairs(perceptual_hash[first], images, first)
-    size = len(first)
-    links = coo_array((np.ones(len(pairs), np.bool_), (pairs[:, 0], pairs[:, 1])), shape=(size, size))
-    _, component = connected_components(links, directed=False)
-    of_sample = component[inverse] if total else np.empty(0, np.int64)
-    group, is_exact = _numbered(of_sample), counts[inverse] > 1
+    first = first_alike(content_hash)
+    distinct = np.flatnonzero(first == np.arange(len(first)))
+    is_exact = np.zeros(len(first), np.bool_)
+    copies = np.flatnonzero(first != np.arange(len(first)))
+    is_exact[copies] = is_exact[first[copies]] = True
+    pairs = near_pairs(perceptual_hash[distinct], images, distinct)
+    group = _numbered(first, distinct[pairs])
     return Duplicates(
         group=group,
         is_exact=is_exact,
         num_groups=int(group.max(initial=-1)) + 1,
         conflicts=_conflicts(group, given_labels),
-        certain_conflicts=_conflicts(np.where(is_exact, inverse, -1), given_labels),
+        certain_conflicts=_conflicts(np.where(is_exact, first, -1), given_labels),
     )
+
+
+def first_alike(content_hash: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """(N,) the first sample with the same content hash (N, 32): of one that stands alone, itself.
+
+    Sorted by its first eight bytes; the whole hash is looked at only where these stand twice. To sort ten million
+    whole ones takes a gigabyte.
+    """
+    first = np.arange(len(content_hash))
+    start = np.ascontiguousarray(content_hash[:, :8]).view(np.uint64).ravel()
+    order = np.argsort(start, kind="stable")
+    start = start[order]
+    is_shared = np.zeros(len(start), np.bool_)
+    is_shared[1:] = start[1:] == start[:-1]
+    is_shared[:-1] |= is_shared[1:]
+    shared = np.sort(order[is_shared])
+    if len(shared):
+        keys = np.ascontiguousarray(content_hash[shared])
+        keys = keys.view(np.dtype((np.void, keys.shape[1]))).ravel()
+        _, places, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        first[shared] = shared[places[inverse.ravel()]]
+    return first
 
 
 def near_pairs(
@@ -94,7 +115,11 @@ def near_pairs(
     """(P, 2) places in ``perceptual_hash`` (M,) whose pictures, ``images[rows]``, nearly agree."""
     candidates = candidate_pairs(perceptual_hash)
     limit = LOOSE_ERROR if len(candidates) < RARE * len(rows) else STRICT_ERROR
-    candidates = candidates[_could_agree(candidates, images, rows, limit)]
+    could = [
+        _could_agree(candidates[start : start + PAIRS_AT_ONCE], images, rows, limit)
+        for start in range(0, len(candidates), PAIRS_AT_ONCE)
+    ]
+    candidates = candidates[np.concatenate([np.empty(0, np.bool_), *could])]
     step = max(1, BYTES_A_STEP // max(1, 8 * int(np.prod(images.shape[1:]))))
     kept = [np.empty((0, 2), np.int64)]
     for start in range(0, len(candidates), step):
@@ -139,23 +164,34 @@ def candidate_pairs(hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
     """(P, 2) places with i < j whose hashes differ in at most ``MAX_HASH_DISTANCE`` bits and share a band."""
     found = [np.empty((0, 2), np.int64)]
     for band in range(BANDS):
-        key = (hashes >> np.uint64(16 * band)) & np.uint64(0xFFFF)
-        order = np.lexsort((hashes, key))
+        key = ((hashes >> np.uint64(16 * band)) & np.uint64(0xFFFF)).astype(np.uint16)
+        order = np.lexsort((hashes, key)).astype(np.int32)
         sorted_key, sorted_hash = key[order], hashes[order]
-        left, room = np.arange(len(order) - 1), MOST_PAIRS // BANDS
+        del key
+        left, room = np.arange(len(order) - 1, dtype=np.int32), MOST_PAIRS // BANDS
         for distance in range(1, min(MOST_NEIGHBOURS, len(order) - 1) + 1):
             # Sorted: whoever has no partner at this distance has none further on.
-            left = left[left + distance < len(order)]
-            left = left[sorted_key[left] == sorted_key[left + distance]]
+            parts = [
+                part[sorted_key[part] == sorted_key[part + distance]]
+                for part in _in_steps(left[: np.searchsorted(left, len(order) - distance)])
+            ]
+            left = np.concatenate(parts) if parts else left[:0]
+            del parts
             if not len(left) or room <= 0:
                 break
-            differing = np.bitwise_count(sorted_hash[left] ^ sorted_hash[left + distance])
-            near = left[differing <= MAX_HASH_DISTANCE]
-            found.append(np.stack([order[near], order[near + distance]], axis=1))
-            room -= len(near)
+            for part in _in_steps(left):
+                differing = np.bitwise_count(sorted_hash[part] ^ sorted_hash[part + distance])
+                near = part[differing <= MAX_HASH_DISTANCE]
+                found.append(np.stack([order[near], order[near + distance]], axis=1).astype(np.int64))
+                room -= len(near)
     pairs = np.sort(np.concatenate(found), axis=1)
     numbers = np.unique(pairs[:, 0] * len(hashes) + pairs[:, 1])
     return np.stack(np.divmod(numbers, max(1, len(hashes))), axis=1)
+
+
+def _in_steps(rows: NDArray[np.int32]) -> list[NDArray[np.int32]]:
+    """Views of the rows, so many at a time that what is computed of them stays small."""
+    return [rows[start : start + ROWS_A_STEP] for start in range(0, len(rows), ROWS_A_STEP)]
 
 
 def agree(
@@ -173,17 +209,24 @@ def _allowed(contrast: NDArray[np.floating], limit: float) -> NDArray[np.floatin
     return np.maximum(MAX_ABSOLUTE_ERROR, limit * contrast)
 
 
-def _numbered(component: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Components with one member become -1, the others are numbered by their first member."""
-    group = np.full(len(component), -1, np.int64)
-    _, first, inverse, counts = np.unique(
-        component, return_index=True, return_inverse=True, return_counts=True
-    )
-    shared = np.flatnonzero(counts > 1)
-    number = np.full(len(counts), -1, np.int64)
-    number[shared[np.argsort(first[shared])]] = np.arange(len(shared))
-    if len(component):
-        group[:] = number[inverse.ravel()]
+def _numbered(first: NDArray[np.int64], pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(N,) groups, numbered by their first sample; -1 = alone.
+
+    Args:
+        first: (N,) of each sample the first one with the same pixels.
+        pairs: (P, 2) samples that nearly agree.
+    """
+    copies = np.flatnonzero(first != np.arange(len(first)))
+    grouped = np.unique(np.concatenate([copies, first[copies], pairs.ravel()]))
+    # Only what has a partner takes part: of ten million samples few have.
+    ends = np.searchsorted(grouped, np.concatenate([np.stack([copies, first[copies]], axis=1), pairs]))
+    links = coo_array((np.ones(len(ends), np.bool_), (ends[:, 0], ends[:, 1])), shape=(len(grouped),) * 2)
+    _, component = connected_components(links, directed=False)
+    _, place, inverse = np.unique(component, return_index=True, return_inverse=True)
+    number = np.empty(len(place), np.int64)
+    number[np.argsort(place)] = np.arange(len(place))
+    group = np.full(len(first), -1, np.int64)
+    group[grouped] = number[inverse]
     return group
 
 

@@ -20,7 +20,7 @@ from auditor.ground.settings import settings
 from auditor.ground.vocabulary import CLASSIFICATION, RELABEL, UNSEEN
 from auditor.ground.wording import plural
 from auditor.importing import class_names, journal, staging
-from auditor.importing.building import Built, Parsed
+from auditor.importing.building import REVIEW, Built, Parsed
 from auditor.importing.duplicates import Duplicates, find_duplicates
 from auditor.pictures.cache import TRUE_LABELS, cache_name
 from auditor.pictures.sources import Problem, Source, columns_taken, printable, review_time, several_labels
@@ -94,7 +94,8 @@ class Registration:
         if self.source.info.true_label_column is not None:
             parsed = self.parsed
             truth = parsed.true_numbers if self.source.info.is_numeric else parsed.true_labels
-            np.save(self.place.folder / TRUE_LABELS, truth[kept])
+            truth = truth[kept].astype(np.float64 if self.source.info.is_numeric else np.int64)
+            np.save(self.place.folder / TRUE_LABELS, truth)
         report = ImportReport(
             dataset_id=0,
             name=self.name,
@@ -115,7 +116,7 @@ class Registration:
         rows = Rows(self.parsed, self.built, found, is_numeric=self.source.info.is_numeric)
         dataset_id = self._insert(report, rows)
         seconds = round(time.monotonic() - start, 3)
-        return replace(report, dataset_id=dataset_id, num_reviews=len(rows.reviews), seconds=seconds)
+        return replace(report, dataset_id=dataset_id, num_reviews=rows.num_reviews, seconds=seconds)
 
     @property
     def class_names(self) -> list[str]:
@@ -165,7 +166,7 @@ class Registration:
                     datasets.add_samples(session, dataset_id, part)
                 num += len(part)
                 ticker.at(num)
-            for some in datasets.batched(rows.reviews, DECISIONS_AT_ONCE):
+            for some in datasets.batched(rows.reviews(), DECISIONS_AT_ONCE):
                 with db.session() as session:
                     decisions.apply_rows(session, dataset_id, some, source="import", batch=batch)
         except IntegrityError as error:
@@ -185,6 +186,7 @@ class Registration:
                     final = settings().dataset_folder(dataset_id)
                     datasets.change(session, dataset_id, root=str(final / root.relative_to(work)))
                 self.parsed.rows.path.unlink()
+                self.built.content_hash = np.empty((0, 32), np.uint8)  # nothing maps its file any more
                 journal.forget(self.place.folder)
                 published = self.place.publish(session, dataset_id)
         except IntegrityError as error:
@@ -217,13 +219,13 @@ class Registration:
 
 
 class Rows:
-    """The samples as rows of the catalog, streamed from the row file; collects the decisions on the way."""
+    """The samples as rows of the catalog, and the decisions on them, streamed from the row file."""
 
     def __init__(self, parsed: Parsed, built: Built, found: Duplicates, *, is_numeric: bool) -> None:
         """Nothing is read before the iteration."""
         self._parsed, self._built, self._found, self._is_numeric = parsed, built, found, is_numeric
-        self.reviews: list[dict[str, Any]] = []
-        """For ``reviewing.apply_rows``; complete after the iteration."""
+        self.num_reviews = 0
+        """Known after the iteration."""
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Mappings of ``Sample``'s columns, in sample order."""
@@ -233,11 +235,10 @@ class Rows:
         if numbers is not None:
             labels = np.where(np.isnan(numbers), UNLABELED, 0)
         signed = built.perceptual_hash.view(np.int64)
-        for sample_id, line in enumerate(itertools.compress(self._parsed.rows, built.kept)):
+        for sample_id, line in self._lines():
             _, filepath, location, trusted, split, extra, review, mask = line
             group = int(found.group[sample_id])
-            if review:
-                self.reviews.append(self._review(sample_id, review))
+            self.num_reviews += bool(review)
             yield {
                 "sample_id": sample_id,
                 "filepath": filepath,
@@ -255,6 +256,14 @@ class Rows:
                 "mask": mask,
                 "number": None if numbers is None or labels[sample_id] < 0 else float(numbers[sample_id]),
             }
+
+    def reviews(self) -> Iterator[dict[str, Any]]:
+        """For ``decisions.apply_rows``, after the iteration."""
+        lines = self._lines() if self.num_reviews else ()
+        return (self._review(sample_id, line[REVIEW]) for sample_id, line in lines if line[REVIEW])
+
+    def _lines(self) -> Iterator[tuple[int, list[Any]]]:
+        return enumerate(itertools.compress(self._parsed.rows, self._built.kept))
 
     def _review(self, sample_id: int, review: dict[str, str]) -> dict[str, Any]:
         names = self._parsed.class_names

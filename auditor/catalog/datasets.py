@@ -36,6 +36,8 @@ ROWS_A_STATEMENT = 5_000
 UNFINISHED = "/"
 """What the name of a dataset begins with while its rows are being written; then comes its UUID. No other one may
 be called so."""
+GOING = "//"
+"""The same while they are being removed: nobody finds such a dataset by its number either."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +100,8 @@ def finish(session: Session, dataset_id: int, name: str) -> None:
 
 
 def hide(session: Session, dataset_id: int, uuid: str) -> None:
-    """Show a dataset to nobody any more, as one whose rows are being written; ``forget_part`` removes them."""
-    change(session, dataset_id, name=f"{UNFINISHED}{uuid}")
+    """Show a dataset to nobody any more; ``forget_part`` removes it."""
+    change(session, dataset_id, name=f"{GOING}{uuid}")
 
 
 def forget_part(session: Session, uuid: str) -> bool:
@@ -178,14 +180,17 @@ def by_id(session: Session, dataset_id: int) -> Dataset:
         NotFoundError: there is none.
     """
     found = session.get(DatasetTable, dataset_id)
-    if found is None:
+    if found is None or found.name.startswith(GOING):
         raise NotFoundError(f"There is no dataset {dataset_id}; it was removed.")
     return read(Dataset, found)
 
 
 def has(session: Session, dataset_id: int) -> bool:
     """Whether a dataset of that number is registered."""
-    return session.exec(select(DatasetTable.id).where(DatasetTable.id == dataset_id)).first() is not None
+    this = select(DatasetTable.id).where(
+        DatasetTable.id == dataset_id, col(DatasetTable.name).not_like(f"{GOING}%")
+    )
+    return session.exec(this).first() is not None
 
 
 def has_uuid(session: Session, uuid: str) -> bool:

@@ -11,7 +11,7 @@ from sqlmodel import select
 
 import auditor
 from auditor import api
-from auditor.catalog import db
+from auditor.catalog import datasets, db
 from auditor.catalog.models import SQLModel
 from auditor.ground.errors import NotFoundError
 from auditor.importing import imports
@@ -66,6 +66,8 @@ def test_remove__in_parts_between_which_others_write_and_goes_on_after_a_kill(
     assert auditor.datasets().empty
     with pytest.raises(NotFoundError):
         auditor.open("digits")
+    with pytest.raises(NotFoundError), db.session() as session:
+        datasets.by_id(session, 1)
     if is_killed:
         process.kill()
         process.communicate()

@@ -103,14 +103,14 @@ def _rate(dataset: Dataset, standing: Standing | None, rate: NoiseRate) -> None:
 def _promises(audit: Audit | None, standing: Standing) -> None:
     found = statements.promises(standing, levels=CURVE)
     kept = {q: one for q, one in found.items() if one.is_kept}
-    _at_any_moment(audit)
-    if not kept:
+    if kept:
+        st.subheader("How many suspects at which share of false ones", anchor=False)
+        st.caption("Each point is a promise, kept on average.", help=plain(_first(kept).sentence))
+        st.altair_chart(_promise_chart(kept), key="verify_promises")
+    else:
         st.subheader("No promise about the list yet", anchor=False)
         st.caption("The samples so far are too few for one.", help=plain(found[LEVELS[1]].sentence))
-        return
-    st.subheader("How many suspects at which share of false ones", anchor=False)
-    st.caption("Each point is a promise, kept on average.", help=plain(_first(kept).sentence))
-    st.altair_chart(_promise_chart(kept), key="verify_promises")
+    _at_any_moment(audit)
 
 
 def _at_any_moment(audit: Audit | None) -> None:

@@ -92,7 +92,7 @@ def show_changes(dataset: Dataset, policy: str, max_fdr: float | None, *, audit:
     st.markdown(told(summary))
     if rows.empty:
         st.caption("Changes come from what people decide on suspects, or with the second choice above.")
-        page, says = ("suspects", "Review suspects") if audit_id else ("audit", "Start an audit")
+        page, says = ("suspects", "Review suspects") if audit_id else ("audit", "Go to Audit")
         if sign_in.opens(page) and st.button(says, key="export_next", type="primary", icon=":material/rule:"):
             state.go_to(page)
         downloads.offer(dataset, policy, max_fdr, audit_id=audit_id, is_next=False)

@@ -23,7 +23,7 @@ def draw_look(seen: Look) -> None:
         "Unlabeled": words.count(preview.counts.get("", 0)),
         "Problems": words.count(preview.num_problems),
     }
-    with st.container(horizontal=True, gap="large"):
+    with st.container(horizontal=True, gap="medium", key="import_figures"):
         for name, value in figures.items():
             st.metric(name, value, width="content")
     if preview.problems:

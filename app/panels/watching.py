@@ -93,12 +93,11 @@ def _land(dataset: Dataset, audit: Audit) -> None:
 
 def _head(seen: AuditOverview) -> None:
     said, colour = STATES[seen.state]
-    line, left = st.columns([5, 1], vertical_alignment="center")
     remaining = (
         f" · about {words.duration(seen.seconds_left)} left" if seen.seconds_left and not seen.is_over else ""
     )
-    line.markdown(f"**Audit {seen.audit_id}** :{colour}-badge[{said}]{remaining}")
-    with left.container(horizontal=True, horizontal_alignment="right"):
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.markdown(f"**Audit {seen.audit_id}** :{colour}-badge[{said}]{remaining}", width="content")
         panel.controls(
             seen.audit_id, seen.state, goes_on=True, cancel=plan.cancel, resume=plan.start, key="audit"
         )

@@ -102,8 +102,8 @@ def first_alike(content_hash: NDArray[np.uint8]) -> NDArray[np.int64]:
     is_shared[:-1] |= is_shared[1:]
     shared = np.sort(order[is_shared])
     if len(shared):
-        keys = np.ascontiguousarray(content_hash[shared])
-        keys = keys.view(np.dtype((np.void, keys.shape[1]))).ravel()
+        whole = np.ascontiguousarray(content_hash[shared])
+        keys = whole.view(np.dtype((np.void, whole.shape[1]))).ravel()
         _, places, inverse = np.unique(keys, return_index=True, return_inverse=True)
         first[shared] = shared[places[inverse.ravel()]]
     return first

@@ -93,9 +93,9 @@ class Registration:
         found = self._duplicates(labels)
         if self.source.info.true_label_column is not None:
             parsed = self.parsed
-            truth = parsed.true_numbers if self.source.info.is_numeric else parsed.true_labels
-            truth = truth[kept].astype(np.float64 if self.source.info.is_numeric else np.int64)
-            np.save(self.place.folder / TRUE_LABELS, truth)
+            is_numeric = self.source.info.is_numeric
+            truth = parsed.true_numbers if is_numeric else parsed.true_labels.astype(np.int64)
+            np.save(self.place.folder / TRUE_LABELS, truth[kept])
         report = ImportReport(
             dataset_id=0,
             name=self.name,

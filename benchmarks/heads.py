@@ -146,16 +146,18 @@ def train(case: Case, folder: Path) -> None:
         )
 
 
+def witness_of(folder: Path, name: str) -> Witness:
+    """What one of them said, as the product hears it."""
+    arrays = np.load(folder / f"{name}.npz")
+    return Witness(name, arrays["trust"], arrays["pred_probs"], None if name == plan.TRUNK else plan.TRUNK)
+
+
 def row_of(case: Case, folder: Path) -> dict[str, Any]:
     """What each finds alone, and all together: as heads, and as if each were a witness of its own."""
     labels = np.load(folder / "labels.npz")
     given, wrong = labels["given"], labels["given"] != labels["true"]
     num_classes = int(max(given.max(), labels["true"].max())) + 1
-    arrays = {name: np.load(folder / f"{name}.npz") for name in NAMES}
-    heads = [
-        Witness(name, one["trust"], one["pred_probs"], None if name == plan.TRUNK else plan.TRUNK)
-        for name, one in arrays.items()
-    ]
+    heads = [witness_of(folder, name) for name in NAMES]
     together = combine(heads, given, num_classes)
     apart = combine([dataclasses.replace(one, trunk=None) for one in heads], given, num_classes)
     two = [one for one in heads if one.name in (plan.TRUNK, budgets.KEPT)]
@@ -174,7 +176,7 @@ def row_of(case: Case, folder: Path) -> dict[str, Any]:
         "correlations": {
             name: float(value) for name, value in zip(NAMES, together.rank_correlations[0], strict=True)
         },
-        "cpu_seconds": {name: float(one["cpu_s"]) for name, one in arrays.items()},
+        "cpu_seconds": {name: float(np.load(folder / f"{name}.npz")["cpu_s"]) for name in NAMES},
     }
 
 

@@ -55,7 +55,7 @@ def disagreement(
         model = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
         model.fit(reduce.transform(table[fit]), labels[fit])
         differ += int((model.predict(reduce.transform(table[judged])) != labels[judged]).sum())
-    return OutOfFold(differ, len(rows), is_on_features=inputs.ndim < 4)
+    return OutOfFold(differ, len(rows))
 
 
 def _vector(one: NDArray[np.generic]) -> NDArray[np.float64]:

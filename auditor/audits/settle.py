@@ -100,7 +100,7 @@ def _out_of_fold(audit: Audit, dataset: Dataset, given: NDArray[np.int64]) -> Ou
     """Of this audit, computed once; the labels that it is about never change."""
     stored = audit.summary.get("out_of_fold")
     if stored is not None:
-        return OutOfFold(**stored)
+        return OutOfFold(stored["num_differ"], stored["num_rows"])
     source = audit.options.get("features")
     try:
         if source is None:

@@ -30,6 +30,8 @@ SMALL_SET = 2_000
 """Labels below which a network may have memorised them in any case."""
 MIXTURE_POINTS = 2_000
 """Quantiles of the margin that the mixture is fitted to: bounded work, and blind to the order of samples."""
+OUT_OF_FOLD = "out of fold, at most"
+"""The estimator that a simple model gives; its own mistakes are in it."""
 BLIND_POINT = 0.1
 """Share that is shown first when no witness predicts classes; a place to start looking, not an estimate."""
 NO_GROUPS = 0.6
@@ -76,8 +78,6 @@ class OutOfFold:
     num_differ: int
     """Rows on which it predicts another class than the given one."""
     num_rows: int
-    is_on_features: bool = False
-    """It saw features of a backbone, on which it errs seldom; else thumbnails."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +154,9 @@ def guess_noise_rate(
 
     Networks that trained long on few images repeat their labels, right or wrong, and then every estimator that
     reads them says that all is well. A simple model that never saw the label it judges cannot: what it says
-    otherwise, its own mistakes among it, is an upper reading. Where the two are far apart the networks' opinion is
+    otherwise, its own mistakes among it, is an upper reading. It always counts into the range, since networks that
+    learned only a part of the wrong labels by heart look like good ones (``benchmarks/results/noise_guess.md``).
+    Where the two are far apart the networks' opinion is
     worth nothing, and no number of the range is better than another. On small sets (``SMALL_SET``) it counts as
     little wherever it lies below what that model surely contradicts: nobody can tell there whether the networks
     know more than the model or have memorised the labels.
@@ -184,8 +186,7 @@ def guess_noise_rate(
         elif num_labeled < SMALL_SET and point < seen.low:
             point = point if alike is not None else float(np.clip(BLIND_POINT, point, seen.high))
             by_heart = " So few labels can be memorised, so the networks' opinion says little here."
-        if is_memorised or out_of_fold.is_on_features or num_labeled < SMALL_SET:
-            estimators["out of fold, at most"] = seen.high
+        estimators[OUT_OF_FOLD] = seen.high
     if alike is not None:
         estimators["samples that look alike"] = alike
         point = alike if memorised else (point + alike) / 2

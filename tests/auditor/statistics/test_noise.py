@@ -70,7 +70,7 @@ def test_guess_noise_rate__samples_that_look_alike_stand_beside_the_predictions(
     assert (high.low, high.high) == (without.low, max(0.4, without.high))
     repeats = make_world(2_000, 5, rate=0.0)
     by_heart, _ = guesses(repeats, skill=20.0)
-    seen = guess_noise_rate(by_heart, 2_000, out_of_fold=OutOfFold(700, 2_000, True), alike=0.15)
+    seen = guess_noise_rate(by_heart, 2_000, out_of_fold=OutOfFold(700, 2_000), alike=0.15)
     assert seen.point == 0.15
     assert seen.high > 0.3
 

@@ -6,16 +6,23 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from app.session import sign_in, state
+from app.session import readers, sign_in, state
 
 
 def draw(pages: Mapping[str, Sequence[st.Page]]) -> None:
-    """The screens by section in the sidebar."""
+    """The screens by section in the sidebar; of those about a dataset the ones for what its labels are."""
+    name = st.session_state.get(state.CHOSEN)
+    dataset = None if name is None else readers.dataset(name)
     with st.sidebar.container(key="screens", gap="xxsmall"):
         for section, members in pages.items():
-            if section:
+            shown = [
+                page
+                for page in members
+                if not section or dataset is None or state.is_for(page.title, dataset)
+            ]
+            if section and shown:
                 st.caption(section)
-            for page in members:
+            for page in shown:
                 st.page_link(page, query_params=state.address())
 
 

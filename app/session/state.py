@@ -125,11 +125,16 @@ def screen(title: str) -> tuple[Dataset, DeltaGenerator]:
     name = st.session_state.get(CHOSEN)
     room = head(title, None if name is None else readers.dataset(name))
     dataset = require_dataset()
-    mine = PAGE_OF[dataset.task][0] if dataset.task in PAGE_OF else None
-    of_others = [one for one, _, _ in PAGE_OF.values()]
-    if title != AUDIT_TITLE and title != mine and (mine is not None or title in of_others):
+    if not is_for(title, dataset):
         _say_where(dataset)
     return dataset, room
+
+
+def is_for(title: str, dataset: Dataset) -> bool:
+    """Whether a screen about a dataset is about what this one's labels are."""
+    if dataset.task in PAGE_OF:
+        return title in (AUDIT_TITLE, PAGE_OF[dataset.task][0])
+    return title not in [one for one, _, _ in PAGE_OF.values()]
 
 
 def _say_where(dataset: Dataset) -> NoReturn:

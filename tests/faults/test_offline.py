@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 APART = ["unshare", "--net", "--map-root-user"]
 CALLS = "trace=connect,sendto,sendmsg,sendmmsg"
 ADDRESS = re.compile(r'sa_family=AF_INET6?\b.*?(?:inet_addr\("([^"]+)"\)|inet_pton\(AF_INET6, "([^"]+)")')
-SCREENS = ["Import", "Audit", "Verify", "Suspects", "Masks", "Numbers", "Map", "Classes", "Engines", "Export"]
+SCREENS = ["Import", "Audit", "Verify", "Suspects", "Map", "Classes", "Engines", "Export"]
 MAY_REFUSE = ("doctor", "restore", "compare")
 """Commands that have nothing to do here: no fault is found, the home is not empty, few rows are verified."""
 pytestmark = pytest.mark.timeout(600)  # every call of the system is watched, which takes its time

@@ -23,6 +23,8 @@ NEAR = 40
 def test_masks__a_random_sample_is_judged_without_a_suggestion(audited_masks: Audited) -> None:
     dataset = audited_masks.dataset
     app = open_page("masks", "shapes")
+    links = [one.proto.label for one in app.get("page_link")]
+    assert links == ["Home", "Import", "Audit", "Masks"], "no screen that is not for masks"
     app.radio[0].set_value("Random sample").run()
     app.number_input[0].set_value(2)
     press(app, "Draw")

@@ -94,6 +94,9 @@ def test_page__on_an_audited_dataset(page: str) -> None:
 @pytest.mark.usefixtures("copied_home")
 def test_home__a_dataset_says_what_comes_next_and_leads_there() -> None:
     app = open_page("home")
+    links = {one.proto.label for one in app.get("page_link")}
+    assert links >= {"Home", "Suspects", "Export"}
+    assert not links & {"Masks", "Numbers"}, "no screen that is not for classes"
     assert "Check a random sample first" in texts(app)
     app.button(key="home_next_1").click().run()
     assert [title.value for title in app.title] == ["Verify"]

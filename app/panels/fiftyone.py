@@ -18,14 +18,10 @@ from auditor.catalog.records import Dataset
 
 def draw(dataset: Dataset) -> None:
     """Two buttons and what came of the last push and pull."""
-    left, right, rest = st.columns([1, 1, 2], vertical_alignment="center")
-    rest.caption("The newest audit is pushed. Then open its App from a terminal:")
-    rest.code(f"auditor fiftyone {shlex.quote(dataset.name)} open", language=None)
-    with left:
+    with st.container(horizontal=True):
         panel.start_button(
             "Push to FiftyOne", "push", dataset, key="export_fiftyone_push", icon=":material/upload:"
         )
-    with right:
         panel.start_button(
             "Pull decisions",
             "pull",
@@ -34,6 +30,8 @@ def draw(dataset: Dataset) -> None:
             key="export_fiftyone_pull",
             icon=":material/download:",
         )
+    st.caption("A push takes the newest audit there; then open FiftyOne's own app from a terminal:")
+    st.code(f"auditor fiftyone {shlex.quote(dataset.name)} open", language=None)
     panel.watch(lambda: jobs.listed("push", "pull", dataset_id=dataset.id), _draw_result)
 
 

@@ -8,9 +8,14 @@ from app.session.failures import shown
 from app.session.words import plain
 from auditor.audits import statements
 from auditor.catalog.records import Audit, Dataset
-from auditor.ground.vocabulary import REGRESSION
+from auditor.ground.vocabulary import LABELS, REGRESSION
 from auditor.ground.wording import percent
 from auditor.review import random_sample
+
+WHY = (
+    "Labels drawn at random, checked without seeing the suggestion, tell it: with an interval, and with a promise "
+    "how many suspects are false."
+)
 
 
 def offer(dataset: Dataset) -> None:
@@ -18,7 +23,9 @@ def offer(dataset: Dataset) -> None:
     most = random_sample.next_size(dataset.id)
     if not most:
         return
-    with st.form("random_draw"):
+    with st.form("random_draw", width=560):
+        st.subheader(f"How many {LABELS[dataset.task]} are wrong?", anchor=False)
+        st.write(WHY)
         size = st.number_input("Samples to check", 1, value=most)
         tolerance = None
         if dataset.task == REGRESSION:
@@ -27,10 +34,11 @@ def offer(dataset: Dataset) -> None:
                 0.0,
                 value=random_sample.tolerance_of(dataset.id),
                 format="%.6g",
+                placeholder="for example 0.5",
                 help="A given number is wrong where it is farther than this from the one that you see. All samples "
                 "of a dataset have the same.",
             )
-        if st.form_submit_button("Draw", type="primary"):
+        if st.form_submit_button("Draw at random and start", type="primary"):
             with shown():
                 purpose = random_sample.usual_purpose(dataset.name)
                 random_sample.draw(dataset.name, int(size), purpose=purpose, tolerance=tolerance)

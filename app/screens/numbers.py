@@ -88,6 +88,9 @@ def decided(dataset: Dataset, audit: Audit) -> None:
     page = listing.suspects(dataset, audit, top=dataset.num_samples).page
     columns = ["sample_id", "filepath", "given", "suggested", "decision", "cleaned", "reviewer"]
     found: pd.DataFrame = page[page.decision.notna()][columns]
+    if found.empty:
+        st.write("Nobody has checked a number yet.")
+        return
     st.dataframe(found, hide_index=True)
 
 

@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 
 from app import components
-from app.panels import reviewers, statements
+from app.panels import random_looks, reviewers, statements
 from app.session import readers, state
 from app.session.failures import shown
 from auditor.audits import settle
@@ -36,10 +36,7 @@ def offer_draw(dataset: Dataset) -> None:
     form, buys = st.columns([3, 2], gap="large")
     with form.container(border=True, key="verify_offer"):
         st.subheader("How many labels are wrong?", anchor=False)
-        st.write(
-            "Labels drawn at random, checked without seeing the suggestion, tell it: with an interval, and with a "
-            "promise how many suspects are false."
-        )
+        st.write(random_looks.WHY)
         labeled = dataset.num_samples - readers.class_counts(dataset).get(-1, 0)
         size = st.number_input(
             "Samples to draw",

@@ -30,6 +30,10 @@ def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance
     app = open_page("numbers", "ages")
     dataset, audit = listing.newest("ages")
     worst = listing.suspects(dataset, audit, top=3).page
+    app.radio[0].set_value("Checked").run()
+    assert not app.dataframe
+    assert "Nobody has checked a number yet." in [one.value for one in app.markdown]
+    app.radio[0].set_value("Suspects").run()
 
     def answer(button: str, number: float | None = None) -> None:
         asked = asked_of(app)
@@ -51,7 +55,8 @@ def test_numbers__buttons_record_what_is_shown_and_a_random_sample_its_tolerance
     app.radio[0].set_value("Random sample").run()
     app.number_input[0].set_value(3)
     app.number_input[1].set_value(0.5)
-    press(app, "Draw")
+    assert [one.value for one in app.subheader] == ["How many numbers are wrong?"]
+    press(app, "Draw at random and start")
     (draw_id, first), *_ = random_sample.pending(dataset.id)
     asked = asked_of(app)
     assert (asked["item"]["sample"], asked["item"]["draw"]) == (first, draw_id)

@@ -43,7 +43,7 @@ USEFUL = {
     "export": ".st-key-export_csv",
 }
 """By screen, what has to stand there."""
-OF_OTHERS = {MASKS: "[data-testid=mask]", NUMBERS: "[data-testid=stMain] [data-testid=stImage] img"}
+OF_OTHERS = {MASKS: "[data-testid=mask]", NUMBERS: "[data-testid=picture]"}
 """The same of screens for another kind of label."""
 PHOTOS = "photos"
 EPOCHS = 2

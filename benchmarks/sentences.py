@@ -113,7 +113,8 @@ def page(rows: Mapping[str, Mapping[str, Any]]) -> str:
         "",
         "Photos of clothes with planted confusions, audited as a newcomer would, nothing verified. What the first "
         "version said of such sets stands beside what is said now, and what is true. "
-        f"{copies}easier: nine of ten copies are labeled right and give the tenth away.",
+        f"{copies}easier: nine of ten copies are labeled right and give the tenth away. Each set trained for "
+        "ten minutes at most; the machine was shared, so the copies trained for fewer epochs than they could have.",
         "",
         "| set | wrong | range (guess) | first list | wrong labels in it | wrong among the first 50 |",
         "| --- | ---: | --- | ---: | ---: | ---: |",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import DTypeLike, NDArray
-from sqlalchemy import delete, func
+from sqlalchemy import MetaData, delete, func
 from sqlmodel import Session, select
 
 from auditor.catalog import claims, reviews
@@ -19,6 +19,8 @@ from auditor.catalog.records import Audit, Review, Score, read
 from auditor.catalog.reviews import AT_ONCE
 
 ROWS_A_STATEMENT = 20_000
+BESIDE = "score_beside"
+"""A table of SQLite for this connection alone, outside of the catalog's file."""
 DECIDED = ("decision", "decided_label", "decided_labels", "reviewer", "decided_at")
 """Columns of a page that say what was decided."""
 KEYS_RATHER_THAN_RANKS, RANKS_A_STEP = 300_000, 100_000
@@ -70,13 +72,32 @@ class SuspectFilter:
 
 
 def store(session: Session, audit_id: int, columns: dict[str, NDArray[Any]]) -> None:
-    """Replace the scores of an audit in the caller's transaction.
+    """Replace the scores of an audit in the caller's transaction; whoever reads them sees the old or the new ones.
+
+    SQLite lets nobody else write meanwhile. So the rows are made beside the catalog first, in a table of this
+    connection alone, which takes half of the time and no lock.
 
     ``columns`` are (N,) arrays named like ``ScoreTable``'s columns; NaN becomes NULL.
     """
+    connection, table = session.connection(), ScoreTable.__table__
+    is_sqlite = connection.dialect.name == "sqlite"
+    starts = range(0, len(columns["rank"]), ROWS_A_STATEMENT)
+    if is_sqlite:
+        connection.exec_driver_sql(f"DROP TABLE IF EXISTS temp.{BESIDE}")  # an attempt that failed left it
+        connection.exec_driver_sql(f"CREATE TEMPORARY TABLE {BESIDE} AS SELECT * FROM {table.name} WHERE 0")
+        for start in starts:
+            insert_rows(
+                connection, table.to_metadata(MetaData(), name=BESIDE), _rows(audit_id, columns, start)
+            )
     session.execute(delete(ScoreTable).where(ScoreTable.audit_id == audit_id))
-    for start in range(0, len(columns["rank"]), ROWS_A_STATEMENT):
-        add_part(session, audit_id, columns, start)
+    if is_sqlite:
+        names = ", ".join(column.name for column in table.columns)
+        connection.exec_driver_sql(f"INSERT INTO {table.name} ({names}) SELECT {names} FROM temp.{BESIDE}")
+        connection.exec_driver_sql(f"DROP TABLE temp.{BESIDE}")
+        return
+    for start in starts:
+        insert_rows(connection, table, _rows(audit_id, columns, start))
+    count_for_plans(connection, table)
 
 
 def add_part(session: Session, audit_id: int, columns: dict[str, NDArray[Any]], start: int) -> bool:
@@ -85,19 +106,24 @@ def add_part(session: Session, audit_id: int, columns: dict[str, NDArray[Any]], 
     For an audit at whose scores nobody looks yet: of all samples in one transaction SQLite would let nobody else
     write for half a minute a million. Returns whether more samples follow.
     """
-    stop = min(len(columns["rank"]), start + ROWS_A_STATEMENT)
+    rows = _rows(audit_id, columns, start)
+    stop = start + len(rows)
     these = ScoreTable.sample_id.between(start, stop - 1)
     session.execute(delete(ScoreTable).where(ScoreTable.audit_id == audit_id, these))
-    part = {name: _plain(values[start:stop]) for name, values in columns.items()}
-    rows = [
-        {"audit_id": audit_id, "sample_id": start + i, **dict(zip(part, row, strict=True))}
-        for i, row in enumerate(zip(*part.values(), strict=True))
-    ]
     insert_rows(session.connection(), ScoreTable.__table__, rows)
     is_last = stop == len(columns["rank"])
     if is_last:
         count_for_plans(session.connection(), ScoreTable.__table__)
     return not is_last
+
+
+def _rows(audit_id: int, columns: dict[str, NDArray[Any]], start: int) -> list[dict[str, Any]]:
+    """Rows of ``ScoreTable`` of ``ROWS_A_STATEMENT`` samples from ``start`` on."""
+    part = {name: _plain(values[start : start + ROWS_A_STATEMENT]) for name, values in columns.items()}
+    return [
+        {"audit_id": audit_id, "sample_id": start + i, **dict(zip(part, row, strict=True))}
+        for i, row in enumerate(zip(*part.values(), strict=True))
+    ]
 
 
 def page(session: Session, audit: Audit, where: SuspectFilter, *, limit: int = 60) -> pd.DataFrame:

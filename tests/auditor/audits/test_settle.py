@@ -27,7 +27,7 @@ def may_write(home: Path) -> bool:
 
 
 @pytest.mark.parametrize("status", ["running", "finished"])
-def test_settle__others_write_between_the_parts_that_nobody_looks_at(
+def test_settle__others_write_while_rows_are_made(
     status: str, audited: tuple[Digits, int], home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, audit_id = audited
@@ -35,14 +35,17 @@ def test_settle__others_write_between_the_parts_that_nobody_looks_at(
         before = scores.table(open_session, audit_id)
         audits.set_status(open_session, audit_id, status)
     monkeypatch.setattr(scores, "ROWS_A_STATEMENT", 100)
-    real, free = scores.add_part, []
+    real, free = scores._rows, []
 
-    def heard(*arguments: Any) -> bool:
+    def heard(*arguments: Any) -> list[dict[str, Any]]:
         free.append(may_write(home))
+        with session() as open_session:
+            assert len(scores.table(open_session, audit_id)) == len(before)  # nobody sees a part of them
         return real(*arguments)
 
-    monkeypatch.setattr(scores, "add_part", heard)
+    monkeypatch.setattr(scores, "_rows", heard)
     settle.settle(audit_id)
-    assert free == [status == "running"] * 3
+    settle.settle(audit_id)  # the connection that has it is used again
+    assert free == [True] * 6
     with session() as open_session:
         pd.testing.assert_frame_equal(scores.table(open_session, audit_id), before)

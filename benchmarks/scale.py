@@ -1,6 +1,6 @@
 """An audit's tasks on several machines: seconds by workers, what a task costs, machines that are lost.
 
-    python -m benchmarks.scale workers      # or tasks, kills, parts, imports, many, memory
+    python -m benchmarks.scale workers      # or tasks, kills, parts, imports, many, settle, memory
 
 - workers: five engines of ``quick`` in full on the 1,797 digits, by 1, 2 and 4 processes and by a Ray cluster of
   1, 2 and 4 machines with one core each. One after another in one run, so the ratios are of the same hour; a task
@@ -18,6 +18,8 @@
 - many (``--rows``): one import of so many images of 28 px out of Parquet files, decoded by one process: images a
   second, CPU seconds of all processes, the most memory that it held, and how long another process that wrote a row
   every tenth of a second waited for it while the catalog (SQLite) was filled.
+- settle (``--rows``): how long another process waited in the same way while the scores of a finished audit were
+  replaced.
 - memory (``--rows``): the consensus of five engines, copies, the map and neighbours of so many rows, and one epoch
   of the plain engine with its scores on their features of a backbone (384 in float16), each in a process of its own
   on memory maps: seconds, and the most memory that it held (``mapped_mb`` counts the pages of files too, which the
@@ -59,7 +61,8 @@ from auditor.audits.tasks import Event, Outcome, TaskSpec
 from auditor.backbones import features
 from auditor.bridges import engine_bridge
 from auditor.bridges.engine_bridge import ENGINE_ORDER
-from auditor.catalog import datasets, db
+from auditor.catalog import audits, datasets, db, scores
+from auditor.catalog.records import NewAudit, NewDataset
 from auditor.pictures.cache import image_cache
 from benchmarks import app_million
 from benchmarks.import_speed import device
@@ -110,9 +113,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("name", choices=list(PARTS))
     parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--rows", type=int, default=10_000_000, help="of memory and many")
+    parser.add_argument("--rows", type=int, default=10_000_000, help="of memory, many and settle")
     parser.add_argument(
-        "--only", choices=sorted(set(OF_ALL_ROWS) - {"import"}), help="of memory; the other figures stay"
+        "--only",
+        choices=sorted(set(OF_ALL_ROWS) - set(ON_A_CATALOG)),
+        help="of memory; the other figures stay",
     )
     arguments = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
@@ -120,7 +125,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="scale-") as place:
         part = PARTS[arguments.name]
         more: tuple[Any, ...] = (arguments.rows, arguments.only) if part is memory else ()
-        more = (arguments.rows,) if part is many else more
+        more = (arguments.rows,) if part in (many, settle) else more
         found = part(Path(place), *more)
     stored = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
     if part is memory and arguments.only and stored.get("memory", {}).get("rows") == arguments.rows:
@@ -133,13 +138,20 @@ def main() -> None:
 
 
 @contextmanager
-def cluster(num: int) -> Iterator[Any]:
-    """``ray.cluster_utils.Cluster``: a head that does no work and ``num`` machines with one core each."""
+def cluster(num: int, *, clients_port: int | None = None) -> Iterator[Any]:
+    """``ray.cluster_utils.Cluster``: a head that does no work and ``num`` machines with one core each.
+
+    ``clients_port`` is where the head listens for ``ray://``.
+    """
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    # Else the process that serves a client, a fork, ends now and then in gRPC before it begins (Ray 2.60).
+    os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
+    # And it begins late where all cores are in use.
+    os.environ["RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S"] = "120"
     from ray.cluster_utils import Cluster
 
     head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": 10**8}
-    found = Cluster(initialize_head=True, head_node_args=head)
+    found = Cluster(initialize_head=True, head_node_args={**head, "ray_client_server_port": clients_port})
     try:
         for _ in range(num):
             add_machine(found)
@@ -148,9 +160,9 @@ def cluster(num: int) -> Iterator[Any]:
         found.shutdown()
 
 
-def add_machine(found: Any) -> None:
-    """One more machine with one core."""
-    found.add_node(num_cpus=1, object_store_memory=10**8)
+def add_machine(found: Any, *, cores: int = 1) -> Any:
+    """One more machine."""
+    return found.add_node(num_cpus=cores, object_store_memory=10**8)
 
 
 def digits(place: Path, *, side: int = 8) -> list[TaskSpec]:
@@ -427,24 +439,64 @@ def many(place: Path, num_rows: int) -> dict[str, Any]:
     with db.session() as session:
         datasets.names(session)  # makes the catalog, so that nobody waits for that
     lines = f"from benchmarks import scale; scale.held('import', {str(place)!r})"
+    said, waits = _waits_for(lines, place / "home")
+    return {"rows": num_rows, **said, "images_a_second": round(num_rows / said["seconds"]), **waits}
+
+
+def settle(place: Path, num_rows: int) -> dict[str, Any]:
+    """How long others waited to write while the scores of a finished audit were replaced (SQLite)."""
+    os.environ["AUDITOR_HOME"] = str(place / "home")
+    with db.session() as session:
+        names = {"name": "many", "uuid": "many", "source": "none", "source_kind": "folder", "root": "/"}
+        shape = {"num_samples": 0, "channels": 1, "height": 8, "width": 8, "class_names": ["a"]}
+        dataset_id = datasets.create(session, NewDataset(**names, **shape), ())
+        audit = NewAudit(dataset_id=dataset_id, preset="quick", device="cpu", seed=0, engines=[])
+        audit_id = audits.create(session, audit, [])
+    _store_scores(audit_id, num_rows)
+    lines = (
+        f"from benchmarks import scale; scale.DONE['rows'] = {num_rows}; scale.held('scores', {str(place)!r})"
+    )
+    said, waits = _waits_for(lines, place / "home")
+    return {**said, **waits}
+
+
+def _store_scores(audit_id: int, num_rows: int) -> None:
+    draw = np.random.default_rng()
+    trust, classes = draw.random(num_rows), draw.integers(0, NUM_CLASSES, (2, num_rows))
+    columns = {
+        "rank": trust.argsort().argsort(),
+        "given_label": classes[0],
+        "trust_score": trust,
+        "error_probability": 1 - trust,
+        "is_label_issue": trust < WRONG,
+        "suggested_label": classes[1],
+        "suggested_probability": trust,
+        "agreement": classes[0],
+        "disagreement": trust,
+    }
+    with db.session() as session:
+        scores.store(session, audit_id, columns)
+
+
+def _scores(place: Path) -> None:
+    assert place.is_dir()
+    _store_scores(1, DONE["rows"])
+
+
+def _waits_for(lines: str, home: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a process says that runs these lines, and how long another one waited that wrote meanwhile."""
     working = subprocess.Popen([sys.executable, "-c", lines], stdout=subprocess.PIPE)
     waits = [0.0]
     while working.poll() is None:
         time.sleep(0.1)
-        with closing(sqlite3.connect(place / "home" / "catalog.db", timeout=600)) as other:
+        with closing(sqlite3.connect(home / "catalog.db", timeout=600)) as other:
             began = time.monotonic()
             other.execute("UPDATE last_id SET last_id = last_id")
             other.commit()
             waits.append(time.monotonic() - began)
     assert working.stdout is not None
     said = json.loads(working.stdout.read().splitlines()[-1])
-    return {
-        "rows": num_rows,
-        **said,
-        "images_a_second": round(num_rows / said["seconds"]),
-        "another_wrote": len(waits) - 1,
-        "longest_wait_s": round(max(waits), 2),
-    }
+    return said, {"another_wrote": len(waits) - 1, "longest_wait_s": round(max(waits), 2)}
 
 
 def _write_pictures(folder: Path, num_rows: int) -> None:
@@ -477,7 +529,7 @@ def memory(place: Path, num_rows: int, only: str | None) -> dict[str, Any]:
     if only in (None, "training"):
         _make_features(place, num_rows)
     found: dict[str, Any] = {}
-    for name in [only] if only else [name for name in OF_ALL_ROWS if name != "import"]:
+    for name in [only] if only else [name for name in OF_ALL_ROWS if name not in ON_A_CATALOG]:
         lines = f"from benchmarks import scale; scale.held({name!r}, {str(place)!r})"
         said = subprocess.run([sys.executable, "-c", lines], check=True, stdout=subprocess.PIPE)
         found[name] = json.loads(said.stdout.splitlines()[-1])
@@ -622,8 +674,11 @@ OF_ALL_ROWS: dict[str, Callable[[Path], None]] = {
     "import": _import,
     "map": _map,
     "neighbours": _neighbours,
+    "scores": _scores,
     "training": _training,
 }
+ON_A_CATALOG = ("import", "scores")
+"""Those that are no part of ``memory``."""
 PARTS: dict[str, Callable[..., dict[str, Any]]] = {
     "workers": workers,
     "tasks": tasks,
@@ -632,6 +687,7 @@ PARTS: dict[str, Callable[..., dict[str, Any]]] = {
     "imports": imports,
     "many": many,
     "memory": memory,
+    "settle": settle,
 }
 
 if __name__ == "__main__":

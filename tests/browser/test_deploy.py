@@ -1,4 +1,6 @@
-"""What ``deploy/`` runs, without containers: two app servers on PostgreSQL behind a proxy with TLS and login."""
+"""What ``deploy/`` runs, without containers: two app servers behind a proxy with TLS and login, PostgreSQL, a Ray
+that trains, and MongoDB.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pymongo
 import pytest
 from sqlalchemy import create_engine
 
+from auditor import jobs
+from auditor.audits import executors, plan
 from auditor.catalog import backups, datasets, db
 from auditor.review import decisions
-from tests.app.conftest import DATASET
+from benchmarks import scale
+from tests import mongodb
+from tests.app.conftest import DATASET, NUM_SAMPLES
 from tests.browser.conftest import ROOT, WAIT_MS, Server, wait_until
 from tests.forker import Forker
 from tests.helpers import free_port
@@ -137,8 +144,32 @@ def write_certificate(place: Path) -> None:
 
 
 @pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A Ray with one core, where audits of this process and those that it starts train; its address."""
+    pytest.importorskip("ray")
+    port = free_port()
+    with scale.cluster(1, clients_port=port):
+        monkeypatch.setenv(executors.VARIABLE, f"ray://127.0.0.1:{port}")
+        yield f"ray://127.0.0.1:{port}"
+
+
+@pytest.fixture
+def fiftyone_uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The URI of a MongoDB, where FiftyOne's datasets lie."""
+    (tmp_path / "mongodb").mkdir()
+    with mongodb.running(tmp_path / "mongodb") as uri:
+        monkeypatch.setenv("FIFTYONE_DATABASE_URI", uri)
+        yield uri
+
+
+@pytest.fixture
 def servers(
-    team: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forker: Forker
+    team: Path,
+    cluster: str,
+    fiftyone_uri: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    forker: Forker,
 ) -> Iterator[list[Server]]:
     """Two app servers on one home and one database, as behind a proxy."""
     monkeypatch.setenv("AUDITOR_USER_HEADER", "X-Forwarded-User")
@@ -155,8 +186,13 @@ def servers(
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(NGINX is None, reason="nginx is not installed (Debian: apt-get install nginx-light)")
 def test_two_servers__behind_the_proxy_one_hears_what_the_other_decided(
-    browser: Any, servers: list[Server], tmp_path: Path, record_property: Callable[[str, object], None]
+    browser: Any,
+    servers: list[Server],
+    fiftyone_uri: str,
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
 ) -> None:
+    """And their jobs, as the app starts them, train on Ray and push to MongoDB."""
     proxy = Proxy(tmp_path / "proxy", servers)
     try:
         of = {name: proxy.server_of(name) for name in NAMES}
@@ -187,5 +223,14 @@ def test_two_servers__behind_the_proxy_one_hears_what_the_other_decided(
         record_property("heard_after_s", round(time.monotonic() - began, 1))  # --junit-xml keeps it
         words = {row.reviewer: row.decision for row in decisions.outcomes(dataset_id).values()}
         assert words == {ben: "exclude"}
+        options = {"cross_entropy": {"epochs": 1, "network": "mlp", "views": 1}}
+        audit_id = plan.plan(DATASET, ["cross_entropy"], options=options, map_method="pca", device="cpu")
+        for job_id in (plan.start(audit_id), jobs.start("push", DATASET, dataset_id=dataset_id)):
+            wait_until(lambda job_id=job_id: jobs.overview(job_id).is_over, f"job {job_id}")
+            assert jobs.overview(job_id).state == "finished", jobs.overview(job_id).error
+        with pymongo.MongoClient(fiftyone_uri) as client:
+            pushed = client["fiftyone"]["datasets"].find_one({"name": DATASET})
+            assert pushed is not None
+            assert client["fiftyone"][pushed["sample_collection_name"]].count_documents({}) == NUM_SAMPLES
     finally:
         proxy.end()

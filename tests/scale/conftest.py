@@ -1,4 +1,4 @@
-"""A Ray cluster of two machines with one core each, all on this one, and an object store beside it."""
+"""A Ray cluster of three machines with one core each, all on this one, and an object store beside it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from auditor.catalog.db import close_all
-from benchmarks import private_postgres
+from benchmarks import private_postgres, scale
+from tests.helpers import free_port
+
+CLIENTS = free_port()
+"""Where the head listens for programs that do not join the cluster."""
 
 
 @pytest.fixture(scope="module")
@@ -36,33 +40,15 @@ def postgres() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def cluster(bucket: str) -> Iterator[Any]:
-    """``ray.cluster_utils.Cluster``: a head that does no work, and two machines with one core each.
+    """``ray.cluster_utils.Cluster``: a head that does no work, and three machines with one core each.
 
     They are started with the credentials of the bucket, as machines of a cloud are.
     """
     assert bucket
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     ray = pytest.importorskip("ray")
-    from ray.cluster_utils import Cluster
-
-    found = Cluster(
-        initialize_head=True,
-        head_node_args={
-            "num_cpus": 0,
-            "include_dashboard": False,
-            "object_store_memory": 10**8,
-        },
-    )
-    for _ in range(2):
-        add_machine(found)
-    yield found
-    ray.shutdown()  # of a test that was cut off
-    found.shutdown()
-
-
-def add_machine(cluster: Any) -> Any:
-    """One more machine with one core."""
-    return cluster.add_node(num_cpus=1, object_store_memory=10**8)
+    with scale.cluster(3, clients_port=CLIENTS) as found:
+        yield found
+        ray.shutdown()  # of a test that was cut off
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import json
 import subprocess
 import sys
 import tarfile
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import auditor
 from auditor.audits import arrays, executors, plan, ray_executor, shards, worker
 from auditor.audits.ray_executor import RayExecutor
 from auditor.audits.tasks import Event
@@ -23,12 +25,13 @@ from auditor.catalog import audits
 from auditor.catalog.db import session
 from auditor.ground.errors import AuditFailedError, ImportRefusedError
 from auditor.importing import building, imports
+from benchmarks.scale import add_machine
 from tests.auditor.audits.test_executors import Heard, results, specs
 from tests.auditor.backbones.test_features import NAME, make_weights
 from tests.auditor.sample_pictures import digits, encoded, write_folder, write_parquet
 from tests.faults.test_import_faults import what_is_known
-from tests.helpers import write_digits
-from tests.scale.conftest import Line, add_machine
+from tests.helpers import QUICK_OPTIONS, Digits, decide_some, write_digits
+from tests.scale.conftest import CLIENTS, Line
 
 EPOCHS = 40
 TINY: dict[str, dict[str, Any]] = {
@@ -36,6 +39,21 @@ TINY: dict[str, dict[str, Any]] = {
     for name in ("cross_entropy", "coteaching", "l2b", "umn", "choicenet")
 }
 TINY["coteaching"] |= {"search_epochs": 2, "search_iterations": 1, "search_samples": 2, "anchors": ()}
+CLIENT = """
+import sys
+from auditor.audits import executors
+from tests.scale.test_cluster import comparison
+executors.Processes = None  # nothing is trained here
+print(comparison(sys.argv[1]))
+"""
+DRIVER = """
+import json, sys
+from auditor.audits.ray_executor import RayExecutor
+from auditor.audits.tasks import TaskSpec
+from tests.auditor.audits.test_executors import Heard
+heard = Heard(lambda event: print(event.epoch, flush=True))
+RayExecutor(sys.argv[1]).run([TaskSpec.of_json(one) for one in json.loads(sys.argv[2])], heard)
+"""
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.timeout(600)  # machines of a cluster start slowly where many do
 
@@ -56,7 +74,7 @@ def test_ray__a_lost_machine_changes_no_bit(
         for place in ("alone", "away")
     )
     executors.Processes(1).run(alone, Heard())
-    large = [cluster.add_node(num_cpus=2, object_store_memory=10**8)]
+    large = [add_machine(cluster, cores=2)]
 
     def lose(event: Event) -> None:
         if event.epoch >= 3 and large:  # its state is saved
@@ -121,6 +139,40 @@ def test_audit__on_a_cluster_whose_driver_is_killed_is_the_one_of_this_machine(
     assert found.summary == expected.summary
 
 
+def test_simulate__on_a_cluster_says_what_it_says_here(
+    cluster: Any, audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("RAY_ADDRESS", cluster.address)
+
+    def said(on: str) -> list[str]:
+        played = auditor.open("digits").simulate(options=QUICK_OPTIONS, device="cpu", on=on, progress=False)
+        return [one.table.drop(columns="seconds").to_csv() for one in played.rounds]
+
+    expected = said("processes:1")
+    monkeypatch.setattr(executors, "Processes", None)  # nothing is trained here
+    assert said("ray") == expected
+
+
+def test_compare__by_ray_as_a_client_says_what_it_says_here(
+    cluster: Any, audited: tuple[Digits, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a process, which can be ended: whatever Ray's client waits for, the tests go on."""
+    decide_some(audited[0])
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    client = [sys.executable, "-c", CLIENT, f"ray://127.0.0.1:{CLIENTS}"]
+    answer = subprocess.run(client, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.splitlines()[-1] == comparison("processes:1")
+
+
+def comparison(on: str) -> str:
+    """What a comparison on the decided digits says, on one line."""
+    options = QUICK_OPTIONS["cross_entropy"]
+    found = auditor.open("digits").compare(seeds=1, options=options, device="cpu", on=on, progress=False)
+    return f"{found.by_seed} {found.sentence}"
+
+
 def test_ray__features_are_computed_away(
     cluster: Any, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +218,52 @@ def test_ray__a_store_that_is_slow_and_refuses_for_seconds_changes_no_bit(
     import s3fs
 
     assert not s3fs.S3FileSystem().find("cluster/tasks")  # nothing of it is left behind
+
+
+def test_ray__a_driver_that_dies_while_the_store_is_slow_refuses_or_comes_back_is_gone_on_with(
+    cluster: Any,
+    bucket: str,
+    line: Line,
+    tmp_path: Path,
+    every_epoch: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AUDITOR_STORAGE", f"{bucket}-of-drivers")
+    alone, away = (specs(tmp_path / place, "a", epochs=100) for place in ("alone", "away"))
+    executors.Processes(1).run(alone, Heard())
+    asked = json.dumps([spec.as_json() for spec in away])
+    line.delay_s, reached = 0.01, -1
+
+    def restore() -> None:
+        line.is_cut = False
+
+    for state in ("refuses", "comes back"):
+        driver = subprocess.Popen(
+            [sys.executable, "-c", DRIVER, cluster.address, asked],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert driver.stdout is not None
+        if state == "comes back":
+            threading.Timer(1, restore).start()
+        first = int(driver.stdout.readline())
+        assert first >= reached  # what was done before is not done again
+        reached = first
+        while reached < first + 3:
+            reached = int(driver.stdout.readline())
+        if state == "refuses":
+            refused, line.is_cut = line.refused, True
+            while line.refused == refused:
+                time.sleep(0.02)
+        driver.kill()
+        driver.wait()
+        driver.stdout.close()
+        assert not (Path(away[0].out) / "pred_probs.npy").exists()
+    heard = Heard()
+    RayExecutor(cluster.address).run(away, heard)
+    assert results(away) == results(alone)
+    assert heard.events[0].epoch >= reached
 
 
 def test_ray__what_the_listener_raises_stops_the_tasks_and_they_go_on_later(

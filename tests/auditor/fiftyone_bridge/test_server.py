@@ -18,9 +18,9 @@ import pytest
 
 from auditor.fiftyone_bridge import processes, sync
 from auditor.ground.errors import FiftyOneError
-from tests.auditor.fiftyone_bridge.conftest import mongod
 from tests.forker import COMMAND, Forker
 from tests.helpers import WAIT_S, Digits, free_port
+from tests.mongodb import mongod
 
 ROOT = Path(__file__).resolve().parents[3]
 

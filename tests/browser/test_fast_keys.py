@@ -172,6 +172,9 @@ def test_suspects__no_key_decides_while_the_queue_of_another_dataset_loads(
     for asked in held:
         asked.continue_()
     page.get_by_test_id("exemplars").wait_for(timeout=WAIT_MS)
+    page.locator("summary", has_text="Plain cross-entropy says").wait_for(
+        timeout=WAIT_MS
+    )  # it alone spoke here
     sample = shown_sample(page)
     press(page, "q")
     wait_until(lambda: decisions(2) == {sample: "keep"}, "a verdict on what is shown")

@@ -218,6 +218,7 @@ def test_phone__the_card_is_the_first_thing_and_nothing_scrolls_sideways(
     page.screenshot(path=str(artifacts / "card-390x844.png"))
     assert steady_box(page.get_by_test_id("card"))["y"] < 300
     assert page.locator(".st-key-top_bar").bounding_box()["height"] < 60, "a long name does not break the bar"
+    assert page.locator(".card kbd:visible").count() == 0, "no keys where there is no keyboard"
     main = page.get_by_test_id("stMain")
     assert main.evaluate("one => one.scrollWidth <= one.clientWidth")
     row = page.locator(".st-key-suspects_filters")

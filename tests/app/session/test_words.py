@@ -29,6 +29,14 @@ def test_plural__of_class(number: int, text: str) -> None:
     assert words.plural(number, "class") == text
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [(0.031, 0.064, "3.1 – 6.4 %"), (0.058, 0.185, "6 – 18 %"), (0.0, 0.688, "0 – 69 %")],
+)
+def test_interval__a_wide_one_has_no_decimals(low: float, high: float, text: str) -> None:
+    assert words.interval(low, high) == text
+
+
 def test_ago__counts_in_the_largest_unit() -> None:
     assert words.ago(datetime.now(tz=UTC) - timedelta(hours=3)) == "3 hours ago"
 

@@ -244,6 +244,18 @@ EXPLAINED: dict[str, str] = {
     "engines/l2b/weights.py fixed_weights: 1.0  ->  2.0": (
         "every share that is not below 1 means the given labels alone"
     ),
+    "engines/backbones/embedding.py module: 16  ->  17": "a choice",
+    "engines/backbones/embedding.py probe: 1  ->  2": "threads: only the time differs",
+    "engines/backbones/embedding.py probe: embed(images, network, views=views, device=device)"
+    "  ->  embed(images, network, views=views)": _CPU,
+    "engines/backbones/embedding.py embed_in_processes: 2 * processes  ->  2 / processes": (
+        "how many ranges wait in the pool: only the time differs"
+    ),
+    "engines/backbones/self_supervised.py _networks: 2  ->  3": "the head of these classes is never asked",
+    "engines/backbones/self_supervised.py _networks: nn.Linear(size, size)  ->  nn.Linear(size, size)": (
+        "two equal numbers, swapped"
+    ),
+    "engines/backbones/self_supervised.py learn_features: 1  ->  2": "never ends: the share is 1 at most",
     "engines/neighbours/search.py nearest: False  ->  True": "rows have length 1 already where nobody asks",
     "engines/neighbours/search.py _asked: 1  ->  2 (no. 2)": "NumPy takes every negative number for the rest",
     "engines/neighbours/search.py _asked: 1  ->  2 (no. 3)": "NumPy takes every negative number for the rest",

@@ -76,12 +76,28 @@ class StoppedError(Exception):
     pass
 
 
-def test_embed_in_processes__stops_when_asked(tmp_path: Path) -> None:
+def test_embed_in_processes__writes_all_rows_and_stops_when_asked(tmp_path: Path) -> None:
     file = weights(tmp_path)
     network = backbone(NAME, file, side=32)
     place = ImagePlace(tmp_path / "images.npy", tmp_path / "features.npy")
     np.save(place.images, some_images(60))
     np.lib.format.open_memmap(place.features, "w+", np.float16, (60, 1, network.feature_size)).flush()
+    done: list[tuple[int, int]] = []
+    three = [(0, 4), (4, 9), (9, 12)]
+    embed_in_processes(
+        place,
+        three,
+        name=NAME,
+        weights=file,
+        side=32,
+        views=1,
+        processes=1,
+        on_done=lambda start, end: done.append((start, end)),
+    )
+    assert sorted(done) == three
+    whole = embed(some_images(60)[:12], network, views=1, device=CPU)
+    scale = np.abs(whole.astype(np.float32)).max()
+    np.testing.assert_allclose(np.load(place.features)[:12], whole, atol=0.03 * scale)
 
     def stop(_start: int, _end: int) -> None:
         raise StoppedError

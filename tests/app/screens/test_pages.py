@@ -251,7 +251,7 @@ def test_engines__a_switch_says_whether_earlier_runs_are_heard() -> None:
     assert not app.toggle[0].value
     assert "Also used, from earlier audits" not in texts(app)
     assert "One engine speaks." in texts(app)
-    assert "Where the engines part" not in texts(app)
+    assert "Where the engines part" not in [one.value for one in app.subheader]
     assert [one.key for one in open_page("map").selectbox if one.key.startswith("map_")] == ["map_colour"]
 
 

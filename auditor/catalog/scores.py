@@ -19,6 +19,7 @@ from auditor.catalog.records import Audit, Review, Score, read
 from auditor.catalog.reviews import AT_ONCE
 
 ROWS_A_STATEMENT = 20_000
+CACHE_KB = 262_144
 BESIDE = "score_beside"
 """A table of SQLite for this connection alone, outside of the catalog's file."""
 DECIDED = ("decision", "decided_label", "decided_labels", "reviewer", "decided_at")
@@ -94,6 +95,7 @@ def store(session: Session, audit_id: int, columns: dict[str, NDArray[Any]]) -> 
         names = ", ".join(column.name for column in table.columns)
         connection.exec_driver_sql(f"INSERT INTO {table.name} ({names}) SELECT {names} FROM temp.{BESIDE}")
         connection.exec_driver_sql(f"DROP TABLE temp.{BESIDE}")
+        connection.exec_driver_sql("PRAGMA cache_size = -2000")  # SQLite's own
         return
     for start in starts:
         insert_rows(connection, table, _rows(audit_id, columns, start))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from auditor.importing import duplicates
 from auditor.importing.duplicates import MAX_HASH_DISTANCE, Duplicates, candidate_pairs, find_duplicates
 from auditor.pictures.decoding import decode
 from tests.auditor.sample_pictures import digits, encoded, photo
@@ -139,3 +140,25 @@ def test_find_duplicates__sides_that_eight_does_not_divide(channels: int) -> Non
 def test_candidate_pairs__a_crowd_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("auditor.importing.duplicates.MOST_PAIRS", 4_000)
     assert 999 <= len(candidate_pairs(np.zeros(1_000, np.uint64))) <= 2 * 4_000
+
+
+def test_find_duplicates__hashes_that_begin_alike_are_no_copies_and_steps_change_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    draw = np.random.default_rng(0)
+    content, pixels = (draw.integers(0, 256, shape, dtype=np.uint8) for shape in ((60, 32), (60, 1, 8, 8)))
+    hashes, labels = draw.integers(0, 2**63, 60, dtype=np.uint64), np.arange(60) % 2
+    content[1, :8] = content[0, :8]
+    for copy, of in ((10, 3), (20, 3), (31, 30), (41, 40), (51, 50)):
+        pixels[copy], hashes[copy] = pixels[of], hashes[of] ^ np.uint64(1)
+        if copy < 31:
+            content[copy] = content[of]
+    found = find_duplicates(content, hashes, pixels, labels)
+    groups = [np.flatnonzero(found.group == number).tolist() for number in range(found.num_groups)]
+    assert groups == [[3, 10, 20], [30, 31], [40, 41], [50, 51]]
+    assert np.flatnonzero(found.is_exact).tolist() == [3, 10, 20]
+    assert (len(found.conflicts), found.certain_conflicts) == (4, [[3, 10, 20]])
+    monkeypatch.setattr(duplicates, "ROWS_A_STEP", 7)
+    monkeypatch.setattr(duplicates, "PAIRS_AT_ONCE", 1)
+    again = find_duplicates(content, hashes, pixels, labels)
+    assert again.group.tolist() == found.group.tolist()

@@ -140,6 +140,9 @@ def test_import_dataset__skip_bad_leaves_out_and_reports(tmp_path: Path) -> None
     assert [sample.filepath for sample in samples] == [path for path, _ in rows]
     assert np.array_equal(cache.image_cache(dataset)[:, 0], digits(30)[0])
     assert dataset.import_report["num_skipped"] == 4
+    import_dataset(write_csv(tmp_path / "good.csv", ("path", "label"), rows), name="good")
+    hashes = [(one.content_hash, one.perceptual_hash) for one in stored("good")[1]]
+    assert [(one.content_hash, one.perceptual_hash) for one in samples] == hashes
 
 
 def test_check__the_row_file_is_read_once_however_many_chunks_have_bad_rows(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 import sklearn.datasets
 
 from auditor.__main__ import cli
+from auditor.catalog import datasets
 from auditor.cli import demo
 from tests import numbered
 from tests.auditor.conftest import Run
@@ -95,6 +97,9 @@ def test_commands__on_classes(
     monkeypatch.setenv("AUDITOR_HOME", str(tmp_path / "second"))
     monkeypatch.setenv("AUDITOR_DATABASE_URL", new_database(postgres))
     assert "1 dataset and 2 audits" in told("restore", tmp_path / "all.tar")
+    monkeypatch.setattr(datasets, "ROWS_A_STATEMENT", 100)  # in parts, with scores and decisions
+    told("remove", "digits", "--yes")
+    assert json.loads(told("status", "--json")) == []
     monkeypatch.setattr(demo, "NUM_VERIFIED", 20)
     few = [part[:200] for part in sklearn.datasets.load_digits(return_X_y=True)]
     monkeypatch.setattr(sklearn.datasets, "load_digits", lambda **_: few)

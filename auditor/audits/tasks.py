@@ -38,6 +38,8 @@ PARTS = ".parts"
 """Ends the name of the folder of an engine's parts."""
 EMBEDDING = "embedding"
 """In place of an engine: a backbone's features of some rows."""
+LAYOUT = "layout"
+"""In place of an engine: the map and the neighbours of features."""
 NEIGHBOURS = 8
 AGAIN = "put it back from a backup, or audit again"
 
@@ -243,6 +245,33 @@ def embedding_of(
     )
 
 
+def layout_of(features: Path, out: Path, draws: str) -> TaskSpec:
+    """The task that looks at features by their first view, with all cores of the machine that does it.
+
+    It leaves ``map.npy``, (N, 2) float32, and ``neighbours.npy``, (N, ``NEIGHBOURS``) int.
+    """
+    return TaskSpec(
+        name=LAYOUT,
+        engine=LAYOUT,
+        config={},
+        num_classes=0,
+        inputs=str(features),
+        out=str(out),
+        checkpoint=f"{out}.checkpoint",
+        features=str(features),
+        draws=draws,
+    )
+
+
+def _lay_out(spec: TaskSpec) -> None:
+    found = _mapped(spec.features)
+    assert found is not None
+    points = found[:, 0]  # of a file on disk: both read it in pieces where it is large
+    near = embedding.neighbor_table(points, num_neighbors=NEIGHBOURS)
+    drawn = embedding.map_2d(points, quick=spec.draws == "pca")
+    store(Path(spec.out), {"map": drawn, "neighbours": near}, {})
+
+
 def _embed(spec: TaskSpec, say: Say) -> None:
     images = _mapped(spec.images)
     assert images is not None
@@ -264,6 +293,9 @@ def _embed(spec: TaskSpec, say: Say) -> None:
 def _run(spec: TaskSpec, say: Say) -> dict[str, Any]:
     if spec.engine == EMBEDDING:
         _embed(spec, say)
+        return {}
+    if spec.engine == LAYOUT:
+        _lay_out(spec)
         return {}
     checkpoint = engine_bridge.FileCheckpoint(Path(spec.checkpoint))
     if spec.part is not None:

@@ -8,6 +8,7 @@ on from.
 from __future__ import annotations
 
 import contextlib
+import shutil
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from auditor import jobs
 from auditor.audits import arrays as results
-from auditor.audits import copies, embedding, executors, plan, settle, shards, tasks
+from auditor.audits import copies, executors, plan, settle, shards, tasks
 from auditor.audits.tasks import Event, Outcome, TaskSpec
 from auditor.backbones import features
 from auditor.bridges import engine_bridge
@@ -28,7 +29,7 @@ from auditor.catalog import jobs as job_rows
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, EngineRun, Epoch, now
 from auditor.ground.errors import AuditFailedError, CatalogBusyError
-from auditor.ground.files import written_whole
+from auditor.ground.files import load_array, written_whole
 from auditor.ground.progress import OnProgress, Progress, Ticker
 from auditor.ground.vocabulary import CLASSIFICATION
 from auditor.pictures import cache
@@ -69,9 +70,8 @@ def work(audit_id: int, tell: jobs.Reporter, steps: Steps | None = None) -> None
 
 def _steps(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
     """What an audit of classes does."""
-    found = features_for(audit, dataset, tell)
-    if found is not None:
-        _look_at_features(audit, dataset, found, tell)
+    if features_for(audit, dataset, tell) is not None:
+        _look_at_features(audit, dataset, tell)
     if audit.options.get("finetune"):
         source = results.features_of(audit)
         assert source is not None
@@ -101,20 +101,46 @@ def features_for(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> NDArray
     )
 
 
-def _look_at_features(
-    audit: Audit, dataset: Dataset, found: NDArray[np.floating], tell: jobs.Reporter
-) -> None:
+def _look_at_features(audit: Audit, dataset: Dataset, tell: jobs.Reporter) -> None:
     """The map, the neighbours and the near copies by the features' first view, once an audit."""
     folder = results.engine_folder(audit.id, results.FEATURES)
     if (folder / "neighbours.npy").exists():
         return
     tell(Progress(plan.LAYING_OUT, 0, len(audit.engines), None))
-    points = found[:, 0]  # of a file on disk: both read it in pieces where it is large
-    near = embedding.neighbor_table(points, num_neighbors=tasks.NEIGHBOURS)
+    source = results.features_of(audit)
+    assert source is not None
+    file = features.folder(dataset.id, source) / "features.npy"
+    spec = tasks.layout_of(file, folder.with_name(tasks.LAYOUT), audit.options.get("map", "umap"))
+    executors.executor().run([spec], _Unheard(tell))
+    drawn, near = (
+        load_array(Path(spec.out) / f"{name}.npy", remedy=tasks.AGAIN) for name in ("map", "neighbours")
+    )
     pairs = copies.find(cache.image_cache(dataset), near)
     jobs.patiently(lambda: copies.add(dataset, pairs))
-    drawn = embedding.map_2d(points, quick=audit.options.get("map") == "pca")
     tasks.store(folder, {"map": drawn, "neighbours": near})
+    shutil.rmtree(spec.out, ignore_errors=True)
+
+
+class _Unheard:
+    """Listens to a task that says nothing on the way; where it fails, the audit does."""
+
+    def __init__(self, tell: jobs.Reporter) -> None:
+        self._tell = tell
+
+    def started(self, task: str) -> None:
+        """See ``Listener``."""
+
+    def heard(self, event: Event) -> None:
+        """See ``Listener``."""
+
+    def ended(self, outcome: Outcome) -> None:
+        """See ``Listener``."""
+        if outcome.result is None:
+            raise AuditFailedError(outcome.error or "")
+
+    def tick(self) -> None:
+        """See ``Listener``."""
+        self._tell.stop_if_asked()
 
 
 def _finish(audit_id: int) -> None:

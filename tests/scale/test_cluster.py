@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import auditor
-from auditor.audits import arrays, executors, plan, ray_executor, shards, worker
+from auditor.audits import arrays, executors, plan, ray_executor, shards, tasks, worker
 from auditor.audits.ray_executor import RayExecutor
 from auditor.audits.tasks import Event
 from auditor.backbones import features
@@ -187,6 +187,15 @@ def test_ray__features_are_computed_away(
     executor = RayExecutor(cluster.address)
     shards.embed(away, images, source, executor, device="cpu", on_rows=lambda _: None)
     np.testing.assert_array_equal(features.load(away, source), expected)
+    file = features.folder(away, source) / "features.npy"
+    at_home, afar = (
+        tasks.layout_of(file, tmp_path / place, "pca") for place in ("home layout", "away layout")
+    )
+    tasks.run(at_home, lambda _: None)
+    executor.run([afar], Heard())
+    for name in ("map", "neighbours"):
+        arrays_of = [np.load(Path(one.out) / f"{name}.npy") for one in (afar, at_home)]
+        np.testing.assert_array_equal(*arrays_of)
 
 
 def test_ray__a_store_that_is_slow_and_refuses_for_seconds_changes_no_bit(

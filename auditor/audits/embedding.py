@@ -117,7 +117,7 @@ def neighbor_table(
     """Return each sample's nearest samples, nearest first: (N, k) int32 rows, k cut to N - 1.
 
     Up to ``MAX_EXACT`` samples they are those of ``nearest_neighbors``; above, an index finds nearly all of them
-    for work that hardly grows faster than N. Of a memory map it holds about 100,000 rows at a time.
+    for work that hardly grows faster than N. Of a memory map it holds a few thousand rows at a time.
 
     Raises:
         AuditFailedError: the embeddings are not (N, D).

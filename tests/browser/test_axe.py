@@ -36,8 +36,9 @@ SIZES = [(390, 844), (640, 400), (1024, 768), (1280, 800)]
 """A phone, a laptop's window at a zoom of 200 %, a tablet, a laptop; the last is the one that axe looks at."""
 FITS = """(width) => window.innerWidth === width
     && [document.documentElement, document.querySelector("[data-testid=stMain]")].every(
-        (one) => one.scrollWidth <= one.clientWidth)"""
-"""The window has that width, and the page fits into it: nothing scrolls sideways."""
+        (one) => one.scrollWidth <= one.clientWidth)
+    && document.querySelector(".st-key-top_bar").getBoundingClientRect().top < 40"""
+"""The window has that width, and the page fits into it: nothing scrolls sideways, and no empty rows are above it."""
 TEXT_SIZES = """() => {
   const sizes = new Set();
   const walk = (root) => {

@@ -38,7 +38,7 @@ FITS = """(width) => window.innerWidth === width
     && [document.documentElement, document.querySelector("[data-testid=stMain]")].every(
         (one) => one.scrollWidth <= one.clientWidth)
     && document.querySelector(".st-key-top_bar").getBoundingClientRect().top < 40"""
-"""The window has that width, and the page fits into it: nothing scrolls sideways, and no empty rows are above it."""
+"""The window has that width, and the page fits into it: nothing scrolls sideways, no empty rows are above it."""
 TEXT_SIZES = """() => {
   const sizes = new Set();
   const walk = (root) => {

@@ -68,6 +68,15 @@ def take_over(session: Session, name: str) -> str | None:
     return None if row is None or _lives(row) else row.uuid
 
 
+def adopt(session: Session, name: str) -> str | None:
+    """Hold the lease of a holder that is gone; returns the UUID, None where somebody lives who holds it."""
+    uuid = take_over(session, name)
+    if uuid is not None:
+        end(session, name)
+        take(session, name, uuid)
+    return uuid
+
+
 def _lives(row: LeaseTable) -> bool:
     if row.host == this_host():
         return process_lives(row.pid, row.process_started)

@@ -50,12 +50,9 @@ def sweep() -> None:
         gone = [name for name in names if leases.is_gone(session, name)]
     for name in gone:
         with db.session() as session:
-            uuid = leases.take_over(session, name)
-            if uuid is None:
-                continue
-            leases.end(session, name)
-            leases.take(session, name, uuid)
-        finish(uuid)
+            uuid = leases.adopt(session, name)
+        if uuid is not None:
+            finish(uuid)
 
 
 def _delete_files(dataset: Owned, others: list[str]) -> list[Path]:

@@ -128,12 +128,9 @@ def _left(request: str) -> Workplace | None:
         ]
     for name in names:
         with db.session() as session:
-            own = leases.take_over(session, name)
-            if own is None:
-                continue
-            leases.end(session, name)
-            leases.take(session, name, own)
-        return Workplace(settings().datasets / name, own, is_continued=True)
+            own = leases.adopt(session, name)
+        if own is not None:
+            return Workplace(settings().datasets / name, own, is_continued=True)
     return None
 
 

@@ -168,7 +168,7 @@ def _nearest_cells(read: Read, num: int) -> NDArray[np.uint16]:
     """(N, ``PROBED``) cells of about ``CELL`` rows each that lie nearest to every row, its own first."""
     from sklearn.cluster import MiniBatchKMeans  # takes most of a second to import: only where it is used
 
-    cells = -(-num // CELL)
+    cells = min(-(-num // CELL), np.iinfo(np.uint16).max)  # above 300 million rows cells grow
     drawn = np.sort(np.random.default_rng(0).choice(num, min(num, cells * SAMPLE_A_CELL), replace=False))
     means = (
         MiniBatchKMeans(cells, n_init=1, max_iter=ROUNDS, random_state=0).fit(read(drawn)).cluster_centers_

@@ -25,6 +25,10 @@ STATISTICS_SAMPLE = 4096
 RESIDENT_SHARE = 0.5
 """``resident="auto"`` keeps the images on a CUDA device where they need at most this share of free memory."""
 
+KEPT_BYTES = 2**30
+"""Reduced images are kept in memory where all of them need at most this: reducing 224 px to 112 takes a quarter as
+long as the plain engine's step on the result, and each image is asked for again in every epoch."""
+
 MIN_STD = 1e-2
 """Smallest standard deviation to divide by, so that constant images stay finite."""
 
@@ -59,14 +63,15 @@ class ImageStore:
     """N images that batches are taken from by index: the ``Rows`` of images. Never writes to the images.
 
     Memory: N*C*H*W bytes on the device where resident, one batch where streamed. A memory map on the CPU is
-    streamed under ``"auto"``: the operating system keeps in memory what fits.
+    streamed under ``"auto"``: the operating system keeps in memory what fits. Images that are reduced on a CPU are
+    kept when they are first read, as N*C*h*w bytes, where that is at most ``KEPT_BYTES``.
 
     Args:
         images: (N, C, H, W) uint8; an array or a memory map.
         device: where batches go.
         resident: ``"yes"``, ``"no"`` or ``"auto"``.
-        side: longest side in pixels; larger images are reduced to it batch by batch, each pixel the mean of those
-            that it stands for (a few hundredths of a training step). None: as they are.
+        side: longest side in pixels; larger images are reduced to it, each pixel the mean of those that it stands
+            for. None: as they are.
     """
 
     def __init__(
@@ -89,6 +94,12 @@ class ImageStore:
             self._tensor = self._to_device_in_chunks(images)
         elif self.is_resident and isinstance(images, np.memmap):
             self._images = np.array(images)
+        self._kept: Tensor | None = None
+        self._is_kept = np.zeros(0, dtype=bool)
+        is_smaller = self.image_size != (height, width) and self._tensor is None
+        if is_smaller and self.num_samples * math.prod(self.shape) <= KEPT_BYTES:
+            self._kept = torch.empty((self.num_samples, *self.shape), dtype=torch.uint8)
+            self._is_kept = np.zeros(self.num_samples, dtype=bool)
 
     def __len__(self) -> int:
         return self.num_samples
@@ -122,7 +133,14 @@ class ImageStore:
 
     def _read(self, rows: NDArray[np.int64]) -> Tensor:
         """Images at ``rows`` on the CPU, reduced."""
-        return reduced(torch.from_numpy(np.ascontiguousarray(self._images[rows])), self.image_size)
+        if self._kept is None:
+            return reduced(torch.from_numpy(np.ascontiguousarray(self._images[rows])), self.image_size)
+        new = rows[~self._is_kept[rows]]
+        if len(new):
+            images = torch.from_numpy(np.ascontiguousarray(self._images[new]))
+            self._kept[torch.from_numpy(new)] = reduced(images, self.image_size)
+            self._is_kept[new] = True
+        return self._kept[torch.from_numpy(rows)]
 
     def batch(self, index: Tensor) -> Tensor:
         """Images at ``index`` (B,) int64: (B, C, H, W) float32 in [0, 1] on the device."""

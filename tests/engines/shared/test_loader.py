@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from engines.contract import EngineInputError
+from engines.shared import loader
 from engines.shared.device import make_generator
 from engines.shared.loader import (
     ImageStore,
@@ -244,6 +245,20 @@ def test_reduced_size__keeps_the_shape_and_never_enlarges() -> None:
     assert reduced_size((28, 28), 112) == (28, 28)
     assert reduced_size((1, 500), 100) == (1, 100)
     assert reduced_size((224, 224), None) == (224, 224)
+
+
+def test_image_store__reduces_an_image_once_where_all_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = np.random.default_rng(0)
+    images = draw.integers(0, 256, (6, 3, 9, 7), dtype=np.uint8)
+    asked = [torch.tensor(rows) for rows in ([4, 1, 4], [0, 4], [5, 5, 2, 3], list(range(6)))]
+    kept = ImageStore(images, "cpu", side=4)
+    monkeypatch.setattr(loader, "KEPT_BYTES", 6 * 3 * 4 * 3 - 1)
+    each_time = ImageStore(images, "cpu", side=4)
+    for index in asked:
+        assert torch.equal(kept.raw(index), each_time.raw(index))
+    images[:] = 0
+    assert kept.raw(asked[-1]).any()
+    assert not each_time.raw(asked[-1]).any()
 
 
 @pytest.mark.parametrize("mapped", [False, True])

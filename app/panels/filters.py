@@ -16,6 +16,7 @@ from app.session.words import plain
 from auditor.audits import arrays
 from auditor.catalog.records import Audit, Dataset
 from auditor.catalog.scores import STRONG_DISAGREEMENT
+from auditor.ground.wording import plural
 from auditor.review import head_order
 from auditor.statistics import MOST_SPLITS
 
@@ -115,9 +116,11 @@ def _promise_while_reviewing(audit: Audit) -> dict[str, Any]:
     says = "how clean the rest is" if st.session_state.get(key) else "how many are looked at"
     found = head_order.influenced(audit.id)
     measured = "" if found is None else f" {plain(found.sentence)}"
+    num_drawn = head_order.num_blind_first(audit.id)
+    later = f" Left out until a blind look (Verify): {plural(num_drawn, 'label')} of a later draw."
     st.caption(
         f"The most suspicious labels in random order: after every look a line below says {says}. {head_order.SHOWN}"
-        f"{measured}"
+        f"{measured}{later if num_drawn else ''}"
     )
     return {"count_shown": st.checkbox("Promise anyway", key=key)}
 

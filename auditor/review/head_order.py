@@ -184,13 +184,29 @@ def _longest_run(flags: Sequence[bool]) -> slice:
 
 
 def waiting(order: Draw, *, after: int | None = None) -> dict[int, int]:
-    """By sample_id, the place in the order of what nobody has decided on, behind the place ``after``."""
+    """By sample_id, the place in the order of what nobody has decided on, behind the place ``after``.
+
+    What waits for a blind look of a draw is left out: who saw the suggestion here would not be blind there.
+    """
     with session() as open_session:
         known = reviews.outcomes(open_session, order.dataset_id, order.sample_ids)
+    settled = known.keys() | _to_be_drawn(order)
     places = enumerate(order.sample_ids)
     return {
-        sample: place for place, sample in places if sample not in known and (after is None or place > after)
+        sample: place
+        for place, sample in places
+        if sample not in settled and (after is None or place > after)
     }
+
+
+def num_blind_first(audit_id: int) -> int:
+    """Labels of the audit's order that wait for a blind look of a later draw; 0 without an order."""
+    order = of_audit(audit_id)
+    return 0 if order is None else len(_to_be_drawn(order) & set(order.sample_ids))
+
+
+def _to_be_drawn(order: Draw) -> set[int]:
+    return {sample for _, sample in random_sample.pending(order.dataset_id)}
 
 
 def _new(open_session: Session, audit: Audit) -> Draw:

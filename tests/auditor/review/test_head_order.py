@@ -78,9 +78,12 @@ def test_shown__blind_verdicts_on_the_order_are_told_apart(audited: tuple[Digits
     order = head_order.start(1)
     drawn = random_sample.draw("digits", 60, seed=0, purpose="promises")
     blind = [one for one in drawn.sample_ids if one in set(order.head)]
+    assert head_order.num_blind_first(1) == len(blind)
+    assert set(head_order.waiting(order)) == set(order.head) - set(blind)
     for sample in drawn.sample_ids:
         label = int(digits.true_labels[sample])
         random_sample.record(drawn.id, sample, "label", label=label, reviewer="ada")
+    assert head_order.num_blind_first(1) == 0
     found = head_order.shown(1)
     assert found.num_looks == found.num_blind == len(blind) > 0
     assert found.caution == ""

@@ -29,7 +29,8 @@ COLUMNS = {
     "is_label_issue": "true for a label that the audit or a person holds for wrong",
     "trust_score": "1 = the given label looks right, 0 = it looks wrong",
     "suggested_label": "the class that the engines suggest",
-    "suggested_probability": "how probable the suggestion is, if the given label is wrong",
+    "suggested_probability": "how probable the suggestion is, if the given label is wrong; the engines' own "
+    "estimate until verified rows calibrate it",
     "review_decision": "what a person decided: " + ", ".join(f"`{name}`" for name in DECISIONS),
     "review_labels": "the classes that a person named, where several apply",
     "reviewer": "who decided",

@@ -307,7 +307,8 @@ class Dataset:
 
         Columns: sample_id, filepath, given_label, suggested_label, trust_score, error_probability,
         suggested_probability, is_label_issue, agreement, decision, reviewer; of masks and numbers those of
-        ``masks.listing`` and ``numbers.listing``.
+        ``masks.listing`` and ``numbers.listing``. Both probabilities are the engines' own estimates until verified
+        rows calibrate them: compare them with each other, and take none for a share.
 
         Raises:
             NotFoundError: no audit of this dataset has finished, or no sample is of that split.
@@ -366,7 +367,8 @@ class Dataset:
         """Every label's scores, one row a sample in the dataset's order, with class names.
 
         Columns: sample_id, given_label, suggested_label, trust_score, error_probability, suggested_probability,
-        is_label_issue, rank (1 = the most suspicious), agreement, disagreement.
+        is_label_issue, rank (1 = the most suspicious), agreement, disagreement. Of the probabilities see
+        ``suspects``.
 
         Raises:
             NotFoundError: no such finished audit.

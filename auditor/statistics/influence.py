@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from auditor.ground.wording import percent
 from auditor.statistics.intervals import LEVEL
@@ -58,8 +58,8 @@ def influence(shown: tuple[int, int], blind: tuple[int, int]) -> Influence | Non
     if min(shown[1], blind[1]) < FEWEST_LOOKS:
         return None
     table = np.array([[hits, num - hits] for hits, num in (shown, blind)])
-    limits = stats.contingency.odds_ratio(table).confidence_interval(LEVEL)
+    limits = scipy.stats.contingency.odds_ratio(table).confidence_interval(LEVEL)
     low, high = float(limits.low), float(limits.high)
     if not table.sum(axis=0).all():  # all wrong, or none: any factor is possible
         low, high = 0.0, float("inf")
-    return Influence(shown, blind, low, high, float(stats.fisher_exact(table).pvalue))
+    return Influence(shown, blind, low, high, float(scipy.stats.fisher_exact(table).pvalue))

@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 END_S = 300
 """Longest that what tests share may take to end."""
 LONGEST_FIRST = (
+    *("scale", "test_deploy.py"),
     *(
         "test_contract.py",
         "test_journey.py",

@@ -180,7 +180,7 @@ NUM = 1_700
 
 
 @pytest.fixture(scope="module")
-def _damaged_template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[object, ...]]:
+def damaged_template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[object, ...]]:
     """The folder of ``damaged``, and what an import leaves of it that nothing disturbs."""
 
     def make(folder: Path) -> tuple[object, ...]:
@@ -197,9 +197,9 @@ def _damaged_template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, t
 
 
 @pytest.fixture
-def damaged(tmp_path: Path, _damaged_template: tuple[Path, tuple[object, ...]]) -> Path:
+def damaged(tmp_path: Path, damaged_template: tuple[Path, tuple[object, ...]]) -> Path:
     """A folder of images of which two have a good header and no more, and one has no header."""
-    return shutil.copytree(_damaged_template[0], tmp_path / "set")
+    return shutil.copytree(damaged_template[0], tmp_path / "set")
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def damaged(tmp_path: Path, _damaged_template: tuple[Path, tuple[object, ...]]) 
     [("checking:600", 1), ("decoding:10", 2), ("decoding:1200", 1), ("decoding:1200", 2), ("registering", 1)],
 )
 def test_import_dataset__goes_on_where_one_was_killed(
-    damaged: Path, stop: str, workers: int, _damaged_template: tuple[Path, tuple[object, ...]]
+    damaged: Path, stop: str, workers: int, damaged_template: tuple[Path, tuple[object, ...]]
 ) -> None:
     killed_at(stop, damaged, workers=workers)
     import_dataset(write_folder(damaged.parent / "other", 10), name="other")  # clears nothing of it away
@@ -222,7 +222,7 @@ def test_import_dataset__goes_on_where_one_was_killed(
     if at == "decoding":
         assert int(least) <= first["decoding"] < NUM
         assert f"{first['decoding']:,} images had been decoded" in " ".join(found.notes)
-    assert what_is_known("digits") == _damaged_template[1]
+    assert what_is_known("digits") == damaged_template[1]
     assert sorted(left_behind()) == ["1", "2"]
 
 

@@ -2,7 +2,7 @@
 # Both need Python 3.11 to 3.13 and make, nothing else; what they install lies in .venv.
 
 VENV := .venv
-# The versions that were tested together. Without them pip tries versions against each other for a quarter of an hour.
+# The versions that were tested together.
 LOCK := $(addprefix --constraint ,$(wildcard requirements.lock))
 RUN := $(VENV)/bin
 DEMO_ARGS ?=
@@ -76,9 +76,9 @@ $(VENV)/bin/pip:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.ready: $(VENV)/bin/pip pyproject.toml
-	$(RUN)/pip install --quiet --disable-pip-version-check $(LOCK) -e '.[all]'
+	$(RUN)/python tools/install.py $(LOCK) -e '.[all]'
 	@touch $@
 
 $(VENV)/.ready-dev: $(VENV)/bin/pip pyproject.toml
-	$(RUN)/pip install --quiet --disable-pip-version-check $(LOCK) -e '.[all,dev,docs]'
+	$(RUN)/python tools/install.py $(LOCK) -e '.[all,dev,docs]'
 	@touch $(VENV)/.ready $@

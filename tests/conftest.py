@@ -54,7 +54,7 @@ QUICK = (
     *("test_cholesky.py", "test_equations.py", "test_rules.py", "test_schedules.py", "test_s2e.py"),
     *("test_weights.py", "meta", "neighbours", "test_small.py", "test_heads.py", "test_losses.py"),
     *("test_selection.py", "test_checkpoint.py", "test_config.py", "test_loader.py", "test_rows.py"),
-    "test_style.py",
+    *("test_style.py", "test_install.py"),
 )
 """Folders and files whose tests train nothing and end soon: what `make check` runs."""
 SLOW = (

@@ -257,18 +257,9 @@ EXPLAINED: dict[str, str] = {
     ),
     "engines/backbones/self_supervised.py learn_features: 1  ->  2": "never ends: the share is 1 at most",
     "engines/neighbours/search.py nearest: False  ->  True": "rows have length 1 already where nobody asks",
-    "engines/neighbours/search.py _asked: 1  ->  2 (no. 2)": "NumPy takes every negative number for the rest",
-    "engines/neighbours/search.py _asked: 1  ->  2 (no. 3)": "NumPy takes every negative number for the rest",
-    "engines/neighbours/search.py module: 5000  ->  5001": "a choice",
+    "engines/neighbours/search.py module: 64  ->  65": "a choice",
     "engines/neighbours/search.py module: 256  ->  257": "a choice",
     "engines/neighbours/search.py module: 65536  ->  65537": "a choice",
-    "engines/neighbours/search.py _best: np.argsort(-values, axis=1, kind='stable')"
-    "  ->  np.argsort(-values, axis=1)": "which of two equally similar rows comes first",
-    "engines/neighbours/search.py _nearest_cells: 0  ->  1 (no. 2)": "another draw of what places cells",
-    "engines/neighbours/search.py _nearest_cells: np.random.default_rng(0).choice(num, min(num, cells *"
-    " SAMPLE_A_CELL), replace=False)  ->  np.random.default_rng(0).choice(num, min(num, cells * SAMPLE_A_CELL))": (
-        "another draw of what places cells"
-    ),
     "engines/shared/loader.py __init__: self.is_resident and self.device.type == 'cuda'"
     "  ->  self.is_resident or self.device.type == 'cuda'": "a copy in memory of the same images",
 }

@@ -1,35 +1,49 @@
-"""The nearest rows in feature space: exact for small sets, an index of usearch for large ones."""
+"""The nearest rows in feature space: all pairs for small sets, the rows of the nearest cells for large ones.
+
+Above ``EXACT_UP_TO`` rows, rows that lie together form small cells. The rows of a cell are compared with all rows
+of the cells that lie nearest to them, in one matrix product of a few thousand columns; nothing else is built or
+kept. So the work grows as the rows do, and memory beside the result is one sorted copy of the rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from engines.contract import EngineInputError
 from engines.shared.large import large_array
 
 EXACT_UP_TO = 20_000
-"""Rows up to which every pair is compared; above, the index finds about 99 of 100 neighbours in far less time."""
-CELL = 5_000
-"""Rows an index, about. Each index holds rows that lie together; a lookup in a small one is cheap, and so the work
-grows as the rows do and only a few indexes are in memory at a time."""
-PROBED = 6
-"""Nearest cells that a row is looked up in, its own among them."""
-SAMPLE_A_CELL = 256
-"""Rows that each of those cells is placed by, on average."""
-ROUNDS = 10
+"""Rows up to which every pair is compared; above, about 99 of 100 neighbours are found in far less time."""
+CELL = 64
+"""Rows a cell, about; none has more than twice as many. In small cells all rows have nearly the same neighbours."""
+MOST_CELLS = 65_536
+"""With more than four million rows cells grow: the distances among so many cells are cheap still."""
+SEARCHED = 6_144
+"""Rows that every row is compared with, about; never fewer than eight cells."""
+CONSIDERED = 2
+"""For every cell that is searched, so many near ones are ranked by what the single rows say of them."""
+SHARPNESS = 8.0
+"""How much more a cell counts that is very near to few rows than one that is near to many."""
+SAMPLE_A_GROUP = 256
+"""Rows that each group of cells is placed by."""
+SAMPLE_A_CELL = 32
+"""Rows that each cell of a group is placed by, about."""
+ROUNDS = 8
 """Passes over these rows while the cells are placed."""
+CELLS_AT_ONCE = 64
 MANY = 1_000_000
 """Rows above which numbers of rows are kept in four bytes."""
 BLOCK = 2_048
 ROWS_AT_ONCE = 65_536
-EXPANSION = 64
-"""How far the index looks around while it is built and searched."""
+COLUMNS = 16
+"""Columns of which only the greatest is looked at first when the greatest of a row are chosen."""
 
 
 def unit_rows(features: NDArray[np.floating]) -> NDArray[np.float32]:
@@ -59,6 +73,8 @@ def nearest(
 ) -> tuple[NDArray[np.integer], NDArray[np.float32]]:
     """The ``k`` nearest other rows of every row by cosine, the nearest first.
 
+    The result has the same bits whatever the number of threads, above ``EXACT_UP_TO`` rows.
+
     Args:
         rows: (N, D) float32 of length 1 (``unit_rows``), N > k; with ``scale`` of any length and any float dtype.
         k: neighbours, at least 1.
@@ -67,8 +83,8 @@ def nearest(
 
     Returns:
         Row numbers (N, k) int64 (int32 above a million rows) and similarities (N, k) float32 in [-1, 1]. Memory
-        beside the result: one block of 2,048 rows against all (exact), or 90 bytes a row and as many indexes of
-        about 5,000 rows in float16 with their graphs as there are threads.
+        beside the result: one block of 2,048 rows against all (exact), or a copy of the rows in float32
+        (``large_array``), 24 bytes a row and about 100 MB a thread.
     """
 
     def read(at: Any) -> NDArray[np.float32]:
@@ -105,105 +121,153 @@ Read = Callable[[Any], NDArray[np.float32]]
 """Rows by their numbers or a slice."""
 
 
-def _index(size: int, read: Read, ids: NDArray[np.int64]) -> Any:
-    """An index of these rows, built by one thread."""
-    try:
-        from usearch.index import Index
-    except ImportError as error:
-        raise EngineInputError(
-            f"neighbours among more than {EXACT_UP_TO:,} images need the package usearch: "
-            "pip install 'label-auditor[scale]'."
-        ) from error
+class Cells(NamedTuple):
+    """Rows in the order of their cells."""
 
-    index = Index(ndim=size, metric="cos", dtype="f16", expansion_add=EXPANSION, expansion_search=EXPANSION)
-    if len(ids):
-        index.add(ids.astype(np.uint64), read(ids), threads=1)
-    return index
+    order: NDArray[np.int64]
+    """(N,) numbers of rows, those of a cell next to each other."""
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    """(C,) where each cell begins and ends in ``order``."""
+    rows: Tensor
+    """(N, D) float32 in that order."""
+    means: Tensor
+    """(C, D) float32."""
+    half_squares: Tensor
+    """(C,) half of their squared lengths."""
 
 
 def _by_cells(read: Read, shape: tuple[int, ...], k: int) -> tuple[NDArray[np.integer], NDArray[np.float32]]:
-    num, size = shape
-    near = _nearest_cells(read, num)
-    probed = near.shape[1]
-    found = np.full((num, k), -1, dtype=np.int32 if num > MANY else np.int64)
-    similar = np.full((num, k), -np.inf, dtype=np.float32)
-    num_cells = int(near.max()) + 1
-    places = np.argsort(near, axis=None, kind="stable")
-    ends = np.cumsum(np.bincount(near.ravel(), minlength=num_cells))
-    threads = max(1, torch.get_num_threads())
-    with ThreadPoolExecutor(threads) as pool:
-        for first in range(0, num_cells, threads):
-            cells = range(first, min(num_cells, first + threads))
-            asking = [places[ends[cell - 1] if cell else 0 : ends[cell]] for cell in cells]
-            members = [
-                place[place % probed == 0] // probed for place in asking
-            ]  # a row's first cell is its own
-            indexes = list(pool.map(lambda ids: _index(size, read, ids), members))
-            for place, index in zip(asking, indexes, strict=True):
-                for start in range(0, len(place), BLOCK):
-                    own = place[start : start + BLOCK] // probed
-                    known = found[own].astype(np.int64), similar[own]
-                    found[own], similar[own] = _best([known, _asked(index, read(own), own, k, threads)], k)
-    lonely = np.flatnonzero(similar[:, -1] == -np.inf)  # their cells have fewer rows than they need
-    for start in range(0, len(lonely), BLOCK):
-        own = lonely[start : start + BLOCK]
-        found[own], similar[own] = _among_all(read, num, own, k)
+    num = shape[0]
+    found = np.empty((num, k), dtype=np.int32 if num > MANY else np.int64)
+    similar = np.empty((num, k), dtype=np.float32)
+    size = max(CELL, -(-num // MOST_CELLS))
+    searched = max(SEARCHED, 8 * size, COLUMNS * k)
+    with _single_threads() as pool:
+        cells = _cells(read, shape, size, pool)
+
+        wanted = min(len(cells.ends), CONSIDERED * -(-searched * len(cells.ends) // num) + 1)
+
+        def answer(first: int) -> None:
+            # The nearest mean has the largest product less half its square.
+            means = cells.means[first : first + CELLS_AT_ONCE]
+            considered = (means @ cells.means.T - cells.half_squares).topk(wanted, dim=1).indices
+            for cell, near in enumerate(considered, start=first):
+                own = slice(cells.starts[cell], cells.ends[cell])
+                places = _places_near(cells, cell, near, searched)
+                product = cells.rows[own] @ cells.rows[places].T
+                product.fill_diagonal_(-torch.inf)  # a cell's own rows come first
+                values, columns = _greatest(product, k)
+                ids = cells.order[own]
+                found[ids] = cells.order[places[columns].numpy()]
+                similar[ids] = values.numpy()
+
+        list(pool.map(answer, range(0, len(cells.ends), CELLS_AT_ONCE)))
     return found, similar
 
 
-def _among_all(
-    read: Read, num: int, own: NDArray[np.int64], k: int
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    asking = read(own)
-    best = np.empty((len(own), 0), dtype=np.int64), np.empty((len(own), 0), dtype=np.float32)
-    for start in range(0, num, ROWS_AT_ONCE):
-        rows = np.arange(start, min(num, start + ROWS_AT_ONCE))
-        values = asking @ read(slice(start, start + ROWS_AT_ONCE)).T
-        values[own[:, None] == rows] = -np.inf
-        best = _best([best, (np.broadcast_to(rows, values.shape), values)], k)
-    return best
+@contextmanager
+def _single_threads() -> Iterator[ThreadPoolExecutor]:
+    """As many threads as torch has, each of which computes alone: no sum depends on how many there are."""
+    threads = torch.get_num_threads()
+    try:
+        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            yield pool
+    finally:
+        torch.set_num_threads(threads)  # threads that begin later take what was set last
 
 
-def _nearest_cells(read: Read, num: int) -> NDArray[np.uint16]:
-    """(N, ``PROBED``) cells of about ``CELL`` rows each that lie nearest to every row, its own first."""
-    from sklearn.cluster import MiniBatchKMeans  # takes most of a second to import: only where it is used
+def _places_near(cells: Cells, cell: int, near: Tensor, searched: int) -> Tensor:
+    """(M,) places in ``cells.order`` of the cell's own rows, then of those of the nearest of the cells ``near``."""
+    starts, ends = cells.starts, cells.ends
+    mine = cells.rows[starts[cell] : ends[cell]]
+    nearness = mine @ cells.means[near].T - cells.half_squares[near]
+    spread = (0.5 * (mine - cells.means[cell]).square().sum(dim=1)).mean().clamp(min=1e-6)
+    behind = nearness - nearness.amax(dim=1, keepdim=True)
+    wanted_by_rows = torch.logsumexp(behind * (SHARPNESS / spread), dim=0)
+    ranked = near[wanted_by_rows.argsort(descending=True, stable=True)].numpy()
+    ranked = np.concatenate([[cell], ranked[ranked != cell]])
+    ranked = ranked[: 1 + np.searchsorted(np.cumsum(ends[ranked] - starts[ranked]), searched)]
+    return torch.from_numpy(np.concatenate([np.arange(starts[one], ends[one]) for one in ranked]))
 
-    cells = min(-(-num // CELL), np.iinfo(np.uint16).max)  # above 300 million rows cells grow
-    drawn = np.sort(np.random.default_rng(0).choice(num, min(num, cells * SAMPLE_A_CELL), replace=False))
-    means = (
-        MiniBatchKMeans(cells, n_init=1, max_iter=ROUNDS, random_state=0).fit(read(drawn)).cluster_centers_
-    )
-    means = torch.from_numpy(np.ascontiguousarray(means, dtype=np.float32))
+
+def _greatest(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The ``k`` greatest of every row and their columns, the greatest first.
+
+    The k greatest lie in the k groups of columns that have the greatest maxima, so only those are sorted.
+    """
+    groups = values.shape[1] // COLUMNS
+    if groups <= k:
+        best = values.topk(k, dim=1)
+        return best.values, best.indices
+    whole, left = values[:, : groups * COLUMNS], torch.arange(groups * COLUMNS, values.shape[1])
+    chosen = whole.unflatten(1, (COLUMNS, groups)).amax(dim=1).topk(k, dim=1).indices
+    columns = (chosen[:, None] + groups * torch.arange(COLUMNS)[:, None]).flatten(1)
+    columns = torch.cat([columns, left.expand(len(values), -1)], dim=1)
+    best = values.gather(1, columns).topk(k, dim=1)
+    return best.values, columns.gather(1, best.indices)
+
+
+def _cells(read: Read, shape: tuple[int, ...], size: int, pool: ThreadPoolExecutor) -> Cells:
+    """Cells of about ``size`` rows: means of groups first, then those of the cells of each group."""
+    num, width = shape
+    num_groups = int(np.ceil(np.sqrt(num / size)))
+    drawn = np.random.default_rng(0).choice(num, min(num, num_groups * SAMPLE_A_GROUP), replace=False)
+    groups = pool.submit(lambda: _means(torch.from_numpy(read(np.sort(drawn))), num_groups)).result()
+    group = np.empty(num, dtype=np.int32)
+
+    def place(piece: int) -> None:
+        for start in range(piece, min(num, piece + ROWS_AT_ONCE), BLOCK):
+            part = slice(start, min(num, piece + ROWS_AT_ONCE, start + BLOCK))
+            group[part] = _nearest_mean(torch.from_numpy(read(part)), groups).numpy()
+
+    list(pool.map(place, range(0, num, ROWS_AT_ONCE)))
+    order = np.argsort(group, kind="stable")
+    ends = np.cumsum(np.bincount(group, minlength=num_groups))
+    pieces = [
+        slice(start, min(end, start + ROWS_AT_ONCE))
+        for first, end in zip([0, *ends[:-1]], ends, strict=True)
+        for start in range(first, end, ROWS_AT_ONCE)
+    ]
+    rows = large_array((num, width), np.float32)
+
+    def divide(piece: slice) -> tuple[list[int], Tensor]:
+        ids = order[piece]
+        mine = torch.from_numpy(read(ids))
+        many = -(-len(ids) // size)
+        own = _nearest_mean(mine, _means(mine[:: max(1, len(ids) // (many * SAMPLE_A_CELL))], many))
+        by_cell = own.argsort(stable=True)
+        # Many rows in one place would be one cell: it is cut.
+        lengths = [
+            min(2 * size, count - start)
+            for count in torch.bincount(own, minlength=many).tolist()
+            for start in range(0, count, 2 * size)
+        ]
+        order[piece] = ids[by_cell.numpy()]
+        mine = mine[by_cell]
+        rows[piece] = mine.numpy()
+        return lengths, torch.stack([part.mean(dim=0) for part in mine.split(lengths)])
+
+    divided = list(pool.map(divide, pieces))
+    lengths = [length for one, _ in divided for length in one]
+    means = torch.cat([one for _, one in divided])
+    ends = np.cumsum(lengths)
+    half_squares = means.square().sum(dim=1) / 2
+    return Cells(order, ends - lengths, ends, torch.from_numpy(rows), means, half_squares)
+
+
+def _means(rows: Tensor, num: int) -> Tensor:
+    """(num, D) means of k-means; one that no row is nearest to stays where it was drawn."""
+    means = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))[:num]].clone()
+    for _ in range(ROUNDS):
+        own = _nearest_mean(rows, means)
+        counts = torch.bincount(own, minlength=len(means))[:, None]
+        sums = torch.zeros_like(means).index_add_(0, own, rows)
+        means = torch.where(counts > 0, sums / counts.clamp(min=1), means)
+    return means
+
+
+def _nearest_mean(rows: Tensor, means: Tensor) -> Tensor:
+    """(N,) int64."""
     half = means.square().sum(dim=1) / 2
-    near = np.empty((num, min(PROBED, cells)), dtype=np.uint16)
-    for start in range(0, num, BLOCK):
-        # The nearest mean has the largest product less half its square.
-        product = torch.from_numpy(read(slice(start, start + BLOCK))) @ means.T - half
-        near[start : start + BLOCK] = product.topk(near.shape[1], dim=1).indices.numpy()
-    return near
-
-
-def _best(
-    answers: list[tuple[NDArray[np.int64], NDArray[np.float32]]], k: int
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The ``k`` nearest of several answers for the same rows."""
-    keys = np.concatenate([answer[0] for answer in answers], axis=1)
-    values = np.concatenate([answer[1] for answer in answers], axis=1)
-    order = np.argsort(-values, axis=1, kind="stable")[:, :k]
-    return np.take_along_axis(keys, order, axis=1), np.take_along_axis(values, order, axis=1)
-
-
-def _asked(
-    index: Any, block: NDArray[np.float32], own: NDArray[np.int64], k: int, threads: int
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The ``k`` best of one index for each row of the block, the row ``own`` itself never among them."""
-    if not len(index):
-        return np.empty((len(own), 0), dtype=np.int64), np.empty((len(own), 0), dtype=np.float32)
-    answer = index.search(block, k + 1, threads=threads)
-    keys = np.asarray(answer.keys).reshape(len(block), -1).astype(np.int64)
-    # An index of fewer rows leaves the rest of an answer without a distance.
-    far = np.nan_to_num(np.asarray(answer.distances, dtype=np.float32), nan=np.inf)
-    values = 1.0 - far.reshape(len(block), -1)
-    values = np.where(keys == own[:, None], -np.inf, values).astype(np.float32)
-    order = np.argsort(-values, axis=1, kind="stable")[:, :k]
-    return np.take_along_axis(keys, order, axis=1), np.take_along_axis(values, order, axis=1)
+    return torch.cat([(part @ means.T - half).argmax(dim=1) for part in rows.split(BLOCK)])

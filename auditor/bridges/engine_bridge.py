@@ -702,7 +702,7 @@ def usable_cards() -> list[int]:
 def nearest(rows: NDArray[np.floating], k: int) -> NDArray[np.integer]:
     """The ``k`` nearest other rows of every row by cosine, nearest first: (N, D), may be a memory map -> (N, k).
 
-    Above 20,000 rows about 99 of 100 are found.
+    Above 20,000 rows of a backbone's features 98 or 99 of 100 are found.
     """
     from engines.neighbours import search
 

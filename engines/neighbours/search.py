@@ -20,7 +20,7 @@ from torch import Tensor
 from engines.shared.large import large_array
 
 EXACT_UP_TO = 20_000
-"""Rows up to which every pair is compared; above, about 99 of 100 neighbours are found in far less time."""
+"""Rows up to which every pair is compared; above, nearly all neighbours are found in far less time."""
 CELL = 64
 """Rows a cell, about; none has more than twice as many. In small cells all rows have nearly the same neighbours."""
 MOST_CELLS = 65_536

@@ -174,8 +174,8 @@ class _Sent:
             self._storage.remove(f"{self._key}.checkpoint")
 
     def forget_inputs(self) -> None:
-        """Remove the inputs too."""
-        if self._storage is not None:
+        """Remove the inputs too; but the features that were laid out are read next by the audit's trainings."""
+        if self._storage is not None and self.spec.engine != tasks.LAYOUT:
             for key in self._inputs.values():
                 self._storage.remove(key)
 

@@ -1,0 +1,30 @@
+"""Which files go to an object store and when; what needs a cluster is in ``tests/scale``."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from auditor.audits import tasks
+from auditor.audits.ray_executor import _Sent
+from auditor.audits.storage import Storage
+
+
+def test_sent__features_go_up_once_for_the_layout_and_the_trainings(tmp_path: Path) -> None:
+    features, place = tmp_path / "features.npy", tmp_path / "store"
+    features.write_bytes(b"numbers")
+    storage = Storage(str(place))
+    layout = tasks.layout_of(features, tmp_path / "layout", "umap")
+    training = dataclasses.replace(layout, name="umn", engine="umn")
+
+    sent = _Sent(layout, storage)
+    sent.message()
+    (stored,) = place.glob("inputs/*")
+    sent.forget_inputs()
+    assert stored.read_bytes() == b"numbers"
+
+    sent = _Sent(training, storage)
+    sent.message()
+    assert list(place.glob("inputs/*")) == [stored]
+    sent.forget_inputs()
+    assert not stored.exists()

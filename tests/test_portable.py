@@ -39,7 +39,8 @@ def test_reserve__takes_the_room_and_keeps_what_is_there(
         monkeypatch.delattr(os, "posix_fallocate")
     path = tmp_path / "images.npy"
     path.write_bytes(b"head")
-    reserve(path, size)
+    with path.open("r+b") as stream:
+        reserve(stream, size)
     assert path.read_bytes() == b"head" + bytes(size - 4)
     assert path.stat().st_blocks * 512 >= size
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import re
 import shutil
 import stat
+import tempfile
 import uuid
+from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import IO, Any, TextIO, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from auditor.ground.errors import DamagedError
 
@@ -26,6 +29,7 @@ except ModuleNotFoundError:  # on Windows, which removes no file that is open
     fcntl = None
 
 BLOCK_BYTES = 2**20
+NUMBERS_AT_ONCE = 65_536
 MOST_LETTERS = 2**25
 """Of a line."""
 TEMPORARY = re.compile(r"\..+\.([0-9a-f]{12}|[0-9]+)\.writing")
@@ -246,7 +250,7 @@ def _read(path: Path, remedy: str, read: Callable[[], T]) -> T:
         raise DamagedError(f"{path} is damaged ({reason}); {remedy}.") from error
 
 
-def reserve(path: Path, num_bytes: int) -> None:
+def reserve(stream: IO[bytes], num_bytes: int) -> None:
     """Take the room for the first ``num_bytes`` of a file in one step; what follows its content is zero.
 
     Writing through a memory map into a file with holes kills the process when the disk fills up (SIGBUS).
@@ -254,14 +258,65 @@ def reserve(path: Path, num_bytes: int) -> None:
     Raises:
         OSError: there is not so much room.
     """
-    with path.open("r+b") as stream:
-        if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(stream.fileno(), 0, num_bytes)
-            return
-        # macOS and Windows: only what was written has its room for sure.
-        missing = num_bytes - stream.seek(0, os.SEEK_END)
-        for start in range(0, missing, BLOCK_BYTES):
-            stream.write(bytes(min(BLOCK_BYTES, missing - start)))
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(stream.fileno(), 0, num_bytes)
+        return
+    # macOS and Windows: only what was written has its room for sure.
+    missing = num_bytes - stream.seek(0, os.SEEK_END)
+    for start in range(0, missing, BLOCK_BYTES):
+        stream.write(bytes(min(BLOCK_BYTES, missing - start)))
+    stream.flush()
+
+
+def array_on_disk(shape: tuple[int, ...], dtype: DTypeLike, folder: Path | None = None) -> NDArray[Any]:
+    """Zeros in a file without a name, which the system writes out and reads back as it needs.
+
+    Its room is taken from the start, and given back with the array or the process. ``folder`` None is the system's
+    one for temporary files.
+
+    Raises:
+        OSError: there is not so much room.
+    """
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    if not size:
+        return np.zeros(shape, dtype)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        reserve(file, size)
+        return np.asarray(np.memmap(file, dtype, "r+", shape=shape))
+
+
+class GrowingArray:
+    """Numbers that come one by one and lie in such a file."""
+
+    def __init__(self, code: str, folder: Path | None = None) -> None:
+        """``code`` is the module ``array``'s for a number."""
+        self._waiting: array[Any] = array(code)
+        self._num = 0
+        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed by `whole`
+
+    def append(self, number: float) -> None:
+        """Add one.
+
+        Raises:
+            OSError: there is no room.
+        """
+        self._waiting.append(number)
+        if len(self._waiting) == NUMBERS_AT_ONCE:
+            self._write()
+
+    def whole(self) -> NDArray[Any]:
+        """(N,) all of them, to be changed where they lie. Nothing can be added any more."""
+        self._write()
+        with self._file:
+            if not self._num:
+                return np.zeros(0, self._waiting.typecode)
+            return np.asarray(np.memmap(self._file, self._waiting.typecode, "r+", shape=(self._num,)))
+
+    def _write(self) -> None:
+        self._file.write(self._waiting.tobytes())
+        self._file.flush()
+        self._num += len(self._waiting)
+        del self._waiting[:]
 
 
 def _lock(descriptor: int) -> None:

@@ -1,14 +1,13 @@
 """From a source to a finished work folder: read the rows, look at the headers, decode into the cache, hash.
 
-Every step streams. What is held in memory for N samples is a few numbers each; content hashes lie on disk.
+Every step streams. What is known of each of N samples lies on disk; in memory there are a few bytes each.
 """
 
 from __future__ import annotations
 
 import itertools
 import shutil
-from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 
 from auditor.audits.ray_pool import RayPool
 from auditor.ground.errors import ImportRefusedError
-from auditor.ground.files import reserve
+from auditor.ground.files import GrowingArray, array_on_disk, reserve
 from auditor.ground.progress import OnProgress, Ticker
 from auditor.importing import journal
 from auditor.importing.journal import Journal
@@ -33,7 +32,6 @@ from auditor.importing.pool import (
     chunks,
     decode_away,
     decode_chunk,
-    merged,
     probe_chunk,
     run_in_order,
     with_bytes,
@@ -59,7 +57,10 @@ MASK, REVIEW, LOCATION, FILEPATH, ROW = 7, 6, 2, 1, 0
 """Places in a line of the row file."""
 CHUNK_AWAY, BYTES_AWAY = 2_048, 2**26
 """Images that a machine of a cluster reads and decodes at once, and of how many bytes when they are decoded."""
-CONTENT = "content.npy"
+ROWS_A_STEP, ROWS_MOVED = 262_144, 4_096
+"""Rows of which something is computed at once, and whose pixels are moved at once."""
+MOST_COUNTED = 1_000
+"""Pixels: where the middle images have sides of so many, ``LARGEST_DEFAULT_SIZE`` is chosen, however many."""
 MAX_LISTED = 1_000
 """Problems that are kept word for word; all are counted."""
 
@@ -104,7 +105,7 @@ class Parsed:
     rows: RowFile
     class_names: list[str]
     labels: NDArray[np.int32]
-    """(M,) -1 = unlabeled"""
+    """(M,) -1 = unlabeled; a map, as the next two"""
     true_labels: NDArray[np.int32]
     """(M,) -1 = unknown"""
     trusted: NDArray[np.bool_]
@@ -113,13 +114,8 @@ class Parsed:
 
     @property
     def numbers(self) -> NDArray[np.float64]:
-        """(M,) the labels of a source of numbers, whose class names are these; NaN where there is none."""
-        return np.array([*map(float, self.class_names), np.nan])[self.labels]
-
-    @property
-    def true_numbers(self) -> NDArray[np.float64]:
-        """(M,) the known truth of a source of numbers; NaN where it is unknown."""
-        return np.array([*map(float, self.class_names), np.nan])[self.true_labels]
+        """(L + 1,) of a source of numbers: what each label says, and NaN for the label -1."""
+        return np.array([*map(float, self.class_names), np.nan])
 
 
 @dataclass
@@ -130,10 +126,10 @@ class Built:
     """(M,) which staged rows became samples"""
     channels: int
     size: int
-    heights: NDArray[np.int32]
-    widths: NDArray[np.int32]
+    headers: NDArray[Any]
+    """(M,) ``journal.HEADER`` of each staged row; a map, as the next two"""
     content_hash: NDArray[np.uint8]
-    """(N, 32), a map of a file in the work folder"""
+    """(N, 32)"""
     perceptual_hash: NDArray[np.uint64]
     num_animated: int
     num_continued: int = 0
@@ -144,7 +140,8 @@ def read_rows(source: Source, file: Path, on_progress: OnProgress | None) -> Par
     """Stage all rows of a source; labels become indices into the sorted or declared class names."""
     rows, problems = RowFile(file), Problems()
     numbers: dict[str, int] = {name: i for i, name in enumerate(source.info.class_names or ())}
-    labels, true_labels, trusted = array("i"), array("i"), array("b")
+    labels, true_labels, trusted = (GrowingArray(code, _scratch(file.parent)) for code in "iib")
+    num_rows = 0
     ticker = Ticker(on_progress, "reading", None)
     for item in source.rows():
         if isinstance(item, Problem):
@@ -156,7 +153,8 @@ def read_rows(source: Source, file: Path, on_progress: OnProgress | None) -> Par
             _number(numbers, name)
         trusted.append(item.trusted)
         rows.append(_line(item))
-        ticker.at(len(labels))
+        num_rows += 1
+        ticker.at(num_rows)
     rows.close()
     names = list(numbers) if source.info.class_names else ordered_class_names(numbers)
     place = {name: i for i, name in enumerate(names)}
@@ -165,11 +163,23 @@ def read_rows(source: Source, file: Path, on_progress: OnProgress | None) -> Par
     return Parsed(
         rows=rows,
         class_names=names,
-        labels=final[np.array(labels, np.int32)],
-        true_labels=final[np.array(true_labels, np.int32)],
-        trusted=np.array(trusted, np.bool_),
-        problems=problems.folded(source.info, len(labels)),
+        labels=_renumbered(labels.whole(), final),
+        true_labels=_renumbered(true_labels.whole(), final),
+        trusted=trusted.whole().view(np.bool_),
+        problems=problems.folded(source.info, num_rows),
     )
+
+
+def _scratch(folder: Path) -> Path:
+    """Where a file lies that the import maps: beside its work folder, for Windows moves none with an open file."""
+    return folder.parent
+
+
+def _renumbered(labels: NDArray[np.int32], final: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The labels (M,), each replaced where it lies."""
+    for rows in in_steps(len(labels)):
+        labels[rows] = final[labels[rows]]
+    return labels
 
 
 def _number(numbers: dict[str, int], name: str | None) -> int:
@@ -194,13 +204,15 @@ class Builder:
     """The machines of a cluster, which need not see a file of this one."""
     _checked: Journal | None = field(default=None, init=False)
 
-    def check(self) -> tuple[NDArray[np.bool_], Probed]:
-        """Read all headers: (M,) which rows can be used, and what the headers say."""
+    def check(self) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+        """Read all headers: (M,) which rows can be used, and (M,) ``journal.HEADER`` of each, a map."""
         total = len(self.parsed.labels)
         kept = np.ones(total, np.bool_)
         written = Journal(self.folder, journal.CHECKED, journal.HEADER)
-        records, problems = written.before()
-        parts, done, report = [_headers(records)], written.done, self._report_in_order()
+        before, problems = written.before()
+        headers = array_on_disk((total,), journal.HEADER, _scratch(self.folder))
+        done, report = written.done, self._report_in_order()
+        headers[:done] = before
         bad = [(row, text) for _, row, text in problems]
         report(bad)
         kept[[row for row, _ in bad]] = False
@@ -212,30 +224,29 @@ class Builder:
             for chunk in chunks(payloads, most=CHUNK_AWAY if on_cluster else CHUNK)
         )
         for found in self._run(probe_chunk, tasks, on_cluster=on_cluster):
-            parts.append(found)
+            records = _records_of_headers(found)
+            headers[done : done + len(records)] = records
             bad = [(done + place, text) for place, text in found.problems]
             report(bad)
             kept[[row for row, _ in bad]] = False
-            written.add(_records_of_headers(found), [(row, row, text) for row, text in bad])
-            done += len(found.heights)
+            written.add(records, [(row, row, text) for row, text in bad])
+            done += len(records)
             ticker.at(done)
         self._checked = written
-        return kept, merged(parts)
+        return kept, headers
 
-    def decode(self, kept: NDArray[np.bool_], probed: Probed, image_size: int | None) -> Built:
+    def decode(self, kept: NDArray[np.bool_], headers: NDArray[Any], image_size: int | None) -> Built:
         """Decode the kept rows into the work folder's cache file; rows that fail are dropped and reported."""
-        size = image_size or default_size(probed.heights[kept], probed.widths[kept])
-        channels = 3 if probed.has_colour[kept].any() else 1
+        size = image_size or median_size(_sides(headers, kept))
+        channels = 3 if _any_colour(headers, kept) else 1
         total = int(kept.sum())
         cache, shape = self._allocate(total, channels, size)
         name = f"{journal.DECODED}-{channels}-{size}-{total}"
         written = Journal(self.folder, name, journal.PICTURE, after=self._checked)
-        # With the progress, which goes before the folder is shown.
-        file = self.folder / journal.FOLDER / CONTENT
-        mapped = np.lib.format.open_memmap(file, "w+", np.uint8, (max(1, total), 32))
-        content = np.asarray(mapped)[:total]
-        perceptual = np.zeros(total, np.uint64)
-        rows = np.flatnonzero(kept)
+        scratch = _scratch(self.folder)
+        content = array_on_disk((total, 32), np.uint8, scratch)
+        perceptual = array_on_disk((total,), np.uint64, scratch)
+        rows = places_of(kept, scratch)
         good = np.ones(total, np.bool_)
         records, problems = written.before()
         done, report = written.done, self._report_in_order()
@@ -263,11 +274,10 @@ class Builder:
             kept=kept,
             channels=channels,
             size=size,
-            heights=probed.heights[kept],
-            widths=probed.widths[kept],
+            headers=headers,
             content_hash=_closed_up(content, good),
-            perceptual_hash=perceptual[good],
-            num_animated=int(probed.is_animated[kept].sum()),
+            perceptual_hash=_closed_up(perceptual, good),
+            num_animated=int((headers["is_animated"] & kept).sum()),
             num_continued=written.done,
         )
 
@@ -350,20 +360,50 @@ class Builder:
                 field="image_size",
             )
         path.write_bytes(header)
-        reserve(path, needed)
+        with path.open("r+b") as stream:
+            reserve(stream, needed)
         return CacheFile(str(path), len(header), channels, size), shape
 
 
 def default_size(heights: NDArray[np.int32], widths: NDArray[np.int32]) -> int:
     """The median of the images' longer sides, between 8 and 224."""
-    median = float(np.median(np.maximum(heights, widths)))
-    return int(min(LARGEST_DEFAULT_SIZE, max(SMALLEST_SIZE, round(median))))
+    return median_size([np.maximum(heights, widths)])
 
 
-def _headers(records: NDArray[Any]) -> Probed:
-    return Probed(
-        records["height"], records["width"], records["has_colour"], records["is_animated"], problems=[]
-    )
+def median_size(sides: Iterable[NDArray[np.int32]]) -> int:
+    """``default_size`` of the longer sides, which come in parts."""
+    counts = np.zeros(MOST_COUNTED + 1, np.int64)
+    for part in sides:
+        counts += np.bincount(np.minimum(part, MOST_COUNTED), minlength=MOST_COUNTED + 1)
+    up_to, num = counts.cumsum(), int(counts.sum())
+    middle = [int(np.searchsorted(up_to, place, "right")) for place in ((num - 1) // 2, num // 2)]
+    return int(min(LARGEST_DEFAULT_SIZE, max(SMALLEST_SIZE, round(sum(middle) / 2))))
+
+
+def in_steps(num_rows: int) -> Iterator[slice]:
+    """So many rows at a time that what is computed of them is small."""
+    return (slice(start, start + ROWS_A_STEP) for start in range(0, num_rows, ROWS_A_STEP))
+
+
+def _sides(headers: NDArray[Any], kept: NDArray[np.bool_]) -> Iterator[NDArray[np.int32]]:
+    """The longer sides of the kept images, in parts."""
+    for rows in in_steps(len(kept)):
+        part = headers[rows][kept[rows]]
+        yield np.maximum(part["height"], part["width"])
+
+
+def _any_colour(headers: NDArray[Any], kept: NDArray[np.bool_]) -> bool:
+    return any((headers["has_colour"][rows] & kept[rows]).any() for rows in in_steps(len(kept)))
+
+
+def places_of(kept: NDArray[np.bool_], folder: Path | None) -> NDArray[np.int64]:
+    """``np.flatnonzero(kept)`` as a map of a file in that folder."""
+    places, done = array_on_disk((int(kept.sum()),), np.int64, folder), 0
+    for rows in in_steps(len(kept)):
+        part = rows.start + np.flatnonzero(kept[rows])
+        places[done : done + len(part)] = part
+        done += len(part)
+    return places
 
 
 def _records_of_headers(found: Probed) -> NDArray[Any]:
@@ -405,8 +445,10 @@ def _compact(cache: CacheFile, good: NDArray[np.bool_], shape: tuple[int, ...]) 
 
 def _closed_up(rows: NDArray[Any], good: NDArray[np.bool_]) -> NDArray[Any]:
     """The good rows, moved to the front of the array itself; what comes after them says nothing any more."""
-    kept = np.flatnonzero(good)
-    for start in range(0, 0 if good.all() else len(kept), 4096):
-        part = kept[start : start + 4096]
-        rows[start : start + len(part)] = rows[part]
-    return rows[: len(kept)]
+    done = 0
+    for start in range(0, len(good), ROWS_MOVED):
+        part = start + np.flatnonzero(good[start : start + ROWS_MOVED])
+        if done < start or len(part) < ROWS_MOVED:
+            rows[done : done + len(part)] = rows[part]
+        done += len(part)
+    return rows[:done]

@@ -8,12 +8,17 @@ same picture. Of MNIST's 60,000 digits 1.3 million pairs have close hashes, and 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
+
+from auditor.ground.files import array_on_disk
 
 MAX_HASH_DISTANCE = 6
 """Bits of 64 that may differ. Up to 3 all are found (one of four 16-bit bands is equal), up to 6 most."""
@@ -42,7 +47,7 @@ class Duplicates:
     """Groups of samples that show the same picture."""
 
     group: NDArray[np.int64]
-    """(N,) number of the group, -1 = alone. Groups are numbered by their first sample."""
+    """(N,) number of the group, -1 = alone; a map of a file. Groups are numbered by their first sample."""
     is_exact: NDArray[np.bool_]
     """(N,) another sample has exactly the same pixels."""
     num_groups: int
@@ -69,51 +74,101 @@ def find_duplicates(
     perceptual_hash: NDArray[np.uint64],
     images: NDArray[np.uint8],
     given_labels: NDArray[np.integer],
+    folder: Path | None = None,
 ) -> Duplicates:
-    """Group by (N, 32) content hashes, (N,) pHashes, (N, C, H, W) cached pixels; labels (N,), -1 = none."""
-    first = first_alike(content_hash)
-    distinct = np.flatnonzero(first == np.arange(len(first)))
+    """Group by (N, 32) content hashes, (N,) pHashes, (N, C, H, W) cached pixels; labels (N,), -1 = none.
+
+    What is computed of each sample lies in files without a name, in ``folder`` or the system's one for temporary
+    files; memory is needed for what has copies, and for a fixed number of rows and pairs.
+    """
+    first = first_alike(content_hash, folder)
     is_exact = np.zeros(len(first), np.bool_)
-    copies = np.flatnonzero(first != np.arange(len(first)))
+    copies = _where(first, lambda part, own: part != own)
     is_exact[copies] = is_exact[first[copies]] = True
-    pairs = near_pairs(perceptual_hash[distinct], images, distinct)
-    group = _numbered(first, distinct[pairs])
+    distinct, hashes = _distinct(first, len(first) - len(copies), perceptual_hash, folder)
+    pairs = near_pairs(hashes, images, distinct, folder)
+    group = _numbered(first, copies, distinct[pairs], folder)
+    exact, grouped = np.flatnonzero(is_exact), _where(group, lambda part, _: part >= 0)
     return Duplicates(
         group=group,
         is_exact=is_exact,
-        num_groups=int(group.max(initial=-1)) + 1,
-        conflicts=_conflicts(group, given_labels),
-        certain_conflicts=_conflicts(np.where(is_exact, first, -1), given_labels),
+        num_groups=max((int(group[rows].max()) for rows in _steps(len(group))), default=-1) + 1,
+        conflicts=_conflicts(grouped, group[grouped], given_labels),
+        certain_conflicts=_conflicts(exact, first[exact], given_labels),
     )
 
 
-def first_alike(content_hash: NDArray[np.uint8]) -> NDArray[np.int64]:
+def _steps(num_rows: int) -> Iterator[slice]:
+    """So many rows at a time that what is computed of them stays small."""
+    return (slice(start, min(num_rows, start + ROWS_A_STEP)) for start in range(0, num_rows, ROWS_A_STEP))
+
+
+def _where(values: NDArray[Any], test: Callable[[NDArray[Any], NDArray[np.int64]], Any]) -> NDArray[np.int64]:
+    """Places at which a test of values (N,) and their places says yes, as ``np.flatnonzero``."""
+    found = [np.empty(0, np.int64)]
+    for rows in _steps(len(values)):
+        found.append(rows.start + np.flatnonzero(test(values[rows], np.arange(rows.start, rows.stop))))
+    return np.concatenate(found)
+
+
+def _distinct(
+    first: NDArray[np.int64], num: int, perceptual_hash: NDArray[np.uint64], folder: Path | None
+) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    """(M,) the ``num`` samples that are the first with their pixels, and their pHashes."""
+    distinct, hashes = array_on_disk((num,), np.int64, folder), array_on_disk((num,), np.uint64, folder)
+    done = 0
+    for rows in _steps(len(first)):
+        part = rows.start + np.flatnonzero(first[rows] == np.arange(rows.start, rows.stop))
+        distinct[done : done + len(part)], hashes[done : done + len(part)] = part, perceptual_hash[part]
+        done += len(part)
+    return distinct, hashes
+
+
+def first_alike(content_hash: NDArray[np.uint8], folder: Path | None = None) -> NDArray[np.int64]:
     """(N,) the first sample with the same content hash (N, 32): of one that stands alone, itself.
 
-    Sorted by its first eight bytes; the whole hash is looked at only where these stand twice. To sort ten million
-    whole ones takes a gigabyte.
+    Sorted by its first eight bytes, a million that end in the same way at a time; the whole hash is looked at only
+    where these stand twice.
     """
-    first = np.arange(len(content_hash))
-    start = np.ascontiguousarray(content_hash[:, :8]).view(np.uint64).ravel()
+    first = array_on_disk((len(content_hash),), np.int64, folder)
+    for rows in _steps(len(first)):
+        first[rows] = np.arange(rows.start, rows.stop)
+    num_parts = -(-len(first) // ROWS_A_STEP)
+    for part in range(num_parts):
+        found = [(np.empty(0, np.int64), np.empty(0, np.uint64))]
+        for rows in _steps(len(first)):
+            start = np.ascontiguousarray(content_hash[rows, :8]).view(np.uint64).ravel()
+            ours = np.flatnonzero(start % np.uint64(num_parts) == part)
+            found.append((rows.start + ours, start[ours]))
+        samples, starts = (np.concatenate(each) for each in zip(*found, strict=True))
+        del found
+        shared = samples[_shared(starts)]
+        if len(shared):
+            whole = np.ascontiguousarray(content_hash[shared])
+            keys = whole.view(np.dtype((np.void, whole.shape[1]))).ravel()
+            _, places, inverse = np.unique(keys, return_index=True, return_inverse=True)
+            first[shared] = shared[places[inverse.ravel()]]
+    return first
+
+
+def _shared(start: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Places, in order, of the values that stand more than once."""
     order = np.argsort(start, kind="stable")
     start = start[order]
     is_shared = np.zeros(len(start), np.bool_)
     is_shared[1:] = start[1:] == start[:-1]
     is_shared[:-1] |= is_shared[1:]
-    shared = np.sort(order[is_shared])
-    if len(shared):
-        whole = np.ascontiguousarray(content_hash[shared])
-        keys = whole.view(np.dtype((np.void, whole.shape[1]))).ravel()
-        _, places, inverse = np.unique(keys, return_index=True, return_inverse=True)
-        first[shared] = shared[places[inverse.ravel()]]
-    return first
+    return np.sort(order[is_shared])
 
 
 def near_pairs(
-    perceptual_hash: NDArray[np.uint64], images: NDArray[np.uint8], rows: NDArray[np.integer]
+    perceptual_hash: NDArray[np.uint64],
+    images: NDArray[np.uint8],
+    rows: NDArray[np.integer],
+    folder: Path | None = None,
 ) -> NDArray[np.int64]:
     """(P, 2) places in ``perceptual_hash`` (M,) whose pictures, ``images[rows]``, nearly agree."""
-    candidates = candidate_pairs(perceptual_hash)
+    candidates = candidate_pairs(perceptual_hash, folder)
     limit = LOOSE_ERROR if len(candidates) < RARE * len(rows) else STRICT_ERROR
     could = [
         _could_agree(candidates[start : start + PAIRS_AT_ONCE], images, rows, limit)
@@ -160,38 +215,65 @@ def _could_agree(
     return could
 
 
-def candidate_pairs(hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
+def candidate_pairs(hashes: NDArray[np.uint64], folder: Path | None = None) -> NDArray[np.int64]:
     """(P, 2) places with i < j whose hashes differ in at most ``MAX_HASH_DISTANCE`` bits and share a band."""
-    found = [np.empty((0, 2), np.int64)]
+    num = len(hashes)
+    found = [np.empty(0, np.int64)]
+    order, left = (array_on_disk((num,), np.int32, folder) for _ in range(2))
+    sorted_hash = array_on_disk((num,), np.uint64, folder)
     for band in range(BANDS):
-        key = ((hashes >> np.uint64(16 * band)) & np.uint64(0xFFFF)).astype(np.uint16)
-        order = np.lexsort((hashes, key)).astype(np.int32)
-        sorted_key, sorted_hash = key[order], hashes[order]
-        del key
-        left, room = np.arange(len(order) - 1, dtype=np.int32), MOST_PAIRS // BANDS
-        for distance in range(1, min(MOST_NEIGHBOURS, len(order) - 1) + 1):
+        _sort_by(band, hashes, order, sorted_hash)
+        for rows in _steps(num):
+            left[rows] = np.arange(rows.start, rows.stop)
+        num_left, room = max(0, num - 1), MOST_PAIRS // BANDS
+        for distance in range(1, min(MOST_NEIGHBOURS, num - 1) + 1):
             # Sorted: whoever has no partner at this distance has none further on.
-            parts = [
-                part[sorted_key[part] == sorted_key[part + distance]]
-                for part in _in_steps(left[: np.searchsorted(left, len(order) - distance)])
-            ]
-            left = np.concatenate(parts) if parts else left[:0]
-            del parts
-            if not len(left) or room <= 0:
+            stop, num_left = int(np.searchsorted(left[:num_left], num - distance)), 0
+            for rows in _steps(stop):
+                part = left[rows]
+                part = part[_key(band, sorted_hash[part]) == _key(band, sorted_hash[part + distance])]
+                left[num_left : num_left + len(part)] = part
+                num_left += len(part)
+            if not num_left or room <= 0:
                 break
-            for part in _in_steps(left):
+            for rows in _steps(num_left):
+                part = left[rows]
                 differing = np.bitwise_count(sorted_hash[part] ^ sorted_hash[part + distance])
                 near = part[differing <= MAX_HASH_DISTANCE]
-                found.append(np.stack([order[near], order[near + distance]], axis=1).astype(np.int64))
+                ends = order[near].astype(np.int64), order[near + distance].astype(np.int64)
+                found.append(np.minimum(*ends) * num + np.maximum(*ends))
                 room -= len(near)
-    pairs = np.sort(np.concatenate(found), axis=1)
-    numbers = np.unique(pairs[:, 0] * len(hashes) + pairs[:, 1])
-    return np.stack(np.divmod(numbers, max(1, len(hashes))), axis=1)
+    numbers = np.unique(np.concatenate(found))
+    return np.stack(np.divmod(numbers, max(1, num)), axis=1)
 
 
-def _in_steps(rows: NDArray[np.int32]) -> list[NDArray[np.int32]]:
-    """Views of the rows, so many at a time that what is computed of them stays small."""
-    return [rows[start : start + ROWS_A_STEP] for start in range(0, len(rows), ROWS_A_STEP)]
+def _key(band: int, hashes: NDArray[np.uint64]) -> NDArray[np.uint16]:
+    """The 16 bits of a band."""
+    return (hashes >> np.uint64(16 * band)).astype(np.uint16)
+
+
+def _sort_by(
+    band: int, hashes: NDArray[np.uint64], order: NDArray[np.int32], sorted_hash: NDArray[np.uint64]
+) -> None:
+    """Fill the last two with what ``np.lexsort((hashes, key))`` gives, and the hashes (M,) in that order.
+
+    A range of keys at a time that about a million hashes have.
+    """
+    count = np.zeros(1 << 16, np.int64)
+    for rows in _steps(len(hashes)):
+        count += np.bincount(_key(band, hashes[rows]), minlength=len(count))
+    part_of = ((count.cumsum() - count) // ROWS_A_STEP).astype(np.int32)
+    done = 0
+    for number in np.unique(part_of[count > 0]):
+        found = [
+            rows.start + np.flatnonzero(part_of[_key(band, hashes[rows])] == number)
+            for rows in _steps(len(hashes))
+        ]
+        samples = np.concatenate(found)
+        part = hashes[samples]
+        inside = np.lexsort((part, _key(band, part)))
+        order[done : done + len(part)], sorted_hash[done : done + len(part)] = samples[inside], part[inside]
+        done += len(part)
 
 
 def agree(
@@ -209,14 +291,17 @@ def _allowed(contrast: NDArray[np.floating], limit: float) -> NDArray[np.floatin
     return np.maximum(MAX_ABSOLUTE_ERROR, limit * contrast)
 
 
-def _numbered(first: NDArray[np.int64], pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+def _numbered(
+    first: NDArray[np.int64], copies: NDArray[np.int64], pairs: NDArray[np.int64], folder: Path | None
+) -> NDArray[np.int64]:
     """(N,) groups, numbered by their first sample; -1 = alone.
 
     Args:
         first: (N,) of each sample the first one with the same pixels.
+        copies: samples of which that is another one.
         pairs: (P, 2) samples that nearly agree.
+        folder: where the result lies on disk.
     """
-    copies = np.flatnonzero(first != np.arange(len(first)))
     grouped = np.unique(np.concatenate([copies, first[copies], pairs.ravel()]))
     # Only what has a partner takes part: of ten million samples few have.
     ends = np.searchsorted(grouped, np.concatenate([np.stack([copies, first[copies]], axis=1), pairs]))
@@ -225,14 +310,28 @@ def _numbered(first: NDArray[np.int64], pairs: NDArray[np.int64]) -> NDArray[np.
     _, place, inverse = np.unique(component, return_index=True, return_inverse=True)
     number = np.empty(len(place), np.int64)
     number[np.argsort(place)] = np.arange(len(place))
-    group = np.full(len(first), -1, np.int64)
+    group = array_on_disk((len(first),), np.int64, folder)
+    for rows in _steps(len(group)):
+        group[rows] = -1
     group[grouped] = number[inverse]
     return group
 
 
-def _conflicts(group: NDArray[np.int64], labels: NDArray[np.integer]) -> list[list[int]]:
-    members = np.flatnonzero((group >= 0) & (np.asarray(labels) >= 0))
-    by_group: dict[int, list[int]] = {}
-    for sample in members:
-        by_group.setdefault(int(group[sample]), []).append(int(sample))
-    return [ids for ids in by_group.values() if len({int(labels[i]) for i in ids}) > 1]
+def _conflicts(
+    members: NDArray[np.int64], group: NDArray[np.int64], labels: NDArray[np.integer]
+) -> list[list[int]]:
+    """The labeled samples of each group whose labels differ, in the order of their first ones.
+
+    ``members`` (K,) are samples in their order, ``group`` (K,) theirs, ``labels`` (N,) of all.
+    """
+    of_members = np.asarray(labels)[members]
+    order = np.flatnonzero(of_members >= 0)
+    order = order[np.argsort(group[order], kind="stable")]
+    if not len(order):
+        return []
+    members, group, of_members = members[order], group[order], of_members[order]
+    starts = np.flatnonzero(np.diff(group, prepend=group[0] - 1))
+    is_mixed = np.minimum.reduceat(of_members, starts) != np.maximum.reduceat(of_members, starts)
+    ends = np.append(starts[1:], len(group))
+    mixed = [members[a:b].tolist() for a, b in zip(starts[is_mixed], ends[is_mixed], strict=True)]
+    return sorted(mixed)

@@ -339,9 +339,9 @@ def _build(
         away = None if cluster is None or num < FEW_IMAGES else stack.enter_context(_away(cluster))
         executor = stack.enter_context(pool(workers, num))
         builder = Builder(source, parsed, folder, executor, workers, progress, away)
-        kept, probed = builder.check()
+        kept, headers = builder.check()
         _refuse_problems(parsed, skip_bad=skip_bad, num_kept=int(kept.sum()))
-        built = builder.decode(kept, probed, image_size)
+        built = builder.decode(kept, headers, image_size)
     _refuse_problems(parsed, skip_bad=skip_bad, num_kept=int(built.kept.sum()))
     return built
 

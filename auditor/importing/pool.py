@@ -73,18 +73,6 @@ class CacheFile:
         return self.channels * self.size * self.size
 
 
-def merged(parts: list[Probed]) -> Probed:
-    """The headers of all chunks in one."""
-    nothing = np.empty(0, np.int32)
-    return Probed(
-        heights=np.concatenate([nothing, *(part.heights for part in parts)]),
-        widths=np.concatenate([nothing, *(part.widths for part in parts)]),
-        has_colour=np.concatenate([nothing, *(part.has_colour for part in parts)]).astype(np.bool_),
-        is_animated=np.concatenate([nothing, *(part.is_animated for part in parts)]).astype(np.bool_),
-        problems=[],
-    )
-
-
 def probe_chunk(root: str, items: list[Payload]) -> Probed:
     """Headers of a chunk of images."""
     count = len(items)

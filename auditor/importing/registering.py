@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy.exc import IntegrityError
 
 from auditor.catalog import datasets, db, records
@@ -20,7 +21,7 @@ from auditor.ground.settings import settings
 from auditor.ground.vocabulary import CLASSIFICATION, RELABEL, UNSEEN
 from auditor.ground.wording import plural
 from auditor.importing import class_names, journal, staging
-from auditor.importing.building import REVIEW, Built, Parsed
+from auditor.importing.building import REVIEW, Built, Parsed, in_steps
 from auditor.importing.duplicates import Duplicates, find_duplicates
 from auditor.pictures.cache import TRUE_LABELS, cache_name
 from auditor.pictures.sources import Problem, Source, columns_taken, printable, review_time, several_labels
@@ -94,8 +95,17 @@ class Registration:
         if self.source.info.true_label_column is not None:
             parsed = self.parsed
             is_numeric = self.source.info.is_numeric
-            truth = parsed.true_numbers if is_numeric else parsed.true_labels.astype(np.int64)
-            np.save(self.place.folder / TRUE_LABELS, truth[kept])
+            says = parsed.numbers if is_numeric else np.append(np.arange(len(parsed.class_names)), UNLABELED)
+            truth = np.lib.format.open_memmap(
+                self.place.folder / TRUE_LABELS, "w+", says.dtype, (len(labels),)
+            )
+            done = 0
+            for step in in_steps(len(kept)):
+                part = says[parsed.true_labels[step][kept[step]]]
+                truth[done : done + len(part)] = part
+                done += len(part)
+            truth.flush()
+            del truth
         report = ImportReport(
             dataset_id=0,
             name=self.name,
@@ -113,7 +123,7 @@ class Registration:
             notes=self._notes(),
             task=self.source.info.task,
         )
-        rows = Rows(self.parsed, self.built, found, is_numeric=self.source.info.is_numeric)
+        rows = Rows(self.parsed, self.built, found, labels, is_numeric=self.source.info.is_numeric)
         dataset_id = self._insert(report, rows)
         seconds = round(time.monotonic() - start, 3)
         return replace(report, dataset_id=dataset_id, num_reviews=rows.num_reviews, seconds=seconds)
@@ -128,7 +138,8 @@ class Registration:
         size = self.built.size
         path = self.place.folder / cache_name(channels=self.built.channels, height=size, width=size)
         images = np.load(path, mmap_mode="r", allow_pickle=False)
-        return find_duplicates(self.built.content_hash, self.built.perceptual_hash, images, labels)
+        scratch = self.place.folder.parent
+        return find_duplicates(self.built.content_hash, self.built.perceptual_hash, images, labels, scratch)
 
     def _notes(self) -> list[str]:
         notes = [taken] if (taken := columns_taken(self.source.info)) else []
@@ -186,7 +197,6 @@ class Registration:
                     final = settings().dataset_folder(dataset_id)
                     datasets.change(session, dataset_id, root=str(final / root.relative_to(work)))
                 self.parsed.rows.path.unlink()
-                self.built.content_hash = np.empty((0, 32), np.uint8)  # nothing maps its file any more
                 journal.forget(self.place.folder)
                 published = self.place.publish(session, dataset_id)
         except IntegrityError as error:
@@ -221,40 +231,50 @@ class Registration:
 class Rows:
     """The samples as rows of the catalog, and the decisions on them, streamed from the row file."""
 
-    def __init__(self, parsed: Parsed, built: Built, found: Duplicates, *, is_numeric: bool) -> None:
-        """Nothing is read before the iteration."""
+    def __init__(
+        self,
+        parsed: Parsed,
+        built: Built,
+        found: Duplicates,
+        labels: NDArray[np.int32],
+        *,
+        is_numeric: bool,
+    ) -> None:
+        """Nothing is read before the iteration; ``labels`` (N,) are of the kept rows."""
         self._parsed, self._built, self._found, self._is_numeric = parsed, built, found, is_numeric
+        self._labels = labels
         self.num_reviews = 0
         """Known after the iteration."""
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Mappings of ``Sample``'s columns, in sample order."""
-        built, found = self._built, self._found
-        labels = self._parsed.labels[built.kept]
-        numbers = self._parsed.numbers[built.kept] if self._is_numeric else None
-        if numbers is not None:
-            labels = np.where(np.isnan(numbers), UNLABELED, 0)
+        built, found, labels = self._built, self._found, self._labels
+        numbers = self._parsed.numbers if self._is_numeric else None
         signed = built.perceptual_hash.view(np.int64)
-        for sample_id, line in self._lines():
+        headers = itertools.chain.from_iterable(
+            built.headers[rows][["height", "width"]][built.kept[rows]].tolist()
+            for rows in in_steps(len(built.kept))
+        )
+        for (sample_id, line), (height, width) in zip(self._lines(), headers, strict=True):
             _, filepath, location, trusted, split, extra, review, mask = line
-            group = int(found.group[sample_id])
+            group, label = int(found.group[sample_id]), int(labels[sample_id])
             self.num_reviews += bool(review)
             yield {
                 "sample_id": sample_id,
                 "filepath": filepath,
                 "location": location,
-                "given_label": int(labels[sample_id]),
+                "given_label": label if numbers is None else min(label, 0),
                 "trusted": trusted,
                 "split": split,
                 "content_hash": built.content_hash[sample_id].tobytes().hex(),
                 "perceptual_hash": int(signed[sample_id]),
                 "duplicate_group": None if group < 0 else group,
                 "duplicate_kind": None if group < 0 else "exact" if found.is_exact[sample_id] else "near",
-                "original_height": int(built.heights[sample_id]),
-                "original_width": int(built.widths[sample_id]),
+                "original_height": height,
+                "original_width": width,
                 "extra": extra,
                 "mask": mask,
-                "number": None if numbers is None or labels[sample_id] < 0 else float(numbers[sample_id]),
+                "number": None if numbers is None or label < 0 else float(numbers[label]),
             }
 
     def reviews(self) -> Iterator[dict[str, Any]]:

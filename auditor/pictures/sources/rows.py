@@ -6,8 +6,11 @@ data and is only ever compared and stored.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
+import sqlite3
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,6 +25,8 @@ IMAGE_SUFFIXES = (
     *(".ppm", ".pgm", ".pbm", ".pnm"),
 )
 LONGEST_SHOWN = 160
+BOOK_KB = 16_000
+"""Of a ``PathBook`` in memory."""
 WHOLE = re.compile(r"-?[0-9]{1,18}")
 """A class that is a number; Python turns no text of thousands of digits into one."""
 
@@ -155,25 +160,38 @@ class Rewritable(Protocol):
 
 
 class PathBook:
-    """Finds a path that is listed twice, holding two numbers a path."""
+    """Finds a path that is listed twice.
+
+    What came before lies in a temporary file (in ``TMPDIR``, else ``/var/tmp``), of some 30 bytes a path.
+    """
 
     def __init__(self) -> None:
         """Nothing is listed yet."""
-        self._seen: dict[int, int] = {}
-        """hash of the location -> row and number of the label, in one integer: a tuple takes twice the memory"""
-        self._numbers: dict[str | None, int] = {}
+        # A database without a name has a file of its own once it is larger than the cache, and takes it along.
+        self._seen = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._seen.execute("PRAGMA journal_mode = OFF")
+        self._seen.execute(f"PRAGMA cache_size = -{BOOK_KB}")
+        self._seen.execute("CREATE TABLE seen (key INTEGER PRIMARY KEY, place INTEGER NOT NULL, label TEXT)")
+        self._seen.execute("BEGIN")
 
     def again(self, location: str, row: int, label: str | None) -> str | None:
-        """Why ``location`` cannot be taken where it came before; remembers it, and None, otherwise."""
-        number = self._numbers.setdefault(label, len(self._numbers))
+        """Why ``location`` cannot be taken where it came before; remembers it, and None, otherwise.
+
+        Raises:
+            OSError: there is no room on the disk.
+        """
         key = hash(location)
-        if key not in self._seen:
-            self._seen[key] = row << 32 | number
+        try:
+            added = self._seen.execute("INSERT OR IGNORE INTO seen VALUES (?, ?, ?)", (key, row, label))
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_FULL:
+                raise
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
+        if added.rowcount:
             return None
-        first, number_there = divmod(self._seen[key], 1 << 32)
-        if number_there == number:
+        first, there = self._seen.execute("SELECT place, label FROM seen WHERE key = ?", (key,)).fetchone()
+        if there == label:
             return f"is listed before, in row {first}; remove one"
-        there = next(name for name, known in self._numbers.items() if known == number_there)
         labels = f"{_quoted(there)} there, {_quoted(label)} here"
         return f"is listed before, in row {first}, with another label ({labels}); keep the right one"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -162,3 +163,24 @@ def test_find_duplicates__hashes_that_begin_alike_are_no_copies_and_steps_change
     monkeypatch.setattr(duplicates, "PAIRS_AT_ONCE", 1)
     again = find_duplicates(content, hashes, pixels, labels)
     assert again.group.tolist() == found.group.tolist()
+
+
+def test_find_duplicates__memory_does_not_grow_with_samples_that_stand_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(duplicates, "ROWS_A_STEP", 5_000)
+    draw, num = np.random.default_rng(0), 100_000
+    content, hashes = (
+        draw.integers(0, 256, (num, 32), dtype=np.uint8),
+        draw.permutation(num).astype(np.uint64),
+    )
+    pixels, labels = np.zeros((num, 1, 1, 1), np.uint8), np.zeros(num, np.int32)
+    hashes *= np.uint64(0x9E3779B97F4A7C15)  # spread over all bits
+    tracemalloc.start()
+    try:
+        found = find_duplicates(content, hashes, pixels, labels, tmp_path)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert not found.num_groups
+    assert most < 25 * num  # what a step computes; all samples at once took 55

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import mmap
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -38,6 +39,14 @@ from tests.auditor.sample_pictures import (
 )
 
 pytestmark = pytest.mark.usefixtures("home")
+
+
+def is_on_disk(array: Any) -> bool:
+    while isinstance(array, np.ndarray):
+        array = array.base
+    return isinstance(array, mmap.mmap)
+
+
 DAMAGED = {"empty.png": b"", "text.png": b"hello", "cut.png": encoded(photo(1))[:200]}
 
 
@@ -166,10 +175,16 @@ def test_check__the_row_file_is_read_once_however_many_chunks_have_bad_rows(tmp_
     for line in parsed.rows:
         counted.append(line)
     counted.close()
-    kept, _ = Builder(opened, replace(parsed, rows=counted), tmp_path, None, 1, None).check()
+    builder = Builder(opened, replace(parsed, rows=counted), tmp_path, None, 1, None)
+    kept, headers = builder.check()
     assert list(np.flatnonzero(~kept)) == list(bad)
     assert [problem.row for problem in parsed.problems.listed] == [number + 2 for number in bad]
     assert lines == 2 * count  # once for the pictures, once for the names of the bad ones
+    built = builder.decode(kept, headers, 8)
+    assert len(built.content_hash) == len(built.perceptual_hash) == count - len(bad)
+    known = [parsed.labels, parsed.true_labels, parsed.trusted, headers]
+    for array in (*known, built.content_hash, built.perceptual_hash):
+        assert is_on_disk(array)  # of ten million rows they would take a gigabyte
 
 
 def test_import_dataset__only_bad_images_are_refused_even_with_skip_bad(tmp_path: Path) -> None:

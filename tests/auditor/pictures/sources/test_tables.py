@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from auditor.ground.errors import ImportRefusedError
 from auditor.pictures.sources import Problem, Source, SourceOptions, SourceRow, open_source
+from auditor.pictures.sources.rows import PathBook
 from tests.auditor.sample_pictures import encoded, photo, write_csv, write_images, write_parquet, zip_folder
 
 
@@ -287,3 +289,15 @@ def test_rows__decision_that_cannot_be_recorded_is_a_problem(
     when, _, kind = when.partition(",")
     row = ("0", images[0][0], "a", cleaned, "keep", decision, reviewer, when, kind)
     assert text in problems_of(table(tmp_path, row, header=header))[0]
+
+
+def test_path_book__holds_what_came_before_on_disk() -> None:
+    tracemalloc.start()
+    try:
+        book = PathBook()
+        assert not any(book.again(f"{number}.png", number, str(number)) for number in range(20_000))
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 20_000
+    assert book.again("7.png", 20_000, "7") == "is listed before, in row 7; remove one"

@@ -58,11 +58,12 @@ import auditor
 from auditor.audits import executors, shards
 from auditor.audits import tasks as audit_tasks
 from auditor.audits.ray_executor import RayExecutor
+from auditor.audits.settle import store
 from auditor.audits.tasks import Event, Outcome, TaskSpec
 from auditor.backbones import features
 from auditor.bridges import engine_bridge
 from auditor.bridges.engine_bridge import ENGINE_ORDER
-from auditor.catalog import audits, datasets, db, scores
+from auditor.catalog import audits, datasets, db
 from auditor.catalog.records import NewAudit, NewDataset
 from auditor.pictures.cache import image_cache
 from benchmarks import app_million
@@ -479,7 +480,8 @@ def _store_scores(audit_id: int, num_rows: int) -> None:
         "disagreement": trust,
     }
     with db.session() as session:
-        scores.store(session, audit_id, columns)
+        audit = audits.get(session, audit_id)
+    store(audit, columns, {})
 
 
 def _scores(place: Path) -> None:

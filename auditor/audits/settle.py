@@ -6,16 +6,19 @@ Needs no training, so it also runs when verdicts were added: the same engines, t
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sqlalchemy.exc import IntegrityError
 
 from auditor.audits import arrays, own_models
 from auditor.audits.out_of_fold import disagreement
 from auditor.backbones import features
-from auditor.catalog import audits, datasets, scores
+from auditor.catalog import audits, datasets, leases, scores
 from auditor.catalog.db import session
 from auditor.catalog.records import Audit, Dataset, now
 from auditor.ground.errors import AuditFailedError, NotFoundError
@@ -31,6 +34,10 @@ from auditor.statistics import (
     combine,
     witness_from_probabilities,
 )
+
+LEASE = ".settling-"
+"""What the lease is called of whoever stores scores; then comes the audit's number."""
+WAIT_S = 0.2
 
 
 def settle(audit_id: int) -> Consensus:
@@ -56,26 +63,61 @@ def settle(audit_id: int) -> Consensus:
     columns = _columns(found, given)
     summary = _summary(found) | _kept(out_of_fold) | {"runs": arrays.runs_that_speak(audit_id)}
     summary["outdated"] = {name: int(rows.sum()) for name, rows in outdated.items()}
-    _store(audit, columns, summary)
+    store(audit, columns, summary)
     arrays.keep_ranks(audit_id, columns["rank"], summary["settled_at"])
     return found
 
 
-def _store(audit: Audit, columns: dict[str, NDArray[Any]], summary: dict[str, Any]) -> None:
-    """Write scores and statements: in parts, between which others write, while nobody looks at them yet.
+def store(audit: Audit, columns: dict[str, NDArray[Any]], summary: dict[str, Any]) -> None:
+    """Write scores and statements: in parts, between which others write and see the earlier ones.
 
-    Of a finished audit people see the earlier ones until the later ones are all there.
+    One short transaction makes the later ones those that people see; then the earlier ones are deleted, in parts
+    too. What a kill leaves of either is deleted by whoever settles the audit next, or removes it.
     """
-    if audit.status != "finished":
+    with _alone(audit.id) as name:
+        _clear(audit.id, name)
         start, more = 0, True
         while more:
             with session() as open_session:
                 more = scores.add_part(open_session, audit.id, columns, start)
+                leases.beat(open_session, name)
             start += scores.ROWS_A_STATEMENT
-    with session() as open_session:
-        if audit.status == "finished":
-            scores.store(open_session, audit.id, columns)
-        audits.change(open_session, audit.id, summary=summary)
+        with session() as open_session:
+            scores.turn(open_session, audit.id)
+            audits.change(open_session, audit.id, summary=summary)
+        _clear(audit.id, name)
+
+
+def _clear(audit_id: int, name: str) -> None:
+    more = True
+    while more:
+        with session() as open_session:
+            more = scores.clear_part(open_session, audit_id)
+            leases.beat(open_session, name)
+
+
+@contextmanager
+def _alone(audit_id: int) -> Iterator[str]:
+    """Nobody else stores scores of this audit meanwhile; who does already is waited for. The name of the lease."""
+    name = f"{LEASE}{audit_id}"
+    while not _took(name):
+        time.sleep(WAIT_S)
+    try:
+        yield name
+    finally:
+        with session() as open_session:
+            leases.end(open_session, name)
+
+
+def _took(name: str) -> bool:
+    try:
+        with session() as open_session:
+            if name in leases.names(open_session):
+                return leases.adopt(open_session, name) is not None
+            leases.take(open_session, name, "")
+    except IntegrityError:  # another one took it at the same moment
+        return False
+    return True
 
 
 def hear(audit_id: int, *, alone: bool) -> Consensus:

@@ -121,9 +121,8 @@ def forget_part(session: Session, uuid: str) -> bool:
         return False
     before = last - ROWS_A_STATEMENT
     for audit_id in session.exec(select(AuditTable.id).where(AuditTable.dataset_id == dataset_id)).all():
-        session.execute(
-            delete(ScoreTable).where(ScoreTable.audit_id == audit_id, ScoreTable.sample_id > before)
-        )
+        either_side = ScoreTable.audit_id.in_([audit_id, -int(audit_id or 0)])
+        session.execute(delete(ScoreTable).where(either_side, ScoreTable.sample_id > before))
     for table in (DecisionTable, ReviewTable, SampleTable):
         session.execute(delete(table).where(table.dataset_id == dataset_id, table.sample_id > before))
     return True
@@ -273,6 +272,9 @@ def sources(session: Session, *, but: str) -> list[str]:
 def remove(session: Session, dataset_id: int) -> None:
     """Delete a dataset with its audits, jobs, reviews and verdicts in the caller's transaction; see ``removal``."""
     audits = select(AuditTable.id).where(AuditTable.dataset_id == dataset_id)
+    number: Any = AuditTable.id
+    other_side = select(-number).where(AuditTable.dataset_id == dataset_id)
+    session.execute(delete(ScoreTable).where(ScoreTable.audit_id.in_(other_side)))
     for table in (ScoreTable, EpochTable, EngineRunTable):
         session.execute(delete(table).where(table.audit_id.in_(audits)))
     for owned in (JobTable, AuditTable, DecisionTable, ReviewTable, ClaimTable, DrawTable, SampleTable):

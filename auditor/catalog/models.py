@@ -147,6 +147,8 @@ class AuditTable(SQLModel, table=True):
     """Whole-dataset statements of the consensus: noise rate, transition matrix, weights, warnings."""
     uuid: str = Field(default_factory=new_uuid)
     """What the manifest in its folder repeats (``folders``)."""
+    scores_side: int = 1
+    """1 or -1: which of its two places in ``ScoreTable`` is read; later scores are written to the other one."""
 
 
 class JobTable(SQLModel, table=True):
@@ -250,7 +252,9 @@ class ScoreTable(SQLModel, table=True):
         Index("score_by_pair", "audit_id", "given_label", "suggested_label", "rank", "is_label_issue"),
     )
 
-    audit_id: int = Field(foreign_key="audit.id", primary_key=True)
+    audit_id: int = Field(primary_key=True)
+    """The audit's number times its ``scores_side``; under the negative of that stand rows that nobody reads yet, or
+    any more."""
     sample_id: int = Field(primary_key=True)
     rank: int
     """0 = most suspicious. Unlabeled samples come last."""

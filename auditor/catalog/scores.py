@@ -9,19 +9,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import DTypeLike, NDArray
-from sqlalchemy import MetaData, delete, func
+from sqlalchemy import delete, func, update
 from sqlmodel import Session, select
 
 from auditor.catalog import claims, reviews
 from auditor.catalog.bulk import among, count_for_plans, insert_rows, read_columns
-from auditor.catalog.models import DecisionTable, ReviewTable, SampleTable, ScoreTable
+from auditor.catalog.models import AuditTable, DecisionTable, ReviewTable, SampleTable, ScoreTable
 from auditor.catalog.records import Audit, Review, Score, read
 from auditor.catalog.reviews import AT_ONCE
+from auditor.ground.errors import NotFoundError
 
 ROWS_A_STATEMENT = 20_000
-CACHE_KB = 262_144
-BESIDE = "score_beside"
-"""A table of SQLite for this connection alone, outside of the catalog's file."""
 DECIDED = ("decision", "decided_label", "decided_labels", "reviewer", "decided_at")
 """Columns of a page that say what was decided."""
 KEYS_RATHER_THAN_RANKS, RANKS_A_STEP = 300_000, 100_000
@@ -73,57 +71,89 @@ class SuspectFilter:
 
 
 def store(session: Session, audit_id: int, columns: dict[str, NDArray[Any]]) -> None:
-    """Replace the scores of an audit in the caller's transaction; whoever reads them sees the old or the new ones.
-
-    SQLite lets nobody else write meanwhile. So the rows are made beside the catalog first, in a table of this
-    connection alone, which takes half of the time and no lock.
+    """Replace the scores of an audit in the caller's transaction, for few samples.
 
     ``columns`` are (N,) arrays named like ``ScoreTable``'s columns; NaN becomes NULL.
     """
-    connection, table = session.connection(), ScoreTable.__table__
-    is_sqlite = connection.dialect.name == "sqlite"
-    starts = range(0, len(columns["rank"]), ROWS_A_STATEMENT)
-    if is_sqlite:
-        connection.exec_driver_sql(f"DROP TABLE IF EXISTS temp.{BESIDE}")  # an attempt that failed left it
-        connection.exec_driver_sql(f"CREATE TEMPORARY TABLE {BESIDE} AS SELECT * FROM {table.name} WHERE 0")
-        for start in starts:
-            insert_rows(
-                connection, table.to_metadata(MetaData(), name=BESIDE), _rows(audit_id, columns, start)
-            )
-    session.execute(delete(ScoreTable).where(ScoreTable.audit_id == audit_id))
-    if is_sqlite:
-        names = ", ".join(column.name for column in table.columns)
-        connection.exec_driver_sql(f"INSERT INTO {table.name} ({names}) SELECT {names} FROM temp.{BESIDE}")
-        connection.exec_driver_sql(f"DROP TABLE temp.{BESIDE}")
-        connection.exec_driver_sql("PRAGMA cache_size = -2000")  # SQLite's own
-        return
-    for start in starts:
-        insert_rows(connection, table, _rows(audit_id, columns, start))
-    count_for_plans(connection, table)
+    for start in range(0, len(columns["rank"]), ROWS_A_STATEMENT):
+        add_part(session, audit_id, columns, start)
+    turn(session, audit_id)
+    while clear_part(session, audit_id):
+        pass
 
 
 def add_part(session: Session, audit_id: int, columns: dict[str, NDArray[Any]], start: int) -> bool:
-    """Insert the scores of ``ROWS_A_STATEMENT`` samples from ``start`` on, in place of any that are there.
+    """Insert later scores of ``ROWS_A_STATEMENT`` samples from ``start`` on, where nobody looks before ``turn``.
 
-    For an audit at whose scores nobody looks yet: of all samples in one transaction SQLite would let nobody else
-    write for half a minute a million. Returns whether more samples follow.
+    In as many transactions as a caller likes: of all samples in one SQLite would let nobody else write for half a
+    minute a million. Returns whether more samples follow.
     """
-    rows = _rows(audit_id, columns, start)
-    stop = start + len(rows)
-    these = ScoreTable.sample_id.between(start, stop - 1)
-    session.execute(delete(ScoreTable).where(ScoreTable.audit_id == audit_id, these))
+    rows = _rows(-_side(session, audit_id), columns, start)
     insert_rows(session.connection(), ScoreTable.__table__, rows)
-    is_last = stop == len(columns["rank"])
+    _side(session, audit_id)  # SQLite's transaction began with the rows: is the audit still there?
+    is_last = start + len(rows) == len(columns["rank"])
     if is_last:
         count_for_plans(session.connection(), ScoreTable.__table__)
     return not is_last
 
 
-def _rows(audit_id: int, columns: dict[str, NDArray[Any]], start: int) -> list[dict[str, Any]]:
+def turn(session: Session, audit_id: int) -> None:
+    """From the end of the caller's transaction on the later scores are the ones that people see."""
+    session.execute(
+        update(AuditTable)
+        .where(AuditTable.id == audit_id)
+        .values(scores_side=-AuditTable.scores_side)
+        .execution_options(synchronize_session=False)
+    )
+
+
+def clear_part(session: Session, audit_id: int) -> bool:
+    """Delete some of the scores that nobody looks at: earlier ones, or what a kill left of later ones.
+
+    Returns whether more are left.
+    """
+    unread = ScoreTable.audit_id == -_side(session, audit_id)
+    last = session.exec(select(func.max(ScoreTable.sample_id)).where(unread)).one()
+    if last is None:
+        return False
+    before = last - ROWS_A_STATEMENT
+    session.execute(delete(ScoreTable).where(unread, ScoreTable.sample_id > before))
+    return bool(before >= 0)
+
+
+def _side(session: Session, audit_id: int) -> int:
+    """The number under which the scores stand that people see.
+
+    Until the caller's transaction ends nobody removes the audit.
+
+    Raises:
+        NotFoundError: somebody has.
+    """
+    kept = _number_of(audit_id).with_for_update(read=True, key_share=True)
+    found = session.execute(kept).scalar_one_or_none()
+    if found is None:
+        raise NotFoundError(f"Audit {audit_id} was removed meanwhile.")
+    return int(found)
+
+
+def _number_of(audit_id: int) -> Any:
+    columns: Any = AuditTable
+    return select(columns.id * columns.scores_side).where(columns.id == audit_id)
+
+
+def _of(audit_id: int) -> Any:
+    """The condition that a row is of the scores that people see.
+
+    Asked in the same statement: whoever asked before could find that part of them was deleted since.
+    """
+    return ScoreTable.audit_id == _number_of(audit_id).scalar_subquery()
+
+
+def _rows(number: int, columns: dict[str, NDArray[Any]], start: int) -> list[dict[str, Any]]:
     """Rows of ``ScoreTable`` of ``ROWS_A_STATEMENT`` samples from ``start`` on."""
     part = {name: _plain(values[start : start + ROWS_A_STATEMENT]) for name, values in columns.items()}
     return [
-        {"audit_id": audit_id, "sample_id": start + i, **dict(zip(part, row, strict=True))}
+        {"audit_id": number, "sample_id": start + i, **dict(zip(part, row, strict=True))}
         for i, row in enumerate(zip(*part.values(), strict=True))
     ]
 
@@ -188,18 +218,18 @@ def pair_counts(session: Session, audit: Audit, where: SuspectFilter | None = No
 
 def table(session: Session, audit_id: int) -> pd.DataFrame:
     """All scores of an audit in sample order, without paths."""
-    return pd.DataFrame(_read(session, ScoreTable.audit_id == audit_id))
+    return pd.DataFrame(_read(session, _of(audit_id)))
 
 
 def columns(session: Session, audit_id: int, names: Sequence[str]) -> dict[str, NDArray[Any]]:
     """Some columns of ``table``, each an (N,) array, as small as they can be: a fraction of its memory."""
-    return _read(session, ScoreTable.audit_id == audit_id, names, dtypes=NARROW)
+    return _read(session, _of(audit_id), names, dtypes=NARROW)
 
 
 def spread(session: Session, audit_id: int, num_samples: int, *, most: int) -> pd.DataFrame:
     """At most so many rows of ``table``, evenly spread over the samples; only these are read."""
     keys = range(0, num_samples, max(1, -(-num_samples // most)))
-    return pd.DataFrame(_read(session, ScoreTable.audit_id == audit_id, keys=keys))
+    return pd.DataFrame(_read(session, _of(audit_id), keys=keys))
 
 
 def most_parted(session: Session, audit_id: int, num_voters: int, limit: int) -> pd.DataFrame:
@@ -209,7 +239,7 @@ def most_parted(session: Session, audit_id: int, num_voters: int, limit: int) ->
     """
     chosen = (ScoreTable.sample_id, ScoreTable.given_label, ScoreTable.suggested_label, ScoreTable.agreement)
     statement = select(*chosen).where(
-        ScoreTable.audit_id == audit_id, ScoreTable.agreement >= 1, ScoreTable.agreement < num_voters
+        _of(audit_id), ScoreTable.agreement >= 1, ScoreTable.agreement < num_voters
     )
     statement = statement.order_by(ScoreTable.disagreement.desc(), ScoreTable.sample_id).limit(limit)
     return pd.DataFrame(session.execute(statement).all(), columns=[column.key for column in chosen])
@@ -222,7 +252,7 @@ def part_of_table(
 
     Found by indices: however many samples there are, only these are read. Columns: those in ``PART``.
     """
-    of_audit = ScoreTable.audit_id == audit_id
+    of_audit = _of(audit_id)
     is_worst = of_audit & (ScoreTable.rank < worst) & ScoreTable.is_label_issue
     suspects = pd.DataFrame(_read(session, is_worst, PART, key="rank"))
     found = pd.concat([suspects, pd.DataFrame(_read(session, of_audit, PART, keys=sample_ids.tolist()))])
@@ -231,7 +261,7 @@ def part_of_table(
 
 def in_order(session: Session, audit_id: int, sample_ids: NDArray[np.integer], *, most: int) -> pd.DataFrame:
     """The most suspicious of some samples, at most ``most``, as sample_id and rank; the worst first."""
-    of_audit, wanted = ScoreTable.audit_id == audit_id, ("sample_id", "rank")
+    of_audit, wanted = _of(audit_id), ("sample_id", "rank")
     if len(sample_ids) <= KEYS_RATHER_THAN_RANKS:
         rows = _read(session, of_audit, wanted, keys=sample_ids.tolist())
         return pd.DataFrame(rows).sort_values("rank", ignore_index=True).head(most)
@@ -273,8 +303,9 @@ def of_samples(session: Session, audit_id: int, sample_ids: Sequence[int]) -> di
     found: dict[int, Score] = {}
     for start in range(0, len(sample_ids), AT_ONCE):
         part = list(sample_ids[start : start + AT_ONCE])
-        statement = select(ScoreTable).where(ScoreTable.audit_id == audit_id, ScoreTable.sample_id.in_(part))
-        found |= {row.sample_id: read(Score, row) for row in session.exec(statement)}
+        statement = select(ScoreTable).where(_of(audit_id), ScoreTable.sample_id.in_(part))
+        rows = session.exec(statement)
+        found |= {row.sample_id: replace(read(Score, row), audit_id=audit_id) for row in rows}
     return found
 
 
@@ -282,7 +313,7 @@ def most_trusted(session: Session, audit_id: int, label: int, limit: int) -> lis
     """sample_ids with that given label that the audit trusts most: exemplars of the class."""
     statement = (
         select(ScoreTable.sample_id)
-        .where(ScoreTable.audit_id == audit_id, ScoreTable.given_label == label)
+        .where(_of(audit_id), ScoreTable.given_label == label)
         .where(ScoreTable.trust_score.is_not(None))
         .order_by(ScoreTable.rank.desc())
         .limit(limit)
@@ -303,7 +334,7 @@ def _filtered(session: Session, audit: Audit, where: SuspectFilter, columns: lis
     decided = (DecisionTable.dataset_id == audit.dataset_id) & (
         DecisionTable.sample_id == ScoreTable.sample_id
     )
-    statement = select(*columns).select_from(ScoreTable).where(ScoreTable.audit_id == audit.id)
+    statement = select(*columns).select_from(ScoreTable).where(_of(audit.id))
     # A count of a million rows joins only what it asks about.
     asks_samples = where.split is not None or where.filepath_has is not None
     if asks_samples or any(getattr(one, "class_", None) is SampleTable for one in columns):

@@ -57,8 +57,8 @@ MASK, REVIEW, LOCATION, FILEPATH, ROW = 7, 6, 2, 1, 0
 """Places in a line of the row file."""
 CHUNK_AWAY, BYTES_AWAY = 2_048, 2**26
 """Images that a machine of a cluster reads and decodes at once, and of how many bytes when they are decoded."""
-ROWS_A_STEP, ROWS_MOVED = 262_144, 4_096
-"""Rows of which something is computed at once, and whose pixels are moved at once."""
+ROWS_A_STEP, FEW_ROWS = 262_144, 4_096
+"""Rows of which numbers are computed at once; and whose pixels are moved, or that are objects of Python."""
 MOST_COUNTED = 1_000
 """Pixels: where the middle images have sides of so many, ``LARGEST_DEFAULT_SIZE`` is chosen, however many."""
 MAX_LISTED = 1_000
@@ -380,9 +380,9 @@ def median_size(sides: Iterable[NDArray[np.int32]]) -> int:
     return int(min(LARGEST_DEFAULT_SIZE, max(SMALLEST_SIZE, round(sum(middle) / 2))))
 
 
-def in_steps(num_rows: int) -> Iterator[slice]:
+def in_steps(num_rows: int, step: int = ROWS_A_STEP) -> Iterator[slice]:
     """So many rows at a time that what is computed of them is small."""
-    return (slice(start, start + ROWS_A_STEP) for start in range(0, num_rows, ROWS_A_STEP))
+    return (slice(start, start + step) for start in range(0, num_rows, step))
 
 
 def _sides(headers: NDArray[Any], kept: NDArray[np.bool_]) -> Iterator[NDArray[np.int32]]:
@@ -446,9 +446,9 @@ def _compact(cache: CacheFile, good: NDArray[np.bool_], shape: tuple[int, ...]) 
 def _closed_up(rows: NDArray[Any], good: NDArray[np.bool_]) -> NDArray[Any]:
     """The good rows, moved to the front of the array itself; what comes after them says nothing any more."""
     done = 0
-    for start in range(0, len(good), ROWS_MOVED):
-        part = start + np.flatnonzero(good[start : start + ROWS_MOVED])
-        if done < start or len(part) < ROWS_MOVED:
+    for start in range(0, len(good), FEW_ROWS):
+        part = start + np.flatnonzero(good[start : start + FEW_ROWS])
+        if done < start or len(part) < FEW_ROWS:
             rows[done : done + len(part)] = rows[part]
         done += len(part)
     return rows[:done]

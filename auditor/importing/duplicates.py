@@ -39,7 +39,7 @@ BLOCKS = 8
 BYTES_A_STEP = 32 * 2**20
 PAIRS_A_STEP, PAIRS_AT_ONCE = 50_000, 500_000
 """Pairs that are compared at once, and those whose pictures' means are held: 256 bytes a picture."""
-ROWS_A_STEP = 1_000_000
+ROWS_A_STEP = 262_144
 
 
 @dataclass(frozen=True)
@@ -127,8 +127,8 @@ def _distinct(
 def first_alike(content_hash: NDArray[np.uint8], folder: Path | None = None) -> NDArray[np.int64]:
     """(N,) the first sample with the same content hash (N, 32): of one that stands alone, itself.
 
-    Sorted by its first eight bytes, a million that end in the same way at a time; the whole hash is looked at only
-    where these stand twice.
+    Sorted by its first eight bytes, some 260,000 that end in the same way at a time; the whole hash is looked at
+    only where these stand twice.
     """
     first = array_on_disk((len(content_hash),), np.int64, folder)
     for rows in _steps(len(first)):
@@ -257,7 +257,7 @@ def _sort_by(
 ) -> None:
     """Fill the last two with what ``np.lexsort((hashes, key))`` gives, and the hashes (M,) in that order.
 
-    A range of keys at a time that about a million hashes have.
+    A range of keys at a time that some 260,000 hashes have.
     """
     count = np.zeros(1 << 16, np.int64)
     for rows in _steps(len(hashes)):

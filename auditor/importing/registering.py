@@ -21,7 +21,7 @@ from auditor.ground.settings import settings
 from auditor.ground.vocabulary import CLASSIFICATION, RELABEL, UNSEEN
 from auditor.ground.wording import plural
 from auditor.importing import class_names, journal, staging
-from auditor.importing.building import REVIEW, Built, Parsed, in_steps
+from auditor.importing.building import FEW_ROWS, REVIEW, Built, Parsed, in_steps
 from auditor.importing.duplicates import Duplicates, find_duplicates
 from auditor.pictures.cache import TRUE_LABELS, cache_name
 from auditor.pictures.sources import Problem, Source, columns_taken, printable, review_time, several_labels
@@ -253,7 +253,7 @@ class Rows:
         signed = built.perceptual_hash.view(np.int64)
         headers = itertools.chain.from_iterable(
             built.headers[rows][["height", "width"]][built.kept[rows]].tolist()
-            for rows in in_steps(len(built.kept))
+            for rows in in_steps(len(built.kept), FEW_ROWS)
         )
         for (sample_id, line), (height, width) in zip(self._lines(), headers, strict=True):
             _, filepath, location, trusted, split, extra, review, mask = line

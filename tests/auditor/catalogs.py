@@ -66,6 +66,7 @@ def change_sample(sample_id: int, **values: Any) -> None:
 TO_THE_FIRST_LAYOUT = (
     "ALTER TABLE dataset DROP COLUMN uuid",
     "ALTER TABLE audit DROP COLUMN uuid",
+    "ALTER TABLE audit DROP COLUMN scores_side",
     "DROP TABLE claim",
     "DROP TABLE lease",
     "DROP TABLE job",

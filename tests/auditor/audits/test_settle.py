@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+from sqlalchemy import text
 
 from auditor.audits import settle
-from auditor.catalog import audits, scores
+from auditor.catalog import audits, datasets, leases, scores
 from auditor.catalog.db import session
 from tests.helpers import Digits
 
@@ -45,7 +48,78 @@ def test_settle__others_write_while_rows_are_made(
 
     monkeypatch.setattr(scores, "_rows", heard)
     settle.settle(audit_id)
-    settle.settle(audit_id)  # the connection that has it is used again
+    settle.settle(audit_id)
     assert free == [True] * 6
     with session() as open_session:
         pd.testing.assert_frame_equal(scores.table(open_session, audit_id), before)
+
+
+SETTLER = """
+import sys
+from auditor.audits import settle
+from auditor.catalog import scores
+scores.ROWS_A_STATEMENT = 100
+number, real, calls = int(sys.argv[1]), getattr(scores, sys.argv[2]), []
+
+def stop_at_the_second(*arguments):
+    calls.append(arguments)
+    if len(calls) == 2:
+        print("here", flush=True)
+        sys.stdin.readline()
+    return real(*arguments)
+
+setattr(scores, sys.argv[2], stop_at_the_second)
+settle.settle(number)
+"""
+
+
+def num_rows(home: Path) -> int:
+    """Scores in the catalog, of whichever side."""
+    with closing(sqlite3.connect(home / "catalog.db")) as other:
+        return int(other.execute("SELECT count(*) FROM score").fetchone()[0])
+
+
+@pytest.mark.parametrize("ends", ["goes on", "settled again", "removed"])
+@pytest.mark.parametrize("stopped_in", ["_rows", "clear_part"])
+def test_settle__stopped_in_the_middle(
+    ends: str, stopped_in: str, audited: tuple[Digits, int], home: Path
+) -> None:
+    _, audit_id = audited
+    with session() as open_session:
+        later = scores.table(open_session, audit_id)
+        assert len(later)
+        settled_at = audits.get(open_session, audit_id).summary["settled_at"]
+        open_session.execute(text("UPDATE score SET disagreement = 7"))
+        earlier = scores.table(open_session, audit_id)
+    settler = subprocess.Popen(
+        [sys.executable, "-c", SETTLER, str(audit_id), stopped_in],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert settler.stdout is not None
+    assert settler.stdout.readline() == "here\n"
+    assert num_rows(home) > len(later)  # of both
+    assert may_write(home)
+    is_later = stopped_in == "clear_part"
+    with session() as open_session:
+        seen = scores.table(open_session, audit_id)
+        pd.testing.assert_frame_equal(seen, later if is_later else earlier)
+        assert (audits.get(open_session, audit_id).summary["settled_at"] != settled_at) == is_later
+    if ends == "goes on":
+        settler.communicate("\n")
+        assert settler.returncode == 0
+    else:
+        settler.kill()
+        settler.communicate()
+    if ends == "settled again":
+        settle.settle(audit_id)
+    if ends == "removed":
+        with session() as open_session:
+            datasets.remove(open_session, audits.get(open_session, audit_id).dataset_id)
+        assert num_rows(home) == 0
+        return
+    with session() as open_session:
+        pd.testing.assert_frame_equal(scores.table(open_session, audit_id), later)
+        assert not leases.names(open_session)
+    assert num_rows(home) == len(later)

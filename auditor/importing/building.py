@@ -6,6 +6,7 @@ Every step streams. What is known of each of N samples lies on disk; in memory t
 from __future__ import annotations
 
 import itertools
+import math
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
@@ -104,18 +105,13 @@ class Parsed:
 
     rows: RowFile
     class_names: list[str]
-    labels: NDArray[np.int32]
-    """(M,) -1 = unlabeled; a map, as the next two"""
-    true_labels: NDArray[np.int32]
-    """(M,) -1 = unknown"""
+    labels: NDArray[np.int32] | NDArray[np.float64]
+    """(M,) classes, -1 = unlabeled; or numbers, NaN = none; a map, as the next two"""
+    true_labels: NDArray[np.int32] | NDArray[np.float64]
+    """(M,) in the same way"""
     trusted: NDArray[np.bool_]
     """(M,) the source marks the label as confirmed"""
     problems: Problems
-
-    @property
-    def numbers(self) -> NDArray[np.float64]:
-        """(L + 1,) of a source of numbers: what each label says, and NaN for the label -1."""
-        return np.array([*map(float, self.class_names), np.nan])
 
 
 @dataclass
@@ -140,17 +136,19 @@ def read_rows(source: Source, file: Path, on_progress: OnProgress | None) -> Par
     """Stage all rows of a source; labels become indices into the sorted or declared class names."""
     rows, problems = RowFile(file), Problems()
     numbers: dict[str, int] = {name: i for i, name in enumerate(source.info.class_names or ())}
-    labels, true_labels, trusted = (GrowingArray(code, _scratch(file.parent)) for code in "iib")
+    number = _any_number if source.info.is_numeric else _number
+    codes = "ddb" if source.info.is_numeric else "iib"
+    labels, true_labels, trusted = (GrowingArray(code, _scratch(file.parent)) for code in codes)
     num_rows = 0
     ticker = Ticker(on_progress, "reading", None)
     for item in source.rows():
         if isinstance(item, Problem):
             problems.add(item)
             continue
-        labels.append(_number(numbers, item.label))
-        true_labels.append(_number(numbers, item.true_label))
+        labels.append(number(numbers, item.label))
+        true_labels.append(number(numbers, item.true_label))
         for name in classes_named(item.review):
-            _number(numbers, name)
+            number(numbers, name)
         trusted.append(item.trusted)
         rows.append(_line(item))
         num_rows += 1
@@ -175,15 +173,23 @@ def _scratch(folder: Path) -> Path:
     return folder.parent
 
 
-def _renumbered(labels: NDArray[np.int32], final: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The labels (M,), each replaced where it lies."""
-    for rows in in_steps(len(labels)):
+def _renumbered(labels: NDArray[Any], final: NDArray[np.int32]) -> NDArray[Any]:
+    """The labels (M,), each replaced where it lies; numbers are what they are."""
+    for rows in in_steps(len(labels) if labels.dtype == np.int32 else 0):
         labels[rows] = final[labels[rows]]
     return labels
 
 
 def _number(numbers: dict[str, int], name: str | None) -> int:
     return -1 if name is None else numbers.setdefault(name, len(numbers))
+
+
+def _any_number(numbers: dict[str, int], text: str | None) -> float:
+    """A label that is a number; all of them are one class: as many as there are rows would fill the memory."""
+    if text is None:
+        return math.nan
+    numbers.setdefault("number", 0)
+    return float(text)
 
 
 def _line(row: SourceRow) -> list[Any]:

@@ -73,10 +73,10 @@ def find_duplicates(
     content_hash: NDArray[np.uint8],
     perceptual_hash: NDArray[np.uint64],
     images: NDArray[np.uint8],
-    given_labels: NDArray[np.integer],
+    given_labels: NDArray[Any],
     folder: Path | None = None,
 ) -> Duplicates:
-    """Group by (N, 32) content hashes, (N,) pHashes, (N, C, H, W) cached pixels; labels (N,), -1 = none.
+    """Group by (N, 32) content hashes, (N,) pHashes, (N, C, H, W) cached pixels, (N,) labels (``has_label``).
 
     What is computed of each sample lies in files without a name, in ``folder`` or the system's one for temporary
     files; memory is needed for what has copies, and for a fixed number of rows and pairs.
@@ -96,6 +96,11 @@ def find_duplicates(
         conflicts=_conflicts(grouped, group[grouped], given_labels),
         certain_conflicts=_conflicts(exact, first[exact], given_labels),
     )
+
+
+def has_label(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """(N,) of classes, -1 = none, or of numbers, NaN = none."""
+    return ~np.isnan(labels) if np.issubdtype(labels.dtype, np.floating) else labels >= 0
 
 
 def _steps(num_rows: int) -> Iterator[slice]:
@@ -317,15 +322,13 @@ def _numbered(
     return group
 
 
-def _conflicts(
-    members: NDArray[np.int64], group: NDArray[np.int64], labels: NDArray[np.integer]
-) -> list[list[int]]:
+def _conflicts(members: NDArray[np.int64], group: NDArray[np.int64], labels: NDArray[Any]) -> list[list[int]]:
     """The labeled samples of each group whose labels differ, in the order of their first ones.
 
     ``members`` (K,) are samples in their order, ``group`` (K,) theirs, ``labels`` (N,) of all.
     """
     of_members = np.asarray(labels)[members]
-    order = np.flatnonzero(of_members >= 0)
+    order = np.flatnonzero(has_label(of_members))
     order = order[np.argsort(group[order], kind="stable")]
     if not len(order):
         return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -22,7 +23,7 @@ from auditor.ground.vocabulary import CLASSIFICATION, RELABEL, UNSEEN
 from auditor.ground.wording import plural
 from auditor.importing import class_names, journal, staging
 from auditor.importing.building import FEW_ROWS, REVIEW, Built, Parsed, in_steps
-from auditor.importing.duplicates import Duplicates, find_duplicates
+from auditor.importing.duplicates import Duplicates, find_duplicates, has_label
 from auditor.pictures.cache import TRUE_LABELS, cache_name
 from auditor.pictures.sources import Problem, Source, columns_taken, printable, review_time, several_labels
 from auditor.review import decisions
@@ -95,13 +96,11 @@ class Registration:
         if self.source.info.true_label_column is not None:
             parsed = self.parsed
             is_numeric = self.source.info.is_numeric
-            says = parsed.numbers if is_numeric else np.append(np.arange(len(parsed.class_names)), UNLABELED)
-            truth = np.lib.format.open_memmap(
-                self.place.folder / TRUE_LABELS, "w+", says.dtype, (len(labels),)
-            )
+            kind = np.float64 if is_numeric else np.int64
+            truth = np.lib.format.open_memmap(self.place.folder / TRUE_LABELS, "w+", kind, (len(labels),))
             done = 0
             for step in in_steps(len(kept)):
-                part = says[parsed.true_labels[step][kept[step]]]
+                part = parsed.true_labels[step][kept[step]]
                 truth[done : done + len(part)] = part
                 done += len(part)
             truth.flush()
@@ -111,7 +110,7 @@ class Registration:
             name=self.name,
             num_samples=len(labels),
             num_classes=len(self.class_names),
-            num_unlabeled=0 if self.source.info.masks else int((labels < 0).sum()),
+            num_unlabeled=0 if self.source.info.masks else int((~has_label(labels)).sum()),
             num_trusted=int(self.parsed.trusted[kept].sum()),
             skipped=self.parsed.problems.listed,
             num_skipped=self.parsed.problems.count,
@@ -236,7 +235,7 @@ class Rows:
         parsed: Parsed,
         built: Built,
         found: Duplicates,
-        labels: NDArray[np.int32],
+        labels: NDArray[Any],
         *,
         is_numeric: bool,
     ) -> None:
@@ -249,7 +248,6 @@ class Rows:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Mappings of ``Sample``'s columns, in sample order."""
         built, found, labels = self._built, self._found, self._labels
-        numbers = self._parsed.numbers if self._is_numeric else None
         signed = built.perceptual_hash.view(np.int64)
         headers = itertools.chain.from_iterable(
             built.headers[rows][["height", "width"]][built.kept[rows]].tolist()
@@ -257,13 +255,14 @@ class Rows:
         )
         for (sample_id, line), (height, width) in zip(self._lines(), headers, strict=True):
             _, filepath, location, trusted, split, extra, review, mask = line
-            group, label = int(found.group[sample_id]), int(labels[sample_id])
+            group, label = int(found.group[sample_id]), labels[sample_id].item()
+            number = label if self._is_numeric and not math.isnan(label) else None
             self.num_reviews += bool(review)
             yield {
                 "sample_id": sample_id,
                 "filepath": filepath,
                 "location": location,
-                "given_label": label if numbers is None else min(label, 0),
+                "given_label": label if not self._is_numeric else UNLABELED if number is None else 0,
                 "trusted": trusted,
                 "split": split,
                 "content_hash": built.content_hash[sample_id].tobytes().hex(),
@@ -274,7 +273,7 @@ class Rows:
                 "original_width": width,
                 "extra": extra,
                 "mask": mask,
-                "number": None if numbers is None or label < 0 else float(numbers[label]),
+                "number": number,
             }
 
     def reviews(self) -> Iterator[dict[str, Any]]:

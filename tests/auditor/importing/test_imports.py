@@ -448,3 +448,19 @@ def test_import_dataset__real_mnist_parquet(shared_data: Path) -> None:
     assert dataset.class_names == [str(digit) for digit in range(10)]
     sizes = np.bincount([sample.given_label for sample in samples])
     assert sizes.tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
+
+
+def test_read_rows__numbers_lie_on_disk_however_many_differ(tmp_path: Path) -> None:
+    rows = [
+        (path, text)
+        for (path, _), text in zip(write_images(tmp_path, 4), ("2.50", "", "-1", "7"), strict=True)
+    ]
+    table = write_csv(tmp_path / "ages.csv", ("path", "label"), rows)
+    opened = open_source(table, SourceOptions(task="regression"), tmp_path)
+    parsed = read_rows(opened, tmp_path / "rows.jsonl", None)
+    np.testing.assert_array_equal(parsed.labels, [2.5, np.nan, -1, 7])
+    assert parsed.class_names == ["number"]
+    assert is_on_disk(parsed.labels)
+    import_dataset(table, name="ages", task="regression")
+    samples = stored("ages")[1]
+    assert [(one.given_label, one.number) for one in samples] == [(0, 2.5), (-1, None), (0, -1.0), (0, 7.0)]

@@ -110,7 +110,7 @@ given without it, and the plot adds it.
 Rows that begin with "weights", "chosen" and "consensus", engines on features and peers are of a stand-in that was
 trained anew (85 % of the other half right). On the first one they were within .004 on 25,000 images, but for
 structured errors (Co-teaching under pair flips .827 in place of .890), and .01 to .04 higher on the photos.
-Fine-tuning, weak features and all from scratch are of the first one, or of none.
+Fine-tuning and all from scratch are of the first one, or of none.
 
 The rows of budgets, the engines of which they consist and all below "of it" were measured before heads ceased to
 lead the network whose features they were trained on, and before a budget trained that network long rather than five

@@ -176,7 +176,7 @@ def page(rows: Mapping[str, Mapping[str, Any]]) -> str:
         "The one constant of the guess was seen on one seed of MNIST, CIFAR-10 and the published probabilities. "
         "`python -m benchmarks.noise_guess` writes this page.",
         "",
-        "Rows from scratch and of heads are by the weights of an earlier version, and their arrays are no longer here.",
+        "Rows from scratch and of heads are by the weights of an earlier version; their arrays are no longer here.",
         "",
         *_by_kind(rows),
         *TRIED,

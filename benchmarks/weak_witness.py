@@ -62,8 +62,8 @@ TRIED = (
 """Figures of trials that are no part of the product."""
 
 BEFORE = (
-    "Rows from scratch, and those of published networks with one of these (*scratch_5*), are older than two changes, "
-    "and their arrays are gone: agreement is now counted beyond "
+    "Rows from scratch, and those of published networks with one of these (*scratch_5*), are older than two "
+    "changes, and their arrays are gone: agreement is now counted beyond "
     "chance, with skill to the power of 2.5 in place of 3, and a witness whose predictions say nothing about the "
     "labels is not heard. On seven other sets (5,000 CIFAR-10 images on features, five engines, agreement leading) "
     "that moves the AUROC of the consensus by .003 at most and by -.0003 on average.",

@@ -35,9 +35,8 @@ from auditor.statistics import (
     witness_from_probabilities,
 )
 
-LEASE = ".settling-"
-"""What the lease is called of whoever stores scores; then comes the audit's number."""
 WAIT_S = 0.2
+"""Between two looks whether another process has stored the scores that it is at."""
 
 
 def settle(audit_id: int) -> Consensus:
@@ -99,7 +98,7 @@ def _clear(audit_id: int, name: str) -> None:
 @contextmanager
 def _alone(audit_id: int) -> Iterator[str]:
     """Nobody else stores scores of this audit meanwhile; who does already is waited for. The name of the lease."""
-    name = f"{LEASE}{audit_id}"
+    name = f"{leases.SETTLING}{audit_id}"
     while not _took(name):
         time.sleep(WAIT_S)
     try:

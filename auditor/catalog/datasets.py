@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sqlalchemy import and_, case, delete, func, update
 from sqlmodel import Session, col, select
 
+from auditor.catalog import leases
 from auditor.catalog.bulk import among, count_for_plans, insert_rows, read_columns
 from auditor.catalog.models import (
     AuditTable,
@@ -272,9 +273,9 @@ def sources(session: Session, *, but: str) -> list[str]:
 def remove(session: Session, dataset_id: int) -> None:
     """Delete a dataset with its audits, jobs, reviews and verdicts in the caller's transaction; see ``removal``."""
     audits = select(AuditTable.id).where(AuditTable.dataset_id == dataset_id)
-    number: Any = AuditTable.id
-    other_side = select(-number).where(AuditTable.dataset_id == dataset_id)
-    session.execute(delete(ScoreTable).where(ScoreTable.audit_id.in_(other_side)))
+    for audit_id in session.exec(audits).all():  # a kill while its scores were stored may have left these
+        session.execute(delete(ScoreTable).where(ScoreTable.audit_id == -int(audit_id or 0)))
+        leases.end(session, f"{leases.SETTLING}{audit_id}")
     for table in (ScoreTable, EpochTable, EngineRunTable):
         session.execute(delete(table).where(table.audit_id.in_(audits)))
     for owned in (JobTable, AuditTable, DecisionTable, ReviewTable, ClaimTable, DrawTable, SampleTable):

@@ -16,6 +16,8 @@ from auditor.catalog.models import LeaseTable
 from auditor.catalog.records import now
 from auditor.ground.processes import process_lives, started
 
+SETTLING = ".settling-"
+"""What the lease is called of whoever stores an audit's scores; then comes the audit's number."""
 HEARTBEAT_S = 5.0
 SILENCE_S = 120.0
 """A holder that cannot be seen from here is gone when it was silent for longer; clocks of hosts differ a little."""

@@ -118,6 +118,8 @@ def test_settle__stopped_in_the_middle(
         with session() as open_session:
             datasets.remove(open_session, audits.get(open_session, audit_id).dataset_id)
         assert num_rows(home) == 0
+        with session() as open_session:
+            assert not leases.names(open_session)
         return
     with session() as open_session:
         pd.testing.assert_frame_equal(scores.table(open_session, audit_id), later)

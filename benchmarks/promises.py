@@ -326,8 +326,8 @@ def page(found: Mapping[str, Any]) -> str:
         "*Running* is the promise that holds at every look and level together: all looks are in the head, in "
         "random order.",
         "",
-        "Rows of a consensus of engines from scratch are by the weights of an earlier version, and their arrays are "
-        "no longer here; all others are of today's.",
+        "Rows of a consensus of engines from scratch are by the weights of an earlier version, and their arrays "
+        "are no longer here; all others are of today's.",
         "",
         "## Looks for a list with half of all wrong labels",
         "",

@@ -7,6 +7,7 @@ as long. ``frame.py`` is the Streamlit script.
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 
@@ -27,3 +28,7 @@ app = st.App(
     middleware=[Middleware(Gate), Middleware(Packed)],
     on_script_error=failures.show,
 )
+
+# Streamlit looks for garbage after every run of a page, and every request waits meanwhile: what was imported, which
+# stays, is not looked through each time.
+gc.freeze()

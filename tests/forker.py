@@ -10,6 +10,7 @@ command line, start the product as a user does instead.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -165,6 +166,7 @@ def main() -> None:
         asked = json.loads(line)
         for name in IMPORTED[asked["main"]]:
             importlib.import_module(name)
+        gc.freeze()  # or each run of a page, and each training, looks through all of it for garbage
         pid = os.fork()
         if not pid:
             run(**asked)

@@ -71,8 +71,9 @@ def test_wheel__main_py_runs_under_streamlit_with_nothing_but_pythonpath(tmp_pat
     code = (
         "from streamlit.testing.v1 import AppTest\n"
         f"page = AppTest.from_file({str(tmp_path / 'app' / 'main.py')!r}, default_timeout=120).run()\n"
-        "import auditor, sys\n"
-        "print(auditor.__file__, [each.value for each in page.exception])\n"
+        "import auditor, gc\n"
+        "is_frozen = gc.get_freeze_count() > 100_000\n"
+        "print(auditor.__file__, [each.value for each in page.exception], is_frozen)\n"
     )
     environment = os.environ | {"PYTHONPATH": path, "AUDITOR_HOME": str(tmp_path / "home")}
     done = subprocess.run(
@@ -83,4 +84,4 @@ def test_wheel__main_py_runs_under_streamlit_with_nothing_but_pythonpath(tmp_pat
         text=True,
         check=True,
     )
-    assert done.stdout.split("\n")[-2] == f"{tmp_path / 'auditor' / '__init__.py'} []"
+    assert done.stdout.split("\n")[-2] == f"{tmp_path / 'auditor' / '__init__.py'} [] True"

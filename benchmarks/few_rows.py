@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from benchmarks.detection import load_results, scores_of, update
 from engines.contract import EngineResult, TrainingData
 from engines.registry import ENGINES
+from engines.shared.averaged import FEW_ROWS
 from engines.shared.device import versions
 from engines.shared.scoring import test_time_margin
 
@@ -68,7 +70,7 @@ def measure(work: Path, name: str, engine: str) -> dict[str, Any]:
     """AUROC of one engine on one set: in sample, out of fold, and as means of both and of several trainings."""
     features, given, truth = _load(work, name)
     seed, num_classes = int(name.rsplit("-", 1)[1]), int(truth.max()) + 1
-    config = ENGINES[engine].config_type.preset("quick").for_features()
+    config = replace(ENGINES[engine].config_type.preset("quick").for_features(), trainings=1)
 
     def train(labels: NDArray[np.int64], seed: int) -> EngineResult:
         data = TrainingData(None, labels, num_classes, features=features)
@@ -152,7 +154,8 @@ def page(cells: Mapping[str, Mapping[str, Any]]) -> str:
         ),
         "",
         "So averaging over trainings helps more often than not, and judging out of fold alone does not. Five "
-        "trainings cost five times as much: seconds on so few rows. Audits do not average yet.",
+        "trainings cost five times as much: seconds on so few rows. Audits average five on features of at most "
+        f"{FEW_ROWS:,} samples (the engines' setting `trainings`).",
         "",
         "`python -m benchmarks.few_rows` writes this page.",
     ]

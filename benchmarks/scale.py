@@ -383,7 +383,13 @@ def in_parts(spec: TaskSpec) -> list[TaskSpec]:
     stored = np.load(spec.inputs)
     labels, trusted = stored["labels"], stored["trusted"]
     found = engine_bridge.parts(
-        spec.engine, labels, spec.num_classes, config=spec.config, trusted=trusted, seed=spec.seed
+        spec.engine,
+        labels,
+        spec.num_classes,
+        config=spec.config,
+        trusted=trusted,
+        seed=spec.seed,
+        on_features=spec.features is not None,
     )
     return audit_tasks.in_parts(spec, [part | {"threads": 1} for part in found])
 

@@ -251,14 +251,16 @@ def _set_up(
         of_heads = {name: chosen.get(name, {}) for name in heads}
         configs |= engine_bridge.configs(heads, preset, of_heads, on_features=True)
     threads = executors.threads(names, [TRUNK] if heads else [], device)
+    if on_features:
+        of_features = [name for name in names if finetuned is None or engine_bridge.needs_features(name)]
+    else:
+        of_features = heads
     estimate = durations.planned(
         dataset,
         configs,
         device=device,
         map_method=map_method,
-        on_features=[name for name in names if finetuned is None or engine_bridge.needs_features(name)]
-        if on_features
-        else heads,
+        on_features=of_features,
         source=features,
         threads=threads,
     )
@@ -268,7 +270,13 @@ def _set_up(
         if of_parts is None or estimate[name] < PARTS_FROM_S:
             continue
         found = engine_bridge.parts(
-            name, labels, len(dataset.class_names), config=configs[name], trusted=trusted, seed=seed
+            name,
+            labels,
+            len(dataset.class_names),
+            config=configs[name],
+            trusted=trusted,
+            seed=seed,
+            on_features=name in of_features,
         )
         if found:
             parts[name] = [part | {"threads": of_parts} for part in found]

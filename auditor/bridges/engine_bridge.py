@@ -291,10 +291,12 @@ def parts(
     config: Mapping[str, Any],
     trusted: NDArray[np.bool_],
     seed: int,
+    on_features: bool,
 ) -> list[dict[str, Any]]:
     """What of a run can be done apart, each after what it needs: the fields of ``engines.contract.Part``.
 
-    Only labels and settings decide, so that it is known before there are images or features to train on.
+    Only labels and settings decide, and whether the run is on features, so that it is known before there are images
+    or features to train on.
     """
     from engines.contract import TrainingData
     from engines.registry import ENGINES
@@ -302,9 +304,9 @@ def parts(
     spec = ENGINES[engine]
     if spec.parts is None:
         return []
-    data = TrainingData(
-        None, labels, num_classes, trusted, features=np.zeros((len(labels), 1, 1), dtype=np.float16)
-    )
+    features, images = np.zeros((len(labels), 1, 1), np.float16), np.zeros((len(labels), 1, 1, 1), np.uint8)
+    inputs: dict[str, Any] = {"images": None, "features": features} if on_features else {"images": images}
+    data = TrainingData(given_labels=labels, num_classes=num_classes, trusted=trusted, **inputs)
     return [dataclasses.asdict(part) for part in spec.parts(data, spec.config_type(**config), seed=seed)]
 
 

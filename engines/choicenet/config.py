@@ -15,7 +15,8 @@ from engines.choicenet.cholesky import (
     VARIANCE_FORMS,
 )
 from engines.regression.config import NumberConfig
-from engines.shared.config import LoopConfig, at_least, check_preset, learning_rate_at, one_of, within
+from engines.shared.averaged import AveragedConfig
+from engines.shared.config import at_least, check_preset, learning_rate_at, one_of, within
 from engines.shared.work import Work
 
 RESIDUAL_TRUNK = "mnist_residual"
@@ -26,7 +27,7 @@ CHOICE_STEP = {False: 1.15, True: 4.2}
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChoiceNetConfig(LoopConfig):
+class ChoiceNetConfig(AveragedConfig):
     """Settings of one ChoiceNet run; the defaults are the measured recommendation for an audit."""
 
     variant: str = "choicenet"
@@ -113,8 +114,8 @@ class ChoiceNetConfig(LoopConfig):
             found.append(f"trust 'published' needs rho, which variant {self.variant!r} does not have")
         return found
 
-    def work(self, num_rows: int, num_classes: int, *, on_features: bool) -> Work:
-        one = super().work(num_rows, num_classes, on_features=on_features)
+    def work_of_one(self, num_rows: int, num_classes: int, *, on_features: bool) -> Work:
+        one = super().work_of_one(num_rows, num_classes, on_features=on_features)
         return Work(one.trained * CHOICE_STEP[on_features], one.scored)
 
     @classmethod
@@ -169,6 +170,7 @@ class ChoiceNetConfig(LoopConfig):
             augment="none",
             views=1,
             input_scale="unit",
+            trainings=1,
             num_components=10,
             warmup_epochs=0,
             lambda_reg=1e-2,

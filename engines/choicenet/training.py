@@ -45,6 +45,7 @@ from engines.choicenet.config import ChoiceNetConfig, choicenet_learning_rate
 from engines.choicenet.networks import MixtureNetwork, OutputMixture, build_mixture_network
 from engines.choicenet.signals import VisitSignals, final_signals, fit_temperature, report_notes
 from engines.contract import Checkpoint, EngineResult, OnEpoch, TrainingData
+from engines.shared.averaged import averaged
 from engines.shared.config import make_optimizer, set_learning_rate
 from engines.shared.device import (
     autocast,
@@ -67,6 +68,7 @@ from engines.shared.selection import keep_count, select_small_loss
 
 
 @memory_errors_explained()
+@averaged("choicenet")
 def train(
     data: TrainingData,
     config: ChoiceNetConfig,

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from engines.coteaching.s2e import RULES
 from engines.coteaching.schedules import SPACES, FloatArray, coteaching_keep_rate
+from engines.shared.averaged import AveragedConfig
 from engines.shared.config import (
     LINEAR_TAIL_START,
-    LoopConfig,
     at_least,
     check_preset,
     learning_rate_at,
@@ -36,7 +36,7 @@ JUDGING = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
-class CoteachingConfig(LoopConfig):
+class CoteachingConfig(AveragedConfig):
     """Two networks that teach each other their small-loss samples, under a searched keep rate R(t)."""
 
     variant: str = "coteaching"
@@ -237,10 +237,11 @@ class CoteachingConfig(LoopConfig):
             objective_epochs=1,
             tie_margin=0.0,
             anchors=(),
+            trainings=1,
         )
 
-    def work(self, num_rows: int, num_classes: int, *, on_features: bool) -> Work:
-        one = super().work(num_rows, num_classes, on_features=on_features)
+    def work_of_one(self, num_rows: int, num_classes: int, *, on_features: bool) -> Work:
+        one = super().work_of_one(num_rows, num_classes, on_features=on_features)
         trained = one.trained * len(self.stages)
         scored = one.scored + self.rank_epochs * num_rows
         if self.is_scheduled and self.keep_schedule == "searched":

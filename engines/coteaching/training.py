@@ -62,6 +62,7 @@ from engines.coteaching.trials import (
     split_rows,
 )
 from engines.meta.meta_set import draw_meta_batch
+from engines.shared.averaged import averaged
 from engines.shared.config import parameter_groups, set_learning_rate
 from engines.shared.device import (
     autocast,
@@ -329,7 +330,9 @@ def _copied_to_cpu(state: Any) -> Any:
 
 
 def parts(data: TrainingData, config: CoteachingConfig, *, seed: int = 0) -> tuple[Part, ...]:
-    """The warm-ups and trials of the search (``engines.contract.Parts``)."""
+    """The warm-ups and trials of the search (``engines.contract.Parts``); none of several trainings."""
+    if config.trainings_for(data.num_samples, on_features=data.features is not None) > 1:
+        return ()
     return search_parts(config, has_split=split_rows(data, config, seed) is not None)
 
 
@@ -361,6 +364,7 @@ def train_part(
 
 
 @memory_errors_explained()
+@averaged("coteaching")
 def train(
     data: TrainingData,
     config: CoteachingConfig,

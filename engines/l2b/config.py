@@ -10,7 +10,8 @@ from typing import Any
 from engines.contract import EngineInputError
 from engines.l2b.step import DERIVATIVES
 from engines.l2b.weights import META_VARIANTS, NORMALIZATIONS, VARIANTS
-from engines.shared.config import LoopConfig, at_least, check_preset, learning_rate_at, one_of, within
+from engines.shared.averaged import AveragedConfig
+from engines.shared.config import at_least, check_preset, learning_rate_at, one_of, within
 from engines.shared.selection import MIXTURE_STEPS
 from engines.shared.work import PROBE_ROWS, Work, cost_of_steps
 
@@ -22,7 +23,7 @@ META_STEP = {False: 2.8, True: 4.0}
 
 
 @dataclass(frozen=True, kw_only=True)
-class L2BConfig(LoopConfig):
+class L2BConfig(AveragedConfig):
     """The shared loop, the meta step, the meta set, and the method's baselines as variants."""
 
     base: str = "plain"
@@ -174,8 +175,8 @@ class L2BConfig(LoopConfig):
         """Epochs without labels that a run begins with."""
         return self.self_supervised_epochs if self.base == "c2d" else 0
 
-    def work(self, num_rows: int, num_classes: int, *, on_features: bool) -> Work:
-        one = super().work(num_rows, num_classes, on_features=on_features)
+    def work_of_one(self, num_rows: int, num_classes: int, *, on_features: bool) -> Work:
+        one = super().work_of_one(num_rows, num_classes, on_features=on_features)
         if self.base != "plain":
             return self._work_of_bases(num_rows)
         if self.variant not in META_VARIANTS:
@@ -242,7 +243,7 @@ class L2BConfig(LoopConfig):
             network="preact_resnet18", epochs=300, warmup_epochs=10, batch_size=512, meta_batch_size=512,
             optimizer="sgd", learning_rate=0.15, weight_decay=5e-4, schedule="cosine_to_zero",
             augment="crop_flip", clip_norm=0.25, train_on_trusted=False,
-            meta_per_class=100, meta_mixture_steps=10, views=1,
+            meta_per_class=100, meta_mixture_steps=10, views=1, trainings=1,
         )  # fmt: skip
 
     @classmethod

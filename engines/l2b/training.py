@@ -51,6 +51,7 @@ from engines.l2b.weights import (
 )
 from engines.meta.directional import one_hot
 from engines.meta.meta_set import MetaSet, mixture_meta_set, trusted_meta_set
+from engines.shared.averaged import averaged
 from engines.shared.config import make_optimizer, set_learning_rate
 from engines.shared.device import autocast, compiled, memory_errors_explained, seeded_init
 from engines.shared.loader import balanced_rows, epoch_batches
@@ -61,6 +62,7 @@ from engines.shared.selection import gmm_small_loss_probability
 
 
 @memory_errors_explained()
+@averaged("l2b")
 def train(
     data: TrainingData,
     config: L2BConfig,

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from engines.shared.config import LoopConfig, at_least, check_preset, one_of, within
+from engines.shared.averaged import AveragedConfig
+from engines.shared.config import at_least, check_preset, one_of, within
 from engines.shared.work import Work, cost_of_steps
 
 METHODS = ("umn", "m_vae", "constant_weight", "supervised", "mean_teacher", "self_paced")
@@ -26,7 +27,7 @@ PUBLISHED_NETWORK = "published"
 
 
 @dataclass(frozen=True, kw_only=True)
-class UMNConfig(LoopConfig):
+class UMNConfig(AveragedConfig):
     """The shared loop and the settings of UMN. An epoch is one pass over the unlabeled samples.
 
     Raises:
@@ -136,8 +137,8 @@ class UMNConfig(LoopConfig):
             found.append(f"method {self.method!r} needs known_noise_rate, the share of wrong labels")
         return found
 
-    def work(self, num_rows: int, num_classes: int, *, on_features: bool) -> Work:
-        one = super().work(num_rows, num_classes, on_features=on_features)
+    def work_of_one(self, num_rows: int, num_classes: int, *, on_features: bool) -> Work:
+        one = super().work_of_one(num_rows, num_classes, on_features=on_features)
         base, per_class = UMN_STEP[on_features]
         trained = self.rotations * one.trained * (base + per_class * num_classes)
         if on_features:
@@ -175,6 +176,7 @@ class UMNConfig(LoopConfig):
             epsilon_aggregate="final",
             # The paper reads ε after the last epoch; the others are ours, for the margins averaged over training.
             audits=35,
+            trainings=1,
         )
 
     def for_features(self) -> UMNConfig:

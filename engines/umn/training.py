@@ -44,6 +44,7 @@ from engines.contract import (
     OnEpoch,
     TrainingData,
 )
+from engines.shared.averaged import averaged
 from engines.shared.device import memory_errors_explained
 from engines.shared.run import Run
 from engines.shared.scoring import MarginTracker, normalized_probs, test_time_margin, trust_from_evidence
@@ -54,6 +55,7 @@ from engines.umn.signals import EpsilonTracker
 
 
 @memory_errors_explained()
+@averaged("umn")
 def train(
     data: TrainingData,
     config: UMNConfig,

@@ -36,6 +36,7 @@ from engines.contract import (
 from engines.networks.heads import HEADS
 from engines.networks.pretrained import pretrained_network
 from engines.registry import ENGINES
+from engines.shared.averaged import AveragedConfig
 from engines.shared.checkpoint import deserialize_state, serialize_state
 from engines.shared.config import LoopConfig
 from engines.shared.device import seeded_init
@@ -72,6 +73,9 @@ FORMS = ("images", "features", "finetuned")
 """Every check runs on all: where it makes images, ``Runs`` takes features of them, or trains a network of timm on
 them that begins with the weights of a file."""
 
+AVERAGED = "averaged"
+"""Two trainings on features; all other runs are of one, whatever the default."""
+
 FINETUNED = "timm:test_resnet"
 """The smallest residual network of timm: made for tests, 370,000 weights."""
 FINETUNED_SIDE = 16
@@ -99,17 +103,19 @@ class Runs:
 
     def __init__(self, spec: EngineSpec, device: str, form: str) -> None:
         self.spec, self.device, self.form = spec, device, form
+        self.is_on_features = form in ("features", AVERAGED)
         changes = PAPER_SEARCH.get(spec.name, {}) if form == "finetuned" else {}
         self.config = dataclasses.replace(
             spec.config_type.preset("quick"), **TINY, **TINY_BY_ENGINE.get(spec.name, {}), **changes
         )
+        self.config = trained(self.config, 2 if form == AVERAGED else 1)
         self.data = self.in_form(digits_data(200, num_unlabeled=10, num_trusted=40)[0])
         for array in (self.data.inputs, self.data.given_labels, self.data.trusted_mask):
             array.setflags(write=False)
         self.records: list[EpochRecord] = []
 
     def in_form(self, data: TrainingData) -> TrainingData:
-        return on_features(data) if self.form == "features" and data.images is not None else data
+        return on_features(data) if self.is_on_features and data.images is not None else data
 
     def quick(self) -> Any:
         """``quick`` as it is, with the small network and batches for few samples."""
@@ -120,7 +126,7 @@ class Runs:
             changes = {"epochs": 8, **PAPER_SEARCH.get(self.spec.name, {})}
         if self.form == "features" and self.spec.name == "umn":
             changes = {"epochs": 15}  # its own are few, for thousands of samples
-        return dataclasses.replace(config, network="mlp", batch_size=64, **changes)
+        return trained(dataclasses.replace(config, network="mlp", batch_size=64, **changes), 1)
 
     def train(self, data: TrainingData | None = None, **options: Any) -> EngineResult:
         config = self.in_form_config(options.pop("config", self.config))
@@ -134,7 +140,7 @@ class Runs:
 
     def in_form_config(self, config: Any) -> Any:
         """What ``train`` makes of a config."""
-        if self.form == "features" and config.network not in HEADS:
+        if self.is_on_features and config.network not in HEADS:
             return dataclasses.replace(config, network="auto")
         if self.form == "finetuned":
             # As it was set, and not as `for_finetuning` of an engine shortens a preset.
@@ -193,6 +199,13 @@ def other_weights() -> str:
     path = str(Path(WEIGHTS.name) / "weights.safetensors")
     safetensors.torch.save_file(whole.state_dict(), path)
     return path
+
+
+def trained(config: Any, trainings: int) -> Any:
+    """The config with so many trainings, where its engine averages several."""
+    if isinstance(config, AveragedConfig):
+        return dataclasses.replace(config, trainings=trainings)
+    return config
 
 
 @cache
@@ -479,6 +492,29 @@ def test_engine(device: str, engine: str, form: str, check: Callable[[Runs], Non
     check(runs_of(engine, device, form))
 
 
+OF_SEVERAL = (
+    check_shapes_dtypes_and_ranges,
+    check_signals_match_the_spec,
+    check_signal_history_is_bounded,
+    check_epochs_are_numbered_and_progress_reaches_one,
+    check_provenance_rebuilds_the_config,
+    check_same_seed_same_result_with_a_checkpoint_or_without,
+    check_cancellation_passes_through,
+    check_killed_and_resumed_is_bitwise_the_same,
+    check_killed_while_saving_resumes_from_the_save_before,
+)
+"""What several trainings could break that one keeps."""
+
+
+@pytest.mark.parametrize("check", OF_SEVERAL)
+@pytest.mark.parametrize(
+    "engine", [name for name in TRAINED if issubclass(ENGINES[name].config_type, AveragedConfig)]
+)
+@pytest.mark.parametrize("device", DEVICES)
+def test_engine__of_several_trainings(device: str, engine: str, check: Callable[[Runs], None]) -> None:
+    check(runs_of(engine, device, AVERAGED))
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("engine", [name for name in TRAINED if ENGINES[name].parts is not None])
 def test_train_part__all_apart_and_one_killed_give_the_bits_of_one_run(engine: str, form: str) -> None:
@@ -539,7 +575,7 @@ def test_train__settings_for_images_are_refused_on_features(
 def test_train__linear_head_from_a_memory_map_is_the_same_as_from_memory(engine: str, tmp_path: Path) -> None:
     spec, data = ENGINES[engine], on_features(digits_data(80, num_trusted=30)[0])
     config = spec.config_type.preset("quick").for_features()
-    config = dataclasses.replace(config, network="linear", epochs=2, batch_size=32)
+    config = trained(dataclasses.replace(config, network="linear", epochs=2, batch_size=32), 1)
     np.save(tmp_path / "features.npy", data.inputs)
     mapped = dataclasses.replace(data, features=np.load(tmp_path / "features.npy", mmap_mode="r"))
     assert_bitwise_same(spec.train(data, config, device="cpu"), spec.train(mapped, config, device="cpu"))
@@ -551,7 +587,7 @@ def test_for_features__every_preset_trains_on_features(engine: str, preset: str)
     config = ENGINES[engine].config_type.preset(preset).for_features()
     assert config.network == "auto"
     assert config.augment in ("auto", "none")
-    tiny = dataclasses.replace(config, epochs=2, **PAPER_SEARCH.get(engine, {}))
+    tiny = trained(dataclasses.replace(config, epochs=2, **PAPER_SEARCH.get(engine, {})), 1)
     data = on_features(digits_data(60, num_trusted=30)[0])
     assert_sound(ENGINES[engine].train(data, tiny, device="cpu"), data)
 

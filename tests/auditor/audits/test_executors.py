@@ -80,7 +80,7 @@ def searched(place: Path, *, in_parts: bool) -> list[TaskSpec]:
     spec = specs(place, "coteaching")[0]
     config = ENGINES["coteaching"].config_type.preset("quick").for_features()
     config = dataclasses.replace(
-        config, epochs=2, search_epochs=4, search_iterations=1, search_samples=2, anchors=()
+        config, epochs=2, search_epochs=4, search_iterations=1, search_samples=2, anchors=(), trainings=1
     )
     values = dataclasses.asdict(config)
     spec = dataclasses.replace(spec, engine="coteaching", config=values)
@@ -88,7 +88,13 @@ def searched(place: Path, *, in_parts: bool) -> list[TaskSpec]:
         return [spec]
     stored = np.load(spec.inputs)
     found = engine_bridge.parts(
-        spec.engine, stored["labels"], 3, config=values, trusted=stored["trusted"], seed=spec.seed
+        spec.engine,
+        stored["labels"],
+        3,
+        config=values,
+        trusted=stored["trusted"],
+        seed=spec.seed,
+        on_features=True,
     )
     return tasks.in_parts(spec, [part | {"threads": 1} for part in found])
 

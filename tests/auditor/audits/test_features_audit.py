@@ -27,7 +27,7 @@ from tests.helpers import QUICK_OPTIONS, Digits
 
 NAME = "timm:mobilenetv3_small_050"
 TINY = "timm:test_resnet"
-QUICK = {"choicenet": {"epochs": 3}}
+QUICK = {"choicenet": {"epochs": 3, "trainings": 1}}
 
 
 def make_weights(folder: Path, name: str = NAME) -> Path:
@@ -61,7 +61,13 @@ def test_audit__own_features_find_the_wrong_labels(imported: Digits, tmp_path: P
     with session() as open_session:
         table = scores.table(open_session, audit_id)
         audit = audits.get(open_session, audit_id)
+        trained = audits.run(open_session, audit_id, "choicenet")
+        stages = {one.stage for one in audits.epochs(open_session, audit_id)}
     assert auroc(imported.is_wrong, -table.trust_score.to_numpy()) > 0.9
+    # On so few rows of features the default is the mean of five trainings.
+    assert (trained.config["trainings"], trained.provenance["notes"]["trainings"]) == (None, 5)
+    assert stages == {f"training {number}" for number in range(1, 6)}
+    assert trained.progress == 1.0
     assert audit.options["features"]["name"] == "own:pixels"
     assert arrays.signal_names(audit_id, "neighbours") == ["agreement"]
     assert arrays.evidence(audit_id, 3).headline

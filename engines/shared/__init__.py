@@ -1,6 +1,7 @@
 """What every engine needs around its loop: run, rows, config, scoring, checkpoints, records, device, losses."""
 
 __all__ = [
+    "averaged",
     "checkpoint",
     "config",
     "device",

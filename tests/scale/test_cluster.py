@@ -176,7 +176,8 @@ def comparison(on: str) -> str:
 def test_ray__features_are_computed_away(
     cluster: Any, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("AUDITOR_STORAGE", bucket)
+    # A place of its own: what is laid out stays, for the trainings that would follow.
+    monkeypatch.setenv("AUDITOR_STORAGE", f"{bucket}-of-features")
     monkeypatch.setenv("AUDITOR_HOME", str(tmp_path))
     monkeypatch.setattr(shards, "RANGES", 1)
     images = tmp_path / "images.npy"

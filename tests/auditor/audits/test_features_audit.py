@@ -66,7 +66,7 @@ def test_audit__own_features_find_the_wrong_labels(imported: Digits, tmp_path: P
     assert auroc(imported.is_wrong, -table.trust_score.to_numpy()) > 0.9
     # On so few rows of features the default is the mean of five trainings.
     assert (trained.config["trainings"], trained.provenance["notes"]["trainings"]) == (None, 5)
-    assert stages == {f"training {number}" for number in range(1, 6)}
+    assert stages == {"votes", *(f"training {number}" for number in range(1, 6))}
     assert trained.progress == 1.0
     assert audit.options["features"]["name"] == "own:pixels"
     assert arrays.signal_names(audit_id, "neighbours") == ["agreement"]

@@ -148,8 +148,8 @@ EXPLAINED: dict[str, str] = {
     "engines/segmentation/loop.py descend: True  ->  False": (
         "set_to_none of zero_grad: gradients of zero instead of none, and every parameter has one in every step"
     ),
-    "engines/coteaching/training.py _make_optimizer: torch.optim.Adam(parameters, lr=0.0, eps=1e-08,"
-    " weight_decay=config.weight_decay, fused=True)  ->  torch.optim.Adam(parameters, lr=0.0,"
+    "engines/coteaching/training.py _make_optimizer: optimizers.Adam(parameters, lr=0.0, eps=1e-08,"
+    " weight_decay=config.weight_decay, fused=True)  ->  optimizers.Adam(parameters, lr=0.0,"
     " weight_decay=config.weight_decay, fused=True)": "1e-8 is the default",
     "engines/coteaching/training.py train: mean / mean.sum(axis=1, keepdims=True)"
     "  ->  mean * mean.sum(axis=1, keepdims=True)": "a mean of rows that sum to 1 sums to 1 but for the last digit",

@@ -36,9 +36,9 @@ IMPORTED = {
     COMMAND: (
         *("auditor.__main__", "auditor.audits.worker", "auditor.importing.imports", "auditor.outputs.export"),
         *("auditor.outputs.report_page", "auditor.experiments.before_after", "sklearn.decomposition"),
-        *("torch", "torch._dynamo", "engines.cross_entropy.training", "engines.choicenet.training"),
+        *("torch", "engines.cross_entropy.training", "engines.choicenet.training"),
     ),
-    CAMPAIGN: ("auditor.api", "torch", "torch._dynamo", "engines.cross_entropy.training", "tests.helpers"),
+    CAMPAIGN: ("auditor.api", "torch", "engines.cross_entropy.training", "tests.helpers"),
 }
 IMPORTED[KILLED] = IMPORTED[COMMAND]
 """By what is run, modules that it would import. No thread may run in what is forked: these start none."""

@@ -22,13 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.audits import embedding
-from auditor.backbones.features import FeatureSource
 from auditor.bridges import backbone_bridge, engine_bridge
 from auditor.ground.files import load_array, load_arrays, new_folder_beside
 from auditor.ground.vocabulary import CLASSIFICATION, REGRESSION, SEGMENTATION
 from auditor.statistics import trust_in_given
 
 if TYPE_CHECKING:
+    from auditor.backbones.features import FeatureSource
     from auditor.bridges.engine_bridge import EpochRecord
 
 RESULT = "result.json"

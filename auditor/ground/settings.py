@@ -6,9 +6,6 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError
-
 from auditor.ground.errors import AuditorError
 
 
@@ -32,6 +29,11 @@ class Settings:
     @property
     def catalog_name(self) -> str:
         """The database for people: its URL without the password."""
+        from sqlalchemy.engine import (
+            make_url,  # here: it takes a third of a second, in every process that trains
+        )
+        from sqlalchemy.exc import ArgumentError
+
         try:
             return make_url(self.database_url).render_as_string(hide_password=True)
         except (ArgumentError, ValueError):  # a port that is no number is a ValueError

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from auditor.ground.errors import ImportRefusedError
 from auditor.ground.files import read_npy
 from auditor.statistics.witnesses import SUM_TOLERANCE, Witness, given_margins
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PREFIX = "prob_"
 """A class column may carry it before the class name."""
@@ -115,6 +117,8 @@ def read_predictions(path: Path, *, what: str = "probabilities") -> pd.DataFrame
     Raises:
         ImportRefusedError: the file is absent, of another kind, or cannot be parsed.
     """
+    import pandas as pd
+
     kinds = f"a .csv, .tsv, .parquet or .npy of {what}"
     if not path.is_file():
         why = "is no regular file" if path.exists() else "does not exist"
@@ -182,6 +186,8 @@ def rows_of_table(
     Raises:
         ImportRefusedError: there is no key, or one is unknown or doubled; names the first such row.
     """
+    import pandas as pd
+
     by_path = _column_of_paths(frame, filepaths, value_columns)
     if "sample_id" in frame.columns:
         keys = pd.to_numeric(frame["sample_id"], errors="coerce").to_numpy(dtype=np.float64)
@@ -230,6 +236,8 @@ def _are_among(cells: pd.Series, known: set[str]) -> bool:
 
 
 def _places_of(paths: pd.Series, filepaths: Sequence[str] | None) -> NDArray[np.int64]:
+    import pandas as pd
+
     return pd.Index(filepaths or []).get_indexer(pd.Index(paths)).astype(np.int64)
 
 

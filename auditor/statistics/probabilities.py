@@ -6,8 +6,8 @@ Few rows move them little: both fits are penalised towards what is known without
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import optimize
 from scipy.special import expit, logit
 
 GUESS_SLOPE = 1.5
@@ -46,7 +46,7 @@ def calibrate_error_probability(
         penalty = (parameters[0] - centre) ** 2 / 18.0 + (parameters[1] - np.log(GUESS_SLOPE)) ** 2 / 2.0
         return float(fit + penalty)
 
-    best = optimize.minimize(loss, np.array([centre, np.log(GUESS_SLOPE)]), method="BFGS").x
+    best = scipy.optimize.minimize(loss, np.array([centre, np.log(GUESS_SLOPE)]), method="BFGS").x
     probability: NDArray[np.float64] = expit(best[0] + np.exp(best[1]) * features)
     # m rows cannot show that more than m + 1 of m + 2 such labels are wrong (Laplace's rule).
     return np.minimum(probability, 1.0 - 1.0 / (len(sample_ids) + 2))
@@ -57,7 +57,7 @@ def guess_error_probability(doubt: NDArray[np.floating], share: float) -> NDArra
     features = GUESS_SLOPE * logit(np.clip(doubt, GUESS_CLIP, 1 - GUESS_CLIP))
     share = float(np.clip(share, 1e-4, 1 - 1e-4))
     grid = GUESS_SLOPE * logit(np.clip((np.arange(1000) + 0.5) / 1000, GUESS_CLIP, 1 - GUESS_CLIP))
-    shift = optimize.brentq(lambda a: float(expit(a + grid).mean()) - share, -40.0, 40.0)
+    shift = scipy.optimize.brentq(lambda a: float(expit(a + grid).mean()) - share, -40.0, 40.0)
     probability: NDArray[np.float64] = expit(shift + features)
     return probability
 
@@ -89,7 +89,7 @@ def calibrate_suggestions(
         fit = (weight * (np.logaddexp(0.0, score) - hit * score)).sum()
         return float(fit + (parameters**2).sum() / 2.0)
 
-    best = optimize.minimize(loss, np.zeros(2), method="BFGS").x
+    best = scipy.optimize.minimize(loss, np.zeros(2), method="BFGS").x
     probability: NDArray[np.float64] = expit(best[0] + np.exp(best[1]) * features)
     # As for errors: a few rows cannot show that practically every suggestion is right.
     return np.minimum(probability, 1.0 - 1.0 / (len(sample_ids) + 2)) if len(sample_ids) else probability

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from auditor.ground.wording import plural
 from auditor.statistics.intervals import Interval
 from auditor.statistics.rates import part_intervals
 from auditor.statistics.witnesses import Verified, row_chunks
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ROWS_AT_ONCE = 200_000
 MOST_SPLITS = 20
@@ -106,6 +108,8 @@ def split_reports(
 
 def _coded(splits: NDArray[Any]) -> tuple[NDArray[np.int32], list[Any]]:
     """(N,) numbers of the names, -1 where there is none, and the names; never a copy of all of them."""
+    import pandas as pd
+
     numbers: dict[Any, int] = {}
     codes = np.empty(len(splits), np.int32)
     for start in range(0, len(splits), ROWS_AT_ONCE):

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from auditor.ground.errors import AuditFailedError, VerificationError
 from auditor.statistics.strata import Stage
@@ -406,7 +406,7 @@ def _sum_by_label(
 ) -> NDArray[np.float64]:
     """(K, K) [predicted class, given label]: sum of the rows' probabilities."""
     size = len(given)
-    picks = sparse.csr_array((np.ones(size), (given, np.arange(size))), shape=(num_classes, size))
+    picks = scipy.sparse.csr_array((np.ones(size), (given, np.arange(size))), shape=(num_classes, size))
     summed: NDArray[np.float64] = (picks @ probs).T
     return summed
 

@@ -21,6 +21,7 @@ from engines.networks.small import build_network, choose_network
 from engines.shared.device import make_generator, seeded_init
 from engines.shared.loader import epoch_batches, scoring_batch, standardize
 from engines.shared.losses import contrastive_loss
+from engines.shared.optimizers import AdamW
 from engines.shared.strong import strong_views
 
 BATCH = 256
@@ -69,7 +70,7 @@ def learn_features(
         )
     network, projection = _networks(images, seed, device)
     parts = [*network.parameters(), *projection.parameters()]
-    optimizer = torch.optim.AdamW(parts, lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
+    optimizer = AdamW(parts, lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
     mean, std = (value.to(device) for value in _mean_std(images))
     rows, began, epoch, spent = torch.arange(len(images)), clock(), 0, 0.0
     while spent < 1:

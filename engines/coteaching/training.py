@@ -62,6 +62,7 @@ from engines.coteaching.trials import (
     split_rows,
 )
 from engines.meta.meta_set import draw_meta_batch
+from engines.shared import optimizers
 from engines.shared.averaged import averaged
 from engines.shared.config import parameter_groups, set_learning_rate
 from engines.shared.device import (
@@ -311,8 +312,8 @@ def _make_optimizer(network: nn.Module, config: CoteachingConfig) -> torch.optim
     """Adam or SGD; the loop sets their learning rate every epoch."""
     parameters = parameter_groups(network, config)
     if config.optimizer == "adam":
-        return torch.optim.Adam(parameters, lr=0.0, eps=1e-8, weight_decay=config.weight_decay, fused=True)
-    return torch.optim.SGD(parameters, lr=0.0, momentum=0.9, weight_decay=config.weight_decay)
+        return optimizers.Adam(parameters, lr=0.0, eps=1e-8, weight_decay=config.weight_decay, fused=True)
+    return optimizers.SGD(parameters, lr=0.0, momentum=0.9, weight_decay=config.weight_decay)
 
 
 def _copied_to_cpu(state: Any) -> Any:

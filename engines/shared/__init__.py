@@ -10,6 +10,7 @@ __all__ = [
     "large",
     "loader",
     "losses",
+    "optimizers",
     "recording",
     "rows",
     "run",

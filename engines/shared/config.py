@@ -16,6 +16,7 @@ import torch
 from engines.contract import EngineInputError
 from engines.networks.heads import HEADS
 from engines.networks.pretrained import DOORS, Backbone
+from engines.shared import optimizers
 from engines.shared.work import Work
 
 PRESETS = ("quick", "standard", "paper")
@@ -236,8 +237,8 @@ def _optimizer(
     parameters: list[dict[str, Any]], config: LoopConfig, momentum: float
 ) -> torch.optim.Optimizer:
     if config.optimizer == "adam":
-        return torch.optim.Adam(parameters, lr=config.learning_rate, weight_decay=config.weight_decay)
-    return torch.optim.SGD(
+        return optimizers.Adam(parameters, lr=config.learning_rate, weight_decay=config.weight_decay)
+    return optimizers.SGD(
         parameters, lr=config.learning_rate, momentum=momentum, weight_decay=config.weight_decay
     )
 

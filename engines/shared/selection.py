@@ -10,8 +10,6 @@ import warnings
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
 from engines.contract import EngineInputError
@@ -69,6 +67,10 @@ def gmm_small_loss_probability(
         return posterior
     scaled = ((scaled - low) / (high - low))[:, None]
     step = -(-len(scaled) // MIXTURE_SAMPLE)
+    # Here: it takes a second to load, and most runs fit none.
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.mixture import GaussianMixture
+
     mixture = GaussianMixture(2, tol=1e-2, reg_covar=5e-4, max_iter=max_steps, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # where few steps are asked for, few are meant

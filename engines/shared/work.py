@@ -10,14 +10,14 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import torch
 from torch.nn import functional as F
-from torch.optim.adam import adam
 
 from engines.networks.heads import build_for_shape, resolve_for_shape
 from engines.shared.device import autocast, seeded_init
+from engines.shared.optimizers import Adam
 
 PROBE_S = 0.35
 """Seconds that a kind of pass is measured for at most, after one that is not counted."""
@@ -121,14 +121,14 @@ def _speed(
     if len(shape) == 3:
         rows = rows.contiguous(memory_format=torch.channels_last)
     labels = torch.zeros(num_rows, dtype=torch.int64, device=device)
-    move = adam_step(list(model.parameters()))
+    optimizer = Adam(model.parameters())
 
     def step() -> None:
         with autocast(precision, device):
             _, logits = model(rows)
         model.zero_grad(set_to_none=True)
         F.cross_entropy(logits.float(), labels).backward()
-        move()
+        optimizer.step()
 
     @torch.no_grad()
     def score() -> None:
@@ -139,26 +139,6 @@ def _speed(
     trained = seconds_of(step, device) / num_rows
     model.eval()
     return Speed(trained, seconds_of(score, device) / num_rows)
-
-
-def adam_step(parameters: list[torch.nn.Parameter]) -> Callable[[], None]:
-    """A step of Adam on these parameters' gradients, as ``torch.optim.Adam`` takes it.
-
-    That class loads torch's compiler at its first use, which takes seconds and which a plan has no need of.
-    """
-    means, squares = ([torch.zeros_like(one) for one in parameters] for _ in range(2))
-    steps = [torch.zeros(()) for _ in parameters]
-
-    @torch.no_grad()
-    def step() -> None:
-        moved = [i for i, one in enumerate(parameters) if one.grad is not None]
-        adam(
-            [parameters[i] for i in moved], [cast(torch.Tensor, parameters[i].grad) for i in moved],
-            [means[i] for i in moved], [squares[i] for i in moved], [], [steps[i] for i in moved],
-            amsgrad=False, beta1=0.9, beta2=0.999, lr=1e-3, weight_decay=0.0, eps=1e-8, maximize=False,
-        )  # fmt: skip
-
-    return step
 
 
 def seconds_of(call: Callable[[], object], device: torch.device) -> float:

@@ -204,6 +204,7 @@ def test_migration__gives_two_copies_of_an_old_catalog_the_same_uuids(home: Path
         for statement in (
             "ALTER TABLE dataset DROP COLUMN uuid",
             "ALTER TABLE audit DROP COLUMN uuid",
+            "ALTER TABLE audit DROP COLUMN scores_side",
             "DROP TABLE lease",
             "DROP TABLE claim",
             "ALTER TABLE draw DROP COLUMN purpose",

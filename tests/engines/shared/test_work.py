@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-import copy
-
 import pytest
 import torch
-from torch import nn
 
 from auditor.bridges import engine_bridge
 from engines.shared import work
-from engines.shared.work import adam_step, num_seen
-
-
-def test_adam_step__moves_as_the_optimizer_does() -> None:
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        network, rows = nn.Linear(4, 3), torch.rand(5, 4)
-    other = copy.deepcopy(network)
-    steps = (adam_step(list(network.parameters())), torch.optim.Adam(other.parameters()).step)
-    for _ in range(3):
-        for each, step in zip((network, other), steps, strict=True):
-            each.zero_grad()
-            each(rows).square().sum().backward()
-            step()
-    for mine, theirs in zip(network.parameters(), other.parameters(), strict=True):
-        torch.testing.assert_close(mine, theirs)
+from engines.shared.work import num_seen
 
 
 def test_estimated_seconds__heads_are_as_wide_as_what_the_network_on_images_sees(

@@ -41,14 +41,24 @@ def page(pushed: Any) -> Iterator[Any]:
 
 
 def select(page: Any, place: int) -> None:
+    """Check the box of a tile; the grid may still move under a click, which then opens a sample."""
     tile = page.locator("[data-cy=looker]").nth(place)
-    boxes: list[Any] = [None, None]
-    while boxes[-1] is None or boxes[-1] != boxes[-2]:  # pictures that arrive move the others
-        tile.hover()
-        page.wait_for_timeout(300)
-        boxes.append(tile.bounding_box())
-    page.mouse.click(boxes[-1]["x"] + 10, boxes[-1]["y"] + 10)
-    tile.locator("input:checked").wait_for(state="attached")
+    until = time.monotonic() + WAIT_MS / 1000
+    while True:
+        boxes: list[Any] = [None, None]
+        while boxes[-1] is None or boxes[-1] != boxes[-2]:  # pictures that arrive move the others
+            tile.hover()
+            page.wait_for_timeout(300)
+            boxes.append(tile.bounding_box())
+        page.mouse.click(boxes[-1]["x"] + 10, boxes[-1]["y"] + 10)
+        chosen = tile.locator("input:checked")
+        asked = time.monotonic()
+        while not chosen.count() and time.monotonic() < asked + 10:
+            page.wait_for_timeout(100)
+        if chosen.count():
+            return
+        assert time.monotonic() < until, "the tile cannot be selected"
+        page.keyboard.press("Escape")
 
 
 def await_value(is_there: Callable[[], bool]) -> None:

@@ -29,9 +29,8 @@ class Settings:
     @property
     def catalog_name(self) -> str:
         """The database for people: its URL without the password."""
-        from sqlalchemy.engine import (
-            make_url,  # here: it takes a third of a second, in every process that trains
-        )
+        # Here: they take a third of a second to load, in every process that trains.
+        from sqlalchemy.engine import make_url
         from sqlalchemy.exc import ArgumentError
 
         try:

@@ -14,7 +14,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	if $$p -c 'import sys; raise SystemExit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; \
 	then echo $$p; break; fi; done)
 
-.PHONY: help demo test check docs pictures mutate papers weaknesses lock lint types format app clean faults
+.PHONY: help demo test check docs pictures mutate papers weaknesses lock lint types collect format app clean faults
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -23,8 +23,13 @@ help: ## Show this list
 demo: $(VENV)/.ready ## Audit 1,797 real digits with known wrong labels, then open the app (DEMO_ARGS=--no-app: no app)
 	$(RUN)/auditor demo $(DEMO_ARGS)
 
-test: $(VENV)/.ready-dev lint types ## Run every check and test
-	OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(TEST_ARGS)
+# What is imported is compiled once, also where PYTHONDONTWRITEBYTECODE is set: every process that the tests start
+# would compile all of it, which is half of what importing torch or timm takes.
+test check: export PYTHONDONTWRITEBYTECODE :=
+
+test: $(VENV)/.ready-dev ## Run every check and test
+	@$(MAKE) --no-print-directory --jobs=3 lint types collect
+	OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder -p no:schemathesis $(TEST_ARGS)
 
 check: $(VENV)/.ready-dev lint types ## Check style, types and the tests that train nothing
 	OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n logical --dist worksteal -p no:schemathesis -m "not trains" $(TEST_ARGS)
@@ -59,6 +64,10 @@ lint: $(VENV)/.ready-dev ## Check style
 
 types: $(VENV)/.ready-dev ## Check types
 	$(RUN)/mypy
+
+# Before the four processes that test, which would each compile everything at the same time.
+collect: $(VENV)/.ready-dev
+	@OMP_NUM_THREADS=1 $(RUN)/python -m pytest --collect-only -p no:schemathesis $(TEST_ARGS) >$(VENV)/.collected || { cat $(VENV)/.collected; exit 1; }
 
 format: $(VENV)/.ready-dev ## Format the code
 	$(RUN)/ruff format .

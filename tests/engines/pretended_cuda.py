@@ -5,16 +5,33 @@ tensors excepted), a CUDA tensor asked for its NumPy array, a generator of the o
 CPU tensor. Arithmetic stays the CPU's, so results must equal those of the CPU to the last bit. It says nothing
 about speed, memory or the digits of a real card.
 
+It counts what keeps a real card waiting, by the line of ``engines`` that asked for it (:class:`Card`):
+
+- ``copies`` to the card, of one element or more: ``to`` and ``cuda`` of a CPU tensor; ``tensor``, ``as_tensor``,
+  ``asarray`` and ``new_tensor`` on the card from Python's or NumPy's values; ``copy_`` and ``__setitem__`` from a
+  CPU tensor; and for each index of a card's tensor that is a CPU tensor of one dimension or more, a list or an
+  array. Numbers and 0-dimensional CPU tensors that an operation takes beside tensors of the card are arguments of
+  its kernel and no copies; ``full``, ``zeros``, ``arange`` and the like write on the card.
+- ``waits`` for the card: ``cpu`` and ``to`` of a card's tensor, ``item``, ``tolist`` and what turns one into a
+  Python number or truth value; and what must know how many values are true or different: an index of truth values,
+  ``nonzero``, ``masked_select``, ``unique``.
+
 Left out, because torch wraps tensors there itself: L2B's exact derivative (dual numbers).
 """
 
 from __future__ import annotations
 
 import contextlib
+import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
@@ -25,6 +42,26 @@ import engines.meta.directional
 CUDA = torch.device("cuda", 0)
 INDEXING = ("__getitem__", "__setitem__", "index_put", "index_put_")
 MAY_MIX = ("copy_", "__set__")
+MAKES_FROM_VALUES = ("tensor", "as_tensor", "asarray", "new_tensor")
+WAITS = (
+    *("item", "tolist", "__bool__", "__int__", "__float__", "__index__"),
+    *("nonzero", "masked_select", "unique", "_unique2"),
+)
+ENGINES = str(Path(engines.meta.directional.__file__).parents[1])
+
+
+@dataclass
+class Card:
+    """What the pretended card was asked for so far, by line of ``engines`` and operation."""
+
+    copies: Counter[str] = field(default_factory=Counter)
+    """Copies of CPU tensors and values to the card."""
+    waits: Counter[str] = field(default_factory=Counter)
+    """Times that Python waited for a value of the card."""
+
+
+_card = Card()
+"""That of the innermost ``pretended_cuda``."""
 
 
 class DeviceMismatchError(RuntimeError):
@@ -54,10 +91,16 @@ class Pretended(Tensor):
 class PretendedGenerator(torch.Generator):
     """A generator that knows for which device it was made."""
 
+    is_pretended: bool
+
     def __new__(cls, device: torch.device | str = "cpu") -> PretendedGenerator:
         made = super().__new__(cls, device="cpu")
         made.is_pretended = torch.device(device).type == "cuda"
         return made
+
+    @property
+    def device(self) -> torch.device:
+        return CUDA if self.is_pretended else torch.device("cpu")
 
 
 class _Watch(TorchFunctionMode):
@@ -70,8 +113,9 @@ class _Watch(TorchFunctionMode):
 
 
 @contextlib.contextmanager
-def pretended_cuda() -> Iterator[None]:
-    """Inside, ``torch.cuda`` is available and ``cuda`` is a device."""
+def pretended_cuda() -> Iterator[Card]:
+    """Inside, ``torch.cuda`` is available and ``cuda`` is a device; gives what it counts."""
+    global _card
     card: dict[str, Any] = {
         "is_available": True,
         "get_device_capability": (9, 0),
@@ -86,6 +130,15 @@ def pretended_cuda() -> Iterator[None]:
         for name, value in card.items():
             stack.enter_context(mock.patch.object(torch.cuda, name, return_value=value))
         stack.enter_context(mock.patch.object(torch, "Generator", PretendedGenerator))
+        # torch's own code would group tensors by what they really are.
+        grouping = torch.nn.utils.clip_grad._group_tensors_by_device_and_dtype
+        stack.enter_context(
+            mock.patch.object(
+                torch.nn.utils.clip_grad,
+                "_group_tensors_by_device_and_dtype",
+                lambda lists: _grouped(grouping(lists)),
+            )
+        )
         # torch asks the real driver whether a graph is being captured.
         check = "_accelerator_graph_capture_health_check"
         stack.enter_context(mock.patch.object(torch.optim.Optimizer, check))
@@ -95,12 +148,21 @@ def pretended_cuda() -> Iterator[None]:
         torch.__future__.set_overwrite_module_params_on_conversion(True)
         stack.callback(torch.__future__.set_overwrite_module_params_on_conversion, False)
         stack.enter_context(_Watch())
-        yield
+        before, _card = _card, Card()
+        try:
+            yield _card
+        finally:
+            _card = before
 
 
 def is_pretended(value: Any) -> bool:
     """Whether it lives on the pretended device."""
     return isinstance(value, Pretended)
+
+
+def _grouped(groups: dict[tuple[torch.device, Any], Any]) -> dict[tuple[torch.device, Any], Any]:
+    """Groups of tensors by device and type, those of the pretended card under its name."""
+    return {(lists[0][0][0].device, kind): lists for (_, kind), lists in groups.items()}
 
 
 def _real(value: Any) -> Any:
@@ -139,13 +201,15 @@ def _run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             raise DeviceMismatchError(f"{name}() of a CUDA tensor")
         if name == "pin_memory":
             return first
-        if name in ("to", "cpu"):
-            return _moved(first, (*args[1:], torch.device("cpu")) if name == "cpu" else args[1:], kwargs)
+        if name in ("to", "cpu", "cuda"):
+            place = () if name == "to" else (torch.device(name),)
+            return _moved(first, (*args[1:], *place), kwargs)
         if name in INDEXING:
             _refuse_foreign_indices(first, args[1], name)
             on_card = _refuse_mixing(name, (first, *args[2:]))
         else:
             on_card = _refuse_mixing(name, (args, kwargs))
+        _count(name, args, kwargs)
         if kwargs.get("device") is not None:
             on_card = torch.device(kwargs["device"]).type == "cuda"
             kwargs = {**kwargs, "device": "cpu"}
@@ -172,10 +236,51 @@ def _moved(tensor: Any, options: tuple[Any, ...], kwargs: dict[str, Any]) -> Ten
         on_card = torch.device(devices[-1]).type == "cuda"
     kept = {key: value for key, value in kwargs.items() if key not in ("device", "non_blocking")}
     result = tensor.to(*rest, **kept) if rest or kept else tensor
-    if on_card != is_pretended(tensor) and result is tensor:
-        result = result.clone()
+    if on_card != is_pretended(tensor):
+        _note(_card.copies if on_card else _card.waits, "to", tensor.numel())
+        result = result.clone() if result is tensor else result
     moved: Tensor = result.as_subclass(Pretended if on_card else Tensor)
     return moved
+
+
+def _count(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Note what this call copies to the card or waits for."""
+    first = args[0] if args else None
+    if name in MAKES_FROM_VALUES:
+        wanted, values = kwargs.get("device"), args[1] if name == "new_tensor" else first
+        on_card = is_pretended(first) if wanted is None else torch.device(wanted).type == "cuda"
+        if on_card and not is_pretended(values):
+            _note(
+                _card.copies, name, values.numel() if isinstance(values, Tensor) else np.asarray(values).size
+            )
+    if not is_pretended(first):
+        return
+    if name in WAITS:
+        _note(_card.waits, name, 1)
+    if name in ("copy_", "__setitem__") and isinstance(args[-1], Tensor) and not is_pretended(args[-1]):
+        _note(_card.copies, name, args[-1].numel())
+    if name in INDEXING:
+        several = isinstance(args[1], tuple) or name.startswith("index_put")
+        for index in args[1] if several else (args[1],):
+            if isinstance(index, (list, np.ndarray)):
+                _note(_card.copies, name, np.size(index))
+            elif isinstance(index, Tensor):
+                if not is_pretended(index) and index.dim():
+                    _note(_card.copies, name, index.numel())
+                if index.dtype == torch.bool:
+                    _note(_card.waits, name, 1)
+
+
+def _note(counter: Counter[str], name: str, num_elements: int) -> None:
+    """Count an operation on one element or more, under the line of ``engines`` that it happens in."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and not frame.f_code.co_filename.startswith(ENGINES):
+        frame = frame.f_back
+    place = (
+        "" if frame is None else f"{Path(frame.f_code.co_filename).relative_to(ENGINES)}:{frame.f_lineno} "
+    )
+    if num_elements:
+        counter[place + name] += 1
 
 
 def _refuse_mixing(name: str, values: Any) -> bool:

@@ -1,11 +1,12 @@
 """From the witnesses' opinions to one trust score a label, a suggestion, and what can be said honestly.
 
 Every witness's scores become rank percentiles over the whole labeled set (never within a class: that
-gains on balanced sets and loses badly on long tails), and the consensus is their weighted mean. A short list of
-weightings is tried (``weights``). Before anybody verified a row, the safe one leads. Where the witnesses part, some
-of the verified rows choose among them (``choice``). With hundreds of verified rows the weights are learned: a
-logistic regression on the ranks' log-odds, kept only where it ranks better out of fold. Rows that choose or teach
-calibrate nothing afterwards. All functions are pure: arrays in, arrays out.
+gains on balanced sets and loses badly on long tails), and their weighted mean ranks the labels. Where witnesses
+predict classes, a second ranking asks which classes are given for which others (``confusions``), and the consensus
+is the mean of both. A short list of weightings is tried (``weights``). Before anybody verified a row, the safe one
+leads. Where the witnesses part, some of the verified rows choose among them (``choice``). With hundreds of verified
+rows the weights are learned: a logistic regression on the log-odds of all rankings, kept only where it ranks better
+out of fold. Rows that choose or teach calibrate nothing afterwards. All functions are pure: arrays in, arrays out.
 
 Roles of verified rows in one audit: *trusted* rows were trained on as trusted, so they say nothing about how
 this audit treats others; *learning* rows choose the weights; all the rest *calibrate*. No row has two roles.
@@ -24,6 +25,13 @@ from numpy.typing import NDArray
 from auditor.ground.wording import plural
 from auditor.statistics.choice import choose
 from auditor.statistics.clusterability import noise_share
+from auditor.statistics.confusions import (
+    ByConfusions,
+    Confusions,
+    by_confusions,
+    fit_confusions,
+    weights_of_mean,
+)
 from auditor.statistics.noise import (
     NoiseRate,
     OutOfFold,
@@ -47,7 +55,6 @@ from auditor.statistics.witnesses import (
     Witness,
     check_witnesses,
     pool_predictions,
-    pool_suggestions,
 )
 
 __all__ = ["Consensus", "Verified", "Witness", "combine", "rank_percentiles", "split_roles"]
@@ -107,6 +114,10 @@ class Consensus:
     weighting: str
     """Name of the weighting that leads (``weights.Weighting``), or ``learned``."""
     weights_sentence: str
+    confusions: Confusions | None
+    """Which classes are given for which others; None where nobody predicts."""
+    confusions_share: float
+    """What the ranking by confusions counts beside that by the witnesses, in [0, 1]."""
     rank_correlations: NDArray[np.float64]
     """(W, W) Spearman; NaN where two witnesses share too few samples."""
     structured_noise: bool
@@ -182,7 +193,8 @@ def combine(
     )
     if unheard:
         candidates = tuple(with_unheard(one, unheard, names) for one in candidates)
-    weighting = _weigh(ranks, candidates, given_labels, verified, parted=structured)
+    opinions = _Opinions(witnesses, given_labels, num_classes, ranks, unheard)
+    weighting = _weigh(opinions, candidates, verified, parted=structured)
     if weighting.other is not None:
         structured, structured_sentence = True, _with_other(structured, structured_sentence, weighting.other)
     trust = weighting.trust_score
@@ -192,8 +204,7 @@ def combine(
 
     # 3. Probabilities and the suggested cut.
     error_probability, is_guess = _error_probability(weighting, noise.rate, given_labels, noise.rests_on)
-    weighted = pool_suggestions(witnesses, given_labels, num_classes, weighting.weights)
-    suggestions = _suggest(weighted, given_labels, noise.rests_on, weighting)
+    suggestions = _suggest(weighting.rankings.found, given_labels, noise.rests_on, weighting)
     is_label_issue = _likely_wrong(trust, error_probability, is_guess=is_guess)
 
     # 4. Where the witnesses part.
@@ -219,6 +230,8 @@ def combine(
         weights_are_learned=weighting.is_learned,
         weighting=weighting.name,
         weights_sentence=weighting.sentence,
+        confusions=weighting.rankings.confusions,
+        confusions_share=weighting.confusions_share,
         rank_correlations=correlations,
         structured_noise=structured,
         structured_noise_sentence=structured_sentence,
@@ -265,6 +278,60 @@ def split_roles(verified: Verified, *, parted: bool = False) -> tuple[NDArray[np
 
 
 @dataclass(frozen=True, eq=False)
+class _Opinions:
+    """What the witnesses say, before it is weighed."""
+
+    witnesses: Sequence[Witness]
+    given_labels: NDArray[np.integer]
+    num_classes: int
+    ranks: NDArray[np.float32]
+    """(N, W) rank percentiles."""
+    unheard: Sequence[str]
+
+    def rankings(self, weighting: Weighting) -> _Rankings:
+        """With the ranking by confusions, whose mean prediction follows ``weighting``."""
+        weights = weights_of_mean(self.witnesses, self.given_labels, weighting.weights, self.unheard)
+        confusions = fit_confusions(self.witnesses, self.given_labels, self.num_classes, weights)
+        if confusions is None:
+            return _Rankings(self.ranks, None, None, None)
+        found = by_confusions(self.witnesses, self.given_labels, confusions, weights)
+        by_class = rank_percentiles(found.margin, np.isfinite(found.margin))
+        return _Rankings(self.ranks, by_class, confusions, found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rankings:
+    """Orders of the labels: one by each witness, and one by the confusions of classes."""
+
+    ranks: NDArray[np.float32]
+    """(N, W) rank percentiles."""
+    by_class: NDArray[np.float32] | None
+    """(N,) rank percentiles by confusions; None where nobody predicts, as is what follows."""
+    confusions: Confusions | None
+    found: ByConfusions | None
+
+    @property
+    def share(self) -> float:
+        """What the ranking by confusions counts beside the weighted mean of the others."""
+        return 0.0 if self.confusions is None else self.confusions.share
+
+    def trust(self, weighting: Weighting) -> NDArray[np.float32]:
+        """(N,) in [0, 1]; NaN where no witness has an opinion."""
+        trust = weighted_trust(self.ranks, weighting)
+        if self.by_class is None:
+            return trust
+        own = rank_percentiles(trust, np.isfinite(trust))
+        share = np.where(np.isfinite(self.by_class), np.float32(self.share), np.float32(0))
+        return np.asarray((1 - share) * own + share * np.nan_to_num(self.by_class), dtype=np.float32)
+
+    def log_odds(self) -> NDArray[np.float64]:
+        """(N, W), and one more column by confusions where there is one."""
+        return _log_odds(
+            self.ranks if self.by_class is None else np.column_stack([self.ranks, self.by_class])
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class _Weighting:
     trust_score: NDArray[np.float32]
     weights: Mapping[str, float]
@@ -273,42 +340,75 @@ class _Weighting:
     sentence: str
     learning: NDArray[np.bool_] | None
     calibrating: NDArray[np.bool_] | None
+    rankings: _Rankings
+    confusions_share: float
     other: Weighting | None = None
     """The second opinion: another weighting that ranks the labels differently, while no row has chosen."""
 
 
 def _weigh(
-    ranks: NDArray[np.float32],
+    opinions: _Opinions,
     candidates: Sequence[Weighting],
-    given_labels: NDArray[np.integer],
     verified: Verified | None,
     *,
     parted: bool,
 ) -> _Weighting:
     """Let the safe weighting lead, or the one that verified rows choose, or learn better weights."""
-    safe = candidates[0]
-    trust = weighted_trust(ranks, safe)
-    other = _other_ranking(ranks, trust, candidates)
-    if verified is None:
+    safe, given_labels = candidates[0], opinions.given_labels
+    rankings = opinions.rankings(safe)
+    other = _other_ranking(opinions.ranks, candidates)
+    trust = rankings.trust(safe)
+
+    def unlearned(
+        lead: Weighting,
+        sentence: str,
+        learning: NDArray[np.bool_] | None = None,
+        calibrating: NDArray[np.bool_] | None = None,
+    ) -> _Weighting:
+        said = f"{sentence}{_with_confusions(rankings.share)}"
         return _Weighting(
-            trust, safe.weights, safe.name, False, f"{safe.title}: {safe.why}", None, None, other
+            trust,
+            lead.weights,
+            lead.name,
+            False,
+            said,
+            learning,
+            calibrating,
+            rankings,
+            rankings.share,
+            other,
         )
+
+    if verified is None:
+        return unlearned(safe, f"{safe.title}: {safe.why}")
     learning, calibrating = split_roles(verified, parted=parted or other is not None)
     rows = verified.subset(learning)
     rows = rows.subset(~rows.is_unsure & np.isfinite(trust[rows.sample_ids]))
-    lead, other, sentence = _choose(ranks, candidates, given_labels, rows, other)
-    trust = weighted_trust(ranks, lead)
+    lead, other, sentence = _choose(rankings, candidates, given_labels, rows, other)
+    if lead is not safe:
+        rankings = opinions.rankings(lead)
+        trust = rankings.trust(lead)
     if verified.size < MIN_ROWS_FOR_WEIGHTS:
-        return _Weighting(trust, lead.weights, lead.name, False, sentence, learning, calibrating, other)
-    learned, why = _learn_weights(ranks, trust, given_labels, rows)
+        return unlearned(lead, sentence, learning, calibrating)
+    learned, why = _learn_weights(rankings, trust, given_labels, rows)
     if learned is None:
-        sentence = f"{sentence} Learned weights are not used: {why}"
-        return _Weighting(trust, lead.weights, lead.name, False, sentence, learning, calibrating, other)
-    names = list(lead.weights)
-    trust = rank_percentiles(_log_odds(ranks) @ learned, np.isfinite(trust))
-    absolute = learned / np.abs(learned).sum()
-    weights = {name: float(share) for name, share in zip(names, absolute, strict=True)}
-    return _Weighting(trust, weights, "learned", True, why, learning, calibrating)
+        return unlearned(lead, f"{sentence} Learned weights are not used: {why}", learning, calibrating)
+    trust = rank_percentiles(rankings.log_odds() @ learned, np.isfinite(trust))
+    of_witnesses = learned[: len(lead.weights)]
+    total = np.abs(of_witnesses).sum()
+    weights = {
+        name: float(weight / (total or 1.0)) for name, weight in zip(lead.weights, of_witnesses, strict=True)
+    }
+    share = float(1.0 - total / np.abs(learned).sum())
+    said = f"{why}{_with_confusions(share)}"
+    return _Weighting(trust, weights, "learned", True, said, learning, calibrating, rankings, share)
+
+
+def _with_confusions(share: float) -> str:
+    """What else the score rests on, to follow the sentence on the witnesses."""
+    if not share:
+        return ""
+    return f" {share:.0%} of the score asks which classes are given for which others."
 
 
 def weighted_trust(ranks: NDArray[np.float32], weighting: Weighting) -> NDArray[np.float32]:
@@ -327,7 +427,7 @@ def weighted_trust(ranks: NDArray[np.float32], weighting: Weighting) -> NDArray[
 
 
 def _choose(
-    ranks: NDArray[np.float32],
+    rankings: _Rankings,
     candidates: Sequence[Weighting],
     given_labels: NDArray[np.integer],
     rows: Verified,
@@ -338,7 +438,7 @@ def _choose(
     reason = f"{safe.title}: {safe.why}"
     if not rows.size:
         return safe, other, reason
-    trust = np.stack([weighted_trust(ranks[rows.sample_ids], one) for one in candidates], axis=1)
+    trust = np.stack([rankings.trust(one)[rows.sample_ids] for one in candidates], axis=1)
     # A witness that says nothing about a row has no opinion on its order.
     found = choose(np.nan_to_num(trust, nan=0.5), rows.is_wrong(given_labels), rows.weights)
     if np.isnan(found.aurocs[0]):
@@ -353,10 +453,9 @@ def _choose(
     return lead, None, f"{lead.title}: {looked} ({figures}); they calibrate nothing else."
 
 
-def _other_ranking(
-    ranks: NDArray[np.float32], trust: NDArray[np.float32], candidates: Sequence[Weighting]
-) -> Weighting | None:
+def _other_ranking(ranks: NDArray[np.float32], candidates: Sequence[Weighting]) -> Weighting | None:
     """Of agreement and smoothness the one that does not lead, where it ranks the labels differently."""
+    trust = weighted_trust(ranks, candidates[0])
     for one in candidates[1:]:
         if one.name in ("agreement", "smoothness") and candidates[0].name in ("agreement", "smoothness"):
             second = weighted_trust(ranks, one)
@@ -417,13 +516,13 @@ def _estimate_noise(
 
 
 def _learn_weights(
-    ranks: NDArray[np.float32],
+    rankings: _Rankings,
     plain_trust: NDArray[np.floating],
     given_labels: NDArray[np.integer],
     rows: Verified,
 ) -> tuple[NDArray[np.float64] | None, str]:
     """Logistic regression of "right" on log-odds ranks; None, and why, where ``plain_trust`` ranks as well."""
-    if ranks.shape[1] == 1:
+    if rankings.ranks.shape[1] == 1:
         return None, "there is only one witness."
     is_right = ~rows.is_wrong(given_labels)
     num_wrong, num_right = int((~is_right).sum()), int(is_right.sum())
@@ -438,7 +537,7 @@ def _learn_weights(
     from sklearn.metrics import roc_auc_score
     from sklearn.model_selection import StratifiedKFold
 
-    features, stands_for = _log_odds(ranks[rows.sample_ids]), rows.weights
+    features, stands_for = rankings.log_odds()[rows.sample_ids], rows.weights
     out_of_fold = np.zeros(len(is_right))
     for fit, score in StratifiedKFold(5, shuffle=True, random_state=0).split(features, is_right):
         model = LogisticRegression(C=REGULARIZATION).fit(features[fit], is_right[fit], stands_for[fit])
@@ -496,17 +595,17 @@ class _Suggestions:
 
 
 def _suggest(
-    pooled: Pooled | None,
+    found: ByConfusions | None,
     given_labels: NDArray[np.integer],
     verified: Verified | None,
     weighting: _Weighting,
 ) -> _Suggestions:
     """Most likely class given that the given label is wrong: p(c) / (1 - p(given)), best c."""
-    if pooled is None:
+    if found is None:
         return _Suggestions(np.full(len(given_labels), -1), np.full(len(given_labels), np.nan), False)
-    labels = pooled.other_label.astype(np.int64)
-    given = np.where(given_labels == UNLABELED, 0.0, pooled.given_probability).astype(np.float64)
-    other = pooled.other_probability.astype(np.float64)
+    labels = found.other_label.astype(np.int64)
+    given = np.where(given_labels == UNLABELED, 0.0, found.given_probability).astype(np.float64)
+    other = found.other_probability.astype(np.float64)
     chance = np.clip(other / np.maximum(1.0 - given, np.maximum(other, 1e-12)), 0.0, 1.0)
     chance[labels < 0] = np.nan
     if verified is None or weighting.calibrating is None:

@@ -10,7 +10,7 @@ Letters: N samples, K classes, W witnesses, m verified rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -298,24 +298,6 @@ def pool_predictions(
     return pooled
 
 
-def pool_suggestions(
-    witnesses: Sequence[Witness],
-    given_labels: NDArray[np.integer],
-    num_classes: int,
-    weights: Mapping[str, float],
-) -> Pooled | None:
-    """Average the predictions by the witnesses' ``weights`` in one pass, for the likeliest other class.
-
-    A weight that is not positive counts next to nothing: its witness is heard where no other has an opinion. The
-    confident joint stays empty. None when nobody predicts.
-    """
-    voters = [witness for witness in witnesses if witness.pred_probs is not None]
-    if not voters:
-        return None
-    shares = np.array([max(weights[voter.name], LEAST_WEIGHT) for voter in voters], dtype=np.float32)
-    return _pool_once(voters, given_labels, num_classes, shares)
-
-
 def _pool_once(
     voters: Sequence[Witness],
     given_labels: NDArray[np.integer],
@@ -393,7 +375,7 @@ def _first_pass(
     probs = mean[local]
     at = rows.start + local
     pooled.given_probability[at] = probs[np.arange(len(local)), given]
-    pooled.soft_joint[...] += _sum_by_label(probs, given, pooled.soft_joint.shape[0])
+    pooled.soft_joint[...] += sum_by_label(probs, given, pooled.soft_joint.shape[0])
     probs[np.arange(len(local)), given] = -1.0
     other = probs.argmax(axis=1)
     best = probs[np.arange(len(local)), other]
@@ -401,7 +383,43 @@ def _first_pass(
     pooled.other_probability[at] = np.where(best >= 0, best, np.nan)
 
 
-def _sum_by_label(
+def mean_predictions(
+    voters: Sequence[Witness], rows: slice | NDArray[np.integer], weights: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """(B, K) mean prediction on ``rows``, by ``weights`` (W,) of those that speak; NaN where nobody does.
+
+    Voters of weight 0 count where no other speaks, the same each. Every voter has predictions, which
+    ``pool_predictions`` has checked.
+    """
+    total, spoken = _weighted_sum(voters, rows, weights)
+    alone = spoken == 0
+    if alone.any() and not weights.all():
+        at = np.arange(*rows.indices(len(voters[0].trust_score))) if isinstance(rows, slice) else rows
+        total[alone], spoken[alone] = _weighted_sum(voters, at[alone], np.ones_like(weights))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        total /= spoken[:, None]
+    return total
+
+
+def _weighted_sum(
+    voters: Sequence[Witness], rows: slice | NDArray[np.integer], weights: NDArray[np.float32]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """(B, K) sum of the predictions of those that speak, by their weights, and (B,) these weights' sum."""
+    total: NDArray[np.float32] | None = None
+    spoken = np.float32(0)
+    for voter, weight in zip(voters, weights, strict=True):
+        assert voter.pred_probs is not None
+        probs = np.array(voter.pred_probs[rows], dtype=np.float32)
+        speaks = np.isfinite(probs.sum(axis=1))
+        probs[~speaks] = 0.0
+        probs *= weight
+        total = probs if total is None else np.add(total, probs, out=total)
+        spoken = spoken + weight * speaks
+    assert total is not None
+    return total, np.asarray(spoken, dtype=np.float32)
+
+
+def sum_by_label(
     probs: NDArray[np.float32], given: NDArray[np.integer], num_classes: int
 ) -> NDArray[np.float64]:
     """(K, K) [predicted class, given label]: sum of the rows' probabilities."""

@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 
 from auditor.ground.errors import AuditFailedError, VerificationError
 from auditor.statistics import witnesses as evidence
-from auditor.statistics.consensus import combine, rank_percentiles, split_roles
+from auditor.statistics.consensus import combine, rank_percentiles, split_roles, weighted_trust
 from auditor.statistics.predictions import witness_from_probabilities
 from auditor.statistics.promises import promise
 from auditor.statistics.separation import otsu_share, separation
+from auditor.statistics.weights import Weighting
 from auditor.statistics.witnesses import UNSURE, Verified, Witness
 from tests.auditor.statistics.worlds import World, detection, make_witness, make_world
 
@@ -110,14 +111,18 @@ def test_combine__suggests_the_truth_and_flags_the_wrong():
 
 def test_combine__the_cut_does_not_follow_a_count_that_chance_made():
     """25 of 200 drawn labels are wrong where one in ten is: the cut stays where both are equally likely."""
-    world = make_world(2_000, 10, rate=0.1)
-    witnesses = [make_witness(world, n, skill=6.0) for n in "abc"]
-    rng = np.random.default_rng(0)
-    wrong, right = (rng.permutation(np.flatnonzero(each)) for each in (world.is_wrong, ~world.is_wrong))
-    ids = rng.permutation(np.concatenate([wrong[:25], right[:175]]))
-    found = combine(witnesses, world.given_labels, 10, verified=Verified(ids, world.true_labels[ids]))
-    assert found.noise_rate.point > 0.115  # 230 to 250 labels; 60 of the 200 rows choose the weighting
-    assert found.is_label_issue.sum() < 1.1 * world.is_wrong.sum()
+    flagged = []
+    for seed in range(8):
+        world = make_world(2_000, 10, rate=0.1, seed=seed)
+        witnesses = [make_witness(world, n, skill=6.0, seed=seed) for n in "abc"]
+        rng = np.random.default_rng(seed)
+        wrong, right = (rng.permutation(np.flatnonzero(each)) for each in (world.is_wrong, ~world.is_wrong))
+        ids = rng.permutation(np.concatenate([wrong[:25], right[:175]]))
+        found = combine(witnesses, world.given_labels, 10, verified=Verified(ids, world.true_labels[ids]))
+        assert found.noise_rate.point > 0.115  # 230 to 250 labels; 60 of the 200 rows choose the weighting
+        flagged.append(found.is_label_issue.sum() / world.is_wrong.sum())
+    assert np.mean(flagged) < 1.05
+    assert max(flagged) < 1.2
 
 
 def test_combine__without_verified_rows_there_is_a_first_list_to_look_at():
@@ -149,7 +154,9 @@ def test_combine__a_witness_may_be_silent_on_some_samples():
     probs[silent], trust[silent] = np.nan, np.nan
     found = combine([full, Witness("b", trust, probs)], world.given_labels, 4)
     alone = rank_percentiles(full.trust_score, world.given_labels >= 0)
-    np.testing.assert_allclose(found.trust_score[silent], alone[silent], rtol=1e-6)
+    by_ranks = weighted_trust(found.witness_ranks, Weighting("", found.weights, ""))
+    np.testing.assert_allclose(by_ranks[silent], alone[silent], rtol=1e-6)
+    assert np.isfinite(found.trust_score[silent]).all()
     np.testing.assert_array_equal(found.disagreement[silent], 0)
     expected = np.where(full.pred_probs.argmax(axis=1) != world.given_labels, 1, 0)
     np.testing.assert_array_equal(found.agreement[silent], expected[silent])
@@ -181,7 +188,9 @@ def test_combine__learns_weights_where_a_witness_misleads():
     assert not plain.weights_are_learned
     assert learned.weights_are_learned or learned.weighting == "a alone"
     assert learned.weights["a"] > 5 * abs(learned.weights["b"])
-    assert detection(world, learned.trust_score) > detection(world, plain.trust_score) + 0.05
+    assert detection(world, learned.trust_score) > detection(world, plain.trust_score)
+    ranks_alone = weighted_trust(plain.witness_ranks, Weighting("", plain.weights, ""))
+    assert detection(world, learned.trust_score) > detection(world, ranks_alone) + 0.05
     assert "200 verified rows" in learned.weights_sentence
 
 

@@ -13,7 +13,7 @@ from auditor.statistics import weights
 from auditor.statistics.consensus import combine
 from auditor.statistics.separation import ONE_GROUP, separation
 from auditor.statistics.weights import Votes, Weighting, votes, weightings
-from auditor.statistics.witnesses import UNLABELED, Witness, pool_suggestions
+from auditor.statistics.witnesses import UNLABELED, Witness
 from tests.auditor.statistics.worlds import World, detection, make_witness, make_world
 
 
@@ -293,21 +293,6 @@ def test_combine__agreement_ranks_better_than_equal_weights() -> None:
         weighted = ranks @ np.array(list(found.values()))
         gains.append(detection(world, weighted) - detection(world, ranks.mean(axis=1)))
     assert np.mean(gains) > 0
-
-
-def test_pool_suggestions__by_hand() -> None:
-    #                     both  a heavy  only b speaks  unlabeled
-    a = sure_of("a", [1, 1, -1, 2])
-    b = sure_of("b", [1, 2, 2, 2])
-    given = np.array([0, 0, 0, UNLABELED])
-    found = pool_suggestions([a, b], given, 3, {"a": 0.75, "b": 0.25})
-    assert found is not None
-    assert found.other_label.tolist() == [1, 1, 2, 2]
-    np.testing.assert_allclose(found.other_probability[:3], [0.9, 0.75 * 0.9 + 0.25 * 0.05, 0.9], rtol=1e-6)
-    np.testing.assert_allclose(found.given_probability[:3], 0.05, rtol=1e-6)
-    turned = pool_suggestions([a, b], given, 3, {"a": 0.6, "b": -0.4})
-    assert turned is not None
-    assert turned.other_label.tolist() == [1, 1, 2, 2], "heard where no other speaks, and nowhere else"
 
 
 def test_combine__suggestions_follow_the_weights() -> None:
